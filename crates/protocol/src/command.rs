@@ -1,17 +1,17 @@
-//! The command phase: one payload becomes one [`Command`] that borrows from it.
+//! The command phase: parses one payload into a [`Command`] that borrows from it.
 //!
 //! Source: page_protocol_command_phase.
 
 use crate::consts::com;
 use crate::lenenc::{Malformed, Reader};
 
-/// What a client asks for. Text is bytes as sent; nothing is validated as UTF-8 here.
+/// A client's command. Text is kept as the bytes sent and is not validated as UTF-8 here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command<'a> {
     Quit,
     InitDb(&'a [u8]),
     Query(&'a [u8]),
-    /// Table name and wildcard (old way to list columns).
+    /// Lists the columns of a table that match a wildcard (deprecated).
     FieldList {
         table: &'a [u8],
         wildcard: &'a [u8],
@@ -20,7 +20,7 @@ pub enum Command<'a> {
     Debug,
     Ping,
     ProcessKill(u32),
-    /// Body for [`crate::handshake::parse_change_user`].
+    /// The body, for [`crate::handshake::parse_change_user`].
     ChangeUser(&'a [u8]),
     StmtPrepare(&'a [u8]),
     StmtExecute(ExecuteHeader<'a>),
@@ -35,24 +35,25 @@ pub enum Command<'a> {
         statement: u32,
         rows: u32,
     },
-    /// `true`: several statements in one query are allowed.
+    /// `true` permits several statements in one query.
     SetOption(bool),
     ResetConnection,
-    /// Any other command byte: error 1047.
+    /// Any other command byte. The server answers with error 1047.
     Unknown(u8),
 }
 
-/// The fixed part of COM_STMT_EXECUTE; the rest needs the statement's parameter count, see [`crate::stmt`].
+/// The fixed part of COM_STMT_EXECUTE. Parsing the rest requires the statement's parameter count,
+/// see [`crate::stmt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecuteHeader<'a> {
     pub statement: u32,
-    /// CURSOR_TYPE_*: 0 none, 1 read only.
+    /// The cursor type (CURSOR_TYPE_*): 0 none, 1 read only.
     pub cursor: u8,
-    /// Null bitmap, types and values.
+    /// The null bitmap, the types and the values.
     pub parameters: &'a [u8],
 }
 
-/// Parses one payload. An empty one is malformed (the caller answers 1047, as MySQL does).
+/// Parses one payload. An empty payload is malformed (MySQL answers it with error 1047).
 #[inline]
 pub fn parse(payload: &[u8]) -> Result<Command<'_>, Malformed> {
     let (&code, body) = payload.split_first().ok_or(Malformed("empty command"))?;
@@ -114,7 +115,7 @@ pub fn parse(payload: &[u8]) -> Result<Command<'_>, Malformed> {
     })
 }
 
-/// MySQL's name of a command byte, as in PROCESSLIST.
+/// MySQL's name of a command byte, as shown in PROCESSLIST.
 pub fn command_name(code: u8) -> &'static str {
     match code {
         com::SLEEP => "Sleep",

@@ -28,7 +28,7 @@ pub mod cap {
     pub const SESSION_TRACK: u32 = 1 << 23;
     pub const DEPRECATE_EOF: u32 = 1 << 24;
 
-    /// What Nfold's server offers (TLS is added when a certificate is at hand).
+    /// The capabilities that Nfold's server offers. TLS is added if a certificate is configured.
     pub const SERVER: u32 = LONG_PASSWORD
         | FOUND_ROWS
         | LONG_FLAG

@@ -1,31 +1,40 @@
-//! Packet framing: finds whole commands in received bytes, and writes packets in place into a send buffer.
+//! Packet framing: finds complete payloads in received bytes, and writes packets directly into a
+//! send buffer.
 //!
 //! # Picture
 //! ```text
-//! [ length: 3 bytes little-endian | sequence: 1 byte | payload ]   a payload of 2^24-1 bytes says that another packet follows
+//! [ length: 3 bytes little-endian | sequence: 1 byte | payload ]
 //! ```
-//! A payload of 16 MiB - 1 or more travels as several packets; a last one of exactly that length is followed by an empty one.
+//! A length of 2^24-1 means that another packet continues the payload. So a payload of 16 MiB - 1
+//! or more takes several packets. If its last packet has exactly that length, an empty packet
+//! follows.
 //!
 //! # Invariants
-//! - I1: `end_packet` leaves the buffer a whole number of packets; nothing before `start` is touched.
-//! - I2: sequence numbers of one command and its answer count on from the client's 0, modulo 256.
+//! - I1: after `end_packet`, the buffer contains only complete packets, and the bytes before
+//!   `start` are unchanged.
+//! - I2: the sequence numbers of a command and its response count up from the client's 0, modulo
+//!   256.
 //!
 //! # Cost
-//! A payload of one packet is a slice of the receive buffer. Only joining and splitting beyond 16 MiB copies.
+//! A payload of one packet is a slice of the receive buffer. Bytes are copied only to join or split
+//! payloads beyond 16 MiB.
 
-/// Largest payload of one packet.
+/// The largest payload of one packet in bytes.
 pub const MAX_CHUNK: usize = 0xff_ffff;
-/// Bytes of a packet header.
+/// The size of a packet header in bytes.
 pub const HEADER: usize = 4;
 
-/// What stands at the front of the receive buffer.
+/// The state of the payload at the front of the receive buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// Not whole yet. `need` is the least number of buffered bytes at which it makes sense to look again.
+    /// The payload is incomplete. The caller should try again once at least `need` bytes are
+    /// buffered.
     Partial { need: usize },
-    /// A payload in a single packet: `HEADER..HEADER + len` of the buffer; it takes `HEADER + len` bytes.
+    /// A payload in a single packet. It is `HEADER..HEADER + len` of the buffer, and the packet
+    /// takes `HEADER + len` bytes.
     Whole { len: usize, sequence: u8 },
-    /// A payload spread over several packets that take `total` bytes; [`join`] makes it contiguous.
+    /// A payload spread over several packets, which take `total` bytes. [`join`] makes it
+    /// contiguous.
     Split {
         len: usize,
         total: usize,
@@ -33,12 +42,13 @@ pub enum Frame {
     },
 }
 
-/// Why the front of the receive buffer cannot become a command.
+/// Why the bytes at the front of the receive buffer are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameError {
-    /// The payload is (or will be) larger than `max_allowed_packet`: error 1153, as the answer to the packet of this number.
+    /// The payload is, or will be, larger than `max_allowed_packet`: error 1153. `sequence` is the
+    /// number of the packet to which the error responds.
     TooLarge { sequence: u8 },
-    /// Sequence numbers do not count up from the expected one: error 1156.
+    /// The sequence numbers do not count up from the expected one: error 1156.
     OutOfOrder,
 }
 
@@ -47,8 +57,9 @@ fn header(buf: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([h[0], h[1], h[2], 0]) as usize, h[3]))
 }
 
-/// Looks for one payload at the front of `buf`. `sequence` is the number the first packet must carry; `max` bounds the payload
-/// in bytes (`max_allowed_packet`). A too large payload is refused as soon as a header announces it.
+/// Looks for a payload at the front of `buf`. `sequence` is the expected number of the first
+/// packet. `max` limits the payload in bytes (`max_allowed_packet`). A payload that is too large is
+/// rejected as soon as a header announces it.
 pub fn next_frame(buf: &[u8], sequence: u8, max: usize) -> Result<Frame, FrameError> {
     let Some((len, seq)) = header(buf) else {
         return Ok(Frame::Partial { need: HEADER });
@@ -93,7 +104,8 @@ pub fn next_frame(buf: &[u8], sequence: u8, max: usize) -> Result<Frame, FrameEr
     }
 }
 
-/// Joins the packets of a [`Frame::Split`] at the front of `buf`: afterwards the payload is `HEADER..HEADER + len`.
+/// Joins the packets of a [`Frame::Split`] at the front of `buf`. Afterwards, the payload is
+/// `HEADER..HEADER + len`. Returns `len`.
 pub fn join(buf: &mut [u8], total: usize) -> usize {
     let mut to = HEADER;
     let mut from = 0;
@@ -110,7 +122,8 @@ pub fn join(buf: &mut [u8], total: usize) -> usize {
     to - HEADER
 }
 
-/// Starts a packet at the end of `out`; the caller appends the payload and calls [`end_packet`] with the returned position.
+/// Starts a packet at the end of `out`. The caller then appends the payload and calls
+/// [`end_packet`] with the returned position.
 #[inline]
 pub fn begin_packet(out: &mut Vec<u8>) -> usize {
     let start = out.len();
@@ -118,7 +131,8 @@ pub fn begin_packet(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Ends the packet begun at `start`: fills in its header, splits it where it is too long, and advances `sequence`.
+/// Ends the packet that begins at `start`: fills in its header, splits the packet if it is too
+/// long, and advances `sequence`.
 #[inline]
 pub fn end_packet(out: &mut Vec<u8>, start: usize, sequence: &mut u8) {
     debug_assert!(
@@ -149,7 +163,8 @@ fn split_packet(out: &mut Vec<u8>, start: usize, sequence: &mut u8) {
     let extra = len / MAX_CHUNK;
     let old_end = out.len();
     out.resize(old_end + extra * HEADER, 0);
-    // The last chunk moves furthest; going backwards never overwrites what is still to move.
+    // Backwards, because a later chunk moves farther: so no chunk is overwritten before it is
+    // moved.
     for i in (1..=extra).rev() {
         let from = start + HEADER + i * MAX_CHUNK;
         let end = (from + MAX_CHUNK).min(old_end);
@@ -176,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn long_payloads_split_and_join_again() {
+    fn long_payloads_split_and_rejoin() {
         for len in [
             MAX_CHUNK - 1,
             MAX_CHUNK,
@@ -234,17 +249,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_a_frame_inside_the_buffer(bytes in proptest::collection::vec(any::<u8>(), 0..200), seq in 0u8..3, max in 0usize..300) {
+        fn frames_lie_inside_the_buffer(bytes in proptest::collection::vec(any::<u8>(), 0..200), seq in 0u8..3, max in 0usize..300) {
             match next_frame(&bytes, seq, max) {
                 Ok(Frame::Whole { len, .. }) => prop_assert!(HEADER + len <= bytes.len() && len <= max),
-                Ok(Frame::Split { .. }) => prop_assert!(false, "too short to be split"),
+                Ok(Frame::Split { .. }) => prop_assert!(false, "the payload is too short to be split"),
                 Ok(Frame::Partial { need }) => prop_assert!(need > bytes.len()),
                 Err(_) => {}
             }
         }
 
         #[test]
-        fn pipelined_packets_come_apart(payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..8)) {
+        fn pipelined_packets_are_separated(payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..8)) {
             let all: Vec<u8> = payloads.iter().flat_map(|p| packet(p, 0)).collect();
             let mut at = 0;
             for p in &payloads {

@@ -1,14 +1,15 @@
-//! The connection phase: greeting, the client's answer, switching the plugin, COM_CHANGE_USER.
+//! The connection phase: greeting, the client's response, authentication switch, COM_CHANGE_USER.
 //!
 //! Source: page_protocol_connection_phase_packets. Only protocol 4.1 clients are accepted.
 
 use crate::consts::cap;
 use crate::lenenc::{Malformed, Reader, put_bytes};
 
-/// Length of the random challenge in bytes; it holds no zero byte, as clients read it as a C string.
+/// The length of the random challenge in bytes. It must contain no zero byte, because clients read
+/// it as a C string.
 pub const SALT: usize = 20;
 
-/// What the server says first (Protocol::HandshakeV10).
+/// The server's first packet (Protocol::HandshakeV10).
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
     /// `version()`
@@ -17,7 +18,7 @@ pub struct Greeting<'a> {
     pub salt: &'a [u8; SALT],
     /// `cap::*`
     pub capabilities: u32,
-    /// Collation id; only its low byte is sent.
+    /// The collation id. Only its low byte is sent.
     pub collation: u16,
     /// `status::*`
     pub status: u16,
@@ -49,32 +50,35 @@ impl Greeting<'_> {
 /// The client's first packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientHello<'a> {
-    /// Protocol::SSLRequest: TLS starts at the next byte, and the real answer follows inside it.
+    /// Protocol::SSLRequest: the TLS handshake starts at the next byte, and the login follows
+    /// inside TLS.
     Tls {
         capabilities: u32,
     },
     Login(Login<'a>),
 }
 
-/// Who the client says it is (Protocol::HandshakeResponse41). Strings are bytes as sent.
+/// The client's login (Protocol::HandshakeResponse41). Strings are the bytes as sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Login<'a> {
     pub capabilities: u32,
-    /// Largest packet that the client would like to send; not binding.
+    /// The largest packet that the client wants to send; not binding.
     pub max_packet: u32,
     pub collation: u16,
     pub user: &'a [u8],
     pub auth_response: &'a [u8],
     pub database: Option<&'a [u8]>,
     pub plugin: Option<&'a [u8]>,
-    /// Connection attributes, still encoded; see [`attributes`].
+    /// The connection attributes, still encoded; see [`attributes`].
     pub attributes: &'a [u8],
 }
 
-/// Parses the client's answer to the greeting. `offered` are the capabilities the server sent: the result keeps only those.
+/// Parses the client's response to the greeting. `offered` are the capabilities that the server
+/// sent. The result contains only those.
 pub fn parse_hello(payload: &[u8], offered: u32) -> Result<ClientHello<'_>, Malformed> {
     let mut r = Reader::new(payload);
-    // Before 4.1 the flags were two bytes; the bit that tells stands in them.
+    // Before protocol 4.1 there were only two bytes of flags. They contain the bit that shows the
+    // version.
     if payload.len() < 2
         || u16::from_le_bytes([payload[0], payload[1]]) & cap::PROTOCOL_41 as u16 == 0
     {
@@ -119,7 +123,8 @@ pub fn parse_hello(payload: &[u8], offered: u32) -> Result<ClientHello<'_>, Malf
     }))
 }
 
-/// Parses the body of COM_CHANGE_USER (without the command byte); `capabilities` are those of the connection.
+/// Parses the body of COM_CHANGE_USER, without the command byte. `capabilities` are those of the
+/// connection.
 pub fn parse_change_user(body: &[u8], capabilities: u32) -> Result<Login<'_>, Malformed> {
     let mut r = Reader::new(body);
     let user = r.nul_bytes("user")?;
@@ -151,10 +156,10 @@ pub fn parse_change_user(body: &[u8], capabilities: u32) -> Result<Login<'_>, Ma
     })
 }
 
-/// Name and value of a connection attribute.
+/// The name and value of a connection attribute.
 pub type Attribute<'a> = (&'a [u8], &'a [u8]);
 
-/// Decodes connection attributes into names and values, in order.
+/// Decodes connection attributes into names and values, in the order sent.
 pub fn attributes(encoded: &[u8]) -> Result<Vec<Attribute<'_>>, Malformed> {
     let mut r = Reader::new(encoded);
     let mut out = vec![];
@@ -167,7 +172,8 @@ pub fn attributes(encoded: &[u8]) -> Result<Vec<Attribute<'_>>, Malformed> {
     Ok(out)
 }
 
-/// Appends the payload that asks the client to use another plugin, with a fresh challenge.
+/// Appends the payload that tells the client to use another plugin, with a new challenge
+/// (Protocol::AuthSwitchRequest).
 pub fn encode_auth_switch(out: &mut Vec<u8>, plugin: &str, salt: &[u8; SALT]) {
     out.push(0xfe);
     out.extend_from_slice(plugin.as_bytes());
@@ -182,7 +188,7 @@ pub fn encode_auth_more_data(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// Builds a Protocol::HandshakeResponse41 payload: what clients and tests send.
+/// Appends a Protocol::HandshakeResponse41 payload. For clients and tests.
 pub fn encode_login(out: &mut Vec<u8>, login: &Login<'_>) {
     out.extend_from_slice(&login.capabilities.to_le_bytes());
     out.extend_from_slice(&login.max_packet.to_le_bytes());
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn greeting_has_the_published_layout() {
+    fn greeting_has_the_documented_layout() {
         let mut out = vec![];
         let salt: [u8; SALT] = std::array::from_fn(|i| i as u8 + 1);
         let g = Greeting {
@@ -260,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn login_round_trips_with_long_and_short_answers() {
+    fn login_round_trips_with_long_and_short_responses() {
         for auth in [&b""[..], &[7; 20], &[9; 250], &[9; 300]] {
             let mut out = vec![];
             encode_login(&mut out, &login(auth));
@@ -273,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_request_and_old_clients_are_told_apart() {
+    fn tls_requests_and_old_clients_are_recognized() {
         let mut out = vec![];
         encode_login(
             &mut out,
@@ -286,7 +292,7 @@ mod tests {
             parse_hello(&out[..32], CAPS),
             Ok(ClientHello::Tls { capabilities: CAPS })
         );
-        // A server without a certificate never offered TLS: the packet is then simply too short.
+        // A server without a certificate did not offer TLS, so this packet is just too short.
         assert!(parse_hello(&out[..32], CAPS & !cap::SSL).is_err());
         assert!(parse_hello(&[0x05, 0x24, 0, 0, 0, b'u', 0], CAPS).is_err());
         assert!(parse_hello(&[], CAPS).is_err());

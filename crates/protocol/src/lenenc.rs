@@ -1,13 +1,15 @@
-//! Length-encoded integers and strings, and a bounds-checked reader over one payload.
+//! Length-encoded integers and strings, and a bounds-checked reader of one payload.
 //!
 //! # Picture
 //! ```text
 //! < 251          one byte
-//! < 2^16         fc, 2 bytes        < 2^24   fd, 3 bytes        else   fe, 8 bytes   (little-endian)
-//! fb             NULL in a text row; ff: never a length
+//! < 2^16         fc, 2 bytes        < 2^24   fd, 3 bytes        else   fe, 8 bytes
+//! (little-endian)
+//! fb             NULL in a text row
+//! ff             never a length
 //! ```
 
-/// A packet that does not follow the protocol: what was being read when it ended or made no sense.
+/// A packet that violates the protocol. It names the field that was missing or invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -41,7 +43,7 @@ pub fn put_bytes(out: &mut Vec<u8>, s: &[u8]) {
     out.extend_from_slice(s);
 }
 
-/// Reads fields from the front of one payload; each method names what it read in its error.
+/// Reads fields from the front of one payload. Each method takes a name of the field for its error.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -52,7 +54,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -61,7 +63,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Exactly `n` bytes.
+    /// Reads exactly `n` bytes.
     #[inline]
     pub fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
         let (head, tail) = self.rest.split_at_checked(n).ok_or(Malformed(what))?;
@@ -92,7 +94,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(w))
     }
 
-    /// A length-encoded integer. The NULL marker (fb) and ff are malformed here.
+    /// Reads a length-encoded integer. The NULL marker (fb) and ff are malformed here.
     pub fn lenenc_int(&mut self, what: &'static str) -> Result<u64, Malformed> {
         Ok(match self.u8(what)? {
             n @ 0..=250 => u64::from(n),
@@ -106,14 +108,14 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A length-encoded string.
+    /// Reads a length-encoded string.
     pub fn lenenc_bytes(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let len = self.lenenc_int(what)?;
         let len = usize::try_from(len).map_err(|_| Malformed(what))?;
         self.take(len, what)
     }
 
-    /// A string that ends with a zero byte, without it.
+    /// Reads a string that ends with a zero byte, and returns it without that byte.
     pub fn nul_bytes(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let end = self
             .rest
@@ -125,7 +127,8 @@ impl<'a> Reader<'a> {
         Ok(s)
     }
 
-    /// As [`Self::nul_bytes`], but the end of the payload ends the string as well (some clients leave out the last zero).
+    /// As [`Self::nul_bytes`], but the string may also end with the payload, because some clients
+    /// omit the last zero byte.
     pub fn nul_or_end(&mut self) -> &'a [u8] {
         match self.rest.iter().position(|&b| b == 0) {
             Some(end) => {
@@ -144,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn widths_change_where_the_protocol_says() {
+    fn integer_widths_change_at_protocol_limits() {
         for (v, len) in [
             (0, 1),
             (250, 1),
@@ -163,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn null_and_error_markers_are_no_lengths() {
+    fn null_and_error_markers_are_not_lengths() {
         assert!(Reader::new(&[0xfb]).lenenc_int("v").is_err());
         assert!(Reader::new(&[0xff, 0, 0]).lenenc_int("v").is_err());
     }
 
     proptest! {
         #[test]
-        fn strings_round_trip_and_truncation_is_an_error(s in proptest::collection::vec(any::<u8>(), 0..700), cut in 1usize..20) {
+        fn strings_round_trip_and_truncation_fails(s in proptest::collection::vec(any::<u8>(), 0..700), cut in 1usize..20) {
             let mut out = vec![];
             put_bytes(&mut out, &s);
             prop_assert_eq!(Reader::new(&out).lenenc_bytes("s"), Ok(&s[..]));

@@ -1,10 +1,13 @@
-//! MySQL's client/server protocol: packets as bytes in, bytes out. No I/O, no clock, no state between calls.
+//! MySQL's client/server protocol as pure functions from bytes to bytes. No I/O, no clock, no state
+//! between calls.
 //!
-//! The server's workers feed received bytes to [`frame`] and get whole payloads, parse them with [`handshake`], [`command`]
-//! and [`stmt`], and append answers to a buffer with [`frame::begin_packet`], [`frame::end_packet`] and [`response`].
-//! [`scramble`] holds the arithmetic of both authentication plugins.
+//! The server's workers pass received bytes to [`frame`], which returns whole payloads. They parse
+//! these with [`handshake`], [`command`] and [`stmt`], and append responses to a buffer with
+//! [`frame::begin_packet`], [`frame::end_packet`] and [`response`]. [`scramble`] contains the
+//! computations of both authentication plugins.
 //!
-//! Every malformed packet is a [`Malformed`] value; nothing here panics on bytes from the network.
+//! Every malformed packet is reported as a [`Malformed`] value. Nothing here panics on bytes from
+//! the network.
 //!
 //! Source: MySQL source documentation, "Client/Server Protocol" (page_protocol_*).
 

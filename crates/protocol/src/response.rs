@@ -1,11 +1,13 @@
-//! Payloads of the server's answers: OK, ERR, EOF, column definitions. Each function appends one payload, without its header.
+//! Payloads of the server's responses: OK, ERR, EOF and column definitions. Each function appends
+//! one payload without its packet header.
 //!
-//! Source: page_protocol_basic_response_packets, page_protocol_com_query_response_text_resultset_column_definition.
+//! Source: page_protocol_basic_response_packets,
+//! page_protocol_com_query_response_text_resultset_column_definition.
 
 use crate::consts::{cap, column_type as ty};
 use crate::lenenc::{Malformed, Reader, put_bytes, put_int};
 
-/// Contents of an OK packet.
+/// The contents of an OK packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ok<'a> {
     pub affected_rows: u64,
@@ -13,11 +15,12 @@ pub struct Ok<'a> {
     /// `status::*`
     pub status: u16,
     pub warnings: u16,
-    /// Human-readable, such as `Rows matched: 1  Changed: 1  Warnings: 0`; may be empty.
+    /// A text such as `Rows matched: 1  Changed: 1  Warnings: 0`. May be empty.
     pub info: &'a str,
 }
 
-/// Appends an OK payload. `header` is 0x00, or 0xfe where it stands for the EOF after rows (DEPRECATE_EOF).
+/// Appends an OK payload. `header` is 0x00, or 0xfe if the packet replaces the EOF packet after
+/// rows (DEPRECATE_EOF).
 pub fn encode_ok(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>) {
     out.push(header);
     put_int(out, ok.affected_rows);
@@ -29,14 +32,15 @@ pub fn encode_ok(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>) {
     }
 }
 
-/// Appends an EOF payload (clients without DEPRECATE_EOF).
+/// Appends an EOF payload, for clients without DEPRECATE_EOF.
 pub fn encode_eof(out: &mut Vec<u8>, warnings: u16, status: u16) {
     out.push(0xfe);
     out.extend_from_slice(&warnings.to_le_bytes());
     out.extend_from_slice(&status.to_le_bytes());
 }
 
-/// Appends the packet that ends a list of rows, in the form that the client's capabilities ask for.
+/// Appends the payload that ends a list of rows, in the form that the client's capabilities
+/// require.
 pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, warnings: u16, status: u16) {
     if capabilities & cap::DEPRECATE_EOF != 0 {
         encode_ok(
@@ -53,10 +57,11 @@ pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, warnings: u16, s
     }
 }
 
-/// Longest message sent in an ERR packet, in bytes (MYSQL_ERRMSG_SIZE).
+/// The limit of messages in ERR packets, in bytes including a terminating zero (MYSQL_ERRMSG_SIZE).
 pub const MAX_MESSAGE: usize = 512;
 
-/// Appends an ERR payload. `sqlstate` has five characters; the message is cut at [`MAX_MESSAGE`] bytes on a character boundary.
+/// Appends an ERR payload. `sqlstate` must have five characters. A message of [`MAX_MESSAGE`] bytes
+/// or more is truncated at a character boundary.
 pub fn encode_err(out: &mut Vec<u8>, code: u16, sqlstate: &str, message: &[u8]) {
     out.push(0xff);
     out.extend_from_slice(&code.to_le_bytes());
@@ -64,7 +69,7 @@ pub fn encode_err(out: &mut Vec<u8>, code: u16, sqlstate: &str, message: &[u8]) 
     let state = sqlstate.as_bytes();
     out.extend_from_slice(if state.len() == 5 { state } else { b"HY000" });
     let mut end = message.len().min(MAX_MESSAGE - 1);
-    // UTF-8 is not cut inside a character.
+    // Do not cut inside a UTF-8 character.
     if end < message.len() && std::str::from_utf8(message).is_ok() {
         while message[end] & 0xc0 == 0x80 {
             end -= 1;
@@ -73,26 +78,26 @@ pub fn encode_err(out: &mut Vec<u8>, code: u16, sqlstate: &str, message: &[u8]) 
     out.extend_from_slice(&message[..end]);
 }
 
-/// One column of a result, as the client sees it.
+/// A column of a result, as described to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column<'a> {
-    /// Names are in the character set of results.
+    /// Names are encoded in `character_set_results`.
     pub schema: &'a [u8],
-    /// Alias of the table.
+    /// The alias of the table.
     pub table: &'a [u8],
     pub org_table: &'a [u8],
-    /// Alias of the column.
+    /// The alias of the column.
     pub name: &'a [u8],
     pub org_name: &'a [u8],
-    /// Collation id; 63 (binary) for numbers and temporal values.
+    /// The collation id; 63 (binary) for numbers and temporal values.
     pub collation: u16,
-    /// Display width in bytes.
+    /// The display width in bytes.
     pub length: u32,
     /// `column_type::*`
     pub type_code: u8,
     /// `column_flag::*`
     pub flags: u16,
-    /// 0x1f: not applicable.
+    /// The number of decimals; 0x1f if not applicable.
     pub decimals: u8,
 }
 
@@ -128,7 +133,7 @@ pub fn encode_column(out: &mut Vec<u8>, c: &Column<'_>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Reads an ERR payload back: code, SQLSTATE and message (for clients and tests).
+/// Parses an ERR payload into code, SQLSTATE and message. For clients and tests.
 pub fn parse_err(payload: &[u8]) -> Result<(u16, &[u8], &[u8]), Malformed> {
     let mut r = Reader::new(payload);
     if r.u8("header")? != 0xff {
@@ -148,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ok_and_eof_bytes() {
+    fn ok_and_eof_layout() {
         let mut out = vec![];
         encode_ok(
             &mut out,
@@ -171,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_cut_on_a_character() {
+    fn error_message_is_truncated_at_a_character() {
         let mut out = vec![];
         let long = "é".repeat(600);
         encode_err(&mut out, 1064, "42000", long.as_bytes());

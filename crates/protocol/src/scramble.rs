@@ -1,26 +1,29 @@
-//! Arithmetic of the two authentication plugins: challenge answers, stored formats, hashing of new passwords. Pure functions.
+//! The computations of the two authentication plugins: responses to the challenge, stored formats,
+//! hashing of new passwords. Pure functions.
 //!
 //! # Picture
 //! ```text
-//! mysql_native_password    stored "*" + 40 hex digits of SHA1(SHA1(pw))
-//!                          answer SHA1(pw) xor SHA1(salt ‖ SHA1(SHA1(pw)))
-//! caching_sha2_password    stored "$A$" + 3 hex digits (rounds / 1000) + "$" + 20 bytes of salt + 43 characters of digest
-//!                          fast answer SHA256(pw) xor SHA256(SHA256(SHA256(pw)) ‖ salt)
+//! mysql_native_password    stored          "*" + 40 hex digits of SHA1(SHA1(pw))
+//!                          response        SHA1(pw) xor SHA1(salt ‖ SHA1(SHA1(pw)))
+//! caching_sha2_password    stored          "$A$" + 3 hex digits (rounds / 1000) + "$"
+//!                                          + 20 bytes of salt + 43 characters of digest
+//!                          fast response   SHA256(pw) xor SHA256(SHA256(SHA256(pw)) ‖ salt)
 //! ```
-//! The digest of the second is Ulrich Drepper's SHA-crypt (SHA-256), except that the salt has 20 bytes, not 16 at most.
-//! Its cache keeps SHA256(SHA256(pw)): enough to check the fast answer, not enough to log in.
+//! The digest of caching_sha2_password is Ulrich Drepper's SHA-crypt (SHA-256), but with a salt of
+//! 20 bytes instead of at most 16. The plugin's cache contains SHA256(SHA256(pw)). That suffices to
+//! check a fast response, but not to log in.
 //!
-//! Comparisons take the same time wherever the difference is.
+//! Comparisons take constant time.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
-/// SHA256(SHA256(password)): what the cache of caching_sha2_password holds.
+/// SHA256(SHA256(password)), as stored in the cache of caching_sha2_password.
 pub type FastDigest = [u8; 32];
 
-/// Longest password that sha256-crypt hashes here, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
+/// The longest password that is hashed with sha256-crypt, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
 pub const MAX_PASSWORD: usize = 256;
-/// Bytes of salt in a stored caching_sha2_password string.
+/// The bytes of salt in a stored caching_sha2_password string.
 pub const STORED_SALT: usize = 20;
 const DIGEST_CHARS: usize = 43;
 const DEFAULT_ROUNDS: u32 = 5000;
@@ -45,13 +48,13 @@ fn xor<const N: usize>(a: [u8; N], b: [u8; N]) -> [u8; N] {
     std::array::from_fn(|i| a[i] ^ b[i])
 }
 
-/// The client's answer under mysql_native_password.
+/// The client's response under mysql_native_password.
 pub fn native_answer(password: &[u8], salt: &[u8]) -> [u8; 20] {
     let stage1 = sha1(&[password]);
     xor(stage1, sha1(&[salt, &sha1(&[&stage1])]))
 }
 
-/// Checks a mysql_native_password answer against `stored` (`*HEX`, or empty for no password).
+/// Checks a mysql_native_password response against `stored` (`*HEX`, or empty for no password).
 pub fn native_check(stored: &[u8], salt: &[u8], answer: &[u8]) -> bool {
     if stored.is_empty() {
         return answer.is_empty();
@@ -73,7 +76,8 @@ fn native_stored(stored: &[u8]) -> Option<[u8; 20]> {
     Some(out)
 }
 
-/// The stored form of a new password under mysql_native_password; empty stays empty.
+/// The stored form of a new password under mysql_native_password. An empty password is stored as an
+/// empty string.
 pub fn native_store(password: &[u8]) -> String {
     if password.is_empty() {
         return String::new();
@@ -85,17 +89,17 @@ pub fn native_store(password: &[u8]) -> String {
     out
 }
 
-/// Is `stored` a value that mysql_native_password could have written?
+/// Whether `stored` has the format of mysql_native_password.
 pub fn native_valid(stored: &[u8]) -> bool {
     stored.is_empty() || native_stored(stored).is_some()
 }
 
-/// What the cache keeps for a password.
+/// The digest of a password for the cache.
 pub fn sha2_fast_digest(password: &[u8]) -> FastDigest {
     sha256(&[&sha256(&[password])])
 }
 
-/// The client's first answer under caching_sha2_password.
+/// The client's fast response under caching_sha2_password.
 pub fn sha2_answer(password: &[u8], salt: &[u8]) -> [u8; 32] {
     xor(
         sha256(&[password]),
@@ -103,7 +107,7 @@ pub fn sha2_answer(password: &[u8], salt: &[u8]) -> [u8; 32] {
     )
 }
 
-/// Checks the first answer of caching_sha2_password against the cached digest.
+/// Checks a fast response of caching_sha2_password against the cached digest.
 pub fn sha2_fast_check(cached: &FastDigest, salt: &[u8], answer: &[u8]) -> bool {
     let Ok(answer) = <[u8; 32]>::try_from(answer) else {
         return false;
@@ -112,7 +116,8 @@ pub fn sha2_fast_check(cached: &FastDigest, salt: &[u8], answer: &[u8]) -> bool 
     verify_slices_are_equal(&sha256(&[&stage1]), cached).is_ok()
 }
 
-/// Checks a password in clear against `stored` (`$A$...`, or empty for no password). Costs milliseconds by design.
+/// Checks a plaintext password against `stored` (`$A$...`, or empty for no password). Takes
+/// milliseconds by design.
 pub fn sha2_full_check(stored: &[u8], password: &[u8]) -> bool {
     if stored.is_empty() {
         return password.is_empty();
@@ -135,13 +140,14 @@ fn sha2_stored(stored: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     (digest.len() == DIGEST_CHARS && rounds >= DEFAULT_ROUNDS).then_some((rounds, salt, digest))
 }
 
-/// Is `stored` a value that caching_sha2_password could have written?
+/// Whether `stored` has the format of caching_sha2_password.
 pub fn sha2_valid(stored: &[u8]) -> bool {
     stored.is_empty() || sha2_stored(stored).is_some()
 }
 
-/// The stored form of a new password under caching_sha2_password; empty stays empty. `random` is the salt's raw material: it
-/// is folded into 7-bit characters other than NUL and `$`, as MySQL does, so the result is ASCII.
+/// The stored form of a new password under caching_sha2_password. An empty password is stored as an
+/// empty string. The salt is derived from `random`: as in MySQL, each byte becomes a 7-bit
+/// character other than NUL and `$`, so the result is ASCII.
 pub fn sha2_store(password: &[u8], random: [u8; STORED_SALT]) -> String {
     if password.is_empty() {
         return String::new();
@@ -160,7 +166,8 @@ pub fn sha2_store(password: &[u8], random: [u8; STORED_SALT]) -> String {
     )
 }
 
-/// SHA-crypt with SHA-256 (<https://www.akkadia.org/drepper/SHA-crypt.txt>); the steps are numbered there.
+/// SHA-crypt with SHA-256 (<https://www.akkadia.org/drepper/SHA-crypt.txt>). The numbers below are
+/// the steps there.
 fn sha256_crypt(password: &[u8], salt: &[u8], rounds: u32) -> [u8; DIGEST_CHARS] {
     // 4-8: B
     let b = sha256(&[password, salt, password]);
@@ -214,7 +221,7 @@ fn stretched(block: &[u8], len: usize) -> Vec<u8> {
     block.iter().copied().cycle().take(len).collect()
 }
 
-/// Step 22: crypt's own alphabet and byte order.
+/// Step 22: base64 with the alphabet and byte order of crypt.
 fn crypt_base64(d: &[u8; 32]) -> [u8; DIGEST_CHARS] {
     const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut out = [0; DIGEST_CHARS];
@@ -251,13 +258,14 @@ mod tests {
 
     /// Recorded from MySQL 9.7: `SELECT HEX(authentication_string) FROM mysql.user`.
     #[test]
-    fn stored_strings_of_a_real_server_check() {
+    fn stored_strings_of_mysql_are_accepted() {
         let short = unhex(
             "244124303041246F1A58515743762A4077091C710B03155E4828257559464A41614E4C7166516147624B57544C722E46756F554A786E596C67474170507646666C4678333644",
         );
         assert!(sha2_full_check(&short, b"secret"));
         assert!(!sha2_full_check(&short, b"Secret"));
-        // The rounds are part of the string: 9.7 wrote 00A (10,000), 005 is another hash.
+        // The string contains the number of rounds. MySQL 9.7 wrote 00A (10,000); with 005, the
+        // digest does not match.
         let mut other = short.clone();
         other[5] = b'5';
         assert!(!sha2_full_check(&other, b"secret"));
@@ -271,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn native_hash_is_mysqls() {
+    fn native_hash_equals_mysql() {
         // SELECT PASSWORD('password') of MySQL 5.7
         assert_eq!(
             native_store(b"password"),
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_passwords_match_only_empty_answers() {
+    fn empty_passwords_match_only_empty_responses() {
         assert!(native_check(b"", b"salt", b""));
         assert!(!native_check(b"", b"salt", &[0; 20]));
         assert!(sha2_full_check(b"", b""));
@@ -291,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_in_the_stored_string_refuses() {
+    fn invalid_stored_strings_are_rejected() {
         for stored in [
             &b"*12"[..],
             b"*ZZ70C0C06DEE42FD1618BB99005ADCA2EC9D1E19",
@@ -309,7 +317,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(12))]
         #[test]
-        fn what_is_stored_accepts_its_password_and_no_other(pw in proptest::collection::vec(any::<u8>(), 1..80), other in proptest::collection::vec(any::<u8>(), 0..80), salt in any::<[u8; 20]>()) {
+        fn stored_string_accepts_only_its_password(pw in proptest::collection::vec(any::<u8>(), 1..80), other in proptest::collection::vec(any::<u8>(), 0..80), salt in any::<[u8; 20]>()) {
             let native = native_store(&pw);
             prop_assert!(native_check(native.as_bytes(), &salt, &native_answer(&pw, &salt)));
             prop_assert_eq!(native_check(native.as_bytes(), &salt, &native_answer(&other, &salt)), pw == other);

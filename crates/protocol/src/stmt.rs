@@ -1,16 +1,18 @@
-//! Prepared statements on the wire: the answer to COM_STMT_PREPARE and the parameters of COM_STMT_EXECUTE.
+//! Prepared statements on the wire: the response to COM_STMT_PREPARE and the parameters of
+//! COM_STMT_EXECUTE.
 //!
 //! Source: page_protocol_com_stmt_prepare, page_protocol_com_stmt_execute.
 //!
 //! # Picture
 //! ```text
-//! execute, after its header:  [ null bitmap: (n+7)/8 | new types: 1 | n × (type, 0x80 = unsigned) if new | values ]
+//! execute, after its header:
+//!   [ null bitmap: (n+7)/8 | new types: 1 | n × (type, 0x80 = unsigned) if new | values ]
 //! ```
 
 use crate::consts::column_type as ty;
 use crate::lenenc::{Malformed, Reader};
 
-/// Appends the first packet of a successful prepare; parameter and column definitions follow it.
+/// Appends the first payload of a successful prepare. Parameter and column definitions follow it.
 pub fn encode_prepare_ok(
     out: &mut Vec<u8>,
     statement: u32,
@@ -26,7 +28,7 @@ pub fn encode_prepare_ok(
     out.extend_from_slice(&warnings.to_le_bytes());
 }
 
-/// Type of one parameter as the client declared it.
+/// The type of a parameter as declared by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParameterType {
     /// `column_type::*`
@@ -34,18 +36,18 @@ pub struct ParameterType {
     pub unsigned: bool,
 }
 
-/// The parameter block of one execution, split but not decoded.
+/// The parameter block of one execution, split into its parts but not decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameters<'a> {
     nulls: &'a [u8],
-    /// Two bytes a parameter, if the client sent types with this execution.
+    /// Two bytes per parameter, if the client sent types with this execution.
     types: Option<&'a [u8]>,
     values: &'a [u8],
     count: usize,
 }
 
 impl<'a> Parameters<'a> {
-    /// Splits the block that follows the execute header of a statement with `count` parameters.
+    /// Splits the block that follows the execute header. The statement has `count` parameters.
     pub fn parse(block: &'a [u8], count: u16) -> Result<Self, Malformed> {
         let count = usize::from(count);
         if count == 0 {
@@ -74,12 +76,14 @@ impl<'a> Parameters<'a> {
         self.count
     }
 
-    /// Is parameter `i` NULL (and absent from the values)? False beyond the last.
+    /// Whether parameter `i` is NULL, and so has no value in the block. False beyond the last
+    /// parameter.
     pub fn is_null(&self, i: usize) -> bool {
         self.nulls.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 == 1)
     }
 
-    /// The types sent with this execution; `None`: those of the one before hold.
+    /// The types sent with this execution. `None` means that the types of the previous execution
+    /// still apply.
     pub fn types(&self) -> Option<impl Iterator<Item = ParameterType> + use<'a>> {
         let types = self.types?;
         Some(types.chunks_exact(2).map(|t| ParameterType {
@@ -88,14 +92,15 @@ impl<'a> Parameters<'a> {
         }))
     }
 
-    /// The encoded values, one after another; take each with [`next_value`].
+    /// The encoded values in sequence. Each is read with [`next_value`].
     pub fn values(&self) -> Reader<'a> {
         Reader::new(self.values)
     }
 }
 
-/// Takes the bytes of one value of type `code` (without the length of a string). Integers, floats and temporal values are as
-/// on the wire, little-endian; temporal values keep their own layout after the length byte.
+/// Reads the bytes of one value of type `code`, without the length of a string. Integers, floats
+/// and temporal values are as on the wire, little-endian. Temporal values keep their layout but
+/// lose their length byte.
 pub fn next_value<'a>(r: &mut Reader<'a>, code: u8) -> Result<&'a [u8], Malformed> {
     const WHAT: &str = "parameter value";
     match code {
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn parameters_split() {
-        // (NULL, 'abc', 7u64) with types
+        // (NULL, 'abc', 7u64) with types.
         let mut block = vec![0b001, 1, ty::LONG, 0, ty::VAR_STRING, 0, ty::LONGLONG, 0x80];
         block.extend_from_slice(b"\x03abc");
         block.extend_from_slice(&7u64.to_le_bytes());
@@ -171,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_execution_may_leave_the_types_out() {
+    fn later_executions_may_omit_the_types() {
         let p = Parameters::parse(&[0, 0, 5], 1).unwrap();
         assert!(p.types().is_none());
         assert_eq!(next_value(&mut p.values(), ty::TINY), Ok(&[5u8][..]));
