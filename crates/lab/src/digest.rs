@@ -1,4 +1,4 @@
-//! `nfold lab digest`: which patterns carry a load, from what servers log.
+//! `nfold lab digest`: ranks the statement patterns of a load, from server logs.
 
 use std::path::{Path, PathBuf};
 
@@ -32,49 +32,53 @@ pub const HELP: &str = "Examples:
   nfold lab digest slow.log --since 2024-03-01T12:00:00Z --until 2024-03-01T12:05:00Z
   nfold lab digest slow.log --extract 3f2a --out w.jsonl     # then: nfold lab replay w.jsonl --dsn ...";
 
-/// Command line of `nfold lab digest`.
+/// The command line of `nfold lab digest`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Slow logs or general logs of MySQL, MariaDB or Percona Server, also compressed (gz, zst); - is standard input
+    /// Slow logs or general logs of MySQL, MariaDB or Percona Server, also compressed (gz, zst); -
+    /// is standard input
     #[arg(value_name = "FILE", required_unless_present = "dsn")]
     files: Vec<PathBuf>,
-    /// In place of files: what the performance_schema of this server has counted (mysql://user@host:port)
+    /// Instead of files: the counters in the performance_schema of this server
+    /// (mysql://user@host:port)
     #[arg(long, value_name = "DSN", conflicts_with_all = ["files", "extract"])]
     dsn: Option<String>,
-    /// What the files are (found out)
+    /// The format of the files (default: detected)
     #[arg(long)]
     format: Option<Format>,
-    /// What the patterns are ranked by
+    /// The criterion that patterns are ranked by
     #[arg(long, default_value = "time")]
     by: By,
-    /// How many patterns are listed
+    /// The number of patterns to list
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// How many of them are shown with all that is known
+    /// The number of patterns to show with all details
     #[arg(long, default_value_t = 3, value_name = "N")]
     details: usize,
-    /// Write JSON (docs/lab.md has its schema); - is standard output, in place of the table
+    /// Write JSON (docs/lab.md has its schema); - is standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a page of HTML
+    /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write the statements of this pattern, its id or the beginning of it, or of all; may stand several times
+    /// Write the statements of this pattern, given by its id or a prefix of it, or of all patterns;
+    /// may be repeated
     #[arg(long, value_name = "ID", requires = "out")]
     extract: Vec<String>,
-    /// Where the statements go, one JSON object a line
+    /// The file for these statements, one JSON object per line
     #[arg(long, value_name = "FILE", requires = "extract")]
     out: Option<PathBuf>,
-    /// Only what began at or after this time (2024-03-01T12:00:00Z); with --dsn, patterns that were seen since then, with all their counts
+    /// Only statements that began at or after this time (2024-03-01T12:00:00Z); with --dsn,
+    /// patterns seen since then, with all their counts
     #[arg(long, value_name = "TIME", value_parser = point_in_time)]
     since: Option<i64>,
-    /// Only what began before this time; with --dsn, patterns that were seen before
+    /// Only statements that began before this time; with --dsn, patterns seen before it
     #[arg(long, value_name = "TIME", value_parser = point_in_time)]
     until: Option<i64>,
     /// Only statements in this database
     #[arg(long, value_name = "NAME")]
     db: Option<String>,
-    /// Zone of times that a log gives without one (UTC), e.g. Europe/Berlin
+    /// The zone of times that a log contains without a zone (default: UTC), e.g. Europe/Berlin
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     time_zone: Option<TimeZone>,
     /// The server runs with sql_mode ANSI_QUOTES: "x" is a name
@@ -102,7 +106,7 @@ fn zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name).map_err(|_| "no such time zone".into())
 }
 
-/// What goes over all sources.
+/// The state shared by all sources.
 struct Run<'a> {
     args: &'a Args,
     patterns: Patterns,
@@ -150,7 +154,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
     write(args, &report)
 }
 
-/// Says what cannot be, before hours are spent on reading.
+/// Checks the arguments before a long read begins.
 fn check(args: &Args) -> Result<(), LabError> {
     let outputs = [&args.json, &args.html, &args.out];
     let standard = |file: &&PathBuf| file.as_os_str() == "-";
@@ -160,7 +164,7 @@ fn check(args: &Args) -> Result<(), LabError> {
         ));
     }
     for file in args.files.iter().filter(|file| !standard(file)) {
-        // What is no file (a pipe) can be opened once only.
+        // An input that is not a file, such as a pipe, can be opened only once.
         if std::fs::metadata(file).map_or(true, |about| about.is_file() || about.is_dir()) {
             Input::open(file)?;
         }
@@ -169,8 +173,8 @@ fn check(args: &Args) -> Result<(), LabError> {
 }
 
 impl Run<'_> {
-    /// Reads one log to its end, or to where it breaks off. What cannot be opened at all is an error; what is no log as well, unless there
-    /// are others.
+    /// Reads one log to its end, or to where reading fails. An input that cannot be opened is an
+    /// error. So is one that is not a log, unless there are other inputs.
     fn source(&mut self, file: &Path) -> Result<Source, LabError> {
         let input = Input::open(file)?;
         let (name, len) = (input.name().to_owned(), input.size());
@@ -225,7 +229,7 @@ impl Run<'_> {
         })
     }
 
-    /// Takes what a server has counted.
+    /// Reads the counters of a server.
     fn server(&mut self, dsn: &Dsn) -> Result<Source, LabError> {
         let args = self.args;
         if args.since.is_some() || args.until.is_some() {
@@ -288,7 +292,7 @@ impl Run<'_> {
     }
 }
 
-/// General logs have no times: they are ranked by count.
+/// General logs have no durations, so their patterns are ranked by count.
 fn by(wanted: By, sources: &[Source]) -> By {
     if sources.iter().all(|source| source.format == "general") {
         By::Count

@@ -1,7 +1,9 @@
-//! Where a server is and who asks: `mysql://user@host:port/db?key=value` or `host=…,port=…,user=…`.
+//! Data source names: the server's address and the user, as `mysql://user@host:port/db?key=value`
+//! or `host=…,port=…,user=…`.
 //!
-//! A password is never part of it (the process list shows arguments): it comes from `NFOLD_LAB_PASSWORD`, `MYSQL_PWD`, an option
-//! file (`option_file=FILE`, or `~/.my.cnf`), or the terminal (`prompt=yes`), in this order, `prompt` before all.
+//! A DSN never contains a password, because the process list shows arguments. The password comes
+//! from the first of these sources that has one: the terminal (with `prompt=yes`),
+//! `NFOLD_LAB_PASSWORD`, `MYSQL_PWD`, an option file (`option_file=FILE`, or `~/.my.cnf`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,7 @@ use crate::client::tls::{SslMode, Tls};
 mod option_file;
 mod terminal;
 
-/// A password: prints as nothing, is compared by nobody.
+/// A password. It prints as nothing and cannot be compared.
 #[derive(Clone, Default)]
 pub struct Secret(String);
 
@@ -32,13 +34,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A server, a user, and a default database. `Display` gives it as a URL, without the password.
+/// A server, a user and a default database. `Display` shows them as a URL without the password.
 #[derive(Clone, Debug)]
 pub struct Dsn {
-    /// Name or address; not looked at where there is a socket.
+    /// The host name or address. Ignored if there is a socket.
     pub host: String,
     pub port: u16,
-    /// Unix socket.
+    /// The path of a Unix socket.
     pub socket: Option<PathBuf>,
     pub user: String,
     pub db: Option<String>,
@@ -47,7 +49,7 @@ pub struct Dsn {
     prompt: bool,
     ssl_mode: Option<SslMode>,
     ssl_ca: Option<PathBuf>,
-    /// What TLS takes, unless none is wanted.
+    /// The TLS configuration, unless TLS is disabled.
     pub tls: Option<Tls>,
 }
 
@@ -60,13 +62,13 @@ pub const EXAMPLES: &str = "Examples:
 const KEYS: &str = "host, port, socket, user, db, option_file, prompt, ssl-mode, ssl-ca";
 
 impl Dsn {
-    /// Reads the text and finds the password, which may ask at the terminal.
+    /// Parses a DSN and finds the password, which may prompt for it at the terminal.
     pub fn open(text: &str) -> Result<Dsn, LabError> {
         let mut dsn = Dsn::parse(text)?;
         let mode = dsn.ssl_mode();
         if dsn.socket.is_some() && mode > SslMode::Preferred {
             return Err(wrong(format!(
-                "ssl-mode={mode} is for TCP; to a Unix socket nobody listens in"
+                "ssl-mode={mode} is for TCP; a Unix socket cannot be intercepted"
             )));
         }
         if dsn.socket.is_none() && mode != SslMode::Disabled {
@@ -76,7 +78,8 @@ impl Dsn {
         Ok(dsn)
     }
 
-    /// As given; else TLS where the server can, but none on this machine, where it would only be measured along.
+    /// The TLS mode. The default is TLS if the server supports it, but none on this machine, where
+    /// TLS would only distort measurements.
     pub fn ssl_mode(&self) -> SslMode {
         let here = self.socket.is_some() || crate::procfs::is_local(&self.host);
         let usual = if here {
@@ -87,7 +90,7 @@ impl Dsn {
         self.ssl_mode.unwrap_or(usual)
     }
 
-    /// Reads the text alone.
+    /// Parses a DSN without looking for the password.
     pub fn parse(text: &str) -> Result<Dsn, LabError> {
         let mut dsn = Dsn {
             host: "127.0.0.1".into(),
@@ -129,7 +132,7 @@ impl Dsn {
         Ok(dsn)
     }
 
-    /// What follows `mysql://`.
+    /// Parses the part after `mysql://`.
     fn url(&mut self, rest: &str) -> Result<(), LabError> {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, db) = rest.split_once('/').unwrap_or((rest, ""));
@@ -257,7 +260,7 @@ fn password_inside() -> LabError {
     wrong("it holds a password, which the process list would show; put it into NFOLD_LAB_PASSWORD or an option file (option_file=FILE), or say prompt=yes".into())
 }
 
-/// `%41` is `A`.
+/// Decodes percent-encoding: `%41` is `A`.
 fn decoded(text: &str) -> Result<String, LabError> {
     let bad = || wrong(format!("{text:?} has a % without two hexadecimal digits"));
     let mut out = Vec::with_capacity(text.len());
@@ -278,14 +281,15 @@ fn decoded(text: &str) -> Result<String, LabError> {
     String::from_utf8(out).map_err(|_| wrong(format!("{text:?} is not UTF-8")))
 }
 
-/// Command line of `nfold lab dsn`.
+/// The command line of `nfold lab dsn`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// mysql://user@host:port/db?key=value, or key=value,key=value with host, port, socket, user, db, option_file, prompt, ssl-mode, ssl-ca
+    /// mysql://user@host:port/db?key=value, or key=value,key=value with host, port, socket, user,
+    /// db, option_file, prompt, ssl-mode, ssl-ca
     dsn: String,
 }
 
-/// Says what a DSN stands for.
+/// Prints the server that a DSN refers to, and where its password was found.
 pub fn run(args: &Args) -> Result<(), LabError> {
     let dsn = Dsn::open(&args.dsn)?;
     let found = if dsn.password.is_empty() {

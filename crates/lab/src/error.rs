@@ -1,25 +1,25 @@
-//! What stops a command of the lab: each prints as one clear line.
+//! Errors of the lab's commands. Each prints as one clear line.
 
 use std::fmt;
 use std::io;
 
-/// What stops a command.
+/// An error that ends a command.
 #[derive(Debug)]
 pub enum LabError {
-    /// The user asked for something that cannot be: the whole message.
+    /// Invalid arguments or an impossible request. Contains the whole message.
     Usage(String),
-    /// A file or a socket: what was done to what, and the system's answer.
+    /// A file or socket operation failed: what was done to which file, and the system's error.
     Io { doing: String, error: io::Error },
-    /// The server refused: its error number (MySQL's) and message.
+    /// The server returned an error: MySQL's error number and the message.
     Server { code: u16, message: String },
-    /// A server took the connection and refused the login.
+    /// The server accepted the connection and rejected the login.
     Refused {
-        /// Its DSN, without the password.
+        /// The server's DSN, without the password.
         server: String,
         code: u16,
         message: String,
     },
-    /// What came is not what the protocol or a file format allows: the whole message.
+    /// Received bytes violate the protocol or a file format. Contains the whole message.
     Malformed(String),
 }
 

@@ -1,4 +1,5 @@
-//! `digest --extract`: the statements of some patterns as a file of [`Statement`]s, in the order in which the logs have them.
+//! `digest --extract`: writes the statements of some patterns to a file of [`Statement`]s, in the
+//! order of the logs.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,23 +9,23 @@ use crate::LabError;
 use crate::log::Event;
 use crate::statement::Statement;
 
-/// Shortest beginning of an id that is taken for one.
+/// The shortest accepted prefix of an id.
 const MIN_PREFIX: usize = 4;
 
-/// The file and what goes into it.
+/// The output file, and the patterns that it receives.
 pub struct Extract {
     name: String,
     out: Box<dyn Write>,
-    /// Each wanted id or beginning of one, and the id that it was first met as.
+    /// Each wanted id or prefix, and the id that it first matched.
     wanted: Vec<(String, Option<String>)>,
     all: bool,
     written: u64,
-    /// Statements without their end, which nobody could run.
+    /// The number of statements without their end, which cannot be executed.
     cut: u64,
 }
 
 impl Extract {
-    /// `ids`: ids, beginnings of ids, or `all`. `-` is standard output.
+    /// Creates the file; `-` is standard output. `ids` contains ids, prefixes of ids, or `all`.
     pub fn create(path: &Path, ids: &[String]) -> Result<Extract, LabError> {
         for id in ids.iter().filter(|id| *id != "all") {
             if id.len() < MIN_PREFIX || id.len() > 16 || !id.bytes().all(|b| b.is_ascii_hexdigit())
@@ -110,7 +111,7 @@ impl Extract {
         Ok(self.all)
     }
 
-    /// What was written, in words. An id that no statement has is an error.
+    /// Describes the file written. An id without any statement is an error.
     pub fn finish(mut self) -> Result<String, LabError> {
         self.out
             .flush()

@@ -1,4 +1,5 @@
-//! Ctrl-C: sets a flag that every long loop of the lab looks at; the second one ends the process.
+//! Ctrl-C. The first one sets a flag that every long loop of the lab checks; the second one ends
+//! the process.
 #![allow(unsafe_code)]
 
 use std::io::{self, Read};
@@ -16,15 +17,17 @@ extern "C" fn on_signal(_: libc::c_int) {
     }
 }
 
-/// True once somebody wants the command to end. Loops look at it at least a few times a second.
+/// Whether the user wants the command to end. Loops must check it at least a few times per second.
 #[inline]
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Takes SIGINT and SIGTERM. Calls that wait return with EINTR, since the handler asks for no restart.
+/// Handles SIGINT and SIGTERM. System calls that wait return EINTR, because the handler is
+/// installed without SA_RESTART.
 pub fn install() {
-    // SAFETY: sigaction is plain data, zero is a valid value of it; the handler does only what is allowed in one.
+    // SAFETY: sigaction is plain data, for which zero is a valid value. The handler only does what
+    // is allowed in a signal handler.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as *const () as libc::sighandler_t;
@@ -34,12 +37,14 @@ pub fn install() {
     }
 }
 
-/// Starts a program that Ctrl-C at the terminal does not reach by itself: [`wait`] passes it on.
+/// Starts a program in its own process group, so that Ctrl-C at the terminal does not reach it
+/// directly. [`wait`] forwards it.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// Waits for a program that [`spawn`] started; Ctrl-C ends it early, in order. False: it failed.
+/// Waits for a program that [`spawn`] started. Ctrl-C ends it early and cleanly. Returns false if
+/// it failed.
 pub fn wait(child: &mut Child) -> io::Result<bool> {
     let mut told = false;
     let status: ExitStatus = loop {
@@ -47,19 +52,20 @@ pub fn wait(child: &mut Child) -> io::Result<bool> {
             break status;
         }
         if requested() && !std::mem::replace(&mut told, true) {
-            // SAFETY: kill takes plain numbers; the child has not been waited for, so its number is its own.
+            // SAFETY: kill takes plain numbers. The child has not been waited for, so its process
+            // id cannot have been reused.
             unsafe {
                 libc::kill(child.id() as libc::pid_t, libc::SIGINT);
             }
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    // A program that was told to end says so by its status.
+    // A program that ended because of Ctrl-C shows that in its status.
     let ended_by = status.signal() == Some(libc::SIGINT) || status.code() == Some(130);
     Ok(status.success() || told && ended_by)
 }
 
-/// [`wait`], and what it said on standard error, which has to be a pipe and short.
+/// As [`wait`]. Also returns its standard error, which must be a pipe and short.
 pub fn output(mut child: Child) -> io::Result<(bool, String)> {
     let well = wait(&mut child)?;
     let mut said = Vec::new();

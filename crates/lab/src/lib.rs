@@ -1,4 +1,5 @@
-//! The lab: the method that found why medium-size IN lists do not scale, as one tool against any MySQL-compatible server.
+//! The lab: load analysis and benchmarks for any MySQL-compatible server, as one tool. It
+//! implements the method that found why IN lists of medium size do not scale.
 //!
 //! ```text
 //!  log files, stdin ── log ──▶ Statement ── digest ──▶ ranked patterns (table, JSON, HTML)
@@ -7,12 +8,14 @@
 //! ```
 //!
 //! # Invariants
-//! - L1: nothing that was read from a log or a server panics; it is counted and said.
-//! - L2: a password is in no argument, no output, no error.
-//! - L3: after Ctrl-C ([`interrupt`]) a command writes what it has, marked as partial, and ends with code 130.
+//! - L1: no input from a log or a server causes a panic. Unreadable input is counted and reported.
+//! - L2: no password appears in an argument, in output, or in an error.
+//! - L3: after Ctrl-C ([`interrupt`]), a command writes the results so far, marked as partial, and
+//!   exits with code 130.
 //!
 //! # Not here
-//! The server: this crate knows the protocol's codec and the SQL lexer, nothing of what stands behind them.
+//! The server. This crate uses the protocol codec and the SQL lexer, and nothing else of the
+//! server.
 #![deny(unsafe_code)]
 
 use std::process::ExitCode;
@@ -62,22 +65,22 @@ enum Command {
     /// Turn results of bench into one HTML page, and pictures
     #[command(after_help = report::EXAMPLES)]
     Report(report::Args),
-    /// Look for moments at which a server stands still under writes, and whether its disk did
+    /// Look for moments at which a server stalls under writes, and whether its disk stalled, too
     #[command(after_help = probes::stalls::EXAMPLES, args_override_self = true)]
     Stalls(probes::stalls::Args),
-    /// What writers cost a reader: processor time of a select, alone and beside them
+    /// Measure the cost of writers for a reader: processor time of a select, alone and beside them
     #[command(after_help = probes::beside::EXAMPLES, args_override_self = true)]
     Beside(probes::beside::Args),
-    /// What part of the disk's syncs becomes commits
+    /// Measure which share of the disk's syncs becomes commits
     #[command(after_help = probes::commits::EXAMPLES, args_override_self = true)]
     Commits(probes::commits::Args),
-    /// What connections cost that do nothing: memory and processor time
+    /// Measure the cost of idle connections: memory and processor time
     #[command(after_help = probes::idle::EXAMPLES, args_override_self = true)]
     Idle(probes::idle::Args),
-    /// Sample a running process: what it is busy with, what its threads wait for
+    /// Sample a running process: what it executes, and what its threads wait for
     #[command(after_help = stacks::EXAMPLES)]
     Stacks(stacks::Args),
-    /// Name the cache lines that processors share, where the machine counts them
+    /// Name the cache lines that processors share, if the machine can count them
     #[command(after_help = lines::EXAMPLES)]
     Lines(lines::Args),
     /// Check where a DSN leads, and that a password is found for it
@@ -85,10 +88,10 @@ enum Command {
     Dsn(dsn::Args),
 }
 
-/// Exit code of a command that Ctrl-C ended.
+/// The exit code of a command that was ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// Runs one command; what stops it is one line on standard error.
+/// Runs one command. An error is printed as one line on standard error.
 pub fn main(args: &Args) -> ExitCode {
     interrupt::install();
     limits::open_files();
@@ -125,7 +128,8 @@ mod tests {
         _args: super::Args,
     }
 
-    /// Words of a shell's line: quotes, comments, and `$(…)`, which stands for a process here.
+    /// Splits a line of a shell into words: handles quotes, comments, and `$(…)`, which stands for
+    /// a process here.
     fn words(line: &str) -> Vec<String> {
         let line = line.replace("$(pidof mariadbd)", "1");
         let line = line

@@ -1,6 +1,7 @@
-//! `nfold lab lines`: which cache lines several processors write and read, by `perf c2c`, where the machine counts such things.
+//! `nfold lab lines`: finds the cache lines that several processors write and read, with `perf
+//! c2c`, if the machine supports it.
 //!
-//! It is the cause that no stack and no latch counter shows: a counter that every reader writes (the posts of 2012).
+//! This shows a cause that no stack and no latch counter shows: a counter that every reader writes.
 
 mod report;
 
@@ -23,16 +24,16 @@ pub const EXAMPLES: &str = "Example:
 
 Needs perf and a processor that samples loads and stores (Intel PEBS, AMD IBS, ARM SPE); virtual machines mostly have none of it.";
 
-/// Places of a line that are printed.
+/// The most places of a line that are printed.
 const PLACES: usize = 8;
 
-/// Command line of `nfold lab lines`.
+/// The command line of `nfold lab lines`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The process
     #[arg(long)]
     pid: u32,
-    /// How long to look
+    /// How long to record, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Lines to show
@@ -46,11 +47,11 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     schema: &'static str,
-    /// Ctrl-C came before the time was over.
+    /// Whether Ctrl-C ended the recording early.
     partial: bool,
     pid: u32,
     command: String,
-    /// Most shared first.
+    /// The most shared lines come first.
     lines: Vec<Line>,
 }
 
@@ -91,7 +92,7 @@ fn record_and_report(args: &Args, file: &Path) -> Result<String, LabError> {
     if !well {
         return Err(LabError::usage(refusal(&said)));
     }
-    // What the lines are ranked by is perf's own choice: HITM, and on ARM, which has none, loads that a peer answered.
+    // perf chooses the ranking: HITM, or on ARM, which has none, loads answered by a peer.
     let report = Command::new("perf")
         .args(["c2c", "report", "--stdio", "-c", "pid,iaddr", "-i"])
         .arg(file)
@@ -106,7 +107,7 @@ fn record_and_report(args: &Args, file: &Path) -> Result<String, LabError> {
     }
 }
 
-/// One line that says why not.
+/// Explains in one line why recording is impossible.
 fn refusal(said: &str) -> String {
     let low = said.to_ascii_lowercase();
     let any = |words: &[&str]| words.iter().any(|word| low.contains(word));

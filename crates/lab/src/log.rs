@@ -1,10 +1,13 @@
-//! Readers of what servers log: slow logs of MySQL, MariaDB and Percona Server, general logs; plain or compressed, files or standard input.
+//! Readers of server logs: slow logs of MySQL, MariaDB and Percona Server, and general logs; plain
+//! or compressed, from files or standard input.
 //!
 //! ```text
-//!  input::Input (bytes, decompressed, counted) ─▶ lines::Lines ─▶ slow::Slow | general::General ─▶ Event, Event, …
+//!  input::Input (bytes, decompressed) ─▶ lines::Lines ─▶ slow::Slow | general::General ─▶ Event,
+//!  ...
 //! ```
-//! One [`Event`] is filled over and over, so memory does not grow with the log. What cannot be read is skipped and counted
-//! ([`Skipped`]); only a failing read ends a log early, and that is counted too.
+//! A single [`Event`] is filled again and again, so memory does not grow with the log. Unreadable
+//! parts are skipped and counted ([`Skipped`]). Only a failed read ends a log early, and that is
+//! counted, too.
 
 pub mod general;
 pub mod input;
@@ -19,37 +22,41 @@ use crate::LabError;
 use input::Input;
 use lines::Lines;
 
-/// Longest text of a statement that is kept, in bytes; the rest of a longer one is dropped and counted.
+/// The longest text of a statement that is kept, in bytes. The rest of a longer one is dropped, and
+/// the statement is counted as cut.
 pub const MAX_TEXT: usize = 64 << 20;
 
-/// What a log says about one statement. Absent means that the log does not say.
+/// The information that a log contains about one statement. `None` means that the log does not
+/// contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// The statement without its closing semicolon.
     pub text: Vec<u8>,
-    /// A command that is no statement (`administrator command: Ping`): its name is the text.
+    /// Whether this is a command and not a statement (`administrator command: Ping`). Then its name
+    /// is the text.
     pub command: bool,
-    /// When it began, in microseconds since 1970, UTC.
+    /// The start time in microseconds since 1970, UTC.
     pub time_us: Option<i64>,
     pub duration_us: Option<u64>,
     pub lock_us: Option<u64>,
     pub rows_sent: Option<u64>,
     pub rows_examined: Option<u64>,
     pub bytes_sent: Option<u64>,
-    /// MySQL's error number, 0 where the log says that there was none.
+    /// MySQL's error number; 0 if the log shows that there was no error.
     pub error: Option<u32>,
-    /// The server logs one in so many statements.
+    /// The sampling rate: the server logs one in this number of statements.
     pub rate: Option<u64>,
     pub db: Vec<u8>,
     pub user: Vec<u8>,
     pub host: Vec<u8>,
     pub connection: Option<u64>,
-    /// The text's end is missing: the server, or the end of the file, cut it.
+    /// Whether the end of the text is missing, because the server or the end of the file cut it
+    /// off.
     pub cut: bool,
 }
 
 impl Event {
-    /// Forgets everything but the buffers.
+    /// Clears all fields, but keeps the buffers.
     fn clear(&mut self) {
         let (mut text, mut db) = (std::mem::take(&mut self.text), std::mem::take(&mut self.db));
         let (mut user, mut host) = (
@@ -69,14 +76,14 @@ impl Event {
     }
 }
 
-/// What was passed over in a log.
+/// The counts of what was skipped in a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
     /// Lines outside any entry.
     pub lines: u64,
-    /// Entries without a statement or without a readable head.
+    /// Entries without a statement, or with an unreadable header.
     pub entries: u64,
-    /// Statements that lack their end; they are counted by their pattern all the same.
+    /// Statements without their end. They still count for their pattern.
     pub cut: u64,
 }
 
@@ -92,7 +99,7 @@ impl Skipped {
     }
 }
 
-/// Which kind of log.
+/// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     Slow,
@@ -110,11 +117,12 @@ pub struct Log {
     parser: Parser,
 }
 
-/// How much of a log is looked at to find its format, in bytes.
+/// The bytes at the beginning of a log that are searched for its format.
 const SNIFFED: usize = 256 << 10;
 
 impl Log {
-    /// `format` None: found out. An input in which neither format shows is a slow log if it is empty, and refused otherwise.
+    /// `format` `None`: detect it. An empty input counts as a slow log. Any other input without a
+    /// recognizable format is rejected.
     pub fn new(
         input: Input,
         format: Option<Format>,
@@ -152,7 +160,7 @@ impl Log {
         }
     }
 
-    /// Fills `event` with the next statement or command; false at the end.
+    /// Fills `event` with the next statement or command. Returns false at the end.
     pub fn next(&mut self, event: &mut Event) -> bool {
         event.clear();
         match &mut self.parser {
@@ -168,18 +176,18 @@ impl Log {
         }
     }
 
-    /// Why reading ended before the end, if it did.
+    /// The error that ended reading early, if any.
     pub fn failure(&self) -> Option<&std::io::Error> {
         self.lines.failure()
     }
 
-    /// Bytes read so far, as they lie in the file (compressed).
+    /// The number of bytes of the file (compressed) read so far.
     pub fn position(&self) -> u64 {
         self.lines.source().position()
     }
 }
 
-/// The format by the first line that shows one.
+/// Detects the format by the first line that shows one.
 fn sniff(head: &[u8]) -> Option<Format> {
     for line in head.split(|&b| b == b'\n') {
         if slow::is_boundary(line) || line.starts_with(b"# Query_time: ") {
@@ -189,13 +197,15 @@ fn sniff(head: &[u8]) -> Option<Format> {
             return Some(Format::General);
         }
     }
-    // A server that has just started has written its banner and nothing else: any format reads that as no statement.
+    // A server that has just started has written only its banner. In any format, that is no
+    // statement.
     let mut lines = head.split(|&b| b == b'\n');
     lines.any(is_banner).then_some(Format::Slow)
 }
 
-/// `…/mysqld, Version: 8.0.36 (…). started with:`, `Tcp port: …`, `Time                 Id Command    Argument`: written at each start and
-/// each FLUSH LOGS.
+/// Whether a line belongs to the banner that is written at each start and each FLUSH LOGS:
+/// `…/mysqld, Version: 8.0.36 (…). started with:`, `Tcp port: …`, `Time                 Id Command
+/// Argument`.
 pub(crate) fn is_banner(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match line.first() {

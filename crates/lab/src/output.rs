@@ -1,4 +1,4 @@
-//! Files of results, standard output, and files that nobody sees.
+//! Result files, standard output, and unnamed temporary files.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::LabError;
 
-/// Reads a file that another command of the lab has written with `--json`: `schema` is the name and version that it begins with, `by` the
-/// command.
+/// Reads a JSON file that another command of the lab wrote with `--json`. `schema` is the expected
+/// schema name and version, `by` the command.
 pub fn read<T: serde::de::DeserializeOwned>(
     file: &Path,
     schema: &str,
@@ -31,7 +31,7 @@ pub fn read<T: serde::de::DeserializeOwned>(
     serde_json::from_value(value).map_err(|e| none(e.to_string()))
 }
 
-/// Writes a whole file; `-` is standard output, whose reader may have gone.
+/// Writes a whole file; `-` is standard output, where a closed pipe is not an error.
 pub fn put(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
     let written = if file.as_os_str() == "-" {
         match io::stdout().lock().write_all(bytes) {
@@ -48,12 +48,12 @@ pub fn put(file: &Path, bytes: &[u8]) -> Result<(), LabError> {
     written.map_err(LabError::io(format!("cannot write {}", file.display())))
 }
 
-/// Shows lines on standard output.
+/// Prints lines on standard output.
 pub fn say(lines: &str) -> Result<(), LabError> {
     put(Path::new("-"), lines.as_bytes())
 }
 
-/// A result as the lab's JSON files have it.
+/// Encodes a result in the format of the lab's JSON files.
 pub fn json(value: &impl Serialize) -> Result<Vec<u8>, LabError> {
     let mut text =
         serde_json::to_vec_pretty(value).map_err(|e| LabError::malformed(e.to_string()))?;
@@ -61,26 +61,26 @@ pub fn json(value: &impl Serialize) -> Result<Vec<u8>, LabError> {
     Ok(text)
 }
 
-/// The option of commands whose result is lines, or JSON.
+/// The `--json` option of commands whose result is text or JSON.
 #[derive(Debug, Default, clap::Args)]
 pub struct JsonOption {
-    /// Write everything there as JSON (schema: docs/lab.md); - is standard output, in place of the text
+    /// Write all results as JSON (schema: docs/lab.md); - is standard output, instead of the text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 impl JsonOption {
-    /// The JSON goes to standard output.
+    /// Whether the JSON goes to standard output.
     pub fn takes_output(&self) -> bool {
         self.file().is_some_and(|file| file.as_os_str() == "-")
     }
 
-    /// The file, if one was named.
+    /// The file, if `--json` is given.
     pub fn file(&self) -> Option<&Path> {
         self.json.as_deref()
     }
 
-    /// Writes a result: as JSON if that is asked for, and as lines unless the JSON went to standard output.
+    /// Writes a result: as JSON if requested, and as text unless the JSON goes to standard output.
     pub fn write(&self, report: &impl Serialize, lines: &str) -> Result<(), LabError> {
         if let Some(file) = self.file() {
             put(file, &json(report)?)?;
@@ -92,7 +92,8 @@ impl JsonOption {
     }
 }
 
-/// A file in `directory` without a name: it goes away with its last user, whatever ends the program.
+/// Creates a file in `directory` without a name. It disappears with its last user, even if the
+/// program is killed.
 pub fn nameless(directory: &Path) -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

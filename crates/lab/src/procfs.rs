@@ -1,18 +1,20 @@
-//! What Linux tells about processes and the machine, from /proc. Everything is best effort: where it is not there, None or zero.
+//! Reads the counters of processes and of the machine from /proc. All functions are best effort: if
+//! a counter is unavailable, the result is `None` or zero.
 
 use std::fs;
 use std::path::Path;
 
-/// Clock ticks a second in /proc's times: USER_HZ, 100 on every Linux that Rust knows.
+/// The clock ticks per second in /proc's times: USER_HZ, which is 100 on every Linux that Rust
+/// supports.
 const TICKS: f64 = 100.0;
 
-/// The calling thread's number.
+/// The thread id of the calling thread.
 pub fn own_task() -> Option<u64> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// CPU seconds that a thread of this process has used.
+/// The CPU seconds used by a thread of this process.
 pub fn task_cpu_seconds(task: u64) -> f64 {
     let text = fs::read_to_string(format!("/proc/self/task/{task}/schedstat")).unwrap_or_default();
     let ns: f64 = text
@@ -23,19 +25,19 @@ pub fn task_cpu_seconds(task: u64) -> f64 {
     ns / 1e9
 }
 
-/// A process's counters at one moment.
+/// The counters of a process at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessTimes {
-    /// CPU seconds in its own code and in the kernel.
+    /// CPU seconds in user mode and in the kernel.
     pub user: f64,
     pub system: f64,
-    /// Context switches of the threads that live now.
+    /// Context switches of the threads that exist now.
     pub voluntary: u64,
     pub forced: u64,
     pub threads: usize,
 }
 
-/// Reads a process's counters.
+/// Reads the counters of a process.
 pub fn process_times(pid: u32) -> Option<ProcessTimes> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -66,16 +68,16 @@ pub fn process_times(pid: u32) -> Option<ProcessTimes> {
     Some(times)
 }
 
-/// A thread of another process at one moment.
+/// The counters of a thread of another process at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// Nanoseconds on a processor.
     pub cpu_ns: u64,
-    /// How often it went to sleep by itself.
+    /// The number of voluntary context switches.
     pub sleeps: u64,
 }
 
-/// Reads one thread's counters; None where it has ended, or may not be looked at.
+/// Reads the counters of one thread. `None` if it has ended, or if access is denied.
 pub fn thread_times(pid: u32, task: u32) -> Option<ThreadTimes> {
     let read = |name| fs::read_to_string(format!("/proc/{pid}/task/{task}/{name}")).ok();
     let cpu_ns = read("schedstat")?.split(' ').next()?.parse().ok()?;
@@ -89,15 +91,17 @@ pub fn thread_times(pid: u32, task: u32) -> Option<ThreadTimes> {
     })
 }
 
-/// Seconds that the threads of a process that live now have run, by the scheduler's own count: [`process_times`] counts a tick for whoever runs when it comes, which of threads that are woken by timers is
-/// several times what they take. None where the process may not be looked at.
+/// The seconds that a process's current threads have run, as counted by the scheduler.
+/// [`process_times`] counts clock ticks for the running thread, which overstates threads that are
+/// woken by timers several times. `None` if access is denied.
 pub fn run_seconds(pid: u32) -> Option<f64> {
     let run = |task| Some(thread_times(pid, task)?.cpu_ns as f64 / 1e9);
     let all: Vec<f64> = tasks(pid).into_iter().filter_map(run).collect();
     (!all.is_empty()).then(|| all.iter().sum())
 }
 
-/// Bytes of memory that are a process's own: what is resident and nobody else's, and what is swapped out.
+/// The private memory of a process in bytes: resident pages that are not shared, and swapped-out
+/// pages.
 pub fn own_bytes(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let kib = |name: &str| -> Option<u64> {
@@ -107,7 +111,7 @@ pub fn own_bytes(pid: u32) -> Option<u64> {
     Some((kib("Private_Dirty:")? + kib("Private_Clean:")? + kib("Swap:")?) << 10)
 }
 
-/// Numbers of a process's threads.
+/// The thread ids of a process.
 pub fn tasks(pid: u32) -> Vec<u32> {
     numbers(Path::new(&format!("/proc/{pid}/task")))
 }
@@ -121,7 +125,7 @@ fn numbers(dir: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// CPU seconds of the whole machine: used by anybody, and taken by the hypervisor.
+/// The CPU seconds of the whole machine: used by any process, and taken by the hypervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MachineTimes {
     pub busy: f64,
@@ -146,7 +150,8 @@ pub fn machine_times() -> MachineTimes {
     }
 }
 
-/// The process on this machine that listens on a TCP port or a Unix socket; None where none is seen (another machine, or no right to look).
+/// The process on this machine that listens on a TCP port or a Unix socket. `None` if none is
+/// visible, because the server is on another machine or access is denied.
 pub fn listener(port: u16, socket: Option<&Path>) -> Option<u32> {
     let inodes = match socket {
         Some(path) => unix_inodes(path),
@@ -177,7 +182,7 @@ fn tcp_inodes(port: u16) -> Vec<u64> {
                 .get(1)
                 .and_then(|a| a.rsplit_once(':'))
                 .and_then(|(_, p)| u16::from_str_radix(p, 16).ok());
-            // 0A: LISTEN
+            // 0A: LISTEN.
             if local == Some(port) && f.get(3) == Some(&"0A") {
                 found.extend(f.get(9).and_then(|i| i.parse::<u64>().ok()));
             }
@@ -197,12 +202,12 @@ fn unix_inodes(path: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// Is this name an address of this machine?
+/// Whether a host name is an address of this machine.
 pub fn is_local(host: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "::1") || host.starts_with("127.")
 }
 
-/// Processors, memory and kernel in one line.
+/// Describes processors, memory and kernel in one line.
 pub fn describe_machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
@@ -234,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_found_by_its_port() {
+    fn listener_finds_this_process_by_port() {
         let listener_socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener_socket.local_addr().expect("bound").port();
         assert_eq!(listener(port, None), Some(std::process::id()));
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_this_process_are_there() {
+    fn times_of_this_process_are_available() {
         let times = process_times(std::process::id()).expect("it runs");
         assert!(times.threads >= 1);
         assert!(machine_times().busy > 0.0);

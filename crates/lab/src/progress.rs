@@ -1,12 +1,12 @@
-//! A line on standard error that says how far a long command is, where that is a terminal.
+//! A progress line for long commands, if standard error is a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Shown at most this often.
+/// The shortest interval between two updates.
 const EVERY: Duration = Duration::from_millis(300);
 
-/// The line.
+/// The progress line.
 pub struct Progress {
     shown: bool,
     on: bool,
@@ -22,7 +22,7 @@ impl Progress {
         }
     }
 
-    /// `position` and `len` in bytes of the file called `name`.
+    /// Shows the progress within the file called `name`. `position` and `len` are in bytes.
     pub fn show(&mut self, name: &str, position: u64, len: Option<u64>, statements: u64) {
         if self.due() {
             let mib = position >> 20;
@@ -42,7 +42,7 @@ impl Progress {
         self.on && Instant::now() >= self.next
     }
 
-    /// Any other line.
+    /// Shows another line.
     pub fn say(&mut self, line: &str) {
         if self.due() {
             self.next = Instant::now() + EVERY;
@@ -51,7 +51,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub fn finish(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");

@@ -1,4 +1,4 @@
-//! `nfold lab replay`: plays the statements of a file against one server or several.
+//! `nfold lab replay`: executes the statements of a file on one server or on two.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,30 +37,32 @@ pub const HELP: &str = "Examples:
   nfold lab replay w.jsonl --dsn mysql://app@one/shop --speed 1                        # at the recorded pace
 Passwords come from NFOLD_LAB_PASSWORD, MYSQL_PWD, an option file (?option_file=FILE) or the terminal (?prompt=yes).";
 
-/// Differences that are shown.
-const SHOWN: usize = 10;
+/// The most differences that are shown.
+const MAX_SHOWN: usize = 10;
 
-/// Command line of `nfold lab replay`.
+/// The command line of `nfold lab replay`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Statements of `digest --extract`; - is standard input
     file: PathBuf,
-    /// The server: mysql://user@host:port/db, or key=value,key=value. Given twice, the answers of the two are compared
+    /// The server: mysql://user@host:port/db, or key=value,key=value; with two servers, their
+    /// answers are compared
     #[arg(long, required = true, value_name = "DSN")]
     dsn: Vec<String>,
     /// Connections that run at the same time
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: u32,
-    /// Threads of this client (one for two processors, one for 256 connections where that is more, at most one for each processor)
+    /// Threads of this client (default: one per two processors, or one per 256 connections if that
+    /// is more, at most one per processor)
     #[arg(long, default_value_t = 0, value_name = "N", hide_default_value = true)]
     threads: usize,
-    /// Play the file again and again for so long
+    /// Repeat the file for this time
     #[arg(long, value_name = "SECONDS", conflicts_with = "rounds", value_parser = positive)]
     seconds: Option<f64>,
-    /// Play the file so many times (once)
+    /// Execute the file this many times (default: once)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Play it for so long before anything counts
+    /// Warm up for this time before the measurement
     #[arg(
         long,
         default_value_t = 0.0,
@@ -68,25 +70,25 @@ pub struct Args {
         hide_default_value = true
     )]
     warmup: f64,
-    /// Keep the recorded pace, or so many times of it; without it, as fast as possible
+    /// Keep the recorded pace, multiplied by this factor; without it, run as fast as possible
     #[arg(long, value_name = "FACTOR", value_parser = positive)]
     speed: Option<f64>,
     /// Prepare statements and send their values in binary form
     #[arg(long)]
     prepared: bool,
-    /// Statements of one recorded connection stay on one connection, in their order
+    /// Keep the statements of one recorded connection on one connection, in their order
     #[arg(long)]
     keep_connections: bool,
-    /// Make a checksum of all answers (done anyway with two servers)
+    /// Compute a checksum of all answers (always done with two servers)
     #[arg(long)]
     checksum: bool,
-    /// The order of rows within an answer counts, too
+    /// Also compare the order of rows within an answer
     #[arg(long)]
     ordered: bool,
     /// Run statements that write
     #[arg(long, conflicts_with = "reads_only")]
     allow_writes: bool,
-    /// Leave out statements that write
+    /// Skip statements that write
     #[arg(long)]
     reads_only: bool,
     #[command(flatten)]
@@ -174,7 +176,7 @@ fn write(args: &Args, report: &Report) -> Result<(), LabError> {
     args.json.write(report, &result::render(report))
 }
 
-/// Plays it all against one server.
+/// Executes everything on one server.
 fn on_server(
     args: &Args,
     work: &Arc<Workload>,
@@ -184,7 +186,7 @@ fn on_server(
         dsn.db = work.dbs.first().cloned();
     }
     let version = Connection::open(&dsn)?.server_version().to_owned();
-    // What MariaDB puts in front for old replicas.
+    // The prefix that MariaDB sends for old replicas.
     let version = version
         .strip_prefix("5.5.5-")
         .map_or(version.clone(), str::to_owned);
@@ -217,7 +219,7 @@ fn on_server(
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     run.checksum = play.hashed.then(|| format!("{:016x}", tally.checksum));
-    // The file could not be read as fast as it was played.
+    // The file could not be read as fast as it was executed.
     run.client_is_the_limit |= tally.starved_s > 0.05 * run.seconds * run.connections as f64;
     run.use_statements = tally.switches;
     run.pace = args.speed.map(|speed| Pace {
@@ -262,7 +264,7 @@ fn play(
             .then(|| Answers::new(work.statements))
             .transpose()?,
         tally: Mutex::new(Tally::default()),
-        // A database that the DSN names stands for all.
+        // A database named in the DSN is used for all statements.
         switch: dsn.db.is_none() && work.dbs.len() > 1,
     }))
 }
@@ -301,7 +303,7 @@ fn drive_it(
     }
 }
 
-/// How many answers are the same, and the first that are not.
+/// Counts equal answers, and collects the first differences.
 fn compare(work: &Workload, one: &mut Answers, two: &mut Answers) -> Result<Comparison, LabError> {
     let mut comparison = Comparison {
         same: 0,
@@ -315,14 +317,14 @@ fn compare(work: &Workload, one: &mut Answers, two: &mut Answers) -> Result<Comp
             (Some(a), Some(b)) if a.same(b) => comparison.same += 1,
             (Some(a), Some(b)) => {
                 comparison.different += 1;
-                if shown.len() < SHOWN {
+                if shown.len() < MAX_SHOWN {
                     shown.insert(number, [a, b]);
                 }
             }
             _ => comparison.not_compared += 1,
         }
     }
-    // Their texts and lines, from the file once more.
+    // The texts and line numbers of the differing statements are read from the file.
     let mut again = work.again()?;
     while comparison.first_differences.len() < shown.len() {
         let mut chunk = Chunk::default();

@@ -1,30 +1,32 @@
-//! One statement as the lab hands it on: a line of a JSONL file (`digest --extract`, `replay`). The schema stands in docs/lab.md.
+//! A statement as the lab's commands exchange it: one line of a JSONL file (`digest --extract`,
+//! `replay`). docs/lab.md describes the schema.
 
 use serde::{Deserialize, Serialize};
 
-/// A statement that a server has run. Times are whole microseconds.
+/// A statement that a server has executed. Times are whole microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// The text, where it is UTF-8.
+    /// The text, if it is UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The text's bytes in hexadecimal, where they are not UTF-8. Exactly one of the two is there.
+    /// The text's bytes in hexadecimal, if they are not UTF-8. Exactly one of the two members is
+    /// present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_hex: Option<String>,
-    /// Id of its pattern (`digest`).
+    /// The id of its pattern (`digest`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Current database.
+    /// The current database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub db: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The server's connection number.
+    /// The server's connection id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
-    /// When it began: microseconds since 1970 in UTC.
+    /// The start time in microseconds since 1970, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_us: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,13 +37,13 @@ pub struct Statement {
     pub rows_sent: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_examined: Option<u64>,
-    /// MySQL's error number, where the log says that it failed.
+    /// MySQL's error number, if the log shows that the statement failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<u32>,
 }
 
 impl Statement {
-    /// Keeps `text` whatever its bytes are.
+    /// Stores `text`, which may contain any bytes.
     pub fn set_text(&mut self, text: &[u8]) {
         (self.text, self.text_hex) = match std::str::from_utf8(text) {
             Ok(text) => (Some(text.to_owned()), None),
@@ -56,7 +58,8 @@ impl Statement {
         };
     }
 
-    /// The text's bytes; None where neither member is there, both are, or the hexadecimal one is broken.
+    /// The text's bytes. `None` if both or neither of the two members is present, or if the
+    /// hexadecimal one is malformed.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match (&self.text, &self.text_hex) {
             (Some(text), None) => Some(text.as_bytes().to_vec()),
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_survive_the_file() {
+    fn any_text_round_trips_through_json() {
         for text in [
             &b"SELECT 'a\n\"'"[..],
             b"SELECT '\xff\x00'",

@@ -1,24 +1,27 @@
-//! The universal scalability law, fitted to throughput over clients or cores.
+//! The universal scalability law, fitted to throughput by number of clients or cores.
 //!
 //! ```text
 //! X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1))
-//!        λ: throughput of one     σ: contention (what queues for one thing)     κ: coherence (what everybody tells everybody)
+//!        λ: throughput of one    σ: contention (serialized work)    κ: coherence (pairwise
+//!        exchange)
 //! ```
-//! Source: N. Gunther, "Guerrilla Capacity Planning" (2007), chapters 4 and 5. With σ = κ = 0 throughput grows for ever; with κ > 0 it has
-//! a peak at √((1-σ)/κ).
+//! Source: N. Gunther, "Guerrilla Capacity Planning" (2007), chapters 4 and 5. With σ = κ = 0,
+//! throughput grows without limit. With κ > 0 it has a peak at √((1-σ)/κ).
 //!
 //! # How it is fitted
-//! In the form `N / X = a + b (N-1) + c N (N-1)`, where λ = 1/a, σ = b/a, κ = c/a, it is linear; that gives the beginning. Then Gauss-Newton
-//! steps (Levenberg-Marquardt) on the squares of X's errors, as R's package `usl` does, with whose published results the tests agree. σ and κ stay
-//! at 0 or above: a term that would be negative is left out and the others fitted again.
+//! In the form `N / X = a + b (N-1) + c N (N-1)`, where λ = 1/a, σ = b/a and κ = c/a, the law is
+//! linear. That yields a start value. Gauss-Newton steps (Levenberg-Marquardt) then minimize the
+//! squared errors of X, as R's package `usl` does; the tests compare with its published results. σ
+//! and κ are at least 0: a term that would be negative is removed, and the others are fitted again.
 //!
 //! # Bands
-//! Residuals of the fit are drawn anew (bootstrap) and each drawn curve is fitted; the band is what lies between the 2.5th and 97.5th of a hundred.
-//! With no more points than parameters there are no residuals, and no band.
+//! The residuals of the fit are resampled (bootstrap), and each resampled curve is fitted. The band
+//! reaches from the 2.5th to the 97.5th percentile. If there are no more points than parameters,
+//! there are no residuals and no band.
 
 use serde::{Deserialize, Serialize};
 
-/// A point: N, and throughput (any unit, above 0).
+/// A point: N, and the throughput in any unit, above 0.
 pub type Point = (f64, f64);
 
 /// A fitted curve.
@@ -31,21 +34,21 @@ pub struct Law {
     pub kappa: f64,
 }
 
-/// A curve with what can be said about how sure it is.
+/// A fitted curve with its uncertainty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     pub law: Law,
-    /// Share of the variance of X that the curve explains (1: all).
+    /// The share of the variance of X that the curve explains (1: all).
     pub r_squared: f64,
-    /// 95 % intervals of λ, σ, κ; None where there are too few points.
+    /// The 95 % intervals of λ, σ and κ. `None` if there are too few points.
     pub intervals: Option<[[f64; 2]; 3]>,
-    /// N, curve, and its 95 % band where there is one, from 1 to the end of the forecast.
+    /// (N, curve, its 95 % band if there is one), from 1 to the end of the forecast.
     pub curve: Vec<(f64, f64, Option<[f64; 2]>)>,
-    /// Largest N that was measured. Beyond it the curve is a forecast.
+    /// The largest N that was measured. Beyond it, the curve is a forecast.
     pub measured_to: f64,
 }
 
-/// Curves go at most so far beyond what was measured.
+/// How far curves extend beyond the largest measured N, as a factor.
 pub const FORECAST: f64 = 4.0;
 const DRAWS: usize = 400;
 
@@ -54,13 +57,14 @@ impl Law {
         self.lambda * n / (1.0 + self.sigma * (n - 1.0) + self.kappa * n * (n - 1.0))
     }
 
-    /// N with the highest throughput; None where there is no peak.
+    /// The N with the highest throughput. `None` if there is no peak.
     pub fn peak(&self) -> Option<f64> {
         (self.kappa > 0.0 && self.sigma < 1.0).then(|| ((1.0 - self.sigma) / self.kappa).sqrt())
     }
 }
 
-/// Fits the law. None: fewer than three different N, or values that are no positive numbers.
+/// Fits the law. `None` with fewer than three different N, or with values that are not positive
+/// numbers.
 pub fn fit(points: &[Point]) -> Option<Fit> {
     let law = fit_law(points)?;
     let mean = points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
@@ -107,7 +111,8 @@ fn fit_law(points: &[Point]) -> Option<Law> {
     if !usable || different.len() < 3 {
         return None;
     }
-    // Which of σ and κ are in the curve: both if they come out positive, else the better of the smaller ones.
+    // The curve contains both σ and κ if both are positive, otherwise the better one of the smaller
+    // models.
     let mut best: Option<(f64, Law)> = None;
     for terms in [[true, true], [true, false], [false, true], [false, false]] {
         let Some(start) = linear(points, terms) else {
@@ -118,7 +123,7 @@ fn fit_law(points: &[Point]) -> Option<Law> {
             continue;
         }
         let error = squares(points, &law);
-        // A smaller curve must be better to be taken, so the full one wins where it is allowed.
+        // A smaller model must be better to be chosen, so the full model wins if it is valid.
         if best.is_none_or(|(least, _)| error < least * 0.999_999) {
             best = Some((error, law));
         }
@@ -126,12 +131,12 @@ fn fit_law(points: &[Point]) -> Option<Law> {
     best.map(|(_, law)| law)
 }
 
-/// Sum of squares of errors.
+/// The sum of the squared errors.
 fn squares(points: &[Point], law: &Law) -> f64 {
     points.iter().map(|(n, x)| (x - law.at(*n)).powi(2)).sum()
 }
 
-/// Least squares in the linear form, each point weighted so that its relative error counts.
+/// Least squares in the linear form. Each point is weighted so that its relative error counts.
 fn linear(points: &[Point], terms: [bool; 2]) -> Option<Law> {
     let row = |n: f64| {
         [
@@ -160,7 +165,7 @@ fn linear(points: &[Point], terms: [bool; 2]) -> Option<Law> {
     })
 }
 
-/// Parameters that are left out stay where they are.
+/// Fixes the parameters that are left out.
 fn pin(a: &mut [[f64; 3]; 3], terms: [bool; 2]) {
     for (i, on) in terms.iter().enumerate() {
         if !on {
@@ -170,7 +175,7 @@ fn pin(a: &mut [[f64; 3]; 3], terms: [bool; 2]) {
     }
 }
 
-/// Levenberg-Marquardt.
+/// Refines a fit by Levenberg-Marquardt.
 fn refine(points: &[Point], start: Law, terms: [bool; 2]) -> Law {
     let (mut law, mut damping) = (start, 1e-3);
     let mut error = squares(points, &law);
@@ -227,9 +232,9 @@ fn refine(points: &[Point], start: Law, terms: [bool; 2]) -> Law {
     law
 }
 
-/// Gauss with pivots; None for a singular matrix.
+/// Gaussian elimination with pivoting. `None` if the matrix is singular.
 fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
-    // Columns differ by many orders of magnitude: scale them first.
+    // Columns differ by many orders of magnitude, so they are scaled first.
     let scale: [f64; 3] =
         std::array::from_fn(|j| (0..3).map(|i| a[i][j].abs()).fold(0.0, f64::max));
     if scale.contains(&0.0) {
@@ -265,10 +270,10 @@ fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
     Some(std::array::from_fn(|i| x[i] / scale[i]))
 }
 
-/// Curves fitted to this curve's own values with residuals drawn anew; None without residuals.
+/// Fits curves to this curve's own values with resampled residuals. `None` without residuals.
 fn bootstrap(points: &[Point], law: &Law) -> Option<Vec<Law>> {
     let free = points.len().checked_sub(3).filter(|f| *f > 0)?;
-    // A curve of three parameters takes up three points' worth of error.
+    // A curve with three parameters absorbs the error of three points.
     let inflate = (points.len() as f64 / free as f64).sqrt();
     let residuals: Vec<f64> = points
         .iter()
@@ -292,7 +297,7 @@ fn bootstrap(points: &[Point], law: &Law) -> Option<Vec<Law>> {
     (draws.len() > DRAWS / 2).then_some(draws)
 }
 
-/// The 2.5th and the 97.5th of a hundred.
+/// The 2.5th and the 97.5th percentile.
 fn quantiles(values: &mut [f64]) -> [f64; 2] {
     values.sort_by(f64::total_cmp);
     let at = |q: f64| values[((values.len() - 1) as f64 * q).round() as usize];

@@ -1,4 +1,4 @@
-//! Curves with known parameters, exact and noisy, and tables that others have published with their fits.
+//! Curves with known parameters, exact and noisy, and published tables with their published fits.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0];
 proptest! {
     /// Fitting a curve of the law returns its parameters.
     #[test]
-    fn known_parameters_come_back(lambda in 1.0f64..1e6, sigma in 0.0f64..0.5, kappa in 0.0f64..0.01) {
+    fn known_parameters_are_recovered(lambda in 1.0f64..1e6, sigma in 0.0f64..0.5, kappa in 0.0f64..0.01) {
         let law = Law { lambda, sigma, kappa };
         let found = fit(&curve(&law, COUNTS)).expect("a curve");
         prop_assert!((found.law.lambda / lambda - 1.0).abs() < 1e-6, "{:?}", found.law);
@@ -24,7 +24,7 @@ proptest! {
     /// For all measurements σ and κ are not negative, and the curve is finite and positive over its
     /// whole range.
     #[test]
-    fn any_positive_table_has_a_sane_curve(values in prop::collection::vec(0.1f64..1e6, 3..10)) {
+    fn positive_tables_yield_finite_curves(values in prop::collection::vec(0.1f64..1e6, 3..10)) {
         let points: Vec<Point> = values.iter().enumerate().map(|(i, x)| (2f64.powi(i as i32), *x)).collect();
         let found = fit(&points).expect("a curve");
         prop_assert!(found.law.sigma >= 0.0 && found.law.kappa >= 0.0 && found.law.lambda > 0.0);
@@ -37,7 +37,7 @@ proptest! {
 /// Of many curves with 3 % noise, the 95 % band at the largest N nearly always contains the true
 /// value.
 #[test]
-fn bands_hold_the_truth() {
+fn bands_contain_the_true_value() {
     let law = Law {
         lambda: 1000.0,
         sigma: 0.05,
@@ -45,7 +45,7 @@ fn bands_hold_the_truth() {
     };
     let mut state = 1u64;
     let mut noise = || {
-        // Sum of twelve uniform draws: close to normal with variance 1.
+        // The sum of twelve uniform draws is close to normal with variance 1.
         let sum: f64 = (0..12)
             .map(|_| {
                 state = state
@@ -78,9 +78,10 @@ fn bands_hold_the_truth() {
     assert!(held >= rounds * 8 / 10, "{held} of {rounds}");
 }
 
-/// SPEC SDM91 on a SPARCcenter 2000, the example of the R package `usl`, whose documentation gives the fit and where it peaks.
+/// SPEC SDM91 on a SPARCcenter 2000: the example of the R package `usl`, whose documentation
+/// contains the fit and its peak.
 #[test]
-fn the_published_table_of_spec_sdm91() {
+fn fit_matches_published_spec_sdm91() {
     let table = [
         (1.0, 64.9),
         (18.0, 995.9),
@@ -99,9 +100,10 @@ fn the_published_table_of_spec_sdm91() {
     assert!((law.at(peak) - 1884.0).abs() < 1.0);
 }
 
-/// Gunther, "Guerrilla Capacity Planning", chapter 5: a ray tracer on up to 64 processors; the book's σ is 0.05, its κ below 1e-4.
+/// Gunther, "Guerrilla Capacity Planning", chapter 5: a ray tracer on up to 64 processors. The
+/// book's σ is 0.05, its κ below 1e-4.
 #[test]
-fn the_ray_tracer_of_the_book() {
+fn fit_matches_published_ray_tracer() {
     let table = [
         (1.0, 20.0),
         (4.0, 78.0),
@@ -122,9 +124,9 @@ fn the_ray_tracer_of_the_book() {
     assert!(found.r_squared > 0.97, "{}", found.r_squared);
 }
 
-/// What a table needs, and what it must not hold.
+/// Tables that are too small or contain invalid values.
 #[test]
-fn too_little_is_no_curve() {
+fn too_few_or_invalid_points_yield_no_curve() {
     assert_eq!(fit(&[]), None);
     assert_eq!(fit(&[(1.0, 1.0), (2.0, 2.0)]), None);
     assert_eq!(fit(&[(1.0, 1.0), (2.0, 2.0), (2.0, 2.1), (2.0, 2.2)]), None);
@@ -134,9 +136,9 @@ fn too_little_is_no_curve() {
     assert_eq!(three.intervals, None, "no residuals, no band");
 }
 
-/// A straight line needs neither term; a saturated one has no coherence, and no peak.
+/// A straight line needs neither term. A saturated curve has no coherence and no peak.
 #[test]
-fn simple_shapes() {
+fn linear_and_saturated_curves_are_recognized() {
     let line = fit(&[(1.0, 10.0), (2.0, 20.0), (4.0, 40.0), (8.0, 80.0)])
         .expect("a curve")
         .law;

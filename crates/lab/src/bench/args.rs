@@ -1,4 +1,4 @@
-//! The command line of `nfold lab bench`, and what its presets stand for.
+//! The command line of `nfold lab bench`, and the values of its presets.
 
 use std::path::{Path, PathBuf};
 
@@ -17,36 +17,38 @@ pub const EXAMPLES: &str = "Examples:
 
 Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
 
-/// Seconds before a window, and of it, where nothing else is said; the published ones are longer.
+/// The default seconds of the warm-up and of a window. The published figures use longer ones.
 const TIMES: (f64, f64) = (2.0, 5.0);
 const PUBLISHED_TIMES: (f64, f64) = (3.0, 10.0);
 
-/// Command line of `nfold lab bench`.
+/// The command line of `nfold lab bench`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to run: names, groups (in-list, keys, 2007, sysbench, published, all), with :prepared and :trx; parted by commas (in_list_200)
+    /// The workloads: names and groups (in-list, keys, 2007, sysbench, published, all), with
+    /// :prepared and :trx, separated by commas (in_list_200)
     #[arg(long)]
     workloads: Option<String>,
-    /// Name the workloads and end
+    /// List the workloads and exit
     #[arg(long)]
     pub list: bool,
-    /// Figures as Nfold publishes them: Nfold, MariaDB and the floor server started here, the published workloads at 8 and 64 clients,
-    /// windows of 10 s, as a table in Markdown; every other option still counts
+    /// Make figures as Nfold publishes them: start Nfold, MariaDB and the floor server here, run
+    /// the published workloads at 8 and 64 clients with windows of 10 s, and write a Markdown
+    /// table; all other options still apply
     #[arg(long, conflicts_with = "replay")]
     pub publish: bool,
-    /// Run the statements of a file (`digest --extract`) in place of built-in workloads
+    /// Run the statements of a file (`digest --extract`) instead of built-in workloads
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Let --replay run statements that write
     #[arg(long)]
     pub allow_writes: bool,
-    /// Let --replay leave out statements that write
+    /// Let --replay skip statements that write
     #[arg(long, conflicts_with = "allow_writes")]
     pub reads_only: bool,
-    /// A server, named "server" (see `nfold lab dsn --help`); its database gets the tables
+    /// A server, named "server" (see `nfold lab dsn --help`); its database receives the tables
     #[arg(long)]
     pub dsn: Option<String>,
-    /// A server with a name; may be given again and again
+    /// A server with a name; may be repeated
     #[arg(long, value_name = "NAME=DSN")]
     pub compare: Vec<String>,
     /// Start a MariaDB from its package for this run
@@ -55,43 +57,47 @@ pub struct Args {
     /// Start this program as a server for this run
     #[arg(long)]
     pub start_nfold: bool,
-    /// Start a server without SQL as well, which answers one row to everything: the least CPU that a request can cost here (point reads only)
+    /// Also start a server without SQL, which answers everything with one row: the lower bound of a
+    /// request's CPU time on this machine (point reads only)
     #[arg(long, alias = "floor", conflicts_with = "replay")]
     pub start_floor: bool,
     /// Buffer pool of servers started here, in MiB
     #[arg(long, default_value_t = 2048)]
     pub pool_mib: u64,
-    /// Client counts, parted by commas (1,8,64)
+    /// Client counts, separated by commas (1,8,64)
     #[arg(long, value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Bind the servers to so many processors, one count after the other
+    /// Bind the servers to this number of processors; several counts run one after the other
     #[arg(long, value_delimiter = ',')]
     pub cores: Vec<usize>,
     /// Rows of each table
     #[arg(long, default_value_t = 1_000_000)]
     pub rows: u64,
-    /// Seconds before a window that are not counted (2)
+    /// Seconds of warm-up before a window (2)
     #[arg(long)]
     warmup: Option<f64>,
     /// Seconds of a window (5)
     #[arg(long)]
     time: Option<f64>,
-    /// End a window after so many statements of each client, without warm-up, in place of after a time
+    /// End a window after this number of statements per client, without a warm-up, instead of after
+    /// a time
     #[arg(long, conflicts_with_all = ["time", "warmup"])]
     pub count: Option<u64>,
-    /// Windows of each kind; the median counts
+    /// Windows of each kind; the median is reported
     #[arg(long, default_value_t = 3)]
     pub repeat: usize,
-    /// Threads of the client; 0: one for two processors, one for 256 clients where that is more, at most one for each processor
+    /// Threads of the client; 0: one per two processors, or one per 256 clients if that is more, at
+    /// most one per processor
     #[arg(long, default_value_t = 0)]
     pub client_threads: usize,
-    /// Make one system call for each send and each receive of the client, as where the kernel has no io_uring
+    /// Make one system call for each send and each receive of the client, as on a kernel without
+    /// io_uring
     #[arg(long)]
     pub no_io_uring: bool,
     #[command(flatten)]
     pub json: JsonOption,
-    /// Write a table in Markdown: medians of CPU, their ratios, throughput, p99; - is standard output, in place of the plain table (which is
-    /// what --publish does)
+    /// Write a Markdown table: medians of CPU time, their ratios, throughput, p99; - is standard
+    /// output, instead of the plain table (as with --publish)
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -113,7 +119,7 @@ impl Args {
         }
     }
 
-    /// Where the Markdown goes; None: nowhere.
+    /// The file for the Markdown table, if any.
     pub fn markdown(&self) -> Option<&Path> {
         let standard = self.publish.then_some(Path::new("-"));
         self.markdown.as_deref().or(standard)
@@ -123,7 +129,7 @@ impl Args {
         if self.publish { PUBLISHED_TIMES } else { TIMES }
     }
 
-    /// Seconds before a window; 0 where statements end it.
+    /// Seconds of warm-up before a window; 0 if statements end the window.
     pub fn warmup(&self) -> f64 {
         match self.count {
             Some(_) => 0.0,
@@ -131,7 +137,7 @@ impl Args {
         }
     }
 
-    /// Seconds of a window; 0 where statements end it.
+    /// Seconds of a window; 0 if statements end it.
     pub fn window(&self) -> f64 {
         match self.count {
             Some(_) => 0.0,
@@ -139,7 +145,7 @@ impl Args {
         }
     }
 
-    /// Says what cannot be, before anything is started.
+    /// Checks the arguments before anything is started.
     pub fn check(&self) -> Result<(), LabError> {
         let bad = |what: &str| Err(LabError::usage(what.to_owned()));
         if self.clients.contains(&0) {

@@ -1,18 +1,19 @@
-//! The servers that a command line asks for, in the order of the table: `--dsn`, those started here, `--compare`, the floor.
+//! The servers that a command line names, in the order of the table: `--dsn`, those started here,
+//! `--compare`, the floor server.
 
 use super::args::Args;
 use super::servers::Server;
-use super::started::{Kind, Setup};
+use super::started::{ServerKind, Setup};
 use crate::LabError;
 use crate::dsn::Dsn;
 
-/// Finds and starts them all.
+/// Connects to or starts all servers.
 pub fn fleet(args: &Args) -> Result<Vec<Server>, LabError> {
     let mut servers = Vec::new();
     if let Some(dsn) = &args.dsn {
         servers.push(Server::given("server", Dsn::open(dsn)?));
     }
-    // Before anything is started: mistakes in a DSN cost no waiting.
+    // Before anything is started, so that an invalid DSN is reported at once.
     let compared = args
         .compare
         .iter()
@@ -34,14 +35,14 @@ pub fn fleet(args: &Args) -> Result<Vec<Server>, LabError> {
         Server::start(name, kind, setup)
     };
     if args.start_nfold || args.publish {
-        servers.push(start("nfold", Kind::Nfold)?);
+        servers.push(start("nfold", ServerKind::Nfold)?);
     }
     if args.start_mariadb || args.publish {
-        servers.push(start("mariadb", Kind::MariaDb)?);
+        servers.push(start("mariadb", ServerKind::MariaDb)?);
     }
     servers.extend(compared);
     if args.start_floor || args.publish {
-        servers.push(start("floor", Kind::Floor)?);
+        servers.push(start("floor", ServerKind::Floor)?);
     }
     for (i, server) in servers.iter().enumerate() {
         if servers[..i].iter().any(|s| s.name == server.name) {
@@ -60,7 +61,7 @@ pub fn fleet(args: &Args) -> Result<Vec<Server>, LabError> {
     Ok(servers)
 }
 
-/// `NAME=DSN`.
+/// Parses `NAME=DSN`.
 fn compared(pair: &str) -> Result<Server, LabError> {
     let named = pair
         .split_once('=')

@@ -1,4 +1,4 @@
-//! Loads the tables of the workloads, by rows that every server gets alike.
+//! Loads the tables of the workloads. All servers get the same rows.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use crate::dsn::Dsn;
 use crate::{LabError, interrupt};
 
 const BATCH: u64 = 500;
-/// Clients that load at a time.
+/// The number of clients that load at the same time.
 const LOADERS: usize = 4;
 
-/// Makes sure that `dsn` has the tables, in its database, with `size.rows` rows each. What is there with as many rows is left as it is.
+/// Makes sure that the database of `dsn` contains the tables with `size.rows` rows each. Existing
+/// tables with that many rows are kept.
 pub fn load(
     dsn: &Dsn,
     tables: &[Table],
@@ -30,7 +31,8 @@ pub fn load(
             Err(e) => return Err(e),
         };
         match there {
-            // oltp_insert adds rows, and a window may end between a delete and its insert.
+            // Not exactly, because oltp_insert adds rows, and a window may end between a delete and
+            // its insert.
             Some(count) if count >= size.rows * 9 / 10 && count <= size.rows * 2 => continue,
             Some(count) => {
                 return Err(LabError::usage(format!(
@@ -46,7 +48,7 @@ pub fn load(
         if interrupt::requested() {
             return Ok(());
         }
-        // Statistics, so that all plan alike from the first query on.
+        // Statistics, so that all servers choose the same plans from the first query on.
         Connection::open(dsn)?.query(&format!("ANALYZE TABLE {name}"))?;
     }
     Ok(())

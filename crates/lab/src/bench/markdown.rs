@@ -1,10 +1,12 @@
-//! The table of README and docs/performance.md: server CPU by workload, the first server beside the others.
+//! The table of README and docs/performance.md: server CPU time by workload, the first server
+//! compared with the others.
 
 use super::result::{Report, Summary, median};
 
-/// The report's summary as Markdown: what it was made with, then a line for each workload, number of cores and clients.
+/// The report's summary as Markdown: its conditions, then a line for each workload, number of cores
+/// and number of clients.
 pub fn table(report: &Report) -> String {
-    let mut out = made_with(report);
+    let mut out = measured_with(report);
     let bound = report.summary.iter().any(|s| s.cores.is_some());
     let cells = head(report, bound);
     out.push_str(&line(&cells));
@@ -23,7 +25,7 @@ pub fn table(report: &Report) -> String {
     out
 }
 
-fn made_with(report: &Report) -> String {
+fn measured_with(report: &Report) -> String {
     let servers: Vec<String> = report
         .servers
         .iter()
@@ -52,7 +54,7 @@ fn made_with(report: &Report) -> String {
     )
 }
 
-/// Names of columns.
+/// The column names.
 fn head(report: &Report, bound: bool) -> Vec<String> {
     let names: Vec<String> = report.servers.iter().map(|s| shown(&s.name)).collect();
     let sql: Vec<String> = report
@@ -130,7 +132,7 @@ fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// A server's name as people write it.
+/// The proper spelling of a server's name.
 fn shown(name: &str) -> String {
     match name {
         "nfold" => "Nfold",
@@ -141,7 +143,7 @@ fn shown(name: &str) -> String {
     .replace('|', "\\|")
 }
 
-/// `12,345.6`.
+/// Formats a number as `12,345.6`.
 fn grouped(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     let whole = text.find('.').unwrap_or(text.len());
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_figures_and_ratios() {
+    fn line_contains_figures_and_ratios() {
         let server = |name: &str, floor| ServerInfo {
             name: name.into(),
             version: "1".into(),
@@ -213,7 +215,8 @@ mod tests {
             text.contains("1,000,000 rows") && text.contains("Nfold 1, MariaDB 1;"),
             "{text}"
         );
-        // A server elsewhere has no CPU; one that did not run the workload nothing at all.
+        // A server on another machine has no CPU time. One that did not run the workload has no
+        // figures at all.
         report.samples = vec![sample("nfold", None)];
         report.partial = true;
         report.summarise();
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
+    fn numbers_are_grouped_by_thousands() {
         assert_eq!(grouped(1_234_567.89, 1), "1,234,567.9");
         assert_eq!(grouped(999.0, 0), "999");
         assert_eq!(grouped(100_000.0, 0), "100,000");

@@ -1,4 +1,4 @@
-//! One window: drives, and reads /proc at its edges.
+//! Measures one window: drives the load, and reads /proc at its beginning and end.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::procfs::{self, MachineTimes, ProcessTimes};
 pub const CLIENT_LIMIT: &str = "client-limit";
 pub const NOT_QUIET: &str = "not-quiet";
 pub const LOST: &str = "connections-lost";
-/// Processors that others may use on a quiet machine.
+/// The processors that other programs may use on a quiet machine.
 pub const BUSY_CORES: f64 = 0.15;
-/// Share of its time that a client thread may work before it is called the limit.
+/// The share of its time that a client thread may work before the client counts as the limit.
 const CLIENT_SHARE: f64 = 0.85;
 
-/// What to run where.
+/// What to run, and on which server.
 pub struct Window<'a> {
     pub server: &'a Server,
     pub workload: &'a str,
@@ -26,22 +26,23 @@ pub struct Window<'a> {
     pub round: usize,
     pub warmup: f64,
     pub seconds: f64,
-    /// Statements of each client that end the window, in place of warm-up and seconds.
+    /// The number of statements per client that ends the window, instead of warm-up and seconds.
     pub count: Option<u64>,
     pub threads: usize,
-    /// Many sends or receives of the client by one system call, where the kernel can.
+    /// Whether the client sends and receives for many connections by one system call, if the kernel
+    /// supports that.
     pub together: bool,
 }
 
-/// /proc at one moment.
+/// The counters of /proc at one moment.
 #[derive(Default, Clone, Copy)]
-struct Look {
+struct ProcCounters {
     machine: MachineTimes,
     server: Option<ProcessTimes>,
 }
 
 impl Window<'_> {
-    /// None: Ctrl-C came before the window was whole.
+    /// Runs the window. `None` if Ctrl-C ended it.
     pub fn run(
         &self,
         mut make: impl FnMut(usize) -> Box<dyn Source>,
@@ -70,11 +71,11 @@ impl Window<'_> {
             measure: by_time.then(|| time(self.seconds)),
             ..drive::Options::default()
         };
-        let look = || Look {
+        let look = || ProcCounters {
             machine: procfs::machine_times(),
             server: self.server.pid.and_then(procfs::process_times),
         };
-        let (mut before, mut after) = (Look::default(), Look::default());
+        let (mut before, mut after) = (ProcCounters::default(), ProcCounters::default());
         let outcome = drive::drive(&self.server.dsn, &options, make, |moment| match moment {
             Moment::Begin => before = look(),
             Moment::End => after = look(),
@@ -92,7 +93,7 @@ impl Window<'_> {
         Ok(Some(self.sample(&outcome, &before, &after)))
     }
 
-    fn sample(&self, outcome: &Outcome, before: &Look, after: &Look) -> Sample {
+    fn sample(&self, outcome: &Outcome, before: &ProcCounters, after: &ProcCounters) -> Sample {
         let statements = outcome.statements.max(1) as f64;
         let seconds = outcome.seconds.max(1e-9);
         let client: f64 = outcome.client_cpu.iter().sum();
@@ -102,7 +103,7 @@ impl Window<'_> {
             let system = (a.system - b.system).max(0.0);
             ((a.user - b.user).max(0.0) + system, system)
         });
-        // Threads that ended took their switches with them.
+        // The switches of threads that have ended are no longer counted by /proc.
         let switches =
             server.and_then(|(b, a)| (a.voluntary + a.forced).checked_sub(b.voluntary + b.forced));
         let busy = after.machine.busy - before.machine.busy;
@@ -158,7 +159,7 @@ impl Window<'_> {
     }
 }
 
-/// A source that ends after so many commands.
+/// A source that ends after a number of commands.
 struct Counted {
     inner: Box<dyn Source>,
     left: u64,

@@ -1,11 +1,12 @@
-//! `nfold lab bench`: workloads over client counts, on servers in turn.
+//! `nfold lab bench`: runs workloads with several client counts on several servers in turn.
 //!
 //! # Picture
 //! ```text
-//! cores ▶ workload ▶ clients ▶ round ▶ server A, server B     (A B A B …: drift of the machine meets all alike)
-//!                                         └ one window: warm-up, measured time; /proc at both edges
+//! cores ▶ workload ▶ clients ▶ round ▶ server A, server B   (A B A B …: drift affects all alike)
+//!                                         └ one window: warm-up, measured time; /proc at both ends
 //! ```
-//! After each window the JSON file is written anew, so whatever ends the run leaves whole windows.
+//! After each window, the JSON file is rewritten. So however the run ends, the file contains all
+//! complete windows.
 
 mod args;
 mod fleet;
@@ -32,7 +33,7 @@ use load::load;
 use servers::Server;
 use workload::{Size, Table, Workload};
 
-/// What is run: built-in, or from a file.
+/// The load: built-in workloads, or the statements of a file.
 enum Load {
     Built(Vec<Workload>, Size),
     Replay(Box<replayed::Replayed>),
@@ -171,7 +172,7 @@ fn sweep(
     for (i, cores) in cores.iter().enumerate() {
         if let Some(cores) = cores {
             for server in servers.iter_mut() {
-                // Servers started for this run are on the first count already.
+                // Servers started for this run already use the first count.
                 if i > 0 || server.is_given() {
                     server.bind(*cores)?;
                 }
@@ -231,17 +232,18 @@ fn sweep(
     Ok(())
 }
 
-/// One window of a sweep, by numbers.
-struct Kind {
+/// A window of a sweep.
+struct SweepWindow {
     workload: usize,
     clients: usize,
-    /// From 1.
+    /// Starts at 1.
     round: usize,
     server: usize,
 }
 
-/// The windows on one number of cores, in their order. The floor server takes part where it has something to say.
-fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<Kind> {
+/// The windows with one number of cores, in their order. The floor server takes part only in
+/// workloads that it can answer.
+fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<SweepWindow> {
     let fits = |workload: usize| match what {
         Load::Built(workloads, _) => workloads[workload].fits_the_floor(),
         Load::Replay(_) => false,
@@ -251,7 +253,7 @@ fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<
         for clients in args.clients().iter().copied() {
             for round in 1..=args.repeat {
                 let there = |server: &usize| !servers[*server].is_floor() || fits(workload);
-                kinds.extend((0..servers.len()).filter(there).map(|server| Kind {
+                kinds.extend((0..servers.len()).filter(there).map(|server| SweepWindow {
                     workload,
                     clients,
                     round,
@@ -263,7 +265,7 @@ fn kinds(args: &Args, servers: &[Server], what: &Load, workloads: usize) -> Vec<
     kinds
 }
 
-/// What the notes of the table mean, where they occur.
+/// Explains the marks of the table that occur in it.
 fn marks(report: &Report) -> String {
     let mut out = String::new();
     let has = |mark: &str| {

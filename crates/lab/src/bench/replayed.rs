@@ -1,8 +1,8 @@
-//! A file of statements as a workload, again and again, in memory that does not grow with the file.
+//! A file of statements as an endless workload, in memory that does not grow with the file.
 //!
 //! ```text
-//! small file:  kept; every connection goes through all of it, from a place of its own
-//! large file:  read anew all the time, as `replay` does; each statement goes to whichever connection is free
+//! small file:  in memory; every connection executes all of it, each from its own start
+//! large file:  read again and again, as in `replay`; each statement goes to any free connection
 //! ```
 
 use std::cell::RefCell;
@@ -20,19 +20,20 @@ use crate::replay::chunk::Chunk;
 use crate::replay::load::{How, Workload, Writes};
 use crate::replay::source::{Play, Player};
 
-/// Share of the connections' time that they may wait for the file, before the client is called the limit.
-const STARVED: f64 = 0.05;
+/// The share of the connections' time spent waiting for the file above which the client counts as
+/// the limit.
+const MAX_STARVED_SHARE: f64 = 0.05;
 
 /// The statements of a file.
 pub struct Replayed {
     name: String,
     work: Arc<Workload>,
-    /// What the connections of the window under way share.
+    /// The state shared by the connections of the current window.
     play: RefCell<Option<Arc<Play>>>,
 }
 
 impl Replayed {
-    /// Reads a file of `digest --extract` once, to know what is in it.
+    /// Reads a file of `digest --extract` once to find out its contents.
     pub fn read(
         path: &Path,
         writes: Writes,
@@ -61,7 +62,7 @@ impl Replayed {
         })
     }
 
-    /// A DSN without a database gets the file's, where that names one alone.
+    /// Sets the DSN's database to the file's, if the DSN has none and the file has only one.
     pub fn choose_database(&self, dsn: &mut Dsn) {
         if let ([db], None) = (self.work.dbs.as_slice(), &dsn.db) {
             dsn.db = Some(db.clone());
@@ -85,7 +86,8 @@ impl Replayed {
         })
     }
 
-    /// What connection `number` of `of` sends in the next window; `one_database`: the DSN names one, which stands for all.
+    /// The source of connection `number` out of `of` in the next window. `one_database`: the DSN
+    /// names a database, which is used for all statements.
     pub fn source(&self, number: usize, of: usize, one_database: bool) -> Box<dyn Source> {
         let switch = !one_database && self.work.dbs.len() > 1;
         if let (Some(chunk), false) = (&self.work.kept, switch) {
@@ -102,7 +104,8 @@ impl Replayed {
         Box::new(Player::new(play.clone(), number))
     }
 
-    /// After a window: whether connections had to wait for the file in so many `seconds` of theirs. An error if it could not be read on.
+    /// After a window: whether connections had to wait for the file for more than the allowed share
+    /// of `seconds`, their total time. An error if reading the file failed.
     pub fn starved(&self, seconds: f64) -> Result<bool, LabError> {
         let Some(play) = self.play.borrow_mut().take() else {
             return Ok(false);
@@ -111,11 +114,11 @@ impl Replayed {
             return Err(e);
         }
         let tally = play.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(tally.starved_s > STARVED * seconds)
+        Ok(tally.starved_s > MAX_STARVED_SHARE * seconds)
     }
 }
 
-/// A kept file, round and round.
+/// Executes a file in memory again and again.
 struct Round {
     chunk: Arc<Chunk>,
     at: usize,
@@ -152,7 +155,7 @@ mod tests {
         Replayed::of("w.jsonl".into(), work).expect("is one")
     }
 
-    /// The next text that is sent, however long the file takes.
+    /// The next text sent, however long the file takes.
     fn sent(source: &mut dyn Source) -> String {
         let (mut command, end) = (Command::default(), Instant::now() + Duration::from_secs(60));
         while source.next(&mut command) != Next::Send {
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_and_streamed_files_go_round() {
+    fn files_in_memory_and_streamed_files_repeat() {
         let file: String = (0..10)
             .map(|n| format!("{{\"text\":\"SELECT {n}\",\"db\":\"a\"}}\n"))
             .collect();

@@ -1,4 +1,5 @@
-//! What a run says: the JSON file (its schema stands in docs/lab.md) and the table on the terminal.
+//! The results of a run: the JSON file (docs/lab.md describes its schema), and the table on the
+//! terminal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,42 +8,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// Name and version of the file's layout.
+/// The name and version of the schema.
 pub const SCHEMA: &str = "nfold-lab-bench/1";
 
-/// A whole run. Times: seconds, or microseconds where the name says `_us`.
+/// A whole run. Times are in seconds, or in microseconds if the name ends in `_us`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema: String,
-    /// The run did not come to its end: samples are whole, but not all are there.
+    /// Whether the run ended early. Then the samples are valid, but some are missing.
     pub partial: bool,
-    /// When it began, in UTC.
+    /// The start time, in UTC.
     pub started: String,
     pub machine: String,
     pub processors: usize,
     pub lab_version: String,
     /// The command line.
     pub command: Vec<String>,
-    /// For the highest number of clients; fewer may have fewer.
+    /// The number of client threads with the highest number of clients. With fewer clients there
+    /// may be fewer.
     pub client_threads: usize,
-    /// How it sends and receives: `io_uring` (many by one system call) or `epoll` (one each).
+    /// How the client sends and receives: `io_uring` (for many connections by one system call) or
+    /// `epoll` (one call each).
     #[serde(default)]
     pub client_io: String,
     pub warmup_s: f64,
     pub window_s: f64,
-    /// Statements of each client in a window, where that ended it.
+    /// The number of statements per client that ended a window, if statements ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     pub repeat: usize,
-    /// Rows of the workloads' tables; 0 for a replay.
+    /// The rows of the workloads' tables; 0 for a replay.
     pub rows: u64,
     pub servers: Vec<ServerInfo>,
     pub workloads: Vec<WorkloadInfo>,
-    /// One window each, in the order in which they were made.
+    /// One sample per window, in the order of measurement.
     pub samples: Vec<Sample>,
-    /// Medians of samples, one a server, workload, number of cores and clients.
+    /// The medians of the samples per server, workload, number of cores and number of clients.
     pub summary: Vec<Summary>,
-    /// Profiles by phase, where `stacks --json` files were named.
+    /// The profiles by phase, if `stacks --json` files were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<serde_json::Value>,
 }
@@ -50,12 +53,13 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     pub name: String,
-    /// Without the password.
+    /// The DSN without the password.
     pub dsn: String,
     pub version: String,
-    /// It runs on this machine, and its process may be looked at.
+    /// Whether the server runs on this machine and its process is accessible.
     pub local: bool,
-    /// It has no SQL: the least that a request costs on this machine.
+    /// Whether this is the server without SQL, which shows the lower bound of a request's cost on
+    /// this machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
     pub settings: BTreeMap<String, String>,
@@ -68,23 +72,23 @@ pub struct WorkloadInfo {
     pub statement: String,
 }
 
-/// An error number of a window.
+/// The errors of a window with one error number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorInfo {
     pub count: u64,
     pub message: String,
 }
 
-/// One window.
+/// The measurements of one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub server: String,
     pub workload: String,
     pub clients: usize,
-    /// Processors that the server was bound to.
+    /// The number of processors that the server was bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
-    /// From 1.
+    /// Starts at 1.
     pub round: usize,
     pub seconds: f64,
     pub statements: u64,
@@ -96,25 +100,26 @@ pub struct Sample {
     pub p99_us: f64,
     pub p999_us: f64,
     pub max_us: f64,
-    /// By MySQL's number.
+    /// By MySQL's error number.
     pub errors: BTreeMap<u16, ErrorInfo>,
-    /// Seconds since the window's beginning at which connections were lost.
+    /// The times at which connections were lost, in seconds since the beginning of the window.
     pub lost_at: Vec<f64>,
-    /// The server's CPU per statement; None for a server elsewhere.
+    /// The server's CPU time per statement. `None` for a server on another machine.
     pub server_us: Option<f64>,
     pub server_system_us: Option<f64>,
     pub switches: Option<f64>,
     pub client_us: f64,
-    /// Processors in use in the window.
+    /// The average number of processors that the server used.
     pub server_cores: Option<f64>,
     pub client_cores: f64,
     pub other_cores: Option<f64>,
     pub stolen_cores: f64,
-    /// `client-limit`: a client thread was busy nearly all the time; `not-quiet`: others used the machine.
+    /// `client-limit`: a client thread was busy nearly all the time; `not-quiet`: other programs
+    /// used the machine; `connections-lost`.
     pub marks: Vec<String>,
 }
 
-/// Medians of a group of samples.
+/// The medians of a group of samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub server: String,
@@ -124,7 +129,7 @@ pub struct Summary {
     pub cores: Option<usize>,
     pub windows: usize,
     pub statements_per_s: f64,
-    /// Lowest and highest window.
+    /// The lowest and the highest window.
     pub statements_per_s_spread: [f64; 2],
     pub p50_us: f64,
     pub p99_us: f64,
@@ -137,7 +142,7 @@ pub struct Summary {
     pub marks: Vec<String>,
 }
 
-/// The middle of `values`; 0 of none.
+/// The median of `values`; 0 if there are none.
 pub fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -158,7 +163,7 @@ fn spread(values: &[f64]) -> [f64; 2] {
 }
 
 impl Report {
-    /// Fills `summary` from `samples`, in the samples' order.
+    /// Computes `summary` from `samples`, in the samples' order.
     pub fn summarise(&mut self) {
         let mut groups: Vec<(&Sample, Vec<&Sample>)> = Vec::new();
         for s in &self.samples {
@@ -177,7 +182,7 @@ impl Report {
             .collect();
     }
 
-    /// Writes the file by a rename, so that whoever reads it finds a whole one.
+    /// Writes the file and renames it, so that readers always find a complete file.
     pub fn write(&self, path: &Path) -> Result<(), LabError> {
         let cannot = || LabError::io(format!("cannot write {}", path.display()));
         let text = crate::output::json(self)?;
@@ -187,12 +192,12 @@ impl Report {
         std::fs::rename(&temporary, path).map_err(cannot())
     }
 
-    /// Reads a file that [`Self::write`] wrote.
+    /// Reads a file written by [`Self::write`].
     pub fn read(path: &Path) -> Result<Report, LabError> {
         crate::output::read(path, SCHEMA, "bench --json")
     }
 
-    /// The summary as lines of a table; the first server's CPU is what others are compared with.
+    /// The summary as a text table. CPU times are compared with the first server's.
     pub fn table(&self) -> String {
         let mut out = format!(
             "{:<28} {:<12} {:>5} {:>7} {:>11} {:>17} {:>9} {:>9} {:>9} {:>9} {:>6}  {}\n",
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_spread_by_server() {
+    fn summary_has_medians_and_spread_by_server() {
         let mut report = Report {
             schema: SCHEMA.into(),
             ..Report::default()
@@ -326,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_back_and_others_are_refused() {
+    fn report_round_trips_and_other_files_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("r.json");
         let mut report = Report {
@@ -344,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn medians() {
+    fn median_of_odd_even_and_empty_lists() {
         assert_eq!(median(&mut []), 0.0);
         assert_eq!(median(&mut [3.0, 1.0]), 2.0);
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);

@@ -1,7 +1,8 @@
 //! The servers of a run: given ones, and those that the lab starts for it.
 //!
 //! # Failure
-//! The data of servers started here lies in a temporary directory that is removed with them, also where they do not start.
+//! The data of servers started here is in a temporary directory, which is removed with them, even
+//! if they fail to start.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -9,15 +10,15 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::started::{Kind, Setup, Started, first};
+use super::started::{ServerKind, Setup, Started, first};
 
 use crate::client::Connection;
 use crate::dsn::Dsn;
 use crate::{LabError, interrupt, procfs};
 
-/// How long a server may take to start, or to stop.
+/// The longest time for a server to start or to stop.
 const START: Duration = Duration::from_secs(120);
-/// The database of servers that the lab starts.
+/// The database on servers that the lab starts.
 const DATABASE: &str = "lab";
 
 /// A server under measurement.
@@ -25,13 +26,13 @@ const DATABASE: &str = "lab";
 pub struct Server {
     pub name: String,
     pub dsn: Dsn,
-    /// Where it runs on this machine and may be looked at.
+    /// The process id, if the server runs on this machine and its process is accessible.
     pub pid: Option<u32>,
     started: Option<Started>,
 }
 
 impl Server {
-    /// A server that is there.
+    /// A server that is already running.
     pub fn given(name: &str, dsn: Dsn) -> Server {
         let mut server = Server {
             name: name.to_owned(),
@@ -43,18 +44,21 @@ impl Server {
         server
     }
 
-    /// Not started by the lab.
+    /// Whether the server was not started by the lab.
     pub fn is_given(&self) -> bool {
         self.started.is_none()
     }
 
-    /// The server without SQL: it has no tables, and answers with one row whatever is asked.
+    /// Whether this is the server without SQL. It has no tables, and answers everything with one
+    /// row.
     pub fn is_floor(&self) -> bool {
-        self.started.as_ref().is_some_and(|s| s.kind == Kind::Floor)
+        self.started
+            .as_ref()
+            .is_some_and(|s| s.kind == ServerKind::Floor)
     }
 
-    /// Starts one on a free port of 127.0.0.1.
-    pub fn start(name: &str, kind: Kind, setup: Setup) -> Result<Server, LabError> {
+    /// Starts a server on a free port of 127.0.0.1.
+    pub fn start(name: &str, kind: ServerKind, setup: Setup) -> Result<Server, LabError> {
         let port = free_port()?;
         let cores = setup.cores;
         let under = setup.under.clone().unwrap_or_else(std::env::temp_dir);
@@ -84,8 +88,9 @@ impl Server {
         Ok(server)
     }
 
-    /// Binds the server to the first `cores` processors: one that the lab started is started anew, so that it sizes itself to them;
-    /// all threads of another one on this machine are moved there.
+    /// Binds the server to the first `cores` processors. A server that the lab started is
+    /// restarted, so that it adapts to them. For another server on this machine, all threads are
+    /// moved.
     pub fn bind(&mut self, cores: usize) -> Result<(), LabError> {
         if self.started.is_some() {
             self.stop();
@@ -147,12 +152,13 @@ impl Server {
         Ok(())
     }
 
-    /// Stops what the lab started, in order.
+    /// Stops a server that the lab started, cleanly.
     pub fn stop(&mut self) {
         let Some(child) = self.started.as_mut().and_then(|s| s.child.as_mut()) else {
             return;
         };
-        // SAFETY: kill takes plain numbers; the child has not been waited for, so its number is its own.
+        // SAFETY: kill takes plain numbers. The child has not been waited for, so its process id
+        // cannot have been reused.
         unsafe {
             libc::kill(child.id() as libc::pid_t, libc::SIGTERM);
         }
@@ -174,7 +180,7 @@ impl Server {
         }
     }
 
-    /// Version and the settings that a reader of figures asks for.
+    /// The version, and the settings that matter for the figures.
     pub fn describe(&self) -> Result<(String, BTreeMap<String, String>), LabError> {
         let mut connection = Connection::open(&self.dsn)?;
         if self.is_floor() {

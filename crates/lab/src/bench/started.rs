@@ -1,8 +1,8 @@
-//! Servers that the lab can start: what they need before, and by which command they run.
+//! The servers that the lab can start: their preparation and their command lines.
 //!
 //! # Failure
-//! They are children that die with the lab (`PR_SET_PDEATHSIG`), in a process group of their own, so that Ctrl-C at the terminal reaches
-//! the lab alone.
+//! They are children that die with the lab (`PR_SET_PDEATHSIG`), in a process group of their own,
+//! so that Ctrl-C at the terminal reaches only the lab.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -12,36 +12,37 @@ use std::process::{Child, Command, Stdio};
 
 use crate::LabError;
 
-/// What the lab can start.
+/// A kind of server that the lab can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     MariaDb,
     Nfold,
-    /// `bench/floor`: answers every SELECT with the same row, and has no SQL in it.
+    /// `bench/floor`: answers every SELECT with the same row, and contains no SQL.
     Floor,
 }
 
-/// Source of the floor server; its least that a request costs here is the kernel's share.
+/// The source of the floor server. Its cost per request is a lower bound, mostly the kernel's
+/// share.
 const FLOOR: &str = include_str!("../../../../bench/floor/floor.c");
 
-/// How a server is started here.
+/// How to start a server.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Buffer pool, MiB.
+    /// The size of the buffer pool in MiB.
     pub pool_mib: u64,
-    /// The first so many processors; None: all.
+    /// Bind the server to the first processors, this many. `None`: to all.
     pub cores: Option<usize>,
-    /// Further settings, by the server's own names; the last of a name counts.
+    /// More settings, by the server's own names. The last one of a name applies.
     pub settings: Vec<(String, String)>,
-    /// The directory below which its data lie; None: the one for temporary files.
+    /// The directory below which its data is stored. `None`: that for temporary files.
     pub under: Option<PathBuf>,
 }
 
-/// A server of the lab's own, running or about to.
+/// A server that the lab has started or is about to start.
 #[derive(Debug)]
 pub struct Started {
-    pub kind: Kind,
-    /// Holds its data, its log, and what [`Started::prepare`] makes.
+    pub kind: ServerKind,
+    /// Contains its data, its log, and the files that [`Started::prepare`] creates.
     pub directory: PathBuf,
     pub port: u16,
     pub setup: Setup,
@@ -49,14 +50,14 @@ pub struct Started {
 }
 
 impl Started {
-    /// Makes what has to be there before the first start.
+    /// Creates the files that are required before the first start.
     pub fn prepare(&self) -> Result<(), LabError> {
         let put = |name: &str, text: &str| {
             let path = self.directory.join(name);
             fs::write(&path, text).map_err(LabError::io(format!("cannot write {}", path.display())))
         };
         match self.kind {
-            Kind::Nfold => {
+            ServerKind::Nfold => {
                 let mut text = format!(
                     "[mysqld]\ninnodb_buffer_pool_size={}M\nmax_connections=2000\n",
                     self.setup.pool_mib
@@ -66,7 +67,7 @@ impl Started {
                 }
                 put("nfold.cnf", &text)
             }
-            Kind::MariaDb => made(
+            ServerKind::MariaDb => run_tool(
                 "mariadb-install-db",
                 "--start-mariadb needs MariaDB's package (Debian: apt-get install mariadb-server)",
                 &[
@@ -77,10 +78,10 @@ impl Started {
                     format!("--user={}", user()),
                 ],
             ),
-            Kind::Floor => {
+            ServerKind::Floor => {
                 put("floor.c", FLOOR)?;
                 let file = |name| self.directory.join(name).display().to_string();
-                made(
+                run_tool(
                     "cc",
                     "--start-floor needs a C compiler (Debian: apt-get install gcc libc6-dev)",
                     &[
@@ -95,7 +96,8 @@ impl Started {
         }
     }
 
-    /// The command that runs it on the first `cores` processors (all: None), writing to `log`.
+    /// The command that runs it on the first `cores` processors (`None`: all), with its output in
+    /// `log`.
     pub fn command(&self, cores: Option<usize>, log: &Path) -> Result<Command, LabError> {
         let mut words: Vec<String> = Vec::new();
         if let Some(cores) = cores {
@@ -114,7 +116,7 @@ impl Started {
             .stdout(out)
             .stderr(err)
             .process_group(0);
-        // SAFETY: prctl is async-signal-safe and touches nothing of the parent.
+        // SAFETY: prctl is async-signal-safe and does not access the parent's memory.
         unsafe {
             command.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -127,7 +129,7 @@ impl Started {
     fn words(&self, cores: Option<usize>) -> Result<Vec<String>, LabError> {
         let file = |name: &str| self.directory.join(name).display().to_string();
         let mut words: Vec<String> = match self.kind {
-            Kind::Nfold => {
+            ServerKind::Nfold => {
                 let own =
                     std::env::current_exe().map_err(LabError::io("cannot find this program"))?;
                 vec![
@@ -141,7 +143,7 @@ impl Started {
                     file("nfold.cnf"),
                 ]
             }
-            Kind::MariaDb => vec![
+            ServerKind::MariaDb => vec![
                 "mariadbd".into(),
                 "--no-defaults".into(),
                 format!("--datadir={}", file("data")),
@@ -151,7 +153,7 @@ impl Started {
                 format!("--socket={}", file("s")),
                 format!("--innodb-buffer-pool-size={}M", self.setup.pool_mib),
             ],
-            Kind::Floor => vec![
+            ServerKind::Floor => vec![
                 file("floor"),
                 "-p".into(),
                 self.port.to_string(),
@@ -161,7 +163,7 @@ impl Started {
                     .to_string(),
             ],
         };
-        if self.kind == Kind::MariaDb {
+        if self.kind == ServerKind::MariaDb {
             words.extend(MARIADB.iter().map(|s| (*s).to_owned()));
             let settings = &self.setup.settings;
             words.extend(settings.iter().map(|(n, v)| format!("--{n}={v}")));
@@ -170,7 +172,7 @@ impl Started {
     }
 }
 
-/// Settings that make it comparable: all data in memory, durable commits, no log that nobody asked for.
+/// Settings that make it comparable: all data in memory, durable commits, no unnecessary logs.
 const MARIADB: &[&str] = &[
     "--skip-name-resolve",
     "--skip-log-bin",
@@ -184,8 +186,8 @@ const MARIADB: &[&str] = &[
     "--max-prepared-stmt-count=1000000",
 ];
 
-/// Runs a program that makes something; `missing` is said where it is not there.
-fn made(program: &str, missing: &str, words: &[String]) -> Result<(), LabError> {
+/// Runs a program that creates a file. `missing` is the error if the program does not exist.
+fn run_tool(program: &str, missing: &str, words: &[String]) -> Result<(), LabError> {
     let done = Command::new(program)
         .args(words)
         .output()
@@ -206,7 +208,7 @@ fn user() -> String {
     std::env::var("USER").unwrap_or_else(|_| "root".into())
 }
 
-/// The first so many processors, as taskset wants them.
+/// The list of the first `cores` processors in taskset's format.
 pub fn first(cores: usize) -> String {
     format!("0-{}", cores.saturating_sub(1))
 }

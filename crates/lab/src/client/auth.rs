@@ -1,11 +1,13 @@
-//! The connection phase from the client's side: greeting, login, plugins.
+//! The client's side of the connection phase: greeting, login, authentication plugins.
 //!
 //! # Picture
 //! ```text
 //! greeting ▶ (request for TLS, by ssl-mode) ▶ login ─┬─ OK
-//!                                                    ├─ switch to another plugin ▶ answer ─┐
-//!                                                    └─ more data (caching_sha2_password)  ├─ fast: OK
-//!                        full: password in clear over TLS and on a Unix socket, else encrypted with the server's RSA key
+//!                                                    ├─ switch to another plugin ▶ response ─┐
+//!                                                    └─ more data (caching_sha2_password)    │
+//!                                                         fast: OK                          ◀┘
+//!                                                         full: plaintext password over TLS or a
+//!                                                         Unix socket, else RSA-encrypted
 //! ```
 //! Source: page_protocol_connection_phase, page_caching_sha2_authentication_exchanges.
 
@@ -24,7 +26,7 @@ use super::tls::{SslMode, Tls};
 use crate::LabError;
 use crate::dsn::Dsn;
 
-/// What the client can do, if the server can too.
+/// The capabilities that the client requests, if the server offers them.
 const WANTED: u32 = cap::LONG_PASSWORD
     | cap::LONG_FLAG
     | cap::PROTOCOL_41
@@ -35,11 +37,11 @@ const WANTED: u32 = cap::LONG_PASSWORD
     | cap::PLUGIN_AUTH
     | cap::PLUGIN_AUTH_LENENC_DATA
     | cap::DEPRECATE_EOF;
-/// utf8mb4_general_ci: known to every server.
+/// utf8mb4_general_ci, which every server knows.
 const COLLATION: u16 = 45;
 const MAX_PACKET: usize = 1 << 20;
 
-/// What login found out.
+/// The result of the login.
 #[derive(Debug, Clone)]
 pub(super) struct Agreed {
     pub capabilities: u32,
@@ -55,7 +57,7 @@ struct Greeting {
     plugin: String,
 }
 
-/// Logs in on a fresh connection; over TLS, if both sides want it.
+/// Logs in on a new connection, over TLS if both sides want it.
 pub(super) fn log_in(stream: Stream, dsn: &Dsn) -> Result<(Stream, Agreed), LabError> {
     let mut wire = Wire {
         stream,
@@ -83,7 +85,7 @@ pub(super) fn log_in(stream: Stream, dsn: &Dsn) -> Result<(Stream, Agreed), LabE
             wire = wire.secured(capabilities, tls, &dsn.host)?;
         } else if dsn.ssl_mode() > SslMode::Preferred {
             return Err(LabError::usage(format!(
-                "{dsn} offers no TLS, which ssl-mode={} asks for",
+                "{dsn} offers no TLS, which ssl-mode={} requires",
                 dsn.ssl_mode()
             )));
         }
@@ -123,7 +125,7 @@ pub(super) fn log_in(stream: Stream, dsn: &Dsn) -> Result<(Stream, Agreed), LabE
                 [4] => full(&mut wire, dsn, &salt)?,
                 _ => {
                     return Err(LabError::malformed(
-                        "caching_sha2_password sends what nobody knows",
+                        "caching_sha2_password sends an unknown message",
                     ));
                 }
             },
@@ -195,7 +197,7 @@ fn answer(plugin: &str, dsn: &Dsn, salt: &[u8; SALT]) -> Vec<u8> {
     }
 }
 
-/// The server's cache does not know the password: it wants all of it.
+/// Full authentication, because the server's cache does not contain the password.
 fn full(wire: &mut Wire, dsn: &Dsn, salt: &[u8; SALT]) -> Result<(), LabError> {
     let mut password = dsn.password.reveal().as_bytes().to_vec();
     password.push(0);
@@ -225,7 +227,7 @@ fn full(wire: &mut Wire, dsn: &Dsn, salt: &[u8; SALT]) -> Result<(), LabError> {
     wire.send(sealed)
 }
 
-/// The bytes of a PEM text: what stands in base64 between its two lines.
+/// Decodes a PEM text: the base64 between its two marker lines.
 fn pem(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let body = text.split("-----").nth(2)?;
@@ -262,7 +264,7 @@ fn refusal(packet: &[u8]) -> LabError {
     }
 }
 
-/// Whole packets over the blocking socket.
+/// Sends and receives whole packets on the blocking socket.
 struct Wire {
     stream: Stream,
     sequence: u8,
@@ -270,7 +272,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Asks for TLS (Protocol::SSLRequest) and goes on inside it.
+    /// Requests TLS (Protocol::SSLRequest) and continues inside it.
     fn secured(mut self, capabilities: u32, tls: &Tls, host: &str) -> Result<Wire, LabError> {
         let mut request = capabilities.to_le_bytes().to_vec();
         request.extend_from_slice(&(1u32 << 30).to_le_bytes());
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_that_is_none_is_refused() {
+    fn invalid_greeting_is_rejected() {
         for bytes in [&b""[..], b"HTTP/1.1 400", b"\x0a8.0\0", &[10; 20]] {
             assert!(greeting(bytes).is_err(), "{bytes:?}");
         }

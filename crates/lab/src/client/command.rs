@@ -1,10 +1,10 @@
-//! One command to a server: a text, or an execution of a prepared template with its values.
+//! A command to a server: a text, or an execution of a prepared template with its values.
 
 use nfold_protocol::consts::{column_type as ty, com};
 use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_protocol::lenenc::put_bytes;
 
-/// A value for a `?`.
+/// A parameter value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Param<'a> {
     Null,
@@ -15,7 +15,8 @@ pub enum Param<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What a connection sends next; a source fills it in place, and its buffers are kept from command to command.
+/// The next command of a connection. A source fills it in place, and its buffers are reused for
+/// every command.
 ///
 /// ```
 /// # use nfold_lab::client::{Command, Param};
@@ -29,11 +30,11 @@ pub struct Command {
     text: Vec<u8>,
     template: Option<u32>,
     values: Values,
-    /// Another command follows that belongs to the same event (a transaction of a workload).
+    /// Whether the next command belongs to the same event, such as a transaction of a workload.
     pub more: bool,
 }
 
-/// Parameters of an execution, encoded as they are pushed.
+/// The parameters of an execution, encoded as they are added.
 #[derive(Debug, Default)]
 pub struct Values {
     types: Vec<u8>,
@@ -43,40 +44,41 @@ pub struct Values {
 }
 
 impl Command {
-    /// Makes it a text (COM_QUERY) and gives the empty buffer for it.
+    /// Makes this a text command (COM_QUERY) and returns the empty buffer for the text.
     pub fn text(&mut self) -> &mut Vec<u8> {
         self.template = None;
         self.text.clear();
         &mut self.text
     }
 
-    /// Makes it an execution of a template of the source and gives the empty list for its values.
+    /// Makes this an execution of a template of the source, and returns the empty list for its
+    /// values.
     pub fn execute(&mut self, template: u32) -> &mut Values {
         self.template = Some(template);
         self.values.clear();
         &mut self.values
     }
 
-    /// The template to be executed, or None for a text.
+    /// The template to execute, or `None` for a text.
     pub fn template(&self) -> Option<u32> {
         self.template
     }
 
-    /// Number of values pushed.
+    /// The number of values added.
     pub fn value_count(&self) -> usize {
         self.values.count
     }
 
-    /// Appends the packet of a text.
+    /// Appends the packet of a text command.
     pub(crate) fn encode_text(&self, out: &mut Vec<u8>) {
         packet(out, com::QUERY, |out| out.extend_from_slice(&self.text));
     }
 
-    /// Appends the packet that executes statement `id` of the server.
+    /// Appends the packet that executes the server's statement `id`.
     pub(super) fn encode_execute(&self, id: u32, out: &mut Vec<u8>) {
         packet(out, com::STMT_EXECUTE, |out| {
             out.extend_from_slice(&id.to_le_bytes());
-            out.push(0); // no cursor
+            out.push(0); // No cursor.
             out.extend_from_slice(&1u32.to_le_bytes());
             if self.values.count > 0 {
                 out.extend_from_slice(&self.values.nulls);
@@ -127,7 +129,7 @@ impl Values {
     }
 }
 
-/// Appends a packet of a command byte and what `body` appends.
+/// Appends a packet with a command byte and the bytes that `body` appends.
 pub(super) fn packet(out: &mut Vec<u8>, command: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = begin_packet(out);
     out.push(command);

@@ -1,4 +1,4 @@
-//! A blocking connection, for administration: one statement at a time, rows kept.
+//! A blocking connection for administration: one statement at a time, with its rows kept in memory.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::stream::Stream;
 use crate::LabError;
 use crate::dsn::Dsn;
 
-/// Longest time to wait for a server to take a connection.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// A server that keeps silent so long while somebody logs in is given up.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The longest time to wait for a server to accept a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time without bytes from the server during a login.
+const LOGIN_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A socket on which somebody is logged in, waiting at most `patience` for the server to take it.
-pub(super) fn open_stream(dsn: &Dsn, patience: Duration) -> Result<(Stream, Agreed), LabError> {
-    let stream = Stream::connect(dsn, patience, Some(SILENCE))?;
+/// Opens a socket and logs in. Waits at most `timeout` for the server to accept the connection.
+pub(super) fn open_stream(dsn: &Dsn, timeout: Duration) -> Result<(Stream, Agreed), LabError> {
+    let stream = Stream::connect(dsn, timeout, Some(LOGIN_READ_TIMEOUT))?;
     let (stream, agreed) = auth::log_in(stream, dsn).map_err(|e| match e {
         LabError::Server { code, message } => LabError::Refused {
             server: dsn.to_string(),
@@ -35,7 +35,7 @@ pub(super) fn open_stream(dsn: &Dsn, patience: Duration) -> Result<(Stream, Agre
     Ok((stream, agreed))
 }
 
-/// One `recv` takes at most so much.
+/// The most bytes that one `recv` takes.
 const BUFFER: usize = 64 << 10;
 
 /// A session on a server.
@@ -47,17 +47,17 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// A text result, all of it.
+/// A complete text result.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ResultSet {
     pub columns: Vec<String>,
-    /// None is NULL.
+    /// `None` is NULL.
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
     pub affected_rows: u64,
 }
 
 impl ResultSet {
-    /// A value as text; None for NULL, and where there is no such row or column.
+    /// A value as text. `None` for NULL, and if the row or column does not exist.
     pub fn text(&self, row: usize, column: usize) -> Option<String> {
         let value = self.rows.get(row)?.get(column)?.as_ref()?;
         Some(String::from_utf8_lossy(value).into_owned())
@@ -67,7 +67,7 @@ impl ResultSet {
 impl Connection {
     /// Connects and logs in.
     pub fn open(dsn: &Dsn) -> Result<Connection, LabError> {
-        let (stream, agreed) = open_stream(dsn, PATIENCE)?;
+        let (stream, agreed) = open_stream(dsn, CONNECT_TIMEOUT)?;
         Ok(Connection {
             stream,
             agreed,
@@ -76,32 +76,33 @@ impl Connection {
         })
     }
 
-    /// `version()` as the server's greeting gives it.
+    /// The server's `version()`, from its greeting.
     pub fn server_version(&self) -> &str {
         &self.agreed.server_version
     }
 
-    /// The server's number of this connection.
+    /// The server's id of this connection.
     pub fn id(&self) -> u32 {
         self.agreed.connection_id
     }
 
-    /// What was agreed with the server.
+    /// The capabilities agreed with the server.
     pub(super) fn capabilities(&self) -> u32 {
         self.agreed.capabilities
     }
 
-    /// Its server, for messages.
+    /// The server's name, for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Gives its buffer back, until it is needed again: for a connection that waits among many.
+    /// Frees its buffer until it is needed again. For one of many idle connections.
     pub fn rest(&mut self) {
         self.buffer = Vec::new();
     }
 
-    /// Runs one statement and keeps its rows (of the last result, where there are several).
+    /// Executes one statement and returns its rows, or those of the last result if there are
+    /// several.
     pub fn query(&mut self, sql: &str) -> Result<ResultSet, LabError> {
         let mut rows = Rows::default();
         let mut command = Command::default();
@@ -125,19 +126,19 @@ impl Connection {
         }
     }
 
-    /// Runs one statement whose rows do not matter; the server's error is part of the answer.
+    /// Executes one statement and ignores its rows. An error of the server is part of the answer.
     pub fn run(&mut self, sql: &[u8]) -> Result<Answer, LabError> {
         let mut out = Vec::with_capacity(sql.len() + 5);
         packet(&mut out, com::QUERY, |out| out.extend_from_slice(sql));
         self.exchange(&out, false, &mut NoRows)
     }
 
-    /// The first column of the first row; None where there is none, or NULL.
+    /// The first column of the first row. `None` if there is none, or if it is NULL.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>, LabError> {
         Ok(self.query(sql)?.text(0, 0))
     }
 
-    /// Prepares a statement: its number and how many parameters it has.
+    /// Prepares a statement. Returns its id and the number of parameters.
     pub fn prepare(&mut self, sql: &str) -> Result<(u32, u16), LabError> {
         let mut out = Vec::new();
         packet(&mut out, com::STMT_PREPARE, |out| {
@@ -157,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Executes statement `id` with the command's values; rows are counted and hashed.
+    /// Executes statement `id` with the command's values. Rows are counted and hashed.
     pub fn execute(&mut self, id: u32, command: &Command) -> Result<Answer, LabError> {
         let mut out = Vec::new();
         command.encode_execute(id, &mut out);
@@ -196,7 +197,7 @@ impl Connection {
             .map_err(|e| self.lost(e))
     }
 
-    /// Waits for bytes: how many there are, at least one.
+    /// Waits for bytes. Returns how many there are, at least one.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, LabError> {
         loop {
             match self.stream.read(buffer) {
@@ -217,7 +218,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Says goodbye, so that the server does not count an aborted client.
+    /// Sends COM_QUIT, so that the server does not count an aborted client.
     fn drop(&mut self) {
         let _ = self.stream.write(&[1, 0, 0, 0, com::QUIT]);
     }
@@ -239,7 +240,7 @@ impl RowSink for Rows {
             self.result = ResultSet::default();
         }
         let mut r = Reader::new(definition);
-        // An EOF packet after the definitions (5 bytes) is no definition.
+        // An EOF packet after the definitions (5 bytes) is not a definition.
         let name = (|| {
             for what in ["catalog", "schema", "table", "org_table"] {
                 r.lenenc_bytes(what)?;

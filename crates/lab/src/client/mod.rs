@@ -1,13 +1,15 @@
-//! A MySQL client: one blocking [`Connection`] for administration, and [`drive`], which loads a server from many connections on few threads.
+//! A MySQL client. A blocking [`Connection`] serves administration. [`drive`] loads a server from
+//! many connections on few threads.
 //!
 //! ```text
-//!  Source (one per connection) ──▶ Command ──▶ bytes ──▶ socket      drive: epoll, many sockets a thread
+//!  Source (one per connection) ──▶ Command ──▶ bytes ──▶ socket      drive: epoll, many sockets a
+//!  thread
 //!                    ▲                                     │
-//!                    └────── Answer ◀── Response ◀── bytes ┘          rows are counted or hashed, never kept
+//!                    └────── Answer ◀── Response ◀── bytes ┘          rows are counted or hashed
 //! ```
 //!
 //! # Not here
-//! Compression: never asked for.
+//! Compression, which is never requested.
 
 mod auth;
 mod command;

@@ -1,4 +1,5 @@
-//! Many commands under way on one blocking connection: the next are there before the server has answered the last, so it need not sleep.
+//! Sends many commands ahead on one blocking connection. The next commands arrive before the server
+//! has answered the last, so the server need not wait for them.
 
 use nfold_protocol::consts::com;
 
@@ -7,18 +8,18 @@ use super::connection::Connection;
 use super::response::{NoRows, Response};
 use crate::LabError;
 
-/// A connection whose commands are sent ahead. Rows are passed over.
+/// A connection whose commands are sent ahead. Rows are skipped.
 #[derive(Debug)]
 pub struct Pipeline {
     connection: Connection,
     response: Response,
     buffer: Vec<u8>,
-    /// Bytes received and not looked at.
+    /// The start of the received bytes that are not processed yet.
     from: usize,
     to: usize,
 }
 
-/// One `recv` takes at most so much.
+/// The most bytes that one `recv` takes.
 const BUFFER: usize = 256 << 10;
 
 impl Pipeline {
@@ -32,12 +33,12 @@ impl Pipeline {
         }
     }
 
-    /// The connection, while no command is under way.
+    /// The connection. Only to be used while no command is in progress.
     pub fn idle(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
-    /// The connection alone; no command is under way.
+    /// Ends pipelining. No command may be in progress.
     pub fn into_connection(self) -> Connection {
         self.connection
     }
@@ -47,7 +48,7 @@ impl Pipeline {
         self.connection.send(packets)
     }
 
-    /// Waits for so many answers. The first that is an error ends it.
+    /// Waits for `answers` answers. Stops at the first one that is an error.
     pub fn take(&mut self, answers: usize) -> Result<(), LabError> {
         for _ in 0..answers {
             self.response.begin(false);
@@ -81,7 +82,7 @@ pub fn execution(out: &mut Vec<u8>, id: u32, command: &Command) {
     command.encode_execute(id, out);
 }
 
-/// Appends the packet of a text.
+/// Appends the packet of a text command.
 pub fn text(out: &mut Vec<u8>, sql: &[u8]) {
     packet(out, com::QUERY, |out| out.extend_from_slice(sql));
 }

@@ -1,4 +1,4 @@
-//! Reads the answer to one command, from bytes in pieces of any size.
+//! Parses the response to one command, from bytes that arrive in pieces of any size.
 //!
 //! # Picture
 //! ```text
@@ -9,50 +9,51 @@
 //! ```
 //!
 //! # Cost
-//! Rows that nobody looks at are skipped by their length, in place: five bytes of each are read. A packet that arrives in pieces is put
-//! together in a buffer that the connection keeps.
+//! Unwanted rows are skipped by their length, in place: only five bytes of each are read. A packet
+//! that arrives in pieces is assembled in a buffer of the connection.
 
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::frame::{HEADER, MAX_CHUNK};
 use nfold_protocol::response::parse_err;
 use nfold_protocol::{Malformed, Reader};
 
-/// An ERR packet.
+/// The contents of an ERR packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
-    /// MySQL's number.
+    /// MySQL's error number.
     pub code: u16,
     pub message: String,
 }
 
-/// What one command brought.
+/// The result of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     pub rows: u64,
-    /// Bytes received for it, packet headers included.
+    /// The bytes received for it, including packet headers.
     pub bytes: u64,
     pub affected_rows: u64,
-    /// Sum over rows of each row's hash: the same rows in any order give the same sum. 0 unless asked for. Text and binary rows
-    /// have other bytes, so only answers of the same protocol can be compared.
+    /// The sum of the hashes of all rows, which does not depend on their order. 0 unless requested.
+    /// Text and binary rows have different bytes, so only answers of the same protocol can be
+    /// compared.
     pub checksum: u64,
-    /// The same, but for the rows in this order.
+    /// As `checksum`, but dependent on the order of the rows.
     pub ordered_checksum: u64,
     pub error: Option<ServerError>,
-    /// COM_STMT_PREPARE: the statement's number and how many parameters it has.
+    /// For COM_STMT_PREPARE: the statement's id and its number of parameters.
     pub prepared: Option<(u32, u16)>,
 }
 
-/// Who wants rows and the names of columns.
+/// Receives rows and column definitions.
 pub trait RowSink {
-    /// False: rows are skipped unseen.
+    /// If false, rows are skipped without being assembled.
     fn wants_rows(&self) -> bool;
-    /// A column definition's payload, as received.
+    /// Receives the payload of a column definition.
     fn column(&mut self, _definition: &[u8]) {}
-    /// A row packet's payload. A row beyond 16 MiB comes in pieces.
+    /// Receives the payload of a row packet. A row larger than 16 MiB arrives in pieces.
     fn row(&mut self, payload: &[u8]);
 }
 
-/// Wants nothing.
+/// Ignores rows and columns.
 pub struct NoRows;
 
 impl RowSink for NoRows {
@@ -65,15 +66,15 @@ impl RowSink for NoRows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     First,
-    /// Packets (definitions and their EOF) left before rows.
+    /// The packets left before the rows: definitions and their EOF.
     Columns {
         left: u64,
     },
-    /// `inside`: the last packet was full, so the next belongs to the same row.
+    /// `inside`: the last packet had the maximal size, so the next one continues the same row.
     Rows {
         inside: bool,
     },
-    /// The answer to COM_STMT_PREPARE, and packets left after it.
+    /// The response to COM_STMT_PREPARE, and the packets left after it.
     Prepared,
     Skip {
         left: u64,
@@ -81,29 +82,30 @@ enum Phase {
     Done,
 }
 
-/// The state of one answer.
+/// The state of one response.
 #[derive(Debug)]
 pub struct Response {
     phase: Phase,
     deprecate_eof: bool,
     hash_rows: bool,
-    /// Bytes of a row packet that are still to be passed over.
+    /// The bytes of a row packet that are still to be skipped.
     skip: usize,
-    /// The beginning of a packet that came in pieces, and how many bytes of it are needed.
+    /// The beginning of a packet that arrives in pieces, and the number of its bytes that are
+    /// needed.
     carry: Vec<u8>,
     want: usize,
     answer: Answer,
 }
 
 enum Step {
-    /// Bytes used up; the rest of the packet, `skip`, comes later.
+    /// The number of bytes consumed. The rest of the packet, `skip`, arrives later.
     Took(usize),
-    /// So many bytes from the packet's beginning are needed.
+    /// The number of bytes needed from the packet's beginning on.
     Need(usize),
 }
 
 impl Response {
-    /// `capabilities` as agreed with the server; `hash_rows` fills [`Answer::checksum`].
+    /// `capabilities` are those agreed with the server. `hash_rows` enables [`Answer::checksum`].
     pub fn new(capabilities: u32, hash_rows: bool) -> Response {
         Response {
             phase: Phase::Done,
@@ -116,7 +118,7 @@ impl Response {
         }
     }
 
-    /// A command was sent; `prepare`: it was COM_STMT_PREPARE.
+    /// Starts a response after a command was sent. `prepare`: the command was COM_STMT_PREPARE.
     pub fn begin(&mut self, prepare: bool) {
         self.phase = if prepare {
             Phase::Prepared
@@ -126,21 +128,22 @@ impl Response {
         self.answer = Answer::default();
     }
 
-    /// The answer so far; whole once [`Self::feed`] said so.
+    /// The answer so far. It is complete once [`Self::feed`] returned true.
     pub fn answer(&self) -> &Answer {
         &self.answer
     }
 
-    /// Takes received bytes. True: the answer is whole. Bytes after its end break the protocol, since nothing was asked.
+    /// Processes received bytes. Returns true when the answer is complete. Bytes after its end
+    /// violate the protocol, because no command was sent.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<bool, Malformed> {
         match self.take(bytes, sink)? {
-            (taken, _) if taken < bytes.len() => Err(Malformed("an answer that nobody asked for")),
+            (taken, _) if taken < bytes.len() => Err(Malformed("an unexpected answer")),
             (_, whole) => Ok(whole),
         }
     }
 
-    /// Takes received bytes up to the answer's end, for whoever has asked for more than one: how many that were, and whether the answer
-    /// is whole.
+    /// Processes received bytes up to the end of the answer, for a connection with several commands
+    /// in progress. Returns the number of bytes used, and whether the answer is complete.
     pub fn take(
         &mut self,
         all: &[u8],
@@ -187,7 +190,7 @@ impl Response {
         Ok((taken, self.phase == Phase::Done && self.skip == 0))
     }
 
-    /// Looks at the packet at the front of `buf`.
+    /// Processes the packet at the front of `buf`.
     fn step(&mut self, buf: &[u8], sink: &mut impl RowSink) -> Result<Step, Malformed> {
         let Some(header) = buf.get(..HEADER) else {
             return Ok(Step::Need(HEADER));
@@ -243,7 +246,7 @@ impl Response {
                 };
                 Ok(())
             }
-            Phase::Done => Err(Malformed("an answer that nobody asked for")),
+            Phase::Done => Err(Malformed("an unexpected answer")),
         }
     }
 
@@ -260,7 +263,7 @@ impl Response {
                 Ok(())
             }
             Some(0xfb) => Err(Malformed(
-                "the server asks for a local file, which was not offered",
+                "the server requests a local file, which was not offered",
             )),
             Some(_) => {
                 let columns = Reader::new(payload).lenenc_int("column count")?;
@@ -349,7 +352,8 @@ impl Response {
     }
 }
 
-/// A 64-bit hash of a row's bytes: the words multiplied and folded (the mix of wyhash), no defence against an adversary.
+/// A 64-bit hash of a row's bytes: words are multiplied and folded, as in wyhash. Not resistant to
+/// an adversary.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     const A: u64 = 0xa076_1d64_78bd_642f;
     const B: u64 = 0xe703_7ed1_a0b4_28db;

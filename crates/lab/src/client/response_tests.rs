@@ -1,4 +1,4 @@
-//! Answers cut into pieces of every size, by both protocols' ends of rows.
+//! Responses cut into pieces of every size, with both protocols' ends of rows.
 
 use nfold_protocol::consts::{cap, status};
 use nfold_protocol::frame::{begin_packet, end_packet};
@@ -78,10 +78,10 @@ fn read(
 }
 
 proptest! {
-    /// The rows do not depend on how the bytes are cut into pieces, and are counted the same whether
-    /// they are stored, hashed or skipped.
+    /// The rows do not depend on how the bytes are cut into pieces, and are counted the same
+    /// whether they are stored, hashed or skipped.
     #[test]
-    fn pieces_do_not_matter(
+    fn result_does_not_depend_on_pieces(
         rows in prop::collection::vec(prop::collection::vec(0u8..=0xfb, 0..40), 0..20),
         pieces in 1usize..200,
         modern in any::<bool>(),
@@ -104,9 +104,9 @@ proptest! {
         prop_assert_eq!(other.checksum, kept.checksum);
     }
 
-    /// Garbage is an error or an answer, never a panic.
+    /// Garbage causes an error or an answer, but never a panic.
     #[test]
-    fn garbage_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), prepare in any::<bool>()) {
+    fn garbage_causes_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), prepare in any::<bool>()) {
         let mut response = Response::new(cap::DEPRECATE_EOF, true);
         response.begin(prepare);
         let _ = response.feed(&bytes, &mut Keep(Vec::new()));
@@ -114,7 +114,7 @@ proptest! {
 }
 
 #[test]
-fn a_row_beyond_16_mib_is_one_row() {
+fn row_larger_than_16_mib_is_one_row() {
     let mut row = vec![0xfe];
     row.extend_from_slice(&(17u64 << 20).to_le_bytes());
     row.resize(row.len() + (17 << 20), b'x');
@@ -138,7 +138,7 @@ fn a_row_beyond_16_mib_is_one_row() {
 }
 
 #[test]
-fn errors_and_counts_come_through() {
+fn errors_and_counts_are_parsed() {
     let bytes = packets(&[body(|out| {
         encode_ok(
             out,
@@ -175,7 +175,7 @@ fn errors_and_counts_come_through() {
 }
 
 #[test]
-fn several_results_are_one_answer() {
+fn several_results_form_one_answer() {
     let mut bodies = result(
         &[vec![1, b'a']],
         cap::DEPRECATE_EOF,
@@ -201,7 +201,7 @@ fn several_results_are_one_answer() {
 }
 
 #[test]
-fn prepare_passes_over_definitions() {
+fn prepare_skips_definitions() {
     for capabilities in [0, cap::DEPRECATE_EOF] {
         let definition = body(|out| encode_column(out, &Column::default()));
         let mut bodies = vec![body(|out| encode_prepare_ok(out, 7, 1, 2, 0))];

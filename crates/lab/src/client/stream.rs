@@ -1,4 +1,5 @@
-//! A socket to a server: TCP, TLS or a Unix socket, blocking first and given over to epoll later.
+//! A socket to a server: TCP, TLS or Unix. It is blocking at first and can later be handed over to
+//! epoll.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -21,10 +22,11 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Connects, waiting at most `patience`; reads and writes that hang longer than `silence` fail with a time-out.
+    /// Connects within `timeout`. Reads and writes that take longer than `silence` fail with a
+    /// timeout.
     pub fn connect(
         dsn: &Dsn,
-        patience: Duration,
+        timeout: Duration,
         silence: Option<Duration>,
     ) -> Result<Stream, LabError> {
         let cannot = || LabError::io(format!("cannot connect to {dsn}"));
@@ -36,7 +38,7 @@ impl Stream {
                     .to_socket_addrs()
                     .map_err(cannot())?
                 {
-                    match TcpStream::connect_timeout(&address, patience) {
+                    match TcpStream::connect_timeout(&address, timeout) {
                         Ok(stream) => {
                             found = Some(stream);
                             break;
@@ -54,7 +56,8 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Begins TLS; what follows is encrypted. An error also where the server's certificate is not trusted.
+    /// Starts TLS; all later bytes are encrypted. Also an error if the server's certificate is not
+    /// trusted.
     pub(super) fn secured(self, tls: &Tls, host: &str) -> Result<Stream, LabError> {
         let Stream::Tcp(mut socket) = self else {
             return Ok(self);
@@ -70,7 +73,8 @@ impl Stream {
         Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
-    /// A Unix socket, or TLS: nobody listens in, so a password may travel in clear.
+    /// Whether the connection is a Unix socket or uses TLS, so that a password may be sent as
+    /// plaintext.
     pub fn is_private(&self) -> bool {
         !matches!(self, Stream::Tcp(_))
     }
@@ -89,7 +93,7 @@ impl Stream {
             .and_then(|()| tcp.set_write_timeout(silence))
     }
 
-    /// The same socket for epoll.
+    /// Converts the socket for use with epoll.
     pub(super) fn into_evented(self) -> io::Result<Evented> {
         Ok(match self {
             Stream::Tcp(s) => {
@@ -139,7 +143,7 @@ impl Write for Stream {
     }
 }
 
-/// A socket that never blocks, known to an event loop.
+/// A non-blocking socket, registered with an event loop.
 #[derive(Debug)]
 pub(super) enum Evented {
     Tcp(mio::net::TcpStream),
@@ -147,7 +151,7 @@ pub(super) enum Evented {
     Unix(mio::net::UnixStream),
 }
 
-/// A TLS session over a socket that never blocks.
+/// A TLS session over a non-blocking socket.
 #[derive(Debug)]
 pub(super) struct Secured {
     session: ClientConnection,
@@ -155,7 +159,8 @@ pub(super) struct Secured {
 }
 
 impl Evented {
-    /// Edge-triggered, both directions, once for the life of the connection.
+    /// Registers the socket for edge-triggered events in both directions, once for the life of the
+    /// connection.
     pub fn register(&mut self, registry: &mio::Registry, token: mio::Token) -> io::Result<()> {
         let both = mio::Interest::READABLE | mio::Interest::WRITABLE;
         match self {
@@ -183,7 +188,7 @@ impl Evented {
         }
     }
 
-    /// Sends what was written and is still here, as far as the socket takes it.
+    /// Sends bytes that were written but are still buffered, as far as the socket accepts them.
     #[inline]
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
@@ -192,7 +197,7 @@ impl Evented {
         }
     }
 
-    /// The socket's number, where what is written goes to it as it is.
+    /// The socket's descriptor, if bytes are written to it directly.
     #[inline]
     pub fn plain(&self) -> Option<RawFd> {
         match self {
@@ -202,7 +207,7 @@ impl Evented {
         }
     }
 
-    /// A read that does not fill its buffer has emptied the socket.
+    /// Whether a read that does not fill its buffer means that the socket is empty.
     #[inline]
     pub fn short_read_is_all(&self) -> bool {
         !matches!(self, Evented::Tls(_))
@@ -222,12 +227,13 @@ impl Secured {
             self.session
                 .process_new_packets()
                 .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
-            // An answer of the session's own, such as to a new key.
+            // The TLS session has a message of its own to send, such as a key update.
             self.drain()?;
         }
     }
 
-    /// `WouldBlock` where the session holds as much as it may and the socket takes no more: it will say when it does.
+    /// Returns `WouldBlock` if the session's buffer is full and the socket accepts no more. The
+    /// socket then becomes writable later.
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         loop {
             let n = self.session.writer().write(buf)?;

@@ -1,8 +1,8 @@
-//! TLS as MySQL's clients have it: `ssl-mode` and `ssl-ca` of a DSN.
+//! TLS with the options of MySQL's clients: `ssl-mode` and `ssl-ca` of a DSN.
 //!
 //! # Not here
-//! Client certificates. Certificates without the names of their server (MySQL's own, made at its first start) pass VERIFY_CA, never
-//! VERIFY_IDENTITY.
+//! Client certificates. Server certificates without host names, such as those that MySQL generates
+//! at its first start, pass VERIFY_CA but never VERIFY_IDENTITY.
 
 use std::fmt;
 use std::path::Path;
@@ -19,16 +19,16 @@ use rustls::{
 
 use crate::LabError;
 
-/// How far a connection is secured; MySQL's names.
+/// How a connection is secured, with MySQL's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
     Disabled,
-    /// Where the server can.
+    /// Use TLS if the server supports it.
     Preferred,
     Required,
-    /// The certificate leads to one of `ssl-ca`.
+    /// The certificate must be signed by one of `ssl-ca`.
     VerifyCa,
-    /// And has the server's name.
+    /// In addition, the certificate must contain the server's name.
     VerifyIdentity,
 }
 
@@ -41,7 +41,7 @@ const MODES: [(&str, SslMode); 5] = [
 ];
 
 impl SslMode {
-    /// By MySQL's name, in any case. An error lists the names.
+    /// Parses MySQL's name of a mode, in any case. The error lists the names.
     pub fn parse(text: &str) -> Result<SslMode, String> {
         let found = MODES
             .iter()
@@ -60,7 +60,7 @@ impl fmt::Display for SslMode {
     }
 }
 
-/// What connections to one server share.
+/// The TLS configuration shared by all connections to one server.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -73,11 +73,11 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// `ca`: certificates that VERIFY_CA and VERIFY_IDENTITY trust, as PEM.
+    /// `ca` is a PEM file with the certificates that VERIFY_CA and VERIFY_IDENTITY trust.
     pub fn new(mode: SslMode, ca: Option<&Path>) -> Result<Tls, LabError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match (mode >= SslMode::VerifyCa, ca) {
-            (false, _) => Arc::new(Anybody(provider.clone())),
+            (false, _) => Arc::new(AcceptAny(provider.clone())),
             (true, None) => {
                 return Err(LabError::usage(format!(
                     "ssl-mode={mode} needs ssl-ca=FILE, the certificates to trust"
@@ -102,10 +102,10 @@ impl Tls {
         })
     }
 
-    /// A session with the server called `host`.
+    /// Starts a session with the server called `host`.
     pub fn session(&self, host: &str) -> Result<ClientConnection, LabError> {
         let bad = |e: &dyn fmt::Display| LabError::usage(format!("TLS with {host}: {e}"));
-        // Names that no certificate can have are said only where somebody looks.
+        // A name that no certificate can contain matters only in the modes that check it.
         let name = ServerName::try_from(host.to_owned())
             .or_else(|_| ServerName::try_from("unnamed.invalid"))
             .map_err(|e| bad(&e))?;
@@ -129,11 +129,12 @@ fn trusted(
         .map_err(|e| bad(&e))
 }
 
-/// Takes every certificate: encrypted, but with whomever answers (PREFERRED, REQUIRED).
+/// Accepts every certificate: the connection is encrypted, but the server is not authenticated
+/// (PREFERRED, REQUIRED).
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAny(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -145,7 +146,7 @@ impl ServerCertVerifier for Anybody {
         Ok(ServerCertVerified::assertion())
     }
 
-    // A signature by a key that nobody vouches for says nothing.
+    // The key is not authenticated, so its signature proves nothing.
     fn verify_tls12_signature(
         &self,
         _: &[u8],
@@ -169,7 +170,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// Checks all but the name (VERIFY_CA).
+/// Verifies everything but the host name (VERIFY_CA).
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -182,7 +183,7 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        // The name is looked at last, when the chain has been found good.
+        // The name is checked last, after the chain was found valid.
         match self
             .0
             .verify_server_cert(end_entity, intermediates, name, ocsp, now)
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_modes() {
+    fn mode_names_parse() {
         for (name, mode) in MODES {
             assert_eq!(SslMode::parse(&name.to_lowercase()), Ok(mode));
             assert_eq!(mode.to_string(), name);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_trusted_is_said() {
+    fn untrusted_configurations_are_reported() {
         let said = |mode, ca: Option<&str>| {
             let made = Tls::new(mode, ca.map(Path::new));
             made.err().map_or(String::new(), |e| e.to_string())

@@ -1,12 +1,13 @@
-//! Counts of values in buckets of under 1 % of their value: small where the values are few, and exact below 128.
+//! A histogram whose buckets are narrower than 1 % of their values, and exact below 128. It takes
+//! little memory if the values span a small range.
 
-/// Buckets of one block.
+/// The number of buckets in a block.
 const BLOCK: usize = 64;
 
-/// A distribution of whole numbers.
+/// A distribution of integers.
 #[derive(Clone, Debug, Default)]
 pub struct Buckets {
-    /// Values below 128 have two blocks, each power of two above one.
+    /// Values below 128 have two blocks, and each power of two above that has one.
     blocks: Vec<Option<Box<[u64; BLOCK]>>>,
     count: u64,
     sum: u128,
@@ -60,7 +61,7 @@ impl Buckets {
         u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
 
-    /// 0 where there is no value.
+    /// The smallest value; 0 if there is none.
     pub fn min(&self) -> u64 {
         self.min
     }
@@ -77,7 +78,8 @@ impl Buckets {
         }
     }
 
-    /// The smallest value that at least `share` (0 to 1) of all values do not exceed, to within 1 %; 0 where there is none.
+    /// The smallest value that at least the share `share` (0 to 1) of all values does not exceed,
+    /// accurate to 1 %; 0 if there are no values.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -90,7 +92,7 @@ impl Buckets {
         self.max
     }
 
-    /// Counts by powers of two: (from, up to and with, count), empty ones left out.
+    /// The counts by powers of two as (first value, last value, count), without empty ranges.
     pub fn by_powers(&self) -> Vec<(u64, u64, u64)> {
         let mut out: Vec<(u64, u64, u64)> = Vec::new();
         for (at, n) in self.filled() {
@@ -130,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_are_those_of_the_sorted_values(
+        fn quantiles_match_sorted_values(
             mut values in proptest::collection::vec((0u32..50, any::<u64>()).prop_map(|(shift, v)| v >> (shift + 13)), 1..300),
             share in 0.0f64..=1.0,
         ) {
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn small_values_are_exact_and_an_empty_one_is_zero() {
+    fn small_values_are_exact_and_empty_is_zero() {
         let mut buckets = Buckets::default();
         assert_eq!(
             (buckets.quantile(0.5), buckets.max(), buckets.mean()),

@@ -1,11 +1,11 @@
-//! The result as one HTML file that needs nothing else: readable on paper and in the dark.
+//! The result as one self-contained HTML file, for screens (light and dark) and paper.
 
 use std::fmt::Write;
 
 use super::report::{Entry, Lengths, Report, Times};
 use super::table::{duration, grouped, times};
 
-/// Longest text of a statement, in characters.
+/// The longest text of a statement in characters.
 const EXAMPLE: usize = 4_000;
 
 const STYLE: &str = include_str!("page.css");
@@ -26,7 +26,7 @@ pub fn render(report: &Report) -> String {
     out
 }
 
-/// Text as HTML shows it.
+/// Escapes a text for HTML.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

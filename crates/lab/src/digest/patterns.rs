@@ -1,7 +1,8 @@
-//! What is counted for each pattern: all of it in memory that does not grow with the log.
+//! The counters of each pattern, in memory that does not grow with the log.
 //!
-//! A statement's key ([`Digested`]) is looked up by its 128-bit hash; only a key that nobody has met becomes a digest text (the one that
-//! MySQL shows in `performance_schema`), and several keys may have the same.
+//! A statement's key ([`Digested`]) is looked up by its 128-bit hash. The digest text, which is the
+//! one that MySQL shows in `performance_schema`, is computed only for a new key. Several keys may
+//! have the same text.
 
 use nfold_sql::digest::{Digested, SlotKind};
 use nfold_sql::digest_text::digest_text;
@@ -11,16 +12,16 @@ use rustc_hash::FxHashMap;
 use super::buckets::Buckets;
 use crate::log::Event;
 
-/// Longest pattern text and example that are kept, in bytes.
+/// The longest pattern text and example that are kept, in bytes.
 const MAX_SHOWN: usize = 16 << 10;
-/// Beyond so many patterns all new ones are counted as one.
+/// Beyond this number of patterns, all new ones are counted as a single pattern.
 const MAX_PATTERNS: usize = 20_000;
-/// Beyond so many keys new ones are not remembered, only looked up by their text.
+/// Beyond this number of keys, new ones are not stored, and are looked up by their digest text.
 const MAX_KEYS: usize = 500_000;
-/// Databases and users that are listed with a pattern.
+/// The most databases and users that are listed with a pattern.
 const MAX_NAMES: usize = 8;
 
-/// What a server has added up itself.
+/// The aggregates that a server has computed itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub total_us: u64,
@@ -30,18 +31,18 @@ pub struct Summary {
     pub p99_us: Option<u64>,
 }
 
-/// One pattern's counts.
+/// The counters of one pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Pattern {
-    /// 16 hexadecimal digits: FNV-1a of the text.
+    /// 16 hexadecimal digits: the FNV-1a hash of the text.
     pub id: String,
     pub text: String,
     pub count: u64,
     pub errors: u64,
     pub cut: u64,
-    /// Microseconds of those whose duration the log names.
+    /// The durations in microseconds of the statements whose duration the log contains.
     pub time: Buckets,
-    /// In place of `time`, where the source is no log.
+    /// Instead of `time`, if the source is not a log.
     pub summary: Option<Summary>,
     pub lock_us: u64,
     pub rows_sent: u64,
@@ -50,13 +51,13 @@ pub struct Pattern {
     pub bytes_sent: u64,
     pub first_us: Option<i64>,
     pub last_us: Option<i64>,
-    /// The slowest statement, whose values are real.
+    /// The slowest statement, with its real values.
     pub example: Vec<u8>,
     pub example_duration_us: Option<u64>,
     pub example_time_us: Option<i64>,
-    /// Lengths of IN lists.
+    /// The lengths of IN lists.
     pub lists: Buckets,
-    /// Rows of INSERTs.
+    /// The numbers of rows of INSERTs.
     pub rows: Buckets,
     pub dbs: Vec<String>,
     pub users: Vec<String>,
@@ -82,7 +83,7 @@ impl Patterns {
         }
     }
 
-    /// Counts a statement; the number of its pattern.
+    /// Counts a statement. Returns the index of its pattern.
     pub fn add(&mut self, event: &Event) -> usize {
         let number = if event.command {
             self.digested.read(b"", self.mode);
@@ -138,7 +139,7 @@ impl Patterns {
 }
 
 impl Pattern {
-    /// Of all its statements, in microseconds.
+    /// The total time of all its statements in microseconds.
     pub fn total_us(&self) -> u64 {
         self.summary
             .as_ref()
@@ -207,7 +208,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// FNV-1a, 64 bits: the same text has the same number in every version and on every machine.
+/// FNV-1a with 64 bits. A text has the same hash in every version and on every machine.
 pub fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| {
         (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,4 +1,5 @@
-//! The result of `digest`: the schema of its JSON (docs/lab.md), from which the table and the page are made.
+//! The result of `digest`: the schema of its JSON (docs/lab.md), from which the table and the page
+//! are rendered.
 
 use serde::Serialize;
 
@@ -7,29 +8,29 @@ use super::patterns::Pattern;
 use crate::log::Skipped;
 use crate::log::time;
 
-/// Name and version of the schema.
+/// The name and version of the schema.
 pub const SCHEMA: &str = "nfold-lab-digest/1";
 
-/// All of it. Times are seconds, points in time RFC 3339 in UTC.
+/// The whole result. Durations are in seconds; points in time are RFC 3339 in UTC.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub schema: &'static str,
     pub sources: Vec<Source>,
-    /// Ctrl-C, or a source that broke off.
+    /// Whether the result is incomplete because of Ctrl-C or a failed read.
     pub partial: bool,
-    /// What the patterns are ranked by.
+    /// The criterion that the patterns are ranked by.
     pub by: &'static str,
     pub totals: Totals,
     pub skipped: Skipped,
     pub patterns: Vec<Entry>,
-    /// Patterns beyond the limit, which are counted in the totals.
+    /// The number of patterns beyond the limit. The totals include them.
     pub patterns_left_out: usize,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Source {
     pub name: String,
-    /// slow, general or performance_schema
+    /// slow, general or performance_schema.
     pub format: &'static str,
     pub statements: u64,
     pub skipped: Skipped,
@@ -50,7 +51,8 @@ pub struct Totals {
     pub first: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// The server logged one in so many statements; figures are those of the logged ones.
+    /// The sampling rate: the server logged one in this number of statements. The figures are those
+    /// of the logged ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_one_in: Option<u64>,
 }
@@ -63,9 +65,9 @@ pub struct Entry {
     pub pattern: String,
     pub count: u64,
     pub errors: u64,
-    /// Of the total that patterns are ranked by, 0 to 1.
+    /// The share of the total of the ranking criterion, 0 to 1.
     pub share: f64,
-    /// Absent where the source has no durations.
+    /// Absent if the source has no durations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_s: Option<Times>,
     pub lock_s: f64,
@@ -77,10 +79,10 @@ pub struct Entry {
     pub first: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// Members of each IN list.
+    /// The numbers of members of its IN lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_lists: Option<Lengths>,
-    /// Rows of each INSERT.
+    /// The numbers of rows of its INSERTs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insert_rows: Option<Lengths>,
     pub databases: Vec<String>,
@@ -97,7 +99,7 @@ pub struct Times {
     pub total: f64,
     pub mean: f64,
     pub min: f64,
-    /// To within 1 %; absent where the source does not tell.
+    /// Accurate to 1 %. Absent if the source does not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +185,7 @@ impl Times {
     }
 }
 
-/// What ranks the patterns.
+/// The criterion that ranks the patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     /// Total time
@@ -238,7 +240,7 @@ impl Totals {
 /// The first `limit` patterns by rank.
 pub fn rank(patterns: &[Pattern], by: By, limit: usize, examples: bool) -> Vec<Entry> {
     let mut order: Vec<&Pattern> = patterns.iter().collect();
-    // Equal ones by count, then by id, so that a result is always the same.
+    // Ties are broken by count and then by id, so that the result is deterministic.
     order.sort_by(|a, b| {
         (by.of(b), b.count)
             .cmp(&(by.of(a), a.count))

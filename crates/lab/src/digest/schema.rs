@@ -1,5 +1,6 @@
-//! The statements of a live server, from `performance_schema.events_statements_summary_by_digest`: what it has counted since its start, or
-//! since somebody emptied that table.
+//! Reads the statement statistics of a live server from
+//! `performance_schema.events_statements_summary_by_digest`. They cover the time since the server's
+//! start, or since the table was truncated.
 
 use rustc_hash::FxHashMap;
 
@@ -9,15 +10,16 @@ use crate::client::{Connection, ResultSet};
 use crate::dsn::Dsn;
 use crate::log::time;
 
-/// Errors by which servers say that a user may not: access denied to a database, to a table, a privilege is missing.
+/// The error numbers of missing privileges: access denied to a database or a table, or another
+/// privilege.
 const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 
-/// Which rows are looked at.
+/// The filter for the rows.
 #[derive(Debug, Default)]
 pub struct Wanted<'a> {
-    /// Of this database.
+    /// Only patterns of this database.
     pub db: Option<&'a str>,
-    /// Seen at this time or later, and before that: microseconds since 1970.
+    /// Only patterns seen at or after `since` and before `until`, in microseconds since 1970.
     pub since: Option<i64>,
     pub until: Option<i64>,
 }
@@ -31,7 +33,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The patterns that are wanted. An error is one line that says what to do.
+/// The patterns that satisfy `wanted`. An error is one line that says what to do.
 pub fn read(dsn: &Dsn, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
     let mut connection = Connection::open(dsn)?;
     connection.query("SET time_zone = '+00:00'")?;
@@ -96,7 +98,7 @@ impl Rows<'_> {
             .position(|column| column.eq_ignore_ascii_case(name))
     }
 
-    /// None for NULL and for what this server does not have.
+    /// A value as text. `None` for NULL, and for a column that this server does not have.
     fn text(&self, row: usize, name: &str) -> Option<String> {
         self.result.text(row, self.column(name)?)
     }
@@ -107,12 +109,12 @@ impl Rows<'_> {
             .unwrap_or(0)
     }
 
-    /// Of picoseconds.
+    /// A number of picoseconds, converted to microseconds.
     fn us(&self, row: usize, name: &str) -> u64 {
         self.number(row, name) / 1_000_000
     }
 
-    /// A TIMESTAMP of the session's zone, which is UTC; `0000-00-00` is none.
+    /// A TIMESTAMP in the session's time zone, which is UTC. `0000-00-00` means none.
     fn time(&self, row: usize, name: &str) -> Option<i64> {
         let text = self.text(row, name)?;
         time::read(text.as_bytes()).map(|(stamp, _)| stamp.in_utc(&jiff::tz::TimeZone::UTC))
@@ -120,7 +122,7 @@ impl Rows<'_> {
 }
 
 fn pattern(rows: &Rows<'_>, row: usize, schema: Option<String>) -> Pattern {
-    // The row without a digest stands for all that found no room.
+    // The row without a digest contains all statements for which the table had no room.
     let text = rows
         .text(row, "DIGEST_TEXT")
         .map(|text| text.trim_end().to_owned())
@@ -156,7 +158,7 @@ fn pattern(rows: &Rows<'_>, row: usize, schema: Option<String>) -> Pattern {
     }
 }
 
-/// The same pattern in another database. Quantiles of both together are unknown.
+/// Adds the same pattern of another database. The quantiles of both together are unknown.
 fn merge(one: &mut Pattern, other: Pattern) {
     one.count += other.count;
     one.errors += other.errors;
@@ -211,7 +213,7 @@ mod tests {
     ];
 
     #[test]
-    fn patterns_of_several_databases_are_one() {
+    fn patterns_of_several_databases_are_merged() {
         let row = |db, n, min, max, seen| {
             vec![
                 Some(db),
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_time_chooses_patterns_by_when_they_were_seen() {
+    fn time_range_selects_patterns_by_when_they_were_seen() {
         let row = |text, first, last| [Some(text), Some("1"), Some("0"), Some(first), Some(last)];
         let (old, new) = (
             row("old", "2024-03-01 12:00:00", "2024-03-01 12:10:00"),
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_lacks_is_absent() {
+    fn columns_that_a_server_lacks_are_absent() {
         let rows = result(
             &COLUMNS[..5],
             &[&[None, None, Some("SELECT ?"), Some("1"), Some("x")]],

@@ -1,12 +1,12 @@
-//! The result as text.
+//! The result as a text table.
 
 use std::fmt::Write;
 
 use super::report::{Entry, Lengths, Report, Times};
 
-/// Longest statement of the list, in characters.
+/// The longest statement in the list, in characters.
 const WIDTH: usize = 100;
-/// Longest example, in characters.
+/// The longest example, in characters.
 const EXAMPLE: usize = 1_000;
 
 pub fn render(report: &Report, details: usize) -> String {
@@ -22,7 +22,7 @@ pub fn render(report: &Report, details: usize) -> String {
     out
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
@@ -35,7 +35,7 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// Seconds in a unit that fits.
+/// Formats seconds in a suitable unit.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{s:.0} s"),
@@ -49,7 +49,7 @@ fn known(seconds: Option<f64>) -> String {
     seconds.map_or("unknown".into(), duration)
 }
 
-/// Durations of a pattern's statements, and of their waits for locks.
+/// Formats the durations of a pattern's statements, and of their lock waits.
 pub fn times(t: &Times, lock_s: f64) -> String {
     format!(
         "total {}, mean {}, min {}, p50 {}, p95 {}, p99 {}, max {}; locks {}",
@@ -64,7 +64,7 @@ pub fn times(t: &Times, lock_s: f64) -> String {
     )
 }
 
-/// One line of at most `width` characters.
+/// Shortens a text to one line of at most `width` characters.
 pub fn shortened(text: &str, width: usize) -> String {
     let mut out: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! From whole logs to what is shown.
+//! Tests from complete logs to rendered results.
 
 use nfold_sql::lexer::LexMode;
 
@@ -52,7 +52,7 @@ fn report(names: &[&str], by: By, limit: usize, examples: bool) -> Report {
 }
 
 #[test]
-fn a_pattern_has_all_its_statements_whatever_server_wrote_them() {
+fn pattern_collects_statements_of_all_servers() {
     let report = report(
         &["mysql-slow", "mysql-slow-extra", "mariadb-slow"],
         By::Count,
@@ -107,7 +107,7 @@ fn a_pattern_has_all_its_statements_whatever_server_wrote_them() {
 }
 
 #[test]
-fn every_rank_is_by_what_was_asked_for() {
+fn patterns_are_ranked_by_the_requested_criterion() {
     let ranked = |by, of: fn(&report::Entry) -> f64| {
         let values: Vec<f64> = report(&["mysql-slow-extra"], by, 100, true)
             .patterns
@@ -123,8 +123,8 @@ fn every_rank_is_by_what_was_asked_for() {
 }
 
 #[test]
-fn ids_are_the_same_for_ever() {
-    // A file with an id in it must find its pattern in ten years.
+fn pattern_ids_are_stable() {
+    // A file that contains an id must still find its pattern in later versions.
     assert_eq!(
         format!("{:016x}", patterns::fnv(b"SELECT ?")),
         "199e7dca63ea8858"
@@ -139,7 +139,7 @@ fn ids_are_the_same_for_ever() {
 }
 
 #[test]
-fn no_values_are_shown_where_they_should_not_be() {
+fn no_examples_hides_all_values() {
     for examples in [true, false] {
         let report = report(&["mysql-slow-extra"], By::Count, 100, examples);
         let json = serde_json::to_string(&report).expect("is JSON");
@@ -155,7 +155,7 @@ fn no_values_are_shown_where_they_should_not_be() {
 }
 
 #[test]
-fn pages_and_tables_hold_what_the_log_holds_and_no_markup_of_it() {
+fn page_and_table_escape_the_contents_of_the_log() {
     let mut report = report(&["mysql-slow"], By::Time, 5, true);
     report.patterns[0].pattern = "SELECT '<script>alert(1)</script>' & \u{1b}[31m".into();
     report.partial = true;
@@ -172,7 +172,7 @@ fn pages_and_tables_hold_what_the_log_holds_and_no_markup_of_it() {
     );
     assert!(
         !page.contains("http://") && !page.contains("https://"),
-        "it needs nothing from elsewhere"
+        "the page is self-contained"
     );
     for tag in ["table", "section", "pre", "dl", "tr"] {
         assert_eq!(
@@ -188,7 +188,7 @@ fn pages_and_tables_hold_what_the_log_holds_and_no_markup_of_it() {
 }
 
 #[test]
-fn memory_does_not_grow_with_patterns_or_texts() {
+fn memory_is_bounded_for_many_patterns_and_long_texts() {
     let mut patterns = Patterns::new(LexMode::default());
     let mut event = Event::default();
     for n in 0..21_000 {
@@ -204,7 +204,7 @@ fn memory_does_not_grow_with_patterns_or_texts() {
 }
 
 #[test]
-fn an_extract_has_the_statements_of_its_patterns() {
+fn extract_contains_the_statements_of_its_patterns() {
     let dir = tempfile::tempdir().expect("a directory");
     let write = |ids: &[&str]| {
         let out = dir.path().join("w.jsonl");
@@ -249,7 +249,7 @@ fn an_extract_has_the_statements_of_its_patterns() {
         ),
         (Some(346), Some(15), Some("laba_logs"))
     );
-    // All but the one command.
+    // All events but the single command.
     assert_eq!(write(&["all"]).expect("is a word").len(), 30);
     assert!(
         write(&["0000"])

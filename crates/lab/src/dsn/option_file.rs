@@ -1,10 +1,11 @@
-//! The password of an option file in my.cnf's format: the last one of the groups `[client]` and `[nfold-lab]`.
+//! Reads the password from an option file in the format of my.cnf: the last one in the groups
+//! `[client]` and `[nfold-lab]`.
 
 use std::path::Path;
 
 use crate::LabError;
 
-/// None where neither group names one.
+/// The password, or `None` if neither group contains one.
 pub fn password(file: &Path) -> Result<Option<String>, LabError> {
     let text =
         std::fs::read(file).map_err(LabError::io(format!("cannot read {}", file.display())))?;

@@ -1,4 +1,4 @@
-//! Asks for a password at the terminal, without showing it.
+//! Reads a password from the terminal without echoing it.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 use crate::LabError;
 
-/// Takes the terminal's echo away until it is dropped.
+/// Turns off the terminal's echo until it is dropped.
 struct Silent<'a> {
     terminal: &'a File,
     before: libc::termios,
@@ -15,7 +15,8 @@ struct Silent<'a> {
 
 impl<'a> Silent<'a> {
     fn new(terminal: &'a File) -> std::io::Result<Self> {
-        // SAFETY: termios is plain data; both calls only read or write it, and the descriptor is open.
+        // SAFETY: termios is plain data, which both calls only read or write, and the descriptor is
+        // open.
         unsafe {
             let mut before: libc::termios = std::mem::zeroed();
             if libc::tcgetattr(terminal.as_raw_fd(), &mut before) != 0 {
@@ -33,14 +34,14 @@ impl<'a> Silent<'a> {
 
 impl Drop for Silent<'_> {
     fn drop(&mut self) {
-        // SAFETY: as above; `before` is what the terminal had.
+        // SAFETY: as above. `before` is the terminal's previous state.
         unsafe { libc::tcsetattr(self.terminal.as_raw_fd(), libc::TCSANOW, &self.before) };
     }
 }
 
-/// What is typed after `prompt`, without its line end.
+/// Prints `prompt` and reads a line, without its line end.
 pub fn ask(prompt: &str) -> Result<String, LabError> {
-    let failed = || LabError::io("cannot ask for the password: there is no terminal");
+    let failed = || LabError::io("cannot read the password: there is no terminal");
     let mut terminal = OpenOptions::new()
         .read(true)
         .write(true)

@@ -8,7 +8,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn both_forms_mean_the_same() {
+fn url_and_key_value_forms_are_equivalent() {
     assert_eq!(
         shown("mysql://app@db.example:3307/shop"),
         "mysql://app@db.example:3307/shop"
@@ -31,7 +31,7 @@ fn both_forms_mean_the_same() {
 }
 
 #[test]
-fn a_password_is_refused_and_not_repeated() {
+fn password_in_dsn_is_rejected_and_not_repeated() {
     for text in [
         "mysql://app:hunter2@h/db",
         "user=app,password=hunter2",
@@ -44,7 +44,7 @@ fn a_password_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn mistakes_are_one_clear_line() {
+fn invalid_dsns_report_one_clear_line() {
     for (text, part) in [
         ("", "empty"),
         ("postgres://h", "must begin with mysql://"),
@@ -67,7 +67,7 @@ fn mistakes_are_one_clear_line() {
 }
 
 #[test]
-fn tls_is_for_servers_elsewhere_unless_asked_for() {
+fn tls_is_default_only_for_remote_servers() {
     use crate::client::tls::SslMode;
     for (text, mode) in [
         ("mysql://app@db.example", SslMode::Preferred),
@@ -97,7 +97,7 @@ fn tls_is_for_servers_elsewhere_unless_asked_for() {
 }
 
 #[test]
-fn the_option_files_password_is_found() {
+fn option_file_password_is_found() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("my.cnf");
     std::fs::write(

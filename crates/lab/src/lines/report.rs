@@ -1,4 +1,4 @@
-//! Reads what `perf c2c report --stdio` prints.
+//! Parses the output of `perf c2c report --stdio`.
 //!
 //! # Picture
 //! ```text
@@ -10,53 +10,54 @@
 //!                                                           --------- (its places) --------------
 //!                                                                   0.00%   12.30%        0x20   [.] f    libx
 //! ```
-//! Columns come and go between versions (6.0 added `Peer` and `Any Lvl`, `-c` decides on `Pid`), so each is found by the row of dots
-//! that gives its place, and by the name above it.
+//! The columns depend on the version (6.0 added `Peer` and `Any Lvl`, and `-c` determines whether
+//! there is a `Pid`). So each column is located by the row of dots and by the name above it.
 
 use serde::Serialize;
 
 /// A cache line that more than one processor uses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Line {
-    /// As perf gives it: `0x…`.
+    /// The address as printed by perf: `0x…`.
     pub address: String,
-    /// Of all such loads, 0 to 1.
+    /// Its share of all such loads, 0 to 1.
     pub share: f64,
-    /// Samples that met it, and how many of them were loads and stores.
+    /// The samples of this line, and how many of them were loads and stores.
     pub records: u64,
     pub loads: u64,
     pub stores: u64,
-    /// Loads that found it changed in the cache of another processor: of the same socket, of another one; on ARM (`peer`), in either.
+    /// The loads that found the line modified in the cache of another processor: of the same
+    /// socket, or of another one. On ARM (`peer`): in either.
     pub hitm_local: u64,
     pub hitm_remote: u64,
     pub peer: u64,
-    pub places: Vec<Place>,
+    pub places: Vec<AccessSite>,
 }
 
-/// One instruction that uses some bytes of a line.
+/// An instruction that accesses some bytes of a line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Place {
-    /// Bytes from the line's beginning, `0x…`.
+pub struct AccessSite {
+    /// The offset from the line's beginning, `0x…`.
     pub offset: String,
     pub code: String,
-    /// Function, without perf's `[.]`.
+    /// The function, without perf's `[.]`.
     pub symbol: String,
-    /// Program or library.
+    /// The program or library.
     pub object: String,
     pub source: String,
-    /// Of the line's loads that found it changed, and of its stores, 0 to 1.
+    /// The shares of the line's loads that found it modified, and of its stores, 0 to 1.
     pub hitm: f64,
     pub stores: f64,
     pub records: u64,
-    /// On how many processors it was met.
+    /// The number of processors on which it was sampled.
     pub processors: u64,
 }
 
-/// Where columns lie, and what they are called.
+/// The positions and names of columns.
 struct Columns(Vec<(String, usize, usize)>);
 
 impl Columns {
-    /// From the row of names and the row of dots below it.
+    /// Derives the columns from the row of names and the row of dots below it.
     fn of(names: &str, dots: &str) -> Columns {
         let (names, dots): (Vec<char>, Vec<char>) =
             (names.chars().collect(), dots.chars().collect());
@@ -77,8 +78,8 @@ impl Columns {
         Columns(columns)
     }
 
-    /// The cell below the first column that has one of the names; a cell reaches from its neighbour on the left to its own end, the last
-    /// one to the end of the line.
+    /// The cell of the first column that has one of the names. A cell reaches from the end of its
+    /// left neighbour to its own end, the last cell to the end of the line.
     fn cell(&self, line: &[char], names: &[&str]) -> Option<String> {
         let number = names
             .iter()
@@ -97,7 +98,7 @@ impl Columns {
         cell.and_then(|c| c.parse().ok()).unwrap_or(0)
     }
 
-    /// A percentage as a share.
+    /// A percentage, as a share.
     fn share(&self, line: &[char], names: &[&str]) -> f64 {
         let cell = self.cell(line, names).unwrap_or_default();
         cell.trim_end_matches('%').parse().unwrap_or(0.0) / 100.0
@@ -111,7 +112,7 @@ enum Part {
     Places,
 }
 
-/// All lines of a report, in its order. None: it has no such tables.
+/// All lines of a report in its order. `None` if it does not contain the tables.
 pub fn read(report: &str) -> Option<Vec<Line>> {
     let (mut part, mut columns, mut names) = (Part::Before, Columns(Vec::new()), "");
     let mut lines: Vec<Line> = Vec::new();
@@ -171,7 +172,7 @@ fn line(columns: &Columns, row: &[char]) -> Option<Line> {
     })
 }
 
-fn place(columns: &Columns, row: &[char]) -> Option<Place> {
+fn place(columns: &Columns, row: &[char]) -> Option<AccessSite> {
     let cell = |names: &[&str]| columns.cell(row, names).unwrap_or_default();
     let share = |names: &[&str]| columns.share(row, names);
     let offset = cell(&["Offset"]);
@@ -181,7 +182,7 @@ fn place(columns: &Columns, row: &[char]) -> Option<Place> {
         Some((kind, name)) if kind.starts_with('[') => name.trim().to_owned(),
         _ => symbol,
     };
-    offset.starts_with("0x").then(|| Place {
+    offset.starts_with("0x").then(|| AccessSite {
         code: cell(&["Code address"]),
         symbol,
         object: cell(&["Object"]),
@@ -201,7 +202,8 @@ fn place(columns: &Columns, row: &[char]) -> Option<Place> {
 }
 
 impl Columns {
-    /// The number below the last column of that name: where lines are ranked by `Peer`, the first one is a share.
+    /// The number in the last column of that name. If lines are ranked by `Peer`, the first such
+    /// column is a share.
     fn last_number(&self, row: &[char], name: &str) -> u64 {
         let Some(number) = self.0.iter().rposition(|(n, _, _)| n == name) else {
             return 0;

@@ -1,4 +1,5 @@
-//! Reports in the layouts of several versions of perf (tests/c2c: the layouts are perf's, the figures are made up), and refusals.
+//! Reports in the layouts of several versions of perf (tests/c2c: perf's layouts with invented
+//! figures), and errors.
 
 use super::*;
 
@@ -11,7 +12,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn lines_and_places_of_both_x86_layouts() {
+fn x86_layouts_are_parsed() {
     for (text, version) in [(X86_5_15, "5.15"), (X86_6_1, "6.1")] {
         let lines = report::read(text).expect("it has the tables");
         assert_eq!(lines.len(), 2, "{version}");
@@ -50,7 +51,7 @@ fn lines_and_places_of_both_x86_layouts() {
 }
 
 #[test]
-fn arm_ranks_by_peers() {
+fn arm_lines_are_ranked_by_peer() {
     let lines = report::read(ARM_6_1).expect("it has the tables");
     let [line] = lines.as_slice() else {
         panic!("{lines:?}")
@@ -62,7 +63,7 @@ fn arm_ranks_by_peers() {
 }
 
 #[test]
-fn text_and_json_of_a_report() {
+fn report_renders_as_text_and_json() {
     let report = Report {
         schema: SCHEMA,
         partial: true,
@@ -80,11 +81,11 @@ fn text_and_json_of_a_report() {
 }
 
 #[test]
-fn empty_and_broken_reports() {
+fn empty_and_malformed_reports_are_handled() {
     let empty = "=====\n  Shared Data Cache Line Table  \n=====\n#\n# Index  Address\n# .....  .......\n#\n";
     assert_eq!(report::read(empty), Some(Vec::new()));
     assert_eq!(report::read("nothing of the kind"), None);
-    // Cut anywhere, with bytes of other alphabets in it: no panic.
+    // Cut at any point, and with non-ASCII characters: no panic.
     for text in [X86_6_1, ARM_6_1] {
         for cut in (0..text.len()).step_by(97) {
             let cut = text.get(..cut).unwrap_or_default().replace('0', "é");
@@ -94,7 +95,7 @@ fn empty_and_broken_reports() {
 }
 
 #[test]
-fn refusals_are_one_line() {
+fn perf_errors_become_one_line() {
     for said in [
         "failed: memory events not supported",
         "Permission denied",

@@ -1,11 +1,12 @@
-//! General logs: what came to a server, without how long it took.
+//! General logs. They contain the commands sent to a server, but not their durations.
 //!
 //! ```text
 //!  2024-03-01T12:34:56.123456Z⇥    8 Query⇥SELECT 1      MySQL since 5.7
 //!  240301 12:34:56⇥    8 Query⇥SELECT 1                  before, and MariaDB …
 //!  ⇥⇥    8 Query⇥SELECT 2                                … in the same second
 //! ```
-//! Lines that begin no entry continue the one before, so that a statement of many lines stays whole.
+//! Lines that do not begin an entry continue the previous one, so statements of several lines stay
+//! complete.
 
 use std::io::Read;
 
@@ -16,10 +17,11 @@ use super::lines::Lines;
 use super::time::{self, Stamp};
 use super::{Event, MAX_TEXT, Skipped, is_banner};
 
-/// Connections that are remembered; when there are more, all are forgotten (logs that lack their Quit lines).
+/// The most connections that are remembered. Beyond that, all are dropped, which happens only if
+/// the log lacks Quit lines.
 const MAX_CONNECTIONS: usize = 200_000;
 
-/// State that goes from entry to entry.
+/// The state kept from entry to entry.
 pub struct General {
     zone: TimeZone,
     stamp: Option<Stamp>,
@@ -34,16 +36,16 @@ struct Connection {
     db: Vec<u8>,
 }
 
-/// The front of an entry.
+/// The beginning of an entry.
 pub(super) struct Head<'a> {
-    /// None where the second is that of the entry before.
+    /// `None` if the entry has the same second as the previous one.
     pub stamp: Option<Stamp>,
     id: u64,
     command: &'a [u8],
     argument: &'a [u8],
 }
 
-/// What stands in the column Command, of all servers and versions.
+/// The values of the column Command, of all servers and versions.
 const COMMANDS: [&[u8]; 33] = [
     b"Query",
     b"Execute",
@@ -80,7 +82,7 @@ const COMMANDS: [&[u8]; 33] = [
     b"Bulk_execute",
 ];
 
-/// None for a line that begins no entry.
+/// Parses the beginning of an entry. `None` if the line does not begin one.
 pub(super) fn head(line: &[u8]) -> Option<Head<'_>> {
     let (stamp, rest) = match line.strip_prefix(b"\t\t") {
         Some(rest) => (None, rest),
@@ -121,7 +123,7 @@ impl General {
         }
     }
 
-    /// The next statement or command, or false at the end.
+    /// Reads the next statement or command. Returns false at the end.
     pub fn next<R: Read>(&mut self, lines: &mut Lines<R>, event: &mut Event) -> bool {
         loop {
             let Some(line) = lines.peek() else {
@@ -168,7 +170,7 @@ impl General {
         }
     }
 
-    /// The lines that continue it.
+    /// Appends the lines that continue the entry.
     fn rest<R: Read>(&mut self, lines: &mut Lines<R>, event: &mut Event, statement: bool) {
         while let Some(line) = lines.peek() {
             let (bytes, cut) = (line.bytes, line.cut);
@@ -187,7 +189,7 @@ impl General {
         }
     }
 
-    /// Keeps who is behind which connection, in which database.
+    /// Tracks the user and the current database of each connection.
     fn follow(&mut self, id: u64, argument: &[u8], event: &mut Event) {
         if self.connections.len() > MAX_CONNECTIONS {
             self.connections.clear();
@@ -224,7 +226,7 @@ impl General {
     }
 }
 
-/// `app@web1 on shop using TCP/IP`; MariaDB: `app@web1 as anonymous on shop`.
+/// Parses `app@web1 on shop using TCP/IP`, or MariaDB's `app@web1 as anonymous on shop`.
 fn connected(argument: &[u8]) -> Connection {
     let mut words = argument.split(|&b| b == b' ');
     let account = words.next().unwrap_or_default();

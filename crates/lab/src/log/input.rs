@@ -1,4 +1,4 @@
-//! Where a log comes from: a file or standard input, decompressed by what its first bytes say.
+//! The input of a log: a file or standard input, decompressed according to its first bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -19,7 +19,7 @@ pub struct Input {
     len: Option<u64>,
 }
 
-/// Counts what is read from the file itself.
+/// Counts the bytes read from the file itself.
 struct Counting<R> {
     inner: R,
     position: Arc<AtomicU64>,
@@ -34,7 +34,7 @@ impl<R: Read> Read for Counting<R> {
 }
 
 impl Input {
-    /// `-` is standard input.
+    /// Opens a file; `-` is standard input.
     pub fn open(path: &Path) -> Result<Input, LabError> {
         if path.as_os_str() == "-" {
             return Input::new("standard input".into(), Box::new(io::stdin()), None);
@@ -49,7 +49,7 @@ impl Input {
         Input::new(name, Box::new(file), meta.is_file().then_some(meta.len()))
     }
 
-    /// `len`: bytes that will come, if that is known.
+    /// `len` is the number of bytes that will come, if known.
     pub fn new(name: String, reader: Box<dyn Read>, len: Option<u64>) -> Result<Input, LabError> {
         let position = Arc::new(AtomicU64::new(0));
         let mut raw = Counting {
@@ -87,7 +87,7 @@ impl Input {
         &self.name
     }
 
-    /// Bytes taken from the file so far, as they lie there.
+    /// The number of bytes of the file (compressed) read so far.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
@@ -113,7 +113,7 @@ impl Read for Input {
 type Source = Box<dyn Read>;
 
 enum ZstdState {
-    /// At the beginning of a frame, or the end.
+    /// At the beginning of a frame, or at the end.
     Between(Box<BufReader<io::Chain<io::Cursor<Vec<u8>>, Counting<Source>>>>),
     Inside(
         Box<
@@ -126,7 +126,8 @@ enum ZstdState {
     Over,
 }
 
-/// The decoder's error; one that says no more than that the file ended is that. The decoder keeps of its causes only their text.
+/// Simplifies the decoder's error if it only says that the file ended. The decoder passes on only
+/// the text of the cause.
 fn plain(error: io::Error) -> io::Error {
     match error.to_string().contains("UnexpectedEof") {
         true => io::Error::new(io::ErrorKind::UnexpectedEof, "unexpected end of file"),
@@ -134,7 +135,7 @@ fn plain(error: io::Error) -> io::Error {
     }
 }
 
-/// One frame after the other, as `zstd` reads a file.
+/// Decodes one frame after the other, as `zstd` does for a file.
 struct Zstd {
     state: ZstdState,
 }

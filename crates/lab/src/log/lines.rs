@@ -1,33 +1,34 @@
-//! Lines of a byte stream, in one buffer that grows with the longest line up to a bound.
+//! Splits a byte stream into lines, in one buffer that grows with the longest line up to a limit.
 
 use std::io::{self, Read};
 
 use super::MAX_TEXT;
 
-/// What is read at once, in bytes.
+/// The bytes read by one call.
 const CHUNK: usize = 1 << 20;
 
-/// A stream cut into lines. A failing read ends it; [`Lines::failure`] says so.
+/// A stream split into lines. A failed read ends it; [`Lines::failure`] returns the error.
 pub struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// The unread bytes of the buffer.
+    /// The start of the unread bytes in the buffer.
     start: usize,
     end: usize,
-    /// No line end stands before it.
+    /// The position up to which there is no line end.
     searched: usize,
     finished: bool,
     failure: Option<io::Error>,
     limit: usize,
 }
 
-/// One line, without its end.
+/// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     pub bytes: &'a [u8],
-    /// Bytes to pass to [`Lines::consume`].
+    /// The number of bytes to pass to [`Lines::consume`].
     len: usize,
-    /// Longer than the bound: this is its beginning, the rest is gone.
+    /// Whether the line is longer than the limit. Then this is its beginning, and the rest is
+    /// dropped.
     pub cut: bool,
 }
 
@@ -57,13 +58,13 @@ impl<R: Read> Lines<R> {
         self.failure.as_ref()
     }
 
-    /// Up to `len` of the next bytes, without taking them.
+    /// Returns up to `len` of the next bytes without consuming them.
     pub fn look_ahead(&mut self, len: usize) -> &[u8] {
         while self.end - self.start < len.min(self.limit) && self.fill() {}
         &self.buffer[self.start..self.end.min(self.start + len)]
     }
 
-    /// Reads more; false where there is no more, or no room up to the bound.
+    /// Reads more bytes. Returns false if there are none, or if the buffer has reached the limit.
     fn fill(&mut self) -> bool {
         if self.finished {
             return false;
@@ -99,7 +100,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next line, which stays until [`Lines::consume`].
+    /// Returns the next line without consuming it.
     #[inline]
     pub fn peek(&mut self) -> Option<Line<'_>> {
         loop {
@@ -133,7 +134,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Takes the line that [`Lines::peek`] showed.
+    /// Consumes the line that [`Lines::peek`] returned.
     #[inline]
     pub fn consume(&mut self) {
         let Some(line) = self.peek() else { return };
@@ -147,7 +148,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The rest of a line that was too long.
+    /// Skips the rest of a line that was too long.
     fn skip_rest(&mut self) {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {

@@ -1,4 +1,4 @@
-//! Slow logs of MySQL, MariaDB and Percona Server, whatever extra members they have.
+//! Slow logs of MySQL, MariaDB and Percona Server. Unknown members are ignored.
 //!
 //! ```text
 //!  # Time: 2024-03-01T12:34:56.123456Z               MySQL: each entry; MariaDB: when the second changes
@@ -9,8 +9,9 @@
 //!  SET timestamp=1709296496;                         when it began
 //!  SELECT …                                          to `;` and a line end
 //! ```
-//! An entry ends before a line that is wholly a `# Time:` or `# User@Host:` line, or a banner. A text may hold anything else, lines that
-//! begin with `#` and empty lines included.
+//! An entry ends before a line that is completely a `# Time:` line, a `# User@Host:` line or a
+//! banner. The text of a statement may contain any other lines, including empty ones and those that
+//! begin with `#`.
 
 use std::io::Read;
 
@@ -20,25 +21,25 @@ use super::lines::Lines;
 use super::time::{self, Stamp};
 use super::{Event, MAX_TEXT, Skipped, is_banner};
 
-/// State that goes from entry to entry.
+/// The state kept from entry to entry.
 pub struct Slow {
     zone: TimeZone,
-    /// `# Time:` of MariaDB stands for all entries until the next.
+    /// The last `# Time:`. In MariaDB's logs, it applies to all entries until the next one.
     stamp: Option<Stamp>,
     /// The database of the last `use`.
     db: Vec<u8>,
     pub skipped: Skipped,
 }
 
-/// What one entry's head says beyond the event itself.
+/// The parts of an entry's header that are not in the event itself.
 #[derive(Default)]
 struct Head {
-    /// This entry has a `# Time:` of its own.
+    /// The entry's own `# Time:`, if it has one.
     stamp: Option<Stamp>,
     user: bool,
     query_time: bool,
     start: Option<Stamp>,
-    /// Of `SET timestamp=`, in microseconds.
+    /// The value of `SET timestamp=` in microseconds.
     set_timestamp: Option<i64>,
     schema: bool,
 }
@@ -53,7 +54,7 @@ impl Slow {
         }
     }
 
-    /// The next entry that has a statement, or false at the end.
+    /// Reads the next entry that has a statement. Returns false at the end.
     pub fn next<R: Read>(&mut self, lines: &mut Lines<R>, event: &mut Event) -> bool {
         loop {
             if !self.seek(lines) {
@@ -63,7 +64,7 @@ impl Slow {
             let readable = self.head(lines, event, &mut head);
             self.text(lines, event);
             if readable && head.query_time && !event.text.is_empty() {
-                self.settle(event, &head);
+                self.finish_event(event, &head);
                 return true;
             }
             self.skipped.entries += 1;
@@ -71,7 +72,7 @@ impl Slow {
         }
     }
 
-    /// Goes to the first line of an entry.
+    /// Skips to the first line of an entry.
     fn seek<R: Read>(&mut self, lines: &mut Lines<R>) -> bool {
         while let Some(line) = lines.peek() {
             if is_boundary(line.bytes) || line.bytes.starts_with(b"# Query_time: ") {
@@ -85,7 +86,7 @@ impl Slow {
         false
     }
 
-    /// The lines up to the text. False where they are broken.
+    /// Reads the lines before the text. Returns false if they are malformed.
     fn head<R: Read>(&mut self, lines: &mut Lines<R>, event: &mut Event, head: &mut Head) -> bool {
         let mut readable = true;
         while let Some(line) = lines.peek() {
@@ -95,7 +96,7 @@ impl Slow {
                 Some(b'#') => {
                     if let Some(rest) = line.strip_prefix(b"# Time: ") {
                         if head.user || head.query_time {
-                            // A head without its statement; the next one begins here.
+                            // A header without a statement. The next entry begins here.
                             return false;
                         }
                         if let Some((stamp, _)) = time::read(rest) {
@@ -132,7 +133,7 @@ impl Slow {
         readable
     }
 
-    /// The text up to the next entry.
+    /// Reads the text up to the next entry.
     fn text<R: Read>(&mut self, lines: &mut Lines<R>, event: &mut Event) {
         let mut first = true;
         while let Some(line) = lines.peek() {
@@ -170,8 +171,8 @@ impl Slow {
         }
     }
 
-    /// What follows from all of it together.
-    fn settle(&mut self, event: &mut Event, head: &Head) {
+    /// Derives the fields that depend on several parts of the header.
+    fn finish_event(&mut self, event: &mut Event, head: &Head) {
         if event.cut {
             self.skipped.cut += 1;
         }
@@ -183,7 +184,7 @@ impl Slow {
         let duration = event.duration_us.map_or(0, |us| us as i64);
         event.time_us = match (head.start, head.stamp) {
             (Some(start), _) => Some(start.in_utc(zone)),
-            // `# Time:` is when the entry was written.
+            // `# Time:` is the time at which the entry was written.
             (None, Some(stamp)) if stamp.is_utc() => {
                 Some(stamp.in_utc(zone).saturating_sub(duration))
             }
@@ -199,7 +200,7 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A whole `# Time:` or `# User@Host:` line.
+/// Whether a line is completely a `# Time:` or `# User@Host:` line.
 pub(super) fn is_boundary(line: &[u8]) -> bool {
     let line = without_return(line);
     if let Some(rest) = line.strip_prefix(b"# Time: ") {
@@ -214,7 +215,7 @@ pub(super) fn is_boundary(line: &[u8]) -> bool {
     })
 }
 
-/// `app[app] @ web1 [10.0.0.1]  Id:     8`
+/// Parses `app[app] @ web1 [10.0.0.1]  Id:     8`.
 fn user_and_host(rest: &[u8], event: &mut Event) {
     let Some(at) = memchr::memmem::find(rest, b"] @ ") else {
         return;
@@ -236,7 +237,7 @@ fn user_and_host(rest: &[u8], event: &mut Event) {
     }
 }
 
-/// `Key: value  Key: value …`. False where a number that counts is none.
+/// Parses `Key: value  Key: value …`. Returns false if the value of a required number is invalid.
 fn members(mut rest: &[u8], event: &mut Event, head: &mut Head) -> bool {
     let mut readable = true;
     loop {
@@ -248,7 +249,7 @@ fn members(mut rest: &[u8], event: &mut Event, head: &mut Head) -> bool {
         };
         let key = &rest[..colon];
         let value = &rest[colon + 1..];
-        // An empty value (`Schema:   QC_hit: No`) is one blank and then none.
+        // An empty value (`Schema:   QC_hit: No`) is written as a single blank.
         let value = value.strip_prefix(b" ").unwrap_or(value);
         let end = memchr::memchr(b' ', value).unwrap_or(value.len());
         rest = &value[end..];
@@ -287,7 +288,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// `` `a``b` `` as `` a`b ``.
+/// Unquotes `` `a``b` `` to `` a`b ``.
 fn unquoted(name: &[u8], out: &mut Vec<u8>) {
     match name
         .strip_prefix(b"`")
@@ -306,7 +307,8 @@ fn unquoted(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Microseconds of `SET [last_insert_id=…,][insert_id=…,]timestamp=1709296496[.123456];`, the line that servers write themselves.
+/// The microseconds of `SET [last_insert_id=…,][insert_id=…,]timestamp=1709296496[.123456];`, a
+/// line that servers write.
 fn set_timestamp(line: &[u8]) -> Option<i64> {
     let mut rest = line.strip_prefix(b"SET ")?.strip_suffix(b";")?;
     loop {
@@ -314,7 +316,7 @@ fn set_timestamp(line: &[u8]) -> Option<i64> {
         let (name, value) = rest[..comma].split_at(memchr::memchr(b'=', &rest[..comma])?);
         match name {
             b"timestamp" if comma == rest.len() => {
-                // Seconds since 1970 are more than a duration may be: read in two parts.
+                // `duration_us` limits the number of seconds, so the two parts are read separately.
                 let dot = memchr::memchr(b'.', value).unwrap_or(value.len());
                 let seconds = i64::try_from(number(value.get(1..dot)?)?).ok()?;
                 let us = if dot == value.len() {

@@ -19,7 +19,7 @@ fn events_of(log: &mut Log) -> Vec<Event> {
     out
 }
 
-/// The events and what was skipped.
+/// The events, and the counts of what was skipped.
 fn read(bytes: &[u8]) -> (Vec<Event>, Skipped) {
     let mut log = open(bytes, None).expect("a log");
     let events = events_of(&mut log);
@@ -45,8 +45,8 @@ const FIVE: [&str; 5] = [
 ];
 
 #[test]
-fn all_servers_logs_hold_the_same_statements() {
-    // What every one of them was sent; the slow logs miss what came before long_query_time was set.
+fn logs_of_all_servers_contain_the_same_statements() {
+    // The statements sent to all servers. Slow logs lack those from before long_query_time was set.
     for name in FIVE {
         let (events, skipped) = read(&fixture(name));
         assert_eq!(skipped, Skipped::default(), "{name}");
@@ -105,7 +105,7 @@ fn all_servers_logs_hold_the_same_statements() {
 }
 
 #[test]
-fn members_of_each_format_are_read() {
+fn members_of_each_format_are_parsed() {
     let (events, _) = read(&fixture("mysql-slow-extra"));
     let failed = events
         .iter()
@@ -193,7 +193,7 @@ fn members_of_each_format_are_read() {
             ),
         ]
     );
-    // The third one's time is what a clock that was set back leaves.
+    // The third duration is what a server writes after its clock was set back.
     assert_eq!(
         skipped,
         Skipped {
@@ -204,7 +204,7 @@ fn members_of_each_format_are_read() {
 }
 
 #[test]
-fn carriage_returns_and_banners_inside_are_no_text() {
+fn carriage_returns_and_banners_are_not_part_of_texts() {
     let mut log = String::from_utf8(fixture("percona-slow")).expect("is UTF-8");
     log.push_str("/usr/sbin/mysqld, Version: 5.7.44-48 (x). started with:\nTcp port: 3306  Unix socket: /m.sock\nTime                 Id Command    Argument\n");
     log.push_str(&String::from_utf8(fixture("percona-slow")).expect("is UTF-8"));
@@ -216,13 +216,13 @@ fn carriage_returns_and_banners_inside_are_no_text() {
 }
 
 #[test]
-fn what_is_broken_is_skipped_and_counted() {
+fn malformed_entries_are_skipped_and_counted() {
     let good = String::from_utf8(fixture("percona-slow")).expect("is UTF-8");
     let (head, rest) = good.split_at(good.find("SELECT").expect("is in it"));
-    // A head without a statement, then the rest.
+    // A header without a statement, followed by a complete entry.
     let (events, skipped) = read(format!("{head}{good}").as_bytes());
     assert_eq!((events.len(), skipped.entries), (2, 1));
-    // Cut in the middle of the statement, as a full disk leaves it, and the next start behind it.
+    // An entry cut off within the statement, as a full disk leaves it, followed by the next start.
     let (events, skipped) = read(format!("{head}{}\n{good}", &rest[..30]).as_bytes());
     assert_eq!(
         (events.len(), skipped),
@@ -235,7 +235,7 @@ fn what_is_broken_is_skipped_and_counted() {
         )
     );
     assert!(events[0].cut && !events[1].cut);
-    // Lines of something else in front.
+    // Lines of another kind at the beginning.
     let (events, skipped) = read(format!("hello\n\u{0}\u{1}\n\n{good}").as_bytes());
     assert_eq!(
         (events.len(), skipped),
@@ -247,13 +247,13 @@ fn what_is_broken_is_skipped_and_counted() {
             }
         )
     );
-    // A Query_time that is no number.
+    // A Query_time that is not a number.
     let (events, skipped) = read(good.replace("0.250000", "0.25x").as_bytes());
     assert_eq!((events.len(), skipped.entries), (1, 1));
 }
 
 #[test]
-fn what_is_no_log_is_refused_in_one_line() {
+fn unrecognized_input_is_rejected_in_one_line() {
     for bytes in [
         &b"\x7fELF\x02\x01\x01 something"[..],
         b"SELECT 1;\nSELECT 2;\n",
@@ -296,7 +296,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_logs_are_read_in_all_their_parts() {
+fn compressed_logs_of_several_frames_are_read() {
     let log = fixture("mysql-slow-extra");
     let expected = read(&log).0;
     let (one, two) = log.split_at(log.len() / 3);
@@ -311,7 +311,7 @@ fn compressed_logs_are_read_in_all_their_parts() {
 }
 
 #[test]
-fn a_damaged_compressed_log_gives_what_came_before() {
+fn damaged_compressed_log_is_read_up_to_the_damage() {
     let log = fixture("mysql-slow-extra").repeat(200);
     for compressed in [gzipped(&log), zstd(&log)] {
         let mut log =
@@ -331,7 +331,7 @@ fn a_damaged_compressed_log_gives_what_came_before() {
     }
 }
 
-/// Gives its bytes in pieces.
+/// A reader that returns its bytes in pieces.
 struct Pieces(Vec<u8>, usize, usize);
 
 impl Read for Pieces {
@@ -344,7 +344,7 @@ impl Read for Pieces {
 }
 
 #[test]
-fn how_bytes_come_makes_no_difference() {
+fn result_does_not_depend_on_read_sizes() {
     for name in FIVE {
         let log = fixture(name);
         let expected = read(&log).0;
@@ -358,7 +358,7 @@ fn how_bytes_come_makes_no_difference() {
 }
 
 #[test]
-fn lines_beyond_the_bound_are_cut_and_the_next_is_whole() {
+fn too_long_lines_are_cut_and_the_next_is_complete() {
     let mut lines = Lines::with_limit(
         Cursor::new(b"short\n0123456789abcdef0123\nnext\n0123456789abcdef".to_vec()),
         16,
@@ -377,7 +377,8 @@ fn lines_beyond_the_bound_are_cut_and_the_next_is_whole() {
     assert_eq!(seen, expected.map(|(text, cut)| (text.to_string(), cut)));
 }
 
-/// A statement's text as a server would write it: not empty, no blanks at its ends, and no line of it a whole head or banner.
+/// A statement's text as a server would write it: not empty, without blanks at its ends, and
+/// without a line that is completely a header or a banner.
 fn statement_text() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         "[ -~]{0,40}".prop_map(String::into_bytes),
@@ -400,7 +401,7 @@ fn statement_text() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_slow_log_gives_back_what_was_written(
+    fn slow_log_round_trips(
         statements in proptest::collection::vec((statement_text(), 0u64..100_000_000, any::<u32>(), any::<bool>()), 1..20),
         mariadb in any::<bool>(),
     ) {
@@ -434,7 +435,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_ends_nothing_and_costs_no_more_than_it_hits(
+    fn damage_loses_only_the_entries_that_it_hits(
         name in proptest::sample::select(&FIVE[..]),
         at in 0.0f64..1.0,
         garbage in proptest::collection::vec(any::<u8>(), 0..60),
@@ -452,7 +453,7 @@ proptest! {
         }
         let mut log = open(&damaged, Some(format)).expect("was opened before");
         let found = events_of(&mut log);
-        // Whatever stands before and behind the damage is found as it was.
+        // All entries before and after the damage are found unchanged.
         let mut texts: BTreeMap<&[u8], i64> = BTreeMap::new();
         for event in &whole {
             *texts.entry(&event.text).or_default() += 1;
@@ -466,7 +467,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..2000), slow in any::<bool>()) {
+    fn arbitrary_bytes_cause_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000), slow in any::<bool>()) {
         let format = if slow { Format::Slow } else { Format::General };
         if let Ok(mut log) = open(&bytes, Some(format)) {
             let n = events_of(&mut log).len();

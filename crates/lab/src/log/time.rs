@@ -1,8 +1,9 @@
-//! The times of logs: `2024-03-01T12:34:56.123456Z` (or with `+02:00`) since MySQL 5.7, `240301 12:34:56` (local time) before and in MariaDB.
+//! The times in logs: `2024-03-01T12:34:56.123456Z` (or with `+02:00`) since MySQL 5.7; `240301
+//! 12:34:56` (local time) before that, and in MariaDB.
 
 use jiff::tz::TimeZone;
 
-/// A time that was read: microseconds since 1970, taken as UTC where the log names no offset.
+/// A parsed time: microseconds since 1970, interpreted as UTC if the log contains no offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     us: i64,
@@ -10,7 +11,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Microseconds since 1970 in UTC; a local time is one of `zone`.
+    /// Microseconds since 1970 in UTC. A local time is interpreted in `zone`.
     pub fn in_utc(self, zone: &TimeZone) -> i64 {
         if !self.local {
             return self.us;
@@ -19,22 +20,23 @@ impl Stamp {
             jiff::Timestamp::from_microsecond(us)
                 .map_or(0, |at| i64::from(zone.to_offset(at).seconds()) * 1_000_000)
         };
-        // The offset of the hour around it; off by the change in the hour in which clocks change.
-        let guess = self.us - offset_at(self.us);
-        self.us - offset_at(guess)
+        // Uses the offset of a moment that is at most a few hours away. Wrong by the clock change
+        // around the hour in which clocks change.
+        let nearby = self.us - offset_at(self.us);
+        self.us - offset_at(nearby)
     }
 
-    /// True where the log itself says which time zone it is.
+    /// Whether the log itself contains the time zone.
     pub fn is_utc(self) -> bool {
         !self.local
     }
 }
 
-/// Reads decimal digits from the front.
+/// Reads decimal digits from the front of a text.
 struct Digits<'a>(&'a [u8]);
 
 impl Digits<'_> {
-    /// Exactly `n` digits.
+    /// Reads exactly `n` digits.
     #[inline]
     fn number(&mut self, n: usize) -> Option<i64> {
         let (digits, rest) = self.0.split_at_checked(n)?;
@@ -55,7 +57,8 @@ impl Digits<'_> {
         Some(())
     }
 
-    /// `.123456` with any number of digits, in microseconds; 0 where there is none.
+    /// Reads `.123456` with any number of digits, in microseconds. Returns 0 if there is no
+    /// fraction.
     #[inline]
     fn fraction(&mut self) -> Option<i64> {
         if self.byte(b'.').is_none() {
@@ -79,7 +82,7 @@ impl Digits<'_> {
     }
 }
 
-/// The time at the front of `text`, and what follows it.
+/// Parses the time at the front of `text`. Also returns the rest.
 #[inline]
 pub fn read(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let old = text.get(6) == Some(&b' ');
@@ -112,7 +115,7 @@ fn read_iso(text: &[u8]) -> Option<(Stamp, &[u8])> {
     Some((Stamp { us: total, local }, at.0))
 }
 
-/// `240301  9:34:56`, Percona's with a fraction.
+/// Parses `240301  9:34:56`. Percona Server adds a fraction.
 fn read_old(text: &[u8]) -> Option<(Stamp, &[u8])> {
     let mut at = Digits(text);
     let (year, month, day) = (at.number(2)?, at.number(2)?, at.number(2)?);
@@ -143,7 +146,7 @@ fn clock(at: &mut Digits<'_>, blank: bool) -> Option<(i64, i64, i64)> {
     Some((hour, minute, at.number(2)?))
 }
 
-/// Seconds since 1970; None for what is no date.
+/// Seconds since 1970. `None` if the date is invalid.
 #[inline]
 fn seconds(year: i64, month: i64, day: i64, hour: i64, minute: i64, second: i64) -> Option<i64> {
     if !(1..=12).contains(&month)
@@ -154,7 +157,7 @@ fn seconds(year: i64, month: i64, day: i64, hour: i64, minute: i64, second: i64)
     {
         return None;
     }
-    // Days from civil (Howard Hinnant, chrono-compatible low-level date algorithms).
+    // "Days from civil" (Howard Hinnant, chrono-Compatible Low-Level Date Algorithms).
     let y = year - i64::from(month <= 2);
     let era = y.div_euclid(400);
     let yoe = y - era * 400;
@@ -164,8 +167,8 @@ fn seconds(year: i64, month: i64, day: i64, hour: i64, minute: i64, second: i64)
     Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
-/// `12.345678` seconds in microseconds; None for what is no such number or over ten years (servers with a clock that was set back print
-/// such numbers).
+/// Converts `12.345678` seconds to microseconds. `None` if it is not such a number or exceeds ten
+/// years, which servers write when their clock was set back.
 #[inline]
 pub fn duration_us(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text).unwrap_or(text.len());
@@ -181,7 +184,7 @@ pub fn duration_us(text: &[u8]) -> Option<u64> {
     u64::try_from(whole * 1_000_000 + us).ok()
 }
 
-/// `2024-03-01T12:34:56.123456Z`.
+/// Formats a time as `2024-03-01T12:34:56.123456Z`.
 pub fn show(us: i64) -> String {
     jiff::Timestamp::from_microsecond(us).map_or_else(|_| us.to_string(), |at| format!("{at:.6}"))
 }
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_servers_times_are_read() {
+    fn times_of_all_servers_are_parsed() {
         for (text, expected) in [
             (
                 "2024-03-01T12:34:56.123456Z",
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn local_times_are_those_of_the_zone() {
+    fn local_times_are_interpreted_in_the_zone() {
         let zone = TimeZone::get("Europe/Berlin").expect("bundled");
         for (text, expected) in [
             ("240301 12:00:00", "11:00:00"),
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_microseconds() {
+    fn durations_are_parsed_to_microseconds() {
         for (text, expected) in [
             ("0.000123", Some(123)),
             ("3", Some(3_000_000)),
@@ -269,7 +272,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_was_shown_is_read_again(us in -2_000_000_000_000_000i64..4_000_000_000_000_000) {
+        fn formatted_times_parse_back(us in -2_000_000_000_000_000i64..4_000_000_000_000_000) {
             let text = show(us);
             let (stamp, rest) = read(text.as_bytes()).expect("a time");
             proptest::prop_assert_eq!((stamp.in_utc(&TimeZone::UTC), rest.len()), (us, 0));

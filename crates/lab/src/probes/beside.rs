@@ -1,13 +1,16 @@
-//! `nfold lab beside`: what writers cost a reader, in processor time of the thread that serves it.
+//! `nfold lab beside`: measures what writers cost a reader, in processor time of the thread that
+//! serves the reader.
 //!
 //! # Picture
 //! ```text
-//! reader    one connection, bursts of prepared point selects, the next burst there before the last is answered
-//! writers   connections on other threads of the server: UPDATE … WHERE id = ?   paused, going on, paused …
-//! rounds    alone ─ beside ─ alone ─ beside …      medians; drift of the machine meets both alike
+//! reader    one connection, bursts of prepared point selects; the next burst is sent ahead
+//! writers   connections on other threads of the server: UPDATE … WHERE id = ?   paused, running,
+//! ...
+//! rounds    alone ─ beside ─ alone ─ beside …      medians; drift affects both alike
 //! ```
-//! The reader never runs out of work, so its thread is not woken for a select: else waking it would be most of what is measured. Which
-//! thread that is, is found by what the first bursts make busy; a writer that the server puts on the same thread is replaced by another.
+//! The reader's thread always has work, so it is not woken for each select. Otherwise the
+//! measurement would consist mostly of wakeups. The reader's thread is the one that is busiest
+//! during the first bursts. A writer that the server assigns to the same thread is replaced.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,22 +39,23 @@ pub const EXAMPLES: &str = "Examples:
 The server runs on this machine, and its process may be looked at. Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or
 a prompt (?prompt=yes); never in a DSN.";
 
-/// Selects for each sleep of the reader's thread, below which waking it is a part of what is measured.
+/// Selects per sleep of the reader's thread. Below this, wakeups are a significant part of the
+/// measurement.
 const BUSY: f64 = 30.0;
-/// How long the reader reads to show its thread.
-const SHOW: Duration = Duration::from_millis(500);
-/// After writers were paused or let go on.
-const SETTLE: Duration = Duration::from_millis(300);
-/// Selects that show a writer's thread.
-const SHOWN: usize = 4000;
-/// Connections that are made for each writer, to find one on another thread.
+/// How long the reader reads to identify its thread.
+const IDENTIFY_TIME: Duration = Duration::from_millis(500);
+/// The pause after writers were stopped or started.
+const PAUSE_AFTER_SWITCH: Duration = Duration::from_millis(300);
+/// The number of selects that identify a writer's thread.
+const IDENTIFY_SELECTS: usize = 4000;
+/// The most connections opened per writer to find one on another thread.
 const TRIES: usize = 64;
-/// Different bursts.
+/// The number of different bursts.
 const BURSTS: usize = 64;
 
 const SELECT: &str = "SELECT c FROM sbtest1 WHERE id = ?";
 
-/// Command line of `nfold lab beside`.
+/// The command line of `nfold lab beside`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -62,16 +66,16 @@ pub struct Args {
     /// Rows of the table
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     rows: u64,
-    /// Rounds, each alone and beside the writers; medians count
+    /// Rounds, each alone and beside the writers; medians are reported
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Seconds of each half of a round
     #[arg(long, default_value_t = 2.0, value_parser = seconds)]
     time: f64,
-    /// Selects of a burst
+    /// Selects per burst
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     burst: u32,
-    /// End with status 1 if a select costs more than so many times as much beside the writers
+    /// Exit with status 1 if a select costs more than this many times as much beside the writers
     #[arg(long, value_name = "TIMES", value_parser = positive)]
     limit: Option<f64>,
     #[command(flatten)]
@@ -87,15 +91,15 @@ pub struct Report {
     pub rows: u64,
     pub burst: usize,
     pub rounds: Vec<Round>,
-    /// Medians of processor time of a select, and their ratio.
+    /// The medians of processor time per select, and their ratio.
     pub alone_us: Option<f64>,
     pub beside_us: Option<f64>,
     pub ratio: Option<f64>,
-    /// Of the writers while they wrote.
+    /// The rate of the writers while they wrote.
     pub updates_per_s: Option<f64>,
-    /// Selects for each sleep of the reader's thread, median.
+    /// The median number of selects per sleep of the reader's thread.
     pub selects_a_sleep: Option<f64>,
-    /// The reader's thread slept so often that waking it is a part of the figures.
+    /// Whether the reader's thread slept so often that wakeups are a part of the figures.
     pub reader_slept: bool,
 }
 
@@ -105,13 +109,13 @@ pub struct Round {
     pub alone_us: f64,
     pub beside_us: f64,
     pub updates_per_s: f64,
-    /// Selects for each sleep, in the half where it slept more.
+    /// Selects per sleep, in the half with more sleeps.
     pub selects_a_sleep: f64,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), LabError> {
-    // A writer that waits for the disk writes little.
+    // Commits are not synced, because a writer that waits for the disk writes little.
     let lazily = [("innodb_flush_log_at_trx_commit", "0".to_owned())];
     let server = args.server.open(&lazily, true)?;
     let pid = process(&server, "beside counts the time of its threads")?;
@@ -149,7 +153,7 @@ fn measure(
 ) -> Result<(), LabError> {
     fill(server, args.rows, progress)?;
     let mut reader = Reader::new(server, args)?;
-    let Some(thread) = busiest(pid, || reader.read(SHOW).map(drop))? else {
+    let Some(thread) = busiest(pid, || reader.read(IDENTIFY_TIME).map(drop))? else {
         return Err(LabError::usage(format!(
             "cannot read the times of process {pid}'s threads"
         )));
@@ -195,16 +199,16 @@ fn rounds(
     progress: &mut Progress,
 ) -> Result<(), LabError> {
     let time = Duration::from_secs_f64(args.time);
-    // Every page that is changed at all is changed once before.
+    // All pages that the writers change are changed once before the measurement.
     gate.open.store(true, Ordering::Relaxed);
-    pause(SETTLE * 3);
+    pause(PAUSE_AFTER_SWITCH * 3);
     for number in 1..=args.rounds {
         progress.say(&format!("round {number} of {}", args.rounds));
         gate.open.store(false, Ordering::Relaxed);
-        pause(SETTLE);
+        pause(PAUSE_AFTER_SWITCH);
         let alone = thread.half(reader, time)?;
         gate.open.store(true, Ordering::Relaxed);
-        pause(SETTLE);
+        pause(PAUSE_AFTER_SWITCH);
         let (began, written) = (Instant::now(), gate.written.load(Ordering::Relaxed));
         let beside = thread.half(reader, time)?;
         let written = gate.written.load(Ordering::Relaxed) - written;
@@ -212,7 +216,7 @@ fn rounds(
             return Ok(());
         }
         if gate.failed.load(Ordering::Relaxed) {
-            return Ok(()); // its error is said by whoever joins it
+            return Ok(()); // The thread that joins the writer reports its error.
         }
         report.rounds.push(Round {
             alone_us: alone.us,
@@ -224,13 +228,13 @@ fn rounds(
     Ok(())
 }
 
-/// Half a round.
+/// The measurements of half a round.
 struct Half {
     us: f64,
     a_sleep: f64,
 }
 
-/// The reader's thread of the server.
+/// The reader's thread in the server.
 struct Thread {
     pid: u32,
     task: u32,
@@ -253,7 +257,7 @@ impl Thread {
     }
 }
 
-/// The thread of a process that works most while `work` is done.
+/// The thread of a process that works most during `work`.
 fn busiest(pid: u32, work: impl FnOnce() -> Result<(), LabError>) -> Result<Option<u32>, LabError> {
     let look = || -> Vec<(u32, u64)> {
         let times = |task| Some((task, procfs::thread_times(pid, task)?.cpu_ns));
@@ -268,20 +272,21 @@ fn busiest(pid: u32, work: impl FnOnce() -> Result<(), LabError>) -> Result<Opti
     Ok(grown.max().map(|(_, task)| task))
 }
 
-/// A connection whose thread is not `taken`.
+/// Opens a connection whose thread is not `taken`.
 fn writer(server: &Server, pid: u32, taken: u32) -> Result<Connection, LabError> {
-    // Those that are not wanted stay until one is found: a server that deals connections out in turn gives another thread then.
+    // Rejected connections stay open until one is found, so that a server that assigns threads in
+    // turn chooses another one.
     let mut others = Vec::new();
     while others.len() < TRIES && !interrupt::requested() {
         let mut pipeline = Pipeline::new(Connection::open(&server.dsn)?);
         let mut out = Vec::new();
-        for _ in 0..SHOWN / 40 {
+        for _ in 0..IDENTIFY_SELECTS / 40 {
             pipeline::text(&mut out, b"SELECT c FROM sbtest1 WHERE id = 1");
         }
         let thread = busiest(pid, || {
             for _ in 0..40 {
                 pipeline.send(&out)?;
-                pipeline.take(SHOWN / 40)?;
+                pipeline.take(IDENTIFY_SELECTS / 40)?;
             }
             Ok(())
         })?;
@@ -326,7 +331,7 @@ impl Reader {
         })
     }
 
-    /// Reads for so long; how many selects that were.
+    /// Reads for `time`. Returns the number of selects.
     fn read(&mut self, time: Duration) -> Result<u64, LabError> {
         let end = Instant::now() + time;
         let mut bursts = 2;
@@ -342,7 +347,7 @@ impl Reader {
     }
 }
 
-/// What lets writers write.
+/// Starts and stops the writers.
 #[derive(Default)]
 struct Gate {
     open: AtomicBool,
@@ -365,7 +370,7 @@ impl Gate {
                 self.failed.store(true, Ordering::Relaxed);
             })?;
             match answer.error {
-                // A deadlock or a lock wait between writers of the same row.
+                // A deadlock or a lock wait timeout between writers of the same row.
                 Some(e) if e.code != 1213 && e.code != 1205 => {
                     self.failed.store(true, Ordering::Relaxed);
                     return Err(LabError::Server {
@@ -444,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_of_rounds() {
+    fn report_contains_medians_of_rounds() {
         let round = |alone, beside, sleeps| Round {
             alone_us: alone,
             beside_us: beside,
@@ -472,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_works_is_found() {
+    fn busiest_thread_is_found() {
         let mut busy = std::process::Command::new("sh")
             .args(["-c", "while :; do :; done"])
             .spawn()

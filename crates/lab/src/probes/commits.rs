@@ -1,11 +1,12 @@
-//! `nfold lab commits`: what part of a disk's syncs becomes commits.
+//! `nfold lab commits`: measures which share of a disk's syncs becomes commits.
 //!
 //! # Picture
 //! ```text
-//! warm-up (how long is a sync of the log?) ▶ probe: syncs of that length ▶ window: N connections, one UPDATE each ▶ probe again
+//! warm-up (how long is a sync of the log?) ▶ probe: syncs of that length
+//!   ▶ window: N connections, one UPDATE each ▶ probe again
 //! ```
-//! Where the disk is the bound, commits share syncs: half of the connections or more go with one sync while the others wait for the next, and
-//! a commit waits for two at most.
+//! If the disk is the bottleneck, commits share syncs: at least half of the connections commit with
+//! one sync while the others wait for the next. A commit waits for at most two syncs.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub const EXAMPLES: &str = "Examples:
 
 Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
 
-/// Command line of `nfold lab commits`.
+/// The command line of `nfold lab commits`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -49,13 +50,13 @@ pub struct Args {
     /// Seconds of the window
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     time: f64,
-    /// Seconds before it that do not count
+    /// Seconds of warm-up before the window
     #[arg(long, default_value_t = 2.0, value_parser = seconds)]
     warmup: f64,
     /// Seconds of each of the two probes
     #[arg(long, default_value_t = 3.0, value_parser = seconds)]
     probe: f64,
-    /// End with status 1 if fewer commits than so many come to each sync that the disk can do
+    /// Exit with status 1 if there are fewer commits than this per sync that the disk can do
     #[arg(long, value_name = "COMMITS", value_parser = positive)]
     least: Option<f64>,
     #[command(flatten)]
@@ -70,12 +71,12 @@ pub struct Report {
     pub clients: usize,
     pub rows: u64,
     pub directory: Option<PathBuf>,
-    /// Before and after the window; none without a directory.
+    /// The probes before and after the window. Empty without a directory.
     pub probes: Vec<Syncs>,
     pub window: Option<Window>,
-    /// Commits a second by the probes' mean of syncs a second.
+    /// Commits per second divided by the probes' mean syncs per second.
     pub commits_per_disk_sync: Option<f64>,
-    /// The 99th percentile of a commit in syncs of the probe.
+    /// The 99th percentile of a commit's latency, in syncs of the probe.
     pub p99_syncs: Option<f64>,
 }
 
@@ -90,39 +91,40 @@ pub struct Window {
     pub max_us: f64,
     pub errors: std::collections::BTreeMap<u16, ErrorInfo>,
     pub lost_at: Vec<f64>,
-    /// Of the server's log, by its own counters; absent where it has none.
+    /// The syncs of the server's log, by its own counters. Absent if it has none.
     pub log_syncs_per_s: Option<f64>,
     pub commits_per_log_sync: Option<f64>,
 }
 
-/// The log by the server's counters: syncs and bytes since its start.
+/// The server's counters of the log: syncs and bytes since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Log {
+struct LogCounters {
     syncs: Option<u64>,
     bytes: Option<u64>,
 }
 
-impl Log {
-    fn of(connection: &mut Connection) -> Log {
+impl LogCounters {
+    fn of(connection: &mut Connection) -> LogCounters {
         let mut counter = |name: &str| -> Option<u64> {
             let found = connection.query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
             found.ok()?.text(0, 1)?.parse().ok()
         };
-        Log {
+        LogCounters {
             syncs: counter("Innodb_os_log_fsyncs"),
             bytes: counter("Innodb_os_log_written"),
         }
     }
 
-    fn since(self, before: Log) -> Log {
+    fn since(self, before: LogCounters) -> LogCounters {
         let minus = |a: Option<u64>, b: Option<u64>| a?.checked_sub(b?);
-        Log {
+        LogCounters {
             syncs: minus(self.syncs, before.syncs),
             bytes: minus(self.bytes, before.bytes),
         }
     }
 
-    /// Bytes of a sync in whole blocks of 4 KiB; one where the server does not tell.
+    /// The bytes per sync, rounded up to whole blocks of 4 KiB; one block if the server does not
+    /// report them.
     fn sync_bytes(self) -> usize {
         let each = match (self.bytes, self.syncs) {
             (Some(bytes), Some(syncs)) if syncs > 0 => bytes / syncs,
@@ -200,8 +202,8 @@ fn measure(
     sync(report, progress)
 }
 
-/// One that no load had before, of this run or of an earlier one over the same table: an UPDATE that sets what is there already changes nothing, and what
-/// changes nothing waits for no sync.
+/// A seed that no load has used before, in this run or in an earlier one on the same table. An
+/// UPDATE that sets the existing value changes nothing, and waits for no sync.
 fn fresh_seed() -> u64 {
     static LOADS: AtomicU64 = AtomicU64::new(0);
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -210,7 +212,7 @@ fn fresh_seed() -> u64 {
         .wrapping_add(LOADS.fetch_add(1, Relaxed))
 }
 
-/// So many seconds of commits, and what the server's log did meanwhile.
+/// Commits for `seconds`. Returns the outcome, and the activity of the server's log meanwhile.
 fn load(
     args: &Args,
     server: &Server,
@@ -218,7 +220,7 @@ fn load(
     watcher: &mut Connection,
     progress: &mut Progress,
     what: &str,
-) -> Result<(Outcome, Log), LabError> {
+) -> Result<(Outcome, LogCounters), LabError> {
     let workload = workload::parse("oltp_update_non_index")?.remove(0);
     let clients = args.clients as usize;
     let options = drive::Options {
@@ -226,15 +228,15 @@ fn load(
         measure: Some(Duration::from_secs_f64(seconds)),
         ..drive::Options::default()
     };
-    let (mut before, mut after) = (Log::default(), Log::default());
+    let (mut before, mut after) = (LogCounters::default(), LogCounters::default());
     let seed = fresh_seed();
     let outcome = drive::drive(
         &server.dsn,
         &options,
         |number| workload.source(number, clients, Size::of(args.rows), seed),
         |moment| match moment {
-            Moment::Begin => before = Log::of(watcher),
-            Moment::End => after = Log::of(watcher),
+            Moment::Begin => before = LogCounters::of(watcher),
+            Moment::End => after = LogCounters::of(watcher),
             Moment::Tick(n) => progress.say(&format!("{what}: {}", grouped(n))),
         },
     )?;
@@ -242,7 +244,7 @@ fn load(
 }
 
 impl Window {
-    fn of(outcome: &Outcome, log: Log) -> Window {
+    fn of(outcome: &Outcome, log: LogCounters) -> Window {
         let seconds = outcome.seconds.max(1e-9);
         let commits = outcome.statements - outcome.error_count();
         let errors = outcome.errors.iter().map(|(code, e)| {
@@ -268,7 +270,7 @@ impl Window {
 }
 
 impl Report {
-    /// What follows from window and probes.
+    /// Derives the results from the window and the probes.
     fn conclude(&mut self) {
         let Some(window) = self.window.as_ref().filter(|_| !self.probes.is_empty()) else {
             return;
@@ -348,14 +350,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sync_is_as_long_as_the_server_says() {
-        let log = |syncs, bytes| Log { syncs, bytes };
+    fn sync_length_comes_from_the_servers_counters() {
+        let log = |syncs, bytes| LogCounters { syncs, bytes };
         assert_eq!(log(Some(10), Some(81_930)).sync_bytes(), 12_288);
         assert_eq!(log(Some(10), Some(81_920)).sync_bytes(), 8_192);
         for unknown in [log(None, Some(1)), log(Some(0), Some(9)), log(None, None)] {
             assert_eq!(unknown.sync_bytes(), 4096);
         }
-        // A server that was started anew counts from 0.
+        // A restarted server counts from 0.
         assert_eq!(
             log(Some(1), Some(5)).since(log(Some(2), Some(3))),
             log(None, Some(2))
@@ -363,13 +365,13 @@ mod tests {
     }
 
     #[test]
-    fn no_load_sets_what_another_one_has_set() {
+    fn loads_use_distinct_seeds() {
         let seeds: std::collections::BTreeSet<u64> = (0..10).map(|_| fresh_seed()).collect();
         assert_eq!(seeds.len(), 10);
     }
 
     #[test]
-    fn figures_are_held_against_the_probes() {
+    fn figures_are_compared_with_the_probes() {
         let mut report = Report {
             clients: 64,
             probes: [100.0, 300.0]
@@ -388,7 +390,7 @@ mod tests {
         assert_eq!(report.p99_syncs, Some(2.0));
         let lines = report.lines();
         assert!(lines.contains("100 syncs/s, 300 syncs/s") && lines.contains("p99 is 2.0 of"));
-        // Without a probe, or cut short, there is no ratio.
+        // Without a probe, or if the run was cut short, there is no ratio.
         report.probes.clear();
         (report.commits_per_disk_sync, report.p99_syncs) = (None, None);
         report.conclude();

@@ -1,7 +1,7 @@
-//! What a disk does beside a server: a file of the probe's own, read, written and synced.
+//! A disk probe: reads, writes and syncs of a separate file on the server's disk.
 //!
-//! The file has 64 MiB of bytes that do not compress, is written and synced before anything is measured, and has no name, so that nothing
-//! stays behind whatever ends the run.
+//! The file contains 64 MiB of incompressible bytes, and is written and synced before any
+//! measurement. It has no name, so it disappears however the run ends.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +17,11 @@ use crate::output::nameless;
 use crate::{LabError, interrupt};
 
 const LENGTH: u64 = 64 << 20;
-/// Bytes of a read: a page of InnoDB.
+/// The bytes of a read: a page of InnoDB.
 const PAGE: usize = 16 << 10;
-/// Bytes of a write before a sync, and what direct reads are aligned to.
+/// The bytes of a write before a sync, and the alignment of direct reads.
 const BLOCK: usize = 4 << 10;
-/// Between two rounds of [`Probe::watch`].
+/// The pause between two rounds of [`Probe::watch`].
 const NAP: Duration = Duration::from_millis(2);
 
 /// The probe's file.
@@ -29,50 +29,50 @@ const NAP: Duration = Duration::from_millis(2);
 pub struct Probe {
     directory: PathBuf,
     file: File,
-    /// The same file past the system's cache, where the file system can.
+    /// The same file opened for direct I/O, if the file system supports it.
     direct: File,
 }
 
-/// What a probe did.
+/// An operation of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// 16 KiB from the disk.
+pub enum ProbeOp {
+    /// Reading 16 KiB from the disk.
     Read,
-    /// 4 KiB written, and fdatasync.
+    /// Writing 4 KiB, followed by fdatasync.
     Sync,
-    /// Nothing for 2 ms: how late the system wakes a thread.
+    /// Sleeping for 2 ms, which shows how late the system wakes a thread.
     Sleep,
 }
 
-impl Kind {
+impl ProbeOp {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Sync => "sync",
-            Kind::Sleep => "sleep",
+            ProbeOp::Read => "read",
+            ProbeOp::Sync => "sync",
+            ProbeOp::Sleep => "sleep",
         }
     }
 }
 
-/// Something that took long.
+/// An operation that took long.
 #[derive(Debug, Clone, Copy)]
 pub struct Slow {
-    pub kind: Kind,
+    pub kind: ProbeOp,
     pub began: Instant,
     pub took: Duration,
 }
 
-/// Syncs one after the other.
+/// A series of syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Syncs {
-    /// Bytes of each.
+    /// The bytes per sync.
     pub bytes: usize,
     pub per_s: f64,
 }
 
 impl Probe {
-    /// Makes the file below `directory`.
+    /// Creates the file below `directory`.
     pub fn create(directory: &Path) -> Result<Probe, LabError> {
         let cannot = || {
             LabError::io(format!(
@@ -103,7 +103,7 @@ impl Probe {
         self.file.sync_all()
     }
 
-    /// Writes `bytes` and syncs them, again and again for `time`; the file is a ring.
+    /// Writes `bytes` bytes and syncs them, repeatedly for `time`. The file is used as a ring.
     pub fn syncs(&self, bytes: usize, time: Duration) -> Result<Syncs, LabError> {
         let bytes = bytes.clamp(1, (LENGTH / 2) as usize);
         let data = noise(bytes);
@@ -124,7 +124,8 @@ impl Probe {
         self.file.sync_data()
     }
 
-    /// Reads, syncs and sleeps in turn until `stop`: whatever took longer than `floor`, and how often each was done.
+    /// Reads, syncs and sleeps in turn until `stop`. Returns all operations that took longer than
+    /// `floor`, and the number of rounds.
     pub fn watch(&self, stop: &AtomicBool, floor: Duration) -> Result<(Vec<Slow>, u64), LabError> {
         let mut buffer = vec![0u8; PAGE + BLOCK];
         let skip = buffer.as_ptr().align_offset(BLOCK);
@@ -143,10 +144,12 @@ impl Probe {
         while !stop.load(Ordering::Relaxed) && !interrupt::requested() {
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let offset = (at >> 33) % (LENGTH / PAGE as u64) * PAGE as u64;
-            timed(Kind::Read, &mut || self.direct.read_exact_at(page, offset))
-                .and_then(|()| timed(Kind::Sync, &mut || self.sync(&data, offset)))
-                .map_err(self.failed())?;
-            let _ = timed(Kind::Sleep, &mut || {
+            timed(ProbeOp::Read, &mut || {
+                self.direct.read_exact_at(page, offset)
+            })
+            .and_then(|()| timed(ProbeOp::Sync, &mut || self.sync(&data, offset)))
+            .map_err(self.failed())?;
+            let _ = timed(ProbeOp::Sleep, &mut || {
                 std::thread::sleep(NAP);
                 Ok(())
             });
@@ -160,7 +163,7 @@ impl Probe {
     }
 }
 
-/// Bytes that do not compress.
+/// Incompressible bytes.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut out = Vec::with_capacity(bytes + 8);
@@ -179,14 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_counts_and_leaves_nothing() {
+    fn probe_counts_and_leaves_no_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let probe = Probe::create(dir.path()).expect("it can be made");
         let syncs = probe
             .syncs(5000, Duration::from_millis(20))
             .expect("it syncs");
         assert!(syncs.per_s > 0.0 && syncs.bytes == 5000);
-        // Longer than the ring has room for.
+        // Longer than the ring.
         assert!(probe.syncs(1 << 30, Duration::from_nanos(1)).is_ok());
         let stop = AtomicBool::new(false);
         let (slow, rounds) = std::thread::scope(|scope| {
@@ -195,11 +198,12 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             watch.join().expect("no panic").expect("it watches")
         });
-        // With a floor of nothing, everything is slow.
+        // With a floor of zero, every operation is slow.
         assert_eq!(slow.len() as u64, 3 * rounds);
         assert!(
-            slow.chunks(3)
-                .all(|c| c[0].kind == Kind::Read && c[1].kind == Kind::Sync && c[2].took >= NAP)
+            slow.chunks(3).all(|c| c[0].kind == ProbeOp::Read
+                && c[1].kind == ProbeOp::Sync
+                && c[2].took >= NAP)
         );
         assert_eq!(std::fs::read_dir(dir.path()).expect("reads").count(), 0);
         assert!(Probe::create(&dir.path().join("not there")).is_err());

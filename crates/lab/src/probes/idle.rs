@@ -1,7 +1,9 @@
-//! `nfold lab idle`: what connections cost that do nothing, in the server's memory and time.
+//! `nfold lab idle`: measures what idle connections cost, in the server's memory and processor
+//! time.
 //!
-//! The server's own memory is read before them, after they have logged in, and after each has run a statement; then its processor time while
-//! they all wait. Afterwards each is asked once more, so that figures are of connections that still work.
+//! The server's private memory is read before they connect, after their logins, and after each has
+//! executed a statement. Then its processor time is measured while all of them are idle. At the
+//! end, each executes the statement once more, which proves that the connections still work.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -26,49 +28,53 @@ pub const EXAMPLES: &str = "Examples:
 The server runs on this machine, and its process may be looked at: the same user, or root. Passwords: NFOLD_LAB_PASSWORD, an option
 file (?option_file=FILE) or a prompt (?prompt=yes); never in a DSN.";
 
-/// Connections that come before the first look: what a server makes once and keeps is not counted.
+/// Connections opened before the first reading, so that memory that a server allocates only once is
+/// not counted.
 const FIRST: usize = 100;
-/// Windows in which their idleness is measured, of which the least counts: what the last statements left to do falls into the others. Nfold takes back what a connection keeps between
-/// statements after five seconds.
+/// The number of windows in which the idle time is measured. The least counts, because the others
+/// contain work left over from the last statements: Nfold frees the buffers of an idle connection
+/// after five seconds.
 const WINDOWS: usize = 3;
-/// Files and sockets of the lab's own.
+/// Files and sockets that the lab needs for itself.
 const SPARE: u64 = 64;
 
-/// Command line of `nfold lab idle`.
+/// The command line of `nfold lab idle`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     server: One,
-    /// Connections that wait
+    /// Idle connections
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// What each of them runs once
+    /// The statement that each of them executes once
     #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
     statement: String,
-    /// Seconds of each of the three windows in which the server's time is taken; the least counts
+    /// Seconds of each of the three windows in which the server's time is measured; the least
+    /// counts
     #[arg(long, default_value_t = 5.0, value_parser = seconds)]
     time: f64,
     #[command(flatten)]
     json: JsonOption,
 }
 
-/// The result. Bytes are the server process's own memory, resident or swapped out.
+/// The result. Bytes are the server's private memory, resident or swapped out.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     #[serde(flatten)]
     pub head: Head,
-    /// That were made and counted.
+    /// The number of connections opened and counted.
     pub connections: usize,
     pub statement: String,
-    /// Before they came.
+    /// Before they connected.
     pub bytes_before: u64,
     pub bytes_each_after_login: Option<f64>,
     pub bytes_each_after_statement: Option<f64>,
-    /// Processors that the server used while all of them waited, and over how many seconds.
+    /// The processors that the server used while all connections were idle, and over how many
+    /// seconds.
     pub idle_cores: Option<f64>,
     pub idle_s: Option<f64>,
     pub threads: usize,
-    /// Of the connections, those that answered once more at the end.
+    /// The connections that answered once more at the end.
     pub answered_again: Option<usize>,
 }
 
@@ -149,7 +155,7 @@ fn measure(
     Ok(())
 }
 
-/// Makes so many connections beside those that are `there`; fewer after Ctrl-C.
+/// Opens `count` connections in addition to those in `all`, or fewer after Ctrl-C.
 fn open(
     server: &Server,
     there: usize,
@@ -173,7 +179,7 @@ fn open(
     Ok(all)
 }
 
-/// Each runs the statement; how many did before Ctrl-C.
+/// Lets each connection execute the statement. Returns how many did before Ctrl-C.
 fn ask(
     all: &mut [Connection],
     statement: &[u8],

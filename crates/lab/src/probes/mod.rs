@@ -1,9 +1,11 @@
-//! Commands that put one question to one server: `stalls`, `beside`, `commits`, `idle`.
+//! Commands that answer one question about one server: `stalls`, `beside`, `commits`, `idle`.
 //!
 //! ```text
-//! One (--dsn, or a server started here) ──▶ Server ──▶ load, witness, disk probe ──▶ Head + figures: lines, JSON
+//! One (--dsn, or a server started here) ──▶ Server ──▶ load, witness, disk probe ──▶ Head +
+//! figures
 //! ```
-//! What they share stands here and in [`disk`]; the load comes from `bench`'s workloads through `client::drive`.
+//! Their shared parts are here and in [`disk`]. The load comes from `bench`'s workloads, through
+//! `client::drive`.
 
 pub mod beside;
 pub mod commits;
@@ -19,32 +21,33 @@ use serde::Serialize;
 use crate::bench::load::load;
 use crate::bench::result::ServerInfo;
 use crate::bench::servers::Server;
-use crate::bench::started::{Kind, Setup};
+use crate::bench::started::{ServerKind, Setup};
 use crate::bench::workload::{Size, Table};
 use crate::dsn::Dsn;
 use crate::output::JsonOption;
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 
-/// Which server.
+/// The server of a probe.
 #[derive(clap::Args)]
 pub struct One {
-    /// The server (see `nfold lab dsn --help`); its database gets the tables
+    /// The server (see `nfold lab dsn --help`); its database receives the tables
     #[arg(long)]
     dsn: Option<String>,
-    /// In place of --dsn: start this program as a server
+    /// Instead of --dsn: start this program as a server
     #[arg(long)]
     start_nfold: bool,
-    /// In place of --dsn: start a MariaDB from its package
+    /// Instead of --dsn: start a MariaDB from its package
     #[arg(long)]
     start_mariadb: bool,
     /// Buffer pool of a server started here, in MiB (512)
     #[arg(long, value_name = "MIB")]
     pool_mib: Option<u64>,
-    /// Another setting of a server started here; may be given again and again
+    /// Another setting of a server started here; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// A directory on the server's disk: the probe's file lies there, and the data of a server started here
+    /// A directory on the server's disk, for the probe's file and for the data of a server started
+    /// here
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
 }
@@ -52,7 +55,8 @@ pub struct One {
 const POOL_MIB: u64 = 512;
 
 impl One {
-    /// Finds the server, or starts it with `settings` before those of the command line. `tables`: the DSN has to name a database.
+    /// Connects to the server, or starts it with `settings`, which the command line can override.
+    /// `tables`: the DSN must name a database.
     fn open(&self, settings: &[(&str, String)], tables: bool) -> Result<Server, LabError> {
         let given = [self.dsn.is_some(), self.start_nfold, self.start_mariadb];
         if given.iter().filter(|g| **g).count() != 1 {
@@ -107,21 +111,21 @@ impl One {
             under: self.dir.clone(),
         };
         let (name, kind) = match self.start_nfold {
-            true => ("nfold", Kind::Nfold),
-            false => ("mariadb", Kind::MariaDb),
+            true => ("nfold", ServerKind::Nfold),
+            false => ("mariadb", ServerKind::MariaDb),
         };
         eprintln!("starting {name}");
         Server::start(name, kind, setup)
     }
 
-    /// Where the server's disk is, as far as that is known.
+    /// The directory on the server's disk, if known.
     fn disk(&self) -> Option<PathBuf> {
         let own = self.dsn.is_none().then(std::env::temp_dir);
         self.dir.clone().or(own)
     }
 }
 
-/// Its process, which `why` needs.
+/// The server's process id. The error explains `why` it is needed.
 fn process(server: &Server, why: &str) -> Result<u32, LabError> {
     server.pid.ok_or_else(|| {
         LabError::usage(format!(
@@ -131,13 +135,14 @@ fn process(server: &Server, why: &str) -> Result<u32, LabError> {
     })
 }
 
-/// What every result begins with.
+/// The beginning of every result.
 #[derive(Debug, Default, Serialize)]
 pub struct Head {
     pub schema: &'static str,
-    /// Ctrl-C came before the end: what is there was measured, the rest is absent.
+    /// Whether Ctrl-C ended the command early. The existing results are valid, the others are
+    /// absent.
     pub partial: bool,
-    /// UTC.
+    /// In UTC.
     pub started: String,
     pub machine: String,
     pub processors: usize,
@@ -171,7 +176,8 @@ impl Head {
     }
 }
 
-/// Ends a command: what was `measured` is written and shown, also where an error cut it short; then the error.
+/// Ends a command: writes and prints the results, even if an error cut the measurement short, and
+/// then returns the error.
 fn finish(
     report: &impl Serialize,
     lines: &str,
@@ -189,14 +195,14 @@ fn finish(
 /// The last line of a result that Ctrl-C cut short.
 const PARTIAL: &str = "partial: the run did not come to its end\n";
 
-/// Makes sure of sysbench's table.
+/// Makes sure that sysbench's table exists.
 fn fill(server: &Server, rows: u64, progress: &mut Progress) -> Result<(), LabError> {
     load(&server.dsn, &[Table::Sbtest], Size::of(rows), &mut |note| {
         progress.say(&format!("{}: {note}", server.name));
     })
 }
 
-/// Sleeps, but not on after Ctrl-C.
+/// Sleeps. Ctrl-C ends the sleep.
 fn pause(time: Duration) {
     let end = Instant::now() + time;
     while !interrupt::requested() {
@@ -208,7 +214,7 @@ fn pause(time: Duration) {
     }
 }
 
-/// Seconds of an option: above 0, at most a day.
+/// Parses an option in seconds: above 0, at most a day.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if s > 0.0 && s <= 86_400.0 => Ok(s),
@@ -216,7 +222,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number above 0.
+/// Parses a number above 0.
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value.is_finite() => Ok(value),

@@ -1,13 +1,13 @@
-//! `nfold lab stalls`: does a server stand still now and then under a load that writes?
+//! `nfold lab stalls`: finds moments at which a server stalls under a writing load.
 //!
 //! # Picture
 //! ```text
-//! load      oltp_read_write on some connections, over data larger than the buffer pool
-//! witness   a connection of its own: reads a row, updates another, every few milliseconds; how long each took
-//! probe     on the server's disk: reads, syncs, sleeps; whatever took long
+//! load      oltp_read_write on some connections, on data larger than the buffer pool
+//! witness   a separate connection that reads a row and updates another every few milliseconds
+//! probe     reads, syncs and sleeps on the server's disk; records slow operations
 //! ```
-//! A statement of the witness beyond the limit is a stall, unless the disk or the system stood still: unless what the probe met while it
-//! ran makes up half of it.
+//! A statement of the witness that exceeds the limit is a stall of the server, unless the disk or
+//! the system stalled: unless slow operations of the probe at that time make up half of it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::disk::{Kind, Probe, Slow};
+use super::disk::{Probe, ProbeOp, Slow};
 use super::{Head, One, PARTIAL, fill, positive, seconds};
 use crate::bench::result::ErrorInfo;
 use crate::bench::servers::Server;
@@ -41,22 +41,22 @@ pub const EXAMPLES: &str = "Examples:
 Ends with status 1 if a stall counts. Passwords: NFOLD_LAB_PASSWORD, an option file (?option_file=FILE) or a prompt (?prompt=yes);
 never in a DSN.";
 
-/// Between two rounds of the witness.
-const EVERY: Duration = Duration::from_millis(5);
-/// Rows of the witness's own table.
-const OWN: u64 = 1000;
-/// Stalls that are kept with what the probe met; further ones are counted.
-const KEPT: usize = 1000;
-/// Stalls that are printed.
+/// The pause between two rounds of the witness.
+const WITNESS_PAUSE: Duration = Duration::from_millis(5);
+/// The number of rows of the witness's own table.
+const WITNESS_ROWS: u64 = 1000;
+/// The most stalls that are kept with the probe's findings. Further ones are only counted.
+const MAX_KEPT: usize = 1000;
+/// The most stalls that are printed.
 const SHOWN: usize = 20;
-/// Between two looks at what the server has waited for.
-const LOOK: Duration = Duration::from_secs(1);
-/// Of what the server waited for during a stall, what is shown.
+/// The interval at which the server's waits are read.
+const WAITS_INTERVAL: Duration = Duration::from_secs(1);
+/// The most causes that are shown for a stall.
 const CAUSES: usize = 3;
-/// How long a lost witness tries to come back.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a lost witness tries to reconnect.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Command line of `nfold lab stalls`.
+/// The command line of `nfold lab stalls`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -64,16 +64,16 @@ pub struct Args {
     /// Connections of the load
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
-    /// What they do (see `nfold lab bench --list`: the group sysbench)
+    /// The workload of the load (see `nfold lab bench --list`: the group sysbench)
     #[arg(long, default_value = "oltp_read_write", value_name = "NAME")]
     workload: String,
-    /// Rows of the table, of about 250 bytes each: more than the pool holds
+    /// Rows of the table, of about 250 bytes each; should exceed the pool
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     rows: u64,
     /// Seconds under load
     #[arg(long, default_value_t = 60.0, value_parser = seconds)]
     time: f64,
-    /// Milliseconds beyond which a statement is a stall
+    /// The limit in milliseconds; a statement that takes longer is a stall
     #[arg(long, default_value_t = 100.0, value_name = "MS", value_parser = positive)]
     limit: f64,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub struct Report {
     pub workload: String,
     pub clients: usize,
     pub rows: u64,
-    /// As the server gives them; absent where it does not.
+    /// As reported by the server; absent if it does not report them.
     pub data_bytes: Option<u64>,
     pub pool_bytes: Option<u64>,
     pub limit_ms: f64,
@@ -96,19 +96,19 @@ pub struct Report {
     pub witness: Option<Witness>,
     /// Absent without a directory.
     pub probe: Option<Probed>,
-    /// Beyond the limit, the first thousand of them.
+    /// The statements that exceeded the limit, at most the first thousand.
     pub stalls: Vec<Stall>,
-    /// Those that the probe does not explain.
+    /// The stalls that the probe does not explain.
     pub counted: u64,
 }
 
-/// What the load did.
+/// The results of the load.
 #[derive(Debug, Default, Serialize)]
 pub struct Load {
     pub seconds: f64,
     pub transactions_per_s: f64,
     pub statements_per_s: f64,
-    /// Of transactions, or of statements where a transaction is one.
+    /// The latency of transactions, or of statements if each is a transaction.
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub max_ms: f64,
@@ -116,7 +116,7 @@ pub struct Load {
     pub lost_at: Vec<f64>,
 }
 
-/// What the witness saw.
+/// The results of the witness.
 #[derive(Debug, Default, Serialize)]
 pub struct Witness {
     pub statements: u64,
@@ -124,12 +124,13 @@ pub struct Witness {
     pub p99_ms: f64,
     pub p999_ms: f64,
     pub max_ms: f64,
-    /// Statements that the server refused, and connections that broke.
+    /// The statements that the server rejected, and broken connections.
     pub errors: u64,
     pub lost: u64,
 }
 
-/// What the probe met: the longest of each, in milliseconds; 0: none beyond a quarter of the limit.
+/// The results of the probe: the longest operation of each kind in milliseconds; 0 if none exceeded
+/// a quarter of the limit.
 #[derive(Debug, Default, Serialize)]
 pub struct Probed {
     pub directory: PathBuf,
@@ -139,34 +140,36 @@ pub struct Probed {
     pub longest_sleep_ms: f64,
 }
 
-/// A statement beyond the limit.
+/// A statement that exceeded the limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stall {
-    /// Seconds since the load began.
+    /// Seconds since the beginning of the load.
     pub at_s: f64,
     pub took_ms: f64,
     /// `read` or `update`.
     pub what: &'static str,
-    /// What the probe met meanwhile.
-    pub probe: Vec<Met>,
-    /// What all statements together waited for in the server in the second before its end, what took longest first; empty where it does not say.
+    /// The slow operations of the probe meanwhile.
+    pub probe: Vec<SlowProbe>,
+    /// What all statements together waited for in the server during the second before its end, the
+    /// longest waits first. Empty if the server does not report waits.
     pub waits: Vec<Waited>,
     pub explained: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Met {
-    pub kind: Kind,
+pub struct SlowProbe {
+    pub kind: ProbeOp,
     pub ms: f64,
 }
 
-/// A kind of waits in the server, as `SHOW ENGINE NFOLD CONTENTION` names it.
+/// A wait site of the server, as named by `SHOW ENGINE NFOLD CONTENTION`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waited {
     pub what: String,
     pub count: u64,
     pub total_ms: f64,
-    /// Of those that ended or last since the look before; absent if none was longer than all before that.
+    /// The longest of the waits that ended, or were in progress, since the previous reading. Absent
+    /// if none was longer than all earlier ones.
     pub longest_ms: Option<f64>,
 }
 
@@ -230,13 +233,14 @@ fn measure(
     report.pool_bytes = number(&mut own, "SELECT @@innodb_buffer_pool_size");
     own.query("DROP TABLE IF EXISTS lab_witness")?;
     own.query("CREATE TABLE lab_witness (id INT PRIMARY KEY, n INT NOT NULL)")?;
-    let rows: Vec<String> = (0..OWN).map(|id| format!("({id},0)")).collect();
+    let rows: Vec<String> = (0..WITNESS_ROWS).map(|id| format!("({id},0)")).collect();
     own.query(&format!(
         "INSERT INTO lab_witness VALUES {}",
         rows.join(",")
     ))?;
     let done = under_load(args, server, workload, probe.as_ref(), report, progress);
-    // The connection has been idle for long, and the server may have gone meanwhile.
+    // On a new connection, because the old one has been idle for long, and the server may have gone
+    // away.
     let _ = Connection::open(&server.dsn).map(|mut c| c.query("DROP TABLE lab_witness"));
     done
 }
@@ -259,7 +263,7 @@ fn under_load(
     };
     let (outcome, began, seen, probed) = std::thread::scope(|scope| {
         let began = Instant::now();
-        let witness = scope.spawn(|| Seen::watch(&server.dsn, args.rows, limit, &stop));
+        let witness = scope.spawn(|| Observations::watch(&server.dsn, args.rows, limit, &stop));
         let prober = probe.map(|(p, _)| scope.spawn(|| p.watch(&stop, limit / 4)));
         let outcome = drive::drive(
             &server.dsn,
@@ -307,7 +311,7 @@ fn under_load(
     Ok(())
 }
 
-/// A statement of the witness.
+/// A slow statement of the witness.
 #[derive(Debug, Clone, Copy)]
 struct Long {
     what: &'static str,
@@ -316,7 +320,8 @@ struct Long {
 }
 
 impl Long {
-    /// A statement needs a few of the disk's answers, one after the other: what the probe met at the time explains it if that makes up half.
+    /// A statement needs a few disk operations, one after the other. The probe's findings at the
+    /// time explain it if they make up half of it.
     fn judged(&self, origin: Instant, slow: &[Slow], waits: &[Waited]) -> Stall {
         let end = self.began + self.took;
         let beside: Vec<&Slow> = slow
@@ -332,7 +337,7 @@ impl Long {
             waits: waits.to_vec(),
             probe: beside
                 .iter()
-                .map(|s| Met {
+                .map(|s| SlowProbe {
                     kind: s.kind,
                     ms: ms(s.took),
                 })
@@ -345,21 +350,26 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// What a witness has seen.
-struct Seen {
+/// The observations of a witness.
+struct Observations {
     times: Histogram<u64>,
     beyond: Vec<(Long, Vec<Waited>)>,
-    /// Beyond the limit, after the list was full.
+    /// The statements that exceeded the limit after the list was full.
     further: u64,
     errors: u64,
     lost: u64,
 }
 
-impl Seen {
-    /// Asks until `stop`. An error only if it never came in.
-    fn watch(dsn: &Dsn, rows: u64, limit: Duration, stop: &AtomicBool) -> Result<Seen, LabError> {
+impl Observations {
+    /// Sends statements until `stop`. An error only if the first connection failed.
+    fn watch(
+        dsn: &Dsn,
+        rows: u64,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Observations, LabError> {
         let mut connection = Connection::open(dsn)?;
-        let mut seen = Seen {
+        let mut seen = Observations {
             times: Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
                 .map_err(|e| LabError::malformed(e.to_string()))?,
             beyond: Vec::new(),
@@ -373,7 +383,7 @@ impl Seen {
             let read = format!("SELECT c FROM sbtest1 WHERE id = {}", rng.up_to(rows));
             let update = format!(
                 "UPDATE lab_witness SET n = n + 1 WHERE id = {}",
-                rng.up_to(OWN) - 1
+                rng.up_to(WITNESS_ROWS) - 1
             );
             for (what, sql) in [("read", read), ("update", update)] {
                 let began = Instant::now();
@@ -383,20 +393,21 @@ impl Seen {
                     Ok(answer) => seen.errors += u64::from(answer.error.is_some()),
                     Err(_) => {
                         seen.lost += 1;
-                        match again(dsn, stop) {
+                        match reconnect(dsn, stop) {
                             Some(new) => connection = new,
                             None => return Ok(seen),
                         }
                     }
                 }
                 let long = took > limit;
-                let causes = match long || waits.looked.is_none_or(|at| at.elapsed() >= LOOK) {
-                    true => waits.look(&mut connection),
-                    false => Vec::new(),
-                };
+                let causes =
+                    match long || waits.looked.is_none_or(|at| at.elapsed() >= WAITS_INTERVAL) {
+                        true => waits.read_added(&mut connection),
+                        false => Vec::new(),
+                    };
                 seen.note(Long { what, began, took }, limit, causes);
             }
-            std::thread::sleep(EVERY);
+            std::thread::sleep(WITNESS_PAUSE);
         }
         Ok(seen)
     }
@@ -404,7 +415,7 @@ impl Seen {
     fn note(&mut self, one: Long, limit: Duration, waits: Vec<Waited>) {
         self.times.saturating_record(one.took.as_nanos() as u64);
         if one.took > limit {
-            match self.beyond.len() < KEPT {
+            match self.beyond.len() < MAX_KEPT {
                 true => self.beyond.push((one, waits)),
                 false => self.further += 1,
             }
@@ -425,17 +436,17 @@ impl Seen {
     }
 }
 
-/// What the server has waited for, look by look.
+/// The server's waits, from one reading to the next.
 #[derive(Default)]
 struct Waits {
     looked: Option<Instant>,
-    /// By place: waits, microseconds in all, of the longest.
+    /// By site: number of waits, total microseconds, microseconds of the longest.
     last: HashMap<String, [u64; 3]>,
 }
 
 impl Waits {
-    /// What was added since the last look. Nothing if the server does not say.
-    fn look(&mut self, connection: &mut Connection) -> Vec<Waited> {
+    /// The waits added since the last reading. Empty if the server does not report waits.
+    fn read_added(&mut self, connection: &mut Connection) -> Vec<Waited> {
         self.looked = Some(Instant::now());
         let Ok(found) = connection.query("SHOW ENGINE NFOLD CONTENTION") else {
             return Vec::new();
@@ -482,9 +493,9 @@ impl Waits {
     }
 }
 
-/// A connection in place of a lost one; None where none comes.
-fn again(dsn: &Dsn, stop: &AtomicBool) -> Option<Connection> {
-    let end = Instant::now() + PATIENCE;
+/// Replaces a lost connection. `None` if that fails.
+fn reconnect(dsn: &Dsn, stop: &AtomicBool) -> Option<Connection> {
+    let end = Instant::now() + RECONNECT_TIMEOUT;
     while Instant::now() < end && !stop.load(Ordering::Relaxed) && !interrupt::requested() {
         if let Ok(connection) = Connection::open(dsn) {
             return Some(connection);
@@ -521,16 +532,16 @@ impl Load {
 
 impl Probed {
     fn of(directory: PathBuf, rounds: u64, slow: &[Slow]) -> Probed {
-        let longest = |kind: Kind| {
+        let longest = |kind: ProbeOp| {
             let all = slow.iter().filter(|s| s.kind == kind);
             all.map(|s| ms(s.took)).fold(0.0, f64::max)
         };
         Probed {
             directory,
             rounds,
-            longest_read_ms: longest(Kind::Read),
-            longest_sync_ms: longest(Kind::Sync),
-            longest_sleep_ms: longest(Kind::Sleep),
+            longest_read_ms: longest(ProbeOp::Read),
+            longest_sync_ms: longest(ProbeOp::Sync),
+            longest_sleep_ms: longest(ProbeOp::Sleep),
         }
     }
 }
@@ -552,7 +563,7 @@ impl Report {
                 data as f64 / pool.max(1) as f64
             );
             if data < pool {
-                out.push_str("the data fit into the pool, so little is written but the log: more --rows, or a smaller pool, asks for more\n");
+                out.push_str("the data fit into the pool, so little is written but the log: more --rows, or a smaller pool, makes it write more\n");
             }
         }
         if let Some(load) = &self.load {
@@ -662,7 +673,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_waited_for_is_what_was_added_since() {
+    fn waits_are_differences_between_readings() {
         let mut waits = Waits::default();
         let row = |what: &str, numbers| (what.to_owned(), numbers);
         waits.added(vec![
@@ -686,7 +697,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn what_the_probe_met_explains_half_or_nothing() {
+    fn probe_explains_a_stall_if_it_covers_half() {
         let origin = Instant::now();
         let long = Long {
             what: "read",
@@ -694,18 +705,18 @@ mod tests {
             took: MS * 200,
         };
         let slow = |at: u32, took: u32| Slow {
-            kind: Kind::Sync,
+            kind: ProbeOp::Sync,
             began: origin + MS * at,
             took: MS * took,
         };
-        // It began before and reached in; two together; one after the other, too short.
+        // One that began before; two together; one after the other, but too short in total.
         assert!(long.judged(origin, &[slow(950, 100)], &[]).explained);
         assert!(
             long.judged(origin, &[slow(1010, 50), slow(1100, 50)], &[])
                 .explained
         );
         assert!(!long.judged(origin, &[slow(1010, 99)], &[]).explained);
-        // Before and after it.
+        // Before and after the statement.
         let apart = long.judged(origin, &[slow(0, 1000), slow(1200, 900)], &[]);
         assert!(!apart.explained && apart.probe.is_empty());
         assert_eq!((apart.at_s, apart.took_ms), (1.0, 200.0));
@@ -714,15 +725,15 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_keeps_the_first_and_counts_all() {
-        let mut seen = Seen {
+    fn witness_keeps_the_first_stalls_and_counts_all() {
+        let mut seen = Observations {
             times: Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("bounds"),
             beyond: Vec::new(),
             further: 0,
             errors: 0,
             lost: 0,
         };
-        for n in 0..KEPT as u32 + 10 {
+        for n in 0..MAX_KEPT as u32 + 10 {
             let long = Long {
                 what: "update",
                 began: Instant::now(),
@@ -730,9 +741,12 @@ mod tests {
             };
             seen.note(long, MS * 100, Vec::new());
         }
-        assert_eq!(seen.beyond.len() as u64 + seen.further, KEPT as u64 / 2 + 5);
-        assert_eq!(seen.summary().statements, KEPT as u64 + 10);
-        for _ in 0..KEPT {
+        assert_eq!(
+            seen.beyond.len() as u64 + seen.further,
+            MAX_KEPT as u64 / 2 + 5
+        );
+        assert_eq!(seen.summary().statements, MAX_KEPT as u64 + 10);
+        for _ in 0..MAX_KEPT {
             let (began, took) = (Instant::now(), MS * 101);
             seen.note(
                 Long {
@@ -746,7 +760,7 @@ mod tests {
         }
         assert_eq!(
             (seen.beyond.len(), seen.further),
-            (KEPT, KEPT as u64 / 2 + 5)
+            (MAX_KEPT, MAX_KEPT as u64 / 2 + 5)
         );
     }
 }

@@ -1,4 +1,5 @@
-//! What each statement of a file was answered, in a file of 16 bytes a statement: two servers are compared by theirs.
+//! The answers to the statements of a file, in a temporary file with 16 bytes per statement. Two
+//! servers are compared by these files.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -8,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use super::load::temporary;
 use crate::LabError;
 
-/// In `what`: an error's number is in the rest.
+/// A flag in `what`: the other bits are an error number.
 const ERROR: u64 = 1 << 63;
 
-/// An answer: a hash of it, and rows or `ERROR | number`.
+/// An answer: its hash, and its number of rows or `ERROR | number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
     hash: u64,
@@ -33,7 +34,7 @@ impl Answered {
         }
     }
 
-    /// `7 rows`, or `error 1054`.
+    /// Describes the answer: `7 rows`, or `error 1054`.
     pub fn words(self) -> String {
         match self.what & ERROR {
             0 => format!("{} rows", self.what),
@@ -41,7 +42,7 @@ impl Answered {
         }
     }
 
-    /// Never 0.
+    /// The hash, which is never 0.
     pub fn hash(self) -> u64 {
         self.hash
     }
@@ -59,7 +60,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// For so many statements, none of which is answered.
+    /// Room for the answers to `statements` statements, all unanswered.
     pub fn new(statements: u64) -> Result<Answers, LabError> {
         let file = temporary()?;
         file.set_len(statements * 16)
@@ -70,7 +71,8 @@ impl Answers {
         })
     }
 
-    /// The last answer of a statement counts. What fails is said by [`Self::error`].
+    /// Stores the answer to a statement, and replaces an earlier one. [`Self::error`] reports
+    /// failures.
     pub fn set(&self, number: u64, answer: Answered) {
         let bytes = (u128::from(answer.hash) << 64 | u128::from(answer.what)).to_be_bytes();
         if let Err(e) = self.file.write_all_at(&bytes, number * 16) {
@@ -78,14 +80,14 @@ impl Answers {
         }
     }
 
-    /// What keeping them met.
+    /// The error of a failed store, if any.
     pub fn error(&self) -> Option<LabError> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = failed.as_ref()?;
         Some(LabError::io("cannot keep answers")(failed.kind().into()))
     }
 
-    /// All of them in the order of the statements; None: not answered.
+    /// All answers in the order of the statements; `None` for unanswered ones.
     pub fn all(&mut self) -> impl Iterator<Item = Result<Option<Answered>, LabError>> + '_ {
         let rewound = self.file.rewind();
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_answer_of_each_statement_is_there() {
+    fn last_answer_of_each_statement_is_stored() {
         let mut answers = Answers::new(4).expect("makes a file");
         answers.set(2, Answered::rows(9, 100));
         answers.set(0, Answered::rows(0, 7));

@@ -1,4 +1,4 @@
-//! Statements in memory: a stretch of the file, or all of a small one.
+//! Statements in memory: a section of the file, or all of a small file.
 
 use super::prepare::{Execution, Store};
 
@@ -7,18 +7,18 @@ use super::prepare::{Execution, Store};
 pub struct Item {
     start: usize,
     len: usize,
-    /// Which of the file's statements it is, from 0; those left out are not counted.
+    /// The index of the statement in the file, from 0. Skipped statements are not counted.
     pub number: u64,
-    /// Its line of the file, from 1.
+    /// Its line in the file, from 1.
     pub line: u64,
-    /// When it began, microseconds since 1970; 0 where the file does not say.
+    /// Its start time in microseconds since 1970; 0 if unknown.
     pub time_us: i64,
-    /// The connection that ran it, or 0.
+    /// The connection that executed it; 0 if unknown.
     pub connection: u64,
-    /// Number of its database in [`super::load::Workload::dbs`].
+    /// The index of its database in [`super::load::Workload::dbs`].
     pub db: Option<u16>,
     pub writes: bool,
-    /// How it is sent where statements are prepared; None: as text.
+    /// How it is sent when statements are prepared. `None`: as text.
     pub execution: Option<Execution>,
 }
 
@@ -31,7 +31,7 @@ pub struct Chunk {
 }
 
 impl Item {
-    /// Without a text, which [`Chunk::push`] gives it.
+    /// An item without a text, which [`Chunk::push`] adds.
     pub fn new(number: u64, line: u64) -> Item {
         Item {
             start: 0,
@@ -70,7 +70,7 @@ impl Chunk {
         &self.texts[item.start..item.start + item.len]
     }
 
-    /// Memory that it holds, in bytes.
+    /// Its memory in bytes.
     pub fn size(&self) -> usize {
         self.texts.len() + self.store.size() + self.items.len() * size_of::<Item>()
     }

@@ -1,18 +1,20 @@
-//! Hands the statements of a file to connections, reading ahead a bounded stretch of a large one.
+//! Distributes the statements of a file to connections, and reads ahead a bounded part of a large
+//! file.
 //!
 //! # Picture
 //! ```text
-//! small file:  the kept chunk, round after round ─────────────┐
-//! large file:  reader thread ── channel of AHEAD chunks ──────┼─▶ Feed ── whoever asks
-//!               (by time: a heap of WINDOW bytes between)     ┘      └── lanes, one a connection, LANES bytes in all
+//! small file:  the chunk in memory, round after round ────────┐
+//! large file:  reader thread ── channel of AHEAD chunks ──────┼─▶ Feed ── any connection
+//!               (by time: a heap of WINDOW bytes between)     ┘      └── lanes, one per connection
 //! ```
 //!
 //! # Invariants
-//! - F1: memory is bounded by the constants here, whatever the length of the file. A connection whose lane's statements lie further ahead waits
-//!   until the others have come as far.
+//! - F1: memory is bounded by the constants here, for files of any length. If the next statement of
+//!   a connection's lane is too far ahead, the connection waits until the others have come that
+//!   far.
 //!
 //! # Failure
-//! An error of the reader ends the play; [`Feed::error`] has it.
+//! An error of the reader ends the replay; [`Feed::error`] returns it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,45 +28,46 @@ use super::chunk::Chunk;
 use super::load::Workload;
 use crate::LabError;
 
-/// Bytes of a chunk of the reader.
+/// The bytes of a chunk of the reader.
 const CHUNK: usize = 256 << 10;
-/// Chunks that the reader is ahead.
+/// The number of chunks that the reader is ahead.
 const AHEAD: usize = 16;
-/// Bytes of statements that wait in lanes.
+/// The most bytes of statements that wait in lanes.
 const LANES: usize = 16 << 20;
-/// Bytes of statements among which the reader finds the earliest.
+/// The bytes of statements among which the reader finds the earliest.
 const WINDOW: usize = 16 << 20;
-/// Recorded connections that get a lane in order of appearance; further ones by their number.
-const KNOWN: usize = 1 << 16;
+/// The number of recorded connections that get a lane in order of appearance. Further ones get a
+/// lane by their id.
+const MAX_NUMBERED_CONNECTIONS: usize = 1 << 16;
 
 /// A statement for a connection.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub chunk: Arc<Chunk>,
     pub at: usize,
-    /// How often the file was played before.
+    /// How often the file was executed before.
     pub round: u64,
 }
 
-/// What a connection gets that asks for a statement.
+/// The result of a connection's request for a statement.
 #[derive(Debug)]
 pub enum Took {
     Statement(Ticket),
-    /// None is there yet.
+    /// No statement is available yet.
     Later,
     End,
 }
 
-/// See the module.
+/// Distributes statements. See the module header.
 pub struct Feed {
     state: Mutex<State>,
     reader: Option<JoinHandle<()>>,
 }
 
 enum Input {
-    Kept {
+    InMemory {
         chunk: Arc<Chunk>,
-        /// None: without end.
+        /// `None`: endless.
         rounds: Option<u64>,
         next: u64,
     },
@@ -72,7 +75,7 @@ enum Input {
     Ended,
 }
 
-/// A stretch of one round.
+/// A section of one round.
 struct Part {
     chunk: Chunk,
     round: u64,
@@ -81,24 +84,25 @@ struct Part {
 struct State {
     from: Input,
     error: Option<LabError>,
-    /// The chunk that is given out, where there are no lanes.
+    /// The chunk that is being distributed, if there are no lanes.
     current: Option<Ticket>,
     lanes: Vec<VecDeque<Ticket>>,
     known: FxHashMap<u64, usize>,
-    /// Bytes in lanes.
+    /// The bytes in lanes.
     waiting: usize,
 }
 
 impl Feed {
-    /// `rounds`: how often the file is played; None: until the driver ends. `lanes`: connections among which recorded ones are
-    /// shared out; 0: each statement goes to whoever asks.
+    /// `rounds`: how often to execute the file; `None`: until the driver ends. `lanes`: the number
+    /// of connections among which recorded connections are distributed; 0: each statement goes to
+    /// any connection.
     pub fn new(work: &Arc<Workload>, rounds: Option<u64>, by_time: bool, lanes: usize) -> Feed {
         let (from, reader) = match &work.kept {
             Some(chunk) => {
                 let chunk = chunk.clone();
                 let next = 0;
                 (
-                    Input::Kept {
+                    Input::InMemory {
                         chunk,
                         rounds,
                         next,
@@ -143,7 +147,7 @@ impl Feed {
         }
     }
 
-    /// What ended the reading, if not the file's end.
+    /// The error that ended reading, if any.
     pub fn error(&self) -> Option<LabError> {
         self.lock().error.take()
     }
@@ -151,7 +155,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        // Without its receiver the reader ends at the next chunk.
+        // Without a receiver, the reader ends at its next chunk.
         self.lock().from = Input::Ended;
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -190,7 +194,7 @@ impl State {
                 Took::Statement(ticket) => ticket,
                 nothing => return nothing,
             };
-            let streamed = !matches!(self.from, Input::Kept { .. });
+            let streamed = !matches!(self.from, Input::InMemory { .. });
             for at in 0..whole.chunk.items.len() {
                 let lane = self.lane_of(whole.chunk.items[at].connection);
                 let mut ticket = Ticket {
@@ -198,7 +202,7 @@ impl State {
                     ..whole.clone()
                 };
                 if streamed {
-                    // One statement that waits must not hold its whole chunk (F1).
+                    // A single waiting statement must not keep its whole chunk in memory (F1).
                     let mut single = Chunk::default();
                     single.copy(&whole.chunk, at);
                     (ticket.chunk, ticket.at) = (Arc::new(single), 0);
@@ -211,7 +215,7 @@ impl State {
 
     fn lane_of(&mut self, connection: u64) -> usize {
         let (count, next) = (self.lanes.len(), self.known.len());
-        if next >= KNOWN && !self.known.contains_key(&connection) {
+        if next >= MAX_NUMBERED_CONNECTIONS && !self.known.contains_key(&connection) {
             return (connection % count as u64) as usize;
         }
         *self.known.entry(connection).or_insert(next) % count
@@ -221,7 +225,7 @@ impl State {
     fn chunk(&mut self) -> Took {
         let (chunk, round) = match &mut self.from {
             Input::Ended => return Took::End,
-            Input::Kept {
+            Input::InMemory {
                 chunk,
                 rounds,
                 next,
@@ -259,7 +263,7 @@ fn weight(ticket: &Ticket) -> usize {
     ticket.chunk.text(ticket.at).len() + 256
 }
 
-/// Reads the file `rounds` times, or until nobody listens.
+/// Reads the file `rounds` times, or until the receiver is gone.
 fn read(
     work: &Workload,
     rounds: Option<u64>,
@@ -291,17 +295,17 @@ fn read(
     Ok(())
 }
 
-/// Puts statements into the order in which they began, as far as [`WINDOW`] reaches.
+/// Sorts statements by their start time, within a window of [`WINDOW`] bytes.
 #[derive(Default)]
 struct Sorter {
-    /// By time, then number.
+    /// Ordered by time and then by index.
     heap: BinaryHeap<Reverse<(i64, u64, Single)>>,
     bytes: usize,
     ended: bool,
 }
 
 impl Sorter {
-    /// Appends the earliest. False: there are no more.
+    /// Appends the earliest statement. Returns false if there are no more.
     fn next(
         &mut self,
         again: &mut super::load::Again<'_>,
@@ -327,7 +331,8 @@ impl Sorter {
     }
 }
 
-/// A chunk of one statement; all are equal to the heap, which orders by what stands before.
+/// A chunk of one statement. All compare as equal, because the heap is ordered by the fields before
+/// it.
 struct Single(Box<Chunk>);
 
 impl PartialEq for Single {

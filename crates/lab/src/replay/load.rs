@@ -1,9 +1,11 @@
-//! The file of statements: read once to know what is in it, and again while it is played, in memory that does not grow with it.
+//! Reads the file of statements: once to survey its contents, and again during the replay, in
+//! memory that does not grow with the file.
 //!
 //! # Picture
 //! ```text
-//! w.jsonl ── survey: counts, databases, templates, writes refused ──▶ Workload ── small: one Chunk, kept
-//!    └────── (standard input, a pipe: copied to a file without a name) ──────────── large: Again, read anew for each round
+//! w.jsonl ── survey: counts, databases, templates ──▶ Workload ── small: one Chunk in memory
+//!    └── (standard input, a pipe: copied to an unnamed file) ──── large: Again, reads it once per
+//!    round
 //! ```
 
 use std::fs::File;
@@ -23,21 +25,22 @@ use crate::progress::Progress;
 use crate::statement::Statement;
 use crate::{LabError, interrupt};
 
-/// Files whose statements take at most so much memory are kept; larger ones are read again.
+/// Files whose statements take at most this much memory are kept in memory. Larger ones are read
+/// again.
 const KEEP: usize = 32 << 20;
-/// A line longer than this is no statement: a text has at most 64 MiB, in hexadecimal 128.
+/// A longer line is not a statement: a text has at most 64 MiB, in hexadecimal 128.
 const MAX_LINE: usize = 160 << 20;
-/// Distinct databases that are told apart.
+/// The most databases that are distinguished.
 const MAX_DBS: usize = 1 << 16;
 
-/// How the file is read.
+/// How to read the file.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
     pub policy: Writes,
     pub mode: LexMode,
-    /// Find templates.
+    /// Whether to find templates.
     pub prepared: bool,
-    /// Most memory for which the statements are kept, in bytes.
+    /// The most memory in bytes for which the statements are kept.
     pub keep: usize,
 }
 
@@ -60,23 +63,24 @@ pub enum Writes {
     Run,
 }
 
-/// What is known of the file.
+/// The contents of the file.
 #[derive(Debug)]
 pub struct Workload {
     name: String,
     how: How,
     file: File,
-    /// All of them, where they are few.
+    /// All statements, if they take little memory.
     pub kept: Option<Arc<Chunk>>,
     pub statements: u64,
     pub dbs: Vec<String>,
     by_db: FxHashMap<String, u16>,
     pub templates: Templates,
-    /// Statements that are not prepared though that was asked for.
+    /// The statements that cannot be prepared although that was requested.
     pub sent_as_text: u64,
-    /// When the first and the last one began; None where one of them has no time.
+    /// The start times of the first and the last statement. `None` if one of all statements has no
+    /// time.
     pub times_us: Option<(i64, i64)>,
-    /// Lines that are no statement.
+    /// The number of lines that are not statements.
     pub broken: u64,
     /// The first of them, and what is wrong with it.
     pub first_broken: Option<String>,
@@ -84,7 +88,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `-` is standard input.
+    /// Opens a file; `-` is standard input.
     pub fn open(path: &Path, how: How, progress: &mut Progress) -> Result<Workload, LabError> {
         let name = path.display().to_string();
         let cannot = || LabError::io(format!("cannot read {name}"));
@@ -102,7 +106,7 @@ impl Workload {
         }
     }
 
-    /// Copies what can be read only once.
+    /// Copies an input that can be read only once.
     fn spooled(
         mut from: impl Read,
         name: String,
@@ -201,7 +205,7 @@ impl Workload {
         Ok(work)
     }
 
-    /// Everything of a statement but its text; new databases get a number.
+    /// Sets all fields of an item but its text. A new database gets an index.
     fn fill(&mut self, item: &mut Item, statement: &Statement, writes: bool) {
         item.time_us = statement.time_us.unwrap_or(0);
         item.connection = statement.connection.unwrap_or(0);
@@ -217,7 +221,7 @@ impl Workload {
         }
     }
 
-    /// Puts the statements that are kept into the order in which they began.
+    /// Sorts the statements in memory by their start time.
     pub fn sort_by_time(&mut self) {
         if let Some(chunk) = self.kept.as_mut().and_then(Arc::get_mut) {
             chunk.items.sort_by_key(|item| item.time_us);
@@ -240,7 +244,7 @@ impl Workload {
         })
     }
 
-    /// Reads the statements anew.
+    /// Starts reading the statements again.
     pub fn again(&self) -> Result<Again<'_>, LabError> {
         Ok(Again {
             work: self,
@@ -250,7 +254,7 @@ impl Workload {
     }
 }
 
-/// The statements of a file once more, as the survey counted them.
+/// The statements of a file, read again as in the survey.
 pub struct Again<'a> {
     work: &'a Workload,
     lines: Lines,
@@ -258,7 +262,8 @@ pub struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// Appends the next statement. False: there are no more, also where the file has grown meanwhile.
+    /// Appends the next statement. Returns false if there are no more. Statements added to the file
+    /// since the survey are ignored.
     pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, LabError> {
         while self.number < self.work.statements {
             let Some(line) = self.lines.next()? else {
@@ -300,14 +305,14 @@ fn beginning(text: &[u8]) -> String {
         .collect()
 }
 
-/// One line that is not empty.
+/// A non-empty line.
 enum Line {
     Statement {
         statement: Box<Statement>,
         text: Vec<u8>,
         writes: bool,
     },
-    /// It writes, and those are not to run.
+    /// It writes, and writing statements are skipped.
     LeftOut(Vec<u8>),
     Broken(String),
 }
@@ -317,7 +322,7 @@ struct Lines {
     name: String,
     how: How,
     line: Vec<u8>,
-    /// Lines and bytes read.
+    /// The number of lines and bytes read.
     number: u64,
     read: u64,
 }
@@ -366,7 +371,7 @@ impl Lines {
     }
 }
 
-/// Reads a line: how many bytes it has, and whether `line` holds all of them.
+/// Reads a line. Returns the number of its bytes, and whether `line` contains all of them.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(u64, bool)> {
     let (mut n, mut whole) = (0, true);
     loop {
@@ -388,7 +393,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(u64, b
     }
 }
 
-/// A file read from a place of one's own.
+/// Reads a file from its own position.
 struct At {
     file: File,
     offset: u64,
@@ -402,7 +407,7 @@ impl Read for At {
     }
 }
 
-/// A temporary file that goes away with its last user.
+/// Creates a temporary file that disappears with its last user.
 pub fn temporary() -> Result<File, LabError> {
     let directory = std::env::temp_dir();
     nameless(&directory).map_err(LabError::io(format!(
@@ -438,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_and_what_is_read_again_is_the_same() {
+    fn in_memory_and_reread_statements_are_equal() {
         let expected = [
             (b"SELECT 1".to_vec(), 0, 1, Some(0), false),
             (b"SELECT \xff".to_vec(), 1, 4, Some(1), false),
@@ -466,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_refused_or_left_out() {
+    fn writes_are_rejected_or_skipped() {
         let message = read(FILE, Writes::Refuse, KEEP).expect_err("it deletes");
         assert!(
             message.contains("1 statements write")
@@ -481,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_replay_is_one_clear_line() {
+    fn empty_replay_reports_one_clear_line() {
         for text in ["", "\n", "nonsense", "{\"text\":\"DELETE FROM t\"}"] {
             let message = read(text, Writes::LeaveOut, KEEP).expect_err("nothing is left");
             assert!(
@@ -492,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_up_to_their_bound() {
+    fn lines_are_read_up_to_their_limit() {
         let mut line = Vec::new();
         let mut input = io::Cursor::new(b"ab\n\ncd".to_vec());
         for (expected, n) in [("ab\n", 3), ("\n", 1), ("cd", 2), ("", 0)] {

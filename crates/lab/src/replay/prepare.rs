@@ -1,7 +1,9 @@
-//! Statements as templates with `?`, as a client that prepares would send them.
+//! Converts statements into templates with `?`, as a client that prepares statements would send
+//! them.
 //!
-//! Only literals that the parser calls parameters become `?`, and of them only those whose type the protocol carries unchanged: integers,
-//! doubles and strings; in the rows of an INSERT all, since each value is converted to its column's type there. All else stays in the
+//! Only literals that the parser accepts as parameters become `?`, and only those whose type the
+//! protocol transmits unchanged: integers, doubles and strings. In the rows of an INSERT, all
+//! literals do, because each value is converted to its column's type. All others stay in the
 //! template's text.
 
 use nfold_sql::digest::{Digested, LiteralRole, SlotKind};
@@ -12,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::client::{Param, Values};
 
-/// Most parameters that a statement may have in the protocol.
+/// The most parameters of a statement in the protocol.
 const MAX_PARAMETERS: usize = 65_535;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,11 +23,11 @@ enum Value {
     Int(i64),
     UInt(u64),
     Double(f64),
-    /// A span of `Templates::bytes`.
+    /// A range of `Store::bytes`.
     Bytes(usize, usize),
 }
 
-/// A statement as a template's execution.
+/// A statement as an execution of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     pub template: u32,
@@ -33,17 +35,19 @@ pub struct Execution {
     count: usize,
 }
 
-/// Values of executions, one after the other.
+/// The values of executions in sequence.
 #[derive(Debug, Default)]
 pub struct Store {
     values: Vec<Value>,
     bytes: Vec<u8>,
 }
 
-/// Text of all templates that are kept; statements of further ones go as text.
+/// The most bytes of template texts that are kept. Statements of further templates are sent as
+/// text.
 const MAX_TEXT: usize = 32 << 20;
 
-/// The templates of a file: found when it is read first, looked up when it is read again.
+/// The templates of a file. They are found in the survey, and looked up when the file is read
+/// again.
 #[derive(Debug, Default)]
 pub struct Templates {
     texts: Vec<String>,
@@ -52,7 +56,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// How many templates there are.
+    /// The number of templates.
     pub fn count(&self) -> usize {
         self.texts.len()
     }
@@ -61,9 +65,10 @@ impl Templates {
         self.texts.get(template as usize).map_or("", String::as_str)
     }
 
-    /// Makes it an execution, of a new template if need be. None for a statement that has to go as a text.
+    /// Converts a statement to an execution, and adds its template if it is new. `None` if the
+    /// statement must be sent as text.
     pub fn add(&mut self, text: &[u8], mode: LexMode, store: &mut Store) -> Option<Execution> {
-        let (template, execution) = store.take_apart(text, mode)?;
+        let (template, execution) = store.split(text, mode)?;
         let known = self.by_text.get(&template).copied();
         let fits = self.text_bytes + template.len() <= MAX_TEXT;
         let number = match known {
@@ -76,20 +81,20 @@ impl Templates {
                 number
             }
             None => {
-                store.forget(execution);
+                store.remove_last(execution);
                 return None;
             }
         };
         Some(execution.of(number))
     }
 
-    /// The same for a statement whose template is known already; None also where it is not.
+    /// As [`Self::add`], but only with known templates. `None` also if the template is unknown.
     pub fn find(&self, text: &[u8], mode: LexMode, store: &mut Store) -> Option<Execution> {
-        let (template, execution) = store.take_apart(text, mode)?;
+        let (template, execution) = store.split(text, mode)?;
         match self.by_text.get(&template) {
             Some(number) => Some(execution.of(*number)),
             None => {
-                store.forget(execution);
+                store.remove_last(execution);
                 None
             }
         }
@@ -103,7 +108,7 @@ impl Execution {
 }
 
 impl Store {
-    /// Memory that it holds, in bytes.
+    /// Its memory in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() + self.values.len() * size_of::<Value>()
     }
@@ -136,13 +141,13 @@ impl Store {
         Execution { start, ..execution }
     }
 
-    /// Takes back the last execution; its bytes stay, which nobody reads.
-    fn forget(&mut self, execution: Execution) {
+    /// Removes the last execution. Its bytes stay, unused.
+    fn remove_last(&mut self, execution: Execution) {
         self.values.truncate(execution.start);
     }
 
-    /// The template's text, and an execution that does not name it yet.
-    fn take_apart(&mut self, text: &[u8], mode: LexMode) -> Option<(String, Execution)> {
+    /// The template's text, and an execution without the template's index.
+    fn split(&mut self, text: &[u8], mode: LexMode) -> Option<(String, Execution)> {
         let mut digested = Digested::new();
         digested.read(text, mode);
         if !digested.is_parameterisable() || digested.markers() > 0 {
@@ -214,7 +219,7 @@ impl Store {
         Some(out)
     }
 
-    /// Keeps the literal's value. False where the protocol has no type for it.
+    /// Stores the value of a literal. Returns false if the protocol has no type for it.
     fn value(&mut self, lit: &Lit<'_>, converted: bool) -> bool {
         let value = match lit {
             Lit::Null => Value::Null,
@@ -254,7 +259,7 @@ impl Store {
     }
 }
 
-/// `(?,?)`, or with rows `((?,?),(?,?))`, or for VALUES `(?,?),(?,?)`.
+/// `(?,?)`; with `rows` `((?,?),(?,?))`; for VALUES `(?,?),(?,?)`.
 fn markers(width: usize, count: usize, rows: bool, bare: bool) -> Vec<u8> {
     let row = |n: usize| [b"(".to_vec(), vec![&b"?"[..]; n].join(&b','), b")".to_vec()].concat();
     if !rows {
@@ -268,7 +273,8 @@ fn markers(width: usize, count: usize, rows: bool, bare: bool) -> Vec<u8> {
     }
 }
 
-/// `DATE '…'`, `_utf8mb4'…'`, `'a' 'b'`, `a->'$.b'`: what stands beside the literal belongs to it.
+/// Whether an adjacent token belongs to the literal: `DATE '…'`, `_utf8mb4'…'`, `'a' 'b'`,
+/// `a->'$.b'`.
 fn bound_to_neighbours(text: &[u8], start: usize, end: usize) -> bool {
     let before = text[..start].trim_ascii_end();
     let word = before
@@ -319,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn values_become_parameters_and_shapes_stay() {
+    fn literals_become_parameters() {
         for (text, template, values) in [
             (
                 "SELECT a FROM t WHERE id = 5",
@@ -376,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_prepared_goes_as_text() {
+    fn unpreparable_statements_are_sent_as_text() {
         for text in [
             "SHOW TABLES",
             "SELECT FROM WHERE",
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_shapes_share_a_template() {
+    fn statements_of_equal_shape_share_a_template() {
         let (mut templates, mut store) = (Templates::default(), Store::default());
         let mode = LexMode::default;
         let one = templates

@@ -1,4 +1,4 @@
-//! The result of `replay`: the schema of its JSON (docs/lab.md), and the same as text.
+//! The result of `replay`: the schema of its JSON (docs/lab.md), and its rendering as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::client::drive::Outcome;
 use crate::digest::table::{duration, grouped};
 
-/// Name and version of the schema.
+/// The name and version of the schema.
 pub const SCHEMA: &str = "nfold-lab-replay/1";
 
 #[derive(Debug, Serialize)]
@@ -16,18 +16,18 @@ pub struct Report {
     pub schema: &'static str,
     pub file: String,
     pub statements_in_file: u64,
-    /// Lines that are no statement.
+    /// The number of lines that are not statements.
     pub lines_skipped: u64,
-    /// Statements left out because they write.
+    /// The statements skipped because they write.
     pub writes_left_out: u64,
     pub partial: bool,
     pub runs: Vec<Run>,
-    /// Of the first two servers; absent with one.
+    /// The comparison of the first two servers. Absent with a single server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
 }
 
-/// What one server did.
+/// The results of one server.
 #[derive(Debug, Serialize)]
 pub struct Run {
     pub server: String,
@@ -41,20 +41,22 @@ pub struct Run {
     pub bytes: u64,
     pub latency_us: Latency,
     pub errors: BTreeMap<u16, Failure>,
-    /// Seconds from the beginning at which connections were lost.
+    /// When connections were lost, in seconds from the beginning.
     pub lost_at_s: Vec<f64>,
     pub connections_that_did_not_come_back: usize,
-    /// Of all answers: equal for equal answers, in whatever order the statements ran. Absent unless asked for.
+    /// The checksum of all answers, which does not depend on the order of execution. Absent unless
+    /// requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Changes of database, which count as statements.
+    /// The number of changes of the current database, which count as statements.
     pub use_statements: u64,
-    /// Templates, and statements that had to go as text.
+    /// The number of templates, and of statements that were sent as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
-    /// A client thread was busy for over 90 % of the time: the server could do more.
+    /// Whether a client thread was busy for more than 90 % of the time. Then the server could do
+    /// more.
     pub client_is_the_limit: bool,
 }
 
@@ -69,7 +71,7 @@ pub struct Latency {
     pub histogram: Vec<Bar>,
 }
 
-/// Statements that took at most so long, and longer than the bar before says.
+/// The statements that took at most this long, and longer than the limit of the previous bar.
 #[derive(Debug, Serialize)]
 pub struct Bar {
     pub to_us: f64,
@@ -99,7 +101,7 @@ pub struct Prepared {
 pub struct Comparison {
     pub same: u64,
     pub different: u64,
-    /// Statements that one of the two did not answer.
+    /// Statements that at least one of the two servers did not answer.
     pub not_compared: u64,
     pub first_differences: Vec<Difference>,
 }
@@ -172,7 +174,7 @@ impl Run {
     }
 }
 
-/// All of it as text.
+/// Renders the whole result as text.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! What each connection of a replay sends, and what came back.
+//! The source of each connection of a replay: sends statements and records the answers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,28 +9,29 @@ use super::load::Workload;
 use crate::client::drive::{Next, Source};
 use crate::client::{Answer, Command};
 
-/// How long a connection waits for the file to be read further.
+/// How long a connection waits until the file has been read further.
 const LATER: Duration = Duration::from_millis(1);
 
-/// What all connections of a replay share.
+/// The state shared by all connections of a replay.
 pub struct Play {
     pub work: Arc<Workload>,
     pub feed: Feed,
-    /// Speed relative to the recorded one; None: as fast as possible.
+    /// The speed relative to the recorded one. `None`: as fast as possible.
     pub speed: Option<f64>,
     pub ordered: bool,
     pub began: OnceLock<Instant>,
-    /// Answers are hashed.
+    /// Whether answers are hashed.
     pub hashed: bool,
-    /// For each statement what its last answer was, if that is compared.
+    /// The last answer to each statement, if answers are compared.
     pub answers: Option<Answers>,
     pub tally: Mutex<Tally>,
-    /// More than one database: connections change theirs.
+    /// Whether there are several databases, so that connections change theirs.
     pub switch: bool,
 }
 
 impl Play {
-    /// Plays `work` again and again, as fast as possible, as texts; `switch`: connections change their database as the file says.
+    /// Replays `work` endlessly, as fast as possible and as text. `switch`: connections change
+    /// their database as in the file.
     pub fn endless(work: &Arc<Workload>, switch: bool) -> Play {
         Play {
             work: work.clone(),
@@ -46,18 +47,19 @@ impl Play {
     }
 }
 
-/// Sums over connections.
+/// The sums over all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Sum over statements of a hash of (statement, its answer): 0 where answers are not hashed.
+    /// The sum of a hash of (statement, its answer) over all statements; 0 if answers are not
+    /// hashed.
     pub checksum: u64,
-    /// Seconds behind the recorded pace: sum, most, and of how many statements.
+    /// The delay behind the recorded pace in seconds: sum, maximum, and number of statements.
     pub lag_sum: f64,
     pub lag_max: f64,
     pub lagged: u64,
-    /// Changes of database.
+    /// The number of changes of the current database.
     pub switches: u64,
-    /// How often a connection had to wait for the file, and seconds that took in sum.
+    /// How often a connection had to wait for the file, and for how many seconds in total.
     pub starved: u64,
     pub starved_s: f64,
 }
@@ -66,14 +68,14 @@ pub struct Tally {
 pub struct Player {
     play: Arc<Play>,
     number: usize,
-    /// A statement that was taken and is not yet due, or waits for its database.
+    /// A statement that was taken, but is not due yet or waits for a change of the database.
     pending: Option<Ticket>,
     current: Option<Ticket>,
     db: Option<u16>,
     switching: bool,
-    /// The current statement waits for its database, to be sent once more.
+    /// Whether the current statement must be sent again after the change of its database.
     requeued: bool,
-    /// The pending one was on time, or late by what was counted.
+    /// Whether the delay of the pending statement has been counted.
     paced: bool,
     tally: Tally,
 }
@@ -93,7 +95,7 @@ impl Player {
         }
     }
 
-    /// When it is due by the recorded pace.
+    /// The time at which a statement is due at the recorded pace.
     fn due(&self, ticket: &Ticket, speed: f64) -> Instant {
         let (first, last) = self.play.work.times_us.unwrap_or((0, 0));
         let us =
@@ -102,7 +104,7 @@ impl Player {
         began + Duration::from_secs_f64((us.max(0) as f64 / 1e6 / speed).min(1e9))
     }
 
-    /// When to ask again, if the statement is not due.
+    /// When to try again, if the statement is not due yet.
     fn early(&mut self, ticket: &Ticket) -> Option<Instant> {
         let speed = self.play.speed.filter(|_| !self.paced)?;
         let (due, now) = (self.due(ticket, speed), Instant::now());
@@ -149,7 +151,7 @@ impl Source for Player {
             text.extend_from_slice(b"USE `");
             text.extend(name.replace('`', "``").bytes());
             text.push(b'`');
-            // Should it fail, the statement is sent all the same, and fails by itself.
+            // If this fails, the statement is sent nevertheless and fails by itself.
             (self.switching, self.db) = (true, item.db);
             self.pending = Some(ticket);
             self.tally.switches += 1;
@@ -198,7 +200,7 @@ impl Source for Player {
         }
     }
 
-    /// A statement that writes may have taken effect: it is not sent twice.
+    /// A statement that writes may have taken effect, so it is not sent twice.
     fn reconnected(&mut self) -> bool {
         self.db = None;
         let writes = |t: &Ticket| t.chunk.items[t.at].writes;
@@ -206,7 +208,7 @@ impl Source for Player {
             return false;
         }
         if self.play.switch {
-            // Its database first.
+            // The database must be changed first.
             if !std::mem::replace(&mut self.requeued, true) {
                 self.pending = self.current.clone();
             }

@@ -1,9 +1,10 @@
-//! Which statements only read. Whatever is not known to read counts as writing; stored functions that write are not seen.
+//! Decides which statements only read. Every statement that is not known to read counts as writing.
+//! Stored functions that write are not detected.
 
 use nfold_sql::keywords::Kw;
 use nfold_sql::lexer::{LexMode, Lexer, SERVER_VERSION, TokenKind};
 
-/// True unless the statement is known to change nothing but the session.
+/// Returns false only if the statement is known to change nothing but the session.
 pub fn writes(text: &[u8], mode: LexMode) -> bool {
     if hides(text) {
         return true;
@@ -47,9 +48,9 @@ pub fn writes(text: &[u8], mode: LexMode) -> bool {
         let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
         found |= match token.kw {
             Kw::INTO | Kw::DELETE => true,
-            // FOR UPDATE locks and writes nothing.
+            // FOR UPDATE locks rows, but does not write.
             Kw::UPDATE => before != Kw::FOR,
-            // INSERT() and REPLACE() are functions, too.
+            // INSERT() and REPLACE() are also functions.
             Kw::INSERT | Kw::REPLACE => lexer.clone().next_token().kind != TokenKind::LParen,
             _ if first.kw == Kw::SET => [&b"GLOBAL"[..], b"PERSIST", b"PERSIST_ONLY", b"PASSWORD"]
                 .iter()
@@ -63,14 +64,14 @@ pub fn writes(text: &[u8], mode: LexMode) -> bool {
     if explain && !analyze { false } else { found }
 }
 
-/// `@@global` as one token.
+/// `@@global` is a single token.
 fn names_scope(text: &[u8], scope: &[u8]) -> bool {
     text.strip_prefix(b"@@").is_some_and(|name| {
         name.len() >= scope.len() && name[..scope.len()].eq_ignore_ascii_case(scope)
     })
 }
 
-/// Comments that another server would execute and our lexer passes over.
+/// Whether a text contains comments that another server would execute and our lexer skips.
 fn hides(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"/*M!").is_some()
         || memchr::memmem::find_iter(text, b"/*!").any(|at| {
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reads_and_what_may_write() {
+    fn reads_and_possible_writes_are_distinguished() {
         for text in [
             "SELECT 1",
             "(select a from t)",

@@ -1,7 +1,8 @@
-//! Line and bar charts as SVG, without a library: axes with round steps, bands, markers that print apart in black and white.
+//! Line and bar charts as SVG, without a library: axes with round steps, bands, and markers that
+//! differ in black and white.
 //!
-//! Colours are CSS variables of the page (`style.css`), so that charts follow dark mode; a chart that stands alone carries the same
-//! definitions.
+//! Colours are CSS variables of the page (`style.css`), so charts follow the dark mode. A
+//! stand-alone chart contains the same definitions.
 
 use std::fmt::Write;
 
@@ -9,25 +10,25 @@ use std::fmt::Write;
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     pub name: String,
-    /// Which of the page's colours, from 0.
+    /// The index of the page's colour, from 0.
     pub color: usize,
     pub points: Vec<(f64, f64)>,
-    /// Lowest and highest at each x; drawn as an area behind the line.
+    /// (x, lowest, highest) values, drawn as an area behind the line.
     pub band: Vec<(f64, f64, f64)>,
     pub dashed: bool,
     pub markers: bool,
 }
 
-/// A chart of lines.
+/// A line chart.
 #[derive(Debug, Clone, Default)]
 pub struct Chart {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
-    /// Powers of two at equal distances, as client counts want.
+    /// Draw powers of two at equal distances, for client counts.
     pub log_x: bool,
     pub log_y: bool,
-    /// Beyond this x everything is a forecast: a line and a word say so.
+    /// Values beyond this x are a forecast, which is marked by a line and a label.
     pub forecast_from: Option<f64>,
     pub series: Vec<Series>,
 }
@@ -38,10 +39,10 @@ const LEFT: f64 = 72.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 64.0;
-/// Number of colours that the style knows.
+/// The number of colours defined in the style.
 pub const COLORS: usize = 8;
 
-/// Text for HTML and SVG.
+/// Escapes a text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -50,7 +51,7 @@ pub fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Not allowed in XML, and of no use in HTML.
+            // Not allowed in XML, and useless in HTML.
             c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -58,7 +59,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// `12_345.6` as `12.3k`.
+/// Shortens `12_345.6` to `12.3k`.
 pub fn short(v: f64) -> String {
     let (scaled, unit) = match v.abs() {
         a if a >= 1e9 => (v / 1e9, "G"),
@@ -79,7 +80,7 @@ pub fn short(v: f64) -> String {
     text + unit
 }
 
-/// Steps of 1, 2 or 5 times a power of ten from 0 to at least `high`, about five of them.
+/// About five steps of 1, 2 or 5 times a power of ten, from 0 to at least `high`.
 fn ticks(high: f64) -> Vec<f64> {
     let rough = high / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -92,7 +93,7 @@ fn ticks(high: f64) -> Vec<f64> {
     (0..=count).map(|i| i as f64 * step).collect()
 }
 
-/// Powers of ten (with 2 and 5 between, where there are few) around `low..high`.
+/// Powers of ten around `low..high`, with 2 and 5 in between if there are few.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let between: &[f64] = if last - first <= 3 {
@@ -134,7 +135,7 @@ fn share(v: f64, (low, high): (f64, f64), log: bool) -> f64 {
 }
 
 impl Chart {
-    /// The SVG element; None where there is nothing to draw.
+    /// The SVG element. `None` if there is nothing to draw.
     pub fn svg(&self) -> Option<String> {
         let all = || self.series.iter().flat_map(|s| s.points.iter().copied());
         let finite = all()
@@ -256,7 +257,7 @@ impl Chart {
         }
     }
 
-    /// Where points are, if x is in powers of two; round steps otherwise.
+    /// The x of the points if the axis is in powers of two; otherwise round steps.
     fn x_ticks(&self, scale: &Scale) -> Vec<f64> {
         if !self.log_x {
             return ticks(scale.x.1)
@@ -334,7 +335,7 @@ fn line(out: &mut String, scale: &Scale, series: &Series, log_y: bool) {
     }
 }
 
-/// A shape of each colour's own.
+/// A marker with a different shape for each colour.
 fn marker(out: &mut String, color: usize, x: f64, y: f64) {
     let class = format!("m{}", color % COLORS);
     let _ = match color % 4 {
@@ -361,7 +362,7 @@ fn marker(out: &mut String, color: usize, x: f64, y: f64) {
     };
 }
 
-/// Bars of shares, one a line: name, share (0 to 1), which colour.
+/// A bar chart of shares, one bar per (name, share from 0 to 1), in one colour.
 pub fn bars(title: &str, rows: &[(String, f64)], color: usize) -> String {
     let height = 34.0 + rows.len() as f64 * 22.0;
     let most = rows.iter().map(|r| r.1).fold(0.0, f64::max).max(1e-9);
@@ -396,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_shortened() {
         for (v, text) in [
             (0.0, "0"),
             (950.0, "950"),
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_begin_at_zero_and_reach_the_top() {
+    fn axes_start_at_zero_and_include_the_maximum() {
         for high in [0.003, 1.0, 7.3, 99.0, 12_345.0, 8e9] {
             let t = ticks(high);
             assert_eq!(t[0], 0.0);
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_holds_its_points_and_escapes_names() {
+    fn chart_contains_its_points_and_escapes_names() {
         let series = |name: &str| Series {
             name: name.into(),
             points: vec![(1.0, 10.0), (64.0, 500.0)],

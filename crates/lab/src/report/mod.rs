@@ -1,6 +1,8 @@
-//! `nfold lab report`: the JSON of `bench` as one HTML file that needs nothing else, and as pictures.
+//! `nfold lab report`: renders the JSON of `bench` as one self-contained HTML file, and as
+//! pictures.
 //!
-//! Charts are SVG in the page; with `--png` each is drawn by a Chromium that is there anyway, in place of a drawing library here.
+//! Charts are SVG in the page. With `--png`, an installed Chromium renders each of them, so no
+//! drawing library is needed.
 
 mod chart;
 mod page;
@@ -20,7 +22,7 @@ pub const EXAMPLES: &str = "Examples:
   nfold lab bench --start-nfold --start-mariadb --clients 1,8,64 --json r.json && nfold lab report r.json --out r.html
   nfold lab report r.json cores.json --title 'IN lists, 24 cores' --profile nfold=stacks.json --png pictures --out r.html";
 
-/// Command line of `nfold lab report`.
+/// The command line of `nfold lab report`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Files of `bench --json`
@@ -29,13 +31,13 @@ pub struct Args {
     /// The page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,
-    /// Its title
+    /// The title of the page
     #[arg(long, default_value = "How it scales")]
     title: String,
-    /// A profile of a server (`stacks --json`), with the server's name; may be given again
+    /// A profile of a server (`stacks --json`), with the server's name; may be repeated
     #[arg(long, value_name = "NAME=FILE")]
     profile: Vec<String>,
-    /// Write each chart as a PNG into this directory as well (needs Chromium)
+    /// Also write each chart as a PNG into this directory (requires Chromium)
     #[arg(long, value_name = "DIRECTORY")]
     png: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The page: sections by workload, then what the figures were made with.
+//! The page: a section per workload, followed by the conditions of the measurement.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use super::profile::{Profile, contention};
 use crate::bench::result::{Report, Summary};
 use crate::usl;
 
-/// What the page and single charts look like.
+/// The style of the page and of single charts.
 pub const STYLE: &str = include_str!("style.css");
 
 /// A chart of the page.
 pub struct Drawing {
-    /// A name for a file.
+    /// The file name without its extension.
     pub name: String,
     pub svg: String,
 }
@@ -65,13 +65,13 @@ pub fn build(title: &str, reports: &[Report], profiles: &[Profile]) -> Page {
         profile_section(&mut page, profile, &names);
     }
     for report in reports {
-        made_with(&mut page.html, report);
+        measured_with(&mut page.html, report);
     }
     page.html.push_str("</body>\n</html>\n");
     page
 }
 
-/// Servers in order of appearance: their place is their colour.
+/// The servers in order of appearance. A server's index is its colour.
 fn server_names(reports: &[Report]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for server in reports.iter().flat_map(|r| &r.servers) {
@@ -142,7 +142,7 @@ fn head(page: &mut Page, report: &Report) {
     }
 }
 
-/// Throughput, latency, CPU over clients: the line of each server, at its highest number of cores.
+/// Throughput, latency and CPU time by clients: a line per server, at its highest number of cores.
 fn workload_charts(page: &mut Page, workload: &str, rows: &[&Summary], names: &[String]) {
     let most = rows.iter().filter_map(|r| r.cores).max();
     let rows: Vec<&&Summary> = rows.iter().filter(|r| r.cores == most).collect();
@@ -218,7 +218,7 @@ fn workload_charts(page: &mut Page, workload: &str, rows: &[&Summary], names: &[
     page.html.push_str("</div>\n");
 }
 
-/// Throughput over cores with the law's curve, at the client count that brought the most.
+/// Throughput by cores with the fitted law, at the client count with the highest throughput.
 fn scaling(page: &mut Page, workload: &str, rows: &[&Summary], names: &[String]) {
     let mut series = Vec::new();
     let mut lines = String::new();
@@ -272,7 +272,7 @@ fn scaling(page: &mut Page, workload: &str, rows: &[&Summary], names: &[String])
             best[0].0,
             best[best.len() - 1].0
         );
-        // Lowest, median and highest windows, so that the spread of windows shows in the band.
+        // The lowest, median and highest windows, so that the band shows the spread of the windows.
         match usl::fit(&all) {
             Some(fit) => {
                 series.push(Series {
@@ -410,7 +410,7 @@ fn profile_section(page: &mut Page, profile: &Profile, names: &[String]) {
 }
 
 /// Versions, settings, commands.
-fn made_with(html: &mut String, report: &Report) {
+fn measured_with(html: &mut String, report: &Report) {
     let _ = write!(
         html,
         "<section>\n<h2>Made with</h2>\n<pre>{}</pre>\n",
@@ -457,7 +457,7 @@ fn made_with(html: &mut String, report: &Report) {
     html.push_str("</table></div>\n</section>\n");
 }
 
-/// Words as a shell takes them.
+/// Quotes words for a shell.
 fn shell_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@?%+".contains(c);
     let quote = |w: &String| {
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_its_charts_and_no_markup_of_others() {
+    fn page_contains_its_charts_and_escapes_names() {
         let page = build("t & t", &[report(false)], &[]);
         let names: Vec<&str> = page.charts.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(
@@ -543,7 +543,7 @@ mod tests {
             "CPU beside the first server's"
         );
         assert!(page.html.contains("'a b' 'it'\\''s'"));
-        // Nothing is fetched from anywhere.
+        // The page loads nothing.
         assert!(
             !page.html.contains("src=")
                 && !page.html.contains("href=")
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_bring_the_law() {
+    fn several_core_counts_add_the_scaling_law() {
         let page = build("t", &[report(true)], &[]);
         assert!(page.charts.iter().any(|c| c.name == "in-list-200-cores"));
         assert!(page.html.contains("contention") && page.html.contains("forecast"));

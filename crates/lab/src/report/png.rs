@@ -1,4 +1,4 @@
-//! Charts as PNG, through a headless Chromium.
+//! Renders charts as PNG with a headless Chromium.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! A profile by phase in the report: what `stacks --json` wrote.
+//! A profile by phase in the report, from the output of `stacks --json`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::chart::escape;
 use crate::LabError;
 use crate::stacks::{Profile as Stacks, SCHEMA};
 
-/// A server's profile.
+/// The profile of a server.
 pub struct Profile {
     pub server: String,
     pub stacks: Stacks,
@@ -23,7 +23,7 @@ impl Profile {
     }
 }
 
-/// What the server itself says it waited for: names of columns, then rows.
+/// Renders the server's own statistics of waits: column names, followed by rows.
 pub fn contention(html: &mut String, table: &[Vec<String>]) {
     let Some((names, rows)) = table.split_first() else {
         return;
@@ -33,7 +33,7 @@ pub fn contention(html: &mut String, table: &[Vec<String>]) {
         html.push_str("<p class=\"dim\">None.</p>\n");
         return;
     }
-    // A column of numbers stands right, as in the other tables.
+    // Columns of numbers are right-aligned, as in the other tables.
     let numbers: Vec<bool> = (0..names.len())
         .map(|c| {
             let number = |row: &Vec<String>| row.get(c).is_none_or(|v| v.parse::<f64>().is_ok());

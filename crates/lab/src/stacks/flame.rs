@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::report::escape;
 
-/// A frame and what it calls.
+/// A frame and its callees.
 #[derive(Default)]
 struct Node {
     count: u64,
@@ -18,7 +18,8 @@ const ROW: f64 = 17.0;
 /// Frames narrower than this are not drawn, in units of the picture.
 const LEAST: f64 = 0.4;
 
-/// An SVG of all stacks, roots below; frames have their share as a tooltip. Stands alone, without scripts.
+/// An SVG of all stacks, with the roots at the bottom and each frame's share as a tooltip.
+/// Self-contained, without scripts.
 pub fn svg(title: &str, stacks: &[(Vec<Arc<str>>, u64)]) -> String {
     let mut root = Node::default();
     for (frames, count) in stacks {
@@ -45,7 +46,7 @@ pub fn svg(title: &str, stacks: &[(Vec<Arc<str>>, u64)]) -> String {
     out + "</svg>\n"
 }
 
-/// Rows that are wide enough to be drawn.
+/// The number of rows that are wide enough to be drawn.
 fn height(node: &Node, all: f64) -> usize {
     let wide = |n: &&Node| n.count as f64 / all.max(1.0) * WIDTH >= LEAST;
     node.children
@@ -61,7 +62,7 @@ fn draw(out: &mut String, name: &str, node: &Node, x: f64, y: f64, all: f64) {
     if width < LEAST {
         return;
     }
-    // Warm colours, by the name, so that a function has one colour in all pictures.
+    // Warm colours derived from the name, so that a function has the same colour in all pictures.
     let hash = crate::client::hash(name.as_bytes());
     let color = format!(
         "#{:02x}{:02x}{:02x}",

@@ -1,11 +1,13 @@
-//! `nfold lab stacks`: where a process spends its time, and what its threads wait for.
+//! `nfold lab stacks`: samples where a process spends its time, and what its threads wait for.
 //!
 //! # Picture
 //! ```text
-//! each round, each thread: running or waiting (/proc) ▶ ptrace: registers and stack, some 100 µs ▶ unwind ▶ (state, stack) += 1
-//! with perf: stacks on the processor from there, those that wait from ptrace
+//! each round, each thread: running or waiting (/proc) ▶ ptrace: registers and stack, about 100 µs
+//!   ▶ unwind ▶ (state, stack) += 1
+//! with perf: stacks on the processor from perf, those of waiting threads from ptrace
 //! ```
-//! One thread is stopped at a time, and only while its stack is copied; frames are found afterwards, from the copy.
+//! One thread is stopped at a time, and only while its stack is copied. It is unwound afterwards,
+//! from the copy.
 
 mod flame;
 mod perf;
@@ -27,7 +29,7 @@ use crate::output::{JsonOption, put};
 use crate::progress::Progress;
 use crate::{LabError, interrupt, procfs};
 
-/// Name and version of the JSON file's layout.
+/// The name and version of the JSON schema.
 pub const SCHEMA: &str = "nfold-lab-stacks/1";
 
 /// For `--help`.
@@ -38,19 +40,20 @@ pub const EXAMPLES: &str = "Examples:
 
 Needs the right to trace the process: the same user, and /proc/sys/kernel/yama/ptrace_scope at 0, or root.";
 
-/// Command line of `nfold lab stacks`.
+/// The command line of `nfold lab stacks`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The process
     #[arg(long)]
     pid: u32,
-    /// How long to look
+    /// How long to sample, in seconds
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// Rounds over all threads a second
+    /// Rounds over all threads per second
     #[arg(long, default_value_t = 20)]
     rate: u32,
-    /// How: perf (on-processor stacks only from there), ptrace, or auto (perf where it works; waits always by ptrace)
+    /// The method: perf (on-processor stacks only from perf), ptrace, or auto (perf if it works;
+    /// waits always by ptrace)
     #[arg(long, default_value = "auto", value_parser = ["auto", "perf", "ptrace"])]
     by: String,
     /// Stacks to print of each kind
@@ -64,34 +67,35 @@ pub struct Args {
     folded: Option<PathBuf>,
     #[command(flatten)]
     json: JsonOption,
-    /// The same server's address: adds what it says itself: SHOW ENGINE NFOLD CONTENTION, or performance_schema's sums of latch waits
+    /// The DSN of the same server: adds its own statistics of waits, from SHOW ENGINE NFOLD
+    /// CONTENTION or performance_schema
     #[arg(long)]
     dsn: Option<String>,
-    /// Switch performance_schema's instruments of latches on meanwhile, and off again (needs --dsn)
+    /// Enable performance_schema's instruments of latches meanwhile (requires --dsn)
     #[arg(long, requires = "dsn")]
     instrument: bool,
 }
 
-/// A stack and how often it was met.
+/// A stack and the number of its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// On the processor, or ready for it; else it waits.
+    /// Whether the thread was running or ready to run. Otherwise it was waiting.
     pub running: bool,
-    /// It waits for work: a client's next command, a timer, something to write.
+    /// Whether it was waiting for work: a client's next command, a timer, a page to write.
     #[serde(default)]
     pub idle: bool,
     pub count: u64,
-    /// From the thread's beginning to where it was.
+    /// From the thread's start function to the leaf.
     pub frames: Vec<Arc<str>>,
 }
 
-/// What a thread was doing.
+/// The state of a sampled thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
-    /// For another thread, a disk, or somebody else's lock.
+    /// Waiting for another thread, a disk, or a lock.
     Waiting,
-    /// For work.
+    /// Waiting for work.
     Idle,
 }
 
@@ -105,7 +109,7 @@ impl Stack {
     }
 }
 
-/// What a process was seen doing.
+/// The samples of a process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub schema: String,
@@ -116,17 +120,18 @@ pub struct Profile {
     pub seconds: f64,
     pub threads: usize,
     pub samples: u64,
-    /// Longest time that a thread was held, in microseconds; 0 with perf alone.
+    /// The longest time that a thread was stopped, in microseconds; 0 if only perf was used.
     pub longest_stop_us: f64,
-    /// Most frequent first.
+    /// The most frequent stacks come first.
     pub stacks: Vec<Stack>,
-    /// What the server says it waited for: names of columns, then rows.
+    /// The server's own statistics of waits: column names, followed by rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contention: Vec<Vec<String>>,
 }
 
 impl Profile {
-    /// Shares of phases among the stacks that run, or of places among those that wait and are not idle; largest first.
+    /// The shares of phases among the running stacks, or of places among the waiting ones that are
+    /// not idle. The largest come first.
     pub fn phases(&self, running: bool) -> Vec<(String, f64)> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for stack in self
@@ -149,7 +154,7 @@ impl Profile {
         shares
     }
 
-    /// Samples of threads that had nothing to do, by what they would have waited for; most frequent first.
+    /// The samples of idle threads by what they were waiting for. The most frequent come first.
     pub fn idle(&self) -> Vec<(String, u64)> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for stack in self.stacks.iter().filter(|s| s.state() == State::Idle) {
@@ -160,7 +165,7 @@ impl Profile {
         sums
     }
 
-    /// Samples of threads on the processor, waiting, idle.
+    /// The numbers of samples: running, waiting, idle.
     pub fn counts(&self) -> [u64; 3] {
         [State::Running, State::Waiting, State::Idle].map(|state| self.count(state))
     }
@@ -194,7 +199,7 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         .map(|dsn| waits::Waits::begin(dsn, args.instrument))
         .transpose()?;
     let sampled = sample(args, &mut profile);
-    // Also after an error: what was switched on is switched off.
+    // Also after an error, so that the instruments are disabled again.
     if let Some(waits) = waits {
         profile.contention = waits.end()?;
     }
@@ -253,7 +258,7 @@ fn sample(args: &Args, profile: &mut Profile) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Rounds over all threads until the time is over.
+/// Samples all threads in rounds until the time is over.
 fn rounds(
     args: &Args,
     profile: &mut Profile,
@@ -291,7 +296,7 @@ fn rounds(
                 .longest_stop_us
                 .max(snapshot.stopped.as_secs_f64() * 1e6);
             let frames = code.names(&snapshot);
-            // A thread that was just woken is ready to run, but was waiting.
+            // A thread that was just woken is ready to run, but was waiting before.
             let running = running && !places::just_waited(&frames);
             *counts.entry((running, frames)).or_default() += 1;
         }
@@ -301,7 +306,7 @@ fn rounds(
             args.seconds
         ));
         next += step;
-        // A machine that cannot keep up gets fewer rounds, not a backlog.
+        // A machine that cannot keep up gets fewer rounds and no backlog.
         next = next.max(Instant::now());
         std::thread::sleep(next.saturating_duration_since(Instant::now()).max(step / 4));
     }

@@ -1,4 +1,4 @@
-//! Stacks on the processor from `perf`, where it is installed and allowed.
+//! On-processor stacks from `perf`, if it is installed and permitted.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use crate::{LabError, interrupt};
 
-/// A recording under way.
+/// A recording in progress.
 pub struct Recording {
     child: Child,
     file: PathBuf,
 }
 
-/// Begins to record `pid` for `seconds`, `rate` times a second; None: perf is not there, or may not.
+/// Starts recording `pid` for `seconds`, `rate` times per second. `None` if perf is not installed
+/// or not permitted.
 pub fn start(pid: u32, seconds: f64, rate: u32) -> Option<Recording> {
     let file = std::env::temp_dir().join(format!("nfold-lab-{}.perf", std::process::id()));
     let mut record = Command::new("perf");
@@ -41,7 +42,8 @@ pub fn start(pid: u32, seconds: f64, rate: u32) -> Option<Recording> {
 }
 
 impl Recording {
-    /// Waits for its end, or ends it after Ctrl-C, and counts the stacks, roots first. None: perf failed, as it does without the right to record.
+    /// Waits until the recording ends, or ends it after Ctrl-C. Returns the counted stacks, roots
+    /// first, or `None` if perf failed, as it does without permission.
     pub fn finish(mut self) -> Result<Option<HashMap<Vec<Arc<str>>, u64>>, LabError> {
         let well = interrupt::wait(&mut self.child).map_err(LabError::io("perf record"))?;
         let stacks = if well { script(&self.file)? } else { None };
@@ -61,7 +63,7 @@ fn script(file: &Path) -> Result<Option<HashMap<Vec<Arc<str>>, u64>>, LabError> 
     Ok((done.status.success() && !stacks.is_empty()).then_some(stacks))
 }
 
-/// Blocks of `address name` lines, leaves first, parted by empty lines.
+/// Parses blocks of `address name` lines, leaves first, separated by empty lines.
 fn read(text: &str) -> HashMap<Vec<Arc<str>>, u64> {
     let mut stacks = HashMap::new();
     let mut names: HashMap<&str, Arc<str>> = HashMap::new();
@@ -86,7 +88,7 @@ fn read(text: &str) -> HashMap<Vec<Arc<str>>, u64> {
     stacks
 }
 
-/// Without offsets, parameters and hashes.
+/// Removes offsets, parameters and hashes from a name.
 fn clean(name: &str) -> String {
     let name = name.split("@@").next().unwrap_or(name);
     let name = match name.find('(') {
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_become_stacks() {
+    fn perf_script_blocks_are_parsed() {
         let text = "\n    55d0 inner::h0123456789abcdef\n    55d1 outer(int, char*)\n\n    55d0 inner::h0123456789abcdef\n    55d1 outer(int, char*)\n\nffff [unknown]\n";
         let stacks = read(text);
         let key = |names: &[&str]| {

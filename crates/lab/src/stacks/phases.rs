@@ -1,10 +1,12 @@
-//! What a stack that runs is busy with, in words: by the first frame from the leaf up that a rule knows.
+//! Classifies running stacks by phase of work: the frame nearest to the leaf that matches a rule
+//! decides.
 //!
-//! The rules hold names of MySQL, MariaDB and Nfold. A frame that no rule knows belongs to the next one that one does.
+//! The rules contain names of MySQL, MariaDB and Nfold. A frame without a rule belongs to the
+//! nearest caller that has one.
 
 use std::sync::Arc;
 
-/// Phases of work: name, and the beginnings (`^`) or parts of function names that tell.
+/// The phases: name, and the prefixes (`^`) or parts of function names that identify them.
 const WORK: &[(&str, &[&str])] = &[
     ("adaptive hash index", &["btr_search_"]),
     (
@@ -188,7 +190,7 @@ pub(super) fn matches(name: &str, rule: &str) -> bool {
     }
 }
 
-/// What a stack that runs is busy with; frames from the thread's beginning to the leaf.
+/// The phase of a running stack. `frames` go from the thread's start function to the leaf.
 pub fn work(frames: &[Arc<str>]) -> &'static str {
     for frame in frames.iter().rev() {
         if let Some((phase, _)) = WORK
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_leaf_decides_first() {
+    fn frame_nearest_to_the_leaf_decides() {
         let frames = stack(&[
             "do_command",
             "JOIN::exec",

@@ -1,10 +1,11 @@
-//! What a stack that waits is waiting for, and whether that is work: by names of MySQL, MariaDB and Nfold.
+//! Classifies waiting stacks by what they wait for, and whether they are idle, by names of MySQL,
+//! MariaDB and Nfold.
 
 use std::sync::Arc;
 
 use super::phases::matches;
 
-/// Frames that wait, whatever for: a wait's own place is above them.
+/// Frames of waiting in general. The place of a wait is in the frames above them.
 const WAITING: &[&str] = &[
     "futex",
     "pthread_cond",
@@ -62,7 +63,7 @@ const WAITING: &[&str] = &[
     "^new_sem",
 ];
 
-/// Waits that have a name: frames anywhere in a waiting stack, and what they wait for.
+/// Waits with a name: frames anywhere in a waiting stack, and what they wait for.
 const PLACES: &[(&[&str], &str)] = &[
     (&["btr_search_"], "latch of the adaptive hash index"),
     (
@@ -101,7 +102,8 @@ const PLACES: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Locks between threads of a Rust program: a wait in one of these is for another thread, not for work.
+/// Locks between threads of a Rust program. A thread in one of these waits for another thread, and
+/// not for work.
 const LOCKED: &[&str] = &[
     "raw_mutex",
     "raw_rwlock",
@@ -110,10 +112,11 @@ const LOCKED: &[&str] = &[
     "std::sync::once",
 ];
 
-/// Names that only a Rust program has; its threads of the background park in ways that leave no frame of their own, by inlining.
+/// Names that occur only in Rust programs. Because of inlining, their background threads may park
+/// without a frame of their own.
 const RUST: &[&str] = &["nfold_", "nfold::", "std::rt::", "std::sys::"];
 
-/// A thread with one of these has a statement under way.
+/// A thread with one of these frames executes a statement.
 const STATEMENT: &[&str] = &[
     "dispatch_command",
     "mysql_parse",
@@ -123,7 +126,7 @@ const STATEMENT: &[&str] = &[
     "nfold_server::session",
 ];
 
-/// A thread with one of these, and no statement, waits for a client.
+/// A thread with one of these frames, and without a statement, waits for a client.
 const CLIENT: &[&str] = &[
     "do_command",
     "my_net_read",
@@ -136,13 +139,14 @@ const CLIENT: &[&str] = &[
     "do_handle_one_connection",
 ];
 
-/// The same in a Rust server, whose threads serve many.
+/// The same in a Rust server, whose threads serve many clients.
 const LOOP: &[&str] = &["nfold_server::worker", "nfold_server::listen"];
 
-/// Loops of threads that take work from others, by names that would be a statement's: idle, if nothing stands between them and the wait.
+/// Loops that take work from other threads, whose names look like a statement's. The thread is idle
+/// if there is no frame between them and the wait.
 const NEXT: &[&str] = &["session::cx::Offload::work"];
 
-/// Calls in which threads of the background wait for their next work.
+/// Calls in which background threads wait for their next work.
 const REST: &[&str] = &[
     "cond_wait",
     "cond_timedwait",
@@ -161,14 +165,14 @@ const REST: &[&str] = &[
     "recv",
 ];
 
-/// A function of the C library by its plain name.
+/// Strips a C library function's name of its decorations.
 fn plain(name: &str) -> &str {
     name.strip_prefix("__GI_")
         .unwrap_or(name)
         .trim_start_matches('_')
 }
 
-/// Does the thread come out of a call that only waits?
+/// Whether the thread has just returned from a call that only waits.
 pub fn just_waited(frames: &[Arc<str>]) -> bool {
     const CALLS: &[&str] = &[
         "syscall",
@@ -191,7 +195,8 @@ pub fn just_waited(frames: &[Arc<str>]) -> bool {
     })
 }
 
-/// What a stack that waits is waiting for, and whether that is idleness: a known place, or the first function with a name above the wait.
+/// What a waiting stack waits for, and whether it is idle. The answer is a known place, or the
+/// first named function above the wait.
 pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
     let any = |rules: &[&str]| frames.iter().any(|f| rules.iter().any(|r| matches(f, r)));
     let busy = any(STATEMENT);
@@ -252,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_named() {
+    fn waits_are_classified_by_place() {
         let frames = stack(&[
             "do_command",
             "btr_search_guess_on_hash",
@@ -299,7 +304,7 @@ mod tests {
         ] {
             assert_eq!(wait(&stack(names)), (place.to_owned(), false));
         }
-        // A stripped server: latches have no names, the statement's functions do.
+        // A stripped server: latches have no names, but the statement's functions do.
         let stripped = stack(&[
             "do_command",
             "dispatch_command",
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_threads_of_nfold_are_apart_from_those_that_wait() {
+    fn idle_threads_of_nfold_are_recognized() {
         let client = "idle: a client's next command";
         let background = "idle: a background thread's next work";
         for (names, name, idle) in [
@@ -373,7 +378,7 @@ mod tests {
                 background,
                 true,
             ),
-            // `park` inlined.
+            // `park` is inlined.
             (&["nfold_store::cleaner::run", "syscall"], background, true),
             (&["nfold::main", "__GI___sigtimedwait"], background, true),
             (
@@ -404,7 +409,7 @@ mod tests {
                 "a page being read, or the log becoming durable",
                 false,
             ),
-            // In a statement nothing is idle.
+            // Within a statement, no wait is idle.
             (
                 &[
                     "nfold_server::session::run",
@@ -414,7 +419,7 @@ mod tests {
                 "in nfold_exec::sort::wait",
                 false,
             ),
-            // A disk is waited for, not work.
+            // Waiting for a disk is not idle.
             (
                 &["nfold_store::cleaner::run", "fdatasync"],
                 "in nfold_store::cleaner::run",

@@ -1,23 +1,26 @@
-//! One thread of another process, stopped for as long as it takes to copy its registers and the top of its stack.
+//! Stops one thread of another process for as long as it takes to copy its registers and the top of
+//! its stack.
 //!
 //! # Picture
 //! ```text
-//! seize ▶ interrupt ▶ wait for the stop ▶ registers, stack bytes ▶ detach      some 100 µs, one thread at a time
+//! seize ▶ interrupt ▶ wait for the stop ▶ registers, stack bytes ▶ detach   about 100 µs per
+//! thread
 //! ```
 //!
 //! # Failure
-//! A thread is traced only inside [`sample`]: if the lab dies there, the kernel detaches it. A thread that ends meanwhile is no sample. A
-//! call that waits is begun anew by the kernel; `epoll_wait` and `nanosleep` may return EINTR, as after SIGSTOP and SIGCONT.
+//! A thread is traced only within [`sample`]. If the lab dies there, the kernel detaches the
+//! thread. A thread that ends meanwhile yields no sample. The kernel restarts an interrupted system
+//! call, but `epoll_wait` and `nanosleep` may return EINTR, as after SIGSTOP and SIGCONT.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Most bytes of a stack that are looked at.
+/// The most bytes of a stack that are copied.
 const STACK: usize = 64 << 10;
 const PAGE: usize = 4 << 10;
 
-/// A stopped moment of one thread.
+/// The copied state of a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub ip: u64,
@@ -26,23 +29,25 @@ pub struct Snapshot {
     /// The link register.
     #[cfg(target_arch = "aarch64")]
     pub lr: u64,
-    /// Bytes from `sp` on.
+    /// The bytes from `sp` on.
     pub stack: Vec<u8>,
-    /// How long the thread was held.
+    /// How long the thread was stopped.
     pub stopped: Duration,
 }
 
-/// Asks to run before others from here on, so that nobody is held while this thread waits for a processor. Only root may; else nothing changes.
+/// Requests real-time scheduling for this thread, so that no traced thread is stopped while this
+/// one waits for a processor. Has no effect without root privileges.
 pub fn hurry() {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the structure is a live local; 0 is the calling thread.
+    // SAFETY: the structure is a live local, and 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &parameters) };
 }
 
-/// Stops thread `tid` of process `pid`, copies, lets it go. None: it ended.
+/// Stops thread `tid` of process `pid`, copies its state and lets it continue. `None` if it has
+/// ended.
 pub fn sample(pid: u32, tid: u32) -> io::Result<Option<Snapshot>> {
     let tid = tid as libc::pid_t;
-    // SAFETY: PTRACE_SEIZE takes numbers; the thread keeps running.
+    // SAFETY: PTRACE_SEIZE takes plain numbers, and the thread keeps running.
     if unsafe { libc::ptrace(libc::PTRACE_SEIZE, tid, 0usize, 0usize) } < 0 {
         let error = io::Error::last_os_error();
         return if error.raw_os_error() == Some(libc::ESRCH) {
@@ -51,9 +56,9 @@ pub fn sample(pid: u32, tid: u32) -> io::Result<Option<Snapshot>> {
             Err(error)
         };
     }
-    // SAFETY: as above; `tid` is traced by this thread from here on.
+    // SAFETY: as above. `tid` is traced by this thread from here on.
     unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
-    // A thread that has no processor stops when it gets one: until then it would not have run either.
+    // A thread without a processor stops when it gets one. It would not have run earlier anyway.
     if !stopped(tid) {
         return Ok(None);
     }
@@ -62,7 +67,7 @@ pub fn sample(pid: u32, tid: u32) -> io::Result<Option<Snapshot>> {
         s.stack = read(pid, s.sp, STACK);
         s
     });
-    // SAFETY: the thread is stopped and ours; detaching lets it run.
+    // SAFETY: the thread is stopped and traced by this thread. Detaching lets it continue.
     unsafe { libc::ptrace(libc::PTRACE_DETACH, tid, 0usize, 0usize) };
     Ok(snapshot.map(|mut s| {
         s.stopped = begin.elapsed();
@@ -70,7 +75,8 @@ pub fn sample(pid: u32, tid: u32) -> io::Result<Option<Snapshot>> {
     }))
 }
 
-/// Waits until the thread has stopped for us; signals on their way to it are passed on. False: it is gone.
+/// Waits until the traced thread has stopped, and forwards signals that arrive meanwhile. Returns
+/// false if it has ended.
 fn stopped(tid: libc::pid_t) -> bool {
     loop {
         let mut status = 0;
@@ -88,19 +94,19 @@ fn stopped(tid: libc::pid_t) -> bool {
             return true;
         }
         let signal = libc::WSTOPSIG(status) as usize;
-        // SAFETY: the thread is stopped by a signal; it goes on with it.
+        // SAFETY: the thread is stopped by a signal, and continues with it.
         unsafe { libc::ptrace(libc::PTRACE_CONT, tid, 0usize, signal) };
     }
 }
 
 fn registers(tid: libc::pid_t) -> Option<Snapshot> {
-    // SAFETY: user_regs_struct is plain numbers, for which zero is a value.
+    // SAFETY: user_regs_struct consists of plain numbers, for which zero is a valid value.
     let mut regs: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     let mut io = libc::iovec {
         iov_base: (&raw mut regs).cast(),
         iov_len: size_of_val(&regs),
     };
-    // SAFETY: `io` describes `regs`, which lives through the call; the thread is stopped.
+    // SAFETY: `io` describes `regs`, which outlives the call, and the thread is stopped.
     let done = unsafe {
         libc::ptrace(
             libc::PTRACE_GETREGSET,
@@ -133,7 +139,7 @@ fn snapshot(regs: &libc::user_regs_struct) -> Snapshot {
     }
 }
 
-/// As many of `want` bytes at `at` as can be read, page by page: the end of a stack may be anywhere.
+/// Reads up to `want` bytes at `at`, page by page, because the stack may end anywhere.
 fn read(pid: u32, at: u64, want: usize) -> Vec<u8> {
     let mut out = vec![0u8; want];
     let mut pieces = Vec::with_capacity(want / PAGE + 1);
@@ -151,7 +157,8 @@ fn read(pid: u32, at: u64, want: usize) -> Vec<u8> {
         iov_base: out.as_mut_ptr().cast(),
         iov_len: out.len(),
     };
-    // SAFETY: `local` describes `out`; the remote pieces are addresses of the other process, which the kernel checks.
+    // SAFETY: `local` describes `out`. The remote ranges are addresses in the other process, which
+    // the kernel checks.
     let n = unsafe {
         libc::process_vm_readv(
             pid as libc::pid_t,

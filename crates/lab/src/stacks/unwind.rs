@@ -1,4 +1,5 @@
-//! From registers and stack bytes to names of functions: the process's files tell how frames lie (`.eh_frame`) and what is where.
+//! Converts registers and stack bytes to function names, with the unwind tables (`.eh_frame`) and
+//! symbols of the process's files.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,7 +10,7 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::ptrace::Snapshot;
 
-/// Frames of one stack at most.
+/// The most frames of one stack.
 const DEEPEST: usize = 192;
 
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +25,7 @@ type Cache = framehop::aarch64::CacheAarch64;
 /// A file that is mapped into the process.
 struct Mapped {
     range: Range<u64>,
-    /// What to take from an address to get the file's own.
+    /// The number to subtract from an address to get the file's own address.
     bias: u64,
     name: String,
     symbols: Arc<Vec<Symbol>>,
@@ -32,12 +33,12 @@ struct Mapped {
 
 struct Symbol {
     at: u64,
-    /// 0: unknown.
+    /// 0 if unknown.
     size: u64,
     name: String,
 }
 
-/// Knows the code of one process, as it was when it was made.
+/// The code of one process at the time of its creation.
 pub struct Unwound {
     unwinder: Native,
     cache: Cache,
@@ -46,7 +47,7 @@ pub struct Unwound {
 }
 
 impl Unwound {
-    /// Reads what is mapped executable into `pid`.
+    /// Reads the files that are mapped executable into `pid`.
     pub fn of(pid: u32) -> std::io::Result<Unwound> {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let mut this = Unwound {
@@ -58,7 +59,8 @@ impl Unwound {
         let mut files: HashMap<String, Arc<Vec<Symbol>>> = HashMap::new();
         for line in maps.lines() {
             if let Some((range, offset, path)) = mapping(line) {
-                // Through the process's own root, and where the file was replaced by the open mapping itself.
+                // Opened through the process's own root directory. If the file was replaced,
+                // through the open mapping itself.
                 let own = format!("/proc/{pid}/root{path}");
                 let held = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
                 let Ok(bytes) = std::fs::read(&own).or_else(|_| std::fs::read(&held)) else {
@@ -130,7 +132,7 @@ impl Unwound {
         });
     }
 
-    /// Names from the thread's beginning to where it is.
+    /// The function names from the thread's start function to the leaf.
     pub fn names(&mut self, snapshot: &Snapshot) -> Vec<Arc<str>> {
         let (base, stack) = (snapshot.sp, &snapshot.stack);
         let mut read = |at: u64| -> Result<u64, ()> {
@@ -151,7 +153,7 @@ impl Unwound {
         while let Ok(Some(frame)) = frames.next() {
             addresses.push(match frame {
                 FrameAddress::InstructionPointer(at) => at,
-                // The call stands before where it returns to.
+                // The call instruction is before the return address.
                 FrameAddress::ReturnAddress(at) => at.get() - 1,
             });
             if addresses.len() == DEEPEST {
@@ -185,14 +187,15 @@ impl Unwound {
     }
 }
 
-/// What an executable mapping at `start`, of the file from `offset` on, adds to the file's own addresses. Segments: where in the file, at which
-/// address, executable or not.
+/// The bias of an executable mapping at `start` that shows the file from `offset` on. `segments`
+/// contains (file offset, address, executable) of each segment.
 fn bias(
     start: u64,
     offset: u64,
     segments: impl Iterator<Item = (Range<u64>, u64, bool)>,
 ) -> Option<u64> {
-    // A mapping begins at a page, a segment anywhere in it; the page may hold the end of the segment before as well, which is not executable.
+    // A mapping begins at a page boundary, a segment at any offset within the page. The page may
+    // also contain the end of the previous segment, which is not executable.
     let (file, address, _) = segments
         .filter(|(_, _, executable)| *executable)
         .find(|(file, _, _)| (file.start & !0xfff..file.end).contains(&offset))?;
@@ -204,7 +207,7 @@ fn bias(
     )
 }
 
-/// Range, offset and file of an executable mapping.
+/// The address range, file offset and file name of an executable mapping.
 fn mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
     let mut words = line.split_whitespace();
     let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
@@ -221,8 +224,8 @@ fn mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
     ))
 }
 
-/// Functions by address, of the file and of its separate debug file, if that is installed; of several at one address the first name in order
-/// counts.
+/// The functions by address, of the file and of its separate debug file if that is installed. If
+/// several have the same address, the alphabetically first name is used.
 fn symbols(file: &object::File<'_>) -> Vec<Symbol> {
     let mut all = Vec::new();
     add_symbols(file, &mut all);
@@ -259,7 +262,8 @@ fn add_symbols(file: &object::File<'_>, all: &mut Vec<Symbol>) {
     }));
 }
 
-/// Without hashes and parameters; `;` parts frames, so it must not be in a name.
+/// Removes hashes and parameters. `;` separates frames in the output, so it must not occur in a
+/// name.
 fn demangle(name: &str) -> String {
     let plain = name.split("@@").next().unwrap_or(name);
     let text = match rustc_demangle::try_demangle(plain) {
@@ -284,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_of_code_alone() {
+    fn only_executable_mappings_are_parsed() {
         let line = "55d0c0a00000-55d0c0b00000 r-xp 00010000 fe:00 131 /usr/sbin/mariadbd (deleted)";
         assert_eq!(
             mapping(line),
@@ -304,9 +308,10 @@ mod tests {
         }
     }
 
-    /// As a linker laid them out that lets segments share a page of the file: the code's addresses are a page further than its places.
+    /// A layout by a linker that lets segments share a page of the file: the addresses of the code
+    /// are one page beyond the file offsets.
     #[test]
-    fn code_is_found_in_its_own_segment() {
+    fn bias_uses_the_executable_segment() {
         let segments = || {
             [
                 (0..0x4a_e15c, 0, false),
@@ -321,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_hashes_and_parameters() {
+    fn names_are_demangled_without_hashes_and_parameters() {
         assert_eq!(
             demangle("_ZN4core3fmt5write17h0123456789abcdefE"),
             "core::fmt::write"

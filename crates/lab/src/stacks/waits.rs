@@ -1,4 +1,5 @@
-//! What a server says of its own waits: Nfold's SHOW ENGINE NFOLD CONTENTION, elsewhere performance_schema's sums over the time looked at.
+//! A server's own statistics of its waits: Nfold's SHOW ENGINE NFOLD CONTENTION, or the differences
+//! of performance_schema's sums.
 
 use std::collections::HashMap;
 
@@ -6,56 +7,57 @@ use crate::LabError;
 use crate::client::{Connection, ResultSet};
 use crate::dsn::Dsn;
 
-/// Latches and mutexes; not row locks, which are no synchronisation objects.
+/// Latches and mutexes. Row locks are not synchronization objects and so not included.
 const LATCHES: &str = "'wait/synch/%'";
-/// Rows of the answer.
+/// The most rows of the result.
 const TOP: usize = 12;
 
-/// Number of waits and picoseconds by name.
+/// (Number of waits, picoseconds) by name.
 type Sums = HashMap<String, (u64, u64)>;
 
-/// A look at a server's waits that has begun.
+/// A started measurement of a server's waits.
 pub struct Waits {
     connection: Connection,
-    kind: Kind,
+    kind: WaitStatistics,
 }
 
-enum Kind {
-    /// Its wait sites before.
+enum WaitStatistics {
+    /// The wait sites at the start.
     Nfold(ResultSet),
-    /// Sums before, and the instruments that were switched on for this.
+    /// The sums at the start, and the instruments that were enabled for this measurement.
     Schema { before: Sums, switched: Vec<String> },
-    /// One line that says why there is nothing.
+    /// A line that says why there are no statistics.
     Nothing(String),
 }
 
 impl Waits {
-    /// `instrument`: switch performance_schema's instruments of latches on until [`Self::end`].
+    /// `instrument`: enable performance_schema's instruments of latches until [`Self::end`].
     pub fn begin(dsn: &str, instrument: bool) -> Result<Waits, LabError> {
         let mut connection = Connection::open(&Dsn::open(dsn)?)?;
         let kind = match connection.query("SHOW ENGINE NFOLD CONTENTION") {
-            Ok(before) => Kind::Nfold(before),
+            Ok(before) => WaitStatistics::Nfold(before),
             Err(LabError::Server { .. }) => schema(&mut connection, instrument)?,
             Err(e) => return Err(e),
         };
         Ok(Waits { connection, kind })
     }
 
-    /// Names of columns, then rows, the longest waits first; nothing where the server tells nothing.
+    /// The column names, followed by rows with the longest waits first. Empty if the server has no
+    /// statistics.
     pub fn end(mut self) -> Result<Vec<Vec<String>>, LabError> {
         match self.kind {
-            Kind::Nfold(before) => {
+            WaitStatistics::Nfold(before) => {
                 let after = self.connection.query("SHOW ENGINE NFOLD CONTENTION")?;
                 Ok(sites(&before, &after))
             }
-            Kind::Schema { before, switched } => {
+            WaitStatistics::Schema { before, switched } => {
                 let after = sums(&mut self.connection);
                 for name in &switched {
                     switch(&mut self.connection, name, "NO")?;
                 }
                 Ok(difference(&before, &after?))
             }
-            Kind::Nothing(why) => {
+            WaitStatistics::Nothing(why) => {
                 eprintln!("nfold lab: {why}");
                 Ok(Vec::new())
             }
@@ -63,7 +65,8 @@ impl Waits {
     }
 }
 
-/// Nfold's wait sites that were met meanwhile: its columns, `Waits` and `Total_us` without what was there before; longest first.
+/// Nfold's wait sites with waits since the start: its columns, with `Waits` and `Total_us` as
+/// differences, longest first.
 fn sites(before: &ResultSet, after: &ResultSet) -> Vec<Vec<String>> {
     let rows = |set: &ResultSet| -> Vec<Vec<String>> {
         (0..set.rows.len())
@@ -80,7 +83,7 @@ fn sites(before: &ResultSet, after: &ResultSet) -> Vec<Vec<String>> {
             .chain(rows(after))
             .collect();
     };
-    // What stands before the numbers says which site it is.
+    // The columns before the numbers identify the site.
     let known = waits.min(total);
     let before: HashMap<Vec<String>, Vec<String>> = rows(before)
         .into_iter()
@@ -106,9 +109,9 @@ fn sites(before: &ResultSet, after: &ResultSet) -> Vec<Vec<String>> {
         .collect()
 }
 
-fn schema(connection: &mut Connection, instrument: bool) -> Result<Kind, LabError> {
+fn schema(connection: &mut Connection, instrument: bool) -> Result<WaitStatistics, LabError> {
     let nothing = |why: &str| {
-        Ok(Kind::Nothing(format!(
+        Ok(WaitStatistics::Nothing(format!(
             "the server says nothing of its waits: {why}"
         )))
     };
@@ -141,7 +144,7 @@ fn schema(connection: &mut Connection, instrument: bool) -> Result<Kind, LabErro
         }
     }
     match sums(connection) {
-        Ok(before) => Ok(Kind::Schema { before, switched }),
+        Ok(before) => Ok(WaitStatistics::Schema { before, switched }),
         Err(LabError::Server { code, message }) => nothing(&format!("{code}: {message}")),
         Err(e) => Err(e),
     }
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_of_nfold_are_those_met_meanwhile() {
+    fn sites_of_nfold_are_differences() {
         let set = |rows: &[[&str; 5]]| ResultSet {
             columns: ["Wait", "Table_name", "Waits", "Total_us", "Waiting_now"]
                 .map(str::to_owned)
@@ -221,7 +224,7 @@ mod tests {
             rows[1..],
             [["log", "", "3", "80", ""], ["page", "a", "2", "50", "5"]]
         );
-        // Another layout is shown as it is.
+        // An unknown layout is shown unchanged.
         let other = ResultSet {
             columns: vec!["x".into()],
             rows: vec![vec![None]],
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_meanwhile_longest_first() {
+    fn differences_are_sorted_by_time() {
         let before = Sums::from([("a".into(), (10, 1_000)), ("b".into(), (1, 1))]);
         let after = Sums::from([
             ("a".into(), (12, 2_000_000_001_000)),

@@ -1,14 +1,15 @@
-//! The table of the IN lists (2011) and its secondary-key reads; the same rows as `bench/lua/items_common.lua` makes.
+//! The table of the IN-list workloads (2011) and its reads by secondary key. The rows equal those
+//! of `bench/lua/items_common.lua`.
 
 use std::io::Write;
 
 use super::plan::{Fill, Gen, Plan, Spread, Step};
 
-/// `items`: five rows a group on average, a key that covers little.
+/// `items`: five rows per group on average, and a key that covers few queries.
 pub const CREATE: &str = "CREATE TABLE items (id bigint unsigned NOT NULL AUTO_INCREMENT, group_id int unsigned NOT NULL, \
     deleted tinyint NOT NULL, owner int, title varchar(64), body varchar(120), created datetime, PRIMARY KEY (id), \
     KEY group_deleted (group_id, deleted))";
-/// `items_named`: groups have names under a collation in place of numbers.
+/// `items_named`: groups have names with a collation instead of numbers.
 pub const CREATE_NAMED: &str = "CREATE TABLE items_named (id bigint unsigned NOT NULL AUTO_INCREMENT, group_name varchar(40) NOT NULL, \
     deleted tinyint NOT NULL, title varchar(64), PRIMARY KEY (id), KEY name_deleted (group_name, deleted)) DEFAULT CHARACTER SET utf8mb4";
 
@@ -19,7 +20,7 @@ const WORDS: [&str; 24] = [
     "saddle", "timber", "umber", "violet", "willow", "yonder",
 ];
 
-/// Multiply and fold, three times: a column is a function of the row's id and a salt.
+/// Multiplies and folds three times. Every column is a function of the row's id and a salt.
 fn mix(id: u64, salt: u64) -> u64 {
     let mut x = (id * 48271 + salt * 69621) % MOD;
     for _ in 0..3 {
@@ -50,7 +51,7 @@ fn group(id: u64, groups: u64) -> u64 {
     mix(id, 1) % groups + 1
 }
 
-/// A group's name; neighbours share most of it.
+/// The name of a group. Neighbouring names share most of their characters.
 pub fn name(group: u64) -> String {
     format!(
         "{} {} group {group:07}",
@@ -59,7 +60,7 @@ pub fn name(group: u64) -> String {
     )
 }
 
-/// Appends `(…)` of row `id`.
+/// Appends `(…)` with the values of row `id`.
 pub fn row(out: &mut Vec<u8>, id: u64, groups: u64) {
     let deleted = u8::from(mix(id, 2).is_multiple_of(10));
     let owner = mix(id, 3) % 50_000 + 1;
@@ -80,7 +81,7 @@ pub fn row(out: &mut Vec<u8>, id: u64, groups: u64) {
     );
 }
 
-/// Appends `(…)` of row `id` of `items_named`.
+/// Appends `(…)` with the values of row `id` of `items_named`.
 pub fn row_named(out: &mut Vec<u8>, id: u64, groups: u64) {
     let deleted = u8::from(mix(id, 2).is_multiple_of(10));
     let _ = write!(out, "({id},'{}',{deleted},'", name(group(id, groups)));
@@ -129,7 +130,7 @@ pub fn in_list_rows() -> Plan {
     ))
 }
 
-/// The groups of a hundred that are not listed.
+/// A hundred rows by primary key, of groups that are not in a list.
 pub fn not_in_list() -> Plan {
     let marks = vec!["?"; 200].join(",");
     plain(Step::new(
@@ -142,7 +143,8 @@ pub fn not_in_list() -> Plan {
     ))
 }
 
-/// What the writers beside the IN list do: rows go from one side of its key to the other.
+/// The writers beside the IN list. Each update moves a row from one side of the IN list's key to
+/// the other.
 pub fn writer() -> Plan {
     plain(Step::new(
         "UPDATE items SET deleted = 1 - deleted WHERE id = ?",
@@ -159,9 +161,10 @@ pub fn point(template: &str, kind: Gen) -> Plan {
 mod tests {
     use super::*;
 
-    /// Rows that `sysbench in_list.lua --items-rows=1000 --items-groups=200 prepare` wrote.
+    /// Compares with rows that `sysbench in_list.lua --items-rows=1000 --items-groups=200 prepare`
+    /// wrote.
     #[test]
-    fn rows_are_those_of_the_lua_script() {
+    fn rows_match_the_lua_script() {
         for (id, expected) in RECORDED {
             let mut out = Vec::new();
             row(&mut out, *id, 200);

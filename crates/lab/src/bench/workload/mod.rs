@@ -1,8 +1,10 @@
 //! The built-in workloads: names, tables, plans.
 //!
-//! A name is `FAMILY_SHAPE`, then `:prepared` and `:trx` (BEGIN and COMMIT around it) as wanted: `in_list_200:prepared`,
-//! `read_pk_point:trx`. Group names (`in-list`, `keys`, `2007`, `sysbench`, `all`) stand for all of theirs. `NAME_text` and `NAME_ps`
-//! are the names of `bench/README.md` for `NAME` and `NAME:prepared`; the group `published` is the table of docs/performance.md.
+//! A name is `FAMILY_SHAPE`, optionally followed by `:prepared` and `:trx` (BEGIN and COMMIT around
+//! it): `in_list_200:prepared`, `read_pk_point:trx`. A group name (`in-list`, `keys`, `2007`,
+//! `sysbench`, `all`) means all its workloads. `NAME_text` and `NAME_ps` are the names in
+//! `bench/README.md` for `NAME` and `NAME:prepared`. The group `published` is the table of
+//! docs/performance.md.
 
 mod items;
 mod names;
@@ -20,7 +22,7 @@ pub use rng::Rng;
 use crate::client::drive::Source;
 use plan::{Gen, Spread};
 
-/// Statements of prepared executions have at most so many values (the protocol counts them in two bytes).
+/// The most values of a prepared execution. The protocol counts them in two bytes.
 const MOST_VALUES: usize = 65_535;
 
 /// A table that workloads read.
@@ -51,7 +53,8 @@ impl Table {
         }
     }
 
-    /// Appends `(…)` of row `id` (from 1): a function of the id and the size alone.
+    /// Appends `(…)` with the values of row `id` (from 1), which depend only on the id and the
+    /// size.
     pub fn row(self, out: &mut Vec<u8>, id: u64, size: Size) {
         match self {
             Table::Items => items::row(out, id, size.groups),
@@ -62,21 +65,21 @@ impl Table {
     }
 }
 
-/// One workload as asked for.
+/// A requested workload.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// With its `:prepared` and `:trx`.
+    /// The name with its `:prepared` and `:trx`.
     pub name: String,
     pub about: &'static str,
     pub table: Table,
     pub prepared: bool,
     plan: Arc<Plan>,
-    /// What every eighth connection does in place of the plan.
+    /// The plan of every eighth connection, instead of `plan`.
     writer: Option<Arc<Plan>>,
 }
 
 impl Workload {
-    /// The source of connection `number` of `of` in a window of its own `seed`.
+    /// The source of connection `number` out of `of`. Each window has its own `seed`.
     pub fn source(&self, number: usize, of: usize, size: Size, seed: u64) -> Box<dyn Source> {
         let writes = of > 1 && (number % 8 == 7 || (of < 8 && number == of - 1));
         let plan = match &self.writer {
@@ -87,20 +90,21 @@ impl Workload {
         Box::new(PlanSource::new(plan.clone(), self.prepared, size, seed))
     }
 
-    /// Whether a server that answers one row to whatever is asked says something of it: plain reads by a value or two, of a few rows.
+    /// Whether the floor server, which answers everything with one row, is comparable: plain reads
+    /// of a few rows by one or two values.
     pub fn fits_the_floor(&self) -> bool {
         let few = matches!(self.table, Table::Items | Table::Sbtest) && self.plan.places() <= 2;
         let reads = self.plan.steps.iter().all(|s| s.reads());
         few && reads && !self.plan.transaction && self.writer.is_none()
     }
 
-    /// A statement of it, for people.
+    /// A readable statement of the workload.
     pub fn example(&self) -> String {
         self.plan.example()
     }
 }
 
-/// Name, group, what it is, table, plan, writers beside it.
+/// (Name, group, description, table, plan, writers beside it).
 type Entry = (
     &'static str,
     &'static str,

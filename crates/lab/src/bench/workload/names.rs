@@ -1,11 +1,11 @@
-//! Names of workloads as one gives them, and what they stand for.
+//! Parses the names of workloads.
 
 use std::sync::Arc;
 
 use super::{MOST_VALUES, Workload, all, sbtest};
 use crate::LabError;
 
-/// The published table (README, docs/performance.md), in its order: reads, lists, writes.
+/// The published table (README, docs/performance.md) in its order: reads, lists, writes.
 const PUBLISHED: &[&str] = &[
     "in_list_text",
     "in_list_ps",
@@ -28,17 +28,18 @@ const PUBLISHED: &[&str] = &[
     "oltp_insert_text",
 ];
 
-/// A name taken apart.
+/// A parsed name.
 struct Name<'a> {
-    /// An entry, a group, or `all`.
+    /// A workload, a group, or `all`.
     base: &'a str,
     prepared: bool,
     trx: bool,
-    /// What the workload is called, where that is not `base` with its suffixes.
+    /// The name of the workload, if it is not `base` with its suffixes.
     called: Option<&'a str>,
 }
 
-/// `key_point_ps` is `key_point:prepared`; `in_list_text` is `in_list_200`.
+/// Resolves published names: `key_point_ps` is `key_point:prepared`; `in_list_text` is
+/// `in_list_200`.
 fn published(name: &str) -> Option<(&str, bool)> {
     let (base, prepared) = match (name.strip_suffix("_ps"), name.strip_suffix("_text")) {
         (Some(base), _) => (base, true),
@@ -55,7 +56,7 @@ fn published(name: &str) -> Option<(&str, bool)> {
     ))
 }
 
-fn taken_apart(name: &str) -> Result<Name<'_>, LabError> {
+fn parse_name(name: &str) -> Result<Name<'_>, LabError> {
     let mut parts = name.split(':');
     let base = parts.next().unwrap_or_default();
     let mut found = Name {
@@ -81,7 +82,7 @@ fn taken_apart(name: &str) -> Result<Name<'_>, LabError> {
     Ok(found)
 }
 
-/// Reads a list of names, groups and suffixes, parted by commas.
+/// Parses a list of names, groups and suffixes, separated by commas.
 pub fn parse(names: &str) -> Result<Vec<Workload>, LabError> {
     let mut found = Vec::new();
     for name in names.split(',').map(str::trim).filter(|n| !n.is_empty()) {
@@ -101,9 +102,9 @@ pub fn parse(names: &str) -> Result<Vec<Workload>, LabError> {
     }
 }
 
-/// Appends what one name stands for.
+/// Appends the workloads of one name.
 fn one(text: &str, found: &mut Vec<Workload>) -> Result<(), LabError> {
-    let name = taken_apart(text)?;
+    let name = parse_name(text)?;
     let before = found.len();
     for (entry, group, about, table, plan, writer) in all() {
         if entry != name.base && group != name.base && name.base != "all" {

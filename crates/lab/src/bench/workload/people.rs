@@ -1,4 +1,5 @@
-//! The table and the thirteen reads of 2007 and 2009: by primary key and by a secondary key of three columns.
+//! The table and the thirteen reads of the comparisons of 2007 and 2009: by primary key, and by a
+//! secondary key of three columns.
 
 use std::io::Write;
 
@@ -14,7 +15,7 @@ pub const CREATE: &str = "CREATE TABLE people (id int unsigned NOT NULL AUTO_INC
     zip varchar(8) NOT NULL DEFAULT '', country_id smallint unsigned NOT NULL DEFAULT '0', PRIMARY KEY (id), KEY email (email), \
     KEY country_id (country_id, state_id, city))";
 
-/// Appends `(…)` of row `id`: a function of the id alone.
+/// Appends `(…)` with the values of row `id`, which depend only on the id.
 pub fn row(out: &mut Vec<u8>, id: u64) {
     let mut rng = Rng::new(id);
     let word = |rng: &mut Rng, len: u64| -> String {
@@ -45,7 +46,7 @@ const STATE_RANGE: &[Fill] = &[
     Fill::One(Gen::Last(10)),
 ];
 
-/// Name, statement, values.
+/// (Name, statement, values).
 pub const SHAPES: [(&str, &str, &[Fill]); 13] = [
     ("read_pk_point", "SELECT name FROM people WHERE id = ?", ID),
     (

@@ -1,4 +1,5 @@
-//! What a connection of a workload does: a few statements with places for values, over and over.
+//! The plan of a connection: a few statements with placeholders for values, executed again and
+//! again.
 //!
 //! # Picture
 //! ```text
@@ -12,12 +13,12 @@ use super::rng::Rng;
 use crate::client::drive::{Next, Source};
 use crate::client::{Answer, Command, Param};
 
-/// How large the tables are.
+/// The sizes of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Rows of each table.
+    /// The rows of each table.
     pub rows: u64,
-    /// Values of `items.group_id`: five rows share one.
+    /// The number of distinct values of `items.group_id`. Five rows share one.
     pub groups: u64,
 }
 
@@ -30,47 +31,47 @@ impl Size {
     }
 }
 
-/// One value.
+/// A generated value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gen {
-    /// A row's id, kept for [`Gen::Last`].
+    /// A row's id, remembered for [`Gen::Last`].
     Id,
-    /// The last id or state drawn, plus so many.
+    /// The last id or state drawn, plus this number.
     Last(u64),
     Group,
     Country,
-    /// 1 to 50, kept for [`Gen::Last`].
+    /// 1 to 50, remembered for [`Gen::Last`].
     State,
-    /// 1 to 2^31, as sysbench's `k`: within the rows.
+    /// 1 to 2^31, like sysbench's `k`, and within the rows.
     Key,
-    /// sysbench's `c`: 119 characters; its `pad`: 59.
+    /// sysbench's `c` with 119 characters; its `pad` has 59.
     Long,
     Pad,
 }
 
-/// How the values of a list lie.
+/// The distribution of the values of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     Uniform,
-    /// Close to each other and rising: what the application of 2011 asked for.
+    /// Ascending values close to each other, as the application of 2011 used them.
     Near,
     Skewed,
-    /// Every value four times.
+    /// Every value occurs four times.
     Duplicates,
-    /// Every tenth NULL, every tenth beyond every group.
+    /// Every tenth value is NULL, and every tenth is larger than all groups.
     Odd,
-    /// Names of groups in place of their numbers.
+    /// Names of groups instead of their numbers.
     Names,
 }
 
-/// What fills places of a statement, in order.
+/// The values of consecutive placeholders of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     One(Gen),
     List(u32, Spread),
 }
 
-/// A statement with its places.
+/// A statement with its placeholders.
 #[derive(Debug, Clone)]
 pub struct Step {
     template: String,
@@ -79,7 +80,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// `template` has one `?` a value.
+    /// `template` contains one `?` per value.
     pub fn new(template: impl Into<String>, fills: &[Fill]) -> Step {
         let template = template.into();
         let pieces = template.split('?').map(str::to_owned).collect();
@@ -90,7 +91,7 @@ impl Step {
         }
     }
 
-    /// `head (?,?,…) tail` with a list of `n`.
+    /// `head (?,?,…) tail` with a list of `n` placeholders.
     pub fn list(head: &str, n: u32, spread: Spread, tail: &str) -> Step {
         let marks = vec!["?"; n as usize].join(",");
         Step::new(format!("{head}({marks}){tail}"), &[Fill::List(n, spread)])
@@ -100,27 +101,28 @@ impl Step {
         self.pieces.len() - 1
     }
 
-    /// It is a SELECT.
+    /// Whether it is a SELECT.
     pub fn reads(&self) -> bool {
         self.template.starts_with("SELECT ")
     }
 }
 
-/// What one event is.
+/// The statements of one event.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub steps: Vec<Step>,
-    /// BEGIN and COMMIT are among the steps: an error rolls back.
+    /// Whether BEGIN and COMMIT are among the steps, so that an error must be followed by a
+    /// rollback.
     pub transaction: bool,
 }
 
 impl Plan {
-    /// Places of the longest statement.
+    /// The number of placeholders of the longest statement.
     pub fn places(&self) -> usize {
         self.steps.iter().map(Step::places).max().unwrap_or(0)
     }
 
-    /// The first statement with places, its list shortened, for people to read.
+    /// The first statement with placeholders, with its list shortened for readers.
     pub fn example(&self) -> String {
         let step = self
             .steps
@@ -142,7 +144,7 @@ impl Plan {
     }
 }
 
-/// One connection at work on a plan.
+/// The source of one connection that executes a plan.
 pub struct PlanSource {
     plan: Arc<Plan>,
     prepared: bool,
@@ -190,7 +192,7 @@ impl PlanSource {
     fn many(&mut self, n: u32, spread: Spread, out: &mut Out<'_>) {
         let (n, groups) = (u64::from(n), self.size.groups);
         if spread == Spread::Near {
-            // Rising steps of 1 to 4 from a random beginning.
+            // Ascending steps of 1 to 4 from a random start.
             let mut at = self.rng.up_to(groups.saturating_sub(n * 5 / 2).max(1));
             for _ in 0..n {
                 out.int(at.min(groups));
@@ -231,7 +233,7 @@ impl Source for PlanSource {
         } else {
             0
         };
-        // A statement without values gains nothing from being prepared; BEGIN cannot be.
+        // Preparing a statement without values has no benefit, and BEGIN cannot be prepared.
         let mut out = if self.prepared && step.places() > 0 {
             Out {
                 pieces: &[],
@@ -271,7 +273,7 @@ impl Source for PlanSource {
     }
 
     fn reconnected(&mut self) -> bool {
-        // The server has forgotten the transaction.
+        // The server has rolled back the transaction.
         let restart = self.plan.transaction;
         if restart {
             (self.step, self.rollback) = (0, false);
@@ -280,7 +282,7 @@ impl Source for PlanSource {
     }
 }
 
-/// Where values go: into a text, each followed by the piece after it, or into an execution.
+/// Receives values: into a text, where each is followed by the next piece, or into an execution.
 struct Out<'a> {
     pieces: &'a [String],
     at: usize,
@@ -312,7 +314,7 @@ impl Out<'_> {
         self.put(|text| text.extend_from_slice(b"NULL"), Param::Null);
     }
 
-    /// A value without quotes or backslashes.
+    /// Adds a value without quotes or backslashes.
     fn text(&mut self, v: &[u8]) {
         let literal = |text: &mut Vec<u8>| {
             text.push(b'\'');

@@ -1,4 +1,5 @@
-//! Random numbers for workloads: wyrand, seeded by the connection, so that a run repeats exactly.
+//! Random numbers for workloads: wyrand, seeded per connection, so that a run can be repeated
+//! exactly.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -18,13 +19,14 @@ impl Rng {
         (wide >> 64) as u64 ^ wide as u64
     }
 
-    /// Uniform in `1..=n`; `n` is at least 1.
+    /// A uniform number in `1..=n`; `n` must be at least 1.
     #[inline]
     pub fn up_to(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64 + 1
     }
 
-    /// In `1..=n`, small numbers far more often: the square of a uniform draw's cube.
+    /// A number in `1..=n`, with small numbers far more frequent: a uniform draw to the sixth
+    /// power.
     #[inline]
     pub fn skewed(&mut self, n: u64) -> u64 {
         let u = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
@@ -37,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn draws_stay_in_range_and_cover_it() {
+    fn draws_cover_the_range() {
         let mut rng = Rng::new(7);
         let mut seen = [0u32; 10];
         let mut low = 0;
@@ -48,7 +50,10 @@ mod tests {
             low += u32::from(s <= 100);
         }
         assert!(seen.iter().all(|n| (800..1200).contains(n)), "{seen:?}");
-        assert!(low > 6000, "{low}: a tenth of the values takes most draws");
+        assert!(
+            low > 6000,
+            "{low}: a tenth of the values receives most draws"
+        );
         assert_eq!(rng.up_to(1), 1);
     }
 }

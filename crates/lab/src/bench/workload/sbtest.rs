@@ -1,5 +1,5 @@
-//! The families of sysbench 1.0's `oltp_*` scripts and its two `select_random_*`, over one `sbtest1`. Ids are drawn uniformly
-//! (sysbench: `--rand-type=uniform`).
+//! The workloads of sysbench 1.0's `oltp_*` scripts and of its two `select_random_*` scripts, over
+//! a single `sbtest1`. Ids are drawn uniformly (sysbench: `--rand-type=uniform`).
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub fn digits(rng: &mut Rng, groups: usize) -> Vec<u8> {
     out
 }
 
-/// Appends `(…)` of row `id`.
+/// Appends `(…)` with the values of row `id`.
 pub fn row(out: &mut Vec<u8>, id: u64, rows: u64) {
     let mut rng = Rng::new(id ^ 0x5b);
     let _ = write!(out, "({id},{},'", rng.up_to(rows));
@@ -93,7 +93,7 @@ fn writes() -> Vec<Step> {
     vec![update_index(), update_non_index(), delete(), insert_again()]
 }
 
-/// BEGIN and COMMIT around steps.
+/// Adds BEGIN and COMMIT around steps.
 pub fn transaction(steps: Vec<Step>) -> Plan {
     let mut all = vec![Step::new("BEGIN", &[])];
     all.extend(steps);
@@ -111,7 +111,7 @@ fn plain(steps: Vec<Step>) -> Plan {
     }
 }
 
-/// Name, what it is, plan.
+/// (Name, description, plan).
 pub fn families() -> Vec<(&'static str, &'static str, Plan)> {
     let insert = Step::new(
         "INSERT INTO sbtest1 (k, c, pad) VALUES (?, ?, ?)",

@@ -1,11 +1,11 @@
-//! Every workload makes the statements it promises.
+//! Checks that every workload generates the expected statements.
 
 use super::*;
 use crate::client::Command;
 use crate::client::drive::Next;
 
 #[test]
-fn names_groups_and_suffixes() {
+fn names_groups_and_suffixes_parse() {
     assert_eq!(
         parse("in_list_200:prepared,oltp_insert")
             .expect("known")
@@ -20,7 +20,8 @@ fn names_groups_and_suffixes() {
     assert_eq!(names.len(), 13);
     assert!(names.contains(&"read_pk_point:trx".to_owned()), "{names:?}");
     assert!(parse("all").expect("known").len() > 40);
-    // 90,000 values cannot be prepared: named it is an error, in a group it is left out.
+    // 90,000 values cannot be prepared. As a single name that is an error; in a group, the workload
+    // is skipped.
     assert!(parse("in_list_90000:prepared").is_err());
     assert_eq!(
         parse("in-list:prepared").expect("known").len(),
@@ -32,7 +33,7 @@ fn names_groups_and_suffixes() {
 }
 
 #[test]
-fn the_published_names_stand_for_workloads() {
+fn published_names_resolve_to_workloads() {
     let found = parse("published").expect("known");
     let names: Vec<&str> = found.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names.len(), 19);
@@ -52,7 +53,8 @@ fn the_published_names_stand_for_workloads() {
         found[0].example(),
         parse("in_list_200").expect("known")[0].example()
     );
-    // The floor has one row for plain reads; not for lists, transactions and writes.
+    // The floor server answers with one row: suitable for plain reads, but not for lists,
+    // transactions and writes.
     let floor: Vec<&str> = found
         .iter()
         .filter(|w| w.fits_the_floor())
@@ -73,9 +75,10 @@ fn the_published_names_stand_for_workloads() {
     }
 }
 
-/// As many values as places, in a text (no `?` is left) and prepared alike; an event has as many statements as its plan.
+/// There are as many values as placeholders, in a text (without a remaining `?`) and in a prepared
+/// execution. An event has as many statements as its plan.
 #[test]
-fn every_place_is_filled() {
+fn every_placeholder_is_filled() {
     let size = Size::of(10_000);
     for text in parse("all,2007:trx").expect("known") {
         let plan = text.plan.clone();
@@ -120,7 +123,7 @@ fn every_place_is_filled() {
 }
 
 #[test]
-fn an_error_in_a_transaction_rolls_back_and_begins_anew() {
+fn error_in_a_transaction_rolls_back_and_restarts() {
     let workload = &parse("oltp_write_only").expect("known")[0];
     let mut source = workload.source(0, 1, Size::of(100), 1);
     let mut command = Command::default();
@@ -140,12 +143,12 @@ fn an_error_in_a_transaction_rolls_back_and_begins_anew() {
         error: Some(error),
         ..Default::default()
     });
-    assert!(!next(&mut source), "ROLLBACK is alone");
+    assert!(!next(&mut source), "ROLLBACK is an event of its own");
     assert!(next(&mut source), "BEGIN again");
 }
 
 #[test]
-fn writers_are_every_eighth_client() {
+fn every_eighth_client_writes() {
     let workload = &parse("in_list_writers").expect("known")[0];
     let writes = |number, of| {
         let mut command = Command::default();
@@ -158,13 +161,13 @@ fn writers_are_every_eighth_client() {
             out.windows(6).any(|w| w == b"UPDATE")
         }
     };
-    assert!(!writes(0, 1), "a single client reads");
+    assert!(!writes(0, 1), "a single client only reads");
     assert_eq!((0..64).filter(|n| writes(*n, 64)).count(), 8);
     assert_eq!((0..4).filter(|n| writes(*n, 4)).count(), 1);
 }
 
 #[test]
-fn the_same_seed_asks_the_same() {
+fn equal_seeds_generate_equal_statements() {
     let workload = &parse("in_list_near").expect("known")[0];
     let ask = |seed| {
         let mut command = Command::default();

@@ -1,14 +1,20 @@
 //! How the driver's threads share processors with a server on the same machine.
 //!
-//! A thread that wakes may push aside the one that runs. A client that does so at each answer finds that one answer, stops a server's
-//! thread in the middle of its work, and is stopped by the next: both pay for the switches, a server with a thread for each connection most.
-//! Under SCHED_BATCH (Linux; it needs no privilege) a thread that wakes waits until the one that runs sleeps or has had its share, and
-//! then finds all answers that have come meanwhile. It runs as much as before, and where a processor is free, as early.
+//! A thread that wakes up may preempt the running one. If a client did so at each response, it
+//! would find only that one response, interrupt a thread of the server, and be interrupted by the
+//! next one. Both would pay for the context switches, most of all a server with a thread per
+//! connection.
+//!
+//! Under SCHED_BATCH (Linux; requires no privilege), a thread that wakes up waits until the running
+//! one sleeps or has used its time slice. It then finds all responses that have arrived meanwhile.
+//! It gets as much processor time as before, and starts as early if a processor is free.
 #![allow(unsafe_code)]
 
-/// From here on the calling thread pushes nobody aside. Whoever was given another policy than the usual one keeps it.
+/// Sets SCHED_BATCH for the calling thread, so that it preempts no other thread. A thread whose
+/// policy is not the default keeps it.
 pub fn give_way() {
-    // SAFETY: the calls take plain numbers and a live local; 0 is the calling thread. Where they fail, nothing has changed.
+    // SAFETY: the calls take plain numbers and a pointer to a live local. 0 is the calling thread.
+    // If they fail, nothing changes.
     unsafe {
         if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
             let parameters = libc::sched_param { sched_priority: 0 };
@@ -20,8 +26,8 @@ pub fn give_way() {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_policy_is_the_threads_own() {
-        // SAFETY: plain numbers.
+    fn batch_policy_affects_only_the_calling_thread() {
+        // SAFETY: the call takes a plain number.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let before = policy();
         let during = std::thread::spawn(move || {

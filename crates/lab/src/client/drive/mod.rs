@@ -3,21 +3,24 @@
 //! # Picture
 //! ```text
 //! caller ── make(connection) ──▶ Source per connection
-//!   │                              thread 1: epoll ── connections 1, 1+T, 1+2T …     histogram, counters of its own
+//!   │                              thread 1: epoll ── connections 1, 1+T, 1+2T …    own histogram,
+//!   counters
 //!   │                              thread T: epoll ── …
-//!   ├─ warm-up ─┬─ measured window ─┬─ answers under way are waited for
+//!   ├─ warm-up ─┬─ measured window ─┬─ wait for the responses in progress
 //!   └ observer: Begin              End
 //! ```
-//! A connection has one command under way at a time, and asks its source for the next as soon as the answer is whole. Latency is the
-//! time from the first byte sent to the last byte taken from the socket, prepares not counted.
+//! A connection has one command in progress at a time. As soon as the response is complete, it
+//! requests the next command from its source. Latency is the time from the first byte sent to the
+//! last byte read from the socket, without prepares.
 //!
 //! # Failure
-//! A connection that breaks is made anew, for as long as [`Options::patience`]; its command is sent once more. The outcome says when it
-//! happened and what it cost.
+//! A broken connection is reopened, within [`Options::reconnect_timeout`], and its command is sent
+//! once more. The outcome contains when this happened and what it cost.
 //!
 //! # Cost
-//! A share of an `epoll_wait` a command, and of one system call that receives from all connections whose answers are there, and of one that
-//! sends all their next commands ([`ring`]); a `read` and a `write` of its own where only one is there, or without io_uring. No allocation
+//! The system calls are shared by all connections that are ready: an `epoll_wait`, one call that
+//! receives from all of them, and one that sends all their next commands ([`ring`]). If only one is
+//! ready, or without io_uring, there is a `read` and a `write` per command. Nothing is allocated
 //! once buffers have grown.
 
 mod courtesy;
@@ -35,51 +38,55 @@ use super::{Answer, Command};
 use crate::dsn::Dsn;
 use crate::{LabError, interrupt};
 
-/// What a connection does next.
+/// The next action of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The command was filled in.
+    /// Send the command that was filled in.
     Send,
-    /// Ask again then.
+    /// Ask the source again at this time.
     Wait(Instant),
-    /// This connection has nothing more to do.
+    /// End the connection.
     End,
 }
 
-/// Where the commands of one connection come from.
+/// The source of one connection's commands.
 pub trait Source: Send {
     /// Fills in the next command.
     fn next(&mut self, command: &mut Command) -> Next;
 
-    /// The text of a template that [`Command::execute`] named. Prepared on the connection when first met.
+    /// The text of a template that [`Command::execute`] referred to. It is prepared on the
+    /// connection at its first use.
     fn template(&self, _id: u32) -> &str {
         ""
     }
 
-    /// The answer to the last command, the server's error included.
+    /// Receives the answer to the last command, which may be an error of the server.
     fn answered(&mut self, _answer: &Answer) {}
 
-    /// The connection was lost and made anew. True: send the last command once more.
+    /// Called after a lost connection was reopened. Returns true if the last command should be sent
+    /// again.
     fn reconnected(&mut self) -> bool {
         true
     }
 }
 
-/// How to drive.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub connections: usize,
-    /// 0: one for two processors, more where there are more than [`A_THREAD`] connections for each.
+    /// The number of threads. 0: one per two processors, or more if there would be more than
+    /// [`MAX_CONNECTIONS_PER_THREAD`] connections per thread.
     pub threads: usize,
-    /// Answers in this time are not counted.
+    /// The warm-up time, in which answers are not counted.
     pub warmup: Duration,
-    /// None: until every source has ended.
+    /// The length of the measured window. `None`: until every source has ended.
     pub measure: Option<Duration>,
-    /// Fill [`Answer::checksum`].
+    /// Whether to compute [`Answer::checksum`].
     pub hash_rows: bool,
-    /// How long to try to get a lost connection back.
-    pub patience: Duration,
-    /// Send to many connections, and receive from many, by one system call (io_uring), where the kernel can.
+    /// How long to try to reopen a lost connection.
+    pub reconnect_timeout: Duration,
+    /// Whether to send to many connections, and to receive from many, by one system call
+    /// (io_uring), if the kernel supports that.
     pub together: bool,
 }
 
@@ -91,30 +98,32 @@ impl Default for Options {
             warmup: Duration::ZERO,
             measure: None,
             hash_rows: false,
-            patience: Duration::from_secs(10),
+            reconnect_timeout: Duration::from_secs(10),
             together: true,
         }
     }
 }
 
-/// Where the run stands, for an observer in the caller's thread.
+/// A point of a run, for an observer in the caller's thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The measured window begins, or ends.
+    /// The measured window begins or ends.
     Begin,
     End,
-    /// Ten times a second or more often between: statements answered so far by all threads, warm-up included.
+    /// Called at least ten times per second in between: the number of statements answered so far by
+    /// all threads, including the warm-up.
     Tick(u64),
 }
 
-/// The times of a run, known once everybody is connected.
+/// The times of a run. They are set once all connections are open.
 #[derive(Debug, Clone, Copy)]
 struct Timeline {
     begin: Instant,
     end: Option<Instant>,
 }
 
-/// What caller and threads share; the counters are looked at ten times a second.
+/// The state shared by the caller and the threads. The caller reads the counters ten times per
+/// second.
 struct Shared<'a> {
     dsn: &'a Dsn,
     options: &'a Options,
@@ -123,17 +132,18 @@ struct Shared<'a> {
     started: Barrier,
     stop: AtomicBool,
     tasks: Mutex<Vec<u64>>,
-    /// CPU seconds of threads that have ended: /proc knows them no more.
+    /// The CPU seconds of threads that have ended, because /proc no longer contains them.
     ended: Mutex<Vec<(u64, f64)>>,
     progress: Vec<Padded>,
 }
 
-/// Answers that one thread has seen, on a line of its own.
+/// The answers counted by one thread, on a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Padded(std::sync::atomic::AtomicU64);
 
-/// How bytes are sent and received here: `io_uring`, or `epoll` where that is not wanted or the kernel has none.
+/// How bytes are sent and received on this machine: `io_uring`, or `epoll` if io_uring is not
+/// wanted or not supported.
 pub fn io(together: bool) -> &'static str {
     match together && nfold_ring::Ring::new().is_some() {
         true => "io_uring",
@@ -141,11 +151,12 @@ pub fn io(together: bool) -> &'static str {
     }
 }
 
-/// Connections that one thread drives at most while there are processors for more threads. With a thousand, one thread is never out of work: it
-/// waits for its turn on one processor, behind a server's thread, while the other processors are out of work.
-const A_THREAD: usize = 256;
+/// The most connections per thread as long as there are processors for more threads. A thread with
+/// a thousand connections is always busy: it waits for its turn on one processor, behind a server's
+/// thread, while other processors are idle.
+const MAX_CONNECTIONS_PER_THREAD: usize = 256;
 
-/// How many threads `options` mean here.
+/// The number of threads that `options` result in on this machine.
 pub fn thread_count(options: &Options) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     threads_for(options, processors)
@@ -154,7 +165,7 @@ pub fn thread_count(options: &Options) -> usize {
 fn threads_for(options: &Options, processors: usize) -> usize {
     let wanted = match options.threads {
         0 => {
-            let needed = options.connections.div_ceil(A_THREAD);
+            let needed = options.connections.div_ceil(MAX_CONNECTIONS_PER_THREAD);
             (processors / 2).max(needed.min(processors))
         }
         threads => threads,
@@ -162,8 +173,9 @@ fn threads_for(options: &Options, processors: usize) -> usize {
     wanted.min(options.connections).max(1)
 }
 
-/// Connects, runs the sources that `make` gives (by number of the connection), and returns what was measured. An error only if not all
-/// connections could be made; a run that Ctrl-C ends has [`Outcome::interrupted`] set.
+/// Connects, runs the sources that `make` returns (it receives the connection's number), and
+/// returns the measurements. An error only if not all connections could be opened. A run ended by
+/// Ctrl-C has [`Outcome::interrupted`] set.
 pub fn drive(
     dsn: &Dsn,
     options: &Options,
@@ -202,7 +214,8 @@ pub fn drive(
             end: options.measure.map(|m| begin + m),
         };
         let _ = shared.timeline.set(timeline);
-        // Without a warm-up the window may be over before this thread runs again: its beginning is noted before anybody works.
+        // Without a warm-up, the window may be over before this thread runs again. So its beginning
+        // is recorded before any thread works.
         let early = options
             .warmup
             .is_zero()
@@ -233,7 +246,7 @@ pub fn drive(
     })
 }
 
-/// The beginning of the window: when, and what the threads had used by then.
+/// The beginning of the window: its time, and the CPU time that the threads had used by then.
 struct Edge {
     began: Instant,
     tasks: Vec<u64>,
@@ -252,7 +265,7 @@ impl Edge {
         edge
     }
 
-    /// CPU seconds of each thread until now, or until it ended.
+    /// The CPU seconds of each thread until now, or until it ended.
     fn cpu_now(&self, shared: &Shared<'_>) -> Vec<f64> {
         let now: Vec<f64> = self
             .tasks
@@ -269,7 +282,8 @@ impl Edge {
     }
 }
 
-/// Waits through the run in the caller's thread. Returns the window's length in seconds and the CPU seconds of each thread in it.
+/// Waits in the caller's thread until the run is over. Returns the window's length in seconds, and
+/// each thread's CPU seconds in it.
 fn watch(
     shared: &Shared<'_>,
     timeline: &Timeline,
@@ -290,7 +304,8 @@ fn watch(
         finished() || interrupt::requested() || at.is_some_and(|at| Instant::now() >= at)
     };
     let sleep = |at: Option<Instant>| {
-        // Without an end the sources end it, at any time: the window is as long as they took.
+        // Without a fixed end, the run is over when the sources end, and the window is as long as
+        // that takes.
         let left = at.map_or(STEP / 20, |at| at.saturating_duration_since(Instant::now()));
         std::thread::sleep(left.min(STEP));
     };

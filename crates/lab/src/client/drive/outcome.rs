@@ -1,43 +1,45 @@
-//! What a run measured.
+//! The measurements of a run.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-/// How often the server refused with one number, and its first message.
+/// How often the server returned one error number, and the first message with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorCount {
     pub count: u64,
     pub message: String,
 }
 
-/// Sums of all threads over the measured window (where there is none, over the whole run).
+/// The sums of all threads over the measured window, or over the whole run if there is no window.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub connections: usize,
-    /// Length of the measured window.
+    /// The length of the measured window.
     pub seconds: f64,
-    /// CPU seconds of each client thread in it; empty where /proc does not tell.
+    /// The CPU seconds of each client thread in the window. Empty if /proc does not provide them.
     pub client_cpu: Vec<f64>,
-    /// Statements answered, errors included.
+    /// The statements answered, including errors.
     pub statements: u64,
-    /// Events (transactions of a workload) ended; equal to statements where an event is one statement.
+    /// The completed events, such as transactions of a workload. Equal to `statements` if each
+    /// event is a single statement.
     pub events: u64,
     pub rows: u64,
     pub bytes: u64,
-    /// Sum of the answers' checksums, order-independent.
+    /// The order-independent sum of the answers' checksums.
     pub checksum: u64,
-    /// Latency of statements in nanoseconds.
+    /// The latency of statements in nanoseconds.
     pub latency: Histogram<u64>,
-    /// Latency of events in nanoseconds; empty where an event is one statement.
+    /// The latency of events in nanoseconds. Empty if each event is a single statement.
     pub event_latency: Histogram<u64>,
-    /// By MySQL's error number.
+    /// The errors by MySQL's error number.
     pub errors: BTreeMap<u16, ErrorCount>,
-    /// Seconds since the window's beginning (negative: in the warm-up) at which connections were lost.
+    /// The times at which connections were lost, in seconds since the beginning of the window
+    /// (negative in the warm-up).
     pub lost_at: Vec<f64>,
-    /// Connections that did not come back.
+    /// The connections that could not be reopened.
     pub dead: usize,
-    /// Statements answered in each whole second of the window.
+    /// The statements answered in each whole second of the window.
     pub per_second: Vec<u64>,
     pub interrupted: bool,
 }
@@ -64,14 +66,15 @@ impl Default for Outcome {
     }
 }
 
-/// One microsecond to an hour, three digits; longer times are taken for an hour.
+/// A histogram from one microsecond to one hour with three digits. Longer times are counted as one
+/// hour.
 fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
         .expect("the bounds are those of the library's documentation")
 }
 
 impl Outcome {
-    /// Statements a second.
+    /// The mean number of statements per second.
     pub fn per_second_mean(&self) -> f64 {
         if self.seconds > 0.0 {
             self.statements as f64 / self.seconds
@@ -80,12 +83,13 @@ impl Outcome {
         }
     }
 
-    /// Statements that the server refused.
+    /// The number of statements that the server rejected.
     pub fn error_count(&self) -> u64 {
         self.errors.values().map(|e| e.count).sum()
     }
 
-    /// Latency in microseconds below which the share `q` (0 to 1) of statements lies; 0 where there were none.
+    /// The latency in microseconds that the share `q` (0 to 1) of all statements does not exceed; 0
+    /// without statements.
     pub fn latency_us(&self, q: f64) -> f64 {
         self.latency.value_at_quantile(q) as f64 / 1_000.0
     }
@@ -98,14 +102,14 @@ impl Outcome {
         entry.count += 1;
     }
 
-    /// Adds what another thread measured.
+    /// Adds the measurements of another thread.
     pub(super) fn add(&mut self, other: Outcome) {
         self.statements += other.statements;
         self.events += other.events;
         self.rows += other.rows;
         self.bytes += other.bytes;
         self.checksum = self.checksum.wrapping_add(other.checksum);
-        // The histograms have the same bounds, so this cannot fail.
+        // This cannot fail, because the histograms have the same bounds.
         let _ = self.latency.add(&other.latency);
         let _ = self.event_latency.add(&other.event_latency);
         for (code, e) in other.errors {

@@ -1,4 +1,5 @@
-//! One connection of the driver: what it sent, what it waits for, which statements it has prepared.
+//! The state of one connection of the driver: sent bytes, the response awaited, prepared
+//! statements.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,17 +13,17 @@ use crate::client::command::{Command, packet};
 use crate::client::response::{NoRows, Response};
 use crate::client::stream::Evented;
 
-/// Statements that a connection keeps prepared; the oldest is closed for the next.
+/// The most statements that a connection keeps prepared. Beyond that, the oldest is closed.
 const PREPARED: usize = 256;
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// A command is under way.
+    /// A command is in progress.
     Busy,
-    /// Its template is being prepared.
+    /// The command's template is being prepared.
     Preparing,
-    /// Until its source wants to be asked again, or the connection to be tried again.
+    /// Waiting until the source should be asked again, or until the connection should be reopened.
     Waiting,
     Lost {
         since: Instant,
@@ -30,9 +31,9 @@ pub enum State {
     Ended,
 }
 
-/// What became of bytes that arrived.
+/// The result of processing received bytes.
 pub enum Got {
-    /// Nothing more to read, the answer is not whole.
+    /// There is nothing more to read, and the answer is incomplete.
     Nothing,
     Answer,
     Lost,
@@ -44,13 +45,14 @@ pub struct Slot {
     pub source: Box<dyn Source>,
     pub command: Command,
     pub state: State,
-    /// When the command under way was sent, and the first of its event.
+    /// When the current command was sent, and the first one of its event.
     pub began: Instant,
     pub event_began: Instant,
     pub inside_event: bool,
-    /// The command was sent again after the connection broke.
+    /// Whether the command was sent again after the connection broke.
     pub retried: bool,
-    /// Its last answer was longer than what several connections receive at once.
+    /// Whether its last answer was longer than the buffer for receiving from several connections at
+    /// once.
     pub long: bool,
     out: Vec<u8>,
     sent: usize,
@@ -82,7 +84,7 @@ impl Slot {
         }
     }
 
-    /// A new connection in place of a lost one: nothing is prepared there.
+    /// Replaces a lost connection by a new one, on which nothing is prepared.
     pub fn replace(&mut self, socket: Evented, capabilities: u32, hash_rows: bool) {
         self.socket = Some(socket);
         self.response = Response::new(capabilities, hash_rows);
@@ -91,7 +93,7 @@ impl Slot {
         self.sent = 0;
     }
 
-    /// Makes the command the next to be sent, or what prepares its template.
+    /// Encodes the command, or the prepare of its template, as the next bytes to send.
     pub fn encode(&mut self, now: Instant) {
         self.out.clear();
         self.sent = 0;
@@ -120,8 +122,8 @@ impl Slot {
         self.response.begin(self.state == State::Preparing);
     }
 
-    /// The template is prepared: makes its execution the next to be sent. False: the server refused to prepare it, which is the command's
-    /// answer.
+    /// Encodes the execution of the template that was just prepared. Returns false if the server
+    /// rejected the prepare, which then is the command's answer.
     pub fn prepared(&mut self, now: Instant) -> bool {
         let (Some((id, _)), Some(template)) =
             (self.response.answer().prepared, self.command.template())
@@ -133,28 +135,29 @@ impl Slot {
         true
     }
 
-    /// Its socket's number, where bytes go to the socket as they are.
+    /// The socket's descriptor, if bytes are written to it directly.
     pub fn plain(&self) -> Option<RawFd> {
         self.socket.as_ref()?.plain()
     }
 
-    /// What is still to be sent.
+    /// The bytes still to be sent.
     pub fn unsent(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// What became of sending [`Self::unsent`] by somebody else: bytes, or less than 0, an error's number.
+    /// Processes the result of sending [`Self::unsent`] outside this object: the bytes sent, or a
+    /// negative error number.
     pub fn was_sent(&mut self, result: i32) -> io::Result<()> {
         match result {
             n if n > 0 => self.sent += n as usize,
             n if -n == libc::EAGAIN || -n == libc::EINTR => {}
             n => return Err(io::Error::from_raw_os_error(-n)),
         }
-        // The rest, which the socket mostly does not take yet: then it says when it does.
+        // Usually the socket does not accept the rest yet, and becomes writable later.
         self.flush()
     }
 
-    /// Writes what the socket takes.
+    /// Writes the bytes that the socket accepts.
     pub fn flush(&mut self) -> io::Result<()> {
         let Some(socket) = &mut self.socket else {
             return Ok(());
@@ -171,7 +174,8 @@ impl Slot {
         socket.flush()
     }
 
-    /// The same for bytes that somebody else received into `piece`: their number, or less than 0, an error's number.
+    /// As [`Self::receive`], for bytes that were received into `piece` outside this object: their
+    /// number, or a negative error number.
     pub fn was_received(&mut self, result: i32, piece: &[u8], buffer: &mut [u8]) -> Got {
         let n = match result {
             0 => return Got::Lost,
@@ -188,7 +192,7 @@ impl Slot {
         }
     }
 
-    /// Reads until the answer is whole or nothing is left.
+    /// Reads until the answer is complete, or until nothing is left to read.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Got {
         loop {
             let Some(socket) = &mut self.socket else {
@@ -211,7 +215,7 @@ impl Slot {
         }
     }
 
-    /// Says goodbye and closes.
+    /// Sends COM_QUIT and closes the connection.
     pub fn close(&mut self) {
         if let Some(mut socket) = self.socket.take()
             && self.state != State::Busy

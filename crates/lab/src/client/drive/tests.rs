@@ -1,4 +1,5 @@
-//! The driver against a server of a few lines, which answers every command with one row or an error, and can break off.
+//! Tests the driver against a minimal server, which answers every command with one row or an error,
+//! and can drop connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +17,7 @@ use nfold_protocol::stmt::encode_prepare_ok;
 use super::*;
 use crate::client::Param;
 
-/// Breaks each connection off after so many commands, until it has done so `breaks` times.
+/// Drops each connection after a number of commands, `breaks` times in total.
 struct Fake {
     dsn: Dsn,
     executed: Arc<AtomicU64>,
@@ -119,7 +120,7 @@ fn fake(after: usize, breaks: usize) -> Fake {
     }
 }
 
-/// So many statements; every fifth is refused, every third is prepared.
+/// A number of statements. Every fifth is rejected, every third is prepared.
 struct Count {
     left: u32,
     answers: Arc<AtomicU64>,
@@ -174,7 +175,7 @@ fn run(fake: &Fake, connections: usize, threads: usize, each: u32, together: boo
 }
 
 #[test]
-fn every_statement_is_answered_and_counted_once() {
+fn every_statement_is_counted_once() {
     every_statement_once(true);
     every_statement_once(false);
 }
@@ -185,7 +186,7 @@ fn every_statement_once(together: bool) {
     assert_eq!(outcome.statements, 7 * 30);
     assert_eq!(outcome.events, outcome.statements);
     assert_eq!(outcome.latency.len(), outcome.statements);
-    // Of 0..30 those divisible by 5 and not by 3: 5, 10, 20, 25.
+    // The numbers of 0..30 that are divisible by 5 but not by 3: 5, 10, 20, 25.
     assert_eq!(outcome.errors.get(&1064).map(|e| e.count), Some(7 * 4));
     assert_eq!(outcome.rows, 7 * 26);
     assert_eq!(outcome.rows, fake.executed.load(Ordering::Relaxed));
@@ -194,7 +195,7 @@ fn every_statement_once(together: bool) {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_anew_and_its_statement_sent_again() {
+fn lost_connection_is_reopened_and_statement_resent() {
     for together in [true, false] {
         let fake = fake(5, 3);
         let outcome = run(&fake, 2, 1, 30, together);
@@ -220,7 +221,7 @@ impl Source for Transactions {
 }
 
 #[test]
-fn an_event_of_several_statements_is_one_event() {
+fn transaction_counts_as_one_event() {
     let fake = fake(0, 0);
     let options = Options {
         connections: 2,
@@ -233,7 +234,7 @@ fn an_event_of_several_statements_is_one_event() {
 }
 
 #[test]
-fn a_window_counts_only_what_ends_in_it() {
+fn window_counts_only_statements_that_end_in_it() {
     struct Endless;
     impl Source for Endless {
         fn next(&mut self, command: &mut Command) -> Next {
@@ -242,7 +243,7 @@ fn a_window_counts_only_what_ends_in_it() {
         }
     }
     let fake = fake(0, 0);
-    // A machine too busy to answer anything in either part gets a longer window.
+    // If the machine is too busy to answer anything in one of the parts, the window is made longer.
     for part in [100, 1_000, 10_000] {
         let options = Options {
             connections: 2,
@@ -274,7 +275,7 @@ fn a_window_counts_only_what_ends_in_it() {
 }
 
 #[test]
-fn nobody_there_is_an_error() {
+fn missing_server_is_an_error() {
     let dsn = Dsn::parse("mysql://x@127.0.0.1:1").expect("a DSN");
     let options = Options {
         connections: 3,
@@ -282,12 +283,12 @@ fn nobody_there_is_an_error() {
         ..Options::default()
     };
     let error = drive(&dsn, &options, |_| Box::new(Transactions(0)), |_| {})
-        .expect_err("nobody listens there");
+        .expect_err("no server listens on this port");
     assert!(error.to_string().contains("cannot connect"), "{error}");
 }
 
 #[test]
-fn many_connections_have_a_thread_for_each_processor() {
+fn many_connections_use_a_thread_per_processor() {
     let threads = |threads, connections, processors| {
         let options = Options {
             threads,
@@ -315,6 +316,6 @@ fn many_connections_have_a_thread_for_each_processor() {
             "{connections} connections, {processors} processors"
         );
     }
-    assert_eq!(threads(3, 1024, 2), 3, "as was said");
+    assert_eq!(threads(3, 1024, 2), 3, "the number of threads was given");
     assert_eq!(threads(3, 2, 16), 2, "no thread without a connection");
 }

@@ -11,20 +11,21 @@ use nfold_ring::{MOST, Op, Ring};
 use super::outcome::Outcome;
 use super::slot::{Got, Slot, State};
 use super::{Next, Shared, Source, Timeline};
-use crate::client::connection::{PATIENCE, open_stream};
+use crate::client::connection::{CONNECT_TIMEOUT, open_stream};
 use crate::{LabError, interrupt};
 
-/// How often the loop looks at the clock when nothing happens.
+/// The longest time between two checks of the clock.
 const IDLE: Duration = Duration::from_millis(50);
-/// Answers under way at the end of the window are waited for so long.
-const GRACE: Duration = Duration::from_secs(10);
-/// Pause between two attempts to get a lost connection back.
+/// The longest time to wait for answers in progress at the end of the window.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause between two attempts to reopen a connection.
 const RETRY: Duration = Duration::from_millis(200);
 const BUFFER: usize = 256 << 10;
-/// Bytes that each of several connections receives at once. Not a power of two, so that they do not fight for the same lines of the cache.
+/// The buffer size of each of several connections that receive at once. Not a power of two, so that
+/// the buffers do not compete for the same cache sets.
 const PIECE: usize = (16 << 10) + 64;
 
-/// Connects, waits for the others, drives.
+/// Opens the connections, waits for the other threads, and runs the event loop.
 pub fn run(
     shared: &Shared<'_>,
     number: usize,
@@ -63,7 +64,7 @@ struct Worker<'a> {
     slots: Vec<Slot>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     buffer: Vec<u8>,
-    /// Connections that have something to send, or to receive.
+    /// The connections that have something to send, or to receive.
     outbox: Vec<usize>,
     inbox: Vec<usize>,
     many: Option<Many>,
@@ -73,7 +74,7 @@ struct Worker<'a> {
     ending: Option<Instant>,
 }
 
-/// What several connections need to send or receive by one system call.
+/// The buffers for sending or receiving on several connections by one system call.
 struct Many {
     ring: Ring,
     pieces: Vec<u8>,
@@ -81,7 +82,7 @@ struct Many {
 }
 
 impl Many {
-    /// None: the kernel has no io_uring, or one connection is all there is.
+    /// `None` if the kernel does not support io_uring, or if there is only one connection.
     fn new(together: bool, connections: usize) -> Option<Many> {
         let wanted = together && connections > 1;
         Some(Many {
@@ -105,7 +106,7 @@ impl<'a> Worker<'a> {
             if shared.stop.load(Ordering::Relaxed) || interrupt::requested() {
                 break;
             }
-            let (stream, agreed) = open_stream(shared.dsn, PATIENCE)?;
+            let (stream, agreed) = open_stream(shared.dsn, CONNECT_TIMEOUT)?;
             let mut socket = stream.into_evented().map_err(LabError::io("epoll"))?;
             socket
                 .register(poll.registry(), Token(index))
@@ -142,7 +143,8 @@ impl<'a> Worker<'a> {
         for index in 0..self.slots.len() {
             self.next(index, now);
         }
-        // No more than are received together: what they ask for next is sent before others are received, so that servers need not wait for it.
+        // At most as many events as are received together. Their next commands are sent before
+        // others are received, so that servers need not wait for them.
         let mut events = Events::with_capacity(MOST);
         while self.slots.iter().any(|s| s.state != State::Ended) {
             let timeout = self.due(Instant::now());
@@ -164,14 +166,14 @@ impl<'a> Worker<'a> {
             self.shared.progress[self.number]
                 .0
                 .store(self.answered, Ordering::Relaxed);
-            self.look_at_the_end();
+            self.drain();
         }
         for slot in &mut self.slots {
             slot.close();
         }
     }
 
-    /// Runs what is due; how long to wait for the next.
+    /// Handles all timers that are due. Returns the time until the next one.
     fn due(&mut self, now: Instant) -> Duration {
         while let Some(Reverse((at, index))) = self.timers.peek().copied() {
             if at > now {
@@ -191,13 +193,14 @@ impl<'a> Worker<'a> {
         self.timeline.end.is_some_and(|end| now >= end) || self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// After the window connections end as their answers come, at the latest when the grace is over.
-    fn look_at_the_end(&mut self) {
+    /// After the window, ends each connection when its answer has arrived, or at the latest after
+    /// [`DRAIN_TIMEOUT`].
+    fn drain(&mut self) {
         let now = Instant::now();
         if !self.over(now) && !interrupt::requested() {
             return;
         }
-        let deadline = *self.ending.get_or_insert(now + GRACE);
+        let deadline = *self.ending.get_or_insert(now + DRAIN_TIMEOUT);
         for slot in &mut self.slots {
             if now >= deadline || !matches!(slot.state, State::Busy | State::Preparing) {
                 slot.close();
@@ -205,7 +208,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Asks the source for the next command and sends it.
+    /// Requests the next command from the source and sends it.
     fn next(&mut self, index: usize, now: Instant) {
         if self.over(now) {
             self.slots[index].close();
@@ -230,7 +233,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sends what the outbox names: several by one call, where that is possible.
+    /// Sends for the connections in the outbox, for several by one call if possible.
     fn send(&mut self) {
         let mut outbox = std::mem::take(&mut self.outbox);
         if let Some(many) = self.many.take_if(|_| outbox.len() > 1) {
@@ -244,10 +247,10 @@ impl<'a> Worker<'a> {
         self.outbox = outbox;
     }
 
-    /// Leaves in the outbox what has to go by itself.
+    /// Leaves the connections in the outbox that must be sent to individually.
     fn send_many(&mut self, outbox: &mut Vec<usize>, mut many: Many) -> Many {
         let mut plain = outbox.len();
-        // TLS sessions to the end.
+        // Connections with TLS are moved to the end.
         for at in (0..outbox.len()).rev() {
             if self.slots[outbox[at]].plain().is_none() {
                 plain -= 1;
@@ -270,7 +273,7 @@ impl<'a> Worker<'a> {
         many
     }
 
-    /// Receives for the connections that the inbox names: several by one call, where that is possible.
+    /// Receives for the connections in the inbox, for several by one call if possible.
     fn receive(&mut self) {
         let mut inbox = std::mem::take(&mut self.inbox);
         if let Some(mut many) = self.many.take_if(|_| inbox.len() > 1) {
@@ -321,7 +324,7 @@ impl<'a> Worker<'a> {
         self.next(index, now);
     }
 
-    /// Counts an answer that is whole.
+    /// Counts a complete answer.
     fn complete(&mut self, index: usize, now: Instant) {
         let slot = &mut self.slots[index];
         let answer = slot.response.answer();
@@ -390,7 +393,7 @@ impl<'a> Worker<'a> {
             });
         let slot = &mut self.slots[index];
         let Some((socket, capabilities)) = opened else {
-            if now - since > self.shared.options.patience {
+            if now - since > self.shared.options.reconnect_timeout {
                 self.outcome.dead += 1;
                 slot.state = State::Ended;
             } else {

@@ -1,10 +1,11 @@
-//! A file that is kept and one that is read while it is played give the same statements, in bounded memory.
+//! Files in memory and streamed files yield the same statements, in bounded memory.
 
 use super::super::load::{How, Writes};
 use super::*;
 use crate::progress::Progress;
 
-/// `count` statements of `connections` recorded connections; every tenth began before the one in front of it.
+/// A file with `count` statements of `connections` recorded connections. Every tenth began before
+/// its predecessor.
 fn file(count: u64, connections: u64) -> (tempfile::TempDir, std::path::PathBuf) {
     use std::io::Write;
     let dir = tempfile::tempdir().expect("a directory");
@@ -44,7 +45,7 @@ fn take(feed: &Feed, number: usize) -> Option<Ticket> {
     }
 }
 
-/// (round, number, text) in the order in which one connection gets them all.
+/// All statements as (round, index, text), in the order in which a single connection gets them.
 fn drained(feed: &Feed) -> Vec<(u64, u64, Vec<u8>)> {
     let row = |t: Ticket| {
         let item = t.chunk.items[t.at];
@@ -55,7 +56,7 @@ fn drained(feed: &Feed) -> Vec<(u64, u64, Vec<u8>)> {
 }
 
 #[test]
-fn kept_and_streamed_files_give_the_same() {
+fn files_in_memory_and_streamed_files_yield_the_same() {
     let (_dir, path) = file(5_000, 3);
     let (kept, streamed) = (open(&path, usize::MAX), open(&path, 1000));
     assert!(kept.kept.is_some() && streamed.kept.is_none());
@@ -65,10 +66,10 @@ fn kept_and_streamed_files_give_the_same() {
     assert_ne!(
         times,
         (0..5_000).collect::<Vec<u64>>(),
-        "by time, not by place"
+        "by time, not by position"
     );
     assert_eq!(drained(&Feed::new(&streamed, Some(3), true, 0)), all);
-    // As the file has them.
+    // In the order of the file.
     let numbers: Vec<u64> = drained(&Feed::new(&streamed, Some(1), false, 0))
         .into_iter()
         .map(|(_, n, _)| n)
@@ -77,7 +78,7 @@ fn kept_and_streamed_files_give_the_same() {
 }
 
 #[test]
-fn statements_of_a_recorded_connection_stay_together_in_order() {
+fn recorded_connections_keep_their_statements_in_order() {
     let (_dir, path) = file(5_000, 7);
     for keep in [usize::MAX, 1000] {
         let work = open(&path, keep);
@@ -94,7 +95,7 @@ fn statements_of_a_recorded_connection_stay_together_in_order() {
             seen += 1;
             let item = t.chunk.items[t.at];
             assert_eq!(*home.entry(item.connection).or_insert(lane), lane);
-            // Kept files are in the order of time, and so are single connections in it.
+            // A file in memory is in the order of time, and so is each connection.
             let now = (t.round, item.number as i64);
             let before = last.insert(item.connection, (now.0, now.1));
             assert!(
@@ -107,16 +108,17 @@ fn statements_of_a_recorded_connection_stay_together_in_order() {
 }
 
 #[test]
-fn a_play_without_end_reads_ahead_so_far_and_stops_with_its_feed() {
+fn endless_replay_reads_ahead_within_bounds() {
     let (_dir, path) = file(20_000, 2);
     let work = open(&path, 1000);
     let feed = Feed::new(&work, None, false, 2);
-    // The other connection never asks: this one goes on until its statements are too far ahead.
+    // The other connection never takes a statement. This one continues until its statements are too
+    // far ahead.
     let (mut waits, mut taken) = (0, 0);
     while waits < 10 {
         match feed.take(0) {
             Took::Statement(_) => taken += 1,
-            // The reader may be slow; full lanes are not its matter.
+            // The reader may be slow, which has nothing to do with full lanes.
             Took::Later if feed.lock().waiting > LANES => waits += 1,
             Took::Later => std::thread::yield_now(),
             Took::End => panic!("it has no end"),
@@ -129,7 +131,7 @@ fn a_play_without_end_reads_ahead_so_far_and_stops_with_its_feed() {
 }
 
 #[test]
-fn a_file_that_becomes_shorter_is_an_error() {
+fn truncated_file_is_an_error() {
     let (_dir, path) = file(20_000, 2);
     let work = open(&path, 1000);
     std::fs::File::options()
