@@ -1,4 +1,4 @@
-//! One session: runs transactions step by step, and remembers what the rows are for it.
+//! One session. It runs transactions step by step, and knows the rows that it must see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,36 +16,36 @@ use crate::select::{Reading, Wanted};
 use crate::shape::find;
 use crate::write::{Locking, Scale, Writing, Wrote};
 
-/// What an actor is in the middle of.
+/// The operation in progress.
 enum Doing {
     Nothing,
     Lock(Box<Locking>),
     Write(Box<Writing>),
     Read(Box<Reading>),
-    /// Good, or to be undone.
+    /// Ends the statement: true keeps its changes, false rolls them back.
     EndStatement(bool),
-    /// To the savepoint with this number.
+    /// Rolls back to the savepoint with this index.
     RollbackTo(usize),
     Commit,
     Rollback,
 }
 
-/// What a step may look at.
-pub struct Around<'a> {
+/// The context of a step.
+pub struct StepContext<'a> {
     pub engine: &'a Engine,
-    /// What is committed.
+    /// The committed state.
     pub db: &'a Db,
-    /// When each table's definition was changed last.
+    /// The step of the last DDL statement on each table.
     pub changed_at: &'a BTreeMap<String, u64>,
     pub now: u64,
     pub scale: Scale,
-    /// I/O errors and a full disk are to be expected.
+    /// Whether I/O errors and a full disk are expected.
     pub faulty: bool,
-    /// No new transactions and statements: what is open ends.
+    /// Whether all transactions must end: no new transactions and statements are begun.
     pub ending: bool,
 }
 
-/// See the module's header.
+/// See the module header.
 pub struct Actor {
     number: u64,
     session: EngineSession,
@@ -53,23 +53,23 @@ pub struct Actor {
     waiting: Option<Wait>,
     isolation: Isolation,
     began: u64,
-    /// What this transaction has changed.
+    /// The changes of this transaction.
     changes: Changes,
-    /// The same, before the statement at hand.
+    /// The changes before the current statement.
     before_statement: Changes,
-    /// The same, at each savepoint.
+    /// The changes at each savepoint.
     savepoints: Vec<(&'static str, Changes)>,
-    /// What was committed when the snapshot was opened.
+    /// The committed state when the snapshot was opened.
     snapshot: Option<Db>,
     touched: BTreeSet<String>,
     steps_left: u64,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub enum Stepped {
     Going,
     Waiting,
-    /// Nothing is open, and nothing is begun.
+    /// No transaction is open, and none is begun.
     Idle,
     Committed(Changes),
 }
@@ -92,18 +92,18 @@ impl Actor {
         })
     }
 
-    /// What the commit at hand changes, if the actor is committing.
+    /// The changes of the commit in progress, if there is one.
     pub fn committing(&self) -> Option<&Changes> {
         matches!(self.doing, Doing::Commit).then_some(&self.changes)
     }
 
-    /// Whether the open transaction has used a table: nobody may change its definition then.
+    /// Whether the open transaction has used a table. Then DDL on that table must wait.
     pub fn uses(&self, table: &str) -> bool {
         self.touched.contains(table)
     }
 
-    /// One step.
-    pub fn step(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<Stepped, String> {
+    /// Runs one step.
+    pub fn step(&mut self, rng: &mut SimRng, around: &StepContext<'_>) -> Result<Stepped, String> {
         if !self.wait_is_over(rng) {
             return Ok(Stepped::Waiting);
         }
@@ -115,7 +115,8 @@ impl Actor {
                 self.begin(rng, around);
             }
             self.choose(rng, around)?;
-            // A step of its own, so that the model knows of a commit before it begins.
+            // Committing is a separate step, so that the model knows of the commit before it
+            // begins.
             if matches!(self.doing, Doing::Commit) {
                 return Ok(Stepped::Going);
             }
@@ -143,7 +144,8 @@ impl Actor {
         Ok(Stepped::Going)
     }
 
-    /// Also gives up waiting now and then, as a lock wait timeout does (1205).
+    /// Whether the actor is not waiting (any more). Now and then it cancels a wait, like a lock
+    /// wait timeout (1205).
     fn wait_is_over(&mut self, rng: &mut SimRng) -> bool {
         let Some(wait) = &mut self.waiting else {
             return true;
@@ -184,7 +186,7 @@ impl Actor {
         }
     }
 
-    /// After an I/O error: the statement fails; what undoes it is tried again.
+    /// Handles an I/O error: the statement fails, and a rollback is retried.
     fn give_up(&mut self) {
         match self.doing {
             Doing::Commit | Doing::Rollback => self.doing = Doing::Rollback,
@@ -193,7 +195,7 @@ impl Actor {
         }
     }
 
-    fn begin(&mut self, rng: &mut SimRng, around: &Around<'_>) {
+    fn begin(&mut self, rng: &mut SimRng, around: &StepContext<'_>) {
         self.isolation = match rng.below(8) {
             0 => Isolation::ReadUncommitted,
             1 | 2 => Isolation::ReadCommitted,
@@ -214,8 +216,9 @@ impl Actor {
         self.steps_left = 1 + rng.below(8);
     }
 
-    fn choose(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<(), String> {
-        // A table that was changed since is another one for this transaction's snapshot.
+    fn choose(&mut self, rng: &mut SimRng, around: &StepContext<'_>) -> Result<(), String> {
+        // A table changed by DDL since this transaction began is a different table for its
+        // snapshot.
         let usable: Vec<&String> = around
             .db
             .keys()
@@ -277,7 +280,7 @@ impl Actor {
         name: &str,
         table: &std::sync::Arc<nfold_engine::Table>,
         rng: &mut SimRng,
-        around: &Around<'_>,
+        around: &StepContext<'_>,
     ) -> Reading {
         let db = match self.isolation {
             Isolation::ReadUncommitted => None,
@@ -289,8 +292,9 @@ impl Actor {
         } else {
             Wanted::choose(table, around.scale.ids, rng)
         };
-        // Without a primary key an id does not say which row it is: one that this transaction has changed may have had another id in its
-        // snapshot, and then the rows by id do not tell what it sees.
+        // Without a primary key, the id does not identify a row: a row changed by this transaction
+        // may have had another id in its snapshot. Then the model's rows, which are keyed by id, do
+        // not show what the transaction sees.
         let known = |db: &&Db| {
             table.def().has_primary_key() || same_where_changed(db, around.db, &self.changes, name)
         };
@@ -315,15 +319,15 @@ impl Actor {
         }
     }
 
-    /// The newest rows of a table, as far as this transaction is concerned.
-    fn current(&self, around: &Around<'_>, name: &str) -> Rows {
+    /// The newest rows of a table as seen by this transaction.
+    fn current(&self, around: &StepContext<'_>, name: &str) -> Rows {
         rows_with(around.db, &self.changes, name)
     }
 
     fn go_on(
         &mut self,
         rng: &mut SimRng,
-        around: &Around<'_>,
+        around: &StepContext<'_>,
     ) -> Result<Result<Stepped, String>, Stop> {
         let checked = match &mut self.doing {
             Doing::Nothing => Ok(()),
@@ -380,20 +384,20 @@ impl Actor {
         Ok(checked.map(|()| Stepped::Going))
     }
 
-    /// One row of the statement at hand.
+    /// Writes one row of the current statement.
     fn write_row(
         &mut self,
         rng: &mut SimRng,
-        around: &Around<'_>,
+        around: &StepContext<'_>,
     ) -> Result<Result<(), String>, Stop> {
         let Doing::Write(writing) = &mut self.doing else {
             return Ok(Ok(()));
         };
         let (db, mine, name) = (around.db, &self.changes, writing.name.clone());
-        let mut made = Changes::new();
+        let mut new_changes = Changes::new();
         let current = || rows_with(db, mine, &name);
-        let wrote = writing.go_on(&mut self.session, current, &mut made)?;
-        self.changes.extend(made);
+        let wrote = writing.go_on(&mut self.session, current, &mut new_changes)?;
+        self.changes.extend(new_changes);
         match wrote {
             Ok(Wrote::Row) => {}
             Ok(Wrote::Duplicate) if rng.one_in(2) => {}
@@ -410,8 +414,9 @@ impl Actor {
         self.snapshot = None;
     }
 
-    /// A locking read has given all its rows: M4, then what is to be done with them.
-    fn locked(&mut self, rng: &mut SimRng, around: &Around<'_>) -> Result<(), String> {
+    /// Handles the rows of a completed locking read: checks M4, and then chooses the changes to
+    /// make.
+    fn locked(&mut self, rng: &mut SimRng, around: &StepContext<'_>) -> Result<(), String> {
         let Doing::Lock(locking) = std::mem::replace(&mut self.doing, Doing::EndStatement(true))
         else {
             return Ok(());

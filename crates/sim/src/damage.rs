@@ -1,16 +1,18 @@
-//! Bits that flip while nobody looks: what a life has left is copied, damaged and opened, and the model demands the right answer or an error
-//! that names the place, never silence.
+//! Flipped bits: the disk after an engine run is copied, damaged and opened. The result must be
+//! correct, or an error that names the location. Data must never be lost silently.
 //!
 //! # Invariants
-//! D1. Opening gives an engine, or an error that names a file or a page. It never panics.
-//! D2. Every table is there, and each is read as it must be, or refused with an error that names a page or a file; all tables that are read are
-//!     of one moment.
-//! D3. CHECK TABLE finds nothing, or names a page. A table that is fenced by then has said so already: what was rolled back as far as possible
-//!     may have left entries without rows, until the index is made anew.
-//! D4. Purge and rollback keep that so.
+//! D1. Opening returns an engine, or an error that names a file or a page. It never panics.
+//! D2. Every table exists. Each is read correctly, or rejected with an error that names a page or a
+//! file. All tables that can be read are in the state of the same moment.
+//! D3. CHECK TABLE finds no problem, or names a page. Tables that are already fenced have reported
+//! an error before: a partial rollback may have left entries without rows, until the index is
+//! rebuilt.
+//! D4. Purge and rollback preserve this.
 //!
-//! The one exception is the log (see `recovery::damage`): what its very last write appended cannot be told from a write that was cut off, so the
-//! last commit may be missing after a flip there; and with whole blocks behind the damage, the report of the opening says so.
+//! The log is the only exception (see `recovery::damage`). Damage to the log of the very last write
+//! looks like a write that the crash cut short, so a flipped bit there may lose the last commit. If
+//! complete blocks follow the damage, the report of the opening says so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,30 +24,30 @@ use crate::model::{Db, TableModel, difference};
 use crate::select::all_rows;
 use crate::shape::{Shape, find};
 
-/// Steps of purge and rollback after an opening.
+/// The steps of purge and rollback after an opening.
 const STEPS: usize = 60;
 const PAGE: u64 = 16384;
 
-/// What may be found.
+/// The states that may be found.
 pub struct Allowed<'a> {
     pub now: &'a Db,
-    /// Of these a crash may have left one.
+    /// Other states, of which a crash may have left one.
     pub maybe: &'a [Db],
-    /// Before the last commits: only after damage to the log.
+    /// The states before the last commits. They may be found only after damage to the log.
     pub before: &'a [Db],
 }
 
-/// Damages a copy of `disk`, and opens it. Gives whether that was refused.
+/// Damages a copy of `disk` and opens it. Returns whether that was rejected.
 ///
 /// # Errors
-/// What was lost or wrong without a word, and which bits were flipped.
+/// Data that was silently lost or wrong, with the flipped bits.
 pub fn probe(disk: &SimDisk, rng: &mut SimRng, allowed: &Allowed<'_>) -> Result<bool, String> {
     let image = disk.copy();
     let (file, flipped) = flip(&image, rng).map_err(|e| e.to_string())?;
     tell!("bits flipped: {flipped}");
     let log = file.starts_with("redo.");
-    let looked = catch_unwind(AssertUnwindSafe(|| look(&image, allowed, log)));
-    match looked {
+    let opened = catch_unwind(AssertUnwindSafe(|| open_damaged(&image, allowed, log)));
+    match opened {
         Ok(done) => done.map_err(|what| format!("with {flipped} flipped: {what}")),
         Err(payload) => {
             let text = crate::run::panic_text(&*payload);
@@ -54,7 +56,8 @@ pub fn probe(disk: &SimDisk, rng: &mut SimRng, allowed: &Allowed<'_>) -> Result<
     }
 }
 
-/// Flips up to three bits of one file, all kinds of files alike. Gives the file, and the places in words.
+/// Flips up to three bits of one file, and chooses all kinds of files with the same probability.
+/// Returns the file, and a description of the flipped bits.
 fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> {
     let names = image.list("")?;
     let kinds: [fn(&str) -> bool; 6] = [
@@ -65,7 +68,7 @@ fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> 
         |n| n == "nfold.control",
         |n| n == "nfold.doublewrite",
     ];
-    // Tables are what there is most of.
+    // Most files are tables.
     let kind = kinds[[0, 0, 0, 1, 2, 3, 3, 4, 5][rng.below(9) as usize]];
     if names.is_empty() {
         return Ok((String::new(), "nothing".into()));
@@ -76,12 +79,12 @@ fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> 
     }
     let file = of_kind[rng.below(of_kind.len() as u64) as usize].clone();
     let len = image.open(&file, OpenMode::Existing)?.len()?;
-    // One page or block, so that two flips may meet in it.
+    // All within one page or block, so that two flips may affect the same one.
     let size = if file.ends_with(".nfd") { PAGE } else { 4096 };
     let base = rng.below(len.div_ceil(size).max(1)) * size;
     let mut places = Vec::new();
     for _ in 0..1 + rng.below(3) {
-        // The beginning is where the headers are.
+        // The headers are at the beginning.
         let within = if rng.one_in(3) { 100 } else { size };
         let at = base + rng.below(within);
         if image.flip_bit_of(&file, at, rng.below(8) as u32) {
@@ -92,7 +95,7 @@ fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> 
     Ok((file, text))
 }
 
-fn look(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, String> {
+fn open_damaged(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, String> {
     let store = StoreOptions {
         pool_bytes: 600 * PAGE,
         log_buffer_bytes: 1 << 19,
@@ -126,7 +129,8 @@ fn look(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, Strin
     Ok(false)
 }
 
-/// The states that may be found; none: any, as the opening has said that log is lost.
+/// The states that may be found. Empty if any state may be found, because the opening has reported
+/// lost log.
 fn candidates<'a>(allowed: &Allowed<'a>, log: bool, report: &OpenReport) -> Vec<&'a Db> {
     if log && report.store.log_damage.is_some() {
         return Vec::new();
@@ -139,7 +143,8 @@ fn candidates<'a>(allowed: &Allowed<'a>, log: bool, report: &OpenReport) -> Vec<
     all
 }
 
-/// An error that says where the damage is. A space that could not be opened does not exist for a reader; the opening has named its file.
+/// Checks that an error says where the damage is. A space that could not be opened does not exist
+/// for a reader; then the opening has named its file.
 fn named(error: &str) -> Result<(), String> {
     let space = error.contains("space ");
     let page = space && (error.contains("page ") || error.contains("does not exist"));
@@ -147,10 +152,10 @@ fn named(error: &str) -> Result<(), String> {
     if page || file.iter().any(|f| error.contains(f)) {
         return Ok(());
     }
-    Err(format!("an error that names no place: {error}"))
+    Err(format!("an error that names no location: {error}"))
 }
 
-/// D2 and D3.
+/// Checks D2 and D3.
 fn compare(engine: &Engine, allowed: &[&Db]) -> Result<(), String> {
     let mut found = Db::new();
     let mut refused = Vec::new();
@@ -191,7 +196,7 @@ fn compare(engine: &Engine, allowed: &[&Db]) -> Result<(), String> {
     first
 }
 
-/// Whether the tables that were read are those of `db`.
+/// Whether the tables that could be read are those of `db`.
 fn fits(db: &Db, found: &Db, refused: &[String]) -> Result<(), String> {
     for (name, table) in db {
         match found.get(name) {

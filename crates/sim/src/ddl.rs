@@ -1,4 +1,5 @@
-//! Changes of definitions: each is there as a whole or not at all, also when the power fails in the middle.
+//! DDL statements. Each takes effect as a whole or not at all, even if the power fails in the
+//! middle.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use crate::select::some_k;
 use crate::shape::{DATABASE, S, Shape, decode, duplicates, encode, find, index_spec, layout_of};
 
 const NAMES: [&str; 4] = ["t", "u", "v", "w"];
-/// What a converter says when it refuses a row.
+/// The error of a converter that rejects a row.
 const REFUSED: &str = "refused";
 
-/// One change, with what it makes of the tables.
+/// A DDL statement, and its effect on the tables.
 pub struct Ddl {
     pub what: What,
-    /// The table that it is about.
+    /// The table that it changes.
     pub table: String,
-    /// The state after it; `None`: it must be refused.
+    /// The state after it; `None` if it must be rejected.
     pub after: Option<Db>,
 }
 
@@ -31,20 +32,20 @@ pub enum What {
     Drop,
     Truncate,
     Rename(String),
-    /// Two tables change their names.
+    /// Two tables exchange their names.
     Swap(String),
     Indexes {
         add: Vec<&'static str>,
         drop: Vec<&'static str>,
     },
-    /// A copy with another shape; the rows get this in `x`.
+    /// A copy with another shape. Column `x` gets this value in all rows.
     Copy(Shape, Value),
-    /// A copy that ends at this row.
+    /// A copy that fails at this row.
     BrokenCopy(u64),
 }
 
 impl Ddl {
-    /// Something to do, if the tables in question are not in use.
+    /// Chooses a DDL statement, if the tables that it concerns are not in use.
     pub fn choose(db: &Db, rng: &mut SimRng, used: impl Fn(&str) -> bool) -> Option<Ddl> {
         let free = NAMES.iter().find(|n| !db.contains_key(**n));
         if let Some(name) = free
@@ -100,7 +101,7 @@ impl Ddl {
         })
     }
 
-    /// The names of the tables that it touches.
+    /// The names of the tables that it concerns.
     pub fn tables(&self) -> Vec<String> {
         let mut names = vec![self.table.clone()];
         match &self.what {
@@ -110,7 +111,7 @@ impl Ddl {
         names
     }
 
-    /// Does it; `Ok(false)`: refused, as the rows do not fit.
+    /// Runs the statement. Returns false if it was rejected because the rows do not fit.
     pub fn run(&self, engine: &Engine) -> Result<bool, EngineError> {
         let def = engine
             .catalog()

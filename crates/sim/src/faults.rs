@@ -1,26 +1,27 @@
-//! How a life of the engine ends, and what the disk refuses before.
+//! How an engine run ends, and the disk faults during it.
 
 use std::io::ErrorKind;
 
 use nfold_store::{FaultOn, SimDisk, SimRng};
 
-/// How a life ends.
+/// How an engine run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The power fails after so many writes, syncs and changes of names; at the last step if there are fewer.
+    /// The power fails after this number of writes, syncs and name changes, or at the last step if
+    /// there are fewer.
     Power(u64),
-    /// The process is killed, the system lives.
+    /// The process is killed, and the operating system survives.
     Kill,
     /// A clean shutdown.
     Shutdown,
-    /// The same, and the last life of the seed.
+    /// A clean shutdown at the end of the last engine run of the seed.
     Last,
 }
 
 impl Ending {
     pub fn choose(rng: &mut SimRng) -> Ending {
         match rng.below(12) {
-            // Many of these cut a recovery short.
+            // Many of these interrupt a recovery.
             0..=3 => Ending::Power(rng.below(60)),
             4..=7 => Ending::Power(rng.below(800)),
             8 | 9 => Ending::Power(rng.below(4000)),
@@ -30,22 +31,23 @@ impl Ending {
     }
 }
 
-/// What goes wrong with the disk in one life.
+/// The disk faults of one engine run.
 #[derive(Default)]
 pub struct Faults {
     from: u64,
     to: u64,
-    kind: Kind,
+    kind: FaultKind,
     active: bool,
 }
 
 #[derive(Default)]
-enum Kind {
+enum FaultKind {
     #[default]
     None,
-    /// The disk has room for so many bytes more.
+    /// The disk has room for only this number of bytes more.
     Full(u64),
-    /// So many calls fail after some.
+    /// The given number of calls fail: (kind of call, file name prefix, calls that succeed first,
+    /// calls that fail).
     Io(FaultOn, &'static str, u64, u64),
 }
 
@@ -53,22 +55,23 @@ impl Faults {
     pub fn choose(rng: &mut SimRng, ending: Ending) -> Faults {
         let from = rng.below(200);
         let kind = match rng.below(8) {
-            0 | 1 => Kind::Full(rng.below(300_000)),
+            0 | 1 => FaultKind::Full(rng.below(300_000)),
             2 | 3 => {
                 let on = match rng.below(if ending == Ending::Last { 3 } else { 4 }) {
                     0 => FaultOn::Read,
                     1 => FaultOn::Write,
                     2 => FaultOn::Allocate,
-                    // The process ends by it.
+                    // A failed sync ends the process.
                     _ => FaultOn::Sync,
                 };
                 let names = ["t", "undo", "dictionary", ""];
-                // The log and the control file: the process ends by that too.
+                // With "", the log and the control file are included, whose failure ends the
+                // process, too.
                 let all = if ending == Ending::Last { 3 } else { 4 };
                 let prefix = names[rng.below(all) as usize];
-                Kind::Io(on, prefix, rng.below(30), 1 + rng.below(4))
+                FaultKind::Io(on, prefix, rng.below(30), 1 + rng.below(4))
             }
-            _ => Kind::None,
+            _ => FaultKind::None,
         };
         Faults {
             from,
@@ -78,18 +81,18 @@ impl Faults {
         }
     }
 
-    /// Whether errors are to be expected.
+    /// Whether errors are expected at this moment.
     pub fn active(&self) -> bool {
         self.active
     }
 
-    /// Before a step of a life.
+    /// Starts or ends the faults. Called before each step of an engine run.
     pub fn at_step(&mut self, step: u64, disk: &SimDisk) {
         if step == self.from {
             match self.kind {
-                Kind::None => return,
-                Kind::Full(room) => disk.set_capacity(Some(disk.used() + room)),
-                Kind::Io(on, prefix, skip, count) => {
+                FaultKind::None => return,
+                FaultKind::Full(room) => disk.set_capacity(Some(disk.used() + room)),
+                FaultKind::Io(on, prefix, skip, count) => {
                     disk.inject(on, prefix, skip, count, ErrorKind::Other);
                 }
             }
@@ -99,7 +102,7 @@ impl Faults {
         }
     }
 
-    /// The disk is well again.
+    /// Ends all faults.
     pub fn end(&mut self, disk: &SimDisk) {
         if self.active {
             disk.clear_faults();

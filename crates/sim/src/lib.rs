@@ -1,36 +1,40 @@
-//! The whole engine on one thread over a disk that forgets: transactions interleaved by a seed, power failures at any write, and a model that
-//! says what must be there after each recovery.
+//! A deterministic simulation of the whole engine: one thread, a disk that loses unsynced writes,
+//! transactions interleaved by a seed, power failures at any write, and a model of the state that
+//! must exist after each recovery.
 //!
 //! # Picture
 //! ```text
 //!  seed ─▶ actors (sessions): statements, savepoints ─┐
-//!          definitions: CREATE, ALTER, TRUNCATE, ...  ├─▶ engine (inline I/O) ─▶ SimDisk ◀── faults: EIO, no space
-//!          background steps, checkpoints, resizes ────┘                            │ crash: unsynced writes
-//!            │ acknowledged commits                                                ▼ lost, torn, reordered; or a kill
-//!          model: tables and rows as they must be     ◀── compare ──           recovered engine, perhaps cut short again
-//!                                                                       └──▶ a copy with bits flipped (`damage`): right, or a clean error
+//!          DDL: CREATE, ALTER, TRUNCATE, ...          ├─▶ engine (inline I/O) ─▶ SimDisk
+//!          background steps, checkpoints, resizes ────┘                 faults: EIO, no space │
+//!            │ acknowledged commits           crash: unsynced writes lost, torn, reordered    │
+//!            │                                or a kill of the process                        ▼
+//!          model: tables and rows ◀── compare ── recovered engine; recovery may crash, too
+//!                                  └── a copy with flipped bits (`damage`): correct, or an error
 //! ```
-//! Every call of the engine gives a future when it has to wait, and the scheduler (`run`) decides whose turn is next; so a seed is one exact
-//! sequence of calls and of writes.
+//! Every call of the engine returns a future if it has to wait, and the scheduler (`run`) decides
+//! which actor continues. So a seed determines the exact sequence of calls and writes.
 //!
 //! # Invariants
-//! M1. *Durability*: every acknowledged commit is there after a crash. *Atomicity*: the one commit or definition that the crash interrupted is
-//!     there whole or not at all; every other unfinished transaction has left nothing. With `flush_at_commit` 2 the last commits may be missing,
-//!     but only the last ones, each whole.
-//! M2. *Snapshots*: a consistent read, also one in many pieces, gives what was committed when its snapshot was opened, with the transaction's
-//!     own changes; through any index, covering or not.
-//! M3. *Index agreement*: CHECK TABLE finds nothing; no file is left without a table.
-//! M4. *Locks*: a locking read gives the newest committed rows, and (REPEATABLE READ and above) all of them.
-//! M5. *Uniqueness*: a row is refused exactly when another one has its key.
-//! M6. Nobody waits for ever.
-//! M7. *Tidiness*: when no snapshot is open and the background has nothing left to do, no row or entry is delete-marked any
-//!     more, and every page of a table is free or belongs to a tree or to a row.
+//! M1. *Durability*: every acknowledged commit survives a crash. *Atomicity*: the commit or DDL
+//! statement that the crash interrupted has either all of its effects or none, and no other
+//! unfinished transaction has any. With `flush_at_commit` 2, the most recent commits may be lost,
+//! but only the most recent ones, and each as a whole.
+//! M2. *Snapshots*: a consistent read, even one in many steps, returns the rows committed when its
+//! snapshot was opened, with the transaction's own changes, through any index, covering or not.
+//! M3. *Index consistency*: CHECK TABLE finds no problem, and every file belongs to a table.
+//! M4. *Locks*: a locking read returns the newest committed rows, and at REPEATABLE READ and above
+//! all of them.
+//! M5. *Uniqueness*: a row is rejected if and only if another row has its key.
+//! M6. *Liveness*: no transaction waits for ever.
+//! M7. *Cleanup*: when no snapshot is open and no background work is left, no row or entry is
+//! delete-marked any more, and every page of a table is free or belongs to a tree or to a row.
 //!
-//! A failure names its seed, which replays it. The disk itself lies in the store's crate ([`nfold_store::disk::sim`]), so that the crates below
-//! the engine can test over it too.
+//! A failure names its seed, which replays it. The simulated disk is in the store's crate
+//! ([`nfold_store::disk::sim`]), so that the crates below the engine can use it in their tests.
 #![forbid(unsafe_code)]
 
-/// Whether every step is told on standard error.
+/// Whether every step is logged to standard error.
 pub static TELL: AtomicBool = AtomicBool::new(false);
 
 macro_rules! tell {
@@ -62,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds() {
+    fn seeds_pass() {
         let mut total = Outcome::default();
         for seed in 1..=25 {
             let done = run(seed, 3).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
@@ -78,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_replayed_exactly() {
+    fn seed_replays_identically() {
         for seed in 1..=5 {
             assert_eq!(run(seed, 4), run(seed, 4), "seed {seed}");
         }

@@ -1,4 +1,4 @@
-//! `make sim SEEDS=N FIRST_SEED=K`: runs seeds on all cores, and stops at the first that fails.
+//! `make sim SEEDS=N FIRST_SEED=K`: runs seeds on all cores, and stops at the first failure.
 
 use std::cell::Cell;
 use std::process::exit;
@@ -12,26 +12,26 @@ use nfold_sim::Outcome;
 /// Runs the engine over a simulated disk, seed by seed.
 #[derive(Parser)]
 struct Options {
-    /// How many seeds.
+    /// The number of seeds.
     #[arg(long, default_value_t = 100)]
     seeds: u64,
     #[arg(long, default_value_t = 1)]
     first_seed: u64,
-    /// Power failures and kills of each seed, at least.
+    /// The least number of power failures and kills per seed.
     #[arg(long, default_value_t = 4)]
     crashes: u32,
-    /// Seeds that run at once; 0: as many as there are cores.
+    /// The number of seeds that run at the same time; 0: one per core.
     #[arg(long, default_value_t = 0)]
     jobs: usize,
-    /// Tell every step on standard error.
+    /// Log every step to standard error.
     #[arg(long)]
     tell: bool,
-    /// Go on after a seed that failed.
+    /// Continue after a failed seed.
     #[arg(long)]
     keep_going: bool,
 }
 
-/// A seed that runs longer than this waits for something that never comes.
+/// A seed that runs longer than this is considered to hang.
 const HANG_SECONDS: u32 = 120;
 
 thread_local! {
@@ -66,7 +66,7 @@ fn main() {
     });
     let (total, passed, failed) = total.into_inner().unwrap_or_else(|e| e.into_inner());
     println!(
-        "{} seeds: {} commits, {} changes of definitions, {} crashes, {} unfinished transactions recovered, {} damaged disks opened or ({}) refused",
+        "{} seeds: {} commits, {} DDL statements, {} crashes, {} unfinished transactions recovered, {} damaged disks opened or ({}) rejected",
         passed + failed,
         total.commits,
         total.definitions,
@@ -79,10 +79,11 @@ fn main() {
     exit(i32::from(failed > 0));
 }
 
-/// The seed that a thread runs.
+/// The seed that a thread is running.
 type Running = Mutex<Option<u64>>;
 
-/// Counts seconds that it was awake itself: a process that is stopped for a while, or does not get the processor, does not hang.
+/// Ends the process if a seed hangs. It counts the seconds in which this thread itself ran, so a
+/// process that is stopped or not scheduled for a while does not count as hanging.
 fn watch(running: &[Running]) {
     let mut seen = vec![(None, 0); running.len()];
     loop {

@@ -1,4 +1,4 @@
-//! What must be there: tables with their shapes and rows, as plain values.
+//! The expected state: tables with their shapes and rows, as plain values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use nfold_types::Value;
 
 use crate::shape::Shape;
 
-/// A row: its values by column ordinal, the id first.
+/// A row: its values by column ordinal. The id comes first.
 pub type Row = Vec<Value>;
 /// The rows of a table by id.
 pub type Rows = BTreeMap<i64, Arc<Row>>;
 /// All tables by name. A clone is cheap: tables and rows are shared.
 pub type Db = BTreeMap<String, Arc<TableModel>>;
-/// What a transaction has changed: (table, id) and the new row, `None` when deleted.
+/// The changes of a transaction: (table, id) and the new row, or `None` if the row was deleted.
 pub type Changes = BTreeMap<(String, i64), Option<Arc<Row>>>;
 
-/// One table.
+/// The expected state of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableModel {
     pub shape: Shape,
     pub rows: Rows,
 }
 
-/// The state after `changes`.
+/// The state of `db` after `changes`.
 pub fn applied(db: &Db, changes: &Changes) -> Db {
     let mut db = db.clone();
     for ((name, id), row) in changes {
@@ -41,7 +41,7 @@ fn put(rows: &mut Rows, id: i64, row: &Option<Arc<Row>>) {
     };
 }
 
-/// The rows of one table as a transaction with `changes` sees them over `db`.
+/// The rows of one table as seen by a transaction with `changes` on top of `db`.
 pub fn rows_with(db: &Db, changes: &Changes, table: &str) -> Rows {
     let mut rows = db.get(table).map(|t| t.rows.clone()).unwrap_or_default();
     let own = (table.to_owned(), i64::MIN)..=(table.to_owned(), i64::MAX);
@@ -51,7 +51,7 @@ pub fn rows_with(db: &Db, changes: &Changes, table: &str) -> Rows {
     rows
 }
 
-/// Whether two states of a table have the same rows where `changes` has some.
+/// Whether two states of a table agree on all rows that `changes` contains.
 pub fn same_where_changed(a: &Db, b: &Db, changes: &Changes, table: &str) -> bool {
     let row = |db: &Db, id: &i64| db.get(table).and_then(|t| t.rows.get(id).cloned());
     changes
@@ -60,7 +60,7 @@ pub fn same_where_changed(a: &Db, b: &Db, changes: &Changes, table: &str) -> boo
         .all(|(_, id)| row(a, id) == row(b, id))
 }
 
-/// Says where two sets of rows differ.
+/// Describes where two sets of rows differ.
 pub fn difference(what: &str, expected: &Rows, found: &Rows) -> String {
     let ids: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let lines: Vec<String> = ids

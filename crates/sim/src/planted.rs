@@ -1,4 +1,5 @@
-//! `make sim-planted`: shows that the simulator can fail. Bugs are planted one after the other, and each must be found.
+//! `make sim-planted`: proves that the simulator finds bugs. It plants one bug after another, and
+//! the simulator must find each.
 
 use std::process::exit;
 use std::sync::mpsc;
@@ -6,13 +7,13 @@ use std::time::Duration;
 
 use nfold_sync::planted::{Bug, plant};
 
-/// Every bug is found within so many seeds.
+/// Every bug must be found within this number of seeds.
 const SEEDS: u64 = 200;
-/// Seeds that must pass when nothing is planted.
+/// The number of seeds that must pass without a planted bug.
 const SOUND: u64 = 20;
-/// Crashes of each seed.
+/// The number of crashes per seed.
 const CRASHES: u32 = 4;
-/// A seed that takes longer waits for ever, which is a finding too.
+/// A seed that takes longer hangs, which counts as a finding, too.
 const HANG: Duration = Duration::from_secs(60);
 
 const BUGS: [Bug; 6] = [
@@ -24,19 +25,20 @@ const BUGS: [Bug; 6] = [
     Bug::MissedChecksum,
 ];
 
-/// What a seed finds, if anything.
+/// The failure of a seed, if any.
 fn finding(seed: u64) -> Option<String> {
-    let (tell, told) = mpsc::channel();
+    let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
-        // The receiver is gone if this took too long.
-        drop(tell.send(nfold_sim::run(seed, CRASHES).err()));
+        // The receiver is gone if the run took too long.
+        drop(send.send(nfold_sim::run(seed, CRASHES).err()));
     });
-    told.recv_timeout(HANG)
+    receive
+        .recv_timeout(HANG)
         .unwrap_or_else(|_| Some("it hangs, or its thread has died".into()))
 }
 
 fn main() {
-    // What a planted bug breaks may panic in many places: the finding says it.
+    // A planted bug may cause panics in many places. The finding reports them.
     std::panic::set_hook(Box::new(|_| {}));
     if let Some((seed, what)) = first_finding(SOUND) {
         println!("nothing is planted, and seed {seed} FAILED: {what}");

@@ -1,4 +1,4 @@
-//! One seed: lives and deaths of an engine.
+//! Runs one seed: a sequence of engine runs, each from opening to shutdown or crash.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nfold_engine::{Engine, EngineOptions, StoreOptions};
 use nfold_store::{SimDisk, SimRng};
 
-use crate::actor::{Actor, Around, Stepped};
+use crate::actor::{Actor, StepContext, Stepped};
 use crate::damage::{self, Allowed};
 use crate::ddl::Ddl;
 use crate::faults::{Ending, Faults};
@@ -15,24 +15,24 @@ use crate::model::{Db, applied};
 use crate::verify;
 use crate::write::Scale;
 
-/// What a seed did.
+/// The counters of one or more seeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub crashes: u32,
     pub commits: u64,
     pub definitions: u64,
     pub recovered_unfinished: u64,
-    /// Undo files that were given up for new ones.
+    /// Undo files that were abandoned for new ones.
     pub undo_files: u64,
-    /// Disks that were opened with bits flipped, and those of them that were refused.
+    /// Disks that were opened with flipped bits, and those of them that were rejected.
     pub damaged: u64,
     pub refused: u64,
-    /// Of all calls of the disk, in order: equal for equal seeds.
+    /// A digest of all disk calls in order. Equal seeds have equal digests.
     pub trace: u64,
 }
 
 impl Outcome {
-    /// Sums up.
+    /// Adds the counters of another outcome.
     pub fn add(&mut self, other: &Outcome) {
         self.crashes += other.crashes;
         self.commits += other.commits;
@@ -45,22 +45,23 @@ impl Outcome {
     }
 }
 
-/// Steps of one life at most.
+/// The most steps of one engine run.
 const STEPS: u64 = 400;
-/// Rounds after which transactions that do not end are stuck.
-const PATIENCE: u64 = 20_000;
-/// One of so many ends of lives is looked at with bits flipped.
-const DAMAGE: u64 = 3;
-/// Commits that damage to the end of the log may take: of one sync, which is one commit, and a definition is two.
-const BEFORE: usize = 2;
-const LAZY_BEFORE: usize = 200;
-/// What the death of the process looks like from inside.
+/// The number of rounds after which transactions that do not end are considered stuck.
+const MAX_END_ROUNDS: u64 = 20_000;
+/// After one in this number of engine runs, a copy of the disk with flipped bits is opened.
+const DAMAGE_RATE: u64 = 3;
+/// The number of commits that damage to the end of the log may lose: those of one sync. That is one
+/// commit, or two for a DDL statement.
+const LOSABLE_COMMITS: usize = 2;
+const LAZY_LOSABLE_COMMITS: usize = 200;
+/// The panic payload that simulates the death of the process.
 struct Died;
 
-/// Runs one seed with `crashes` power failures or kills at least.
+/// Runs one seed with at least `crashes` power failures or kills.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A description of the failure.
 pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
     let mut rng = SimRng::new(seed);
     let scale = Scale::choose(&mut rng);
@@ -81,10 +82,12 @@ pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
     };
     while world.outcome.crashes < crashes {
         let ending = Ending::choose(&mut world.rng);
-        world.live(ending).map_err(|e| world.failed(&e, ending))?;
+        world
+            .run_to_end(ending)
+            .map_err(|e| world.failed(&e, ending))?;
     }
     world
-        .live(Ending::Last)
+        .run_to_end(Ending::Last)
         .map_err(|e| world.failed(&e, Ending::Last))?;
     Ok(world.outcome)
 }
@@ -93,19 +96,20 @@ pub(crate) struct World {
     pub disk: SimDisk,
     pub rng: SimRng,
     scale: Scale,
-    /// Commits are not synced: the last of them may be lost, in order.
+    /// Whether commits are not synced, so that the most recent ones may be lost, in order.
     lazy: bool,
-    /// What is committed.
+    /// The committed state.
     pub db: Db,
-    /// What recovery may find instead of `db`.
+    /// Other states that recovery may find instead of `db`.
     pub maybe: Vec<Db>,
-    /// What was committed before the last commits, the last one last.
+    /// The committed states before the most recent commits; the newest state comes last.
     before: VecDeque<Db>,
-    /// Decides about flipped bits, so that the rest of a seed does not depend on them.
+    /// Decides about flipped bits. It is separate so that the rest of a seed does not depend on
+    /// them.
     flips: SimRng,
-    /// When each table's definition was changed last.
+    /// The step of the last DDL statement on each table.
     changed_at: BTreeMap<String, u64>,
-    /// Counts steps.
+    /// The number of the current step.
     now: u64,
     faulty: bool,
     faults: Faults,
@@ -115,7 +119,7 @@ pub(crate) struct World {
 impl World {
     fn failed(&self, what: &str, ending: Ending) -> String {
         format!(
-            "{what} [crash {}, life that ends by {ending:?}]",
+            "{what} [crash {}, engine run that ends by {ending:?}]",
             self.outcome.crashes
         )
     }
@@ -139,18 +143,19 @@ impl World {
         EngineOptions {
             store,
             flush_at_commit: if self.lazy { 2 } else { 1 },
-            // Some rows' entries, or all: by what is chance already.
+            // The entries of some rows, or of all. Derived from an existing random number, so as
+            // not to change the sequence.
             build_memory: if pages % 2 == 1 { 1 << 10 } else { 1 << 20 },
         }
     }
 
-    /// From opening to the end, and what the end leaves of the disk.
-    fn live(&mut self, ending: Ending) -> Result<(), String> {
+    /// Runs the engine from opening to its end, and sets the disk to the state after that.
+    fn run_to_end(&mut self, ending: Ending) -> Result<(), String> {
         if let Ending::Power(steps) = ending {
             self.disk.fail_power_after(steps);
         }
         self.faulty = false;
-        let lived = catch_unwind(AssertUnwindSafe(|| self.life(ending)));
+        let lived = catch_unwind(AssertUnwindSafe(|| self.run_engine(ending)));
         let mut died = self.disk.is_dead();
         match lived {
             Ok(Ok(())) => {}
@@ -176,9 +181,9 @@ impl World {
         self.flip_bits()
     }
 
-    /// Sometimes: what a copy of the disk with flipped bits gives.
+    /// Opens a copy of the disk with flipped bits after some engine runs.
     fn flip_bits(&mut self) -> Result<(), String> {
-        if !self.flips.one_in(DAMAGE) {
+        if !self.flips.one_in(DAMAGE_RATE) {
             return Ok(());
         }
         let before = self.before.make_contiguous();
@@ -193,24 +198,29 @@ impl World {
         Ok(())
     }
 
-    /// A commit or a definition replaces what was committed.
+    /// Makes `after` the committed state, after a commit or a DDL statement. Returns the previous
+    /// state.
     fn put_db(&mut self, after: Db) -> Db {
         let before = std::mem::replace(&mut self.db, after);
         self.before.push_back(before.clone());
-        let kept = if self.lazy { LAZY_BEFORE } else { BEFORE };
-        while self.before.len() > kept {
+        let limit = if self.lazy {
+            LAZY_LOSABLE_COMMITS
+        } else {
+            LOSABLE_COMMITS
+        };
+        while self.before.len() > limit {
             self.before.pop_front();
         }
         before
     }
 
-    fn life(&mut self, ending: Ending) -> Result<(), String> {
-        tell!("{} a life that ends by {ending:?}", self.now);
+    fn run_engine(&mut self, ending: Ending) -> Result<(), String> {
+        tell!("{} an engine run that ends by {ending:?}", self.now);
         let options = self.options();
         let opened = Engine::open(options, Arc::new(self.disk.clone()), &|_| {});
         let (engine, report) = opened.map_err(|e| format!("opening: {e}"))?;
         if self.rng.one_in(2) {
-            // Pages: an undo file is given up every few transactions.
+            // With a few pages, an undo file is abandoned every few transactions.
             let pages = 1 + self.rng.below(24);
             engine.set_undo_limit(Some(pages << 14));
         }
@@ -231,7 +241,7 @@ impl World {
         if matches!(ending, Ending::Last | Ending::Shutdown) {
             self.end_well(&engine, &mut actors)?;
             drop(actors);
-            verify::settled(self, &engine)?;
+            verify::check_idle(self, &engine)?;
             engine.shutdown().map_err(|e| format!("shutdown: {e}"))?;
         }
         Ok(())
@@ -242,7 +252,7 @@ impl World {
         self.faulty = false;
     }
 
-    /// One step of one actor, or of something else.
+    /// Runs one step of an actor, or of something else.
     fn turn(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
         if self.rng.one_in(10) {
             tell!("{} background", self.now);
@@ -268,7 +278,7 @@ impl World {
         let n = self.rng.below(actors.len() as u64) as usize;
         if self.rng.one_in(120) {
             tell!("{} actor {} is lost", self.now, n + 1);
-            // A lost connection: the transaction is rolled back in the background.
+            // A lost connection: its transaction is rolled back in the background.
             actors[n] = Actor::new(engine, n as u64 + 1).map_err(|e| e.to_string())?;
         }
         self.step(engine, &mut actors[n], false).map(drop)
@@ -290,18 +300,18 @@ impl World {
         }
     }
 
-    /// One step of an actor.
+    /// Runs one step of an actor.
     fn step(
         &mut self,
         engine: &Engine,
         actor: &mut Actor,
         ending: bool,
     ) -> Result<Stepped, String> {
-        // Should the power fail inside this step, a commit under way may be there or not.
+        // If the power fails during this step, the commit in progress may be durable or not.
         let after = actor.committing().map(|changes| applied(&self.db, changes));
         let known = self.maybe.len();
         self.maybe.extend(after);
-        let around = Around {
+        let around = StepContext {
             engine,
             db: &self.db,
             changed_at: &self.changed_at,
@@ -323,7 +333,7 @@ impl World {
         Ok(stepped)
     }
 
-    /// A change of a definition.
+    /// Runs a DDL statement.
     fn define(&mut self, engine: &Engine, actors: &[Actor]) -> Result<(), String> {
         let used = |table: &str| actors.iter().any(|a| a.uses(table));
         let Some(ddl) = Ddl::choose(&self.db, &mut self.rng, used) else {
@@ -346,7 +356,8 @@ impl World {
             (Err(e), after) => {
                 self.tolerate(Err(e), &named(&"failed"))?;
                 self.end_faults();
-                // What could not be rolled back at once is: it locks rows of the dictionary, and nobody else runs while a definition waits.
+                // A statement that could not be rolled back at once is rolled back now. It has
+                // locks on rows of the dictionary, and no other actor runs meanwhile.
                 while engine
                     .step_background()
                     .map_err(|e| format!("background: {e}"))?
@@ -360,7 +371,8 @@ impl World {
             }
         }
         self.maybe.truncate(known);
-        // Files are unlinked after it: it is durable, and so is what came before.
+        // A DDL statement deletes files at its end, so it is durable, and so are all commits before
+        // it.
         if done_durably {
             self.maybe.clear();
         }
@@ -371,10 +383,10 @@ impl World {
         Ok(())
     }
 
-    /// All transactions end: nobody waits for ever.
+    /// Ends all transactions, and checks that none waits for ever (M6).
     fn end_well(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
         let mut idle = vec![false; actors.len()];
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_END_ROUNDS {
             let n = self.rng.below(actors.len() as u64) as usize;
             if self.rng.one_in(10) {
                 let stepped = engine.step_background().map(drop);

@@ -1,4 +1,4 @@
-//! Reads, and what they must give.
+//! Reads, and the rows that they must return.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use nfold_types::Value;
 use crate::model::{Row, Rows, difference};
 use crate::shape::{self, K, S, decode, id_index, id_of};
 
-/// Which rows a statement is about.
+/// The condition of a statement: the rows that it wants.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     All,
     Ids(BTreeSet<i64>),
-    /// Both ends are inside.
+    /// A range of ids, including both ends.
     Range(i64, i64),
-    /// Rows with this value in a column that begins an index of this name.
+    /// Rows with this value in a column that is the first one of the index with this name.
     Equal(usize, &'static str, Value),
 }
 
 impl Wanted {
-    /// Something that the table's indexes can find. `ids`: ids are below it.
+    /// Chooses a condition that the table's indexes support. Ids are below `ids`.
     pub fn choose(table: &Table, ids: u64, rng: &mut SimRng) -> Wanted {
         let id = |rng: &mut SimRng| rng.below(ids) as i64;
         let indexed = |name: &str| table.def().index(name).is_some();
@@ -43,7 +43,7 @@ impl Wanted {
         }
     }
 
-    /// Whether a row is wanted.
+    /// Whether a row satisfies the condition.
     pub fn has(&self, id: i64, row: &Row) -> bool {
         match self {
             Wanted::All => true,
@@ -53,13 +53,13 @@ impl Wanted {
         }
     }
 
-    /// Those of `rows` that are wanted.
+    /// The rows that satisfy the condition.
     pub fn of(&self, mut rows: Rows) -> Rows {
         rows.retain(|id, row| self.has(*id, row));
         rows
     }
 
-    /// Ordinal of the index that finds them.
+    /// The ordinal of the index for the condition.
     fn index(&self, table: &Table, any: usize) -> usize {
         match self {
             Wanted::All => any,
@@ -68,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// A read of them. `any`: the index for all rows.
+    /// A read of the wanted rows. `any` is the index to use if all rows are wanted.
     pub fn read(
         &self,
         table: &Arc<Table>,
@@ -120,7 +120,7 @@ impl Wanted {
     }
 }
 
-/// A value for column `k`.
+/// A random value for column `k`.
 pub fn some_k(rng: &mut SimRng) -> Value {
     match rng.below(10) {
         0 | 1 => Value::Null,
@@ -129,7 +129,7 @@ pub fn some_k(rng: &mut SimRng) -> Value {
     }
 }
 
-/// A value for column `s`.
+/// A random value for column `s`.
 pub fn some_s(ids: u64, rng: &mut SimRng) -> Value {
     if rng.one_in(5) {
         Value::Null
@@ -138,24 +138,24 @@ pub fn some_s(ids: u64, rng: &mut SimRng) -> Value {
     }
 }
 
-/// A consistent read under way.
+/// A consistent read in progress.
 pub struct Reading {
     pub table: Arc<Table>,
     pub read: Read,
     pub index: usize,
     pub covering: bool,
     pub batch: RowBatch,
-    /// What it must give; `None`: dirty reads give anything.
+    /// The expected rows; `None` for dirty reads, which may return anything.
     pub expected: Option<Rows>,
 }
 
 impl Reading {
-    /// One call; whether there is more.
+    /// Reads the next batch. Returns whether there are more rows.
     pub fn go_on(&mut self, session: &mut EngineSession) -> Result<bool, Stop> {
         self.read.next(session, &mut self.batch)
     }
 
-    /// Compares what came with what must have come (M2).
+    /// Compares the rows read with the expected ones (M2).
     pub fn check(&self) -> Result<(), String> {
         let whole = self.table.layout();
         let (layout, columns): (_, Vec<usize>) = if self.covering {
@@ -177,7 +177,7 @@ impl Reading {
             .map(|row| columns.iter().map(|c| row[*c].clone()).collect())
             .collect();
         if id_at != Some(0) {
-            // Another order, perhaps without ids: as sets with repetitions.
+            // The order differs, and there may be no ids, so the rows are compared as multisets.
             let text = |rows: &mut Vec<Row>| rows.sort_by_cached_key(|r| format!("{r:?}"));
             text(&mut wanted);
             text(&mut found);
@@ -214,7 +214,7 @@ impl Reading {
     }
 }
 
-/// All rows as the session's transaction sees them.
+/// All rows of a table as seen by the session's transaction.
 pub fn all_rows(session: &mut EngineSession, table: &Arc<Table>) -> Result<Rows, String> {
     let (mut read, ..) = Wanted::All.read(table, 0, false, |_| {});
     let mut batch = RowBatch::new();

@@ -1,4 +1,4 @@
-//! What a table looks like, and how its rows are stored and read back.
+//! The shapes of the simulated tables, and the encoding of their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,25 +14,26 @@ use crate::model::Row;
 pub const DATABASE: &str = "d";
 const TEXT: CollationId = CollationId::UTF8MB4_0900_AI_CI;
 
-/// Ordinals of the columns.
+/// The ordinals of the columns.
 pub const ID: usize = 0;
 pub const K: usize = 1;
 pub const S: usize = 2;
 pub const B: usize = 3;
 pub const X: usize = 4;
 
-/// `(id BIGINT NOT NULL, k INT, s VARCHAR(30), b LONGTEXT [, x INT])` with some of the indexes of [`Shape::possible`]. Without a primary
-/// key the ids are still unique: by `UNIQUE KEY id (id)`.
+/// `(id BIGINT NOT NULL, k INT, s VARCHAR(30), b LONGTEXT [, x INT])` with some of the indexes of
+/// [`Shape::possible`]. Without a primary key, ids are still unique because of `UNIQUE KEY id
+/// (id)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub primary: bool,
     pub x: bool,
-    /// Names of the indexes besides that on the id.
+    /// The names of the indexes other than that on the id.
     pub indexes: BTreeSet<&'static str>,
 }
 
 impl Shape {
-    /// Names of the indexes that a table of this shape may have.
+    /// The names of the indexes that a table of this shape may have.
     pub fn possible(&self) -> &'static [&'static str] {
         if self.x {
             &["k", "s", "sk", "b", "x"]
@@ -41,12 +42,12 @@ impl Shape {
         }
     }
 
-    /// Number of columns.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         if self.x { 5 } else { 4 }
     }
 
-    /// What makes it.
+    /// The specification that creates a table of this shape.
     pub fn spec(&self, name: &str) -> TableSpec {
         let mut columns = vec![
             column("id", ColumnType::bigint(), false),
@@ -79,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// The shape of a definition that the engine gives.
+    /// The shape of a table definition.
     pub fn of(def: &TableDef) -> Shape {
         const NAMES: [&str; 5] = ["k", "s", "sk", "b", "x"];
         Shape {
@@ -125,7 +126,8 @@ fn index(name: &str, kind: IndexKind, parts: &[(usize, Option<u16>, bool)]) -> I
     }
 }
 
-/// The index of this name: `k (k DESC, s)`, `UNIQUE s (s)`, `sk (s, k)`, `b (b(12))`, `x (x)`.
+/// The specification of the index with this name: `k (k DESC, s)`, `UNIQUE s (s)`, `sk (s, k)`, `b
+/// (b(12))`, `x (x)`.
 pub fn index_spec(name: &str) -> IndexSpec {
     let (kind, parts): (_, &[_]) = match name {
         "k" => (IndexKind::Secondary, &[(K, None, true), (S, None, false)]),
@@ -144,14 +146,14 @@ pub fn encode(layout: &RowLayout, row: &Row, out: &mut Vec<u8>) {
         .expect("the model's rows fit the table");
 }
 
-/// Reads a row image back; `None` if it is none.
+/// Decodes a row image; `None` if it is invalid.
 pub fn decode(layout: &RowLayout, image: &[u8]) -> Option<Row> {
     (0..layout.columns().len())
         .map(|n| layout.get(image, n).ok().map(|v| v.to_owned()))
         .collect()
 }
 
-/// The id that a row begins with.
+/// The id of a row, which is its first value.
 pub fn id_of(row: &Row) -> Option<i64> {
     match row.first() {
         Some(Value::Int(id)) => Some(*id),
@@ -159,12 +161,12 @@ pub fn id_of(row: &Row) -> Option<i64> {
     }
 }
 
-/// Ordinal of the index over the id.
+/// The ordinal of the index on the id.
 pub fn id_index(table: &Table) -> usize {
     table.def().index("id").unwrap_or(0)
 }
 
-/// Ids of rows by the value of `column`, without NULLs, where several share one.
+/// Whether several rows have the same value in `column`, apart from NULL.
 pub fn duplicates(rows: &crate::model::Rows, column: usize) -> bool {
     let mut seen: BTreeMap<&[u8], i64> = BTreeMap::new();
     rows.iter().any(|(id, row)| match &row[column] {
@@ -173,7 +175,7 @@ pub fn duplicates(rows: &crate::model::Rows, column: usize) -> bool {
     })
 }
 
-/// The layout of rows of a shape that no open table has yet.
+/// The row layout of a shape, for a table that is not open yet.
 pub fn layout_of(shape: &Shape) -> RowLayout {
     let columns = shape.spec("").columns;
     RowLayout::new(

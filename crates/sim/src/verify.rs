@@ -1,4 +1,4 @@
-//! Compares what an engine holds with what it must hold.
+//! Compares the contents of an engine with the model.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::run::World;
 use crate::select::all_rows;
 use crate::shape::{DATABASE, Shape, find};
 
-/// After opening: M1, before anything was undone and after all of it, and M3. Makes the database in a new engine.
+/// After opening: checks M1 and M3, before and after the rollback of unfinished transactions.
+/// Creates the database in a new engine.
 pub fn after_recovery(world: &mut World, engine: &Engine) -> Result<(), String> {
-    // The unfinished must be invisible already.
-    settle_on(world, engine)?;
+    // The changes of unfinished transactions must be invisible already.
+    adopt_state(world, engine)?;
     if world.rng.one_in(2) {
-        settled(world, engine)?;
+        check_idle(world, engine)?;
     }
     if engine.catalog().snapshot().database(DATABASE).is_none() {
         let database = DatabaseDef {
@@ -29,16 +30,16 @@ pub fn after_recovery(world: &mut World, engine: &Engine) -> Result<(), String> 
     Ok(())
 }
 
-/// Lets background work finish; then M1, M3, M7, and no file without a table.
-pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
-    // What an I/O error has kept from being purged is tried again after some steps.
+/// Lets background work finish, and then checks M1, M3, M7, and that every file belongs to a table.
+pub fn check_idle(world: &mut World, engine: &Engine) -> Result<(), String> {
+    // Purge that an I/O error prevented is retried after some steps.
     while engine
         .step_background()
         .map_err(|e| format!("background: {e}"))?
         || engine.trx_status().history_length > 0
     {}
     let found = contents(engine)?;
-    same(&world.db, &found).map_err(|e| format!("after settling: {e}"))?;
+    same(&world.db, &found).map_err(|e| format!("after background work: {e}"))?;
     let marked = check_tables(world, engine)?;
     if marked > 0 {
         return Err(format!(
@@ -54,7 +55,8 @@ pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
         .into_iter()
         .filter(|name| name.ends_with(".nfd"))
         .count();
-    // The dictionary's and the undo log's besides; a new undo file may have been turned to just now.
+    // One file for the dictionary, and those of the undo log, which may just have switched to a new
+    // file.
     let expected = world.db.len() + 1 + engine.trx_system().undo_spaces().len();
     if files != expected {
         return Err(format!("{files} tablespaces instead of {expected}"));
@@ -62,8 +64,8 @@ pub fn settled(world: &mut World, engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// The state that the engine is in must be one of those that may be; it is the state from here on.
-fn settle_on(world: &mut World, engine: &Engine) -> Result<(), String> {
+/// Checks that the engine is in one of the possible states, which becomes the expected state.
+fn adopt_state(world: &mut World, engine: &Engine) -> Result<(), String> {
     let found = contents(engine)?;
     let wrong = same(&world.db, &found);
     let other = world.maybe.iter().any(|db| same(db, &found).is_ok());
@@ -122,7 +124,8 @@ fn same(expected: &Db, found: &Db) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a change of definitions that failed has been done all the same: the engine is in one of the two states.
+/// Whether a DDL statement that returned an error has taken effect nevertheless. The engine must be
+/// in one of the two states.
 pub fn which(engine: &Engine, before: &Db, after: &Db) -> Result<bool, String> {
     let found = contents(engine)?;
     if same(before, &found).is_ok() {
@@ -131,7 +134,7 @@ pub fn which(engine: &Engine, before: &Db, after: &Db) -> Result<bool, String> {
     same(after, &found).map(|()| true)
 }
 
-/// M3: CHECK TABLE of all tables. Gives how many rows and entries are delete-marked.
+/// M3: runs CHECK TABLE on all tables. Returns the number of delete-marked rows and entries.
 pub fn check_tables(world: &World, engine: &Engine) -> Result<u64, String> {
     let mut marked = 0;
     for name in world.db.keys() {
@@ -150,7 +153,7 @@ pub fn check_tables(world: &World, engine: &Engine) -> Result<u64, String> {
     Ok(marked)
 }
 
-/// M7: every page of every table is used by something, or free.
+/// M7: checks that every page of every table is in use or free.
 fn check_spaces(world: &World, engine: &Engine) -> Result<(), String> {
     for name in world.db.keys() {
         let table = find(engine, name)?;

@@ -1,4 +1,4 @@
-//! Locking reads and row changes, and what they must give.
+//! Locking reads and row changes, and their expected results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ use crate::model::{Changes, Row, Rows, difference};
 use crate::select::{Wanted, some_k, some_s};
 use crate::shape::{self, S, decode, encode, id_of};
 
-/// How large ids, rows and statements are.
+/// The sizes of ids, rows and statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Ids are below this.
+    /// All ids are below this.
     pub ids: u64,
-    /// Rows that a statement inserts at most.
+    /// The most rows that one statement inserts.
     pub bulk: u64,
-    /// Bytes of a text that is stored in the row.
+    /// The length in bytes of a text that is stored within the row.
     pub text: u64,
-    /// Rows that a step writes at most.
+    /// The most rows that one step writes.
     pub burst: u64,
 }
 
 impl Scale {
-    /// Few rows with many conflicts, many of them, or so few on a page that nearly each step splits or merges one while others read.
+    /// Chooses few rows with many conflicts, or many rows, or rows of which so few fit a page that
+    /// nearly every step splits or merges pages while other actors read.
     pub fn choose(rng: &mut SimRng) -> Scale {
         let (ids, bulk, text, burst) = match rng.below(6) {
             0 | 1 => (40, 3, 300, 1),
@@ -44,7 +45,7 @@ impl Scale {
         }
     }
 
-    /// Some row.
+    /// A random row.
     pub fn row(&self, id: i64, columns: usize, rng: &mut SimRng) -> Arc<Row> {
         let b = match rng.below(24) {
             0 => Value::Bytes("overflow ".repeat(rng.below(4000) as usize).into_bytes()),
@@ -62,17 +63,17 @@ impl Scale {
     }
 }
 
-/// What is done with the rows that a locking read gives.
+/// What happens to the rows that a locking read returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Intent {
     Nothing,
     Update,
-    /// Changes the ids too.
+    /// Changes ids, too.
     Move,
     Delete,
 }
 
-/// A locking read under way.
+/// A locking read in progress.
 pub struct Locking {
     pub name: String,
     pub table: Arc<Table>,
@@ -118,7 +119,8 @@ impl Locking {
         }
     }
 
-    /// Compares what came with the newest rows (M4). `gaps`: what is not there is locked too.
+    /// Compares the rows read with the newest rows (M4). `gaps`: the read also locks gaps, so it
+    /// must have returned all rows.
     pub fn check(&self, current: Rows, gaps: bool) -> Result<(), String> {
         let mut expected = self.wanted.of(current);
         let mut found = Rows::new();
@@ -139,7 +141,7 @@ impl Locking {
         Ok(())
     }
 
-    /// The changes that are to follow.
+    /// Chooses the changes that follow the read.
     pub fn changes(&self, scale: &Scale, rng: &mut SimRng) -> VecDeque<Change> {
         let columns = self.table.def().columns.len();
         let mut changes = VecDeque::new();
@@ -162,7 +164,7 @@ impl Locking {
                     if rng.one_in(2)
                         && let Some(old) = decode(self.table.layout(), &image)
                     {
-                        // Only one column changes.
+                        // Change only one column.
                         let keep = 1 + rng.below(columns as u64 - 1) as usize;
                         let mut row = old;
                         row[keep] = new[keep].clone();
@@ -201,21 +203,21 @@ pub enum Change {
     },
 }
 
-/// The changes of a statement; its operations are used for one row after the other.
+/// The changes of a statement. They are made one row after the other.
 pub struct Writing {
     pub name: String,
     pub table: Arc<Table>,
     queue: VecDeque<Change>,
-    /// The first of the queue is under way.
+    /// The changes to make. The first one is in progress.
     begun: bool,
     insert: InsertOp,
     update: UpdateOp,
     delete: DeleteOp,
 }
 
-/// What a call of [`Writing::go_on`] came to.
+/// The result of a call of [`Writing::go_on`].
 pub enum Wrote {
-    /// Nothing is left to do.
+    /// All changes are made.
     All,
     Row,
     Duplicate,
@@ -234,7 +236,7 @@ impl Writing {
         }
     }
 
-    /// Inserts of some rows: scattered, or one id after the other.
+    /// Inserts of several rows, with random or consecutive ids.
     pub fn inserts(name: &str, table: &Arc<Table>, scale: &Scale, rng: &mut SimRng) -> Writing {
         let n = if rng.one_in(2) {
             1
@@ -257,7 +259,7 @@ impl Writing {
         Writing::new(name, table, queue)
     }
 
-    /// The change at hand.
+    /// A description of the current change.
     pub fn described(&self) -> String {
         let short = |row: &Row| format!("{:?}", &row[..S + 1]);
         let name = &self.name;
@@ -271,7 +273,8 @@ impl Writing {
         }
     }
 
-    /// Goes on with the change at hand. `current`: the newest rows, for what must be refused (M5); the changes it makes go into `changes`.
+    /// Continues the current change. `current` returns the newest rows, which determine whether the
+    /// change must be rejected (M5). Changes made are added to `changes`.
     pub fn go_on(
         &mut self,
         session: &mut EngineSession,
@@ -323,7 +326,7 @@ impl Writing {
     }
 }
 
-/// Whether `new` in the place of row `old` shares a unique key with another row.
+/// Whether `new`, in place of row `old`, has the same unique key as another row.
 fn conflicts(table: &Table, rows: &Rows, old: Option<i64>, new: &Row) -> bool {
     let id = id_of(new);
     let same_id = id.is_some_and(|id| Some(id) != old && rows.contains_key(&id));
