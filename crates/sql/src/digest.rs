@@ -1,15 +1,18 @@
-//! The digest of a statement: the plan cache's key, and where the literals stand.
+//! The digest of a statement: the plan-cache key, and the positions of the literals.
 //!
-//! One walk over the text makes both. The key is the statement with literals as `?`, lists of literals after IN and
-//! rows of literals after VALUES folded to `(...)` whatever their length, blanks and comments gone, reserved words in
-//! upper case and names in backquotes. Words that may be names keep their case, because tables and result columns are
-//! called by it. After a zero byte follow the kinds of the literals, since types decide plans.
+//! A single walk over the text computes both. The key is the statement with literals as `?`. Lists
+//! of literals after IN, and rows of literals after VALUES, become `(...)`, regardless of their
+//! length. Blanks and comments are removed, reserved words are in upper case, and names are in
+//! backquotes. Words that may be names keep their case, because it appears in the names of tables
+//! and result columns. After a zero byte follow the kinds of the literals, because plans depend on
+//! types.
 //!
-//! The text that `STATEMENT_DIGEST_TEXT` shows folds more than that (`f(1,2)` and `f(1,2,3)` are one to it) and so is
-//! no identity; `digest_text` makes it when it is asked for.
+//! The text that `STATEMENT_DIGEST_TEXT` shows folds more than that (`f(1,2)` and `f(1,2,3)` become
+//! equal), so it cannot serve as the key. `digest_text` computes it on request.
 //!
 //! # Cost
-//! No allocation once the buffers of a [`Digested`] have grown: all of it is kept from statement to statement.
+//! Nothing is allocated once the buffers of a [`Digested`] have grown. They are reused for every
+//! statement.
 
 use crate::ast::Span;
 use crate::keywords::Kw;
@@ -19,14 +22,14 @@ use crate::literal::Lit;
 use crate::watch::{STRIDE, Watch};
 use nfold_types::{Checkpoint, SqlError};
 
-/// A set of the kinds of literals.
+/// A set of kinds of literals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KindSet(u16);
 
 impl KindSet {
-    /// An integer that fits a signed 64-bit number.
+    /// An integer that fits into a signed 64-bit number.
     pub const INT: KindSet = KindSet(1);
-    /// An integer that needs the 64th bit.
+    /// An integer that requires an unsigned 64-bit number.
     pub const BIG_INT: KindSet = KindSet(2);
     pub const DECIMAL: KindSet = KindSet(4);
     pub const FLOAT: KindSet = KindSet(8);
@@ -61,7 +64,7 @@ impl KindSet {
         self.0 & other.0 == other.0
     }
 
-    /// True where no kind but those of `other` is in the set.
+    /// Whether the set contains only kinds of `other`.
     pub fn is_subset(self, other: KindSet) -> bool {
         self.0 & !other.0 == 0
     }
@@ -78,43 +81,43 @@ impl KindSet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotKind {
-    /// One literal; the span is its token.
+    /// A single literal; the span is its token.
     Literal(TokenKind),
     /// The `n`th `?` of the statement, from 0.
     Marker(u32),
-    /// The folded list of an IN.
+    /// A folded list after IN.
     List,
-    /// The folded rows of a VALUES.
+    /// The folded rows after VALUES.
     Rows,
 }
 
-/// A place in the statement that a value comes from: what `Expr::Param`, `InList::ListParam` and
-/// `InsertSource::RowsParam` point to.
+/// A position in the statement that supplies a value. `Expr::Param`, `InList::ListParam` and
+/// `InsertSource::RowsParam` refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub kind: SlotKind,
-    /// Where it stands; lists and rows include their outer parentheses.
+    /// Its position. Lists and rows include their outer parentheses.
     pub span: Span,
-    /// 1 for a literal, a marker and a list of scalars (whose members bear no parentheses); for rows, and lists of
-    /// row constructors, the members of each.
+    /// 1 for a literal, a marker and a list of scalars (whose members have no parentheses). For
+    /// rows, and for lists of row constructors: the members of each.
     pub width: u32,
-    /// How many literals, rows or members.
+    /// The number of literals, rows or members.
     pub count: u32,
-    /// True for `IN ((1,2),…)` and VALUES.
+    /// Whether the members are rows, as in `IN ((1,2),…)` and VALUES.
     pub rows: bool,
     pub kinds: KindSet,
 }
 
-/// What the plan cache does with a literal.
+/// How the plan cache treats a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LiteralRole {
-    /// Its value is bound when the plan is run.
+    /// Its value is bound when the plan is executed.
     Parameter,
-    /// It shapes the plan, or the result's description: its text belongs to the key.
+    /// It determines the plan or the description of the result, so its text belongs to the key.
     Structural,
 }
 
-/// A statement's digest. One object is used for statement after statement; [`Digested::read`] replaces all of it.
+/// The digest of a statement. The object is reused: [`Digested::read`] replaces its whole contents.
 #[derive(Clone, Debug, Default)]
 pub struct Digested {
     key: Vec<u8>,
@@ -134,23 +137,23 @@ impl Digested {
         Self::default()
     }
 
-    /// Bytes on the heap.
+    /// The memory on the heap in bytes.
     pub fn memory(&self) -> usize {
         self.key.capacity() + self.kinds.capacity() + self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Walks the first statement of `text`, up to its semicolon or the end.
+    /// Reads the first statement of `text`, up to its semicolon or the end.
     pub fn read(&mut self, text: &[u8], mode: LexMode) {
         self.read_watched(text, mode, None);
     }
 
-    /// Longest text, in bytes, that is read without a look at the checkpoint.
+    /// The longest text in bytes that is read without checking the checkpoint.
     pub const SHORT_TEXT: usize = STRIDE;
 
-    /// As [`Self::read`] for a text that may be large.
+    /// As [`Self::read`], for a text that may be large.
     ///
     /// # Errors
-    /// That of the checkpoint; the digest is that of the text up to there then.
+    /// An error of the checkpoint. Then the digest covers the text up to that point.
     pub fn read_stoppable(
         &mut self,
         text: &[u8],
@@ -187,19 +190,20 @@ impl Digested {
         self.hash = hash128(&self.key);
     }
 
-    /// The key: normalised text, a zero byte, the kinds. Equal keys are equal statements but for the values of the slots.
-    /// It holds for one `LexMode` only, which is part of the plan environment.
+    /// The key: the normalized text, a zero byte, the kinds. Statements with equal keys differ only
+    /// in the values of their slots. Valid for a single `LexMode`, which is part of the plan
+    /// context.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// The normalised text alone.
+    /// The normalized text.
     pub fn text(&self) -> &[u8] {
         &self.key[..self.text_len]
     }
 
-    /// A hash of the key. A hash is no identity: compare keys.
+    /// A hash of the key. Hashes can collide, so keys must be compared.
     #[inline]
     pub fn hash(&self) -> u128 {
         self.hash
@@ -210,22 +214,23 @@ impl Digested {
         &self.slots
     }
 
-    /// How many `?` there are.
+    /// The number of `?`.
     pub fn markers(&self) -> u32 {
         self.markers
     }
 
-    /// Where the statement ends: at its semicolon, or at the end of the text.
+    /// The end of the statement: its semicolon, or the end of the text.
     pub fn end(&self) -> usize {
         self.end
     }
 
-    /// Where the next statement of a multi-statement text begins, blanks and further semicolons skipped.
+    /// The start of the next statement of a multi-statement text, after blanks and further
+    /// semicolons.
     pub fn next(&self) -> Option<usize> {
         self.next
     }
 
-    /// True for the statements that plans are cached for; only they have folded lists.
+    /// Whether plans are cached for this kind of statement. Only such statements have folded lists.
     #[inline]
     pub fn is_parameterisable(&self) -> bool {
         self.parameterisable
@@ -235,7 +240,7 @@ impl Digested {
         self.mode
     }
 
-    /// The value of literal slot `n`. None for markers, lists and rows.
+    /// The value of literal slot `n`. `None` for markers, lists and rows.
     #[inline]
     pub fn literal<'t>(&self, n: u32, text: &'t [u8]) -> Option<Lit<'t>> {
         let slot = self.slots.get(n as usize)?;
@@ -245,7 +250,7 @@ impl Digested {
         }
     }
 
-    /// The literals of list or rows slot `n` one after the other, rows flattened: member `i` of row `r` is number
+    /// The literals of list or rows slot `n`. Rows are flattened: member `i` of row `r` has index
     /// `r * width + i`. Empty for other slots.
     #[inline]
     pub fn list<'t>(&self, n: u32, text: &'t [u8]) -> ListIter<'t> {
@@ -257,8 +262,8 @@ impl Digested {
         }
     }
 
-    /// Appends the text of every structural slot: with the key this identifies the plan. `roles` is what
-    /// `parser::parse_parameterised` gave for this key.
+    /// Appends the text of every structural slot. Together with the key, this identifies the plan.
+    /// `roles` is the result of `parser::parse_parameterised` for this key.
     pub fn append_structural(&self, roles: &[LiteralRole], text: &[u8], out: &mut Vec<u8>) {
         for (slot, role) in self.slots.iter().zip(roles) {
             if *role == LiteralRole::Structural {
@@ -268,7 +273,7 @@ impl Digested {
         }
     }
 
-    /// True where [`Digested::append_structural`] would append just `expected`; allocates nothing.
+    /// Whether [`Digested::append_structural`] would append exactly `expected`. Allocates nothing.
     pub fn structural_is(&self, roles: &[LiteralRole], text: &[u8], expected: &[u8]) -> bool {
         let mut rest = expected;
         for (slot, role) in self.slots.iter().zip(roles) {
@@ -292,17 +297,17 @@ impl Digested {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verb {
-    /// Nothing but opening parentheses and EXPLAIN so far.
+    /// Only opening parentheses and EXPLAIN so far.
     Unknown,
     /// INSERT, REPLACE
     Insert,
     /// SELECT, UPDATE, DELETE, WITH, TABLE, VALUES
     Other,
-    /// Never parameterised.
+    /// A statement that is never parameterized.
     Plain,
 }
 
-/// One walk over a statement.
+/// A walk over one statement.
 struct Walk<'d, 't> {
     out: &'d mut Digested,
     lexer: Lexer<'t>,
@@ -397,7 +402,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// `` `x` `` as it is; `"x"` as `` `x` `` unless a quote inside would make it ambiguous.
+    /// Appends a quoted name: `` `x` `` unchanged, and `"x"` as `` `x` ``, unless a quote inside
+    /// would make that ambiguous.
     fn quoted(&mut self, text: &[u8]) {
         let inner = &text[1..text.len() - 1];
         if text[0] == b'`' || memchr::memchr2(b'"', b'`', inner).is_some() {
@@ -434,7 +440,8 @@ impl Walk<'_, '_> {
             rows: kind == SlotKind::Rows,
             kinds,
         });
-        // What kinds the rows of an INSERT hold decides nothing: each value is converted on its own.
+        // The kinds in the rows of an INSERT do not matter, because each value is converted on its
+        // own.
         let kinds = if kind == SlotKind::Rows {
             KindSet::default()
         } else {
@@ -455,7 +462,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// At an opening parenthesis: takes the whole list where it is one of literals.
+    /// Handles an opening parenthesis: folds the whole list if it consists of literals.
     fn fold(&mut self, before: Kw, open: usize) -> bool {
         let rows = match before {
             Kw::IN => false,
@@ -496,7 +503,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Two multiply-and-fold lanes over 16 bytes a step.
+/// A hash with two multiply-and-fold lanes, which processes 16 bytes per step.
 fn hash128(bytes: &[u8]) -> u128 {
     const K: [u64; 4] = [
         0xa076_1d64_78bd_642f,

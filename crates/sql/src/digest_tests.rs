@@ -56,7 +56,7 @@ fn literals_lists_and_rows_fold() {
 }
 
 #[test]
-fn kinds_and_widths_are_part_of_the_key() {
+fn key_contains_kinds_and_widths() {
     let same = [
         (
             "select a from t where b in (1,2)",
@@ -108,7 +108,7 @@ fn kinds_and_widths_are_part_of_the_key() {
 }
 
 #[test]
-fn list_values_come_back() {
+fn list_values_are_read_back() {
     let text = "select * from t where a = 7 and b in (1, -2 , 'x''y', NULL, 0x1F, 1.5,true, 18446744073709551615)";
     let d = digested(text);
     assert_eq!(d.slots().len(), 2);
@@ -162,7 +162,7 @@ fn list_values_come_back() {
 }
 
 #[test]
-fn statements_are_split() {
+fn multi_statement_text_is_split() {
     let text = b"select 1; select ';' ;; ";
     let mut d = Digested::new();
     d.read(text, LexMode::default());
@@ -172,7 +172,7 @@ fn statements_are_split() {
 }
 
 #[test]
-fn a_long_list_is_one_slot() {
+fn long_list_is_one_slot() {
     let ids: Vec<String> = (0..90_000).map(|i| i.to_string()).collect();
     let text = format!("select * from t where id in ({})", ids.join(","));
     let d = digested(&text);
@@ -189,7 +189,7 @@ fn a_long_list_is_one_slot() {
 }
 
 #[test]
-fn structural_literals_are_told_apart() {
+fn structural_literals_distinguish_plans() {
     let text = b"select a, 'x' from t where b = 5 limit 7";
     let d = digested(std::str::from_utf8(text).expect("text"));
     let roles = [

@@ -1,14 +1,15 @@
 //! The digest text that MySQL shows (`STATEMENT_DIGEST_TEXT`, `performance_schema`).
 //!
-//! Values become `?`, and what MySQL's reductions (sql/sql_digest.cc) fold is folded: `?, ...` for values with commas between
-//! them, wherever they stand; `(?)` and `(...)` for rows, with `/* , ... */` behind several; `IN (...)`. Keywords are
-//! printed as the last of their synonyms, as MySQL's table of tokens has it. It is made once for each new digest, never
-//! for each statement; the plan cache's key is in [`crate::digest`].
+//! Values become `?`. The reductions of MySQL (sql/sql_digest.cc) are applied: `?, ...` for values
+//! separated by commas, anywhere; `(?)` and `(...)` for rows, with `/* , ... */` after several; `IN
+//! (...)`. A keyword is printed as the last of its synonyms in MySQL's token table. The text is
+//! computed once per new digest, and never per statement. The plan-cache key is in
+//! [`crate::digest`].
 
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind};
 
-/// A token or what tokens were reduced to.
+/// A token, or the result of reducing tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     /// `?`
@@ -25,17 +26,17 @@ enum Item {
     LongRowList,
     /// `IN (...)`
     InList,
-    /// A hint's name.
+    /// The name of a hint.
     HintName(u32, u32),
-    /// A number in ORDER BY or GROUP BY that stands for a column.
+    /// A number in ORDER BY or GROUP BY that refers to a column.
     Position(u32, u32),
-    /// A token that stands for itself.
+    /// An unreduced token.
     Token(Token),
     /// `/*+`
     HintStart,
     /// `*/`
     HintEnd,
-    /// `@`, nothing between it and the next.
+    /// `@`, with no blank after it.
     At,
 }
 
@@ -52,7 +53,7 @@ impl Item {
         }
     }
 
-    /// True where an expression may start after it, so that a sign there is no operator between two operands.
+    /// Whether an expression may start after it, so that a sign there is not a binary operator.
     fn starts_expression(self) -> bool {
         use TokenKind::*;
         let Item::Token(token) = self else {
@@ -122,10 +123,10 @@ pub fn digest_text(text: &[u8], mode: LexMode) -> String {
 struct Reducer<'a> {
     text: &'a [u8],
     items: Vec<Item>,
-    /// CREATE or ALTER: NULL is mostly an attribute there.
+    /// Whether the statement is CREATE or ALTER, where NULL is mostly an attribute.
     definition: bool,
     parens: u32,
-    /// In ORDER BY or GROUP BY, inside so many parentheses.
+    /// Within ORDER BY or GROUP BY: the number of open parentheses.
     by: Option<u32>,
 }
 
@@ -193,13 +194,13 @@ impl Reducer<'_> {
         }
     }
 
-    /// True where the integer at hand is the whole of an ORDER BY or GROUP BY item.
+    /// Whether the current integer is a whole item of ORDER BY or GROUP BY.
     fn is_position(&self, next: Token) -> bool {
         let starts = self.by == Some(self.parens)
             && self
                 .last(1)
                 .is_some_and(|l| l.kw() == Kw::BY || l.is(TokenKind::Comma));
-        // A number after a value makes a list with it.
+        // A number after a value forms a list with it.
         let listed = matches!(self.last(2), Some(Item::Value | Item::ValueList));
         starts
             && !listed
@@ -215,7 +216,7 @@ impl Reducer<'_> {
             }
     }
 
-    /// A sign that follows no operand belongs to the number after it.
+    /// Removes signs that do not follow an operand, because they belong to the next number.
     fn drop_signs(&mut self) {
         while let (Some(sign), Some(before)) = (self.last(1), self.last(2)) {
             if !(sign.is(TokenKind::Minus) || sign.is(TokenKind::Plus))
@@ -239,7 +240,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// A value; with a comma and a value before it, a list of values.
+    /// Adds a value. After a comma and another value, both become a list of values.
     fn value(&mut self) {
         let comma = self.last(1).is_some_and(|l| l.is(TokenKind::Comma));
         if comma && matches!(self.last(2), Some(Item::Value | Item::ValueList)) {
@@ -250,7 +251,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// `@x` and `@'x'` are `@?`; `` @`x` `` keeps its name.
+    /// Reduces `@x` and `@'x'` to `@?`; `` @`x` `` keeps its name.
     fn user_var(&mut self, token: Token) {
         self.items.push(Item::At);
         if self.text[token.start as usize + 1..].first() == Some(&b'`') {
@@ -265,7 +266,8 @@ impl Reducer<'_> {
         }
     }
 
-    /// At a closing parenthesis: `(?)`, `(...)` and what they make with what stands before them.
+    /// Handles a closing parenthesis: reduces to `(?)` or `(...)`, and combines that with the items
+    /// before it.
     fn close(&mut self, token: Token) {
         let open = self.last(2).is_some_and(|l| l.is(TokenKind::LParen));
         let (one, list) = match self.last(1) {
@@ -288,7 +290,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// The tokens inside `/*+ … */`.
+    /// Adds the tokens inside `/*+ … */`.
     fn hint(&mut self, token: Token, mode: LexMode) {
         self.items.push(Item::HintStart);
         let (start, end) = (token.start as usize + 3, token.end as usize - 2);
@@ -350,7 +352,7 @@ impl Reducer<'_> {
                 let doubled = [quote, quote];
                 out.push(b'`');
                 let mut inner = &text[1..text.len() - 1];
-                // MySQL prints the name itself, a quote in it undoubled.
+                // MySQL prints the name itself, with doubled quotes as single ones.
                 while let Some(at) = memchr::memmem::find(inner, &doubled) {
                     out.extend(&inner[..=at]);
                     inner = &inner[at + 2..];
@@ -366,7 +368,7 @@ impl Reducer<'_> {
     }
 }
 
-/// The spelling that stands for all synonyms of a keyword.
+/// The spelling that is printed for all synonyms of a keyword.
 fn canonical(kw: Kw) -> &'static str {
     match kw {
         Kw::CHAR => "CHARACTER",

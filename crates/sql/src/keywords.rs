@@ -1,7 +1,8 @@
-//! MySQL's keywords: one number each, found by a hash table made at compile time.
+//! MySQL's keywords. Each has a number, and is found in a hash table built at compile time.
 //!
-//! The words and which of them are reserved are those of `information_schema.keywords` (9.7, whose EXTERNAL and LIBRARY
-//! are free here, as they are in 8.4). Function words are keywords only right before a parenthesis.
+//! The keywords, and which of them are reserved, are those of `information_schema.keywords` in
+//! MySQL 9.7, except that EXTERNAL and LIBRARY are not reserved, as in 8.4. Function words are
+//! keywords only directly before a parenthesis.
 
 macro_rules! keywords {
     (reserved: $($r:ident)*; free: $($n:ident)*; functions: $($f:ident)*;) => {
@@ -102,7 +103,7 @@ keywords! {
         ST_COLLECT SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP;
 }
 
-/// Slots of the hash table; a power of two, at most half full.
+/// The slots of the hash table: a power of two, at most half full.
 const SLOTS: usize = 2048;
 const LONGEST: usize = longest();
 
@@ -117,7 +118,7 @@ const fn longest() -> usize {
     max
 }
 
-/// A hash of the length, the first and last bytes and two more, ASCII case aside.
+/// A hash of the length, the first and last bytes and two more, ignoring ASCII case.
 const fn slot_of(word: &[u8]) -> usize {
     let n = word.len();
     let a = (word[0] & 0xdf) as u32;
@@ -147,7 +148,7 @@ const fn table() -> [u16; SLOTS] {
 }
 
 impl Kw {
-    /// The keyword that `word` is, ASCII case aside.
+    /// The keyword that `word` is, ignoring ASCII case.
     #[inline]
     pub fn of(word: &[u8]) -> Kw {
         if word.len() < 2 || word.len() > LONGEST {
@@ -163,27 +164,27 @@ impl Kw {
         }
     }
 
-    /// In upper case; empty for `Other`.
+    /// The name in upper case; empty for `Other`.
     #[inline]
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 
-    /// True for words that are never a bare identifier.
+    /// Whether the word can never be an unquoted identifier.
     #[inline]
     pub fn is_reserved(self) -> bool {
         let i = self as usize;
         i != 0 && i <= RESERVED
     }
 
-    /// True for words that are keywords only where a parenthesis follows.
+    /// Whether the word is a keyword only if a parenthesis follows.
     #[inline]
     pub fn is_function(self) -> bool {
         self as usize > RESERVED + FREE
     }
 }
 
-/// Every keyword of MySQL's list, with whether it is reserved.
+/// Every keyword of MySQL's list, and whether it is reserved.
 pub fn words() -> impl Iterator<Item = (&'static str, bool)> {
     let listed = NAMES.iter().enumerate().skip(1).take(RESERVED + FREE);
     listed.map(|(i, name)| (*name, i <= RESERVED))

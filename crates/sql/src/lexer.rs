@@ -1,8 +1,9 @@
-//! The one lexer: bytes in, tokens as places in the text, no allocation.
+//! The lexer. It produces tokens as ranges of the text, without allocation.
 //!
-//! It follows the state machine of MySQL's own (sql/sql_lex.cc, `lex_one_token`): which bytes make an identifier, when a
-//! word may be a keyword, how numbers end, what an executed comment is. It never fails: what is no token is
-//! [`TokenKind::Invalid`], which the parser reports as a syntax error at that place.
+//! It follows the state machine of MySQL's lexer (sql/sql_lex.cc, `lex_one_token`): which bytes
+//! form an identifier, when a word may be a keyword, how numbers end, what an executable comment
+//! is. It never fails. An invalid token is [`TokenKind::Invalid`], which the parser reports as a
+//! syntax error at its position.
 
 use crate::keywords::Kw;
 use crate::watch::{STRIDE, Watch};
@@ -14,7 +15,7 @@ pub use token::{LexMode, SERVER_VERSION, Token, TokenKind};
 // Byte classes.
 const SPACE: u8 = 1;
 const DIGIT: u8 = 2;
-/// May stand in an identifier.
+/// May be part of an identifier.
 const IDENT: u8 = 4;
 const HEX: u8 = 8;
 
@@ -49,7 +50,7 @@ fn is(b: u8, class: u8) -> bool {
     CLASS[b as usize] & class != 0
 }
 
-/// True for the bytes that MySQL skips between tokens.
+/// Whether MySQL skips this byte between tokens.
 #[inline]
 pub fn is_space(b: u8) -> bool {
     is(b, SPACE)
@@ -66,18 +67,18 @@ const AFTER_HINTED: u8 = 8;
 
 /// Walks one text. `next` after the end keeps returning `End`.
 ///
-/// Texts of 4 GiB and more are not lexed beyond that length; `max_allowed_packet` is at most 1 GiB.
+/// Only the first 4 GiB of a text are read; `max_allowed_packet` is at most 1 GiB.
 #[derive(Clone, Debug)]
 pub struct Lexer<'a> {
     text: &'a [u8],
     pos: usize,
     mode: LexMode,
-    /// Inside `/*! … */`, whose end is skipped when it comes.
+    /// Whether the position is inside `/*! … */`, whose end must be skipped.
     in_version_comment: bool,
     /// What of the last token concerns the next one: a set of `AFTER_*`.
     after: u8,
     watch: Option<&'a Watch<'a>>,
-    /// Where [`Self::watch`] is looked at next.
+    /// The position at which [`Self::watch`] is checked next.
     look_at: usize,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
-    /// Counts the bytes up to here.
+    /// Reports the bytes read so far.
     #[cold]
     fn look(&mut self) {
         let bytes = self.pos + STRIDE - self.look_at;
@@ -117,13 +118,13 @@ impl<'a> Lexer<'a> {
         self.look_at = self.pos + STRIDE;
     }
 
-    /// Where the next token is looked for.
+    /// The position where the next token is searched.
     #[inline]
     pub fn position(&self) -> usize {
         self.pos
     }
 
-    /// Goes on from `pos`, which must not lie inside a token.
+    /// Continues at `pos`, which must not be inside a token.
     #[inline]
     pub fn jump(&mut self, pos: usize) {
         self.pos = pos.min(self.text.len());
@@ -135,7 +136,7 @@ impl<'a> Lexer<'a> {
         self.text.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
-    /// The next token.
+    /// Returns the next token.
     #[inline]
     pub fn next_token(&mut self) -> Token {
         let after = std::mem::take(&mut self.after);
@@ -152,7 +153,7 @@ impl<'a> Lexer<'a> {
         }
         let start = self.pos;
         let Some(&b) = self.text.get(start) else {
-            // An executed comment that nobody closed.
+            // An executable comment without an end.
             let kind = if std::mem::take(&mut self.in_version_comment) {
                 TokenKind::Invalid
             } else {
@@ -186,7 +187,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips blanks and comments. A hint, or an unterminated comment, is a token.
+    /// Skips blanks and comments. Returns a token for a hint or an unterminated comment.
     #[inline]
     fn skip_blanks(&mut self, hints: bool) -> Option<Token> {
         loop {
@@ -220,7 +221,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `--` starts a comment only before a blank, a control character or the end.
+    /// Whether `--` starts a comment: only before a blank, a control character or the end.
     fn is_dash_comment(&self) -> bool {
         self.text
             .get(self.pos + 2)
@@ -249,7 +250,7 @@ impl<'a> Lexer<'a> {
         self.token(TokenKind::Invalid, start)
     }
 
-    /// At `/*`. Steps over it, or into it where it is to be executed.
+    /// Handles `/*`: skips the comment, or enters it if its content must be executed.
     fn block_comment(&mut self) -> Option<Token> {
         let start = self.pos;
         if self.peek(2) == b'!' {
@@ -258,7 +259,8 @@ impl<'a> Lexer<'a> {
                 .take(6)
                 .take_while(|b| b.is_ascii_digit())
                 .count();
-            // Five digits are a version, six are one when all six are digits; fewer belong to the content.
+            // Five digits are a version, and so are six if all are digits. Fewer belong to the
+            // content.
             if digits < 5 {
                 self.pos = start + 3;
                 self.in_version_comment = true;
@@ -283,7 +285,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips a comment for a newer version, in which plain comments may be nested once.
+    /// Skips a comment for a newer version, within which comments may be nested one level deep.
     fn skip_nested(&mut self, start: usize) -> Option<Token> {
         let mut at = start + 3;
         while at + 1 < self.text.len() {
@@ -309,7 +311,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Notes whether a dot follows directly.
+    /// Records whether a dot follows directly.
     #[inline]
     fn end_of_ident(&mut self) {
         if self.peek(0) == b'.' {
@@ -317,7 +319,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A word that no keyword can be: right after a dot.
+    /// A word that cannot be a keyword, because it follows a dot.
     fn plain_word(&mut self, start: usize) -> Token {
         self.skip_class(IDENT);
         self.end_of_ident();
@@ -345,7 +347,8 @@ impl<'a> Lexer<'a> {
             && !after_at
             && self.text.get(self.pos + 1).is_some_and(|&b| is(b, IDENT))
         {
-            // `select.x`: right before a dot and a name every word is a name, but not in `@@global.x`.
+            // `select.x`: directly before a dot and a name, every word is a name, except in
+            // `@@global.x`.
             return self.token(TokenKind::Word, start);
         }
         if first == b'_' && is_charset(&word[1..]) {
@@ -376,7 +379,7 @@ impl<'a> Lexer<'a> {
         self.text.get(at) == Some(&b'(')
     }
 
-    /// `x'1f'`, `b'01'` (class 0: bits). An odd number of hex digits is malformed.
+    /// `x'1f'`, or `b'01'` (class 0: bits). An odd number of hexadecimal digits is invalid.
     fn quoted_digits(&mut self, start: usize, class: u8, kind: TokenKind) -> Token {
         self.pos = start + 2;
         let first = self.pos;
@@ -397,7 +400,7 @@ impl<'a> Lexer<'a> {
         self.token(kind, start)
     }
 
-    /// At a digit.
+    /// Reads a number. The position is at its first digit.
     #[inline]
     fn number(&mut self, start: usize) -> Token {
         if self.text[start] == b'0'
@@ -426,7 +429,7 @@ impl<'a> Lexer<'a> {
         self.plain_word(start)
     }
 
-    /// `0x1f`, `0b01`, unless an identifier goes on.
+    /// `0x1f` or `0b01`, unless the digits are followed by more characters of an identifier.
     fn prefixed_number(&mut self, start: usize) -> Option<Token> {
         let hex = self.text[start + 1] == b'x';
         let digits = &self.text[start + 2..];
@@ -454,7 +457,7 @@ impl<'a> Lexer<'a> {
         ))
     }
 
-    /// After the point of a number.
+    /// Reads the fraction of a number, after its point.
     fn fraction(&mut self, start: usize) -> Token {
         self.skip_class(DIGIT);
         if !matches!(self.peek(0), b'e' | b'E') {
@@ -482,7 +485,7 @@ impl<'a> Lexer<'a> {
         self.token(TokenKind::Dot, start)
     }
 
-    /// At the opening quote (after `n` for NStr).
+    /// Reads a string. The position is at its opening quote (after `n` for NStr).
     #[inline]
     fn string(&mut self, start: usize, kind: TokenKind) -> Token {
         let no_backslash = self.mode.has(LexMode::NO_BACKSLASH_ESCAPES);
@@ -495,7 +498,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// At the opening quote of a name, in which the doubled quote stands for one.
+    /// Reads a quoted name, in which a doubled quote means one quote. The position is at its
+    /// opening quote.
     fn quoted_ident(&mut self, start: usize, quote: u8) -> Token {
         let mut at = self.pos + 1;
         loop {
@@ -580,8 +584,8 @@ impl<'a> Lexer<'a> {
         self.token(kind, start)
     }
 
-    /// An operator of `=`, `!`, `<` and `>`. MySQL takes as many of them as an operator may have before it looks what
-    /// it has got, so that `a=!b` is an error, and `!!a` is `!a`.
+    /// An operator of `=`, `!`, `<` and `>`. MySQL first reads as many of these characters as an
+    /// operator may have, and then looks up the operator. So `a=!b` is an error, and `!!a` is `!a`.
     fn comparison(&self) -> (usize, TokenKind) {
         use TokenKind::*;
         let may_follow = |b: u8| matches!(b, b'=' | b'!' | b'<' | b'>');
@@ -606,7 +610,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The end (after the closing quote) of the string whose opening quote stands at `open`; none: it is not closed.
+/// The end (after the closing quote) of the string with its opening quote at `open`. `None` if it
+/// is not closed.
 #[inline]
 pub(crate) fn string_end(
     text: &[u8],
@@ -643,7 +648,7 @@ pub(crate) fn string_end(
     }
 }
 
-/// Names of character sets that may stand as introducers.
+/// Whether a name is that of a character set, which can be an introducer.
 fn is_charset(name: &[u8]) -> bool {
     const NAMES: &[&str] = &[
         "utf8mb4", "utf8", "utf8mb3", "latin1", "ascii", "binary", "armscii8", "big5", "cp1250",

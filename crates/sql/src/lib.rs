@@ -1,12 +1,14 @@
-//! Lexer and digest, parser, syntax tree. No catalog, no I/O.
+//! The SQL front end: lexer, digest, parser and syntax tree. No catalog, no I/O.
 //!
-//! A statement's way through this crate:
+//! A statement passes through this crate as follows:
 //!
-//! 1. [`lexer`] walks the text once and yields tokens as slices.
-//! 2. [`digest`] turns that walk into the plan cache's key and the literals' places ([`digest::Digested`]).
-//! 3. Only when the plan cache has no entry, [`parser`] builds the tree of [`ast`], with every literal that is not
-//!    structural replaced by a parameter.
-//! 4. When a plan is run, [`digest::Digested`] hands out the literals' values one by one, straight from the text.
+//! 1. [`lexer`] walks the text once and produces tokens as ranges of the text.
+//! 2. From that walk, [`digest`] computes the plan-cache key and the positions of the literals
+//!    ([`digest::Digested`]).
+//! 3. Only if the plan cache has no entry, [`parser`] builds the tree of [`ast`]. Every literal
+//!    that is not structural is replaced by a parameter.
+//! 4. When a plan is executed, [`digest::Digested`] returns the literals' values one by one,
+//!    directly from the text.
 #![forbid(unsafe_code)]
 
 pub mod ast;

@@ -1,7 +1,7 @@
-//! Lists of literals: recognised in one scan, and read again value by value.
+//! Lists of literals: recognized in a single scan, and later read value by value.
 //!
-//! The scan of the digest and the reader of the values go through the same [`element`], so that they cannot disagree
-//! about where a member ends.
+//! The scan of the digest and the reader of the values both use [`element`], so they cannot
+//! disagree about where a member ends.
 
 use crate::digest::KindSet;
 use crate::keywords::Kw;
@@ -9,23 +9,23 @@ use crate::lexer::{LexMode, Lexer, TokenKind, is_space, string_end};
 use crate::literal::{Lit, integer, raw_string};
 use crate::watch::{STRIDE, Watch, look};
 
-/// Members of a list between two looks at the statement.
+/// The members of a list between two checks of the statement's checkpoint.
 const MEMBERS: u32 = 1024;
 
-/// A list that has been scanned.
+/// A scanned list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    /// After the last closing parenthesis.
+pub(crate) struct ScannedList {
+    /// The offset after the last closing parenthesis.
     pub end: usize,
     pub width: u32,
     pub count: u32,
-    /// The members are rows in parentheses.
+    /// Whether the members are rows in parentheses.
     pub rows: bool,
     pub kinds: KindSet,
 }
 
-/// Scans `(1, 2, …)` or `((1,2), (3,4), …)` from its opening parenthesis. None where a member is no literal, where rows
-/// are of unequal width, or where a comment stands inside.
+/// Scans `(1, 2, …)` or `((1,2), (3,4), …)` from its opening parenthesis on. `None` if a member is
+/// not a literal, if the rows have different widths, or if there is a comment inside.
 pub(crate) fn scan_list(
     text: &[u8],
     open: usize,
@@ -35,7 +35,7 @@ pub(crate) fn scan_list(
     let first = skip_blanks(text, open + 1);
     if text.get(first) != Some(&b'(') {
         let (end, count, kinds) = scan_members(text, open, mode, watch)?;
-        return Some(Found {
+        return Some(ScannedList {
             end,
             width: 1,
             count,
@@ -52,7 +52,7 @@ pub(crate) fn scan_list(
     Some(found)
 }
 
-/// Scans `(1,2), (3,4), …` from the first opening parenthesis.
+/// Scans `(1,2), (3,4), …` from the first opening parenthesis on.
 pub(crate) fn scan_rows(
     text: &[u8],
     open: usize,
@@ -73,7 +73,7 @@ fn scan_row_list(
     loop {
         let comma = skip_blanks(text, end);
         if text.get(comma) != Some(&b',') {
-            return Some(Found {
+            return Some(ScannedList {
                 end,
                 width,
                 count,
@@ -101,7 +101,7 @@ fn scan_row_list(
     }
 }
 
-/// Scans `(a, b, …)`: where it ends, how many members, their kinds.
+/// Scans `(a, b, …)`. Returns its end, the number of members, and their kinds.
 #[inline]
 fn scan_members(
     text: &[u8],
@@ -135,7 +135,7 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The literal at `at`, and where it ends. A number may have one sign.
+/// Parses the literal at `at`. Also returns its end. A number may have one sign.
 #[inline]
 fn element(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
     match *text.get(at)? {
@@ -160,33 +160,35 @@ fn element(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
     }
 }
 
-/// What is an integer's end in a list for certain.
+/// Whether a byte certainly ends an integer in a list.
 #[inline]
 fn ends_integer(b: u8) -> bool {
     matches!(b, b',' | b')' | b' ')
 }
 
-/// The digits at `at`, one to seven, and how many they are, where what [ends an integer](ends_integer) follows them; the eight bytes are looked at together.
+/// Parses one to seven digits at `at` that are followed by a byte that [ends an
+/// integer](ends_integer). Also returns the number of digits. All eight bytes are examined
+/// together.
 ///
 /// Source: Daniel Lemire, "Quickly parsing eight digits" (2018).
 #[inline]
 fn short_integer(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
     let digits = word ^ 0x3030_3030_3030_3030;
-    // The high bit of the first byte that is no digit, and of others behind it.
+    // The high bit of the first byte that is not a digit, and possibly of bytes after it.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let count = others.trailing_zeros() as usize / 8;
     if !(1..8).contains(&count) || !ends_integer((word >> (8 * count)) as u8) {
         return None;
     }
-    // With zeros before them they are eight.
+    // Shifted so that zeros precede the digits, which makes eight.
     let eight = digits << (64 - 8 * count);
     let pairs = (eight.wrapping_mul(2561) >> 8) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul(6_553_601) >> 16) & 0x0000_FFFF_0000_FFFF;
     Some((fours.wrapping_mul(42_949_672_960_001) >> 32, count))
 }
 
-/// A number; plain integers go the short way.
+/// Parses a number. Plain integers have a fast path.
 #[inline]
 fn number(text: &[u8], at: usize, negative: bool, mode: LexMode) -> Option<(Lit<'_>, usize)> {
     if let Some((value, count)) = short_integer(text, at) {
@@ -215,7 +217,7 @@ fn long_number(text: &[u8], at: usize, negative: bool, mode: LexMode) -> Option<
     Some((signed, end))
 }
 
-/// Any other literal, by way of the lexer.
+/// Parses any other literal with the lexer.
 fn other(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
     let mut lexer = Lexer::new(text, mode);
     lexer.jump(at);
@@ -232,7 +234,7 @@ fn other(text: &[u8], at: usize, mode: LexMode) -> Option<(Lit<'_>, usize)> {
     Some((lit, token.end as usize))
 }
 
-/// The literals of a folded list, one by one, straight from the text; rows come flattened.
+/// Iterates over the literals of a folded list, directly from the text. Rows are flattened.
 #[derive(Clone, Debug)]
 pub struct ListIter<'t> {
     text: &'t [u8],

@@ -1,4 +1,4 @@
-//! The values of literals, read from their tokens' bytes.
+//! The values of literals, read from the bytes of their tokens.
 
 use crate::ast::{Literal, StringLiteral};
 use crate::lexer::{LexMode, TokenKind};
@@ -8,9 +8,10 @@ use nfold_types::{Checkpoint, NoCheckpoint, SqlError};
 /// Work of a byte between escapes.
 const ESCAPE_WORK: u64 = 5;
 
-/// A literal as it stands in the text; nothing is copied.
+/// A literal as written in the text; nothing is copied.
 ///
-/// In lists a sign may belong to the literal; anywhere else the sign is an operator and `negative` is false.
+/// In lists, a sign may belong to the literal. Elsewhere the sign is an operator, and `negative` is
+/// false.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lit<'a> {
     Null,
@@ -19,37 +20,37 @@ pub enum Lit<'a> {
         negative: bool,
         value: u64,
     },
-    /// Digits with or without a point; also integers above `u64::MAX`.
+    /// Digits with or without a point. Includes integers above `u64::MAX`.
     Decimal {
         negative: bool,
         text: &'a [u8],
     },
-    /// With an exponent.
+    /// A number with an exponent.
     Float {
         negative: bool,
         text: &'a [u8],
     },
     String(RawString<'a>),
-    /// The hex digits of `x'..'` or `0x..`.
+    /// The hexadecimal digits of `x'..'` or `0x..`.
     Hex(&'a [u8]),
     /// The binary digits of `b'..'` or `0b..`.
     Bit(&'a [u8]),
 }
 
-/// A quoted string with its escapes still in it.
+/// A quoted string whose escapes are not resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawString<'a> {
-    /// What stands between the quotes.
+    /// The bytes between the quotes.
     pub raw: &'a [u8],
     pub quote: u8,
-    /// A backslash is an ordinary character.
+    /// Whether a backslash is an ordinary character.
     pub no_backslash: bool,
-    /// `N'..'`: a utf8mb3 string.
+    /// Whether it is `N'..'`: a utf8mb3 string.
     pub national: bool,
 }
 
 impl<'a> RawString<'a> {
-    /// The string itself where it holds neither escape nor doubled quote.
+    /// The string itself, if it contains neither escapes nor doubled quotes.
     #[inline]
     pub fn plain(&self) -> Option<&'a [u8]> {
         let escaped = if self.no_backslash {
@@ -60,7 +61,7 @@ impl<'a> RawString<'a> {
         escaped.is_none().then_some(self.raw)
     }
 
-    /// Appends the string, escapes resolved.
+    /// Appends the string with its escapes resolved.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         // Nothing stops it.
         let _ = self.append_stoppable(out, &NoCheckpoint);
@@ -107,7 +108,8 @@ impl<'a> RawString<'a> {
     }
 }
 
-/// What `\c` stands for. `\%` and `\_` keep their backslash: they are for LIKE.
+/// Appends the character that the escape `\c` means. `\%` and `\_` keep their backslash, because
+/// LIKE needs it.
 fn append_escape(c: u8, out: &mut Vec<u8>) {
     match c {
         b'n' => out.push(b'\n'),
@@ -122,7 +124,7 @@ fn append_escape(c: u8, out: &mut Vec<u8>) {
 }
 
 impl<'a> Lit<'a> {
-    /// Reads the token of kind `kind` whose bytes are `text`; None where it is no literal's.
+    /// Parses a token of kind `kind` with the bytes `text`. `None` if it is not a literal.
     #[inline]
     pub fn read(kind: TokenKind, text: &'a [u8], mode: LexMode) -> Option<Lit<'a>> {
         Some(match kind {
@@ -145,7 +147,7 @@ impl<'a> Lit<'a> {
         })
     }
 
-    /// The same as a node of the tree. A sign must have been dealt with before.
+    /// Converts to a literal of the syntax tree. A sign must have been handled before.
     pub fn to_literal(&self) -> Literal {
         match self {
             Lit::Null => Literal::Null,
@@ -165,7 +167,7 @@ impl<'a> Lit<'a> {
     }
 }
 
-/// `text` with its quotes, as a raw string.
+/// `text`, which includes its quotes, as a raw string.
 #[inline]
 pub(crate) fn raw_string(text: &[u8], mode: LexMode, national: bool) -> RawString<'_> {
     RawString {
@@ -176,7 +178,7 @@ pub(crate) fn raw_string(text: &[u8], mode: LexMode, national: bool) -> RawStrin
     }
 }
 
-/// Digits as an integer, or as a decimal where they exceed 64 bits.
+/// Parses digits as an integer, or as a decimal if they exceed 64 bits.
 #[inline]
 pub(crate) fn integer(negative: bool, text: &[u8]) -> Lit<'_> {
     let mut value = 0u64;
@@ -198,7 +200,8 @@ pub(crate) fn integer(negative: bool, text: &[u8]) -> Lit<'_> {
     Lit::Int { negative, value }
 }
 
-/// The bytes of hex digits; an odd first digit is a byte of its own.
+/// Converts hexadecimal digits to bytes. If their number is odd, the first digit is a byte of its
+/// own.
 pub fn hex_bytes(digits: &[u8]) -> Vec<u8> {
     let value = |b: u8| (b as char).to_digit(16).unwrap_or(0) as u8;
     let (head, pairs) = digits.split_at(digits.len() % 2);
@@ -212,7 +215,7 @@ pub fn hex_bytes(digits: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes of binary digits, the first one padded on the left.
+/// Converts binary digits to bytes. The first byte is padded on the left.
 pub fn bit_bytes(digits: &[u8]) -> Vec<u8> {
     let (head, bytes) = digits.split_at(digits.len() % 8);
     let byte = |bits: &[u8]| bits.iter().fold(0u8, |v, &b| v << 1 | (b & 1));

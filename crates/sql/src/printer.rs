@@ -1,7 +1,9 @@
-//! Expressions and queries as text, every operator in its own parentheses, every name in backquotes.
+//! Prints expressions and queries as text, with every operation in parentheses and every name in
+//! backquotes.
 //!
-//! The text parses to the same tree (parameters aside, which print as `?` with their slot in a comment), whatever the
-//! sql_mode but ANSI_QUOTES and NO_BACKSLASH_ESCAPES. It is for EXPLAIN, for stored expressions and for tests.
+//! The text parses to the same tree, except for parameters, which are printed as `?` with their
+//! slot in a comment. It does not depend on sql_mode, except for ANSI_QUOTES and
+//! NO_BACKSLASH_ESCAPES. It is used by EXPLAIN, for stored expressions, and by tests.
 
 mod query;
 
@@ -24,7 +26,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// A string in single quotes; what is not UTF-8 comes as hex digits.
+/// A string in single quotes. Bytes that are not UTF-8 are printed as hexadecimal digits.
 struct Text<'a>(&'a [u8]);
 
 impl Display for Text<'_> {
@@ -57,7 +59,7 @@ impl Display for Hex<'_> {
     }
 }
 
-/// Members with commas between them.
+/// A list of members separated by commas.
 struct Commas<'a, T>(&'a [T]);
 
 impl<T: Display> Display for Commas<'_, T> {
@@ -206,7 +208,7 @@ impl Display for Expr {
 }
 
 impl Expr {
-    /// What looks like a call of a function.
+    /// Prints expressions that have the syntax of a function call.
     fn fmt_call(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Expr::Case {
@@ -301,7 +303,7 @@ fn scope_prefix(scope: Option<VarScope>) -> &'static str {
 fn unary(op: UnaryOp) -> &'static str {
     match op {
         UnaryOp::Plus => "+",
-        // `--` before a blank begins a comment; a blank after each minus keeps them apart.
+        // `--` before a blank starts a comment, so each minus is followed by a blank.
         UnaryOp::Minus => "- ",
         UnaryOp::BitNot => "~",
         UnaryOp::Binary => "binary ",
@@ -329,7 +331,7 @@ impl Display for FunctionCall {
         if let Some(schema) = &self.schema {
             write!(f, "{}.", Quoted(&schema.value))?;
         }
-        // Names of no keyword kind may hold anything; those of ours are plain words.
+        // The name of a user function may contain any characters. Built-in names are plain words.
         let plain = self
             .name
             .bytes()
@@ -403,7 +405,7 @@ impl Display for FrameBound {
 }
 
 impl Display for TypeSpec {
-    /// A CAST's type.
+    /// The type of a CAST.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(match self.kind {
             TypeKind::Signed => "signed",

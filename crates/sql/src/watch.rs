@@ -1,12 +1,12 @@
-//! A look at the statement's [`Checkpoint`] now and then while a large text is read.
+//! Checks the statement's [`Checkpoint`] (KILL, timeouts) regularly while a large text is read.
 
 use std::cell::RefCell;
 
 use nfold_types::{Checkpoint, SqlError};
 
-/// Bytes between two looks. Shorter texts are never watched.
+/// The bytes between two checks. Shorter texts are never checked.
 pub(crate) const STRIDE: usize = 4096;
-/// Work of one byte: a token is a few bytes long.
+/// The work of one byte. A token has a few bytes.
 const BYTE_WORK: u64 = 10;
 
 /// [`Watch::look`], where the text is watched.
@@ -29,7 +29,7 @@ impl<'c> Watch<'c> {
         }
     }
 
-    /// So many bytes were read; false: the statement ends.
+    /// Reports that `bytes` bytes were read. Returns false if the statement must end.
     #[cold]
     pub fn look(&self, bytes: usize) -> bool {
         if self.stopped.borrow().is_some() {
@@ -44,7 +44,7 @@ impl<'c> Watch<'c> {
         }
     }
 
-    /// The error that the text ended with, if it did.
+    /// The error that ended the text, if any.
     pub fn into_result(self) -> Result<(), SqlError> {
         self.stopped.into_inner().map_or(Ok(()), Err)
     }

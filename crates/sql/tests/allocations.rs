@@ -1,4 +1,5 @@
-//! A warm digest allocates nothing. This binary counts every allocation of its only thread.
+//! Proves that a warm digest allocates nothing. This binary counts every allocation of its only
+//! thread.
 #![allow(unsafe_code)]
 
 use nfold_sql::digest::Digested;
@@ -13,12 +14,12 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is handed to the system's allocator unchanged; the counter is a plain thread-local cell without a
-// destructor, so touching it allocates nothing.
+// SAFETY: every call is passed unchanged to the system's allocator. The counter is a plain
+// thread-local cell without a destructor, so accessing it allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|c| c.set(c.get() + 1));
-        // SAFETY: the caller's layout is passed on as it is.
+        // SAFETY: the caller's layout is passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
@@ -32,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn a_warm_digest_allocates_nothing() {
+fn warm_digest_allocates_nothing() {
     let ids: Vec<String> = (0..200).map(|i| (i * 37).to_string()).collect();
     let texts = [
         "SELECT c FROM sbtest1 WHERE id=42".to_string(),

@@ -1,5 +1,5 @@
-//! What must hold of any text: nothing panics, the digest and the parser agree, and a parameterised tree is the plain tree
-//! with values taken out.
+//! Properties of every text: nothing panics, the digest and the parser agree, and a parameterized
+//! tree is the plain tree with values replaced by parameters.
 
 use nfold_sql::ast::Statement;
 use nfold_sql::digest::{Digested, LiteralRole, SlotKind};
@@ -15,7 +15,7 @@ const MODES: [LexMode; 4] = [
     LexMode::IGNORE_SPACE,
 ];
 
-/// Everything that reads a text, on this one.
+/// Runs everything that reads a text on this one.
 fn read_all(text: &[u8], mode: LexMode) {
     let mut lexer = Lexer::new(text, mode);
     let mut at = 0;
@@ -48,7 +48,7 @@ fn read_all(text: &[u8], mode: LexMode) {
     assert_eq!(
         plain.is_ok(),
         parameterised.is_ok(),
-        "both take it, or neither"
+        "both accept it, or neither"
     );
     if let (Err(a), Err(b)) = (plain, parameterised) {
         assert_eq!(a, b);
@@ -67,7 +67,7 @@ fn word() -> impl Strategy<Value = String> {
     proptest::sample::select(words).prop_map(str::to_string)
 }
 
-/// 2,000 cases, or what `PROPTEST_CASES` asks for if that is more.
+/// 2,000 cases, or `PROPTEST_CASES` if that is more.
 fn many() -> ProptestConfig {
     let asked = ProptestConfig::default();
     ProptestConfig {
@@ -126,9 +126,9 @@ proptest! {
     }
 }
 
-/// Every statement that has no literal among its parameters parses to the same tree either way.
+/// Every statement without a literal among its parameters parses to the same tree in both ways.
 #[test]
-fn structural_trees_are_plain_trees() {
+fn structural_trees_equal_plain_trees() {
     let mut compared = 0;
     for line in include_str!("data/statements.sql").lines() {
         let mut digested = Digested::new();
@@ -145,9 +145,10 @@ fn structural_trees_are_plain_trees() {
     assert!(compared > 500, "only {compared}");
 }
 
-/// What the printer writes parses, and prints the same again: in canonical text every grouping is spelt out.
+/// The printer's output parses, and prints the same text again, because it contains all
+/// parentheses.
 #[test]
-fn printed_queries_parse_to_themselves() {
+fn printed_queries_print_the_same_again() {
     let mut compared = 0;
     let operators = include_str!("data/operators.txt")
         .lines()
@@ -164,7 +165,7 @@ fn printed_queries_parse_to_themselves() {
             continue;
         };
         if text.contains("over (") && text.contains("rows between") {
-            // A frame's bounds are not kept.
+            // This test does not cover window frames.
             continue;
         }
         let printed = query.to_string();

@@ -1,4 +1,4 @@
-//! What this crate says about syntax against what a real MySQL said (recorded by `record.py`).
+//! Compares this crate's syntax with the answers of a real MySQL (recorded by `record.py`).
 
 use nfold_sql::ast::*;
 use nfold_sql::digest::Digested;
@@ -7,13 +7,13 @@ use nfold_sql::parser;
 
 mod eval;
 
-/// The lines of a recorded file, without its first, which names the version.
+/// The lines of a recorded file after the first one, which contains the version.
 fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().skip(1)
 }
 
-/// Statements on which 8.4, which this server speaks, and 9.7, which gave the answers, are known to differ, or whose
-/// difference is accepted for the reason given.
+/// Statements on which 8.4, which this server implements, and 9.7, which gave the answers, are
+/// known to differ, and statements whose difference is accepted for the given reason.
 const ACCEPTED: &[(&str, &str)] = &[
     ("select * from t tablesample bernoulli (10)", "9.x syntax"),
     (
@@ -32,7 +32,7 @@ const ACCEPTED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn statements_are_accepted_and_refused_as_by_mysql() {
+fn statements_are_accepted_and_rejected_as_by_mysql() {
     let mut wrong = Vec::new();
     for line in lines(include_str!("data/verdicts.txt")) {
         let (verdict, text) = line.split_once('\t').expect("two fields");
@@ -48,7 +48,7 @@ fn statements_are_accepted_and_refused_as_by_mysql() {
             },
             Err(e) if e.errno() == 1065 => "empty".to_string(),
             Err(e) if e.errno() == 1064 => near(&e.message),
-            // Errors of meaning found while parsing.
+            // Semantic errors found while parsing.
             Err(_) => "ok".to_string(),
         };
         if ours != verdict {
@@ -63,7 +63,7 @@ fn statements_are_accepted_and_refused_as_by_mysql() {
     );
 }
 
-/// The end of a 1064 message, from "near".
+/// The end of a 1064 message, from "near" on.
 fn near(message: &str) -> String {
     message
         .find("near '")
@@ -117,7 +117,7 @@ fn operators_bind_as_in_mysql() {
     );
 }
 
-/// Puts values for the letters A, B and C that stand alone.
+/// Replaces the letters A, B and C that are words of their own by values.
 fn put(template: &str, values: &[&str; 3]) -> String {
     let words = template.split(' ').map(|word| {
         let bare = word.trim_matches(['(', ')', ',']);
@@ -149,7 +149,7 @@ fn item(statement: &Statement) -> &Expr {
 const DIGESTS_APART: &[(&str, &str)] = &[("select ``", "MySQL loses the empty name")];
 
 #[test]
-fn digest_texts_are_mysqls() {
+fn digest_texts_equal_mysql() {
     let (mut wrong, mut compared) = (Vec::new(), 0);
     for line in lines(include_str!("data/digests.txt")) {
         let (expected, text) = line.split_once('\t').expect("two fields");

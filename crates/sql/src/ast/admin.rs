@@ -26,10 +26,11 @@ pub struct LockTable {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetItem {
-    /// `[scope] name = value`. `scope` None: none was written (session).
+    /// `[scope] name = value`. `scope` is `None` if none was written, which means the session.
     SysVar {
         scope: Option<VarScope>,
-        /// Written `@@name`, which differs for the transaction's characteristics.
+        /// Whether it was written as `@@name`, which makes a difference for the characteristics of
+        /// transactions.
         at_signs: bool,
         name: String,
         value: SetValue,
@@ -38,30 +39,30 @@ pub enum SetItem {
         name: String,
         value: Expr,
     },
-    /// `NAMES charset [COLLATE c]`; charset None: DEFAULT
+    /// `NAMES charset [COLLATE c]`; charset `None`: DEFAULT.
     Names {
         charset: Option<String>,
         collation: Option<String>,
     },
-    /// `CHARACTER SET charset`; None: DEFAULT
+    /// `CHARACTER SET charset`; `None`: DEFAULT.
     CharacterSet(Option<String>),
     Transaction(SetTransaction),
-    /// `PASSWORD [FOR account] = 'text'`; account None: the current one
+    /// `PASSWORD [FOR account] = 'text'`; account `None`: the current one.
     Password {
         account: Option<AccountName>,
         password: Vec<u8>,
     },
 }
 
-/// The right side of a variable's assignment. A bare word (`SET x = utf8mb4`) arrives as a column reference, as in
-/// MySQL, ON and ALL and BINARY included.
+/// The right side of a variable's assignment. As in MySQL, an unquoted word (`SET x = utf8mb4`) is
+/// a column reference, even ON, ALL and BINARY.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetValue {
     Default,
     Expr(Expr),
 }
 
-/// `SET [GLOBAL|SESSION] TRANSACTION …`; scope None: the next transaction.
+/// `SET [GLOBAL|SESSION] TRANSACTION …`; scope `None`: the next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetTransaction {
     pub scope: Option<VarScope>,
@@ -86,7 +87,7 @@ pub enum KillTarget {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PrepareSource {
     Text(Vec<u8>),
-    /// A user variable's name
+    /// The name of a user variable.
     Variable(String),
 }
 
@@ -137,7 +138,7 @@ pub enum Show {
         if_not_exists: bool,
         name: Ident,
     },
-    /// None: the current user
+    /// `None`: the current user.
     CreateUser(Option<AccountName>),
     Variables {
         scope: VarScope,
@@ -162,7 +163,7 @@ pub enum Show {
         name: Ident,
         what: EngineInfo,
     },
-    /// None: the current user
+    /// `None`: the current user.
     Grants(Option<AccountName>),
     Privileges,
     CharacterSet {
@@ -194,7 +195,7 @@ pub enum Show {
     BinaryLogs,
     ReplicaStatus,
     Profiles,
-    /// Another SHOW that MySQL knows: error 1235 naming it.
+    /// Another SHOW statement of MySQL: error 1235 with this name.
     Unsupported(&'static str),
 }
 
@@ -218,7 +219,8 @@ pub struct TableMaintenance {
     pub kind: MaintenanceKind,
     pub no_write_to_binlog: bool,
     pub tables: Vec<ObjectName>,
-    /// CHECK's and REPAIR's options in upper case (`QUICK`, `EXTENDED`, `FOR UPGRADE`, …), ANALYZE's `HISTOGRAM`.
+    /// CHECK's and REPAIR's options in upper case (`QUICK`, `EXTENDED`, `FOR UPGRADE`, …),
+    /// ANALYZE's `HISTOGRAM`.
     pub options: Vec<String>,
 }
 
@@ -247,11 +249,11 @@ pub enum FlushItem {
     },
     Privileges,
     Status,
-    /// LOGS and its kinds, HOSTS, USER_RESOURCES, OPTIMIZER_COSTS: the upper-case words
+    /// LOGS and its kinds, HOSTS, USER_RESOURCES, OPTIMIZER_COSTS: the words in upper case.
     Other(String),
 }
 
-/// `'user'@'host'`; the host is `%` where none was written. `CURRENT_USER` has `current`.
+/// `'user'@'host'`. The host is `%` if none was written. For `CURRENT_USER`, `current` is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountName {
     pub user: String,
@@ -265,7 +267,8 @@ pub struct CreateUser {
     /// CREATE: IF NOT EXISTS; ALTER: IF EXISTS.
     pub if_clause: bool,
     pub users: Vec<UserSpec>,
-    /// What was written after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT LOCK`, `COMMENT …`).
+    /// What was written after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT
+    /// LOCK`, `COMMENT …`).
     pub options: Vec<UserOption>,
 }
 
@@ -277,7 +280,7 @@ pub struct UserSpec {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserAuth {
-    /// `WITH plugin`, lower case
+    /// `WITH plugin`, in lower case.
     pub plugin: Option<String>,
     pub secret: AuthSecret,
 }
@@ -297,7 +300,7 @@ pub enum AuthSecret {
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserOption {
     AccountLock(bool),
-    /// Accepted as MySQL does: its words in upper case.
+    /// An option that is accepted as in MySQL: its words in upper case.
     Other(String),
 }
 
@@ -315,14 +318,16 @@ pub struct Revoke {
     pub privileges: Privileges,
     pub target: GrantTarget,
     pub from: Vec<AccountName>,
-    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …` (target is then Global), or GRANT OPTION among the privileges.
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …` (the target is then Global), or GRANT OPTION
+    /// among the privileges.
     pub grant_option: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Privileges {
     All,
-    /// Upper-case names (`SELECT`, `CREATE TEMPORARY TABLES`), each with its column list, mostly empty.
+    /// The names in upper case (`SELECT`, `CREATE TEMPORARY TABLES`), each with its column list,
+    /// which is usually empty.
     List(Vec<(String, Vec<Ident>)>),
     /// `GRANT role TO user`
     Roles(Vec<AccountName>),
@@ -334,13 +339,13 @@ pub enum Privileges {
 pub enum GrantTarget {
     /// `*.*`
     Global,
-    /// `db.*`, with MySQL's wildcards as written
+    /// `db.*`, with MySQL's wildcards as written.
     Database(Ident),
     /// `*`: the current database
     CurrentDatabase,
     Table(ObjectName),
-    /// FUNCTION, PROCEDURE
+    /// FUNCTION, PROCEDURE.
     Routine(ObjectName),
-    /// Roles and PROXY have none.
+    /// Roles and PROXY have no target.
     None,
 }

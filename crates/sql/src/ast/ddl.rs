@@ -1,4 +1,4 @@
-//! Definition of databases, tables and indexes.
+//! Definitions of databases, tables and indexes.
 
 use super::{AccountName, Expr, Ident, ObjectName, Query, Span};
 
@@ -12,7 +12,7 @@ pub struct CreateDatabase {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlterDatabase {
-    /// None: the current database.
+    /// `None`: the current database.
     pub name: Option<Ident>,
     pub charset: Option<String>,
     pub collation: Option<String>,
@@ -23,22 +23,23 @@ pub struct CreateTable {
     pub temporary: bool,
     pub if_not_exists: bool,
     pub name: ObjectName,
-    /// `LIKE other`; everything below is then empty.
+    /// `LIKE other`. Then all fields below are empty.
     pub like: Option<ObjectName>,
     pub columns: Vec<ColumnDef>,
-    /// Table-level keys and those of column attributes (`PRIMARY KEY`, `UNIQUE`), in the order written.
+    /// The table-level keys and those of column attributes (`PRIMARY KEY`, `UNIQUE`), in the order
+    /// written.
     pub keys: Vec<KeyDef>,
     pub foreign_keys: Vec<ForeignKey>,
     pub checks: Vec<Check>,
     pub options: TableOptions,
-    /// `PARTITION BY …` was written.
+    /// Whether `PARTITION BY …` was written.
     pub partitioned: bool,
     /// `[AS] SELECT …`
     pub query: Option<Box<Query>>,
     pub on_existing: OnExisting,
 }
 
-/// What CREATE TABLE … SELECT does with duplicate keys.
+/// How CREATE TABLE … SELECT treats duplicate keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExisting {
     #[default]
@@ -54,7 +55,7 @@ pub struct ColumnDef {
     /// `Some(true)`: NOT NULL; `Some(false)`: NULL; `None`: neither was written.
     pub not_null: Option<bool>,
     pub default: Option<DefaultValue>,
-    /// `ON UPDATE CURRENT_TIMESTAMP(n)`, with n
+    /// `ON UPDATE CURRENT_TIMESTAMP(n)`: n.
     pub on_update_now: Option<u8>,
     pub auto_increment: bool,
     pub comment: Option<Vec<u8>>,
@@ -64,9 +65,9 @@ pub struct ColumnDef {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum DefaultValue {
-    /// A literal, possibly under a unary sign.
+    /// A literal, possibly with a sign.
     Literal(Expr),
-    /// `CURRENT_TIMESTAMP(n)` and its synonyms, with n
+    /// `CURRENT_TIMESTAMP(n)` or one of its synonyms: n.
     Now(u8),
     /// `(expr)`
     Expr(Expr),
@@ -84,17 +85,18 @@ pub struct TypeSpec {
     pub kind: TypeKind,
     /// The first number in parentheses: length, display width, precision, or fraction digits.
     pub length: Option<u64>,
-    /// The second one: scale.
+    /// The second number: scale.
     pub decimals: Option<u32>,
     pub unsigned: bool,
     pub zerofill: bool,
-    /// Lower case; `CHARACTER SET x`, and what ASCII, UNICODE, BYTE and NATIONAL stand for.
+    /// In lower case: the name in `CHARACTER SET x`, or that implied by ASCII, UNICODE, BYTE and
+    /// NATIONAL.
     pub charset: Option<String>,
-    /// Lower case
+    /// In lower case.
     pub collation: Option<String>,
-    /// The attribute BINARY: the character set's `_bin` collation.
+    /// The attribute BINARY: the `_bin` collation of the character set.
     pub binary: bool,
-    /// Members of ENUM and SET, in the connection's character set.
+    /// The members of ENUM and SET, in the connection's character set.
     pub members: Vec<Vec<u8>>,
 }
 
@@ -121,9 +123,9 @@ pub enum TypeKind {
     MediumInt,
     Int,
     BigInt,
-    /// `BOOL`, `BOOLEAN`: TINYINT(1)
+    /// `BOOL`, `BOOLEAN`: TINYINT(1).
     Bool,
-    /// `BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE`; the parser has put those attributes in place.
+    /// `BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE`. The parser sets these attributes.
     Serial,
     Decimal,
     Float,
@@ -152,16 +154,16 @@ pub enum TypeKind {
     /// GEOMETRY, POINT, …
     Geometry,
     Vector,
-    /// In CAST only: `SIGNED [INTEGER]`
+    /// Only in CAST: `SIGNED [INTEGER]`.
     Signed,
-    /// In CAST only: `UNSIGNED [INTEGER]`
+    /// Only in CAST: `UNSIGNED [INTEGER]`.
     Unsigned,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyDef {
     pub kind: KeyKind,
-    /// The index name, or else the constraint's.
+    /// The name of the index, or otherwise of the constraint.
     pub name: Option<Ident>,
     pub parts: Vec<KeyPart>,
     pub algorithm: Option<IndexAlgorithm>,
@@ -193,7 +195,7 @@ pub struct KeyPart {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyTarget {
-    /// A column, and how much of it in characters or bytes.
+    /// A column, and the length of its prefix in characters or bytes.
     Column { name: Ident, prefix: Option<u32> },
     /// `(expr)`
     Expr(Expr),
@@ -230,20 +232,20 @@ pub struct Check {
     pub enforced: bool,
 }
 
-/// Table options; the last one written counts.
+/// Table options. If one was written several times, the last one applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableOptions {
     /// As written.
     pub engine: Option<String>,
     pub auto_increment: Option<u64>,
-    /// Lower case
+    /// In lower case.
     pub charset: Option<String>,
-    /// Lower case
+    /// In lower case.
     pub collation: Option<String>,
     pub comment: Option<Vec<u8>>,
     /// As written: `DYNAMIC`, `COMPACT`, …
     pub row_format: Option<String>,
-    /// Others, accepted as MySQL does: upper-case name and text of the value.
+    /// Other options, which are accepted as in MySQL: the name in upper case, and the value's text.
     pub other: Vec<(String, String)>,
 }
 
@@ -288,10 +290,10 @@ pub struct AlterTable {
     pub lock: AlterLock,
 }
 
-/// Where a column goes.
+/// The position of a column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ColumnPlace {
-    /// Last when added, where it is when changed.
+    /// At the end for a new column, and unchanged for a changed one.
     #[default]
     Unspecified,
     First,
@@ -300,14 +302,14 @@ pub enum ColumnPlace {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlterAction {
-    /// Also holds the keys that the column's attributes stand for.
+    /// Includes the keys that the column's attributes define.
     AddColumn {
         column: ColumnDef,
         keys: Vec<KeyDef>,
         place: ColumnPlace,
     },
     DropColumn(Ident),
-    /// MODIFY: `old` is the column's own name; CHANGE: the name before.
+    /// MODIFY: `old` is the column's own name. CHANGE: `old` is its previous name.
     ChangeColumn {
         old: Ident,
         column: ColumnDef,
@@ -355,7 +357,7 @@ pub enum AlterAction {
     DisableKeys,
     EnableKeys,
     OrderBy(Vec<Ident>),
-    /// Partition and tablespace actions: error 1235 naming it.
+    /// Partition and tablespace actions: error 1235 with this name.
     Unsupported(&'static str),
 }
 
@@ -370,10 +372,10 @@ pub struct CreateView {
     pub definer: Option<AccountName>,
     pub invoker: bool,
     pub name: ObjectName,
-    /// Names of its columns, if they were written.
+    /// The names of its columns, if they were written.
     pub columns: Vec<Ident>,
     pub query: Box<Query>,
-    /// Where the query is in the statement's text.
+    /// The position of the query in the statement's text.
     pub text: Span,
     /// `WITH [LOCAL | CASCADED] CHECK OPTION`
     pub check_option: bool,

@@ -2,11 +2,13 @@
 
 use super::{Ident, OrderItem, Query, Span, TypeSpec};
 
-/// An expression. AND and OR chains are flat lists of at least two members; parentheses leave no trace.
+/// An expression. AND and OR chains are flat lists of at least two members. Parentheses are not
+/// represented.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     Literal(Literal),
-    /// The value of parameter slot `n`: a `?` of a prepared statement, or a literal that the digest took out.
+    /// The value of parameter slot `n`: a `?` of a prepared statement, or a literal that the digest
+    /// extracted.
     Param(u32),
     Column(Box<ColumnRef>),
     /// `@name`
@@ -85,7 +87,7 @@ pub enum Expr {
         whens: Vec<(Expr, Expr)>,
         otherwise: Option<Box<Expr>>,
     },
-    /// `CAST(expr AS type)` and `CONVERT(expr, type)`; `array` is `AS type ARRAY`.
+    /// `CAST(expr AS type)` and `CONVERT(expr, type)`; `array` means `AS type ARRAY`.
     Cast {
         expr: Box<Expr>,
         ty: Box<TypeSpec>,
@@ -128,7 +130,7 @@ pub enum Expr {
         charset: Option<String>,
     },
     Function(Box<FunctionCall>),
-    /// `(a, b, …)`, two members or more, or `ROW(…)`.
+    /// `(a, b, …)` with at least two members, or `ROW(…)`.
     Row(Vec<Expr>),
     /// `DEFAULT` as a value, or `DEFAULT(column)`.
     Default(Option<Box<ColumnRef>>),
@@ -146,16 +148,16 @@ pub enum Expr {
 pub enum Literal {
     Null,
     Bool(bool),
-    /// Up to 18,446,744,073,709,551,615; the sign is a unary minus. Longer integers are `Decimal`.
+    /// Up to 18,446,744,073,709,551,615. The sign is a unary minus. Longer integers are `Decimal`.
     Int(u64),
-    /// Digits as written, with or without a point.
+    /// The digits as written, with or without a point.
     Decimal(String),
     /// A number with an exponent, as written.
     Float(String),
     String(StringLiteral),
-    /// `x'..'` and `0x..`: a binary string that acts as a number in numeric context.
+    /// `x'..'` and `0x..`: a binary string that is a number in numeric context.
     Hex(Vec<u8>),
-    /// `b'..'` and `0b..`, left-padded to whole bytes.
+    /// `b'..'` and `0b..`, padded on the left to whole bytes.
     Bit(Vec<u8>),
     Temporal {
         kind: TemporalKind,
@@ -163,11 +165,12 @@ pub enum Literal {
     },
 }
 
-/// A string after escapes and adjacent strings have been put together.
+/// A string with its escapes resolved and adjacent strings concatenated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StringLiteral {
     pub bytes: Vec<u8>,
-    /// The introducer's name in lower case, without its underscore (`utf8mb3` for `N'..'`); none: the connection's.
+    /// The introducer's name in lower case, without its underscore (`utf8mb3` for `N'..'`). `None`:
+    /// the connection's character set.
     pub charset: Option<String>,
 }
 
@@ -234,13 +237,13 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
-    /// True for the seven comparisons.
+    /// Whether it is one of the seven comparisons.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::*;
         matches!(self, Eq | NullSafeEq | Ne | Lt | Le | Gt | Ge)
     }
 
-    /// As MySQL writes it.
+    /// The operator in MySQL's spelling.
     pub fn symbol(self) -> &'static str {
         use BinaryOp::*;
         match self {
@@ -275,13 +278,13 @@ pub enum IsTest {
     Unknown,
 }
 
-/// What stands in the parentheses of `IN (…)`.
+/// The contents of the parentheses in `IN (…)`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InList {
-    /// Expressions, as `Expr::Row` for row constructors.
+    /// Expressions. Row constructors are `Expr::Row`.
     Exprs(Vec<Expr>),
-    /// All literals: the values of list slot `n`, read from the text when the plan is bound.
-    /// Its width (1, or the length of each row) is in `digest::Slot`.
+    /// Only literals: the values of list slot `n`, which are read from the text when the plan is
+    /// bound. The width (1, or the length of each row) is in `digest::Slot`.
     ListParam(u32),
 }
 
@@ -294,34 +297,35 @@ pub enum TrimSide {
     Trailing,
 }
 
-/// `[schema.]name([DISTINCT] args)`. Spellings are folded: SUBSTR, MID and `SUBSTRING(a FROM b FOR c)` are
-/// `substring`; `POSITION(a IN b)` is `locate`; CURRENT_TIMESTAMP, LOCALTIME, LOCALTIMESTAMP are `now`;
-/// CURRENT_DATE is `curdate`, CURRENT_TIME `curtime`; SCHEMA() is `database`; `a -> b` is `json_extract`.
+/// `[schema.]name([DISTINCT] args)`. Synonyms are unified: SUBSTR, MID and `SUBSTRING(a FROM b FOR
+/// c)` are `substring`; `POSITION(a IN b)` is `locate`; CURRENT_TIMESTAMP, LOCALTIME and
+/// LOCALTIMESTAMP are `now`; CURRENT_DATE is `curdate`, CURRENT_TIME `curtime`; SCHEMA() is
+/// `database`; `a -> b` is `json_extract`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionCall {
     pub schema: Option<Ident>,
-    /// Built-in names in lower case; any other name as written.
+    /// Built-in names are in lower case, all others as written.
     pub name: String,
-    /// As written, for "FUNCTION … does not exist".
+    /// The name's position, for the message "FUNCTION … does not exist".
     pub span: Span,
     pub distinct: bool,
     /// `COUNT(*)`
     pub star: bool,
     pub args: Vec<Expr>,
-    /// GROUP_CONCAT's
+    /// The ORDER BY of GROUP_CONCAT.
     pub order_by: Vec<OrderItem>,
-    /// GROUP_CONCAT's, when written
+    /// The SEPARATOR of GROUP_CONCAT, if written.
     pub separator: Option<Vec<u8>>,
     /// `OVER (…)`
     pub over: Option<Box<Window>>,
 }
 
-/// A window: by name, or written out.
+/// A window: the name of one, or a specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// The window that is meant (`OVER w`), or the one that this one adds to (`OVER (w …)`).
+    /// The referenced window (`OVER w`), or the one that this specification extends (`OVER (w …)`).
     pub name: Option<Ident>,
-    /// Parentheses were written.
+    /// Whether parentheses were written.
     pub written: bool,
     pub partition_by: Vec<Expr>,
     pub order_by: Vec<OrderItem>,
@@ -336,7 +340,7 @@ pub struct Frame {
     pub end: FrameBound,
 }
 
-/// A bound of a frame.
+/// A bound of a window frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameBound {
     CurrentRow,
@@ -351,5 +355,5 @@ pub enum FrameBound {
     },
 }
 
-/// Trees are built and walked by recursion: a node stays small.
+/// Trees are built and walked recursively, so nodes must stay small.
 const _: () = assert!(size_of::<Expr>() <= 64);

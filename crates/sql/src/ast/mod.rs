@@ -1,7 +1,8 @@
-//! The syntax tree: MySQL-shaped, owned, with source spans only where a message or a column name needs them.
+//! The syntax tree. It follows MySQL's syntax, owns its data, and contains source spans only where
+//! a message or a column name needs them.
 //!
-//! Keywords that have several spellings are folded here (`SCHEMA` is a database, `<>` is `!=`, `NOW()` and
-//! `CURRENT_TIMESTAMP` are the function `now`), so that the binder sees each meaning once.
+//! Keywords with several spellings are unified here (`SCHEMA` is a database, `<>` is `!=`, `NOW()`
+//! and `CURRENT_TIMESTAMP` are the function `now`), so the binder handles each meaning only once.
 
 mod admin;
 mod ddl;
@@ -21,19 +22,19 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes this span covers; empty where the span does not fit `text`.
+    /// The bytes of this span. Empty if the span does not fit `text`.
     pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text.get(self.start as usize..self.end as usize)
             .unwrap_or(&[])
     }
 }
 
-/// A name as written, without its quotes. Equality is by exact bytes: what is compared without regard to case is
-/// the binder's affair.
+/// A name as written, without its quotes. Equality compares bytes; the binder handles
+/// case-insensitive comparison.
 #[derive(Clone, Debug)]
 pub struct Ident {
     pub value: String,
-    /// Written in backquotes (or in double quotes under ANSI_QUOTES).
+    /// Whether it was written in backquotes (or in double quotes under ANSI_QUOTES).
     pub quoted: bool,
 }
 
@@ -49,7 +50,7 @@ impl Ident {
         &self.value
     }
 
-    /// True where the name is `other`, ASCII case aside.
+    /// Whether the name equals `other`, ignoring ASCII case.
     pub fn is(&self, other: &str) -> bool {
         self.value.eq_ignore_ascii_case(other)
     }
@@ -69,7 +70,7 @@ impl std::fmt::Display for Ident {
     }
 }
 
-/// `schema.name` or `name`, of a table.
+/// The name of a table: `schema.name` or `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
     pub schema: Option<Ident>,
@@ -97,7 +98,7 @@ impl std::fmt::Display for ObjectName {
 /// One statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
-    // Data
+    // Queries and row changes
     Query(Box<Query>),
     Insert(Box<Insert>),
     Update(Box<Update>),
@@ -105,7 +106,7 @@ pub enum Statement {
     /// `DO expr, …`
     Do(Vec<Expr>),
 
-    // Definition
+    // DDL
     CreateDatabase(CreateDatabase),
     AlterDatabase(AlterDatabase),
     DropDatabase {
@@ -141,7 +142,7 @@ pub enum Statement {
     UnlockTables,
 
     // Session
-    /// Every assignment of one SET, in order.
+    /// All assignments of one SET, in order.
     Set(Vec<SetItem>),
     Use(Ident),
     Kill {
@@ -158,7 +159,7 @@ pub enum Statement {
     },
     Deallocate(Ident),
 
-    // Looking
+    // SHOW, DESCRIBE, EXPLAIN
     Show(Show),
     /// `DESCRIBE t [column or pattern]`
     Describe {
@@ -187,10 +188,10 @@ pub enum Statement {
     Grant(Grant),
     Revoke(Revoke),
 
-    /// Nothing but comments: answered with OK.
+    /// Only comments; the server answers with OK.
     Empty,
 
-    /// Grammatical MySQL that the server does not do: error 1235 naming `what`.
+    /// Valid MySQL syntax that the server does not support: error 1235 with the name `what`.
     Unsupported {
         what: &'static str,
     },

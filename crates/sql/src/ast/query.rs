@@ -1,8 +1,8 @@
-//! Queries and the statements that change rows.
+//! Queries, and the statements that change rows.
 
 use super::{ColumnRef, Expr, Ident, ObjectName, Span, Window};
 
-/// A query expression with what may follow it.
+/// A query expression with its ORDER BY, LIMIT, locking and INTO.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     pub with: Option<With>,
@@ -49,7 +49,7 @@ pub struct Cte {
     pub name: Ident,
     pub columns: Vec<Ident>,
     pub query: Box<Query>,
-    /// It names itself (RECURSIVE).
+    /// Whether it refers to itself (RECURSIVE).
     pub recursive: bool,
 }
 
@@ -58,10 +58,10 @@ pub struct Select {
     pub distinct: bool,
     pub options: SelectOptions,
     pub items: Vec<SelectItem>,
-    /// The comma list; empty without FROM and for FROM DUAL.
+    /// The comma list. Empty without FROM, and for FROM DUAL.
     pub from: Vec<TableRef>,
     pub selection: Option<Expr>,
-    /// With `descending` as MySQL 5.7 wrote it is refused; a direction here is always ascending.
+    /// Always ascending: the directions of MySQL 5.7's GROUP BY are rejected.
     pub group_by: Vec<Expr>,
     pub with_rollup: bool,
     pub having: Option<Expr>,
@@ -89,7 +89,8 @@ pub enum SelectItem {
     Expr {
         expr: Expr,
         alias: Option<Ident>,
-        /// The expression's text, which names the column where there is no alias and it is no plain column.
+        /// The expression's text. It is the column's name if there is no alias and the expression
+        /// is not a plain column.
         text: Span,
     },
 }
@@ -118,7 +119,7 @@ pub struct TableFactor {
 pub struct IndexHint {
     pub kind: IndexHintKind,
     pub scope: IndexHintScope,
-    /// Index names; `PRIMARY` stands for the primary key. Empty only for `USE INDEX ()`.
+    /// The index names. `PRIMARY` is the primary key. Empty only for `USE INDEX ()`.
     pub indexes: Vec<Ident>,
 }
 
@@ -149,7 +150,7 @@ pub struct Join {
 pub enum JoinKind {
     /// `[INNER | CROSS] JOIN`
     Inner,
-    /// `STRAIGHT_JOIN`: inner, the left table read first
+    /// `STRAIGHT_JOIN`: an inner join that reads the left table first.
     Straight,
     Left,
     Right,
@@ -179,7 +180,7 @@ pub struct Limit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Locking {
     pub strength: LockStrength,
-    /// `OF table, …`; empty: all.
+    /// `OF table, …`; empty: all tables.
     pub of: Vec<ObjectName>,
     pub wait: LockWait,
 }
@@ -202,7 +203,7 @@ pub enum LockWait {
 pub enum SelectInto {
     Outfile(Vec<u8>),
     Dumpfile(Vec<u8>),
-    /// User variables, by name.
+    /// The names of user variables.
     Variables(Vec<String>),
 }
 
@@ -213,7 +214,8 @@ pub struct Insert {
     pub ignore: bool,
     pub table: ObjectName,
     pub partitions: Vec<Ident>,
-    /// The written column list. `None`: no list, all columns. `Some(vec![])`: `INSERT INTO t () VALUES ()`.
+    /// The column list. `None`: no list, so all columns. `Some(vec![])`: `INSERT INTO t () VALUES
+    /// ()`.
     pub columns: Option<Vec<ColumnRef>>,
     pub source: InsertSource,
     /// `AS new [(columns)]`
@@ -225,8 +227,9 @@ pub struct Insert {
 pub enum InsertSource {
     /// `VALUES (…), …`; a value may be `Expr::Default(None)`.
     Values(Vec<Vec<Expr>>),
-    /// `VALUES` whose rows hold literals only: the values of rows slot `n`, read from the text when the plan is bound.
-    /// Its width is in `digest::Slot`; rows of unequal width never fold.
+    /// `VALUES` whose rows contain only literals: the values of rows slot `n`, which are read from
+    /// the text when the plan is bound. The width is in `digest::Slot`. Rows of different widths
+    /// are never folded.
     RowsParam(u32),
     /// `SET column = value, …`
     Set(Vec<Assignment>),
@@ -250,7 +253,7 @@ pub struct Assignment {
 pub struct Update {
     pub with: Option<With>,
     pub ignore: bool,
-    /// More than one, or a join: the multi-table form, which has neither ORDER BY nor LIMIT.
+    /// Several tables or a join make the multi-table form, which has neither ORDER BY nor LIMIT.
     pub tables: Vec<TableRef>,
     pub assignments: Vec<Assignment>,
     pub selection: Option<Expr>,
@@ -263,7 +266,8 @@ pub struct Delete {
     pub with: Option<With>,
     pub ignore: bool,
     pub quick: bool,
-    /// Multi-table forms: the tables rows are deleted from. Empty in the single-table form, where `from` is one table.
+    /// In multi-table forms: the tables from which rows are deleted. Empty in the single-table
+    /// form, where `from` is a single table.
     pub targets: Vec<ObjectName>,
     pub from: Vec<TableRef>,
     pub selection: Option<Expr>,

@@ -21,7 +21,7 @@ fn check(text: &str, expected: &[TokenKind]) {
 }
 
 #[test]
-fn numbers_end_where_mysqls_do() {
+fn numbers_end_as_in_mysql() {
     check(
         "1 1. .5 1.5 1e5 1.e5 1.5e-3",
         &[Int, Decimal, Decimal, Decimal, Float, Float, Float],
@@ -40,7 +40,7 @@ fn numbers_end_where_mysqls_do() {
 }
 
 #[test]
-fn a_dot_makes_names_of_words_and_numbers() {
+fn words_and_numbers_after_a_dot_are_names() {
     let text = "t.select t.1a t . select select.a";
     let mut lexer = Lexer::new(text.as_bytes(), LexMode::default());
     let mut keywords = Vec::new();
@@ -60,7 +60,7 @@ fn a_dot_makes_names_of_words_and_numbers() {
 }
 
 #[test]
-fn function_words_need_their_parenthesis() {
+fn function_words_require_a_parenthesis() {
     let first = |text: &str, mode| Lexer::new(text.as_bytes(), mode).next_token().kw;
     assert_eq!(first("count(*)", LexMode::default()), Kw::COUNT);
     assert_eq!(first("count (*)", LexMode::default()), Kw::Other);
@@ -101,7 +101,7 @@ fn quotes_follow_the_mode() {
 }
 
 #[test]
-fn operators_are_taken_as_long_as_mysql_takes_them() {
+fn operators_are_as_long_as_in_mysql() {
     check(
         "a<=>b<>c!=d<<e>>f<=g>=h",
         &[

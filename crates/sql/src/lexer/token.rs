@@ -1,13 +1,13 @@
-//! What the lexer yields, and the modes it knows.
+//! The tokens of the lexer, and its modes.
 
 use crate::keywords::Kw;
 
-/// The sql_mode bits that change how a text is cut into tokens and put together.
+/// The sql_mode flags that affect the lexer and the parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LexMode(u8);
 
 impl LexMode {
-    /// From [`Self::bits`].
+    /// The inverse of [`Self::bits`].
     pub fn from_bits(bits: u8) -> LexMode {
         LexMode(bits)
     }
@@ -16,11 +16,11 @@ impl LexMode {
     pub const ANSI_QUOTES: LexMode = LexMode(1);
     /// A backslash in a string is an ordinary character.
     pub const NO_BACKSLASH_ESCAPES: LexMode = LexMode(2);
-    /// `||` concatenates; otherwise it is OR.
+    /// `||` concatenates strings; otherwise it is OR.
     pub const PIPES_AS_CONCAT: LexMode = LexMode(4);
-    /// NOT binds as tightly as `!`.
+    /// NOT has the precedence of `!`.
     pub const HIGH_NOT_PRECEDENCE: LexMode = LexMode(8);
-    /// Blanks may stand between a function word and its parenthesis.
+    /// Blanks are allowed between a function word and its parenthesis.
     pub const IGNORE_SPACE: LexMode = LexMode(16);
 
     pub const fn with(self, other: LexMode) -> LexMode {
@@ -32,13 +32,13 @@ impl LexMode {
         self.0 & other.0 != 0
     }
 
-    /// The bits as one byte, for keys of caches.
+    /// The flags as one byte, for cache keys.
     pub const fn bits(self) -> u8 {
         self.0
     }
 }
 
-/// The version that `/*!NNNNN … */` comments are compared with.
+/// The version to which the number in `/*!NNNNN … */` is compared.
 pub const SERVER_VERSION: u32 = 80_406;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,15 +46,16 @@ pub const SERVER_VERSION: u32 = 80_406;
 pub enum TokenKind {
     /// The end of the text.
     End,
-    /// A bare word; `Token::kw` says which keyword it is, if any.
+    /// An unquoted word. `Token::kw` is its keyword, if it is one.
     Word,
-    /// `` `x` ``, or `"x"` under ANSI_QUOTES; the quotes belong to the span.
+    /// `` `x` ``, or `"x"` under ANSI_QUOTES. The span includes the quotes.
     QuotedIdent,
-    /// `'x'` or `"x"`; the quotes belong to the span.
+    /// `'x'` or `"x"`. The span includes the quotes.
     Str,
     /// `n'x'`
     NStr,
-    /// `_utf8mb4`, a name of a character set right before a literal; the underscore belongs to the span.
+    /// `_utf8mb4`: the name of a character set directly before a literal. The span includes the
+    /// underscore.
     Introducer,
     /// `123`
     Int,
@@ -70,13 +71,13 @@ pub enum TokenKind {
     BitNumber,
     /// `b'101'`
     BitString,
-    /// `@x`, `` @`x` ``, `@'x'`: the whole of it
+    /// `@x`, `` @`x` ``, `@'x'`, as a whole.
     UserVar,
     /// `@@`
     AtAt,
     /// `?`
     Marker,
-    /// `/*+ … */` after SELECT, INSERT, REPLACE, UPDATE or DELETE: the whole of it
+    /// `/*+ … */` after SELECT, INSERT, REPLACE, UPDATE or DELETE, as a whole.
     Hint,
     Comma,
     LParen,
@@ -112,24 +113,25 @@ pub enum TokenKind {
     LongArrow,
     LBrace,
     RBrace,
-    /// A folded list of literals. The lexer never makes one; the parser does, where the digest has folded.
+    /// A folded list of literals. The lexer never produces it; the parser does, where the digest
+    /// has folded.
     List,
-    /// A byte that starts no token, an unterminated quote or comment, a malformed `x'..'`.
+    /// A byte that cannot start a token, an unterminated quote or comment, or an invalid `x'..'`.
     Invalid,
 }
 
-/// One token: its kind and where it stands.
+/// One token: its kind and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     pub kind: TokenKind,
-    /// For words. A function word has its keyword only where its parenthesis follows.
+    /// The keyword of a word. A function word has its keyword only if a parenthesis follows.
     pub kw: Kw,
     pub start: u32,
     pub end: u32,
 }
 
 impl Token {
-    /// The token's bytes.
+    /// The token's bytes in `text`.
     pub fn text<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.start as usize..self.end as usize]
     }

@@ -90,7 +90,8 @@ impl Parser<'_> {
         Ok(UserSpec { account, auth })
     }
 
-    /// `IDENTIFIED [WITH plugin] [BY 'x' | BY RANDOM PASSWORD | AS 'hash'] [REPLACE 'old'] [RETAIN CURRENT PASSWORD]`
+    /// `IDENTIFIED [WITH plugin] [BY 'x' | BY RANDOM PASSWORD | AS 'hash'] [REPLACE 'old'] [RETAIN
+    /// CURRENT PASSWORD]`
     fn identified(&mut self) -> Result<Option<UserAuth>> {
         if self.accept_kws(&[Kw::DISCARD, Kw::OLD, Kw::PASSWORD])?
             || !self.accept_kw(Kw::IDENTIFIED)
@@ -194,7 +195,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `PASSWORD EXPIRE …`, `PASSWORD HISTORY …`, `PASSWORD REUSE INTERVAL …`, `PASSWORD REQUIRE CURRENT …`
+    /// `PASSWORD EXPIRE …`, `PASSWORD HISTORY …`, `PASSWORD REUSE INTERVAL …`, `PASSWORD REQUIRE
+    /// CURRENT …`
     fn password_option(&mut self) -> Result<()> {
         if self.advance().kw != Kw::PASSWORD {
             if !self.accept_kw(Kw::UNBOUNDED) {
@@ -307,8 +309,8 @@ impl Parser<'_> {
         }))
     }
 
-    /// What is granted, and whether GRANT OPTION is among it. Names of roles look like dynamic privileges until ON or
-    /// TO is seen.
+    /// The granted privileges, and whether GRANT OPTION is among them. Role names look like dynamic
+    /// privileges until ON or TO follows.
     fn privileges(&mut self) -> Result<(Privileges, bool)> {
         if self.accept_kw(Kw::ALL) {
             self.accept_kw(Kw::PRIVILEGES);
@@ -350,7 +352,7 @@ impl Parser<'_> {
     /// One privilege in upper case, with its columns.
     fn privilege(&mut self) -> Result<(String, Vec<Ident>)> {
         let start = self.kw();
-        // What follows a word: one of these, and whether one of them must.
+        // The keywords that may continue this privilege, and whether one of them must follow.
         let (more, must): (&[&[Kw]], bool) = match start {
             Kw::CREATE => (
                 &[
@@ -398,11 +400,11 @@ impl Parser<'_> {
         Ok((name, columns))
     }
 
-    /// Without ON, what was listed are roles. False: it cannot be.
+    /// Converts a list without ON to roles. Returns false if that is impossible.
     fn privileges_to_roles(&mut self, privileges: &mut Privileges) -> bool {
         match privileges {
             Privileges::List(list) => {
-                // Privileges of several words, or that are reserved, are no roles.
+                // A privilege of several words, or with a reserved word, cannot be a role.
                 if list
                     .iter()
                     .any(|(name, _)| name.contains(' ') || Kw::of(name.as_bytes()).is_reserved())

@@ -40,7 +40,7 @@ impl Parser<'_> {
         if over.is_some() && kw == Kw::GROUP_CONCAT {
             return Err(SqlError::not_supported("group_concat as window function"));
         }
-        // The extremes of a window are the same, distinct or not.
+        // For MIN and MAX, DISTINCT makes no difference.
         let extreme = matches!(kw, Kw::MIN | Kw::MAX);
         if over.is_some() && distinct && !extreme {
             return Err(SqlError::not_supported("<window function>(DISTINCT ..)"));
@@ -114,7 +114,7 @@ impl Parser<'_> {
         Ok(call)
     }
 
-    /// A whole number, a parameter or a user variable.
+    /// An integer, a parameter or a user variable.
     fn stable_integer(&mut self) -> Result<Expr> {
         match self.kind() {
             TokenKind::Int | TokenKind::Marker | TokenKind::UserVar => {
@@ -147,7 +147,8 @@ impl Parser<'_> {
         Ok(Some(Box::new(window)))
     }
 
-    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`. Literals are kept: windows are compared with each other.
+    /// `([name] [PARTITION BY …] [ORDER BY …] [frame])`. Literals are kept in the tree, because
+    /// windows are compared with each other.
     pub(super) fn window(&mut self) -> Result<Window> {
         self.expect(TokenKind::LParen)?;
         let name = if self.at_ident() {
@@ -211,7 +212,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// A frame's bound; one that stands alone is not `FOLLOWING`.
+    /// A bound of a frame. A bound without BETWEEN must not be `FOLLOWING`.
     fn frame_bound(&mut self, may_follow: bool) -> Result<FrameBound> {
         if self.accept_kws(&[Kw::CURRENT, Kw::ROW])? {
             return Ok(FrameBound::CurrentRow);
@@ -244,7 +245,7 @@ impl Parser<'_> {
     }
 }
 
-/// True for the aggregates that take no DISTINCT.
+/// Whether the aggregate does not accept DISTINCT.
 fn no_distinct(kw: Kw) -> bool {
     !matches!(
         kw,

@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(Statement::AlterTable(Box::new(alter)))
     }
 
-    /// One action; ADD COLUMN (…) gives several.
+    /// Parses one action. ADD COLUMN (…) produces several.
     fn alter_action(&mut self, actions: &mut Vec<AlterAction>) -> Result<()> {
         let action = match self.kw() {
             Kw::ADD => return self.alter_add(actions),
@@ -196,7 +196,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A member of `ADD (…)`
+    /// A member of `ADD (…)`.
     fn add_element(&mut self, actions: &mut Vec<AlterAction>) -> Result<()> {
         match self.constraint_or_key()? {
             Some(TableConstraint::Key(key)) => actions.push(AlterAction::AddKey(key)),

@@ -5,7 +5,7 @@ use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
-/// Keys and checks that came with a column's attributes.
+/// The keys and checks defined by a column's attributes.
 #[derive(Default)]
 pub(super) struct ColumnExtras {
     pub keys: Vec<KeyDef>,
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(column)
     }
 
-    /// Takes one attribute; false: there is none.
+    /// Parses one attribute. Returns false if there is none.
     fn column_attribute(
         &mut self,
         column: &mut ColumnDef,
@@ -216,7 +216,7 @@ impl Parser<'_> {
     }
 }
 
-/// The key that a column's attribute stands for.
+/// The key that a column's attribute defines.
 fn inline_key(kind: KeyKind, column: &Ident) -> KeyDef {
     let part = KeyPart {
         target: KeyTarget::Column {

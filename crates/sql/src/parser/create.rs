@@ -127,7 +127,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// `[DEFAULT] CHARACTER SET [=] x`, `[DEFAULT] COLLATE [=] x`, `ENCRYPTION`, any number of them.
+    /// `[DEFAULT] CHARACTER SET [=] x`, `[DEFAULT] COLLATE [=] x`, `ENCRYPTION`, in any number.
     pub(super) fn database_options(&mut self) -> Result<(Option<String>, Option<String>)> {
         let (mut charset, mut collation) = (None, None);
         loop {
@@ -149,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes `CHARACTER SET`, `CHAR SET` or `CHARSET`.
+    /// Accepts `CHARACTER SET`, `CHAR SET` or `CHARSET`.
     pub(super) fn accept_charset_words(&mut self) -> Result<bool> {
         if self.accept_kw(Kw::CHARSET) {
             return Ok(true);
@@ -218,7 +218,7 @@ impl Parser<'_> {
         Ok(Statement::CreateTable(Box::new(table)))
     }
 
-    /// `PARTITION BY …`: steps over it, minding parentheses.
+    /// `PARTITION BY …`: skips it, with nested parentheses.
     fn partition_clause(&mut self) -> Result<()> {
         self.advance();
         self.expect_kw(Kw::BY)?;
@@ -273,7 +273,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A key or constraint, if one is at hand.
+    /// Parses a key or constraint, if there is one at the current token.
     pub(super) fn constraint_or_key(&mut self) -> Result<Option<TableConstraint>> {
         let mut name = None;
         if self.accept_kw(Kw::CONSTRAINT) {
@@ -507,7 +507,7 @@ impl Parser<'_> {
         Ok(KeyPart { target, descending })
     }
 
-    /// A key's name, PRIMARY in backquotes included.
+    /// The name of a key, which may be PRIMARY in backquotes.
     pub(super) fn key_name(&mut self) -> Result<Ident> {
         if self.accept_kw(Kw::PRIMARY) {
             Ok(Ident::new("PRIMARY"))

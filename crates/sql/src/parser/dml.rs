@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok(row)
     }
 
-    /// `AS name [(columns)]` after VALUES or SET
+    /// `AS name [(columns)]` after VALUES or SET.
     fn row_alias(&mut self, source: &InsertSource) -> Result<Option<RowAlias>> {
         if matches!(source, InsertSource::Query(_)) || !self.accept_kw(Kw::AS) {
             return Ok(None);

@@ -1,9 +1,10 @@
-//! Operators: one loop over binding levels, each with what MySQL's grammar lets stand on its left.
+//! Operators: a single loop over binding levels. For each operator, it checks which operands
+//! MySQL's grammar permits on the left.
 //!
 //! # Levels, from loosest to tightest (nonterminals of sql_yacc.yy in parentheses)
-//! OR, XOR, AND, NOT, IS TRUE (`expr`) · comparisons, IS NULL (`bool_pri`) · IN, BETWEEN, LIKE, REGEXP (`predicate`) ·
-//! `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^` (`bit_expr`) · `||` as concatenation, unary operators, COLLATE
-//! (`simple_expr`).
+//! OR, XOR, AND, NOT, IS TRUE (`expr`) · comparisons, IS NULL (`bool_pri`) · IN, BETWEEN, LIKE,
+//! REGEXP (`predicate`) · `|`, `&`, shifts, `+ -`, `* / % DIV MOD`, `^` (`bit_expr`) · `||` as
+//! concatenation, unary operators, COLLATE (`simple_expr`).
 
 use super::{Deprecated, Parser, Result};
 use crate::ast::{BinaryOp, Expr, InList, IsTest, Query, UnaryOp};
@@ -28,20 +29,20 @@ pub(super) mod level {
     pub const ADD: u8 = 11;
     pub const MUL: u8 = 12;
     pub const BIT_XOR: u8 = 13;
-    /// `||` as concatenation; the loosest `simple_expr`.
+    /// `||` as concatenation: the loosest `simple_expr`.
     pub const SIMPLE: u8 = 14;
     pub const UNARY: u8 = 15;
     pub const COLLATE: u8 = 16;
 }
 
-/// What stands in parentheses.
+/// The contents of parentheses.
 pub(super) enum Paren {
     Expr(Expr),
     Query(Box<Query>),
 }
 
 impl Parser<'_> {
-    /// A whole expression.
+    /// A complete expression.
     pub(super) fn expr(&mut self) -> Result<Expr> {
         self.expr_at(level::OR)
     }
@@ -50,7 +51,7 @@ impl Parser<'_> {
         Ok(Box::new(self.expr()?))
     }
 
-    /// An expression all of whose operators bind at `min` or tighter.
+    /// An expression whose operators all bind at `min` or tighter.
     pub(super) fn expr_at(&mut self, min: u8) -> Result<Expr> {
         let outer = std::mem::take(&mut self.height);
         let depth = self.depth + 1;
@@ -84,8 +85,8 @@ impl Parser<'_> {
         self.infix(expr, level::SIMPLE, min)
     }
 
-    /// Goes on after `left`, whose loosest operator is of level `bound`, as long as operators of level `min` or
-    /// tighter follow.
+    /// Continues after `left`, whose loosest operator has level `bound`, as long as operators of
+    /// level `min` or tighter follow.
     #[inline(never)]
     pub(super) fn infix(&mut self, mut left: Expr, mut bound: u8, min: u8) -> Result<Expr> {
         let mut height = self.height;
@@ -111,7 +112,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One step over an operator that is a word. None: there is none that may stand here.
+    /// Handles an operator that is a word. `None` if no operator is permitted here.
     #[inline(never)]
     fn infix_word(&mut self, left: Expr, bound: u8, min: u8) -> Result<(Expr, Option<u8>)> {
         let may = |level: u8, left_at_least: u8| level >= min && bound >= left_at_least;
@@ -246,7 +247,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `IS [NOT] NULL` is a `bool_pri` and may go on; `IS [NOT] TRUE` is not.
+    /// `IS [NOT] NULL` is a `bool_pri`, so more operators may follow. `IS [NOT] TRUE` is not.
     #[inline(never)]
     fn is_test(&mut self, left: Expr) -> Result<(Expr, Option<u8>)> {
         self.advance();
@@ -306,7 +307,8 @@ impl Parser<'_> {
         })
     }
 
-    /// `+ expr`, `+ INTERVAL amount unit`. The unit ends the latter, so any operator on bits or numbers may follow it.
+    /// `+ expr`, `+ INTERVAL amount unit`. The latter ends with the unit, so any operator on bits
+    /// or numbers may follow.
     #[inline(never)]
     fn additive(&mut self, left: Expr, op: BinaryOp) -> Result<(Expr, Option<u8>)> {
         self.advance();
@@ -365,7 +367,7 @@ impl Parser<'_> {
                 follows,
                 Kw::IN | Kw::BETWEEN | Kw::LIKE | Kw::REGEXP | Kw::RLIKE
             ) {
-                // `a NOT NULL`: NOT is taken, what follows it is in error.
+                // `a NOT NULL`: NOT is accepted, so the error is at the token after it.
                 self.advance();
                 return self.unexpected();
             }
@@ -458,7 +460,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A folded list: as one slot, or written out where literals are to stay in the tree.
+    /// A folded list: as one slot, or as expressions where literals must stay in the tree.
     #[inline(never)]
     fn folded_list(&mut self) -> Result<InList> {
         let token = self.advance();
@@ -489,7 +491,7 @@ impl Parser<'_> {
         Ok(InList::Exprs(members))
     }
 
-    /// True where, after one or more opening parentheses, a query begins.
+    /// Whether a query begins after one or more opening parentheses.
     pub(super) fn query_follows_paren(&self) -> bool {
         let mut lexer = self.lexer.clone();
         let mut token = self.token;
@@ -503,7 +505,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `( … )`: an expression, a row, or a query. Parentheses nest without recursion.
+    /// `( … )`: an expression, a row, or a query. Nested parentheses cause no recursion.
     #[inline(never)]
     pub(super) fn parenthesised(&mut self) -> Result<Paren> {
         let query_inside = self.query_follows_paren();
@@ -539,7 +541,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on with an operand that stood in parentheses.
+    /// Continues after an operand in parentheses.
     #[inline(never)]
     fn go_on(&mut self, expr: Expr) -> Result<Paren> {
         self.height = self.height.max(1);
@@ -569,7 +571,7 @@ fn take_members(literals: &mut ListIter<'_>, n: u32) -> Vec<Expr> {
     literals.take(n as usize).map(|lit| expr_of(&lit)).collect()
 }
 
-/// A literal of a list as an expression; its sign becomes an operator again.
+/// Converts a literal of a list to an expression. Its sign becomes an operator again.
 pub(super) fn expr_of(lit: &Lit<'_>) -> Expr {
     let negative = matches!(
         lit,

@@ -1,4 +1,4 @@
-//! Function calls: those with a grammar of their own, aggregates, windows, and plain ones.
+//! Function calls: those with their own grammar, aggregates, window functions, and ordinary ones.
 
 use super::expr::level;
 use super::{Parser, Result};
@@ -7,7 +7,8 @@ use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 use nfold_types::error::{ErrorCode, SqlError};
 
-/// Functions whose literal arguments decide the type of their result, or are read when they are compiled.
+/// Functions whose literal arguments determine the type of the result, or are needed at compile
+/// time.
 const SHAPED_BY_LITERALS: &[&str] = &[
     "round",
     "ceil",
@@ -57,7 +58,8 @@ const SHAPED_BY_LITERALS: &[&str] = &[
 ];
 
 impl Parser<'_> {
-    /// A call that starts with keyword `kw`, `next` being the token after it. None: it is no such call.
+    /// Parses a call that starts with keyword `kw`. `next` is the kind of the token after it.
+    /// `None` if it is not such a call.
     #[inline(never)]
     pub(super) fn keyword_function(&mut self, kw: Kw, next: TokenKind) -> Result<Option<Expr>> {
         let start = self.token.start;
@@ -227,7 +229,7 @@ impl Parser<'_> {
         Ok(self.builtin(name, start, Vec::new()))
     }
 
-    /// `name(expr, …)` with so many arguments.
+    /// `name(expr, …)` with `least` to `most` arguments.
     #[inline(never)]
     fn plain_keyword_call(&mut self, name: &str, least: usize, most: usize) -> Result<Expr> {
         let start = self.token.start;
@@ -247,7 +249,7 @@ impl Parser<'_> {
         Ok(self.builtin(name, start, args))
     }
 
-    /// `[schema.]name([expr [AS alias], …])`; the name is taken already.
+    /// `[schema.]name([expr [AS alias], …])`, after the name.
     #[inline(never)]
     pub(super) fn call(&mut self, schema: Option<Ident>, name: Ident, start: u32) -> Result<Expr> {
         self.expect(TokenKind::LParen)?;
@@ -266,7 +268,7 @@ impl Parser<'_> {
         self.structural -= u32::from(shaped);
         self.expect(TokenKind::RParen)?;
         if aliased {
-            // Only loadable functions may have names for their arguments.
+            // Only loadable functions may have aliases for their arguments.
             return Err(SqlError::new(
                 ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT,
                 &[&name],
@@ -282,7 +284,7 @@ impl Parser<'_> {
         Ok(call)
     }
 
-    // Those with a grammar of their own
+    // Functions with their own grammar
 
     #[inline(never)]
     fn cast(&mut self) -> Result<Expr> {
@@ -389,7 +391,7 @@ impl Parser<'_> {
         Ok(self.builtin("substring", start, args))
     }
 
-    /// DATE_ADD and its kin; ADDDATE and SUBDATE also take a number of days.
+    /// DATE_ADD and similar functions. ADDDATE and SUBDATE also accept a number of days.
     #[inline(never)]
     fn date_arith(&mut self, subtract: bool, days: bool) -> Result<Expr> {
         self.open()?;
@@ -413,7 +415,7 @@ impl Parser<'_> {
         })
     }
 
-    /// At INTERVAL: true where it is the function `INTERVAL(a, b)`.
+    /// At INTERVAL: whether it is the function `INTERVAL(a, b)`.
     fn interval_is_function(&mut self) -> Result<bool> {
         let start = self.save();
         self.advance();
@@ -425,7 +427,8 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    /// `GET_FORMAT(DATE|TIME|DATETIME|TIMESTAMP, expr)`; the type is the first argument, as a string.
+    /// `GET_FORMAT(DATE|TIME|DATETIME|TIMESTAMP, expr)`. The type becomes the first argument, as a
+    /// string.
     #[inline(never)]
     fn get_format(&mut self) -> Result<Expr> {
         let start = self.token.start;
@@ -607,7 +610,8 @@ fn needs_parenthesis(kw: Kw) -> bool {
     )
 }
 
-/// Keywords that name ordinary functions: the name, and how many arguments the grammar takes.
+/// Keywords that are the names of ordinary functions: the name, and the least and most arguments of
+/// the grammar.
 fn plain_name(kw: Kw) -> Option<(&'static str, usize, usize)> {
     const ANY: usize = usize::MAX;
     Some(match kw {

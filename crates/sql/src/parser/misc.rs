@@ -1,4 +1,4 @@
-//! Which statement it is, and the small ones.
+//! Dispatches statements by their first word, and parses the short ones.
 
 use super::{Deprecated, Parser, Result};
 use crate::ast::*;
@@ -6,7 +6,7 @@ use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// One statement, by its first word.
+    /// Parses a statement according to its first word.
     pub(super) fn statement(&mut self) -> Result<Statement> {
         self.into_allowed = matches!(self.kw(), Kw::SELECT | Kw::WITH | Kw::VALUES | Kw::TABLE)
             || self.is(TokenKind::LParen);
@@ -87,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement that is MySQL's but not ours; its text is not looked at any further.
+    /// A statement of MySQL that the server does not support. The rest of its text is not parsed.
     pub(super) fn unsupported(&mut self, what: &'static str) -> Result<Statement> {
         self.rest_of_statement();
         Ok(Statement::Unsupported { what })
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 }
 
-/// First words of statements that MySQL has and this server has not.
+/// The first words of statements that MySQL supports and this server does not.
 fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",

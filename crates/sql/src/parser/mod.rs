@@ -1,18 +1,21 @@
-//! The parser: tokens in, syntax tree out; recursive descent after MySQL's own grammar (sql/sql_yacc.yy).
+//! The parser converts tokens to a syntax tree, by recursive descent that follows MySQL's grammar
+//! (sql/sql_yacc.yy).
 //!
-//! It accepts and refuses what MySQL does, layer for layer: `a IN (1) IN (2)` and `1 = NOT 2` are syntax errors there and
-//! here, and the offending token is the one that MySQL names.
+//! It accepts and rejects the same texts as MySQL, level by level: `a IN (1) IN (2)` and `1 = NOT
+//! 2` are syntax errors in both, and errors name the same token.
 //!
 //! # Depth
-//! Parentheses cost no stack. What nests is bounded by [`MAX_DEPTH`], so that the parser lives on a stack of 1 MiB; how
-//! high the tree gets, by a long chain of `+` too, by [`MAX_HEIGHT`]. AND and OR chains are flat. A table's name that is that of
-//! a common table expression is as high as that. So whoever walks a tree may recurse.
+//! Parentheses use no stack. Other nesting is limited by [`MAX_DEPTH`], so that the parser works
+//! with a stack of 1 MiB. The height of the tree, even of a long chain of `+`, is limited by
+//! [`MAX_HEIGHT`]. AND and OR chains are flat. A table reference that names a common table
+//! expression counts with that expression's height. So code that walks a tree may use recursion.
 //!
 //! # Parameters
-//! [`parse_parameterised`] puts `Expr::Param` in place of the literals that only a plan's bind step needs. A literal
-//! stays in the tree (and is `LiteralRole::Structural`) where it decides the shape of a plan or of a result: in the
-//! select list, GROUP BY, HAVING and ORDER BY, in LIKE patterns, after a character set's introducer, and in calls
-//! of functions whose arguments decide their type.
+//! [`parse_parameterised`] replaces literals by `Expr::Param` if their values are only needed when
+//! a plan is bound. A literal stays in the tree (and is `LiteralRole::Structural`) where it
+//! determines a plan or the description of a result: in the select list, GROUP BY, HAVING and ORDER
+//! BY, in LIKE patterns, after a character set introducer, and in calls of functions whose
+//! arguments determine their type.
 
 mod account;
 mod aggregate;
@@ -43,34 +46,37 @@ use nfold_types::error::{ErrorCode, SqlError};
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
 
-/// How deep operands, calls and subqueries may nest (a subquery counts three or four times).
+/// The nesting limit of operands, calls and subqueries. A subquery counts three or four times.
 pub const MAX_DEPTH: u32 = 160;
 
-/// How high a tree may be: the longest way from an expression to a leaf.
+/// The limit of a tree's height: the longest path from an expression to a leaf.
 pub const MAX_HEIGHT: u32 = 300;
 
-/// How many subqueries may nest, as in MySQL; usually [`MAX_DEPTH`] is reached first.
+/// The nesting limit of subqueries, as in MySQL. Usually [`MAX_DEPTH`] is reached first.
 pub const MAX_SUBQUERIES: u32 = 63;
 
-/// How many expression nodes a statement may have (folded lists count as one): about 500 MB of tree.
+/// The most expression nodes of a statement (a folded list counts as one). That is a tree of about
+/// 500 MB.
 pub const MAX_NODES: u32 = 4_000_000;
 
-/// A parsed statement and what became of its literals.
+/// A parsed statement, with the roles of its literals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     pub statement: Statement,
-    /// One for each slot of the digest.
+    /// One role for each slot of the digest.
     pub roles: Vec<LiteralRole>,
-    /// The text up to here names columns of the result (`SELECT a+1` calls its column `a+1`): two texts of the same key
-    /// give the same result header only if they agree in these first bytes. 0: no column is named by its text.
+    /// The end of the text that names columns of the result (`SELECT a+1` has a column `a+1`). Two
+    /// texts with the same key have the same result header only if they agree up to this offset. 0:
+    /// no column is named by its text.
     pub named_by_text: u32,
-    /// What the text uses that MySQL deprecates, in the order it stands there.
+    /// The deprecated syntax that the text uses, in order.
     pub deprecated: Vec<Deprecated>,
 }
 
 /// Parses the first statement of `text`, all literals in the tree.
 ///
-/// Errors: 1064 with MySQL's text, 1065 where there is nothing at all, 1436 and 1473 beyond the depth limits.
+/// Errors: 1064 with MySQL's message, 1065 if the text is empty, 1436 and 1473 beyond the nesting
+/// limits.
 pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
     Parser::new(text, mode, None, false, None).whole_statement()
 }
@@ -95,14 +101,16 @@ pub fn parse_stoppable(
     Ok((parsed?, deprecated))
 }
 
-/// Parses the statement that `digested` was read from. `markers`: it is being prepared, `?` may stand in it.
+/// Parses the statement that `digested` was computed from. `markers`: the statement is being
+/// prepared and may contain `?`.
 ///
-/// `Expr::Param(n)` is slot `n` of the digest, be it a literal or a marker.
+/// `Expr::Param(n)` is slot `n` of the digest, a literal or a marker.
 pub fn parse_parameterised(text: &[u8], digested: &Digested, markers: bool) -> Result<Parsed> {
     parse_watched(text, digested, markers, None)
 }
 
-/// As [`parse_parameterised`] for a text that may be large; also ends with an error of the checkpoint.
+/// As [`parse_parameterised`], for a text that may be large. Also ends with an error of the
+/// checkpoint.
 pub fn parse_parameterised_stoppable(
     text: &[u8],
     digested: &Digested,
@@ -127,7 +135,8 @@ fn parse_watched(
     let new = || Parser::new(text, digested.mode(), Some(digested), markers, watch);
     let mut parser = new();
     let statement = match parser.whole_statement() {
-        // A folded list stood where the grammar wants something else; say so as if nothing had been folded.
+        // A folded list is at a place where the grammar does not permit one. Parse again without
+        // folding, to get the right error.
         Err(_) if parser.met_list => {
             parser = new();
             parser.fold = false;
@@ -143,7 +152,7 @@ fn parse_watched(
     })
 }
 
-/// Error 1064 for whatever stands at `offset` of `text`; for a server that refuses a second statement.
+/// Error 1064 at `offset` of `text`. For a server that rejects a second statement.
 pub fn syntax_error_at(text: &[u8], offset: usize) -> SqlError {
     let first = text
         .iter()
@@ -161,7 +170,7 @@ pub fn syntax_error_at(text: &[u8], offset: usize) -> SqlError {
         }
         rest = head;
     }
-    // 80 characters are shown; they cannot be longer than this.
+    // At most 80 characters are shown, which is less than this number of bytes.
     let near = String::from_utf8_lossy(&rest[..rest.len().min(400)]);
     SqlError::new(
         ErrorCode::ER_PARSE_ERROR,
@@ -169,7 +178,7 @@ pub fn syntax_error_at(text: &[u8], offset: usize) -> SqlError {
     )
 }
 
-/// Where a parser can come back to.
+/// A position to which the parser can return.
 #[derive(Clone)]
 struct Checkpoint<'a> {
     lexer: Lexer<'a>,
@@ -182,29 +191,29 @@ pub(crate) struct Parser<'a> {
     text: &'a [u8],
     mode: LexMode,
     digested: Option<&'a Digested>,
-    /// `?` may stand in the statement.
+    /// Whether the statement may contain `?`.
     markers_allowed: bool,
     markers: u32,
-    /// Folded lists are taken as one token.
+    /// Whether folded lists are read as one token.
     fold: bool,
-    /// A folded list was the current token of an error.
+    /// Whether a folded list was the current token of an error.
     met_list: bool,
     lexer: Lexer<'a>,
     token: Token,
-    /// The end of the last token taken.
+    /// The end of the last accepted token.
     end: u32,
     roles: Vec<LiteralRole>,
-    /// Greater than 0: literals stay in the tree.
+    /// If greater than 0, literals stay in the tree.
     structural: u32,
     named_by_text: u32,
     deprecated: Vec<Deprecated>,
-    /// Expressions being parsed inside one another.
+    /// The nesting depth of the expressions being parsed.
     depth: u32,
     /// The height of the highest expression since it was last set to 0.
     height: u32,
     ctes: Vec<CteSeen>,
     subqueries: u32,
-    /// The statement is a query, whose result may go INTO something.
+    /// Whether the statement is a query whose result may have an INTO.
     into_allowed: bool,
     /// An INTO stands in a subquery, or before the last query of a set operation.
     misplaced_into: bool,
@@ -213,12 +222,12 @@ pub(crate) struct Parser<'a> {
     hint: Option<Token>,
 }
 
-/// A common table expression that was met.
+/// A common table expression of the statement.
 struct CteSeen {
     name: String,
-    /// The height of the highest expression in it: where it is named, as much is to be walked.
+    /// The height of the highest expression in it, which counts for each reference to it.
     height: u32,
-    /// It was named.
+    /// Whether it was referenced.
     named: bool,
 }
 
@@ -334,7 +343,7 @@ impl<'a> Parser<'a> {
         self.token.kind
     }
 
-    /// The keyword at hand; `Other` where it is no word.
+    /// The current keyword; `Other` if the current token is not a word.
     #[inline]
     fn kw(&self) -> Kw {
         self.token.kw
@@ -344,7 +353,7 @@ impl<'a> Parser<'a> {
         self.token.text(self.text)
     }
 
-    /// Takes the token at hand.
+    /// Accepts the current token.
     #[inline]
     fn advance(&mut self) -> Token {
         let taken = self.token;
@@ -353,7 +362,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    /// The token after the one at hand.
+    /// The token after the current one.
     fn peek(&self) -> Token {
         self.lexer.clone().next_token()
     }
@@ -384,7 +393,7 @@ impl<'a> Parser<'a> {
         self.token.kw == kw
     }
 
-    /// Takes the token if it is of this kind.
+    /// Accepts the current token if it has this kind.
     fn accept(&mut self, kind: TokenKind) -> bool {
         let found = self.is(kind);
         if found {
@@ -393,7 +402,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Takes the keyword if it is at hand.
+    /// Accepts the current keyword if it is this one.
     fn accept_kw(&mut self, kw: Kw) -> bool {
         let found = self.at(kw);
         if found {
@@ -402,7 +411,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Takes the first keyword; if it is at hand the others must follow.
+    /// Accepts the first keyword if it is the current one. Then the others must follow.
     fn accept_kws(&mut self, kws: &[Kw]) -> Result<bool> {
         let [first, rest @ ..] = kws else {
             return Ok(false);
@@ -432,7 +441,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A syntax error at the token at hand.
+    /// A syntax error at the current token.
     fn unexpected<T>(&mut self) -> Result<T> {
         if self.is(TokenKind::List) {
             self.met_list = true;
@@ -457,7 +466,7 @@ impl<'a> Parser<'a> {
         Ok(list)
     }
 
-    /// Runs `parse` with every literal kept in the tree.
+    /// Runs `parse` with all literals kept in the tree.
     fn keeping_literals<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.structural += 1;
         let result = parse(self);
@@ -467,7 +476,7 @@ impl<'a> Parser<'a> {
 
     // Names
 
-    /// True where a name may start: a quoted one, or a word that is not reserved.
+    /// Whether the current token can be a name: a quoted one, or a word that is not reserved.
     fn at_ident(&self) -> bool {
         match self.token.kind {
             TokenKind::QuotedIdent => true,
@@ -484,7 +493,7 @@ impl<'a> Parser<'a> {
         self.ident_of(token)
     }
 
-    /// A name after a dot: any word.
+    /// A name after a dot, which may be any word.
     fn ident_after_dot(&mut self) -> Result<Ident> {
         if self.is(TokenKind::Word) && !(self.kw().is_reserved() && self.token.start != self.end) {
             let token = self.advance();
@@ -519,7 +528,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// A name or a string, as MySQL's `ident_or_text`.
+    /// A name or a string, like MySQL's `ident_or_text`.
     fn ident_or_text(&mut self) -> Result<String> {
         if self.is(TokenKind::Str) {
             utf8(self.string()?)
@@ -534,7 +543,7 @@ impl<'a> Parser<'a> {
         Ok(crate::literal::raw_string(token.text(self.text), self.mode, false).to_vec())
     }
 
-    /// An unsigned integer that fits 64 bits.
+    /// An unsigned integer that fits into 64 bits.
     fn number(&mut self) -> Result<u64> {
         let value = match crate::literal::integer(
             false,
@@ -557,7 +566,7 @@ impl<'a> Parser<'a> {
         u32::try_from(value).map_err(|_| syntax_error_at(self.text, at))
     }
 
-    /// `@name`, its name.
+    /// Parses `@name` and returns the name.
     fn user_var(&mut self) -> Result<String> {
         let token = self.expect(TokenKind::UserVar)?;
         let raw = &token.text(self.text)[1..];
@@ -576,7 +585,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The upper-case words and text from here to the end of the statement, taken.
+    /// Accepts all tokens up to the end of the statement.
     fn rest_of_statement(&mut self) {
         while !matches!(
             self.kind(),
@@ -586,7 +595,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Counts a node, refusing statements whose tree would not fit memory.
+    /// Counts a node, and rejects statements whose tree would be too large for memory.
     fn count_node(&mut self) -> Result<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -599,7 +608,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Notes that there is an expression of this height.
+    /// Records an expression of this height.
     fn grow(&mut self, height: u32) -> Result<u32> {
         if height > MAX_HEIGHT {
             return Err(too_deep(MAX_HEIGHT));
@@ -608,7 +617,7 @@ impl<'a> Parser<'a> {
         Ok(height)
     }
 
-    /// Notes that a table is named here, which may stand for a query.
+    /// Records a reference to a table, which may be a common table expression.
     fn grow_by_table(&mut self, name: &ObjectName) -> Result<()> {
         let mut seen = self.ctes.iter_mut().rev();
         let Some(cte) = seen.find(|c| name.schema.is_none() && c.name == name.name.value) else {
@@ -627,7 +636,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Runs `parse` so many levels deeper.
+    /// Runs `parse` with the depth raised by `levels`.
     fn deeper<T>(&mut self, levels: u32, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += levels;
         self.check_depth()?;
@@ -637,13 +646,13 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// MySQL's error for what would overrun its stack.
+/// MySQL's error for a statement that would overflow its stack.
 fn too_deep(limit: u32) -> SqlError {
     let message = format!("Thread stack overrun: expressions may nest {limit} levels deep");
     SqlError::with_message(ErrorCode::ER_STACK_OVERRUN_NEED_MORE, message)
 }
 
-/// Takes the quotes off a name.
+/// Removes the quotes of a name.
 fn unquote(raw: &[u8]) -> Vec<u8> {
     let quote = raw[0];
     let mut out = Vec::with_capacity(raw.len());
@@ -657,7 +666,7 @@ fn unquote(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Names are UTF-8; error 1300 otherwise.
+/// Names must be UTF-8. Otherwise the error is 1300.
 fn utf8(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| {
         let bad = &e.as_bytes()[e.utf8_error().valid_up_to()..];
@@ -669,12 +678,12 @@ fn utf8(bytes: Vec<u8>) -> Result<String> {
     })
 }
 
-/// An unknown word where an option's value stands.
+/// The error for an unknown word as the value of an option.
 fn unknown_option(code: ErrorCode, word: &Ident) -> SqlError {
     SqlError::new(code, &[&word.value])
 }
 
-/// A reference to a column by its bare name.
+/// A reference to a column by its unqualified name.
 fn bare_column(name: Ident) -> Expr {
     Expr::Column(Box::new(crate::ast::ColumnRef {
         schema: None,

@@ -1,4 +1,5 @@
-//! Operands: literals, names, variables, and what starts with an operator or a parenthesis.
+//! Operands: literals, names, variables, and expressions that start with an operator or a
+//! parenthesis.
 
 use super::expr::{Paren, level};
 use super::{Deprecated, Parser, Result, utf8};
@@ -57,7 +58,7 @@ impl Parser<'_> {
 
     // Literals
 
-    /// True where a literal of any kind begins.
+    /// Whether the current token begins a literal.
     pub(super) fn at_literal(&self) -> bool {
         use TokenKind::*;
         match self.kind() {
@@ -73,7 +74,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A literal: a parameter where the digest has a slot for it and it may be one.
+    /// A literal. It becomes a parameter if the digest has a slot for it and the context permits
+    /// that.
     #[inline(never)]
     fn literal(&mut self) -> Result<Expr> {
         let token = self.advance();
@@ -162,7 +164,7 @@ impl Parser<'_> {
         Ok(Expr::Literal(Literal::Temporal { kind, text }))
     }
 
-    /// `{d '2020-01-01'}`, `{fn expr}`: the braces and an unknown word are no more than that.
+    /// `{d '2020-01-01'}`, `{fn expr}`. The braces and an unknown word are ignored.
     #[inline(never)]
     fn odbc(&mut self) -> Result<Expr> {
         self.advance();
@@ -336,7 +338,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A column, or a call of a function that is no keyword.
+    /// A column, or a call of a function whose name is not a keyword.
     #[inline(never)]
     fn name(&mut self) -> Result<Expr> {
         let first_token = self.token;
@@ -394,7 +396,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A call of a built-in function by its name in lower case.
+    /// A call of a built-in function, given by its name in lower case.
     pub(super) fn builtin(&self, name: &str, start: u32, args: Vec<Expr>) -> Expr {
         Expr::Function(Box::new(FunctionCall {
             schema: None,
@@ -486,7 +488,8 @@ impl Parser<'_> {
     fn interval_operand(&mut self) -> Result<Expr> {
         let start = self.advance().start;
         let amount = if self.is(TokenKind::LParen) {
-            // Either the function's arguments or an amount in parentheses, with operators behind it.
+            // Either the function's arguments, or an amount in parentheses that operators may
+            // follow.
             match self.parenthesised()? {
                 Paren::Expr(Expr::Row(args)) => return Ok(self.builtin("interval", start, args)),
                 Paren::Expr(expr) => self.infix(expr, level::SIMPLE, level::OR)?,
@@ -508,7 +511,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A name that stands for itself in an error or option: any bare word.
+    /// Any unquoted word, as the value of an option or for an error message.
     pub(super) fn any_word(&mut self) -> Result<Ident> {
         if !self.is(TokenKind::Word) {
             return self.ident();

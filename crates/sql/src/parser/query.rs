@@ -1,4 +1,4 @@
-//! Query expressions: SELECT, set operations, WITH, and what follows them.
+//! Query expressions: SELECT, set operations, WITH, and the clauses after them.
 
 use super::expr::Paren;
 use super::{CteSeen, MAX_SUBQUERIES, Parser, Result};
@@ -9,7 +9,7 @@ use crate::time_limit;
 use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
-    /// A query at the top of a statement.
+    /// A query that is a statement.
     pub(super) fn query_statement(&mut self) -> Result<Query> {
         if self.is(TokenKind::LParen) {
             return self.query_in_parens();
@@ -17,10 +17,10 @@ impl Parser<'_> {
         self.query()
     }
 
-    /// `(query)` and what may follow it; no expression.
+    /// `(query)` and the clauses that may follow it, but no expression.
     pub(super) fn query_in_parens(&mut self) -> Result<Query> {
         if !self.query_follows_paren() {
-            // The token that is no query's is the one in error.
+            // The error is at the first token that cannot begin a query.
             while self.accept(TokenKind::LParen) {}
             return self.unexpected();
         }
@@ -42,7 +42,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A query inside another statement's parentheses.
+    /// A query inside the parentheses of another statement.
     pub(super) fn nested_query(&mut self) -> Result<Query> {
         self.subqueries += 1;
         if self.subqueries > MAX_SUBQUERIES {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         }
         let named = self.named_by_text;
         let query = self.deeper(2, Self::query)?;
-        // Only the outermost query's columns are shown.
+        // Only the columns of the outermost query are shown.
         self.named_by_text = named;
         self.subqueries -= 1;
         Ok(query)
@@ -83,7 +83,7 @@ impl Parser<'_> {
         Ok(query)
     }
 
-    /// True where a query that stood in parentheses goes on.
+    /// Whether a query in parentheses continues after them.
     pub(super) fn query_goes_on(&self) -> bool {
         matches!(
             self.kw(),
@@ -107,7 +107,7 @@ impl Parser<'_> {
         self.into_allowed && self.subqueries == 0
     }
 
-    /// What follows `(query)`: set operations, ORDER BY, LIMIT.
+    /// The clauses after `(query)`: set operations, ORDER BY, LIMIT.
     pub(super) fn query_after_paren(&mut self, inner: Query) -> Result<Query> {
         if !self.query_goes_on() {
             return Ok(inner);
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(query)
     }
 
-    /// Set operations after the first operand, then ORDER BY, LIMIT, locks and INTO.
+    /// Set operations after the first operand, then ORDER BY, LIMIT, locking and INTO.
     fn query_rest(&mut self, query: &mut Query) -> Result<()> {
         let body = std::mem::replace(&mut query.body, QueryBody::Values(Vec::new()));
         query.body = self.set_operations(body, 0)?;
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// UNION and EXCEPT from the left; INTERSECT (`tight`) binds more tightly.
+    /// UNION and EXCEPT are left-associative. INTERSECT (`tight`) binds more tightly.
     fn set_operations(&mut self, mut left: QueryBody, tight: u8) -> Result<QueryBody> {
         let mut height = 0;
         loop {
@@ -150,7 +150,7 @@ impl Parser<'_> {
             if distinct && !self.accept_kw(Kw::DISTINCT) {
                 self.accept_kw(Kw::DISTINCTROW);
             }
-            // Columns are named by the first operand.
+            // The first operand names the columns.
             let named = self.named_by_text;
             let mut right = self.set_operand()?;
             self.named_by_text = named;
@@ -291,7 +291,8 @@ impl Parser<'_> {
         })
     }
 
-    /// What stands behind GROUP BY: `a, b`, `a, b WITH ROLLUP`, `ROLLUP (a, b)`; and whether it is rolled up.
+    /// The list after GROUP BY: `a, b`, `a, b WITH ROLLUP`, `ROLLUP (a, b)`. Also returns whether
+    /// there is a ROLLUP.
     fn group_list(&mut self) -> Result<(Vec<Expr>, bool)> {
         if self.at(Kw::ROLLUP) && self.peek().kind == TokenKind::LParen {
             self.advance();
@@ -495,7 +496,8 @@ impl Parser<'_> {
         Ok(list)
     }
 
-    /// `[CHARACTER SET x] [FIELDS …] [LINES …]`, which a server that refuses to write files does not keep.
+    /// `[CHARACTER SET x] [FIELDS …] [LINES …]`. The values are dropped, because the server does
+    /// not write files.
     fn outfile_format(&mut self) -> Result<()> {
         if self.accept_charset_words()? {
             self.charset_name()?;
@@ -527,7 +529,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A bare name where only a stored procedure could have a variable: error 1327.
+    /// An unquoted name where only a stored procedure could have a variable: error 1327.
     fn undeclared<T>(&mut self) -> Result<T> {
         let name = self.ident()?;
         Err(SqlError::new(ErrorCode::ER_SP_UNDECLARED_VAR, &[&name]))
@@ -554,7 +556,7 @@ impl Parser<'_> {
 }
 
 impl Query {
-    /// A query of nothing but its body.
+    /// A query that consists only of its body.
     pub(crate) fn of(body: QueryBody) -> Query {
         Query {
             with: None,

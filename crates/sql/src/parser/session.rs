@@ -165,7 +165,7 @@ impl Parser<'_> {
             self.advance();
             return Ok(SetValue::Default);
         }
-        // Words that are no expressions but are values of variables.
+        // Words that are not expressions but values of variables.
         let word = matches!(self.kw(), Kw::ON | Kw::ALL | Kw::SYSTEM)
             || (matches!(self.kw(), Kw::BINARY | Kw::ROW) && self.value_ends_after());
         if word {

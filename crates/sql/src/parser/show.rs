@@ -335,7 +335,8 @@ impl Parser<'_> {
         }))
     }
 
-    /// `DESCRIBE t [column]`, `EXPLAIN [ANALYZE] [FORMAT = x] statement`, `EXPLAIN FOR CONNECTION n`
+    /// `DESCRIBE t [column]`, `EXPLAIN [ANALYZE] [FORMAT = x] statement`, `EXPLAIN FOR CONNECTION
+    /// n`
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.advance();
         if self.at_ident() && !(self.at(Kw::FORMAT) && self.peek().kind == TokenKind::Eq) {

@@ -6,13 +6,13 @@ use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 use nfold_types::error::{ErrorCode, SqlError};
 
-/// What stands in parentheses of a FROM clause.
+/// The contents of parentheses in a FROM clause.
 enum Inside {
     Query(Query),
     Tables(TableRef),
 }
 
-/// A tree of joins by its leftmost table and what is joined to it, one after the other.
+/// A tree of joins, represented by its leftmost table and the joins on it in order.
 struct Spine {
     leaf: TableRef,
     steps: Vec<(JoinKind, TableRef, JoinConstraint)>,
@@ -46,7 +46,7 @@ impl Parser<'_> {
         self.comma_list(Self::table_ref)
     }
 
-    /// One member of the comma list: a table and the joins on it.
+    /// A member of the comma list: a table and the joins on it.
     pub(super) fn table_ref(&mut self) -> Result<TableRef> {
         self.deeper(1, |p| {
             let factor = p.table_factor()?;
@@ -54,8 +54,8 @@ impl Parser<'_> {
         })
     }
 
-    /// The joins that follow `factor`. A condition closes the nearest join that lacks one
-    /// (`a LEFT JOIN b JOIN c ON x ON y`); inner joins left without one are taken from the left.
+    /// The joins that follow `factor`. A condition belongs to the nearest join without one (`a LEFT
+    /// JOIN b JOIN c ON x ON y`). Inner joins without a condition are left-associative.
     fn joins(&mut self, factor: TableRef) -> Result<TableRef> {
         let mut open: Vec<(Spine, JoinKind)> = Vec::new();
         let mut current = Spine::new(factor);
@@ -98,7 +98,7 @@ impl Parser<'_> {
         self.at(Kw::ON) || self.at(Kw::USING)
     }
 
-    /// Takes `[NATURAL] [INNER|CROSS|LEFT [OUTER]|RIGHT [OUTER]] JOIN` or `STRAIGHT_JOIN`.
+    /// Accepts `[NATURAL] [INNER|CROSS|LEFT [OUTER]|RIGHT [OUTER]] JOIN` or `STRAIGHT_JOIN`.
     fn join_words(&mut self) -> Result<Option<(JoinKind, bool)>> {
         let natural = self.accept_kw(Kw::NATURAL);
         let kind = match self.kw() {
@@ -190,14 +190,14 @@ impl Parser<'_> {
             query => query,
         };
         if matches!(inside, Inside::Tables(TableRef::Derived { .. })) {
-            // A derived table alone takes no parentheses.
+            // A derived table alone must not be in parentheses.
             return self.unexpected();
         }
         self.expect(TokenKind::RParen)?;
         Ok(inside)
     }
 
-    /// The rest of `(a JOIN b, c)`: a comma is an inner join without condition here.
+    /// The rest of `(a JOIN b, c)`, where a comma is an inner join without a condition.
     fn tables_in_parens(&mut self, first: TableRef) -> Result<TableRef> {
         let mut left = self.joins(first)?;
         while self.accept(TokenKind::Comma) {
@@ -213,7 +213,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The alias that every derived table must have, and its column names.
+    /// The alias, which every derived table must have, and its column names.
     fn derived(&mut self, query: Query, lateral: bool) -> Result<TableRef> {
         let Some(alias) = self.table_alias()? else {
             return Err(SqlError::new(ErrorCode::ER_DERIVED_MUST_HAVE_ALIAS, &[]));

@@ -15,7 +15,7 @@ const ROW_FORMATS: &[Kw] = &[
 ];
 
 impl Parser<'_> {
-    /// Any number of table options, with or without commas between them.
+    /// Any number of table options, optionally separated by commas.
     pub(super) fn table_options(&mut self) -> Result<TableOptions> {
         let mut options = TableOptions::default();
         while self.table_option(&mut options)? {
@@ -30,7 +30,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    /// Takes one option; false: there is none.
+    /// Parses one option. Returns false if there is none.
     pub(super) fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
         let default = self.accept_kw(Kw::DEFAULT);
         if self.accept_charset_words()? {
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Takes the option's word and an equals sign.
+    /// Accepts the option's word and an equals sign.
     fn option_name(&mut self) {
         self.advance();
         self.accept(TokenKind::Eq);

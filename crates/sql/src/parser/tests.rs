@@ -38,13 +38,13 @@ fn parameterised(text: &str) -> (Digested, Parsed) {
 }
 
 #[test]
-fn chains_are_flat_and_parentheses_leave_no_trace() {
+fn chains_are_flat_and_parentheses_are_dropped() {
     assert!(matches!(expr("1 and 2 and (3) and 4"), Expr::And(m) if m.len() == 4));
     assert!(matches!(expr("1 or 2 and 3 or 4"), Expr::Or(m) if m.len() == 3));
     assert_eq!(expr("((1))"), expr("1"));
 }
 
-/// A session's coroutine has 1 MiB, of which the parser takes only a part.
+/// A session's coroutine has a stack of 1 MiB, of which the parser may use only a part.
 #[test]
 fn deep_texts_parse_or_fail_clearly() {
     let small = std::thread::Builder::new()
@@ -108,7 +108,7 @@ fn deep_texts() {
 }
 
 #[test]
-fn subqueries_in_parentheses_are_told_from_expressions() {
+fn parenthesized_subqueries_and_expressions_differ() {
     assert!(matches!(expr("((select 1) + 1)"), Expr::Binary { .. }));
     assert!(matches!(expr("((select 1))"), Expr::Subquery(_)));
     assert!(matches!(
@@ -187,7 +187,7 @@ fn literals_become_parameters_unless_they_shape_the_plan() {
         parsed.named_by_text as usize,
         text.find(" from").expect("from")
     );
-    // Columns are named by the first operand of a set operation, and nothing in a subquery names one.
+    // The first operand of a set operation names the columns, and a subquery names none.
     for text in [
         "select a, b + 2 from t union select 7 + 8, 9 intersect (select 1, 2)",
         "select a, b + 2 from t where c in (select 5 + d from t)",
@@ -243,7 +243,7 @@ fn markers_and_literals_share_the_slots() {
 }
 
 #[test]
-fn rows_of_literals_stay_in_the_text() {
+fn rows_of_literals_become_one_slot() {
     let (digested, parsed) = parameterised(
         "insert into t (a, b) values (1, 'x'), (2, 'y') on duplicate key update a = 3",
     );
@@ -260,7 +260,7 @@ fn rows_of_literals_stay_in_the_text() {
 }
 
 #[test]
-fn a_list_where_none_is_wanted_is_no_trouble() {
+fn folded_list_in_the_wrong_place_is_unfolded() {
     let (_, parsed) = parameterised("select position('a' in ('abc')) from t where b in (1, 2)");
     assert!(matches!(parsed.statement, Statement::Query(_)));
     let (_, parsed) = parameterised("select a in (1, -2), (b, c) in ((3, 4)) from t");

@@ -1,4 +1,4 @@
-//! Data types, of columns and of CAST.
+//! Data types of columns and of CAST.
 
 use super::{Deprecated, Parser, Result};
 use crate::ast::{TypeKind, TypeSpec};
@@ -6,8 +6,8 @@ use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// A column's type with the attributes that belong to it: UNSIGNED, ZEROFILL, CHARACTER SET, BINARY.
-    /// (COLLATE is a column attribute.)
+    /// A column's type with its attributes UNSIGNED, ZEROFILL, CHARACTER SET and BINARY. (COLLATE
+    /// is a column attribute.)
     pub(super) fn column_type(&mut self) -> Result<TypeSpec> {
         let kw = self.kw();
         let kind = match kw {
@@ -124,7 +124,7 @@ impl Parser<'_> {
         self.deprecated.extend(met.map(|(_, warning)| warning));
     }
 
-    /// `(n)` where it stands.
+    /// `(n)`, if it is there.
     fn length(&mut self, ty: &mut TypeSpec) -> Result<()> {
         if self.accept(TokenKind::LParen) {
             ty.length = Some(self.number()?);
@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(n)` or `(n, m)`; `both`: the second number must be there.
+    /// `(n)` or `(n, m)`. `both`: the second number is required.
     fn two_numbers(&mut self, ty: &mut TypeSpec, both: bool) -> Result<()> {
         if self.accept(TokenKind::LParen) {
             ty.length = Some(self.number()?);
@@ -170,7 +170,7 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// A string, or hex or binary digits that stand for one.
+    /// A string, or hexadecimal or binary digits that represent one.
     pub(super) fn text_or_hex(&mut self) -> Result<Vec<u8>> {
         use crate::literal::{Lit, bit_bytes, hex_bytes};
         if self.is(TokenKind::Str) {

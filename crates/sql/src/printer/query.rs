@@ -1,4 +1,4 @@
-//! Queries as text.
+//! Prints queries as text.
 
 use super::{Commas, Quoted, Text};
 use crate::ast::*;
@@ -16,7 +16,7 @@ impl Display for Name<'_> {
     }
 }
 
-/// Names with commas between them.
+/// A list of names separated by commas.
 struct Names<'a>(&'a [Ident]);
 
 impl Display for Names<'_> {
@@ -33,7 +33,7 @@ impl Display for Names<'_> {
     }
 }
 
-/// `(names)`, or nothing.
+/// Prints `(names)`, or nothing.
 fn columns(f: &mut Formatter<'_>, names: &[Ident]) -> Result {
     if names.is_empty() {
         Ok(())

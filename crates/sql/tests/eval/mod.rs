@@ -1,5 +1,5 @@
-//! A small evaluator of constant expressions: just enough of MySQL's arithmetic to tell one grouping of operators from
-//! another.
+//! A small evaluator of constant expressions. It implements just enough of MySQL's arithmetic to
+//! distinguish groupings of operators.
 
 use nfold_sql::ast::*;
 
@@ -29,14 +29,14 @@ impl Value {
 
     fn text(&self) -> Option<String> {
         match self {
-            // What makes a number real here is a division, which gives four digits.
+            // Numbers become real only by a division, which has four digits.
             Real(r) => Some(format!("{r:.4}")),
             Null => None,
             other => Some(shown(other)),
         }
     }
 
-    /// As an operand of bit operations.
+    /// The value as an operand of bit operations.
     fn bits(&self) -> Option<u64> {
         Some(match self {
             Int(i) => *i as u64,
@@ -54,7 +54,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// Equal as texts, or as numbers but for rounding.
+/// Whether two texts are equal, or are numbers that differ only by rounding.
 pub fn same(ours: &str, theirs: &str) -> bool {
     if ours == theirs {
         return true;
