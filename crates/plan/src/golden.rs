@@ -143,8 +143,8 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         space: 0,
         row_version: 0,
         create_time: 0,
-        view: None,
         foreign_keys: Vec::new(),
+        view: None,
     })
 }
 

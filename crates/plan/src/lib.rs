@@ -11,7 +11,6 @@
 
 pub mod bind;
 mod explain;
-pub mod foreign;
 #[cfg(test)]
 mod golden;
 mod logical;
@@ -29,6 +28,7 @@ pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
 pub use physical as query;
 pub use physical::Plan;
+pub use physical::foreign;
 pub use physical::reads::Reads;
 
 /// Plans a statement.

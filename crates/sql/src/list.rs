@@ -31,7 +31,7 @@ pub(crate) fn scan_list(
     open: usize,
     mode: LexMode,
     watch: Option<&Watch<'_>>,
-) -> Option<Found> {
+) -> Option<ScannedList> {
     let first = skip_blanks(text, open + 1);
     if text.get(first) != Some(&b'(') {
         let (end, count, kinds) = scan_members(text, open, mode, watch)?;
@@ -58,7 +58,7 @@ pub(crate) fn scan_rows(
     open: usize,
     mode: LexMode,
     watch: Option<&Watch<'_>>,
-) -> Option<Found> {
+) -> Option<ScannedList> {
     scan_row_list(text, open, mode, watch)
 }
 
@@ -67,7 +67,7 @@ fn scan_row_list(
     open: usize,
     mode: LexMode,
     watch: Option<&Watch<'_>>,
-) -> Option<Found> {
+) -> Option<ScannedList> {
     let (mut end, width, mut kinds) = scan_members(text, open, mode, watch)?;
     let (mut count, mut looked) = (1, open);
     loop {

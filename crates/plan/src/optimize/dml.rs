@@ -3,12 +3,12 @@
 use nfold_catalog::TableDef;
 use nfold_types::{ErrorCode, SqlError};
 
-use crate::foreign::{Changed, ForeignKeys};
 use crate::logical::clauses::{Assignment, UpdateTarget};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, is_constant};
 use crate::logical::query as logical;
 use crate::logical::statement::{Delete, DeleteTables, Update, UpdateTables};
+use crate::physical::foreign::{Changed, ForeignKeys};
 use crate::physical::{
     AccessKind, Block, DeletePlan, DeleteTablesPlan, JoinStep, Plan, PointPart, TableSource,
     UpdatePlan, UpdateTablesPlan,
@@ -18,7 +18,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
     let source = source(cx, u.source, u.limit.is_some())?;
     let index = source.joins.first().map_or(0, |j| j.access.index);
     let collect = collects(&source) || touches(&u.table, index, &u.assignments);
-    let assigned = columns(&u.assignments);
+    let assigned: Vec<usize> = u.assignments.iter().map(|a| a.column).collect();
     Ok(Plan::Update(Box::new(UpdatePlan {
         foreign: ForeignKeys::of(cx.foreign(), &[(&u.table, Changed::Updated(&assigned))]),
         table: u.table,
@@ -48,7 +48,10 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: Delete) -> Result<Plan, SqlError> {
 pub(super) fn update_tables(cx: &PlanCx<'_>, u: UpdateTables) -> Result<Plan, SqlError> {
     let source = source(cx, u.source, false)?;
     let at_once = at_once(&source, &u.targets);
-    let assigned = u.targets.iter().map(|t| columns(&t.assignments));
+    let assigned = u.targets.iter().map(|t| {
+        let columns = t.assignments.iter().map(|a| a.column);
+        columns.collect::<Vec<usize>>()
+    });
     let assigned: Vec<Vec<usize>> = assigned.collect();
     let roots = u.targets.iter().zip(&assigned);
     let roots: Vec<_> = roots
@@ -64,21 +67,14 @@ pub(super) fn update_tables(cx: &PlanCx<'_>, u: UpdateTables) -> Result<Plan, Sq
 }
 
 pub(super) fn delete_tables(cx: &PlanCx<'_>, d: DeleteTables) -> Result<Plan, SqlError> {
-    let roots: Vec<_> = d
-        .targets
-        .iter()
-        .map(|(table, _)| (table, Changed::Deleted))
-        .collect();
+    let roots = d.targets.iter();
+    let roots: Vec<_> = roots.map(|(table, _)| (table, Changed::Deleted)).collect();
     Ok(Plan::DeleteTables(Box::new(DeleteTablesPlan {
         foreign: ForeignKeys::of(cx.foreign(), &roots),
         source: source(cx, d.source, false)?,
         targets: d.targets,
         ignore: d.ignore,
     })))
-}
-
-fn columns(assignments: &[Assignment]) -> Vec<usize> {
-    assignments.iter().map(|a| a.column).collect()
 }
 
 /// Whether rows are collected before the first one changes, with any access path.

@@ -14,11 +14,11 @@ mod tests;
 
 use nfold_types::SqlError;
 
-use crate::foreign::{Changed, ForeignKeys};
 use crate::logical::context::PlanCx;
 use crate::logical::describe::Groups;
 use crate::logical::query as logical;
 use crate::logical::statement::{Insert, InsertRows, Statement};
+use crate::physical::foreign::{Changed, ForeignKeys};
 use crate::physical::{
     Block, GroupPlan, InsertPlan, InsertSource, Plan, QueryBody, QueryPlan, Recursion, TableSlot,
     TableSource,

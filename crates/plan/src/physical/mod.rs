@@ -2,6 +2,7 @@
 //! order. Shared by all sessions that run the same statement with other values.
 
 pub mod access;
+pub mod foreign;
 pub mod plan;
 mod print;
 pub mod query;

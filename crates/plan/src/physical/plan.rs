@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 
+use super::foreign::ForeignKeys;
 use super::query::{Block, QueryPlan, SubqueryPlan};
-use crate::foreign::ForeignKeys;
 use crate::logical::clauses::{Assignment, ColumnMeta, LimitPlan, UpdateTarget};
 use crate::logical::expr::Expr;
 
