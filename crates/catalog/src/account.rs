@@ -180,8 +180,8 @@ impl AccountSnapshot {
             .find(|a| &*a.user == user && a.host.eq_ignore_ascii_case(host))
     }
 
-    /// The account that a client `user` coming from `peer` logs in as. `peer` is an address, or `localhost` for a Unix
-    /// socket; a loopback address also matches accounts of `localhost`.
+    /// The account that a client `user` coming from `peer` logs in as. `peer` is an address, or
+    /// `localhost` for a Unix socket; a loopback address also matches accounts of `localhost`.
     pub fn find(&self, user: &str, peer: &str) -> Option<&Arc<Account>> {
         let loopback = peer == "127.0.0.1" || peer == "::1" || peer == "localhost";
         self.accounts.iter().find(|a| {
@@ -195,7 +195,8 @@ impl AccountSnapshot {
     pub fn put(&mut self, account: Account) {
         self.remove(&account.user, &account.host);
         self.accounts.push(Arc::new(account));
-        // Most specific host first, then named users before anonymous ones (manual, "Connection Verification").
+        // Most specific host first, then named users before anonymous ones (manual, "Connection
+        // Verification").
         self.accounts.sort_by_key(|a| {
             (
                 has_wildcard(&a.host),

@@ -1,12 +1,14 @@
 //! How dictionary objects are stored: a compact binary form that is part of format v1.
 //!
 //! # Picture
-//! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every object starts with a version
-//! byte (1), so that a later format can tell. A table that has foreign keys has version 2: version
-//! 1, then a list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know.
+//! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every
+//! object starts with a version byte (1), so that a later format can tell. A table that has foreign
+//! keys has version 2: version 1, then a list of sections `u8 kind, bytes`; a reader refuses kinds
+//! that it does not know.
 //!
 //! # Failure
-//! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never allocates more than the input holds.
+//! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never
+//! allocates more than the input holds.
 
 use nfold_types::ColumnType;
 use nfold_types::collation::CollationId;

@@ -1,9 +1,11 @@
 //! Schema, privilege and statistics snapshots, found by version; metadata locks by announcement.
 //!
-//! Everything here is an immutable object behind an `Arc`. A session keeps the `Arc` it used last and compares one version
-//! number per statement, so a warm statement counts no reference and takes no lock.
+//! Everything here is an immutable object behind an `Arc`. A session keeps the `Arc` it used last
+//! and compares one version number per statement, so a warm statement counts no reference and takes
+//! no lock.
 //!
-//! *Invariant:* nothing here knows of pages, transactions or SQL text; the engine fills the snapshots, the layers above read them.
+//! *Invariant:* nothing here knows of pages, transactions or SQL text; the engine fills the
+//! snapshots, the layers above read them.
 #![forbid(unsafe_code)]
 
 pub mod account;

@@ -1,4 +1,5 @@
-//! Metadata locks by announcement: a statement names the tables it uses in its own session's slot, and DDL looks there.
+//! Metadata locks by announcement: a statement names the tables it uses in its own session's slot,
+//! and DDL looks there.
 //!
 //! # Picture
 //!
@@ -11,30 +12,36 @@
 //! ```
 //!
 //! # Invariants
-//! I1. A table id stands in a slot from before the statement trusts the table's definition until its transaction ends.
-//! I2. `closing_count` is the number of entries in `closing`, and changes only under the registry's mutex.
-//! I3. An exclusive lock is granted only after `closing` was published, a barrier was passed by every thread, and a scan of all
-//!     slots found none of its ids in another session's slot.
-//! I4. A claim on a table is one on the table that takes its place ([`Mdl::replace`]): it is entered before the schema names the new id, so nobody
-//!     can have announced that. `closing_count` is not zero all the while, so whoever learns the id looks into `closing`.
+//! I1. A table id stands in a slot from before the statement trusts the table's definition until
+//!     its transaction ends.
+//! I2. `closing_count` is the number of entries in `closing`, and changes only under the registry's
+//!     mutex.
+//! I3. An exclusive lock is granted only after `closing` was published, a barrier was passed by
+//!     every thread, and a scan of all slots found none of its ids in another session's slot.
+//! I4. A claim on a table is one on the table that takes its place ([`Mdl::replace`]): it is
+//!     entered before the schema names the new id, so no session can have announced that.
+//!     `closing_count` is above zero meanwhile, so each session that learns the id reads `closing`.
 //!
 //! I5. A session never waits for itself: its own announcements and claims do not block its next
 //!     claim. Sessions without an id share the number 0, and block each other.
 //!
 //! # Concurrency
-//! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`. Exclusive side: publish
-//! `closing` and `closing_count`, heavy barrier, scan the entries. One of the two must see the other. The light barrier is a compiler
-//! fence where `membarrier(2)` works (the heavy side then interrupts every thread of the process), and a SeqCst fence on both
-//! sides where it does not. Entries are written by their own session only, and read by DDL.
+//! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`.
+//! Exclusive side: publish `closing` and `closing_count`, heavy barrier, scan the entries. One of
+//! the two must see the other. The light barrier is a compiler fence where `membarrier(2)` works
+//! (the heavy side then interrupts every thread of the process), and a SeqCst fence on both sides
+//! where it does not. Entries are written by their own session only, and read by DDL.
 //!
 //! # Cost
-//! A warm statement stores one word into its own slot and loads `closing_count`, which only DDL writes.
+//! A warm statement stores one word into its own slot and loads `closing_count`, which only DDL
+//! writes.
 //!
 //! # Not here
-//! Waiting: both sides return busy, and the caller tries again later, so a waiting DDL never blocks a worker and, since it
-//! withdraws its claim between tries, never piles up readers. A waiting session is listed here ([`MdlWaiting`]), so that the
-//! search for deadlocks finds its blockers, and so that the end of a claim wakes it. The end of a shared lock wakes nobody:
-//! statements would have to look for waiting sessions.
+//! Waiting: both sides return busy, and the caller tries again later, so a waiting DDL never blocks
+//! a worker and, since it withdraws its claim between tries, never piles up readers. A waiting
+//! session is listed here ([`MdlWaiting`]), so that the search for deadlocks finds its blockers,
+//! and so that the end of a claim wakes it. The end of a shared lock wakes no session: statements
+//! would have to look for waiting sessions.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -131,14 +138,16 @@ impl Inner {
         self.closing.iter().filter(move |c| c.table == id)
     }
 
-    /// Whether a claim keeps `session` from using `id`: that of another one, or of nobody in particular (I5).
+    /// Whether a claim keeps `session` from using `id`: that of another session, or of one without
+    /// an id (I5).
     fn is_claimed_by_other(&self, id: u64, session: u64) -> bool {
         self.claims_on(id)
             .any(|c| c.session == 0 || c.session != session)
     }
 
-    /// Ends a claim. Sessions that want to announce one of its tables can go on; of those that want to claim one, the first in
-    /// the queue, if the claim was a granted one (so that a DDL that tries does not wake another one that does).
+    /// Ends a claim. Sessions that want to announce one of its tables can go on; of those that want
+    /// to claim one, the first in the queue, if the claim was a granted one (so that a DDL that
+    /// tries does not wake another one that does).
     fn end_claim(&mut self, number: u64, granted: bool) -> Vec<Waker> {
         let ended: SmallVec<[u64; 4]> = self
             .closing
@@ -191,7 +200,8 @@ impl Inner {
 /// Marks the id by which a session announces that it shares a claim with others.
 const SHARER: u64 = 1 << 61;
 
-/// The id that sessions announce that share a claim on `id`. Nothing claims it: it tells the search for deadlocks who they are.
+/// The id that sessions announce that share a claim on `id`. Nothing claims it: it tells the search
+/// for deadlocks who they are.
 pub fn sharer_of(id: TableId) -> TableId {
     TableId(id.0 | SHARER)
 }
@@ -217,7 +227,8 @@ impl MdlWaiting {
         inner.waits.get(&self.session).is_some_and(|w| w.victim)
     }
 
-    /// Ready when the session should try again: a claim that was in its way has ended, or it is a deadlock's victim.
+    /// Ready when the session should try again: a claim that was in its way has ended, or it is a
+    /// deadlock's victim.
     pub fn changed(&self) -> MdlChanged<'_> {
         MdlChanged(self)
     }
@@ -296,8 +307,8 @@ impl Mdl {
         }
     }
 
-    /// Claims `ids` exclusively, or says that another session uses one of them. `own` is the caller's slot: what it holds itself
-    /// does not count against it.
+    /// Claims `ids` exclusively, or says that another session uses one of them. `own` is the
+    /// caller's slot: what it holds itself does not count against it.
     ///
     /// # Errors
     /// [`MdlBusy`]: nothing is claimed; try again after a short sleep.
@@ -338,7 +349,8 @@ impl Mdl {
         if busy { Err(MdlBusy) } else { Ok(claim) }
     }
 
-    /// Before the schema names `new`, which takes the place of `old`: whoever has claimed `old` has claimed `new` as well (I4).
+    /// Before the schema names `new`, which takes the place of `old`: a session that has claimed
+    /// `old` has claimed `new` as well (I4).
     pub fn replace(&self, old: TableId, new: TableId) {
         let mut inner = self.inner.lock();
         let copies: Vec<Claimed> = inner
@@ -383,7 +395,8 @@ impl Mdl {
         })
     }
 
-    /// Makes the session's wait that began at `since` end in a deadlock. False for an exclusive lock: DDL is no victim.
+    /// Makes the session's wait that began at `since` end in a deadlock. False for an exclusive
+    /// lock: DDL is no victim.
     pub fn sacrifice(&self, session: u64, since: Instant) -> bool {
         let mut inner = self.inner.lock();
         let wanted = match inner.waits.get_mut(&session) {
@@ -436,8 +449,8 @@ pub struct MdlSlot {
 }
 
 impl MdlSlot {
-    /// Announces that the transaction uses `id`. The caller must look at the schema version *after* this call before it trusts
-    /// the table's definition.
+    /// Announces that the transaction uses `id`. The caller must look at the schema version *after*
+    /// this call before it trusts the table's definition.
     ///
     /// # Errors
     /// [`MdlBusy`]: DDL has claimed the table; try again after a short sleep.
@@ -497,13 +510,14 @@ impl MdlSlot {
         self.held.contains(&id.0)
     }
 
-    /// Gives back everything taken since [`Self::mark`] returned `mark`.
+    /// Releases everything taken since [`Self::mark`] returned `mark`.
     #[inline]
     pub fn release_to(&mut self, mark: usize) {
         while self.held.len() > mark {
             self.held.pop();
             match self.slot.entries.get(self.held.len()) {
-                // Release: what the statement read under the lock happened before DDL sees the entry gone.
+                // Release: what the statement read under the lock happened before DDL sees the
+                // entry gone.
                 Some(entry) => entry.store(0, Ordering::Release),
                 None => {
                     let mut overflow = self.slot.overflow.lock();
@@ -516,7 +530,7 @@ impl MdlSlot {
         }
     }
 
-    /// Gives back everything: the end of a transaction.
+    /// Releases everything: the end of a transaction.
     #[inline]
     pub fn release_all(&mut self) {
         self.release_to(0);

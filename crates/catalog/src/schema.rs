@@ -1,4 +1,5 @@
-//! Definitions of databases, tables, columns and indexes, as the dictionary stores them and every layer above reads them.
+//! Definitions of databases, tables, columns and indexes, as the dictionary stores them and every
+//! layer above reads them.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use nfold_types::{ColumnType, Value};
 
 use crate::foreign_key::ForeignKeyDef;
 
-/// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace (`TRUNCATE`, a copying `ALTER`) gives it a new id.
+/// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace
+/// (`TRUNCATE`, a copying `ALTER`) gives it a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 
@@ -55,7 +57,8 @@ pub struct ColumnDef {
 pub enum IndexKind {
     /// The clustered index of a table with a primary key.
     Primary,
-    /// The clustered index of a table without one: an 8-byte row id that no statement sees. It has no parts.
+    /// The clustered index of a table without one: an 8-byte row id that no statement sees. It has
+    /// no parts.
     HiddenRowId,
     Unique,
     Secondary,
@@ -66,7 +69,8 @@ pub enum IndexKind {
 pub struct IndexPart {
     /// Ordinal in [`TableDef::columns`].
     pub column: usize,
-    /// Only so many characters (bytes, for binary strings) are part of the key; such a part never covers.
+    /// Only so many characters (bytes, for binary strings) are part of the key; such a part never
+    /// covers.
     pub prefix_len: Option<u16>,
     pub desc: bool,
 }
@@ -127,7 +131,8 @@ pub struct TableDef {
     pub row_version: u16,
     /// Seconds since 1970 UTC.
     pub create_time: u64,
-    /// It is a view: it has no rows of its own, and no space. Its columns are those that it had when it was made.
+    /// It is a view: it has no rows of its own, and no space. Its columns are those that it had
+    /// when it was made.
     pub view: Option<Arc<ViewDef>>,
 }
 
@@ -138,14 +143,16 @@ pub struct ViewDef {
     pub text: Box<[u8]>,
     /// The database of names without one.
     pub database: Option<Arc<str>>,
-    /// What of `sql_mode` says how the text is read, and what it means (bits of the parser and the planner).
+    /// What of `sql_mode` says how the text is read, and what it means (bits of the parser and the
+    /// planner).
     pub lexing: u8,
     pub mode: u32,
     /// `collation_connection`: what literals are in.
     pub collation: CollationId,
     /// The account that made it.
     pub definer: (Box<str>, Box<str>),
-    /// SQL SECURITY INVOKER: what it reads is read with the rights of who asks, else with the definer's.
+    /// SQL SECURITY INVOKER: what it reads is read with the rights of who asks, else with the
+    /// definer's.
     pub invoker: bool,
     pub algorithm: ViewAlgorithm,
 }

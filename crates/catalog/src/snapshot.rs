@@ -1,11 +1,13 @@
 //! The schema as one immutable object, and the place that publishes it.
 //!
 //! # Concurrency
-//! `Catalog::version` is written by DDL alone, after the new snapshot stands in `current`. A session that announced its tables
-//! (see [`crate::mdl`]) and then finds the version unchanged may trust the snapshot that it kept.
+//! `Catalog::version` is written by DDL alone, after the new snapshot stands in `current`. A
+//! session that announced its tables (see [`crate::mdl`]) and then finds the version unchanged may
+//! trust the snapshot that it kept.
 //!
 //! # Cost
-//! A warm statement loads one version word. `snapshot()` counts a reference and is called when the version moved.
+//! A warm statement loads one version word. `snapshot()` counts a reference and is called when the
+//! version moved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -125,7 +127,8 @@ impl SchemaSnapshot {
         }
     }
 
-    /// Adds a table, or replaces the one with the same id (which may have had another name or database).
+    /// Adds a table, or replaces the one with the same id (which may have had another name or
+    /// database).
     pub fn put_table(&mut self, def: Arc<TableDef>) {
         self.remove_table(def.id);
         if let Some(database) = self.databases.get_mut(&def.schema) {

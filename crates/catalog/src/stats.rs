@@ -1,4 +1,5 @@
-//! Statistics that the planner reads: immutable, replaced as a whole by ANALYZE TABLE and by a background refresh.
+//! Statistics that the planner reads: immutable, replaced as a whole by ANALYZE TABLE and by a
+//! background refresh.
 
 /// Statistics of one index.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,7 +24,8 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// Estimated rows that share one value of the first `parts` key parts of index `index`; at least 1.0.
+    /// Estimated rows that share one value of the first `parts` key parts of index `index`; at
+    /// least 1.0.
     pub fn rows_per_key(&self, index: usize, parts: usize) -> f64 {
         let distinct = parts
             .checked_sub(1)

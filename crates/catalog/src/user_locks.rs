@@ -8,19 +8,23 @@
 //! ```
 //!
 //! # Invariants
-//! U1. A lock is in the registry if and only if a session owns it, and that session's `held` names it.
-//! U2. A session waits for at most one lock. A lock that is released goes to the session that waits longest.
-//! U3. A granted wait that its session drops without [`UserLockWait::adopt`] releases the lock again.
+//! U1. A lock is in the registry if and only if a session owns it, and that session's `held` names
+//!     it.
+//! U2. A session waits for at most one lock. A lock that is released goes to the session that waits
+//!     longest.
+//! U3. A granted wait that its session drops without [`UserLockWait::adopt`] releases the lock
+//!     again.
 //!
 //! # Concurrency
-//! The registry's mutex protects owners and queues. `held` belongs to its session alone. A waiter's state is written under the
-//! registry's mutex, and its waker is called after that is released.
+//! The registry's mutex protects owners and queues. `held` belongs to its session alone. A waiter's
+//! state is written under the registry's mutex, and its waker is called after that is released.
 //!
 //! # Cost
 //! Statements and sessions that use no user-level lock never touch the registry.
 //!
 //! # Not here
-//! Deadlocks also pass through row locks and metadata locks. The server searches for them, by [`UserLocks::wait_of`].
+//! Deadlocks also pass through row locks and metadata locks. The server searches for them, by
+//! [`UserLocks::wait_of`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -134,7 +138,8 @@ impl UserLocks {
         !self.0.lock().waits.is_empty()
     }
 
-    /// The session's wait for a user-level lock. It leads to the owner alone: sessions before it in the queue wait for that, too.
+    /// The session's wait for a user-level lock. It leads to the owner alone: sessions before it in
+    /// the queue wait for that, too.
     pub fn wait_of(&self, session: u64) -> Option<SessionWait> {
         let inner = self.0.lock();
         let lock = inner.locks.get(inner.waits.get(&session)?)?;
@@ -145,7 +150,8 @@ impl UserLocks {
         })
     }
 
-    /// Makes the session's wait that began at `since` fail with a deadlock; false if that wait is over.
+    /// Makes the session's wait that began at `since` fail with a deadlock; false if that wait is
+    /// over.
     pub fn sacrifice(&self, session: u64, since: Instant) -> bool {
         let mut inner = self.0.lock();
         let Some(name) = inner.waits.get(&session).cloned() else {
@@ -173,7 +179,8 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-/// The user-level locks of one session; dropping it releases them. All its methods are called by that session alone.
+/// The user-level locks of one session; dropping it releases them. All its methods are called by
+/// that session alone.
 pub struct UserLockSession {
     registry: Arc<UserLocks>,
     session: u64,
@@ -262,7 +269,8 @@ impl Drop for UserLockSession {
     }
 }
 
-/// A queued request for a lock. It is ready when [`Self::outcome`] is no longer `Waiting`. Dropping it leaves the queue (U3).
+/// A queued request for a lock. It is ready when [`Self::outcome`] is no longer `Waiting`. Dropping
+/// it leaves the queue (U3).
 pub struct UserLockWait {
     registry: Arc<UserLocks>,
     name: Arc<str>,

@@ -1,8 +1,8 @@
 //! The engine's own threads: purge, rollback of what a crash left, statistics, guesses.
 //!
 //! # Concurrency
-//! Purge and rollback work through mini-transactions like everybody else, and take no row locks. The threads sleep when there is nothing to do,
-//! and end when the engine shuts down.
+//! Purge and rollback work through mini-transactions like everybody else, and take no row locks.
+//! The threads sleep when there is nothing to do, and end when the engine shuts down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! What goes into a read and comes out of it: sets of points, key ranges, batches of row images.
 //!
-//! All of them are arenas that their owner clears and fills again, so that a warm statement allocates nothing.
+//! All of them are arenas that their owner clears and fills again, so that a warm statement
+//! allocates nothing.
 
 use nfold_btree::padded_word;
 use smallvec::SmallVec;
@@ -8,8 +9,9 @@ use std::ops::Range;
 
 /// Encoded keys, full or prefixes. A point stands for every entry whose key starts with it.
 ///
-/// *Invariant* P1: after [`PointSet::seal`] the keys are sorted and unique, and no key is a prefix of another unless the encoding
-/// itself is not prefix-free (keys of equal numbers of parts always are).
+/// *Invariant* P1: after [`PointSet::seal`] the keys are sorted and unique, and no key is a prefix
+/// of another unless the encoding itself is not prefix-free (keys of equal numbers of parts always
+/// are).
 #[derive(Debug, Clone, Default)]
 pub struct PointSet {
     /// Holds the long keys.
@@ -24,7 +26,8 @@ const WORD_BYTES: usize = 8;
 /// A key: here, if it is short, otherwise in the arena.
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    /// Its first eight bytes, zeros behind its end: where they are not the same they decide the order.
+    /// Its first eight bytes, zeros behind its end: where they are not the same they decide the
+    /// order.
     first: [u8; WORD_BYTES],
     /// Where it ends in the arena, if it is long.
     end: u32,
@@ -105,8 +108,9 @@ impl PointSet {
         }
     }
 
-    /// As [`push_joined`](Self::push_joined); the middles are the first `len` bytes of big-endian words, zeros behind them. False, and nothing is added: the keys would be longer
-    /// than eight bytes.
+    /// As [`push_joined`](Self::push_joined); the middles are the first `len` bytes of big-endian
+    /// words, zeros behind them. False, and nothing is added: the keys would be longer than eight
+    /// bytes.
     #[inline]
     pub fn push_joined_words(
         &mut self,
@@ -229,14 +233,16 @@ impl KeyRange {
         }
     }
 
-    /// The first key that is inside, and the first that is not any more (`None`: no end), as plain byte strings. Where nothing is inside the two may be the same.
+    /// The first key that is inside, and the first that is not any more (`None`: no end), as plain
+    /// byte strings. Where nothing is inside the two may be the same.
     pub fn as_bytes(&self) -> (KeyBytes, Option<KeyBytes>) {
         let lo = match &self.lo {
             Bound::Unbounded => KeyBytes::new(),
             Bound::Included(k) => k.clone(),
             Bound::Excluded(k) => match successor(k) {
                 Some(lo) => lo,
-                // No key is above all that start with it: whatever the upper bound is, nothing is inside.
+                // No key is above all that start with it: whatever the upper bound is, nothing is
+                // inside.
                 None => return (k.clone(), Some(k.clone())),
             },
         };
@@ -249,7 +255,8 @@ impl KeyRange {
     }
 }
 
-/// The smallest byte string greater than every string that starts with `prefix`; `None` if there is none (all 0xff, or empty).
+/// The smallest byte string greater than every string that starts with `prefix`; `None` if there is
+/// none (all 0xff, or empty).
 pub fn successor(prefix: &[u8]) -> Option<KeyBytes> {
     let keep = prefix.iter().rposition(|&b| b != 0xff)?;
     let mut out = KeyBytes::from_slice(&prefix[..=keep]);
@@ -271,7 +278,8 @@ pub struct RowBatch {
     taken: usize,
 }
 
-/// What a locking read remembers of a row that it gave out, so that its locks can be given up, or taken after all.
+/// What a locking read remembers of a row that it gave out, so that its locks can be given up, or
+/// taken after all.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowNote {
     /// Where the entry's key begins and ends.
@@ -313,7 +321,8 @@ impl RowBatch {
         self.taken = 0;
     }
 
-    /// Rows that went to a [`RowTaker`](crate::RowTaker) in place of the batch; they come before those of the batch.
+    /// Rows that went to a [`RowTaker`](crate::RowTaker) in place of the batch; they come before
+    /// those of the batch.
     #[inline]
     pub fn taken(&self) -> usize {
         self.taken
@@ -356,8 +365,8 @@ impl RowBatch {
         Some(self.rows[i].row_id).filter(|&id| id != 0)
     }
 
-    /// Whether row `i` is the version committed last of a row that somebody else has locked: to be locked by
-    /// [`Read::lock_row`](crate::Read::lock_row) before it is used.
+    /// Whether row `i` is the version committed last of a row that somebody else has locked: to be
+    /// locked by [`Read::lock_row`](crate::Read::lock_row) before it is used.
     pub fn is_unlocked(&self, i: usize) -> bool {
         self.note(i).is_some_and(|(note, _)| note.unlocked)
     }
@@ -393,8 +402,8 @@ impl RowBatch {
         }
     }
 
-    /// Takes `arena` as its memory, and gives its own away; only of an empty batch. Rows are then added by
-    /// [`push_span`](Self::push_span).
+    /// Takes `arena` as its memory, and gives its own away; only of an empty batch. Rows are then
+    /// added by [`push_span`](Self::push_span).
     pub(crate) fn adopt(&mut self, exchange: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(
             self.rows.is_empty() && self.data.is_empty(),
@@ -427,7 +436,8 @@ impl RowBatch {
         });
     }
 
-    /// Adds rows as long as `is_row` says so of the value, which lies in the arena already; their images are behind `header` bytes of it. Gives how many.
+    /// Adds rows as long as `is_row` says so of the value, which lies in the arena already; their
+    /// images are behind `header` bytes of it. Gives how many.
     #[inline(always)]
     pub(crate) fn push_values(
         &mut self,
@@ -512,7 +522,8 @@ impl RowBatch {
         &self.data
     }
 
-    /// Brings rows back into the order of their points (stable), after a read that found them in another order.
+    /// Brings rows back into the order of their points (stable), after a read that found them in
+    /// another order.
     pub fn sort_by_point(&mut self) {
         self.sort_from(0);
     }
@@ -554,7 +565,8 @@ impl RowBatch {
         self.rows.truncate(kept);
     }
 
-    /// Leaves a gap for a row that is still to be made of what the caller knows as number `n`. It is filled before the batch is given out.
+    /// Leaves a gap for a row that is still to be made of what the caller knows as number `n`. It
+    /// is filled before the batch is given out.
     pub(crate) fn push_gap(&mut self, point: usize, n: usize) {
         let n = n as u32;
         self.rows.push(BatchRow {
@@ -573,7 +585,8 @@ impl RowBatch {
         (r.end == GAP).then_some(r.start as usize)
     }
 
-    /// Puts row number `end` in the place of gap `i`, if such a row was added; otherwise there is none.
+    /// Puts row number `end` in the place of gap `i`, if such a row was added; otherwise there is
+    /// none.
     pub(crate) fn fill_gap(&mut self, i: usize, end: usize) {
         (self.rows[i].start, self.rows[i].end) = match self.rows.get(end) {
             Some(made) => (made.start, made.end),

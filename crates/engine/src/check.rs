@@ -34,8 +34,8 @@ struct Sum {
 }
 
 impl Engine {
-    /// CHECK TABLE: reads every page of the trees and every value, long ones too. A table that is sound takes changes again, one
-    /// that is not takes none. Blocks.
+    /// CHECK TABLE: reads every page of the trees and every value, long ones too. A table that is
+    /// sound takes changes again, one that is not takes none. Blocks.
     ///
     /// # Errors
     /// [`EngineError::Stopped`]; then nothing is known of the table, and nothing is changed.
@@ -95,7 +95,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Every row of one snapshot, and each secondary index against what the rows say that it should hold.
+    /// Every row of one snapshot, and each secondary index against what the rows say that it should
+    /// hold.
     fn check_rows(&self, table: &Arc<Table>, report: &mut CheckReport) -> Result<(), EngineError> {
         let mut session = EngineSession::internal(self.shared())?;
         session.begin_internal();

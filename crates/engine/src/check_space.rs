@@ -1,6 +1,7 @@
 //! Whether every page of a table's space is used by something, or on the free list: nothing leaks.
 //!
-//! For tests and the simulator. The engine is at rest meanwhile: no session writes, everything is purged, the background has nothing to do.
+//! For tests and the simulator. The engine is at rest meanwhile: no session writes, everything is
+//! purged, the background has nothing to do.
 
 use nfold_btree::TreeCheck;
 use nfold_store::{PAGE_HEADER, PageId, PageNo, PageType};

@@ -6,8 +6,10 @@
 //!                                          8 u64 hidden row ids, likewise
 //! ```
 //! # Invariants
-//! A1. A value is given out only below a bound whose log record precedes the row's; so no crash brings a value back.
-//! A2. Bounds are logged [`BLOCK`] values ahead and brought back to the exact value by a clean shutdown: a crash skips at most a block.
+//! A1. A value is given out only below a bound whose log record precedes the row's; so no crash
+//!     brings a value back.
+//! A2. Bounds are logged [`BLOCK`] values ahead and brought back to the exact value by a clean
+//!     shutdown: a crash skips at most a block.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -108,8 +110,8 @@ impl Table {
         Ok(())
     }
 
-    /// Takes `n` values for rows that name none: the first one; the others follow at `increment`. `offset` and `increment` as
-    /// `auto_increment_offset` and `auto_increment_increment`.
+    /// Takes `n` values for rows that name none: the first one; the others follow at `increment`.
+    /// `offset` and `increment` as `auto_increment_offset` and `auto_increment_increment`.
     pub fn auto_increment_reserve(&self, n: u64, offset: u64, increment: u64) -> Result<u64, Stop> {
         let store = self.store();
         self.load_counters(store)?;

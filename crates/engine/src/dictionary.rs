@@ -11,8 +11,9 @@
 //!   kind 5  view:     id = view id, big-endian        data = StoredView
 //! ```
 //! # Invariants
-//! D1. What the dictionary's committed rows say is what there is: a space that no row names is an orphan and goes at the next start; a tree
-//!     that a leftover row names goes at the next start, and the row with it.
+//! D1. What the dictionary's committed rows say is what there is: a space that no row names is an
+//!     orphan and goes at the next start; a tree that a leftover row names goes at the next start,
+//!     and the row with it.
 //! D2. Ids are logged before they are used and never given out twice.
 //!
 //! # Failure

@@ -1,12 +1,13 @@
 //! The engine: opens and recovers a data directory, owns the open tables, runs the background work.
 //!
 //! # Concurrency
-//! `Shared` is what sessions, purge and DDL have in common. `tables` is read when a plan is compiled and by undo and purge, never per
-//! statement; a plan keeps its own `Arc<Table>`.
+//! `Shared` is what sessions, purge and DDL have in common. `tables` is read when a plan is
+//! compiled and by undo and purge, never per statement; a plan keeps its own `Arc<Table>`.
 //!
 //! # Failure
-//! Opening recovers the store first (redo), then the dictionary's unfinished transactions, then loads the schema, removes orphans, and
-//! leaves the other unfinished transactions to the background: their rows are locked by their ids until they are rolled back.
+//! Opening recovers the store first (redo), then the dictionary's unfinished transactions, then
+//! loads the schema, removes orphans, and leaves the other unfinished transactions to the
+//! background: their rows are locked by their ids until they are rolled back.
 
 use std::sync::Arc;
 
@@ -35,11 +36,13 @@ use crate::undo::Applier;
 /// How an engine is opened.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
-    /// Pages, log, files. `io_threads: 0` means that nothing runs in the background: [`Engine::step_background`] does it.
+    /// Pages, log, files. `io_threads: 0` means that nothing runs in the background:
+    /// [`Engine::step_background`] does it.
     pub store: StoreOptions,
     /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
     pub flush_at_commit: u8,
-    /// Bytes of an index being built that are sorted in memory; what is beyond goes through a scratch file.
+    /// Bytes of an index being built that are sorted in memory; what is beyond goes through a
+    /// scratch file.
     pub build_memory: usize,
 }
 
@@ -124,7 +127,8 @@ impl Engine {
             build_memory: options.build_memory,
             guesses: Guesses::new(),
         });
-        // Rows that a definition cut short has changed are locked by it, and opening itself may change them.
+        // Rows that a definition cut short has changed are locked by it, and opening itself may
+        // change them.
         shared
             .trx
             .undo_all_of(dictionary::TABLE_ID.0, &Applier(shared.clone()))?;
@@ -205,7 +209,8 @@ impl Engine {
         Ok(orphans)
     }
 
-    /// `innodb_adaptive_hash_index`: whether reads through a secondary index look first where a row was last seen.
+    /// `innodb_adaptive_hash_index`: whether reads through a secondary index look first where a row
+    /// was last seen.
     pub fn set_guessing(&self, on: bool) {
         self.shared.guesses.turn(on);
     }
@@ -223,7 +228,8 @@ impl Engine {
         EngineSession::open(&self.shared, number)
     }
 
-    /// Ends the background work, makes counters exact, writes everything, takes a checkpoint. No session has a transaction open.
+    /// Ends the background work, makes counters exact, writes everything, takes a checkpoint. No
+    /// session has a transaction open.
     pub fn shutdown(&self) -> Result<(), EngineError> {
         if let Some(background) = self.background.lock().take() {
             background.stop();
@@ -240,7 +246,8 @@ impl Engine {
         Ok(self.shared.store.shutdown()?)
     }
 
-    /// Without background threads: one round of what they would do. Gives whether there was anything.
+    /// Without background threads: one round of what they would do. Gives whether there was
+    /// anything.
     pub fn step_background(&self) -> Result<bool, EngineError> {
         let applier = Applier(self.shared.clone());
         let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
@@ -257,8 +264,9 @@ impl Engine {
         Ok(())
     }
 
-    /// `innodb_max_undo_log_size`, and `innodb_undo_log_truncate`: `None` is off. An undo file larger than this, bytes, is given up for a new one, and
-    /// removed when everything in it is purged.
+    /// `innodb_max_undo_log_size`, and `innodb_undo_log_truncate`: `None` is off. An undo file
+    /// larger than this, bytes, is given up for a new one, and removed when everything in it is
+    /// purged.
     pub fn set_undo_limit(&self, bytes: Option<u64>) {
         let pages = bytes.map_or(u64::from(u32::MAX), |b| b / nfold_store::PAGE_SIZE as u64);
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
@@ -295,8 +303,8 @@ impl Engine {
         self.shared.tables.read().get(&id).cloned()
     }
 
-    /// What an error says about a table's file: a damaged page, or no file. The table takes no more changes from then on; others are not
-    /// concerned. `None`: it concerns no table.
+    /// What an error says about a table's file: a damaged page, or no file. The table takes no more
+    /// changes from then on; others are not concerned. `None`: it concerns no table.
     pub fn fence(&self, error: &EngineError) -> Option<Arc<Table>> {
         let space = match error {
             EngineError::Store(StoreError::Corrupt { page, .. }) => page.space,
@@ -314,8 +322,10 @@ impl Engine {
         self.shared.store.status()
     }
 
-    /// Asks for the syncs that commits of this thread wait for, after [`gather_syncs`](crate::gather_syncs): called before it sleeps. `may_block`: nothing
-    /// else waits for this thread, so where a sync is short and nobody else waits for one, it may make it itself.
+    /// Asks for the syncs that commits of this thread wait for, after
+    /// [`gather_syncs`](crate::gather_syncs): called before it sleeps. `may_block`: nothing else
+    /// waits for this thread, so where a sync is short and nobody else waits for one, it may make
+    /// it itself.
     pub fn settle_syncs(&self, may_block: bool) {
         self.shared.store.settle_syncs(may_block);
     }
@@ -325,7 +335,8 @@ impl Engine {
         &self.shared.trx
     }
 
-    /// Estimated rows in a range of an index, from two descents; `None` when pages would have to be read first.
+    /// Estimated rows in a range of an index, from two descents; `None` when pages would have to be
+    /// read first.
     pub fn estimate_range(
         &self,
         table: &Table,
@@ -353,14 +364,16 @@ impl Engine {
         self.shared.tables.write().insert(def.id, table);
     }
 
-    /// Opens a table whose rows were put there just now: snapshots that are open cannot read it (error 1412).
+    /// Opens a table whose rows were put there just now: snapshots that are open cannot read it
+    /// (error 1412).
     pub(crate) fn open_new_table(&self, def: &Arc<TableDef>) {
         let table = Table::new(def.clone(), self.shared.store.clone());
         let table = Arc::new(table.usable_from(self.shared.store.horizon().load()));
         self.shared.tables.write().insert(def.id, table);
     }
 
-    /// Opens a table that was filled by a transaction before it had a name: snapshots that are open cannot read it (error 1412).
+    /// Opens a table that was filled by a transaction before it had a name: snapshots that are open
+    /// cannot read it (error 1412).
     pub(crate) fn open_filled_table(&self, def: &Arc<TableDef>) {
         let now = self.shared.store.horizon().load();
         let mut tables = self.shared.tables.write();
@@ -387,8 +400,9 @@ impl Engine {
         gone.iter().for_each(|t| drop(tables.remove(&t.id)));
     }
 
-    /// Unlinks the files of tables that were [forgotten](Self::forget_tables), without `Shared::ddl` (L2 of `ddl`). The tables are gone in any case: a file
-    /// that is missing was to go, and one that cannot be removed, or that a crash leaves, is an orphan of the next start.
+    /// Unlinks the files of tables that were [forgotten](Self::forget_tables), without
+    /// `Shared::ddl` (L2 of `ddl`). The tables are gone in any case: a file that is missing was to
+    /// go, and one that cannot be removed, or that a crash leaves, is an orphan of the next start.
     pub(crate) fn unlink_tables(&self, gone: &[Arc<TableDef>]) {
         gone.iter()
             .for_each(|table| self.abandon_space(table.space));

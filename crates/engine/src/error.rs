@@ -22,12 +22,15 @@ pub enum EngineError {
     Key(KeyError),
     /// The row cannot be stored: more than 65,535 bytes, or too many bytes inline (1118).
     RowTooLarge,
-    /// The row's key in some index, the primary key behind it included, is longer than a page can take. Nothing was changed.
+    /// The row's key in some index, the primary key behind it included, is longer than a page can
+    /// take. Nothing was changed.
     KeyTooLong { limit: usize },
-    /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again. Or it is newer than the
-    /// transaction's snapshot ([`EngineSession::snapshot_refused`](crate::EngineSession::snapshot_refused)) (1412).
+    /// The table, or an index of it, is gone: DDL ran between planning and execution. Plan again.
+    /// Or it is newer than the transaction's snapshot
+    /// ([`EngineSession::snapshot_refused`](crate::EngineSession::snapshot_refused)) (1412).
     TableChanged,
-    /// A damaged page was found in the table, which takes no more changes until it is checked or the server starts anew (1877).
+    /// A damaged page was found in the table, which takes no more changes until it is checked or
+    /// the server starts anew (1877).
     TableDamaged { schema: Arc<str>, table: Arc<str> },
     /// A savepoint of this name does not exist (1305).
     NoSuchSavepoint,
@@ -39,7 +42,8 @@ pub enum EngineError {
     Dictionary(String),
     /// A change of a definition was asked to stop ([`stoppable`](crate::stoppable)) (1317).
     Stopped,
-    /// Two rows would share a unique key, while an index was built: the key's ordinal in the definition.
+    /// Two rows would share a unique key, while an index was built: the key's ordinal in the
+    /// definition.
     DuplicateInBuild { index: String, key: Vec<u8> },
 }
 
@@ -56,7 +60,8 @@ impl From<TxnError> for EngineError {
     fn from(error: TxnError) -> Self {
         match error {
             TxnError::Store(e) => EngineError::Store(e),
-            // A deadline is the caller's; should one come from below, the transaction gives up as after a deadlock.
+            // A deadline is the caller's; should one come from below, the transaction gives up as
+            // after a deadlock.
             TxnError::Deadlock | TxnError::LockWaitTimeout => EngineError::Deadlock,
             TxnError::LockNotAvailable => EngineError::LockNoWait,
             TxnError::TooManyTransactions { limit } => EngineError::Limit {

@@ -1,4 +1,5 @@
-//! Guesses: where the clustered row of a secondary entry was last seen, in place of an adaptive hash index.
+//! Guesses: where the clustered row of a secondary entry was last seen, in place of an adaptive
+//! hash index.
 //!
 //! # Picture
 //! ```text
@@ -8,12 +9,15 @@
 //!  background:  rings ─▶ leaf ─▶ all its rows looked up together ─▶ guesses stored in place (unlogged, the page stays clean)
 //! ```
 //! # Invariants
-//! G1. A guess is only a place to look first: a row counts as found only when its key is there, on a leaf of the clustered index.
-//! G2. Readers store to the ring of their own worker, and only when a guess was wrong: a warm read stores nothing.
+//! G1. A guess is only a place to look first: a row counts as found only when its key is there, on
+//!     a leaf of the clustered index.
+//! G2. Readers store to the ring of their own worker, and only when a guess was wrong: a warm read
+//!     stores nothing.
 //! G3. Rings are lossy. A miss that is lost is met again by the next reader.
 //!
 //! # Concurrency
-//! A ring has one writing worker, more only where workers share a shard; the background swaps its slots for zero.
+//! A ring has one writing worker, more only where workers share a shard; the background swaps its
+//! slots for zero.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -55,7 +59,8 @@ pub struct GuessStatus {
 
 /// The misses noted by readers, and whether guesses are used at all (`innodb_adaptive_hash_index`).
 ///
-/// On lines of its own: readers look at the switch, and what stands beside this in memory is written by the background.
+/// On lines of its own: readers look at the switch, and what stands beside this in memory is
+/// written by the background.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Guesses {
@@ -158,7 +163,8 @@ impl Repairer {
         !self.leaves.is_empty()
     }
 
-    /// The number of guesses that were wrong. Gives up wherever a page is missing: the reader that needs it will note it again.
+    /// The number of guesses that were wrong. Gives up wherever a page is missing: the reader that
+    /// needs it will note it again.
     fn repair(&mut self, store: &Store, table: &Table, n: usize, page: u32) -> u64 {
         let Repairer {
             entries,

@@ -2,10 +2,12 @@
 //!
 //! One statement, from above:
 //!
-//! 1. [`EngineSession::statement_begin`]; [`Read::points`] or [`Read::range`] on an `Arc<Table>` that the plan holds.
-//! 2. [`Read::next`] fills a [`RowBatch`] with row images; after [`Stop::Wait`] the same call is made again.
-//! 3. Writes: a locking [`Read`], then [`EngineSession::insert`], [`update`](EngineSession::update) or
-//!    [`delete`](EngineSession::delete) with an operation object.
+//! 1. [`EngineSession::statement_begin`]; [`Read::points`] or [`Read::range`] on an `Arc<Table>`
+//!    that the plan holds.
+//! 2. [`Read::next`] fills a [`RowBatch`] with row images; after [`Stop::Wait`] the same call is
+//!    made again.
+//! 3. Writes: a locking [`Read`], then [`EngineSession::insert`], [`update`](EngineSession::update)
+//!    or [`delete`](EngineSession::delete) with an operation object.
 //! 4. [`EngineSession::statement_end`]; [`EngineSession::commit`].
 //!
 //! Definitions change through the blocking calls of [`Engine`] (`ddl`).

@@ -1,4 +1,5 @@
-//! Chains of overflow pages that no row names, because their row is still to be written, or is gone: what a crash would lose without a list.
+//! Chains of overflow pages that no row names, because their row is still to be written, or is
+//! gone: what a crash would lose without a list.
 //!
 //! # Picture (format v1)
 //! ```text
@@ -11,18 +12,23 @@
 //! Each arrow is one mini-transaction.
 //!
 //! # Invariants
-//! L1. Every page of a chain that a committed mini-transaction has written is reached from a row, from an undo record that is not purged, or from a
-//!     slot.
-//! L2. A slot on the page that nobody in memory owns is garbage: its chain is freed in the background. After a start all are.
-//! L3. Freeing a chain stops at a page that is not the owner's (overflow::O2). So a chain that purge lists a second time, after a crash, is freed once.
+//! L1. Every page of a chain that a committed mini-transaction has written is reached from a row,
+//!     from an undo record that is not purged, or from a slot.
+//! L2. A slot on the page that nobody in memory owns is garbage: its chain is freed in the
+//!     background. After a start all are.
+//! L3. Freeing a chain stops at a page that is not the owner's (overflow::O2). So a chain that
+//!     purge lists a second time, after a crash, is freed once.
 //!
 //! # Concurrency
-//! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex covers the lists in memory, and making the page.
-//! What a slot or an undo record names may by now be any page (L3), also a leaf whose writer is about to latch the limbo page. So it is looked
-//! at before the limbo page is latched, and then latched only if it is still what was seen, without sleeping.
+//! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex
+//! covers the lists in memory, and making the page. What a slot or an undo record names may by now
+//! be any page (L3), also a leaf whose writer is about to latch the limbo page. So it is looked at
+//! before the limbo page is latched, and then latched only if it is still what was seen, without
+//! sleeping.
 //!
 //! # Failure
-//! A chain with a damaged page is forgotten: what is behind that page is lost until the table is rebuilt.
+//! A chain with a damaged page is forgotten: what is behind that page is lost until the table is
+//! rebuilt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -92,7 +98,8 @@ fn offset(at: u16) -> usize {
 }
 
 impl Slot {
-    /// Puts a chain into the slot, in place of the one that is there. `page` is the limbo page, latched.
+    /// Puts a chain into the slot, in place of the one that is there. `page` is the limbo page,
+    /// latched.
     pub(crate) fn put(&mut self, mtr: &mut Mtr<'_>, page: Latched, first: PageNo, owner: TrxId) {
         let mut bytes = [0; SLOT_BYTES];
         bytes[..4].copy_from_slice(&first.to_le_bytes());
@@ -223,7 +230,8 @@ impl Limbo {
         page.expect("a slot was taken, so the page is known")
     }
 
-    /// Frees everything that nobody owns. Gives whether there was anything. Costs a load when there is nothing.
+    /// Frees everything that nobody owns. Gives whether there was anything. Costs a load when there
+    /// is nothing.
     pub(crate) fn drain(&self, store: &Store) -> Result<bool, Stop> {
         if !self.dirty.swap(false, Relaxed) {
             return Ok(false);

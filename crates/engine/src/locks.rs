@@ -1,7 +1,8 @@
-//! Locks, waits, transactions and the last deadlock as the status views show them: `performance_schema.data_locks`, `data_lock_waits` and
-//! SHOW ENGINE INNODB STATUS.
+//! Locks, waits, transactions and the last deadlock as the status views show them:
+//! `performance_schema.data_locks`, `data_lock_waits` and SHOW ENGINE INNODB STATUS.
 //!
-//! Names and texts are InnoDB's. What stands on no page in memory is shown without its data, as there.
+//! Names and texts are InnoDB's. What stands on no page in memory is shown without its data, as
+//! there.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -59,7 +60,8 @@ pub struct TrxInfo {
     pub trx: TrxId,
 }
 
-/// A lock on a table that stands for those on its records: the transaction, the table's id, whether one of them is exclusive.
+/// A lock on a table that stands for those on its records: the transaction, the table's id, whether
+/// one of them is exclusive.
 type TableLocks = FxHashMap<(usize, u64), (LockInfo, bool)>;
 
 impl Engine {
@@ -138,8 +140,8 @@ impl Engine {
         known.collect()
     }
 
-    /// The part of SHOW ENGINE INNODB STATUS about deadlocks and transactions. `of_session` appends what is known of a session: its user,
-    /// its statement.
+    /// The part of SHOW ENGINE INNODB STATUS about deadlocks and transactions. `of_session` appends
+    /// what is known of a session: its user, its statement.
     pub fn transaction_report(&self, of_session: &dyn Fn(u64, &mut String)) -> String {
         let mut out = String::new();
         if let Some(deadlock) = self.trx_system().locks().last_deadlock() {

@@ -7,13 +7,14 @@
 //! # Invariants
 //! O1. A chain is whole and durable no later than the row version that points to it: it is written
 //!     first.
-//! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain: a
-//!     page that was freed and taken by another chain is told apart, and freeing a chain again after
-//!     a crash frees nothing.
+//! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain:
+//!     a page that was freed and taken by another chain is told apart, and freeing a chain again
+//!     after a crash frees nothing.
 //! O3. A chain belongs to successive versions of one row. It is freed when the last version that
-//!     names it is purged, or the first one is rolled back. An update may name the chain of a column
-//!     that it leaves alone. No statement does so yet: with such updates in its model the simulator
-//!     found delete-marked rows that purge leaves behind (seeds 5071 and 20218 of commit bc8a999).
+//!     names it is purged, or the first one is rolled back. An update may name the chain of a
+//!     column that it leaves alone. No statement does so yet: with such updates in its model the
+//!     simulator found delete-marked rows that purge leaves behind (seeds 5071 and 20218 of commit
+//!     bc8a999).
 //! O4. A chain that no row names yet, or any more, is listed in the table's
 //!     [`limbo`](crate::limbo).
 
@@ -47,7 +48,8 @@ const DOUBLED_UP_TO: usize = 256 << 10;
 /// Bytes by which a copy from a page may go on behind its end, at most.
 const OVER: usize = 64;
 
-/// Writes one value, last page first, each page in a mini-transaction of its own, and keeps its progress over waits.
+/// Writes one value, last page first, each page in a mini-transaction of its own, and keeps its
+/// progress over waits.
 #[derive(Debug, Default)]
 pub(crate) struct ChainWriter {
     /// Page written last; the next one links to it.
@@ -127,8 +129,8 @@ impl Mover {
         self.slots.clear();
     }
 
-    /// For the mini-transaction that stores the row, before its first change: latches the limbo page,
-    /// if the row has chains.
+    /// For the mini-transaction that stores the row, before its first change: latches the limbo
+    /// page, if the row has chains.
     pub(crate) fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
         self.slots.first().map(|slot| slot.latch(mtr)).transpose()
     }
@@ -152,7 +154,8 @@ impl Mover {
         }
     }
 
-    /// The image that goes on the tree page behind a key of `key_len` bytes, into `out`; false if `row` fits as it is.
+    /// The image that goes on the tree page behind a key of `key_len` bytes, into `out`; false if
+    /// `row` fits as it is.
     ///
     /// # Errors
     /// [`EngineError::RowTooLarge`] when it does not fit with all long values out.
@@ -269,13 +272,14 @@ fn corrupt(page: PageId) -> Stop {
     EngineError::Store(StoreError::Corrupt { page, lsn: 0, what }).into()
 }
 
-/// Whether a chain was not there. For a version that purge may have been past, that is how it should be.
+/// Whether a chain was not there. For a version that purge may have been past, that is how it
+/// should be.
 pub(crate) fn is_gone(stop: &Stop) -> bool {
     matches!(stop, Stop::Error(EngineError::Store(StoreError::Corrupt { what, .. })) if *what == GONE)
 }
 
-/// Page `id` as it is now, if it is one of a chain of `owner` (O2). Called before a latch is held, so
-/// the page may be any, and may change.
+/// Page `id` as it is now, if it is one of a chain of `owner` (O2). Called before a latch is held,
+/// so the page may be any, and may change.
 pub(crate) fn look(store: &Store, id: PageId, owner: TrxId) -> Result<Option<PageRef<'_>>, Stop> {
     loop {
         let page = store.read(id).map_err(lift)?;

@@ -5,8 +5,10 @@ use nfold_store::PageId;
 use crate::engine::Engine;
 
 impl Engine {
-    /// `innodb_buffer_pool_size`: the pool grows or shrinks to that in the background, while everything goes on. Gives the bytes that it will
-    /// have: whole pages, at most [`max_pool_bytes`](Self::max_pool_bytes). The last call wins; `store_status().resize` tells how far it is.
+    /// `innodb_buffer_pool_size`: the pool grows or shrinks to that in the background, while
+    /// everything goes on. Gives the bytes that it will have: whole pages, at most
+    /// [`max_pool_bytes`](Self::max_pool_bytes). The last call wins; `store_status().resize` tells
+    /// how far it is.
     pub fn resize_pool(&self, bytes: u64) -> u64 {
         self.shared().store.resize_pool(bytes)
     }
@@ -22,8 +24,9 @@ impl Engine {
         pages.into_iter().map(|id| (id.space, id.page)).collect()
     }
 
-    /// Brings pages (space, page) into memory, behind those that somebody waits for, and blocks until they are there. Those that do not exist or
-    /// cannot be read are passed over. Gives how many were missing.
+    /// Brings pages (space, page) into memory, behind those that somebody waits for, and blocks
+    /// until they are there. Those that do not exist or cannot be read are passed over. Gives how
+    /// many were missing.
     pub fn warm(&self, pages: &[(u32, u32)]) -> usize {
         let ids: Vec<PageId> = pages
             .iter()

@@ -1,4 +1,5 @@
-//! What stands behind a key in the two kinds of tree: the clustered row's header and the secondary entry's.
+//! What stands behind a key in the two kinds of tree: the clustered row's header and the secondary
+//! entry's.
 //!
 //! # Picture (format v1)
 //!
@@ -15,7 +16,8 @@
 //!
 //! # Invariants
 //! I1. A value shorter than its header is corruption, never an index out of bounds.
-//! I2. The guess is no part of the entry's meaning: it is never compared, and a change of it is never logged.
+//! I2. The guess is no part of the entry's meaning: it is never compared, and a change of it is
+//!     never logged.
 
 use nfold_btree::Guess;
 use nfold_store::TrxId;
@@ -25,7 +27,8 @@ use nfold_types::row::{NULL_TEXT, RowLayout};
 /// Set when the row or entry is deleted but may still be seen by an older snapshot.
 pub const DELETE_MARK: u8 = 1;
 
-/// Set in a secondary entry that would be too large with its original bytes: they are not there, the row has them.
+/// Set in a secondary entry that would be too large with its original bytes: they are not there,
+/// the row has them.
 pub const BARE: u8 = 2;
 
 /// Bytes before the row image.
@@ -145,7 +148,8 @@ impl<'a> SecondaryEntry<'a> {
         self.originals
     }
 
-    /// The original bytes of the non-invertible columns, in index order: `None` inside is NULL. Ends early on corrupt bytes.
+    /// The original bytes of the non-invertible columns, in index order: `None` inside is NULL.
+    /// Ends early on corrupt bytes.
     pub fn originals(&self) -> Originals<'a> {
         Originals(self.originals)
     }
@@ -189,7 +193,8 @@ impl RowHead {
     /// Bytes that a value has at least.
     pub const BYTES: usize = CLUSTERED_HEADER + RowLayout::FLAGS_END;
 
-    /// `first` and `second`: the eight bytes at 0 and at [`SECOND`](Self::SECOND) of the value, little-endian.
+    /// `first` and `second`: the eight bytes at 0 and at [`SECOND`](Self::SECOND) of the value,
+    /// little-endian.
     #[inline(always)]
     pub fn from_words(first: u64, second: u64) -> RowHead {
         let flags = (CLUSTERED_HEADER - Self::SECOND + RowLayout::FLAGS_END - 1) * 8;

@@ -6,8 +6,8 @@
 //!   begin ─ statements ... ─ commit | rollback                  autocommit: the caller commits after each statement
 //! ```
 //! # Invariants
-//! S1. Statements run inside a transaction; `statement_begin` opens one when none is open. One that only reads costs a store into the
-//!     session's own slot.
+//! S1. Statements run inside a transaction; `statement_begin` opens one when none is open. One that
+//!     only reads costs a store into the session's own slot.
 //! S2. Metadata locks are given up when the transaction ends, after its row locks.
 
 use std::sync::Arc;
@@ -40,13 +40,15 @@ pub struct TrxOptions {
 /// See the module's header. Dropping it rolls back in the background.
 pub struct EngineSession {
     shared: Arc<Shared>,
-    /// For rollbacks; kept, so that ending a transaction that has changed nothing counts no reference.
+    /// For rollbacks; kept, so that ending a transaction that has changed nothing counts no
+    /// reference.
     applier: Applier,
     trx: Trx,
     mdl: MdlSlot,
     /// The transaction was begun by the caller, not by a statement.
     explicit: bool,
-    /// Undo number before the statement at hand; between statements, that of the transaction ([`statement_end`](Self::statement_end)).
+    /// Undo number before the statement at hand; between statements, that of the transaction
+    /// ([`statement_end`](Self::statement_end)).
     mark: u32,
     /// A read of the statement at hand met a table or index that is newer than its snapshot.
     refused: bool,
@@ -77,7 +79,8 @@ impl EngineSession {
         })
     }
 
-    /// A statement is about to come: asks the processor for the session's own lines, without reading any of them.
+    /// A statement is about to come: asks the processor for the session's own lines, without
+    /// reading any of them.
     pub fn ask_for_own(&self) {
         prefetch_line_outer(&self.mdl);
         prefetch_line_outer(&self.mark);
@@ -110,7 +113,8 @@ impl EngineSession {
         self.explicit = true;
     }
 
-    /// Whether a transaction is open: begun by the caller, or by a statement that has not been committed.
+    /// Whether a transaction is open: begun by the caller, or by a statement that has not been
+    /// committed.
     pub fn in_transaction(&self) -> bool {
         self.trx.is_active()
     }
@@ -146,15 +150,15 @@ impl EngineSession {
         self.refused = false;
     }
 
-    /// For the status views: the open transaction has begun to work; what was noted first counts. `since_us`: microseconds since 1970. `single`: it is
-    /// the statement's own, and ends with it.
+    /// For the status views: the open transaction has begun to work; what was noted first counts.
+    /// `since_us`: microseconds since 1970. `single`: it is the statement's own, and ends with it.
     #[inline]
     pub fn note_start(&mut self, since_us: u64, single: bool) {
         self.trx.note_start(since_us, single);
     }
 
-    /// Whether the statement at hand failed because its snapshot is older than a table or index ([`EngineError::TableChanged`]): planning again
-    /// does not help.
+    /// Whether the statement at hand failed because its snapshot is older than a table or index
+    /// ([`EngineError::TableChanged`]): planning again does not help.
     pub fn snapshot_refused(&self) -> bool {
         self.refused
     }
@@ -173,8 +177,8 @@ impl EngineSession {
 
     /// A statement ends. If it failed, what it changed is undone; call again after a wait.
     ///
-    /// The mark moves with it: a statement that fails before it began (its table does not exist, say) has nothing to undo, least of all what
-    /// the statement before it changed.
+    /// The mark moves with it: a statement that fails before it began (its table does not exist,
+    /// say) has nothing to undo, least of all what the statement before it changed.
     #[inline]
     pub fn statement_end(&mut self, ok: bool) -> Result<(), Stop> {
         if !ok && self.trx.is_active() && self.trx.mark() > self.mark {
@@ -185,7 +189,8 @@ impl EngineSession {
         Ok(())
     }
 
-    /// Commits; call again after a wait. When it returns, the commit is visible to everybody, and durable as configured.
+    /// Commits; call again after a wait. When it returns, the commit is visible to everybody, and
+    /// durable as configured.
     #[inline]
     pub fn commit(&mut self) -> Result<(), Stop> {
         if !self.trx.end_read() {

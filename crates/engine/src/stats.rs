@@ -1,7 +1,9 @@
-//! Statistics: made by ANALYZE TABLE from the whole table, and in the background from the first entries of each index.
+//! Statistics: made by ANALYZE TABLE from the whole table, and in the background from the first
+//! entries of each index.
 //!
 //! # Cost
-//! The background form reads at most [`SAMPLE`] entries of each index and holds nothing over waits but a key.
+//! The background form reads at most [`SAMPLE`] entries of each index and holds nothing over waits
+//! but a key.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -57,7 +59,8 @@ struct Sample {
     complete: bool,
 }
 
-/// Reads entries from the front of an index and counts the different values of each prefix of its parts.
+/// Reads entries from the front of an index and counts the different values of each prefix of its
+/// parts.
 fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sample, EngineError> {
     let index = table.index(ordinal);
     let parts = index.key.parts().len();

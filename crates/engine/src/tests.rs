@@ -58,7 +58,8 @@ impl Db {
         Db::with(options())
     }
 
-    /// As in a server: with threads for pages, log and purge. Writers that wait for room in the log need them, if there are several.
+    /// As in a server: with threads for pages, log and purge. Writers that wait for room in the log
+    /// need them, if there are several.
     pub(super) fn threaded() -> Db {
         let mut options = options();
         options.store.io_threads = 2;
@@ -77,7 +78,8 @@ impl Db {
         Db { engine, dir }
     }
 
-    /// `t (id BIGINT, k INT, s VARCHAR(20) utf8mb4_0900_ai_ci, b LONGTEXT; PRIMARY KEY (id), KEY k (k), UNIQUE KEY s (s))`
+    /// `t (id BIGINT, k INT, s VARCHAR(20) utf8mb4_0900_ai_ci, b LONGTEXT; PRIMARY KEY (id), KEY k
+    /// (k), UNIQUE KEY s (s))`
     pub(super) fn table(&self) -> Arc<Table> {
         let def = self.engine.create_table(spec("t", true)).unwrap();
         self.engine.table(def.id).unwrap()
@@ -559,7 +561,8 @@ fn rollback_and_savepoints_restore_every_index() {
     assert_sound(&db.engine, &table);
 }
 
-/// Purge passes over a deleted row that was inserted again; when that insert is rolled back, nothing of the row is left.
+/// Purge passes over a deleted row that was inserted again; when that insert is rolled back,
+/// nothing of the row is left.
 #[test]
 fn a_rollback_onto_a_purged_deletion_leaves_nothing() {
     let db = Db::new();
@@ -728,7 +731,8 @@ fn automatic_values_are_never_given_out_twice() {
     );
 }
 
-/// Rows of one transaction mix are as a map says, whatever was committed and whatever was rolled back.
+/// Rows of one transaction mix are as a map says, whatever was committed and whatever was rolled
+/// back.
 #[test]
 fn a_long_random_mix_agrees_with_a_map() {
     let db = Db::new();

@@ -1,6 +1,8 @@
-//! Every active transaction as `information_schema.INNODB_TRX` shows it: those that changed or locked something, and those that only read.
+//! Every active transaction as `information_schema.INNODB_TRX` shows it: those that changed or
+//! locked something, and those that only read.
 //!
-//! What the lock table knows of (owners) and what the sessions' slots say (readers, start times, levels) are put together by the session's number.
+//! What the lock table knows of (owners) and what the sessions' slots say (readers, start times,
+//! levels) are put together by the session's number.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

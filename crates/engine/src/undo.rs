@@ -1,25 +1,33 @@
 //! What rollback and purge do to tables: the engine's side of the undo log.
 //!
 //! # Invariants
-//! U1. *Undo*: nothing is done unless the clustered row still points at the record, and the row itself is restored last. So a step that
-//!     a crash cut off is done again, and one that was done is not.
-//! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the record needs it; that is checked
-//!     under the leaf's latch and is as good the second time as the first.
-//! U3. A restored entry, or one that is marked again, gets the transaction id of the row version that comes back. The id of the one that is rolled
-//!     back would be wrong for itself: after a savepoint it reads on, sees its own id, and would take the entry for visible (settle::V1).
-//! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is undone, and the mark's transaction is
-//!     purgeable, undoing takes the row and its entries away as if they had been inserted: nobody else will. The same with an entry that
-//!     purge has passed over because an unfinished transaction brought its key back: undoing leaves it marked only if purge has still to come
-//!     by. Both are asked again under the row's latch, behind a fence: purge publishes its floor, fences, and looks at the row. So either purge
-//!     sees the restored row, and takes away what nobody needs, or the floor is seen here, and the step starts over.
-//! U5. The chains of a version are freed last of all that its purge does. So a record whose version has lost them was purged before a crash; and an
-//!     older version without them, met on a walk, is one that nobody needs.
-//! U6. Damage counts only on the table that is in force: a step that began on another one, whose indexes a definition frees meanwhile, is done
-//!     again. A definition publishes the new table before it frees anything of the old.
+//! U1. *Undo*: nothing is done unless the clustered row still points at the record, and the row
+//!     itself is restored last. So a step that a crash cut off is done again, and one that was done
+//!     is not.
+//! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the
+//!     record needs it; that is checked under the leaf's latch and is as good the second time as
+//!     the first.
+//! U3. A restored entry, or one that is marked again, gets the transaction id of the row version
+//!     that comes back. The id of the one that is rolled back would be wrong for itself: after a
+//!     savepoint it reads on, sees its own id, and would take the entry for visible (settle::V1).
+//! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is
+//!     undone, and the mark's transaction is purgeable, undoing takes the row and its entries away
+//!     as if they had been inserted: nobody else will. The same with an entry that purge has passed
+//!     over because an unfinished transaction brought its key back: undoing leaves it marked only
+//!     if purge has still to come by. Both are asked again under the row's latch, behind a fence:
+//!     purge publishes its floor, fences, and looks at the row. So either purge sees the restored
+//!     row, and takes away what nobody needs, or the floor is seen here, and the step starts over.
+//! U5. The chains of a version are freed last of all that its purge does. So a record whose version
+//!     has lost them was purged before a crash; and an older version without them, met on a walk,
+//!     is one that nobody needs.
+//! U6. Damage counts only on the table that is in force: a step that began on another one, whose
+//!     indexes a definition frees meanwhile, is done again. A definition publishes the new table
+//!     before it frees anything of the old.
 //!
 //! # Failure
-//! The overflow chains of a row that is undone get into the table's [`limbo`](crate::limbo) in the mini-transaction that takes the row away, those
-//! of a version that is purged after all else; the background frees them. A crash in between loses nothing.
+//! The overflow chains of a row that is undone get into the table's [`limbo`](crate::limbo) in the
+//! mini-transaction that takes the row away, those of a version that is purged after all else; the
+//! background frees them. A crash in between loses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -46,8 +54,9 @@ pub(crate) mod lost;
 pub(crate) struct Applier(pub Arc<Shared>);
 
 impl Applier {
-    /// Runs a step on a table. It holds no metadata lock, so a definition may replace the table meanwhile and free an index under the step: what
-    /// looks like damage then is none, and the step is done again on the table as it is now (U6).
+    /// Runs a step on a table. It holds no metadata lock, so a definition may replace the table
+    /// meanwhile and free an index under the step: what looks like damage then is none, and the
+    /// step is done again on the table as it is now (U6).
     pub(crate) fn on(
         &self,
         table: &Arc<Table>,
@@ -189,8 +198,8 @@ fn leaves_nothing(shared: &Shared, version: &RowHeader) -> bool {
     version.deleted && shared.trx.is_purgeable(version.trx)
 }
 
-/// The entries of one index: those of the new version go, those of the old one come back. Gives the transaction on whose purge it relies, if an entry
-/// stays marked (U4).
+/// The entries of one index: those of the new version go, those of the old one come back. Gives the
+/// transaction on whose purge it relies, if an entry stays marked (U4).
 fn undo_entries(
     shared: &Shared,
     table: &Table,
@@ -311,7 +320,8 @@ fn remove_entry(
     remove(shared, table, n, key, wanted, &mut Discarded(Vec::new()))
 }
 
-/// Removes the entry or row under `key` of index `n` if `wanted` holds for its value under the latch; gap locks pass to its successor.
+/// Removes the entry or row under `key` of index `n` if `wanted` holds for its value under the
+/// latch; gap locks pass to its successor.
 fn remove(
     shared: &Shared,
     table: &Table,
@@ -420,8 +430,8 @@ fn restore_row(
     Ok(())
 }
 
-/// Whether a version before `header`'s that somebody may still ask for has `key` in index `n`: the transaction that ended that version, and whose
-/// purge takes the entry away.
+/// Whether a version before `header`'s that somebody may still ask for has `key` in index `n`: the
+/// transaction that ended that version, and whose purge takes the entry away.
 fn older_version_ended_by(
     shared: &Shared,
     table: &Table,
@@ -452,7 +462,8 @@ fn older_version_ended_by(
     }
 }
 
-/// Walks versions from `from` on, until one's undo pointer is `until` (that one counts) or the chain ends.
+/// Walks versions from `from` on, until one's undo pointer is `until` (that one counts) or the
+/// chain ends.
 fn walk(
     shared: &Shared,
     table: &Table,
@@ -485,7 +496,8 @@ fn walk(
     }
 }
 
-/// The version before `header`'s, if its undo record is still there: purge has been past one that is not, and nobody needs it.
+/// The version before `header`'s, if its undo record is still there: purge has been past one that
+/// is not, and nobody needs it.
 fn existing_version(
     shared: &Shared,
     header: RowHeader,
@@ -497,7 +509,8 @@ fn existing_version(
     }
 }
 
-/// Removes what only snapshots that are all closed could see: a change is visible to everybody, so what it replaced can go.
+/// Removes what only snapshots that are all closed could see: a change is visible to everybody, so
+/// what it replaced can go.
 fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
     if record.kind == UndoKind::Insert {
         return Ok(());
@@ -537,8 +550,8 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
             None => false,
         };
         if !needed {
-            // A writer that revives the entry after the walk has made a version with this key first (write::W1): it unmarks under the
-            // latch, or finds the entry gone and inserts it.
+            // A writer that revives the entry after the walk has made a version with this key first
+            // (write::W1): it unmarks under the latch, or finds the entry gone and inserts it.
             remove_entry(shared, table, n, &key, |entry| entry.deleted)?;
         }
     }

@@ -1,6 +1,7 @@
 //! Rows between operators: for each row one image per slot filled so far.
 //!
-//! A scan's rows stay where the engine put them, with a selection beside; joined rows are copied into an arena. Both keep their memory.
+//! A scan's rows stay where the engine put them, with a selection beside; joined rows are copied
+//! into an arena. Both keep their memory.
 
 use nfold_engine::RowBatch;
 

@@ -647,7 +647,9 @@ impl Run<'_, '_> {
         let rows = scx.empty_rows();
         let cx = scx.eval(&rows);
         let kernel = |(input, agg): (&ImageInput, &Aggregate)| {
-            let compile = |e| NumberKernel::compile(&cx, table, &scx.slots[0], e);
+            let slot = &scx.slots[0];
+            let ordinal = |column| slot.ordinal(column);
+            let compile = |e| NumberKernel::compile(&cx, slot.images(table, &ordinal), e);
             let kernel = agg.args.first().filter(|_| sums(agg)).and_then(compile);
             let missing = kernel.is_none() && matches!(input, ImageInput::Number);
             (!missing).then_some(kernel)

@@ -1,8 +1,8 @@
 //! Rows without their duplicates: keys seen so far in a hash set, and beyond its memory by sorting.
 //!
 //! # Invariants
-//! D1. A row is given once: at once while its key finds room in the set, else from the sorted rest, whose keys the set does not hold
-//!     (once a row was put off, the set takes no more keys).
+//! D1. A row is given once: at once while its key finds room in the set, else from the sorted rest,
+//!     whose keys the set does not hold (once a row was put off, the set takes no more keys).
 
 use std::hash::Hasher;
 use std::thread::LocalKey;
@@ -113,8 +113,8 @@ impl Distinct {
         }
     }
 
-    /// Whether the row is known to be new, by the key that `make` appends. If that is not known yet, what `row` appends is kept for
-    /// [`Distinct::put_off`].
+    /// Whether the row is known to be new, by the key that `make` appends. If that is not known
+    /// yet, what `row` appends is kept for [`Distinct::put_off`].
     pub fn is_new(
         &mut self,
         rt: &Runtime<'_>,

@@ -16,7 +16,7 @@ use nfold_types::wire::RowFrames;
 use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint};
 use nfold_types::{SqlError, Timestamp};
 
-use crate::loans::Loans;
+use crate::operator_pool::OperatorPool;
 
 /// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
 /// nothing here is called while the session itself runs.
@@ -192,7 +192,7 @@ pub trait ExecCx {
     /// Suspends for so long.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
     /// What the thread lends to its statements.
-    fn loans(&self) -> &Loans;
+    fn operator_pool(&self) -> &OperatorPool;
 }
 
 /// Counts work, and ticks when about 100 µs of it have been done.

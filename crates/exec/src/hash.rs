@@ -1,15 +1,17 @@
-//! The inner rows of a hash join, by the hash of their keys: in memory, and beyond its limit in a file sorted by hash.
+//! The inner rows of a hash join, by the hash of their keys: in memory, and beyond its limit in a
+//! file sorted by hash.
 //!
 //! # Picture
 //! ```text
 //! file:   | hash u64, length u32, image | ... |   blocks of whole records, BLOCK_BYTES or one record
 //! index:  first hash and place of each block, in memory: about a thousandth of the file
 //! ```
-//! The outer rows keep their order either way: each asks for its candidates, block by block. Without a key all rows are candidates, and all
-//! have the same hash.
+//! The outer rows keep their order either way: each asks for its candidates, block by block.
+//! Without a key all rows are candidates, and all have the same hash.
 //!
 //! # Invariants
-//! H1. Candidates are a superset of what matches: the join tests the promised conditions on each of them.
+//! H1. Candidates are a superset of what matches: the join tests the promised conditions on each of
+//!     them.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -33,7 +35,8 @@ const NO_ROW: u32 = u32::MAX;
 pub(crate) struct HashTable {
     pub built: bool,
     pub rows: RowBatch,
-    /// The first and the last row of each hash, and for each row the next one of its hash ([`NO_ROW`]: none).
+    /// The first and the last row of each hash, and for each row the next one of its hash
+    /// ([`NO_ROW`]: none).
     by_hash: FxHashMap<u64, (u32, u32)>,
     next: Vec<u32>,
     bytes: usize,

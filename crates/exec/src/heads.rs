@@ -1,5 +1,5 @@
-//! Sorting row images by the first bytes of their keys. A whole key is made for rows whose heads are equal, and for all of them once they are too
-//! many for it to pay.
+//! Sorting row images by the first bytes of their keys. A whole key is made for rows whose heads
+//! are equal, and for all of them once they are too many for it to pay.
 //!
 //! # Picture
 //! ```text
@@ -8,7 +8,8 @@
 //!                  └─▶ [`Sorter`], with whole keys                        memory, then files
 //! ```
 //! # Invariants
-//! - H1: a head is the first 16 bytes of the key, zeros behind a shorter one. So unequal heads decide the order; equal ones decide nothing.
+//! - H1: a head is the first 16 bytes of the key, zeros behind a shorter one. So unequal heads
+//!   decide the order; equal ones decide nothing.
 //! - H2: equal keys keep the order in which they came (starts grow).
 
 use std::thread::LocalKey;
@@ -32,7 +33,8 @@ pub(crate) trait MakeKeys {
 /// Bytes of a head.
 pub(crate) const HEAD: usize = 16;
 
-/// Share of the sort memory that images without keys may take: keys made at the end have to find room, too.
+/// Share of the sort memory that images without keys may take: keys made at the end have to find
+/// room, too.
 const SHARE: usize = 4;
 
 /// Memory taken with the first row, so that a small sort grows no further.

@@ -17,7 +17,7 @@ mod hash;
 mod heads;
 mod kernels;
 mod keys;
-mod loans;
+mod operator_pool;
 mod output;
 pub mod params;
 mod plain;
@@ -37,8 +37,8 @@ mod window;
 
 pub use dml::no_referenced_row;
 pub use env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
-pub use loans::Loans;
 pub use nfold_regexp::Limits as RegexpLimits;
+pub use operator_pool::OperatorPool;
 pub use output::ResultText;
 pub use params::Params;
 pub use runtime::{drive, engine_error};

@@ -1,5 +1,6 @@
-//! ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of one table: rows stay the images that were read, from the page
-//! to the client, with no values in between. Everything else goes through [`crate::block`]'s general way.
+//! ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of one table: rows stay
+//! the images that were read, from the page to the client, with no values in between. Everything
+//! else goes through [`crate::block`]'s general way.
 //!
 //! # Invariants
 //! - L1: of equal rows the first one that is read is given, as the general way does.
@@ -45,7 +46,8 @@ impl ImageKeys {
             .clone()
             .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
             .collect::<Option<_>>()?;
-        // Another type than the column's may be kept, and numbers with digits may have another scale there.
+        // Another type than the column's may be kept, and numbers with digits may have another
+        // scale there.
         let as_stored = keys
             .clone()
             .map(|(e, _)| matches!(e.ty.class(), Class::String | Class::Int | Class::DateTime))
@@ -208,7 +210,8 @@ impl Plain {
         })
     }
 
-    /// Takes images from `rows`, and gives the result's to the sink. `rows` calls its argument for each row that passes the filter.
+    /// Takes images from `rows`, and gives the result's to the sink. `rows` calls its argument for
+    /// each row that passes the filter.
     pub fn run(
         parts: (&Plain, &DirectRows<'_>, &RowLayout),
         rt: &Runtime<'_>,

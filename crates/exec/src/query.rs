@@ -1,10 +1,12 @@
 //! Whole queries: blocks, set operations, VALUES.
 //!
-//! A query's operators are made when it first runs and kept beside those of the block that it belongs to, as a derived table, a subquery or a
-//! side of a set operation. So a warm statement opens no table, however deep its blocks are.
+//! A query's operators are made when it first runs and kept beside those of the block that it
+//! belongs to, as a derived table, a subquery or a side of a set operation. So a warm statement
+//! opens no table, however deep its blocks are.
 //!
 //! # Invariants
-//! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself gets operators of its own.
+//! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself
+//!   gets operators of its own.
 
 mod counted;
 mod recursion;

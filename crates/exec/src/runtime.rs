@@ -19,11 +19,12 @@ use crate::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries,
 use crate::params::Params;
 use crate::query::Working;
 
-/// How often a session that waits for a user-level lock looks for deadlocks that other waits have closed.
+/// How often a session that waits for a user-level lock looks for deadlocks that other waits have
+/// closed.
 const DEADLOCK_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in the middle of an expression; each
-/// is borrowed for one call at a time.
+/// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in
+/// the middle of an expression; each is borrowed for one call at a time.
 pub(crate) struct Runtime<'s> {
     pub engine: &'s Arc<Engine>,
     session: RefCell<&'s mut EngineSession>,
@@ -34,7 +35,8 @@ pub(crate) struct Runtime<'s> {
     pub lists: ListCache,
     /// Division by zero and the like are errors in strict mode.
     pub strict: Cell<bool>,
-    /// Plain reads lock as FOR SHARE does: SERIALIZABLE, and what a writing statement reads under the repeatable levels.
+    /// Plain reads lock as FOR SHARE does: SERIALIZABLE, and what a writing statement reads under
+    /// the repeatable levels.
     pub lock_reads: bool,
     /// UPDATE: rows that others have locked may be looked at first.
     pub semi_consistent: bool,
@@ -99,7 +101,8 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// Row `i` of a read's batch does not match: its lock is given up where the isolation level says so.
+    /// Row `i` of a read's batch does not match: its lock is given up where the isolation level
+    /// says so.
     pub fn release(&self, read: &Read, batch: &RowBatch, i: usize) {
         read.release(&mut self.session.borrow_mut(), batch, i);
     }
@@ -153,8 +156,8 @@ impl<'s> Runtime<'s> {
         self.cx.cx().sleep(time).map_err(Interrupt::to_sql)
     }
 
-    /// Waits for a user-level lock until `deadline`. The first session of the lock's queue searches for deadlocks from time to
-    /// time, for all of them.
+    /// Waits for a user-level lock until `deadline`. The first session of the lock's queue searches
+    /// for deadlocks from time to time, for all of them.
     pub fn wait_for_user_lock(
         &self,
         wait: &mut UserLockWait,
@@ -255,8 +258,9 @@ impl Checkpoint for Runtime<'_> {
     }
 }
 
-/// Whether plain reads of a statement lock what they read: what a statement writes follows from what it read, under the repeatable levels. A
-/// query that is a transaction of its own need not under SERIALIZABLE.
+/// Whether plain reads of a statement lock what they read: what a statement writes follows from
+/// what it read, under the repeatable levels. A query that is a transaction of its own need not
+/// under SERIALIZABLE.
 pub(crate) fn locks_reads(session: &EngineSession, writes: bool) -> bool {
     match session.isolation() {
         Isolation::Serializable => writes || session.is_explicit(),
@@ -280,7 +284,8 @@ fn wait_or_fail(
     }
 }
 
-/// Calls `f` until it no longer has to wait: for commit, rollback and the like, outside of a statement.
+/// Calls `f` until it no longer has to wait: for commit, rollback and the like, outside of a
+/// statement.
 ///
 /// # Errors
 /// The engine's error in MySQL's words; 1317 when the session is killed meanwhile.

@@ -1,12 +1,16 @@
-//! Memory for sorting, grouping and DISTINCT, lent to an execution by its worker and given back when it ends.
+//! Memory for sorting, grouping and DISTINCT, lent to an execution by its worker and given back
+//! when it ends.
 //!
-//! So a warm statement allocates nothing for them, an idle session keeps nothing, and however many plans sort, a worker keeps a few pieces.
+//! So a warm statement allocates nothing for them, an idle session keeps nothing, and however many
+//! plans sort, a worker keeps a few pieces.
 //!
 //! # Invariants
-//! - M1: what waits here is empty, of [`KEPT_BYTES`] at most, and no more than [`PIECES`] of a kind.
+//! - M1: what waits here is empty, of [`KEPT_BYTES`] at most, and no more than [`PIECES`] of a
+//!   kind.
 //!
 //! # Concurrency
-//! Each thread has its own. A fiber stays on its thread; what ends elsewhere would be given back there.
+//! Each thread has its own. A fiber stays on its thread; what ends elsewhere would be given back
+//! there.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};

@@ -207,7 +207,8 @@ impl Sorter {
     }
 }
 
-/// Makes fewer runs of too many: neighbours become one, so that equal keys keep their order (S1), and no more of them than needed.
+/// Makes fewer runs of too many: neighbours become one, so that equal keys keep their order (S1),
+/// and no more of them than needed.
 fn merge_some(rt: &Runtime<'_>, runs: Vec<SpillWriter>) -> Result<Vec<SpillWriter>, SqlError> {
     let mut excess = runs.len() - FAN_IN;
     let mut out = Vec::new();

@@ -4,10 +4,12 @@
 //! ```text
 //! record: | shared u32 | rest of a, length u32 | b, length u32 | rest of a | b |       little-endian
 //! ```
-//! The first `shared` bytes of `a` are those of the record before: keys of a sorted run mostly repeat each other.
+//! The first `shared` bytes of `a` are those of the record before: keys of a sorted run mostly
+//! repeat each other.
 //!
 //! # Cost
-//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], each on a thread that may block; the worker goes on meanwhile.
+//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], each on a thread that may block;
+//! the worker goes on meanwhile.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -95,8 +95,8 @@ impl StatementResult {
     }
 }
 
-/// A plan with the operators that one statement at a time runs it with; kept between executions ([`Loans`](crate::Loans)), so that a warm one
-/// allocates little.
+/// A plan with the operators that one statement at a time runs it with; kept between executions
+/// ([`OperatorPool`](crate::OperatorPool)), so that a warm one allocates little.
 pub struct Executable {
     plan: Arc<Plan>,
     /// Of a query, or of the one whose rows are inserted.
@@ -138,8 +138,9 @@ impl Executable {
         self.query.memory() + root.map_or(0, |root| root.memory())
     }
 
-    /// Whether the first table has grown or shrunk so much since the plan was made that another plan may be better. Looked at rarely:
-    /// when it first runs (which sets the mark), and whenever the number of uses is a power of four.
+    /// Whether the first table has grown or shrunk so much since the plan was made that another
+    /// plan may be better. Looked at rarely: when it first runs (which sets the mark), and whenever
+    /// the number of uses is a power of four.
     fn outgrown(&mut self, engine: &Engine) -> bool {
         self.uses = self.uses.saturating_add(1);
         if self.outgrown {
@@ -193,10 +194,12 @@ pub fn plan_columns(plan: &Plan) -> &[ColumnMeta] {
     }
 }
 
-/// Runs a statement. The statement's implicit savepoint is set and, after an error, gone back to; committing is the session's affair.
+/// Runs a statement. The statement's implicit savepoint is set and, after an error, gone back to;
+/// committing is the session's affair.
 ///
 /// # Errors
-/// MySQL's error. After 1213 the transaction has been rolled back. 1412, before anything was done: plan again.
+/// MySQL's error. After 1213 the transaction has been rolled back. 1412, before anything was done:
+/// plan again.
 #[allow(clippy::too_many_arguments)]
 pub fn execute(
     statement: &mut Executable,
@@ -238,7 +241,8 @@ pub fn execute(
         }
         done
     };
-    // What strict mode made an error came before any other error: that one would have ended the statement.
+    // What strict mode made an error came before any other error: that one would have ended the
+    // statement.
     let raised = warnings.borrow_mut().take_raised();
     warnings.borrow_mut().set_strict(false);
     let result = raised.map_or(result, Err);

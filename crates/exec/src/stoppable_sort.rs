@@ -14,8 +14,8 @@ const PART_ROWS: usize = 4096;
 /// Comparisons between two checkpoints.
 const STRIDE: usize = 1024;
 
-/// Sorts entries by an order in which no two are equal. `cost`: work of one comparison at most, such
-/// as the mean length of a key.
+/// Sorts entries by an order in which no two are equal. `cost`: work of one comparison at most,
+/// such as the mean length of a key.
 pub(crate) fn sort_by<T: Copy>(
     entries: &mut [T],
     checkpoint: &dyn Checkpoint,

@@ -1,5 +1,5 @@
-//! Rows that the executor makes itself: groups, sorted and derived rows, spilled rows. They are row images as well, so that every
-//! operator reads its input in the same way.
+//! Rows that the executor makes itself: groups, sorted and derived rows, spilled rows. They are row
+//! images as well, so that every operator reads its input in the same way.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 
 use crate::eval::{EvalCx, Val, convert, json};
 
-/// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then; lengths do not bind.
+/// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then;
+/// lengths do not bind.
 pub(crate) fn stored_type(ty: &ExprType) -> ColumnType {
     let kind = match &ty.col.kind {
         TypeKind::Timestamp(fsp) => TypeKind::DateTime(*fsp),
@@ -117,14 +118,14 @@ pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> Ro
     )
 }
 
-/// Whether a temporary table keeps a value of type `from` in a column of type `to` as the digits of its number: a BIT or a YEAR in a short text. (In a TEXT
-/// or BLOB it is as it would be shown.)
+/// Whether a temporary table keeps a value of type `from` in a column of type `to` as the digits of
+/// its number: a BIT or a YEAR in a short text. (In a TEXT or BLOB it is as it would be shown.)
 fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
     matches!(from.kind, TypeKind::Bit(_) | TypeKind::Year) && to.is_string() && !to.is_blob()
 }
 
-/// The value of `e` as a column of a temporary table of type `ty` has it: a FLOAT in a text has as many digits of its double as there is room for, a BINARY is as
-/// long as it is declared.
+/// The value of `e` as a column of a temporary table of type `ty` has it: a FLOAT in a text has as
+/// many digits of its double as there is room for, a BINARY is as long as it is declared.
 pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
     if kept_as_digits(&e.ty.col, &ty.col) {
         return cx.digits(e, ty);
@@ -167,7 +168,8 @@ fn key_error(e: &KeyError) -> SqlError {
     SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("sort key: {e}"))
 }
 
-/// Key bytes of values: equal exactly when the values are equal as their types compare, and in their order.
+/// Key bytes of values: equal exactly when the values are equal as their types compare, and in
+/// their order.
 pub(crate) struct KeyMaker {
     layout: KeyLayout,
     /// The parts that are JSON documents, which have keys of their own.
@@ -207,7 +209,8 @@ impl KeyMaker {
         }
     }
 
-    /// For ORDER BY: of texts that are compared with spaces behind them only the first `max_sort_length` bytes of weights count.
+    /// For ORDER BY: of texts that are compared with spaces behind them only the first
+    /// `max_sort_length` bytes of weights count.
     pub fn of_order<'t>(
         types: impl IntoIterator<Item = (&'t ExprType, bool)>,
         max_sort_length: usize,
@@ -261,7 +264,8 @@ impl KeyMaker {
         done.map_err(|e| key_error(&e))
     }
 
-    /// Appends what is equal exactly when [`KeyMaker::push_stored`]'s bytes are, without their order.
+    /// Appends what is equal exactly when [`KeyMaker::push_stored`]'s bytes are, without their
+    /// order.
     #[inline]
     pub fn push_identity(
         &self,
@@ -299,7 +303,8 @@ impl KeyMaker {
     }
 }
 
-/// ENUM sorts by number, but MIN, MAX and string functions see its text; so they do of a date that is called a string.
+/// ENUM sorts by number, but MIN, MAX and string functions see its text; so they do of a date that
+/// is called a string.
 pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
     let v = cx.val(e)?;
     if e.ty.class() == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
@@ -331,7 +336,8 @@ fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
     }
 }
 
-/// Bytes that are equal exactly when values compare equal under `kind`, also where several follow each other: they have a fixed length, or end with it. False for NULL.
+/// Bytes that are equal exactly when values compare equal under `kind`, also where several follow
+/// each other: they have a fixed length, or end with it. False for NULL.
 pub(crate) fn normal_key(
     cx: &EvalCx<'_>,
     (v, ty): (&Val<'_>, &ExprType),

@@ -2,7 +2,8 @@
 
 use tracing::level_filters::LevelFilter;
 
-/// Begins to log. `verbosity` is `log_error_verbosity`: 1 errors, 2 and 3 what the server does as well; `debug` adds everything.
+/// Begins to log. `verbosity` is `log_error_verbosity`: 1 errors, 2 and 3 what the server does as
+/// well; `debug` adds everything.
 pub fn start(verbosity: u64, debug: bool) {
     let level = match verbosity {
         _ if debug => LevelFilter::DEBUG,

@@ -1,11 +1,13 @@
-//! SIGTERM and SIGINT: blocked in every thread and taken by one of their own, so that no code runs in a handler.
+//! SIGTERM and SIGINT: blocked in every thread and taken by one of their own, so that no code runs
+//! in a handler.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 fn both() -> libc::sigset_t {
-    // SAFETY: sigset_t is plain bits; sigemptyset and sigaddset write only into it, and cannot fail for these numbers.
+    // SAFETY: sigset_t is plain bits; sigemptyset and sigaddset write only into it, and cannot fail
+    // for these numbers.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -15,8 +17,8 @@ fn both() -> libc::sigset_t {
     }
 }
 
-/// To be called before the first thread is made: they inherit it. A file that may not grow (`ulimit -f`) is an error of the write, not
-/// the end of the process.
+/// To be called before the first thread is made: they inherit it. A file that may not grow (`ulimit
+/// -f`) is an error of the write, not the end of the process.
 pub fn block() -> io::Result<()> {
     // SAFETY: no handler is installed; ignoring a signal has no preconditions.
     if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
@@ -48,8 +50,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Until [`Signals::serving`] is called, a signal ends the process at once: nothing is served yet, and recovery can be
-    /// interrupted at any point. After it, the first is reported, and the second ends the process.
+    /// Until [`Signals::serving`] is called, a signal ends the process at once: nothing is served
+    /// yet, and recovery can be interrupted at any point. After it, the first is reported, and the
+    /// second ends the process.
     pub fn start() -> io::Result<Self> {
         let serving = Arc::new(AtomicBool::new(false));
         let (send, first) = mpsc::channel();

@@ -1,8 +1,9 @@
-//! Opens the engine under the server by the server's options, says in the log what recovery does, and makes the first account.
+//! Opens the engine under the server by the server's options, says in the log what recovery does,
+//! and makes the first account.
 //!
 //! # Failure
-//! An account is made whenever there is none at all, not only at first start: a crash between making the files and making the
-//! account leaves a data directory that the next start finishes.
+//! An account is made whenever there is none at all, not only at first start: a crash between
+//! making the files and making the account leaves a data directory that the next start finishes.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -44,12 +45,14 @@ impl AccountSource for CatalogAccounts {
     }
 }
 
-/// Opens the database in a data directory, recovering it if need be, and makes `root` if there is no account. Blocks.
+/// Opens the database in a data directory, recovering it if need be, and makes `root` if there is
+/// no account. Blocks.
 pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
     open_with(options, engine_options(options), datadir)
 }
 
-/// As [`open`], but nothing runs in the background: [`Engine::step_background`] does it. Every run of the same calls does the same.
+/// As [`open`], but nothing runs in the background: [`Engine::step_background`] does it. Every run
+/// of the same calls does the same.
 pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
     let mut engine = engine_options(options);
     engine.store.io_threads = 0;

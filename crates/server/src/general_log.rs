@@ -1,10 +1,12 @@
-//! The general log: every command as it comes, before it is run, as MySQL writes it to `general_log_file`.
+//! The general log: every command as it comes, before it is run, as MySQL writes it to
+//! `general_log_file`.
 //!
 //! ```text
 //! 2024-03-01T12:34:56.123456Z⇥    8 Query⇥SELECT 1
 //! ```
 //! # Cost
-//! Off: one load of a switch that is only read. On: a line is made and appended under a mutex; [`crate::log_file`] writes it.
+//! Off: one load of a switch that is only read. On: a line is made and appended under a mutex;
+//! [`crate::log_file`] writes it.
 //!
 //! Source: "The General Query Log" of MySQL's reference manual.
 

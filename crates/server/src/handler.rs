@@ -1,8 +1,9 @@
-//! The boundary between a connection and the session behind it: what a worker calls, and what it hands over.
+//! The boundary between a connection and the session behind it: what a worker calls, and what it
+//! hands over.
 //!
-//! A worker owns one [`SessionHandler`] per logged-in connection and calls it from a coroutine, one command at a time. The
-//! session writes its answer through [`ResponseWriter`] and waits only through [`FiberCx`]. Both sides know nothing else of
-//! each other.
+//! A worker owns one [`SessionHandler`] per logged-in connection and calls it from a coroutine, one
+//! command at a time. The session writes its answer through [`ResponseWriter`] and waits only
+//! through [`FiberCx`]. Both sides know nothing else of each other.
 
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ pub struct LoginInfo {
     pub tls: bool,
 }
 
-/// Time and size limits of one connection. The session changes its own with [`FiberCx::set_limits`].
+/// Time and size limits of one connection. The session changes its own with
+/// [`FiberCx::set_limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// An idle connection is closed after this.
@@ -88,8 +90,9 @@ pub struct Limits {
 /// The session behind one connection.
 ///
 /// Methods that take an `out` write exactly one answer (or several results joined by
-/// [`ResponseWriter::set_more_results`]); the others answer nothing. An [`Interrupt`] handed up by `out` or `cx` that the
-/// session does not turn into an error itself is its to obey: return soon, the connection is checked afterwards.
+/// [`ResponseWriter::set_more_results`]); the others answer nothing. An [`Interrupt`] handed up by
+/// `out` or `cx` that the session does not turn into an error itself is its to obey: return soon,
+/// the connection is checked afterwards.
 pub trait SessionHandler: Send {
     fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
     fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
@@ -115,37 +118,42 @@ pub trait SessionHandler: Send {
     );
     /// Rolls back, forgets variables, prepared statements and temporary tables; the account stays.
     fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>);
-    /// As [`Self::reset_connection`], for an account that has just been authenticated. The worker answers.
+    /// As [`Self::reset_connection`], for an account that has just been authenticated. The worker
+    /// answers.
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError>;
     /// COM_PROCESS_KILL.
     fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>);
     /// The line that COM_STATISTICS answers.
     fn statistics(&mut self, cx: &FiberCx<'_>) -> String;
-    /// `nfold_protocol::consts::status::*` as of now; `IN_TRANS` also exempts the next command from admission.
+    /// `nfold_protocol::consts::status::*` as of now; `IN_TRANS` also exempts the next command from
+    /// admission.
     fn status_flags(&self) -> u16;
-    /// A command is about to come: asks the processor for the session's own lines, without reading any of them.
+    /// A command is about to come: asks the processor for the session's own lines, without reading
+    /// any of them.
     fn ask_for_own(&self) {}
     /// Asks for what those lead to.
     fn ask_for_rest(&self) {}
-    /// The connection is over: roll back and release everything. Interrupts are off. Called once, last.
+    /// The connection is over: roll back and release everything. Interrupts are off. Called once,
+    /// last.
     fn disconnected(&mut self, cx: &FiberCx<'_>);
 }
 
 /// Makes sessions; shared by all workers.
 pub trait SessionFactory: Send + Sync {
-    /// Opens the session of an authenticated client. An error (1049, 1044, 1040, ...) is sent, and the connection closed.
+    /// Opens the session of an authenticated client. An error (1049, 1044, 1040, ...) is sent, and
+    /// the connection closed.
     fn connect(
         &self,
         cx: &FiberCx<'_>,
         login: LoginInfo,
     ) -> Result<Box<dyn SessionHandler>, ClientError>;
 
-    /// A statement has panicked on this thread: may the process go on? False where the thread still holds a latch or a
-    /// mini-transaction; the process then ends.
+    /// A statement has panicked on this thread: may the process go on? False where the thread still
+    /// holds a latch or a mini-transaction; the process then ends.
     fn survives_panic(&self) -> bool;
 
-    /// This thread is a worker. What its sessions need of others, but only once for all of them, they may put off from now on until it calls
-    /// [`catch_up`](Self::catch_up).
+    /// This thread is a worker. What its sessions need of others, but only once for all of them,
+    /// they may put off from now on until it calls [`catch_up`](Self::catch_up).
     fn worker_begins(&self) {}
 
     /// Whether sessions of this worker have put something off.
@@ -153,8 +161,9 @@ pub trait SessionFactory: Send + Sync {
         false
     }
 
-    /// The worker is about to sleep, or it has been long enough: what was put off is done. `may_block`: nobody but one session needs this thread now or did
-    /// lately, so it may do that in place, if handing it over would take about as long.
+    /// The worker is about to sleep, or it has been long enough: what was put off is done.
+    /// `may_block`: nobody but one session needs this thread now or did lately, so it may do that
+    /// in place, if handing it over would take about as long.
     fn catch_up(&self, _may_block: bool) {}
 }
 

@@ -1,8 +1,9 @@
-//! Sockets the server listens on, and the thread that accepts and spreads connections over the workers.
+//! Sockets the server listens on, and the thread that accepts and spreads connections over the
+//! workers.
 //!
 //! # Failure
-//! A port or path that is taken is one line naming it. A socket file that nobody listens on any more is replaced. Out of file
-//! descriptors: accepting pauses and goes on when some are free.
+//! A port or path that is taken is one line naming it. A socket file that nobody listens on any
+//! more is replaced. Out of file descriptors: accepting pauses and goes on when some are free.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, ToSocketAddrs};

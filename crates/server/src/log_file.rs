@@ -1,4 +1,5 @@
-//! A log that MySQL's tools read (the slow query log, the general log): entries gather in memory and a thread writes them.
+//! A log that MySQL's tools read (the slow query log, the general log): entries gather in memory
+//! and a thread writes them.
 //!
 //! # Picture
 //! ```text
@@ -7,10 +8,11 @@
 //!                 └──▶ aside, each with the file that it belongs to; written first
 //! ```
 //! # Concurrency
-//! Workers never block on the file: they append to `pending` under a mutex, only when there is something to log. Beyond [`MAX_PENDING`]
-//! entries are lost, and counted.
+//! Workers never block on the file: they append to `pending` under a mutex, only when there is
+//! something to log. Beyond [`MAX_PENDING`] entries are lost, and counted.
 //! # Failure
-//! A file that cannot be opened or written is named in the server's own log, once until it can be again; entries meanwhile are lost, and counted.
+//! A file that cannot be opened or written is named in the server's own log, once until it can be
+//! again; entries meanwhile are lost, and counted.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -68,7 +70,8 @@ struct State {
 }
 
 impl State {
-    /// What comes from now on goes to another file, or to the same one opened anew: what is pending does not.
+    /// What comes from now on goes to another file, or to the same one opened anew: what is pending
+    /// does not.
     fn set_aside(&mut self) {
         if !self.pending.bytes.is_empty() {
             let batch = self.take_pending();

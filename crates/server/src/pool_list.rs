@@ -1,4 +1,5 @@
-//! The list of pages in memory that a server leaves for the next one: `innodb_buffer_pool_dump_at_shutdown` and its kin.
+//! The list of pages in memory that a server leaves for the next one:
+//! `innodb_buffer_pool_dump_at_shutdown` and its kin.
 //!
 //! # Picture
 //! ```text
@@ -6,11 +7,12 @@
 //!                  written to ib_buffer_pool.incomplete, synced, renamed
 //! ```
 //! # Concurrency
-//! One thread at a time writes or loads; a second request while it does is passed over, as in MySQL. It asks for at most `innodb_io_capacity` pages a
-//! second, behind whatever a session waits for, and ends when the pool has no free page left: it pushes nothing out.
+//! One thread at a time writes or loads; a second request while it does is passed over, as in
+//! MySQL. It asks for at most `innodb_io_capacity` pages a second, behind whatever a session waits
+//! for, and ends when the pool has no free page left: it pushes nothing out.
 //! # Failure
-//! The list is a hint. A missing, cut or damaged file, and pages that do not exist any more, cost nothing but the warmth; what is wrong stands in
-//! `Innodb_buffer_pool_load_status`.
+//! The list is a hint. A missing, cut or damaged file, and pages that do not exist any more, cost
+//! nothing but the warmth; what is wrong stands in `Innodb_buffer_pool_load_status`.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -27,7 +29,8 @@ use crate::session::clock_now;
 
 /// Pages asked for at a time.
 const SLICE: u32 = 256;
-/// A file beyond this is none of ours: lines of at most 22 bytes for all pages that a pool can have.
+/// A file beyond this is none of ours: lines of at most 22 bytes for all pages that a pool can
+/// have.
 const MAX_BYTES: u64 = 1 << 32;
 
 #[derive(Default)]
@@ -84,13 +87,15 @@ impl PoolList {
         ]
     }
 
-    /// `innodb_buffer_pool_dump_now`: writes `percent` of the pages in memory to the file, in the background.
+    /// `innodb_buffer_pool_dump_now`: writes `percent` of the pages in memory to the file, in the
+    /// background.
     pub fn dump(self: &Arc<Self>, file: &str, percent: u32) {
         let path = self.dir.join(file);
         self.spawn(move |list| list.dump_now(&path, percent));
     }
 
-    /// `innodb_buffer_pool_load_now`, and at startup: brings the pages of the file in, in the background.
+    /// `innodb_buffer_pool_load_now`, and at startup: brings the pages of the file in, in the
+    /// background.
     pub fn load(self: &Arc<Self>, file: &str) {
         let path = self.dir.join(file);
         self.spawn(move |list| list.load_now(&path));
@@ -103,7 +108,8 @@ impl PoolList {
         self.bell.notify_all();
     }
 
-    /// The server ends: nothing is loaded any more, and the file written if `dump` names one. Not if a load was cut short by this.
+    /// The server ends: nothing is loaded any more, and the file written if `dump` names one. Not
+    /// if a load was cut short by this.
     pub fn close(&self, dump: Option<(&str, u32)>) {
         let thread = {
             let mut state = self.state.lock();

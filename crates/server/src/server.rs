@@ -22,7 +22,8 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Sockets that are bound but not served yet: a start that will fail for a taken port fails before recovery begins.
+/// Sockets that are bound but not served yet: a start that will fail for a taken port fails before
+/// recovery begins.
 pub struct Bound(Listeners);
 
 impl Bound {
@@ -105,7 +106,8 @@ impl Server {
         self.workers.counters.clone()
     }
 
-    /// Has worker `from` give up to `most` of its idle connections to worker `to`, whatever their loads are.
+    /// Has worker `from` give up to `most` of its idle connections to worker `to`, whatever their
+    /// loads are.
     #[doc(hidden)]
     pub fn give(&self, from: usize, to: usize, most: usize) {
         self.workers.give(from, to, most);

@@ -1,4 +1,5 @@
-//! The slow query log: statements that took `long_query_time` or longer, as MySQL writes them to `slow_query_log_file`.
+//! The slow query log: statements that took `long_query_time` or longer, as MySQL writes them to
+//! `slow_query_log_file`.
 //!
 //! [`crate::log_file`] writes it.
 //!
@@ -154,7 +155,8 @@ pub fn with_values(text: &[u8], mode: LexMode, values: &[Value]) -> Vec<u8> {
     out
 }
 
-/// The text without the passwords that statements about accounts may hold: all their strings become `<secret>`. `None`: it is another statement.
+/// The text without the passwords that statements about accounts may hold: all their strings become
+/// `<secret>`. `None`: it is another statement.
 pub fn without_secrets(text: &[u8], mode: LexMode) -> Option<Vec<u8>> {
     let mut lexer = Lexer::new(text, mode);
     let about_accounts = matches!(

@@ -1,7 +1,8 @@
 //! The TLS side of the server: its certificate, made at first start unless options name one.
 //!
 //! # Failure
-//! `server-key.pem` (mode 0600) is written before `server-cert.pem`, both by rename; a start that finds only one makes both anew.
+//! `server-key.pem` (mode 0600) is written before `server-cert.pem`, both by rename; a start that
+//! finds only one makes both anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// The configuration by the options `ssl_cert` and `ssl_key`, or by the data directory's own certificate.
+/// The configuration by the options `ssl_cert` and `ssl_key`, or by the data directory's own
+/// certificate.
 pub fn server_config(options: &ServerOptions) -> Result<Arc<ServerConfig>, TlsError> {
     match (&options.ssl_cert, &options.ssl_key) {
         (Some(cert), Some(key)) => load(cert, key),

@@ -144,7 +144,8 @@ fn a_warm_statement_allocates_nothing() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The command of a statement, with its values in their places; `id`: as an execution of a prepared one.
+/// The command of a statement, with its values in their places; `id`: as an execution of a prepared
+/// one.
 fn packet_of(s: &Statement, id: Option<u32>) -> Vec<u8> {
     let (mut packet, mut sequence) = (Vec::new(), 0);
     let at = begin_packet(&mut packet);
@@ -186,8 +187,9 @@ fn packet_of(s: &Statement, id: Option<u32>) -> Vec<u8> {
     packet
 }
 
-/// Statements that still take memory: for each text by which a key is looked for; for the texts that they keep beside rows (the extreme of a
-/// group, the value of a scalar subquery) and what is computed from an extreme; for the keys of a subquery that are more than a plan keeps.
+/// Statements that still take memory: for each text by which a key is looked for; for the texts
+/// that they keep beside rows (the extreme of a group, the value of a scalar subquery) and what is
+/// computed from an extreme; for the keys of a subquery that are more than a plan keeps.
 fn takes_memory(sql: &str) -> bool {
     let parts = [
         "email IN (?",
@@ -266,8 +268,9 @@ fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
         connection.query(&sql).unwrap();
     }
     let mut client = server.connect().unwrap();
-    // Out of order; of each column 4,000 or 20,000 values are there. What a value may take beside the statement's own text: by the primary
-    // key all lookups are prepared together, with room for their rows.
+    // Out of order; of each column 4,000 or 20,000 values are there. What a value may take beside
+    // the statement's own text: by the primary key all lookups are prepared together, with room for
+    // their rows.
     let ids: Vec<String> = (0..LONG).map(|n| (n * 7919 % LONG).to_string()).collect();
     for (column, limit) in [("group_id", 128), ("id", 256)] {
         let list = ids.join(",");

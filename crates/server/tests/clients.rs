@@ -1,4 +1,5 @@
-//! Stock clients against the network side: both plugins, TLS, the unix socket. Skipped loudly where a client is missing.
+//! Stock clients against the network side: both plugins, TLS, the unix socket. Skipped loudly where
+//! a client is missing.
 
 mod common;
 

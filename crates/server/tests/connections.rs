@@ -41,7 +41,8 @@ fn both_ways_of_ending_rows() {
     }
 }
 
-/// Also what a statement has put off that never suspends: nobody else would ask for it before the worker sleeps.
+/// Also what a statement has put off that never suspends: nobody else would ask for it before the
+/// worker sleeps.
 #[test]
 fn what_was_put_off_is_done_before_the_worker_sleeps() {
     let s = TestServer::start(&[]);
@@ -56,7 +57,8 @@ fn what_was_put_off_is_done_before_the_worker_sleeps() {
     }
 }
 
-/// A worker may block for a connection only while it has no other: none that runs a statement, and none that began one a short time ago.
+/// A worker may block for a connection only while it has no other: none that runs a statement, and
+/// none that began one a short time ago.
 #[test]
 fn a_worker_blocks_for_one_connection_only_when_it_has_no_other() {
     const ALONE: Duration = Duration::from_millis(100);

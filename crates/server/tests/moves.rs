@@ -17,7 +17,8 @@ fn moved(s: &TestServer) -> u64 {
     s.server().counters().totals().moved
 }
 
-/// Asks worker `from` until as many connections as `wanted` have gone over since `before`: a busy one stays.
+/// Asks worker `from` until as many connections as `wanted` have gone over since `before`: a busy
+/// one stays.
 fn give(s: &TestServer, from: usize, to: usize, before: u64, wanted: u64) {
     s.eventually("connections go over", |s| {
         let left = (before + wanted).saturating_sub(moved(s));

@@ -1,4 +1,5 @@
-//! The plans that sessions share: what makes two statements one, what ends a plan, what a plan takes.
+//! The plans that sessions share: what makes two statements one, what ends a plan, what a plan
+//! takes.
 
 #[path = "common/embedded.rs"]
 mod embedded;

@@ -1,6 +1,7 @@
-//! No plan is used after what it was made for has changed. Sessions run statements over and over, as texts and prepared, while definitions change
-//! under them and they change their own environments; each answer, down to types and warnings, is compared with that of a new connection that has
-//! set the same, under an environment of its own, so that it has to parse and plan anew.
+//! No plan is used after what it was made for has changed. Sessions run statements over and over,
+//! as texts and prepared, while definitions change under them and they change their own
+//! environments; each answer, down to types and warnings, is compared with that of a new connection
+//! that has set the same, under an environment of its own, so that it has to parse and plan anew.
 
 #[path = "common/embedded.rs"]
 mod embedded;
@@ -60,7 +61,8 @@ const QUERIES: &[&str] = &[
     "SELECT id FROM t WHERE v > (SELECT MIN(v) FROM u) ORDER BY v DESC, id",
 ];
 
-/// Changes of definitions, of `t` or `u` where they say `#`. Some fail, as what they name may be there already.
+/// Changes of definitions, of `t` or `u` where they say `#`. Some fail, as what they name may be
+/// there already.
 const DEFINITIONS: &[&str] = &[
     "ALTER TABLE # ADD COLUMN c1 INT DEFAULT 7",
     "ALTER TABLE # ADD COLUMN c1 VARCHAR(9) DEFAULT 'Seven' FIRST",
@@ -178,7 +180,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A connection that has set the same, and can have nobody's plan: its environment is nobody else's.
+/// A connection that has set the same, and can have nobody's plan: its environment is nobody
+/// else's.
 fn anew<'a>(server: &'a Embedded, set: &[&str], own: &mut u64) -> Asking<'a> {
     let mut session = Session(server.connect().unwrap());
     *own += 1;
@@ -279,7 +282,8 @@ fn run(server: &Embedded, seed: u64, own: &mut u64) -> usize {
     good
 }
 
-/// The statement as the session prepared it once, and as a new connection does, in the environment that it was prepared in.
+/// The statement as the session prepared it once, and as a new connection does, in the environment
+/// that it was prepared in.
 fn ask_prepared(
     server: &Embedded,
     me: &mut Asking<'_>,

@@ -1,6 +1,8 @@
-//! Commands of many connections that are received together, and answers that go out together: each client gets its own, whole and in order.
+//! Commands of many connections that are received together, and answers that go out together: each
+//! client gets its own, whole and in order.
 //!
-//! Everything runs with and without io_uring, on one worker, which a long statement keeps busy 2 ms at a time, so that much arrives meanwhile.
+//! Everything runs with and without io_uring, on one worker, which a long statement keeps busy 2 ms
+//! at a time, so that much arrives meanwhile.
 
 mod common;
 
@@ -102,7 +104,8 @@ fn each_gets_its_own_answers() {
     });
 }
 
-/// Sockets that are full take what is left of an answer later, in order, and others do not wait for them.
+/// Sockets that are full take what is left of an answer later, in order, and others do not wait for
+/// them.
 #[test]
 fn what_a_socket_does_not_take_follows() {
     with_a_busy_worker(&[], |s, rings| {
@@ -128,7 +131,8 @@ fn what_a_socket_does_not_take_follows() {
     });
 }
 
-/// A client that reads nothing is given up after `net_write_timeout`, also when its answer was left to the outbox.
+/// A client that reads nothing is given up after `net_write_timeout`, also when its answer was left
+/// to the outbox.
 #[test]
 fn who_does_not_read_is_given_up() {
     with_a_busy_worker(&[("net_write_timeout", "1")], |s, _| {

@@ -62,8 +62,8 @@ pub fn load_u16_and_3_u64(words: &[AtomicU64], low: u32, ahead: u32) -> (u16, [u
     let (low, middle) = (low as usize, low as usize + ahead as usize);
     if let Some(from) = whole::<24>(words, middle.wrapping_sub(8)) {
         let low = words.as_ptr().cast::<u8>().wrapping_add(low);
-        // SAFETY: wide::W1; all 24 bytes are inside, and so are the two bytes at `low`, because `low`
-        // is not behind the second word.
+        // SAFETY: wide::W1; all 24 bytes are inside, and so are the two bytes at `low`, because
+        // `low` is not behind the second word.
         return unsafe {
             let low = u16::from_le(wide::load_2(low));
             let all = [0, 8, 16].map(|at| u64::from_le(wide::load_8(from.add(at))));

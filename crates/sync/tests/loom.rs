@@ -352,7 +352,8 @@ fn pinned_reader_never_sees_freed_objects() {
 }
 
 /// wakeup::W1 and wakeup::W2: a receiver that goes to sleep has no message, or a sender rings it;
-/// two senders ring at most once per sleep. Finds: either fence left out; a flag that is loaded but not swapped.
+/// two senders ring at most once per sleep. Finds: either fence left out; a flag that is loaded but
+/// not swapped.
 #[test]
 fn sleeping_receiver_misses_no_message() {
     use loom::sync::Mutex;

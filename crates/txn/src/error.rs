@@ -1,4 +1,5 @@
-//! What can go wrong with a transaction. MySQL's numbers are given here in comments; the table of messages is above.
+//! What can go wrong with a transaction. MySQL's numbers are given here in comments; the table of
+//! messages is above.
 
 use nfold_store::{PageId, Stop, StoreError};
 use std::fmt;
@@ -13,7 +14,8 @@ pub enum TxnError {
     LockWaitTimeout,
     /// NOWAIT, and the lock is not free (3572).
     LockNotAvailable,
-    /// More transaction ids than the status ring can hold lie between the oldest active transaction and the newest (1637).
+    /// More transaction ids than the status ring can hold lie between the oldest active transaction
+    /// and the newest (1637).
     TooManyTransactions {
         limit: u64,
     },
@@ -26,8 +28,8 @@ pub enum TxnError {
     NoSuchSavepoint,
     /// A change in a READ ONLY transaction (1792).
     ReadOnly,
-    /// The undo record that a row version named is not there. With a snapshot open this is corruption; without one the row has
-    /// changed since, and the caller reads it again.
+    /// The undo record that a row version named is not there. With a snapshot open this is
+    /// corruption; without one the row has changed since, and the caller reads it again.
     VersionGone {
         page: PageId,
         offset: u16,

@@ -1,16 +1,21 @@
-//! Transactions over pages: snapshots, commit order, undo, purge and row locks. The engine calls it.
+//! Transactions over pages: snapshots, commit order, undo, purge and row locks. The engine calls
+//! it.
 //!
 //! Keys and row images are bytes here. One write, as the engine makes it:
 //!
-//! 1. [`Trx::assign_id`], then find the row; [`Trx::lock`] it (its own transaction id, if [active](TrxSystem::is_active), is a lock).
+//! 1. [`Trx::assign_id`], then find the row; [`Trx::lock`] it (its own transaction id, if
+//!    [active](TrxSystem::is_active), is a lock).
 //! 2. A mini-transaction: latch the leaf, [`Trx::prepare_undo`]: from here on nothing waits.
-//! 3. [`Trx::append_undo`] gives the undo pointer; the row is stored with it and the id; the mini-transaction commits.
-//! 4. [`Trx::commit`] appends the commit record, whose end is the place in the commit order; or [`Trx::rollback`] walks back.
+//! 3. [`Trx::append_undo`] gives the undo pointer; the row is stored with it and the id; the
+//!    mini-transaction commits.
+//! 4. [`Trx::commit`] appends the commit record, whose end is the place in the commit order; or
+//!    [`Trx::rollback`] walks back.
 //!
-//! One read: [`Trx::snapshot`]; a row whose id the snapshot [sees](view::Snapshot::sees) stands as it is, for another
-//! [`TrxSystem::find_visible`] walks the undo log.
+//! One read: [`Trx::snapshot`]; a row whose id the snapshot [sees](view::Snapshot::sees) stands as
+//! it is, for another [`TrxSystem::find_visible`] walks the undo log.
 //!
-//! In the background: [`TrxSystem::purge_step`] and [`TrxSystem::rollback_step`], with the engine's [`RowApplier`].
+//! In the background: [`TrxSystem::purge_step`] and [`TrxSystem::rollback_step`], with the engine's
+//! [`RowApplier`].
 //!
 //! # Not here
 //! SQL types, table definitions, metadata locks, deadlines.

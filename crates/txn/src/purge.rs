@@ -6,14 +6,17 @@
 //!                                                                       └─▶ pages released ──▶ freed, one mini-transaction each
 //! ```
 //! # Concurrency
-//! One purger at a time: a second caller finds the state locked and does nothing. A step that has to wait keeps its place.
+//! One purger at a time: a second caller finds the state locked and does nothing. A step that has
+//! to wait keeps its place.
 //! # Failure
-//! Nothing of purge's progress is on disk but its effects; after a crash it begins again, and finds them done.
+//! Nothing of purge's progress is on disk but its effects; after a crash it begins again, and finds
+//! them done.
 //!
-//! A page that cannot be read (an I/O error that stays) is damage of nothing: the transaction that leads to it is *put off* after a few attempts, and
-//! those behind it are purged. It is tried again rarely, up to [`RARELY`] steps apart. That a transaction is purged later than those that
-//! committed behind it changes nothing: it finds what a purge finds that a crash made begin again (a version that is gone needs nothing). Its undo
-//! pages stay until then.
+//! A page that cannot be read (an I/O error that stays) is damage of nothing: the transaction that
+//! leads to it is *put off* after a few attempts, and those behind it are purged. It is tried again
+//! rarely, up to [`RARELY`] steps apart. That a transaction is purged later than those that
+//! committed behind it changes nothing: it finds what a purge finds that a crash made begin again
+//! (a version that is gone needs nothing). Its undo pages stay until then.
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
@@ -50,7 +53,8 @@ pub(crate) struct PurgeState {
     /// How often it has failed.
     attempts: u32,
     put_off: Vec<PutOff>,
-    /// Undo pages that could not be freed, and the steps at which they are tried again; due ones stay here until they are gone.
+    /// Undo pages that could not be freed, and the steps at which they are tried again; due ones
+    /// stay here until they are gone.
     aside: Vec<(PageNo, u64)>,
     /// Steps that were begun.
     steps: u64,
@@ -108,8 +112,9 @@ fn is_io(error: &TxnError) -> bool {
 }
 
 impl PurgeState {
-    /// The record at hand could not be read or purged. When it was tried a few times, its transaction is put off: at once, if another one is for
-    /// the same reason. Gives whether it was.
+    /// The record at hand could not be read or purged. When it was tried a few times, its
+    /// transaction is put off: at once, if another one is for the same reason. Gives whether it
+    /// was.
     fn failed(&mut self, error: TxnError) -> bool {
         self.attempts += 1;
         let known = self.put_off.iter().any(|p| p.error == error);
@@ -146,7 +151,8 @@ impl PurgeState {
 }
 
 impl TrxSystem {
-    /// Purges up to `budget` row records and frees as many pages. Errors leave the place where it is, so the next step tries again.
+    /// Purges up to `budget` row records and frees as many pages. Errors leave the place where it
+    /// is, so the next step tries again.
     pub fn purge_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<PurgeProgress> {
         let mut done = PurgeProgress::default();
         let Some(mut state) = self.purge.try_lock() else {
@@ -301,8 +307,8 @@ impl TrxSystem {
         });
     }
 
-    /// Undoes up to `budget` row changes of transactions without a session: what a crash left, and what dropped sessions left.
-    /// Gives whether there is more to do.
+    /// Undoes up to `budget` row changes of transactions without a session: what a crash left, and
+    /// what dropped sessions left. Gives whether there is more to do.
     pub fn rollback_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<bool> {
         let Some(mut orphan) = self.orphans.lock().pop_front() else {
             return Ok(false);
@@ -320,8 +326,8 @@ impl TrxSystem {
         Ok(!orphans.is_empty())
     }
 
-    /// Undoes to their ends the transactions without a session whose newest change is in this table. For an opening: blocks, and nothing else
-    /// undoes meanwhile.
+    /// Undoes to their ends the transactions without a session whose newest change is in this
+    /// table. For an opening: blocks, and nothing else undoes meanwhile.
     pub fn undo_all_of(&self, table_id: u64, applier: &dyn RowApplier) -> Result<(), TxnError> {
         let mut record = UndoRecord::default();
         let all = std::mem::take(&mut *self.orphans.lock());
@@ -369,7 +375,8 @@ impl TrxSystem {
         Ok(false)
     }
 
-    /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept in `stuck` (system::T3). Gives whether there was one.
+    /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept
+    /// in `stuck` (system::T3). Gives whether there was one.
     pub(crate) fn undo_or_skip(
         &self,
         undo: &mut TrxUndo,

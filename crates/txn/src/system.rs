@@ -1,14 +1,17 @@
 //! The transaction system of an engine: ids, snapshots, undo, locks, and what a crash left.
 //!
 //! # Invariants
-//! - T1: every id that was given out is below the ceiling in the undo space's header page, whose change is in the log before that
-//!   of anything stamped with the id. So after a crash the next id is above all that were used.
-//! - T2: a transaction that a crash left unfinished stays active, with its row locks implicit, until its last change is undone.
-//! - T3: one of which a damaged table keeps a change from being undone is undone everywhere else, and *parked*: it stays active, so nobody sees what
-//!   is left of it. It is tried again when tables were repaired or dropped, and at the next start.
+//! - T1: every id that was given out is below the ceiling in the undo space's header page, whose
+//!   change is in the log before that of anything stamped with the id. So after a crash the next id
+//!   is above all that were used.
+//! - T2: a transaction that a crash left unfinished stays active, with its row locks implicit,
+//!   until its last change is undone.
+//! - T3: one of which a damaged table keeps a change from being undone is undone everywhere else,
+//!   and *parked*: it stays active, so nobody sees what is left of it. It is tried again when
+//!   tables were repaired or dropped, and at the next start.
 //! # Concurrency
-//! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking an id is one `fetch_add`; the mutex
-//! around the ceiling is taken once in 65,536 ids.
+//! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking
+//! an id is one `fetch_add`; the mutex around the ceiling is taken once in 65,536 ids.
 
 use crate::error::{Step, TxnError};
 use crate::locks::{LockOwner, LockTable};
@@ -26,7 +29,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Ids that one write of the ceiling covers.
 const LEASE: u64 = 65536;
-/// The ceiling is raised when fewer ids than this are left: more threads than half of this never take ids at once.
+/// The ceiling is raised when fewer ids than this are left: more threads than half of this never
+/// take ids at once.
 const LEASE_MARGIN: u64 = 8192;
 /// While more than this many are left, nobody waits for another who raises it.
 const LEASE_URGENT: u64 = LEASE_MARGIN / 2;
@@ -99,8 +103,9 @@ pub fn block_on<T>(mut call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
 }
 
 impl TrxSystem {
-    /// Opens the undo space, makes it if the store has none, and finds out what a crash left. The undoing itself is done by
-    /// [`rollback_step`](Self::rollback_step), the purging by [`purge_step`](Self::purge_step). Blocks.
+    /// Opens the undo space, makes it if the store has none, and finds out what a crash left. The
+    /// undoing itself is done by [`rollback_step`](Self::rollback_step), the purging by
+    /// [`purge_step`](Self::purge_step). Blocks.
     pub fn open(
         store: &Arc<Store>,
         options: &TrxOptions,
@@ -168,7 +173,8 @@ impl TrxSystem {
         &self.undo
     }
 
-    /// The spaces that hold the undo log; not orphans, though no table names them. The first is the one that is appended to.
+    /// The spaces that hold the undo log; not orphans, though no table names them. The first is the
+    /// one that is appended to.
     pub fn undo_spaces(&self) -> Vec<SpaceId> {
         let active = self.undo.spaces().active();
         let mut all: Vec<_> = self.undo.spaces().all().map(|(id, _)| id).collect();
@@ -176,13 +182,15 @@ impl TrxSystem {
         all
     }
 
-    /// `innodb_max_undo_log_size`, in pages: a larger undo file is given up for a new one, and removed when everything in it is purged.
-    /// `u32::MAX`: never (`innodb_undo_log_truncate` is off).
+    /// `innodb_max_undo_log_size`, in pages: a larger undo file is given up for a new one, and
+    /// removed when everything in it is purged. `u32::MAX`: never (`innodb_undo_log_truncate` is
+    /// off).
     pub fn set_undo_limit(&self, pages: u32) {
         self.undo_limit.store(pages, Ordering::Relaxed);
     }
 
-    /// Purge thread: turns to a new undo file when it is time, and gets on with giving the old one back.
+    /// Purge thread: turns to a new undo file when it is time, and gets on with giving the old one
+    /// back.
     pub(crate) fn tend_undo_files(&self) -> Step<()> {
         let limit = self.undo_limit.load(Ordering::Relaxed);
         {
@@ -204,7 +212,8 @@ impl TrxSystem {
         self.store.horizon().load()
     }
 
-    /// Whether the transaction of a row is still active, so that its id is a lock. It counts as active until its commit is visible.
+    /// Whether the transaction of a row is still active, so that its id is a lock. It counts as
+    /// active until its commit is visible.
     #[inline]
     pub fn is_active(&self, id: TrxId) -> bool {
         self.views.is_active(id, || self.horizon())
@@ -216,8 +225,8 @@ impl TrxSystem {
         self.views.low()
     }
 
-    /// Whether purge has got, or is about to get, beyond the end of a committed transaction: nobody asks for what it replaced. See
-    /// [`RowApplier::undo`](crate::RowApplier::undo).
+    /// Whether purge has got, or is about to get, beyond the end of a committed transaction: nobody
+    /// asks for what it replaced. See [`RowApplier::undo`](crate::RowApplier::undo).
     pub fn is_purgeable(&self, id: TrxId) -> bool {
         match self.views.status.get(id) {
             Status::Active | Status::Aborted(_) => false,
@@ -254,7 +263,8 @@ impl TrxSystem {
     fn raise_ceiling(&self) -> Step<()> {
         let _raising = match self.raising.try_lock() {
             Some(raising) => raising,
-            // Somebody raises it, or turns to another undo file, which waits for the disk: not worth waiting for while there are ids.
+            // Somebody raises it, or turns to another undo file, which waits for the disk: not
+            // worth waiting for while there are ids.
             None if self.views.next() + LEASE_URGENT < self.ceiling.load(Ordering::Acquire) => {
                 return Ok(());
             }
@@ -272,8 +282,8 @@ impl TrxSystem {
         Ok(())
     }
 
-    /// For a shutdown, when no session has a transaction any more: writes down that nothing is unfinished, if that is so. Then a damaged undo page
-    /// stops no start. Blocks.
+    /// For a shutdown, when no session has a transaction any more: writes down that nothing is
+    /// unfinished, if that is so. Then a damaged undo page stops no start. Blocks.
     pub fn rest(&self) -> Result<(), TxnError> {
         let _raising = self.raising.lock();
         self.views.advance_low(u64::MAX, || self.horizon());
@@ -301,7 +311,8 @@ impl TrxSystem {
         });
     }
 
-    /// Sets a transaction aside that is undone but for changes of damaged tables, from `stuck` on (T3). Its explicit locks are released.
+    /// Sets a transaction aside that is undone but for changes of damaged tables, from `stuck` on
+    /// (T3). Its explicit locks are released.
     pub(crate) fn park(&self, mut undo: TrxUndo, stuck: UndoPtr, owner: Option<Arc<LockOwner>>) {
         undo.head = stuck;
         if let Some(owner) = owner {

@@ -9,11 +9,13 @@
 //! ```
 //! # Invariants
 //! - X1: the id is taken with the first change; a transaction without one costs nothing shared.
-//! - X2: row locks are released when the commit is below the horizon: who gets one of them sees the commit in a new snapshot.
-//! - X3: a call that stopped to wait is made again, and goes on where it stopped; nothing is done twice.
+//! - X2: row locks are released when the commit is below the horizon: who gets one of them sees the
+//!   commit in a new snapshot.
+//! - X3: a call that stopped to wait is made again, and goes on where it stopped; nothing is done
+//!   twice.
 //! # Failure
-//! A transaction that is dropped while it has changes is undone in the background, and keeps its locks until then. Once its commit is in the log
-//! it stays committed.
+//! A transaction that is dropped while it has changes is undone in the background, and keeps its
+//! locks until then. Once its commit is in the log it stays committed.
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
@@ -84,9 +86,11 @@ impl TrxAbout {
 /// `innodb_flush_log_at_trx_commit`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FlushAtCommit {
-    /// 0: the log is written and synced every second; a crash of the process may lose what came since.
+    /// 0: the log is written and synced every second; a crash of the process may lose what came
+    /// since.
     Lazy,
-    /// 2: OK is said when the commit is with the operating system; a crash of the machine may lose the last second, one of the process nothing.
+    /// 2: OK is said when the commit is with the operating system; a crash of the machine may lose
+    /// the last second, one of the process nothing.
     Written,
     /// 1: OK is said when the commit is on disk.
     Durable,
@@ -125,7 +129,8 @@ pub struct Trx {
     noted: bool,
     /// The first change that could not be undone, because its table is damaged.
     stuck: Option<UndoPtr>,
-    /// A statement, or what followed a savepoint, could not be taken back: the transaction can only be rolled back.
+    /// A statement, or what followed a savepoint, could not be taken back: the transaction can only
+    /// be rolled back.
     broken: Option<TxnError>,
 }
 
@@ -181,7 +186,8 @@ impl Trx {
         self.read_only = read_only;
     }
 
-    /// For the status views: the transaction has begun to work, at `since_us` (microseconds since 1970). `single`: it is one statement's.
+    /// For the status views: the transaction has begun to work, at `since_us` (microseconds since
+    /// 1970). `single`: it is one statement's.
     #[inline]
     pub fn note_start(&mut self, since_us: u64, single: bool) {
         if self.noted || self.state == State::Idle {
@@ -222,9 +228,10 @@ impl Trx {
         self.undo.undo_no
     }
 
-    /// The snapshot to read with: opened when there is none. With the repeatable levels it lasts for the transaction, with
-    /// the others until [`end_statement`](Self::end_statement). READ UNCOMMITTED opens one too, to keep the undo log in place, and then reads
-    /// the newest versions.
+    /// The snapshot to read with: opened when there is none. With the repeatable levels it lasts
+    /// for the transaction, with the others until [`end_statement`](Self::end_statement). READ
+    /// UNCOMMITTED opens one too, to keep the undo log in place, and then reads the newest
+    /// versions.
     #[inline]
     pub fn snapshot(&mut self) -> Snapshot {
         let own = self.undo.id;
@@ -288,13 +295,15 @@ impl Trx {
             .get_or_insert_with(|| LockOwner::new(session, gaps))
     }
 
-    /// Asks for a row lock; see [`LockTable::lock`](crate::locks::LockTable::lock). After `Deadlock` the transaction is rolled back by the caller.
+    /// Asks for a row lock; see [`LockTable::lock`](crate::locks::LockTable::lock). After
+    /// `Deadlock` the transaction is rolled back by the caller.
     pub fn lock(&mut self, request: &LockRequest<'_>) -> Step<Locked> {
         let owner = self.owner().clone();
         self.system.locks().lock(&owner, request)
     }
 
-    /// Gives up a record lock on a row that turned out not to match; see [`LockTable::unlock`](crate::locks::LockTable::unlock).
+    /// Gives up a record lock on a row that turned out not to match; see
+    /// [`LockTable::unlock`](crate::locks::LockTable::unlock).
     pub fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
         if let Some(owner) = &self.owner {
             self.system.locks().unlock(owner, index, key, mode, kind);
@@ -306,7 +315,8 @@ impl Trx {
         self.owner.as_ref()
     }
 
-    /// Makes room for one undo record; see [`UndoLog::prepare`](crate::undo::UndoLog::prepare). The id is taken before.
+    /// Makes room for one undo record; see [`UndoLog::prepare`](crate::undo::UndoLog::prepare). The
+    /// id is taken before.
     pub fn prepare_undo(&self, mtr: &mut Mtr<'_>, body_len: usize) -> Step<UndoPrep> {
         self.system.undo().prepare(mtr, &self.undo, body_len)
     }
@@ -387,7 +397,8 @@ impl Trx {
         Ok(())
     }
 
-    /// Commits a transaction that has changed and locked nothing. False: nothing was done, and [`commit`](Self::commit) has to look at it.
+    /// Commits a transaction that has changed and locked nothing. False: nothing was done, and
+    /// [`commit`](Self::commit) has to look at it.
     #[inline]
     pub fn end_read(&mut self) -> bool {
         let nothing = self.state == State::Active
@@ -411,8 +422,9 @@ impl Trx {
         }
     }
 
-    /// Commits, unless [`rollback_to_mark`](Self::rollback_to_mark) has failed before: then it is rolled back by the caller. Gives the LSN of the
-    /// end, 0 if nothing was changed. `Wait`: for room, for the horizon, or for the disk; made again it goes on.
+    /// Commits, unless [`rollback_to_mark`](Self::rollback_to_mark) has failed before: then it is
+    /// rolled back by the caller. Gives the LSN of the end, 0 if nothing was changed. `Wait`: for
+    /// room, for the horizon, or for the disk; made again it goes on.
     pub fn commit(&mut self, flush: FlushAtCommit) -> Step<Lsn> {
         if self.state == State::Active {
             if let Some(error) = &self.broken {
@@ -450,7 +462,8 @@ impl Trx {
         Ok(end)
     }
 
-    /// Whether the commit is in the log and cannot be taken back, though `commit` has not returned yet.
+    /// Whether the commit is in the log and cannot be taken back, though `commit` has not returned
+    /// yet.
     pub fn is_committed(&self) -> bool {
         matches!(self.state, State::Filling(_) | State::Syncing(_))
     }
@@ -473,7 +486,8 @@ impl Trx {
         })))
     }
 
-    /// Rolls back everything; what damaged tables keep from being undone is left to the background (system::T3). Made again after a wait it goes on.
+    /// Rolls back everything; what damaged tables keep from being undone is left to the background
+    /// (system::T3). Made again after a wait it goes on.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
         match self.state {
             State::Idle => {

@@ -11,17 +11,20 @@ use nfold_store::TrxId;
 pub enum Visible {
     /// The one in the tree.
     Current,
-    /// An older one: its transaction, undo pointer and flags; its image is in the [`UndoRecord`] that was passed in.
+    /// An older one: its transaction, undo pointer and flags; its image is in the [`UndoRecord`]
+    /// that was passed in.
     Older(OldVersion),
     /// The row did not exist.
     None,
 }
 
 impl TrxSystem {
-    /// Finds the version of a row that `snapshot` sees. `trx` and `undo` are the current version's; `record` takes the image of an older one.
-    /// READ UNCOMMITTED does not call this. A delete-marked version is found like any other; its flags say so.
+    /// Finds the version of a row that `snapshot` sees. `trx` and `undo` are the current version's;
+    /// `record` takes the image of an older one. READ UNCOMMITTED does not call this. A
+    /// delete-marked version is found like any other; its flags say so.
     ///
-    /// The snapshot's slot is open. `VersionGone` then means that the undo log is damaged, or that the row was read before the snapshot was opened.
+    /// The snapshot's slot is open. `VersionGone` then means that the undo log is damaged, or that
+    /// the row was read before the snapshot was opened.
     pub fn find_visible(
         &self,
         snapshot: &Snapshot,

@@ -1,7 +1,8 @@
 //! Character sets: how bytes form characters, and conversion between sets.
 //!
-//! Five sets are known: utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii and binary.
-//! Malformed input never panics: a byte that starts no character counts as a character of its own, as in MySQL.
+//! Five sets are known: utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii
+//! and binary. Malformed input never panics: a byte that starts no character counts as a character
+//! of its own, as in MySQL.
 
 use crate::collation::CollationId;
 
@@ -121,8 +122,8 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8Mb4 | Encoding::Utf8Mb3)
     }
 
-    /// The first character and its length in bytes; `None` when `bytes` is empty or starts with no character.
-    /// A byte of `binary` is the code point of the same number.
+    /// The first character and its length in bytes; `None` when `bytes` is empty or starts with no
+    /// character. A byte of `binary` is the code point of the same number.
     #[inline]
     pub fn decode(&self, bytes: &[u8]) -> Option<(char, usize)> {
         let &first = bytes.first()?;
@@ -280,8 +281,9 @@ impl Charset {
     }
 }
 
-/// Appends `bytes` of set `from` as characters of set `to`, and returns how many became '?' because they were malformed or
-/// `to` lacks them. To and from `binary` bytes are copied as they are (check them with [`Charset::is_valid`]).
+/// Appends `bytes` of set `from` as characters of set `to`, and returns how many became '?' because
+/// they were malformed or `to` lacks them. To and from `binary` bytes are copied as they are (check
+/// them with [`Charset::is_valid`]).
 pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if from.is_binary() || to.is_binary() || bytes.is_ascii() {
         out.extend_from_slice(bytes);
@@ -313,7 +315,8 @@ pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) ->
     lost
 }
 
-/// Decodes a character of two to four bytes (RFC 3629: shortest form, no surrogates, at most U+10FFFF).
+/// Decodes a character of two to four bytes (RFC 3629: shortest form, no surrogates, at most
+/// U+10FFFF).
 #[inline]
 fn decode_multi(b: &[u8]) -> Option<(char, usize)> {
     let cont = |i: usize| {

@@ -1,7 +1,9 @@
-//! The order and the hash of values of one column type: what ORDER BY, GROUP BY, DISTINCT, MIN and MAX go by.
+//! The order and the hash of values of one column type: what ORDER BY, GROUP BY, DISTINCT, MIN and
+//! MAX go by.
 //!
-//! Which type a comparison of two *expressions* takes is the planner's decision; values that it has brought to one type compare here.
-//! Integers, DECIMAL and doubles also compare with one another, exactly, so that a mixture of them has one order.
+//! Which type a comparison of two *expressions* takes is the planner's decision; values that it has
+//! brought to one type compare here. Integers, DECIMAL and doubles also compare with one another,
+//! exactly, so that a mixture of them has one order.
 
 use crate::{Collation, Decimal, ValueRef};
 use std::cmp::Ordering;
@@ -9,7 +11,8 @@ use std::hash::Hasher;
 
 /// The order of two values, NULL first. Strings compare under `collation`.
 ///
-/// Values of kinds that have no order with one another (a string and a number) compare by their kind, so that the order is total.
+/// Values of kinds that have no order with one another (a string and a number) compare by their
+/// kind, so that the order is total.
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: &Collation) -> Ordering {
     use ValueRef as V;
     match (a, b) {
@@ -108,7 +111,8 @@ fn whole_decimal(v: f64) -> Option<Decimal> {
     Decimal::from_parts(v < 0.0, magnitude, 0)
 }
 
-/// The order of the fraction of `a` and the fraction `b`, |b| < 1, digit by digit: a double's fraction has at most 1,074 digits.
+/// The order of the fraction of `a` and the fraction `b`, |b| < 1, digit by digit: a double's
+/// fraction has at most 1,074 digits.
 fn fraction_order(a: &Decimal, b: f64) -> Ordering {
     let Some(rest) = a.sub(&a.truncate(0)) else {
         return Ordering::Equal;

@@ -1,17 +1,22 @@
-//! The end of a byte vector, held in registers while many short pieces are appended to it. The row encoders write through it.
+//! The end of a byte vector, held in registers while many short pieces are appended to it. The row
+//! encoders write through it.
 //!
 //! # Picture
 //! ```text
 //!   |  the vector's bytes  |  written through the tail  |  spare capacity  |
 //!   0                      len                          at                 end
 //! ```
-//! A piece is written whole and advanced over in part: a copy of known size needs neither a call nor a loop, whatever follows is written over.
+//! A piece is written whole and advanced over in part: a copy of known size needs neither a call
+//! nor a loop, whatever follows is written over.
 //!
-//! `Tail<false>` grows the vector as it must. `Tail<true>` was promised how much will be written, and looks no more.
+//! `Tail<false>` grows the vector as it must. `Tail<true>` was promised how much will be written,
+//! and looks no more.
 //!
 //! # Invariants
-//! - T1: `base + vec.len() <= at <= end`, and `end` is the end of the vector's allocation, whose start is `base`.
-//! - T2: all bytes in `base..at` are initialised. The vector's length becomes `at - base` when the tail is dropped or grows.
+//! - T1: `base + vec.len() <= at <= end`, and `end` is the end of the vector's allocation, whose
+//!   start is `base`.
+//! - T2: all bytes in `base..at` are initialised. The vector's length becomes `at - base` when the
+//!   tail is dropped or grows.
 //!
 //! # Cost
 //! One comparison a piece, with a promise none; an allocation only where the vector has to grow.
@@ -89,7 +94,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     fn make_room(&mut self, room: usize) {
         let left = (self.end as usize) - (self.at as usize);
         if PROMISED {
-            // What is appended has room as the maker of the tail promised, and what else is written has `OVER` behind it.
+            // What is appended has room as the maker of the tail promised, and what else is written
+            // has `OVER` behind it.
             return debug_assert!(room <= left, "T1: more than was promised");
         }
         if left < room {
@@ -101,7 +107,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(N);
-        // SAFETY: `N` bytes from `at` on are the vector's (T1, `make_room`); no alignment is asked for. What is advanced over was written (T2).
+        // SAFETY: `N` bytes from `at` on are the vector's (T1, `make_room`); no alignment is asked
+        // for. What is advanced over was written (T2).
         unsafe {
             self.at.cast::<[u8; N]>().write(bytes);
             self.at = self.at.add(keep.min(N));
@@ -117,7 +124,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         change: impl FnOnce(&mut [u8; N]),
     ) {
         self.make_room(N);
-        // SAFETY: as in `put`; the bytes were written before they are lent, and are the vector's, which is borrowed mutably.
+        // SAFETY: as in `put`; the bytes were written before they are lent, and are the vector's,
+        // which is borrowed mutably.
         unsafe {
             let at = self.at.cast::<[u8; N]>();
             at.write(bytes);
@@ -126,7 +134,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         }
     }
 
-    /// Appends a byte, a minus if `negative`, and the first `keep` of the digits; all of them where there are not so many.
+    /// Appends a byte, a minus if `negative`, and the first `keep` of the digits; all of them where
+    /// there are not so many.
     #[inline(always)]
     pub fn headed_number(&mut self, head: u8, negative: bool, digits: [u8; 8], keep: usize) {
         self.make_room(2 + 8);
@@ -143,7 +152,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     #[inline(always)]
     pub fn slice(&mut self, bytes: &[u8]) {
         self.make_room(bytes.len());
-        // SAFETY: so many bytes from `at` on are the vector's (T1), which is borrowed mutably, so `bytes` are others.
+        // SAFETY: so many bytes from `at` on are the vector's (T1), which is borrowed mutably, so
+        // `bytes` are others.
         unsafe {
             self.at
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -170,7 +180,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         self.put([0; SHORT], count);
     }
 
-    /// Appends `len` bytes of `from`, of which it has so many from byte `at` on, as a length-encoded string.
+    /// Appends `len` bytes of `from`, of which it has so many from byte `at` on, as a
+    /// length-encoded string.
     #[inline(always)]
     pub fn counted<'i>(&mut self, from: impl Image<'i>, at: usize, len: usize) {
         if len <= SHORT
@@ -183,7 +194,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         {
             return self.headed(bytes, len);
         }
-        // Those at the end of a slice, where each row is a slice of its own, are worth a way without a call.
+        // Those at the end of a slice, where each row is a slice of its own, are worth a way
+        // without a call.
         let in_slice = from.slice().is_some();
         let quick = match len {
             QUICK..=LONGEST_QUICK => self.in_halves::<QUICK>(from, at, len),
@@ -206,11 +218,13 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
             return self.put([0], 1);
         };
         self.make_room(LENGTH_MAX + len);
-        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it wrote what it says (T2).
+        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it wrote what
+        // it says (T2).
         unsafe { self.at = self.at.add(write_counted(bytes, self.at)) };
     }
 
-    /// As [`counted`](Self::counted), for `N` to `2 * N` bytes: two copies of known size, which overlap. False: more than those bytes would have to be read, and nothing was done.
+    /// As [`counted`](Self::counted), for `N` to `2 * N` bytes: two copies of known size, which
+    /// overlap. False: more than those bytes would have to be read, and nothing was done.
     #[inline(always)]
     fn in_halves<'i, const N: usize>(
         &mut self,
@@ -219,7 +233,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         len: usize,
     ) -> bool {
         let before = len.saturating_sub(N).min(N);
-        // One after the other: both at once would be kept in memory until it is known that both are there.
+        // One after the other: both at once would be kept in memory until it is known that both are
+        // there.
         let Some(last) = from.at::<N>(at + before) else {
             return false;
         };
@@ -228,7 +243,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         };
         debug_assert_eq!(before + N, len, "the halves are all of the bytes");
         self.make_room(1 + before + N);
-        // SAFETY: as in `put`: `1 + before + N` bytes from `at` on are the vector's, and as `before <= N`, all of them are written.
+        // SAFETY: as in `put`: `1 + before + N` bytes from `at` on are the vector's, and as `before
+        // <= N`, all of them are written.
         unsafe {
             self.at.write(len as u8);
             let to = self.at.add(1);
@@ -244,14 +260,16 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     pub fn image<'i>(&mut self, bytes: impl Image<'i>) {
         let len = bytes.len();
         self.make_room(len);
-        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it writes as many (T2).
+        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it writes as
+        // many (T2).
         unsafe {
             write_image(bytes, self.at);
             self.at = self.at.add(len);
         }
     }
 
-    /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there are not so many.
+    /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there
+    /// are not so many.
     #[inline(always)]
     fn headed<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(1 + N);
@@ -294,8 +312,9 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     }
 }
 
-/// Writes a length-encoded string, and gives how many bytes that took, [`LENGTH_MAX`] more than it has at most. A function of its own that knows nothing of any [`Tail`], whose ends
-/// so stay in registers.
+/// Writes a length-encoded string, and gives how many bytes that took, [`LENGTH_MAX`] more than it
+/// has at most. A function of its own that knows nothing of any [`Tail`], whose ends so stay in
+/// registers.
 ///
 /// # Safety
 /// So many bytes from `to` on are the caller's alone.
@@ -352,8 +371,9 @@ impl Tail<'_, true> {
     /// Makes room for so many bytes, and [`OVER`] more.
     ///
     /// # Safety
-    /// From now on no more than `room` bytes are appended, unless more are promised. The tail is not [lent](Self::lend): the lender's ends would be those of a vector that has
-    /// grown, if whoever it is lent to panics.
+    /// From now on no more than `room` bytes are appended, unless more are promised. The tail is
+    /// not [lent](Self::lend): the lender's ends would be those of a vector that has grown, if
+    /// whoever it is lent to panics.
     #[inline(always)]
     pub unsafe fn promise(&mut self, room: usize) {
         let left = (self.end as usize) - (self.at as usize);

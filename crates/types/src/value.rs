@@ -1,11 +1,13 @@
 //! One SQL value, owned and borrowed.
 //!
-//! A value carries no type of its own beyond its variant: character set, collation, enumeration members and display attributes
-//! belong to the [`crate::ColumnType`] beside it. ENUM, SET, BIT and YEAR values are [`Value::UInt`] (index, bit map, bits, year).
+//! A value carries no type of its own beyond its variant: character set, collation, enumeration
+//! members and display attributes belong to the [`crate::ColumnType`] beside it. ENUM, SET, BIT and
+//! YEAR values are [`Value::UInt`] (index, bit map, bits, year).
 
 use crate::{Date, DateTime, Decimal, Time, Timestamp};
 
-/// An owned value. `PartialEq` is identity of the stored value (bytes of strings, `1.0` = `1.00`), not SQL equality.
+/// An owned value. `PartialEq` is identity of the stored value (bytes of strings, `1.0` = `1.00`),
+/// not SQL equality.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     /// NULL

@@ -1,4 +1,5 @@
-//! Filling an empty tree, for CREATE INDEX and for tables that are copied. Entries that fit in memory are sorted and stacked leaf by leaf.
+//! Filling an empty tree, for CREATE INDEX and for tables that are copied. Entries that fit in
+//! memory are sorted and stacked leaf by leaf.
 //!
 //! # Picture
 //! What happens when the memory is full for the first time depends on how the entries came:
@@ -59,8 +60,9 @@ struct Target<'a> {
 }
 
 impl<'a> Filler<'a> {
-    /// `unique`: for a key, how many of its bytes must differ from every other's; `None` from it: the key may repeat (NULLs). `memory`: bytes
-    /// of entries that are sorted in memory, below 4 GiB.
+    /// `unique`: for a key, how many of its bytes must differ from every other's; `None` from it:
+    /// the key may repeat (NULLs). `memory`: bytes of entries that are sorted in memory, below 4
+    /// GiB.
     pub(super) fn new(
         store: &'a Store,
         memory: usize,

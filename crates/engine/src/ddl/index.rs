@@ -17,11 +17,13 @@ use crate::stats::block;
 use crate::table::Table;
 
 impl Engine {
-    /// Adds secondary indexes, all or none, and drops others, in one change. The caller holds the exclusive metadata lock, so the table's rows stand
-    /// still; what transactions without a session left there is undone first.
+    /// Adds secondary indexes, all or none, and drops others, in one change. The caller holds the
+    /// exclusive metadata lock, so the table's rows stand still; what transactions without a
+    /// session left there is undone first.
     ///
     /// # Errors
-    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be; [`EngineError::TableDamaged`]; [`EngineError::Stopped`].
+    /// [`EngineError::DuplicateInBuild`] when a unique index cannot be;
+    /// [`EngineError::TableDamaged`]; [`EngineError::Stopped`].
     pub fn change_indexes(
         &self,
         table: &Arc<TableDef>,
@@ -42,7 +44,8 @@ impl Engine {
         let mut new = TableDef::clone(table);
         new.indexes.retain(|i| !drop.contains(&i.id));
         let mut made = Vec::new();
-        // A crash from here on finds the new trees by these rows (dictionary::D1): by their ids first, then by their roots.
+        // A crash from here on finds the new trees by these rows (dictionary::D1): by their ids
+        // first, then by their roots.
         let listed = |made: &[IndexDef]| {
             self.change_dictionary(|s| {
                 made.iter()
@@ -111,14 +114,16 @@ impl Engine {
         self.catalog()
             .publish_schema(|schema| schema.put_table(new.clone()));
         std::mem::drop(one); // L2
-        // By the handles that purge may still be at work with, which have the trees' structure mutexes.
+        // By the handles that purge may still be at work with, which have the trees' structure
+        // mutexes.
         let trees = old.iter().flat_map(|old| old.indexes());
         let trees = trees.filter(|i| gone.iter().any(|g| g.id.0 == i.tree.tree().index_id));
         trees.into_iter().try_for_each(|i| self.free_tree(&i.tree))
     }
 
-    /// Until nothing of transactions without a session (a crash or a lost connection left them) is to be undone: they hold no metadata locks,
-    /// and a new index would have neither the entries that undoing takes away nor those that it brings back.
+    /// Until nothing of transactions without a session (a crash or a lost connection left them) is
+    /// to be undone: they hold no metadata locks, and a new index would have neither the entries
+    /// that undoing takes away nor those that it brings back.
     fn finish_rollbacks(&self) -> Result<(), EngineError> {
         let trx = &self.shared().trx;
         let applier = crate::undo::Applier(self.shared().clone());

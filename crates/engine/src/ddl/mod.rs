@@ -1,17 +1,23 @@
-//! Definitions: databases, tables, indexes, accounts. Every call is atomic, and blocks: it runs on a thread that may.
+//! Definitions: databases, tables, indexes, accounts. Every call is atomic, and blocks: it runs on
+//! a thread that may.
 //!
 //! # Protocol
 //! 1. Files and trees for what is new are made and filled, and made durable.
-//! 2. One transaction changes the dictionary's rows and commits, durably: that is the moment of the change.
-//! 3. The open tables and the schema snapshot follow; then files that nobody names any more are unlinked.
+//! 2. One transaction changes the dictionary's rows and commits, durably: that is the moment of the
+//!    change.
+//! 3. The open tables and the schema snapshot follow; then files that nobody names any more are
+//!    unlinked.
 //!
-//! A crash before 2 leaves orphan files (removed at the next start) or a tree that a leftover row names (likewise); a crash after 2
-//! leaves the change done.
+//! A crash before 2 leaves orphan files (removed at the next start) or a tree that a leftover row
+//! names (likewise); a crash after 2 leaves the change done.
 //!
 //! # Invariants
-//! L1. The caller holds the exclusive metadata locks of every table involved, and has released its own uses of them.
-//! L2. Changes of the dictionary and what goes with them run one at a time (`Shared::ddl`). What may take minutes is done without that mutex: copying a
-//!     table, filling and freeing trees, waiting for rollbacks, unlinking the files of tables that are gone. L1 keeps others from these tables meanwhile, and what is not named yet is nobody else's.
+//! L1. The caller holds the exclusive metadata locks of every table involved, and has released its
+//!     own uses of them.
+//! L2. Changes of the dictionary and what goes with them run one at a time (`Shared::ddl`). What
+//!     may take minutes is done without that mutex: copying a table, filling and freeing trees,
+//!     waiting for rollbacks, unlinking the files of tables that are gone. L1 keeps others from
+//!     these tables meanwhile, and what is not named yet is nobody else's.
 
 mod build;
 mod index;
@@ -113,7 +119,8 @@ impl Engine {
         Ok(())
     }
 
-    /// CREATE USER, ALTER USER, GRANT, REVOKE, SET PASSWORD: each account as it is to be. All of them or none.
+    /// CREATE USER, ALTER USER, GRANT, REVOKE, SET PASSWORD: each account as it is to be. All of
+    /// them or none.
     pub fn put_accounts(&self, accounts: Vec<Account>) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         self.change_dictionary(|s| {

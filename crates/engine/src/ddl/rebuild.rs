@@ -1,9 +1,12 @@
-//! ALTER TABLE by copy, and OPTIMIZE TABLE: every row is read, converted and written into a new space, which then takes the old one's place.
+//! ALTER TABLE by copy, and OPTIMIZE TABLE: every row is read, converted and written into a new
+//! space, which then takes the old one's place.
 //!
 //! # Invariants
-//! B1. Copied rows carry transaction 0: the copy shows what was committed, so every snapshot sees them. The copy's own id would hide them from
-//!     whoever has a snapshot, as a transaction without undo records never counts as committed.
-//! B2. The copy has a table id of its own: undo records of the old rows, which purge has still to work off, do not find it.
+//! B1. Copied rows carry transaction 0: the copy shows what was committed, so every snapshot sees
+//!     them. The copy's own id would hide them from whoever has a snapshot, as a transaction
+//!     without undo records never counts as committed.
+//! B2. The copy has a table id of its own: undo records of the old rows, which purge has still to
+//!     work off, do not find it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,13 +42,14 @@ impl<E> From<EngineError> for CopyError<E> {
 }
 
 impl Engine {
-    /// Copies `old` into a table made from `spec`, which takes its place (new id, new space). `convert` gets each row image of the old table
-    /// and appends the new one (in the new table's layout, which [`Engine::layout_of`] gives). The caller holds the exclusive metadata lock.
+    /// Copies `old` into a table made from `spec`, which takes its place (new id, new space).
+    /// `convert` gets each row image of the old table and appends the new one (in the new table's
+    /// layout, which [`Engine::layout_of`] gives). The caller holds the exclusive metadata lock.
     /// Gives the number of rows.
     ///
     /// # Errors
-    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert` refuses ends the copy, and
-    /// so does [`EngineError::Stopped`]. Nothing is changed then.
+    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert`
+    /// refuses ends the copy, and so does [`EngineError::Stopped`]. Nothing is changed then.
     pub fn rebuild_table<E>(
         &self,
         old: &Arc<TableDef>,
@@ -85,7 +89,8 @@ impl Engine {
         Ok(rows)
     }
 
-    /// OPTIMIZE TABLE: the same rows in a new, dense space. The caller holds the exclusive metadata lock. Gives the number of rows.
+    /// OPTIMIZE TABLE: the same rows in a new, dense space. The caller holds the exclusive metadata
+    /// lock. Gives the number of rows.
     pub fn optimize_table(&self, table: &Arc<TableDef>) -> Result<u64, EngineError> {
         let copied = self.rebuild_table(table, &spec_of(table), |row, out| {
             out.extend_from_slice(row);

@@ -1,4 +1,5 @@
-//! Sorted runs in a scratch file, and their merge: entries of an index that is larger than the memory for building one.
+//! Sorted runs in a scratch file, and their merge: entries of an index that is larger than the
+//! memory for building one.
 //!
 //! # Picture
 //! ```text
@@ -61,7 +62,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Gives all entries to `take` in the order of their keys. `memory`: bytes for reading, of all runs together; a run takes 64 KiB at least.
+    /// Gives all entries to `take` in the order of their keys. `memory`: bytes for reading, of all
+    /// runs together; a run takes 64 KiB at least.
     pub(super) fn merge<E: From<StoreError>>(
         self,
         memory: usize,
@@ -156,7 +158,8 @@ impl Run {
         Ok(true)
     }
 
-    /// Makes sure that the next `len` bytes are in the block, and passes over them; gives where they begin.
+    /// Makes sure that the next `len` bytes are in the block, and passes over them; gives where
+    /// they begin.
     fn take(&mut self, len: usize, scratch: &Scratch) -> Result<usize, StoreError> {
         let left = self.block.len() - self.after;
         if left < len {

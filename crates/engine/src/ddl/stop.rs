@@ -1,11 +1,12 @@
-//! Stopping what runs for minutes: a change of a definition that fills trees, CHECK and ANALYZE TABLE. Whoever runs one on a thread lends it a flag,
-//! which KILL raises.
+//! Stopping what runs for minutes: a change of a definition that fills trees, CHECK and ANALYZE
+//! TABLE. Whoever runs one on a thread lends it a flag, which KILL raises.
 //!
 //! # Concurrency
-//! The flag is shared with the session's worker, which stores it once. It orders nothing: the change ends by its own error, and the session
-//! learns that as of any other.
+//! The flag is shared with the session's worker, which stores it once. It orders nothing: the
+//! change ends by its own error, and the session learns that as of any other.
 //! # Failure
-//! What stops of a change is the filling alone (step 1 of the protocol), so the change leaves what a full disk would: nothing.
+//! What stops of a change is the filling alone (step 1 of the protocol), so the change leaves what
+//! a full disk would: nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ thread_local! {
     static ASKED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Runs `change`; a filling of trees in it ends with [`EngineError::Stopped`] soon after `asked` was raised.
+/// Runs `change`; a filling of trees in it ends with [`EngineError::Stopped`] soon after `asked`
+/// was raised.
 pub fn stoppable<T>(asked: Arc<AtomicBool>, change: impl FnOnce() -> T) -> T {
     /// Takes the flag away, also when the change panics: the thread goes on to other jobs.
     struct Restore(Option<Arc<AtomicBool>>);

@@ -45,7 +45,8 @@ pub struct TableSpec {
     pub auto_increment: u64,
 }
 
-/// Which indexes come first in a definition, and are looked at first for duplicates: unique ones without NULLs, other unique ones, others.
+/// Which indexes come first in a definition, and are looked at first for duplicates: unique ones
+/// without NULLs, other unique ones, others.
 pub(super) fn rank(kind: IndexKind, columns: &[ColumnDef], parts: &[IndexPart]) -> u8 {
     match kind {
         IndexKind::Primary | IndexKind::HiddenRowId => 0,
@@ -56,7 +57,8 @@ pub(super) fn rank(kind: IndexKind, columns: &[ColumnDef], parts: &[IndexPart]) 
 }
 
 impl TableSpec {
-    /// Indexes in the order of a definition: the clustered one first, then by [`rank`] (as SHOW CREATE TABLE lists them).
+    /// Indexes in the order of a definition: the clustered one first, then by [`rank`] (as SHOW
+    /// CREATE TABLE lists them).
     fn ordered_indexes(&self) -> Vec<IndexSpec> {
         let mut indexes = self.indexes.clone();
         indexes.sort_by_key(|i| rank(i.kind, &self.columns, &i.parts));
@@ -90,8 +92,9 @@ impl Engine {
         Ok(def)
     }
 
-    /// An empty table that no schema names: rows can be written to it, and a crash removes it. [`Engine::name_table`] or
-    /// [`Engine::abandon_table`] is to follow, after the end of every transaction that has written to it.
+    /// An empty table that no schema names: rows can be written to it, and a crash removes it.
+    /// [`Engine::name_table`] or [`Engine::abandon_table`] is to follow, after the end of every
+    /// transaction that has written to it.
     pub fn create_unnamed_table(&self, spec: TableSpec) -> Result<Arc<TableDef>, EngineError> {
         let def = self.make_unnamed(&spec)?;
         self.open_new_table(&def);
@@ -241,7 +244,8 @@ impl Engine {
         }
     }
 
-    /// The first AUTO_INCREMENT value of a table that nobody knows yet; durable with its definition.
+    /// The first AUTO_INCREMENT value of a table that nobody knows yet; durable with its
+    /// definition.
     pub(super) fn begin_auto_increment(
         &self,
         new: &TableDef,
@@ -283,8 +287,8 @@ impl Engine {
         Ok(())
     }
 
-    /// TRUNCATE TABLE: the same definition over a new, empty space. The table gets a new id, as if it were dropped and made again: undo records of
-    /// the old rows must not find the new table.
+    /// TRUNCATE TABLE: the same definition over a new, empty space. The table gets a new id, as if
+    /// it were dropped and made again: undo records of the old rows must not find the new table.
     pub fn truncate_table(&self, table: &Arc<TableDef>) -> Result<(), EngineError> {
         let one = self.shared().ddl.lock();
         let spec = spec_of(table);
@@ -340,7 +344,8 @@ impl Engine {
         self.redefine(renamed.collect())
     }
 
-    /// A change of the definition that no stored byte depends on: defaults, comments, names of columns and indexes.
+    /// A change of the definition that no stored byte depends on: defaults, comments, names of
+    /// columns and indexes.
     pub fn alter_definition(&self, new: TableDef) -> Result<(), EngineError> {
         self.alter_definitions(vec![new])
     }

@@ -23,7 +23,8 @@ pub struct ViewSpec {
 }
 
 impl Engine {
-    /// CREATE VIEW; in the place of `old`, if there is one. The name is free otherwise, and the database exists (L1).
+    /// CREATE VIEW; in the place of `old`, if there is one. The name is free otherwise, and the
+    /// database exists (L1).
     pub fn put_view(&self, spec: ViewSpec, old: Option<&Arc<TableDef>>) -> Result<(), EngineError> {
         let shared = self.shared();
         let _one = shared.ddl.lock();

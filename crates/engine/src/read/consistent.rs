@@ -1,4 +1,5 @@
-//! Consistent reads: what a snapshot sees, without latch or lock. See the parent module for the picture.
+//! Consistent reads: what a snapshot sees, without latch or lock. See the parent module for the
+//! picture.
 
 use std::sync::Arc;
 
@@ -69,7 +70,8 @@ impl Read {
         Read { table, spec, inner }
     }
 
-    /// Starts over with other points; gives the old ones back, so that their memory can be used again.
+    /// Starts over with other points; gives the old ones back, so that their memory can be used
+    /// again.
     #[inline]
     pub fn bind_points(&mut self, mut points: PointSet) -> PointSet {
         points.seal();
@@ -87,7 +89,8 @@ impl Read {
         }
     }
 
-    /// Bytes of memory that it keeps when it is bound again, near enough; its points are the caller's to count.
+    /// Bytes of memory that it keeps when it is bound again, near enough; its points are the
+    /// caller's to count.
     #[inline]
     pub fn memory(&self) -> usize {
         match &self.inner {
@@ -115,8 +118,8 @@ impl Read {
         &self.spec
     }
 
-    /// Appends rows to `out`, or none: after much that is not to be seen it is left to the caller whether to go on. False: there are no more. After a wait,
-    /// call again with the same batch.
+    /// Appends rows to `out`, or none: after much that is not to be seen it is left to the caller
+    /// whether to go on. False: there are no more. After a wait, call again with the same batch.
     ///
     /// # Errors
     /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
@@ -124,8 +127,9 @@ impl Read {
         self.next_into(session, out, None)
     }
 
-    /// As [`next`](Self::next). `taker` gets rows where they lie, as far as the read finds them in the order of the result and without a wait: the batch
-    /// [counts](RowBatch::taken) those, and holds the ones behind them. It gets each row once; none while the batch holds rows.
+    /// As [`next`](Self::next). `taker` gets rows where they lie, as far as the read finds them in
+    /// the order of the result and without a wait: the batch [counts](RowBatch::taken) those, and
+    /// holds the ones behind them. It gets each row once; none while the batch holds rows.
     ///
     /// # Errors
     /// As [`next`](Self::next); rows may have been taken before.
@@ -153,13 +157,14 @@ impl Read {
         }
     }
 
-    /// Row `i` of a batch of this read does not match: in READ COMMITTED and below its locks are given up, if this read took them.
+    /// Row `i` of a batch of this read does not match: in READ COMMITTED and below its locks are
+    /// given up, if this read took them.
     pub fn release(&self, session: &mut EngineSession, batch: &RowBatch, i: usize) {
         release::release(&self.table, &self.spec, session, batch, i);
     }
 
-    /// Locks row `i`, which [is not locked](RowBatch::is_unlocked) and matches, and puts its newest version in its place. False: it is gone.
-    /// After a wait, call again.
+    /// Locks row `i`, which [is not locked](RowBatch::is_unlocked) and matches, and puts its newest
+    /// version in its place. False: it is gone. After a wait, call again.
     pub fn lock_row(
         &self,
         session: &mut EngineSession,
@@ -181,7 +186,8 @@ enum Source {
     Keys,
     /// Key prefixes.
     Points,
-    /// Key prefixes of a secondary index whose rows are wanted, all of them, as a snapshot sees them.
+    /// Key prefixes of a secondary index whose rows are wanted, all of them, as a snapshot sees
+    /// them.
     Leads,
     /// What the cursor goes through.
     Range,
@@ -217,7 +223,8 @@ impl Asked {
     const NO_ENTRY: u32 = Self::STANDS - 1;
     const STANDS: u32 = 1 << 31;
 
-    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by its own key, or by an entry that stands (settle::V1).
+    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by
+    /// its own key, or by an entry that stands (settle::V1).
     #[inline(always)]
     fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
         debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
@@ -246,7 +253,8 @@ struct Consistent {
     /// More entries come after those at hand.
     more: bool,
     slice: usize,
-    /// Entries of a range that are certainly wanted: no more than these are brought as long as there are any.
+    /// Entries of a range that are certainly wanted: no more than these are brought as long as
+    /// there are any.
     wanted: usize,
     /// Entries of a range that are brought at a time, where their rows are long; 0: they are not.
     long_rows: usize,
@@ -267,7 +275,8 @@ struct Consistent {
     adopted: bool,
     form: Form,
     buffers: Buffers,
-    /// Rows that the caller's batch had before those at hand, which are not all there yet, and their bytes.
+    /// Rows that the caller's batch had before those at hand, which are not all there yet, and
+    /// their bytes.
     base: Option<(usize, usize)>,
     scratch: Scratch,
     covering: CoveringScratch,
@@ -327,7 +336,8 @@ impl Consistent {
                 self.get.push_with(key, Guess::NONE, asked);
             }
         } else if points.len() == 1 && (clustered || spec.covering || spec.first_rows != 0) {
-            // A cursor goes on from leaf to leaf without a descent. And where few rows are wanted it brings no more.
+            // A cursor goes on from leaf to leaf without a descent. And where few rows are wanted
+            // it brings no more.
             self.source = Source::Range;
             let point = points.iter().next().unwrap_or_default();
             self.key.clear();
@@ -567,7 +577,8 @@ fn inflate_used(
     overflow::inflate(session.store(), space, layout, image, used, out)
 }
 
-/// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in them only share the entry.)
+/// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in
+/// them only share the entry.)
 pub(crate) fn has_key(
     table: &Table,
     index: usize,
@@ -626,7 +637,8 @@ fn cover(
         return Ok(());
     }
     let image = image_of(settled, row, scratch)?;
-    // settle::V2: the key decides; original bytes come from the row itself, whose version may differ in them only.
+    // settle::V2: the key decides; original bytes come from the row itself, whose version may
+    // differ in them only.
     if !has_key(table, spec.index, image, (key, primary), buffer)? {
         return Ok(());
     }

@@ -7,7 +7,9 @@
 //!                                                          └─────▶ copied, settled, in the RowBatch ◀─┘
 //! ```
 //! # Concurrency
-//! The caller reads an image while others may write to its page, and [validates](RowInPlace::validate) the page afterwards. Until then what it has made of the row may be garbage.
+//! The caller reads an image while others may write to its page, and
+//! [validates](RowInPlace::validate) the page afterwards. Until then what it has made of the row
+//! may be garbage.
 
 use super::View;
 use super::settle::stands;
@@ -18,7 +20,8 @@ use nfold_sync::words::Span;
 
 /// Takes the rows of a read where they lie.
 pub trait RowTaker {
-    /// Takes rows, which come in the order of the result, behind those it took before and before those of the batch. Gives how many of the first of them it took.
+    /// Takes rows, which come in the order of the result, behind those it took before and before
+    /// those of the batch. Gives how many of the first of them it took.
     fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize;
 }
 

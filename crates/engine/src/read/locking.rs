@@ -1,24 +1,32 @@
-//! Locking reads: `FOR UPDATE`, `FOR SHARE`, and the rows that UPDATE and DELETE are about to change.
+//! Locking reads: `FOR UPDATE`, `FOR SHARE`, and the rows that UPDATE and DELETE are about to
+//! change.
 //!
 //! # Protocol
-//! A handful of entries is copied without latch, each is locked, and if any lock was new the entries are copied again: only when
-//! both copies have the same keys do they count, so nothing can have come between (REPEATABLE READ locks the gaps too, READ
-//! COMMITTED only the records). Behind the last entry of a range the gap up to the next entry is locked. Then the newest version
-//! of each row is what the statement works on.
+//! A handful of entries is copied without latch, each is locked, and if any lock was new the
+//! entries are copied again: only when both copies have the same keys do they count, so nothing can
+//! have come between (REPEATABLE READ locks the gaps too, READ COMMITTED only the records). Behind
+//! the last entry of a range the gap up to the next entry is locked. Then the newest version of
+//! each row is what the statement works on.
 //!
 //! # Invariants
-//! K1. A row is given out only after its clustered record is locked and was read again under that lock. (But see K5.)
-//! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a lookup); rows that were given
-//!     out are told apart by their key, in the direction of the scan.
-//! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so that they can be given up.
-//! K4. A version that is looked at without a lock is kept by nothing once its successor is committed. If it, or a chain of it, is not there, and the
-//!     successor has ended or is not the newest any more, the step is done again; otherwise it is damage.
-//! K5. A shared read that an index answers alone locks its entries and nothing else, as in InnoDB. Whoever changes what the entry holds has to
-//!     lock the entry, and an entry that is locked and not marked is of no active transaction but the own one: so it stands.
-//! K6. A lock that was granted beside somebody else's uncommitted change counts for nothing: that change came between the look at the entry and the
-//!     lock. It is given up before the step is done again, and before anything is waited for.
-//! K7. Forwards, a gap is locked with the entry behind it, after the entries before it were given out. What came into it until then is looked for once
-//!     it is locked: behind the last entry of a leaf, and behind the last one of the range.
+//! K1. A row is given out only after its clustered record is locked and was read again under that
+//!     lock. (But see K5.)
+//! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a
+//!     lookup); rows that were given out are told apart by their key, in the direction of the scan.
+//! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so
+//!     that they can be given up.
+//! K4. A version that is looked at without a lock is kept by nothing once its successor is
+//!     committed. If it, or a chain of it, is not there, and the successor has ended or is not the
+//!     newest any more, the step is done again; otherwise it is damage.
+//! K5. A shared read that an index answers alone locks its entries and nothing else, as in InnoDB.
+//!     Whoever changes what the entry holds has to lock the entry, and an entry that is locked and
+//!     not marked is of no active transaction but the own one: so it stands.
+//! K6. A lock that was granted beside somebody else's uncommitted change counts for nothing: that
+//!     change came between the look at the entry and the lock. It is given up before the step is
+//!     done again, and before anything is waited for.
+//! K7. Forwards, a gap is locked with the entry behind it, after the entries before it were given
+//!     out. What came into it until then is looked for once it is locked: behind the last entry of
+//!     a leaf, and behind the last one of the range.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -52,7 +60,8 @@ pub(super) struct LockingRead {
     points: PointSet,
     /// Set for a range, absent for points.
     range: Option<(TreeBound, TreeBound)>,
-    /// Whole clustered keys that are the range's ends: nothing can be inserted outside of them and be inside the range.
+    /// Whole clustered keys that are the range's ends: nothing can be inserted outside of them and
+    /// be inside the range.
     first_key: Option<Vec<u8>>,
     last_key: Option<Vec<u8>>,
     reverse: bool,
@@ -267,7 +276,8 @@ impl LockingRead {
                 return Err(stop);
             }
         };
-        // A leaf that is as it was needs no second look: whoever changes it latches it before it asks for its lock.
+        // A leaf that is as it was needs no second look: whoever changes it latches it before it
+        // asks for its lock.
         if !self.new.is_empty() && !self.to.is_unchanged(tree, store) {
             self.to.copy_from(&self.from);
             self.again.clear();
@@ -398,7 +408,8 @@ impl How<'_> {
     }
 }
 
-/// The transaction that changed an entry of the index that is read, if it is another one and not over.
+/// The transaction that changed an entry of the index that is read, if it is another one and not
+/// over.
 fn holder_of(
     spec: &ReadSpec,
     session: &EngineSession,
@@ -466,7 +477,8 @@ fn look_again(
     Ok(())
 }
 
-/// Locks the entries of a slice in the index that is read, and notes which locks are new; those skipped.
+/// Locks the entries of a slice in the index that is read, and notes which locks are new; those
+/// skipped.
 fn lock_entries(
     table: &Table,
     spec: &ReadSpec,
@@ -618,8 +630,8 @@ fn give_unlocked(
     Ok(())
 }
 
-/// Gives out the row of a locked entry, if there is one; locks the clustered record first when the entry is a secondary one. Otherwise READ
-/// COMMITTED gives up the locks again.
+/// Gives out the row of a locked entry, if there is one; locks the clustered record first when the
+/// entry is a secondary one. Otherwise READ COMMITTED gives up the locks again.
 fn give_out(
     table: &Table,
     spec: &ReadSpec,
@@ -742,7 +754,8 @@ fn give_row_of(
     }
 }
 
-/// A table without a primary key: writes need the row's clustered key, which its image does not hold.
+/// A table without a primary key: writes need the row's clustered key, which its image does not
+/// hold.
 fn give_row_id(table: &Table, primary: &[u8], out: &mut RowBatch) {
     if table.has_hidden_row_id()
         && let Ok(bytes) = primary.try_into()

@@ -6,15 +6,19 @@
 //!            ├─▶ entries of an index                                            ├─▶ RowBatch
 //!  KeyRange ─┘   (one leaf a time)  else: primary keys ─▶ get_many ─▶ settle the row ┘
 //! ```
-//! *Settling* decides what the snapshot sees of an entry or a row: as it stands, an older version, or nothing.
+//! *Settling* decides what the snapshot sees of an entry or a row: as it stands, an older version,
+//! or nothing.
 //!
 //! # Invariants
 //! R1. A consistent read takes no latch and no lock and stores to nothing but its own buffers.
-//! R2. Every call that stops at a wait keeps its progress; rows already in the caller's batch stay there and are not read again.
-//! R3. Rows come in the order of the index: points in their sorted order, entries of a point in key order.
+//! R2. Every call that stops at a wait keeps its progress; rows already in the caller's batch stay
+//!     there and are not read again.
+//! R3. Rows come in the order of the index: points in their sorted order, entries of a point in key
+//!     order.
 //!
 //! # Cost
-//! No allocation once the buffers have grown; an IN list costs one staged pass over the secondary tree and one over the clustered.
+//! No allocation once the buffers have grown; an IN list costs one staged pass over the secondary
+//! tree and one over the clustered.
 
 mod consistent;
 mod in_place;
@@ -64,16 +68,19 @@ pub enum LockWaitPolicy {
 pub struct ReadSpec {
     /// Ordinal in the table's definition.
     pub index: usize,
-    /// Answer from the index alone: rows come in [`crate::Table::index_layout`]. Not with an exclusive lock, and not for the clustered index.
+    /// Answer from the index alone: rows come in [`crate::Table::index_layout`]. Not with an
+    /// exclusive lock, and not for the clustered index.
     pub covering: bool,
     pub lock: RowLock,
     pub wait: LockWaitPolicy,
-    /// Table ordinals of the columns that are needed: those on overflow pages are brought in. The others may be left out.
+    /// Table ordinals of the columns that are needed: those on overflow pages are brought in. The
+    /// others may be left out.
     pub columns: Vec<usize>,
-    /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than it has to, and a locking read locks no
-    /// row beyond.
+    /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than
+    /// it has to, and a locking read locks no row beyond.
     pub first_rows: usize,
-    /// UPDATE: in READ COMMITTED and below, rows that others have locked come as they were committed last, for the caller to see whether
-    /// they match ([`RowBatch::is_unlocked`](crate::RowBatch::is_unlocked)).
+    /// UPDATE: in READ COMMITTED and below, rows that others have locked come as they were
+    /// committed last, for the caller to see whether they match
+    /// ([`RowBatch::is_unlocked`](crate::RowBatch::is_unlocked)).
     pub semi_consistent: bool,
 }

@@ -1,5 +1,5 @@
-//! READ COMMITTED: locks on rows that do not match are given up, and UPDATE looks at rows that others have locked before it waits for them
-//! (a *semi-consistent* read, as InnoDB calls it).
+//! READ COMMITTED: locks on rows that do not match are given up, and UPDATE looks at rows that
+//! others have locked before it waits for them (a *semi-consistent* read, as InnoDB calls it).
 
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 
@@ -130,7 +130,8 @@ pub(super) fn lock_row(
     }
 }
 
-/// Whether the version before the row that had `header` may be purged by now: its successor has ended, or is not the newest any more.
+/// Whether the version before the row that had `header` may be purged by now: its successor has
+/// ended, or is not the newest any more.
 pub(crate) fn may_have_gone(
     table: &Table,
     session: &EngineSession,
@@ -146,7 +147,8 @@ pub(crate) fn may_have_gone(
     Ok(current != *header || session.active_other(header.trx).is_none())
 }
 
-/// Puts the version of a row that was committed last into the scratch; false: there is none, or it is a delete mark.
+/// Puts the version of a row that was committed last into the scratch; false: there is none, or it
+/// is a delete mark.
 pub(super) fn committed_version(
     session: &EngineSession,
     value: &[u8],

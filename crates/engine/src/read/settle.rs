@@ -1,13 +1,16 @@
 //! What a reader sees of a row or an index entry.
 //!
 //! # Invariants
-//! V1. An entry without a delete mark, whose newest change is visible, belongs to the row's visible version, and no other version
-//!     is needed. An entry with one, whose newest change is visible, belongs to no visible version.
-//! V2. Everything else is settled through the clustered row: its visible version counts if it has the entry's key.
+//! V1. An entry without a delete mark, whose newest change is visible, belongs to the row's visible
+//!     version, and no other version is needed. An entry with one, whose newest change is visible,
+//!     belongs to no visible version.
+//! V2. Everything else is settled through the clustered row: its visible version counts if it has
+//!     the entry's key.
 //!
 //! READ UNCOMMITTED has no snapshot; its invariants are `newest::V3` and `newest::V4`.
 //!
-//! V1 holds because a transaction changes the clustered row before the entries, and rolls entries back before the row.
+//! V1 holds because a transaction changes the clustered row before the entries, and rolls entries
+//! back before the row.
 
 use nfold_store::{PageId, StoreError, TrxId};
 use nfold_txn::TrxSystem;
@@ -100,8 +103,9 @@ pub(crate) fn settle_row<'k>(
     older(system, view, header, primary(), scratch)
 }
 
-/// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of its row is there: false where that takes a longer look, or it
-/// is damaged, or as short as hardly any is.
+/// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of
+/// its row is there: false where that takes a longer look, or it is damaged, or as short as hardly
+/// any is.
 #[inline(always)]
 pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -> bool {
     let len = value.len();
@@ -175,7 +179,8 @@ fn walk_chain(
     }
 }
 
-/// Puts the version that `header`'s version replaced into [`Scratch::version`]; false if the row did not exist before.
+/// Puts the version that `header`'s version replaced into [`Scratch::version`]; false if the row
+/// did not exist before.
 pub(crate) fn previous_version(
     system: &TrxSystem,
     header: RowHeader,

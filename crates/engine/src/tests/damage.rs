@@ -22,7 +22,8 @@ fn two_tables(db: &Db) -> [Arc<Table>; 2] {
     tables
 }
 
-/// Everything written, the engine gone without a shutdown, and a byte flipped in the root of an index of table `bad`.
+/// Everything written, the engine gone without a shutdown, and a byte flipped in the root of an
+/// index of table `bad`.
 fn crash_and_damage(db: Db, index: usize) -> Db {
     let root = db.find("bad").def().indexes[index].root;
     damage_pages(db, &[root])
@@ -190,7 +191,8 @@ fn a_refused_change_of_a_damaged_table_leaves_the_others_sound() {
     assert_sound(&db.engine, &good);
 }
 
-/// A definition frees an index under a step of purge or rollback, which holds no metadata lock: that is no damage.
+/// A definition frees an index under a step of purge or rollback, which holds no metadata lock:
+/// that is no damage.
 #[test]
 fn a_step_on_a_table_that_was_replaced_is_done_again() {
     let db = Db::new();
@@ -262,8 +264,9 @@ fn ids_in_long_index(db: &Db) -> Vec<i64> {
     ids
 }
 
-/// Rows 1 to 5 with long columns, changed by a transaction that a crash leaves unfinished; all overflow pages are damaged then. What
-/// the index `b` gives once it is rolled back, and after another start.
+/// Rows 1 to 5 with long columns, changed by a transaction that a crash leaves unfinished; all
+/// overflow pages are damaged then. What the index `b` gives once it is rolled back, and after
+/// another start.
 fn long_index_after(change: impl Fn(&mut EngineSession, &Arc<Table>)) -> [Vec<i64>; 2] {
     let db = Db::new();
     let table = with_long_key(&db, "bad");

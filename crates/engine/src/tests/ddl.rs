@@ -271,7 +271,8 @@ fn optimizing_keeps_the_rows_and_shrinks_the_file() {
     assert_sound(&db.engine, &table);
 }
 
-/// Until the statement ends nobody else gets at the table that has taken the place of the one that was locked.
+/// Until the statement ends nobody else gets at the table that has taken the place of the one that
+/// was locked.
 #[test]
 fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
     let db = Db::new();
@@ -307,7 +308,8 @@ fn a_copy_that_takes_long_stands_in_no_other_definitions_way() {
             db.engine.rebuild_table(def, &spec("t", true), |old, new| {
                 if std::mem::take(&mut first) {
                     begun.send(()).unwrap();
-                    // Until all the others are done; if they wait for this, it ends all the same, and too early.
+                    // Until all the others are done; if they wait for this, it ends all the same,
+                    // and too early.
                     may_go
                         .recv_timeout(std::time::Duration::from_secs(20))
                         .map_err(drop)?;
@@ -355,7 +357,8 @@ fn a_table_whose_file_is_missing_is_dropped() {
     db.engine.create_table(spec("t", true)).unwrap();
 }
 
-/// Rows of a table that has no name yet: filled by a transaction, given up or named; a crash at each of its stages.
+/// Rows of a table that has no name yet: filled by a transaction, given up or named; a crash at
+/// each of its stages.
 #[test]
 fn a_table_has_its_rows_before_its_name() {
     enum Stage {

@@ -1,4 +1,5 @@
-//! Rows that come from their leaves at once, in part: those asked for, in order, also where some of them have to be settled.
+//! Rows that come from their leaves at once, in part: those asked for, in order, also where some of
+//! them have to be settled.
 
 use super::*;
 
@@ -156,7 +157,8 @@ fn ranges_and_points_bring_what_is_asked_for_in_order() {
     commit(&mut now);
 }
 
-/// Prefixes of a clustered key, the leaf of the first of which is on disk: what the others bring meanwhile is dropped, as it will come again, and the read must go on.
+/// Prefixes of a clustered key, the leaf of the first of which is on disk: what the others bring
+/// meanwhile is dropped, as it will come again, and the read must go on.
 #[test]
 fn rows_that_came_too_early_come_again() {
     const GROUPS: i64 = 60;
@@ -222,7 +224,8 @@ fn rows_that_came_too_early_come_again() {
         .expect("it ends, with all rows");
 }
 
-/// Among leaves full of rows that nobody sees any more, the caller gets to say now and then whether to go on.
+/// Among leaves full of rows that nobody sees any more, the caller gets to say now and then whether
+/// to go on.
 #[test]
 fn a_read_that_finds_nothing_can_be_left() {
     let db = Db::new();

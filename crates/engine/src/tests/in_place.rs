@@ -1,4 +1,5 @@
-//! Rows that are taken where they lie: together with those of the batch they are the rows of the read, in its order.
+//! Rows that are taken where they lie: together with those of the batch they are the rows of the
+//! read, in its order.
 
 use super::*;
 use crate::read::{RowTaker, RowsInPlace};

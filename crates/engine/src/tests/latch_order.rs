@@ -5,11 +5,12 @@ use crate::limbo::Slot;
 use nfold_store::PageId;
 use nfold_types::row::OverflowPointer;
 
-/// What purge does about a long column, with a chain whose first page has been given to something else.
+/// What purge does about a long column, with a chain whose first page has been given to something
+/// else.
 type Step = fn(&Arc<Engine>, &Arc<Table>, OverflowPointer);
 
-/// Somebody has latched a leaf and is about to latch the limbo page, as a writer of a row with a long column does. Purge comes to a chain that
-/// was freed long ago: its page is that leaf now.
+/// Somebody has latched a leaf and is about to latch the limbo page, as a writer of a row with a
+/// long column does. Purge comes to a chain that was freed long ago: its page is that leaf now.
 #[test]
 fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
     let lists: Step = |_, table, chain| {

@@ -1,12 +1,14 @@
-//! Locking reads and unique checks beside a transaction that deletes a row and takes it back: what it did counts only once it is committed, also
-//! where it came between a look at an entry and the lock on it.
+//! Locking reads and unique checks beside a transaction that deletes a row and takes it back: what
+//! it did counts only once it is committed, also where it came between a look at an entry and the
+//! lock on it.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::*;
 
 const ROUNDS: usize = 4_000;
-/// A read locks so many entries between its looks at them, and the last of them is the one that comes and goes.
+/// A read locks so many entries between its looks at them, and the last of them is the one that
+/// comes and goes.
 const ROWS: i64 = 30;
 
 fn begin(s: &mut EngineSession) {
@@ -57,7 +59,8 @@ fn key(table: &Table, id: i64) -> Vec<u8> {
     key
 }
 
-/// Deletes the last row and takes that back, over and over; `beside` runs meanwhile and says what it counts.
+/// Deletes the last row and takes that back, over and over; `beside` runs meanwhile and says what
+/// it counts.
 fn beside_deletes(beside: impl Fn(&Db, &Arc<Table>, &AtomicBool) + Sync) {
     let db = Db::threaded();
     let table = db.table();
@@ -150,7 +153,8 @@ fn try_insert(s: &mut EngineSession, table: &Arc<Table>, r: &Row) -> bool {
     }
 }
 
-/// locking::K7: a row that comes into a gap before the read has locked it is read, also behind the last entry of a leaf and behind the last one of all.
+/// locking::K7: a row that comes into a gap before the read has locked it is read, also behind the
+/// last entry of a leaf and behind the last one of all.
 #[test]
 fn what_comes_before_a_gap_is_locked_is_read() {
     let long = |id| (id, Some(5), Some(format!("s{id}")), Some("x".repeat(300)));

@@ -208,7 +208,8 @@ fn threads_move_money_and_the_sum_stays() {
     assert_sound(&db.engine, &table);
 }
 
-/// Purge passes over an entry that an unfinished transaction has brought back. When that is undone, nobody but the undoing can take it away.
+/// Purge passes over an entry that an unfinished transaction has brought back. When that is undone,
+/// nobody but the undoing can take it away.
 #[test]
 fn an_entry_that_purge_has_passed_over_goes_with_the_rollback() {
     let db = Db::new();
@@ -251,7 +252,8 @@ fn guesses_are_put_right_in_the_background() {
     let table = db.table();
     let k = table.def().index("k").unwrap();
     let mut w = db.session();
-    // In an order that splits leaves in the middle, so that rows move after their entries were written.
+    // In an order that splits leaves in the middle, so that rows move after their entries were
+    // written.
     for i in 0..3_000i64 {
         let id = i * 1_009 % 3_001;
         insert(&mut w, &table, &row(id, id % 500, &format!("g{id}")));

@@ -1,4 +1,5 @@
-//! Purge and rollback of lost sessions hold no metadata lock: tables and indexes go, and are replaced, under their hands.
+//! Purge and rollback of lost sessions hold no metadata lock: tables and indexes go, and are
+//! replaced, under their hands.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ fn wide(id: i64, random: &mut Random) -> Row {
     (id, Some(id % 7), Some(format!("s{id}")), Some(text))
 }
 
-/// Fills a part of a table and empties it again; some of it is taken back, or left to the background.
+/// Fills a part of a table and empties it again; some of it is taken back, or left to the
+/// background.
 fn churn(db: &Db, table: &Arc<Table>, random: &mut Random) {
     let mut s = db.session();
     let (first, count) = (random.below(300) as i64, 20 + random.below(250) as i64);
@@ -94,7 +96,8 @@ fn tables_and_indexes_go_under_purge_and_rollback() {
         for thread in 0..3u64 {
             s.spawn(move || {
                 let mut random = Random(0x9e37_79b9 * (thread + 1));
-                // With a claim over both, the next definition comes right behind the changes, while purge is at work on them.
+                // With a claim over both, the next definition comes right behind the changes, while
+                // purge is at work on them.
                 while Instant::now() < end {
                     let name = format!("t{}", random.below(TABLES));
                     let Some((claim, table)) = claimed(db, mdl, &name) else {

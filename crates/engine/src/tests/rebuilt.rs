@@ -1,5 +1,6 @@
-//! Small tables that keep their rows while they are copied, renamed, indexed and stripped of indexes beside those who move amounts between them, others are
-//! made and dropped, and the pool changes its size.
+//! Small tables that keep their rows while they are copied, renamed, indexed and stripped of
+//! indexes beside those who move amounts between them, others are made and dropped, and the pool
+//! changes its size.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What is left of a table's past when its rows have moved, its indexes have changed, or its overflow chains are gone. Each of these scenes was
-//! found by the simulator.
+//! What is left of a table's past when its rows have moved, its indexes have changed, or its
+//! overflow chains are gone. Each of these scenes was found by the simulator.
 
 use super::*;
 
@@ -53,7 +53,8 @@ fn purge_leaves_the_rows_of_a_replaced_table_alone() {
     assert_sound(&db.engine, &table);
 }
 
-/// Purge and rollback hold no metadata lock: they may be about to merge pages of a tree by the old definition while writers split others by the new one.
+/// Purge and rollback hold no metadata lock: they may be about to merge pages of a tree by the old
+/// definition while writers split others by the new one.
 #[test]
 fn definitions_of_a_table_share_the_structure_mutexes_of_its_trees() {
     let db = Db::new();
@@ -208,7 +209,8 @@ fn definitions_are_durable_whatever_is_configured() {
     }
 }
 
-/// After ROLLBACK TO SAVEPOINT the entries that came back are not the transaction's own: it still does not see a row that is newer than its snapshot.
+/// After ROLLBACK TO SAVEPOINT the entries that came back are not the transaction's own: it still
+/// does not see a row that is newer than its snapshot.
 #[test]
 fn restored_entries_are_not_the_own_ones_of_who_rolled_back() {
     let db = Db::new();
@@ -243,7 +245,8 @@ fn restored_entries_are_not_the_own_ones_of_who_rolled_back() {
     block(|| older.rollback()).unwrap();
 }
 
-/// A crash in the middle of a definition leaves rows of the dictionary locked; opening undoes that first, so the next definition does not wait.
+/// A crash in the middle of a definition leaves rows of the dictionary locked; opening undoes that
+/// first, so the next definition does not wait.
 #[test]
 fn a_definition_that_a_crash_cut_short_locks_nothing() {
     let disk = SimDisk::new();

@@ -1,6 +1,7 @@
-//! Many threads against one table and a model each: keys that go from A to B and back, rows that are deleted and made again under their key,
-//! NULLs in a unique key, long columns, savepoints, refused statements, lost connections; purge and rollback beside them, and
-//! readers that compare all indexes within one snapshot.
+//! Many threads against one table and a model each: keys that go from A to B and back, rows that
+//! are deleted and made again under their key, NULLs in a unique key, long columns, savepoints,
+//! refused statements, lost connections; purge and rollback beside them, and readers that compare
+//! all indexes within one snapshot.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! READ UNCOMMITTED beside a change of the rows that are being read: at each wait of the read in turn, which keeps nothing from being freed.
+//! READ UNCOMMITTED beside a change of the rows that are being read: at each wait of the read in
+//! turn, which keeps nothing from being freed.
 
 use super::*;
 use crate::read::release::may_have_gone;
@@ -213,7 +214,8 @@ fn an_index_gives_rows_of_its_key_and_no_freed_chain() {
     });
 }
 
-/// A version that a semi-consistent read looks at without a lock: it may be purged as soon as its successor's transaction has ended.
+/// A version that a semi-consistent read looks at without a lock: it may be purged as soon as its
+/// successor's transaction has ended.
 #[test]
 fn an_older_version_is_missed_only_while_its_successor_is_unfinished() {
     let db = Db::new();

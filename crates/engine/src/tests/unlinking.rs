@@ -75,8 +75,9 @@ fn files(dir: &Path) -> usize {
         .count()
 }
 
-/// DROP TABLE, TRUNCATE TABLE, DROP DATABASE and OPTIMIZE TABLE wait for the file system: other tables are made, renamed and changed meanwhile, and a crash
-/// at that moment leaves the definition done and no file behind.
+/// DROP TABLE, TRUNCATE TABLE, DROP DATABASE and OPTIMIZE TABLE wait for the file system: other
+/// tables are made, renamed and changed meanwhile, and a crash at that moment leaves the definition
+/// done and no file behind.
 #[test]
 fn definitions_go_on_while_a_file_is_unlinked() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// `w (id BIGINT PRIMARY KEY, a, b, c VARCHAR(700), each with a key)`; rows of three long values keep one of them.
+/// `w (id BIGINT PRIMARY KEY, a, b, c VARCHAR(700), each with a key)`; rows of three long values
+/// keep one of them.
 fn wide(db: &Db, indexed: bool) -> Arc<Table> {
     let text = ColumnType::varchar(700, CollationId(255));
     let index = |name: &str, kind, column| IndexSpec {

@@ -1,9 +1,10 @@
-//! Entries of a version whose key cannot be computed, because an overflow page that belongs to it is damaged: they are looked for by what does not need
-//! the page.
+//! Entries of a version whose key cannot be computed, because an overflow page that belongs to it
+//! is damaged: they are looked for by what does not need the page.
 //!
 //! # Invariants
-//! U7. What a rolled-back transaction has left in a sound index is taken back, whatever has become of the long columns. An entry without its row would
-//!     be a row to whoever reads the index alone, and a key that is taken for ever.
+//! U7. What a rolled-back transaction has left in a sound index is taken back, whatever has become
+//!     of the long columns. An entry without its row would be a row to whoever reads the index
+//!     alone, and a key that is taken for ever.
 //!
 //! # Cost
 //! A walk over the index. Its place is kept over waits, so each page is waited for once.
@@ -31,8 +32,9 @@ type Walk = (u64, usize, bool);
 #[derive(Default)]
 pub(crate) struct LostEntries(Mutex<FxHashMap<Walk, Cursor>>);
 
-/// The key in index `n` of the version `image` of a row that `record` has changed. Where damage hides it: that of the row's entry that the
-/// record's transaction has touched last, and has marked as deleted or not; `None` if there is no such entry.
+/// The key in index `n` of the version `image` of a row that `record` has changed. Where damage
+/// hides it: that of the row's entry that the record's transaction has touched last, and has marked
+/// as deleted or not; `None` if there is no such entry.
 pub(super) fn version_key(
     shared: &Shared,
     table: &Table,

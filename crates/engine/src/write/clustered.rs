@@ -76,8 +76,8 @@ fn replaced<'a>(
     })
 }
 
-/// Inserts a row under `key`, over a delete-marked one if there is one. `duplicates`: how a row that
-/// is there already is locked.
+/// Inserts a row under `key`, over a delete-marked one if there is one. `duplicates`: how a row
+/// that is there already is locked.
 pub(super) fn insert(
     session: &mut EngineSession,
     table: &Table,
@@ -105,7 +105,8 @@ pub(super) fn insert(
         let (header, _) = RowHeader::split(current).ok_or_else(damaged)?;
         let holder = session.active_other(header.trx);
         if holder.is_some() || !header.deleted {
-            // Whoever has the row may still give it up: its lock decides. The row is looked at again under it.
+            // Whoever has the row may still give it up: its lock decides. The row is looked at
+            // again under it.
             drop(mtr);
             return duplicate_under_lock(session, table, (key, duplicates), holder, current);
         }
@@ -194,7 +195,8 @@ pub(super) fn is_duplicate(
     Ok(inserted == Inserted::Duplicate)
 }
 
-/// A row stands where one is to be inserted: locks it in `mode`, and says whether it is still there then.
+/// A row stands where one is to be inserted: locks it in `mode`, and says whether it is still there
+/// then.
 fn duplicate_under_lock(
     session: &mut EngineSession,
     table: &Table,
@@ -272,8 +274,8 @@ fn keeps_chains(table: &Table, current: &[u8], new: &[u8], mover: &Mover) -> Res
     Ok(old.iter().all(|chain| new.contains(chain)))
 }
 
-/// Changes the row under `key`, which this transaction has locked exclusively. The version before it goes to the undo log and is left in
-/// `current`. Gives the leaf.
+/// Changes the row under `key`, which this transaction has locked exclusively. The version before
+/// it goes to the undo log and is left in `current`. Gives the leaf.
 pub(super) fn change(
     session: &mut EngineSession,
     table: &Table,

@@ -28,8 +28,8 @@ impl InsertOp {
         }
     }
 
-    /// Whether a row of the same key is to be changed then: it is locked exclusively at once, as two
-    /// sessions that share its lock could not both go on.
+    /// Whether a row of the same key is to be changed then: it is locked exclusively at once, as
+    /// two sessions that share its lock could not both go on.
     pub fn changes_duplicates(&mut self, yes: bool) {
         self.work.duplicates = if yes { LockMode::X } else { LockMode::S };
     }
@@ -101,7 +101,8 @@ impl InsertOp {
     }
 }
 
-/// Inserts the row's entries into the secondary indexes from where the operation is; undoes the operation at a duplicate.
+/// Inserts the row's entries into the secondary indexes from where the operation is; undoes the
+/// operation at a duplicate.
 fn insert_entries(
     session: &mut EngineSession,
     table: &Table,

@@ -1,4 +1,5 @@
-//! Aggregates over rows that come and go: states that are copied, joined, and from which values are taken out again.
+//! Aggregates over rows that come and go: states that are copied, joined, and from which values are
+//! taken out again.
 
 use std::ops::ControlFlow;
 
@@ -46,7 +47,8 @@ impl Acc {
         }
     }
 
-    /// Whether [`take_out`](Self::take_out) gives exactly what the other values would have given alone.
+    /// Whether [`take_out`](Self::take_out) gives exactly what the other values would have given
+    /// alone.
     pub fn is_invertible(&self, func: AggFunc) -> bool {
         match self.state {
             State::Count(_) | State::SumInt { .. } | State::SumDecimal { .. } => true,
@@ -139,7 +141,8 @@ impl Acc {
         Ok(())
     }
 
-    /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+    /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    /// variances" (1979).
     fn join_spread(&mut self, other: &Acc) -> ControlFlow<()> {
         let (
             State::Spread { n, mean, m2 },

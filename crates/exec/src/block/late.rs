@@ -1,8 +1,9 @@
 //! ORDER BY of rows whose result has an effect: `SELECT @n := @n + 1, v FROM t ORDER BY v`.
 //!
-//! MySQL sorts the rows of the first table, where all that it sorts by is there, and computes each result when it is its turn: assignments to
-//! user variables come in the order of the result, and only for the rows that LIMIT lets through. So the images of the joined rows are
-//! sorted here, as one record each, where [`ordered`](super::ordered) sorts results.
+//! MySQL sorts the rows of the first table, where all that it sorts by is there, and computes each
+//! result when it is its turn: assignments to user variables come in the order of the result, and
+//! only for the rows that LIMIT lets through. So the images of the joined rows are sorted here, as
+//! one record each, where [`ordered`](super::ordered) sorts results.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;

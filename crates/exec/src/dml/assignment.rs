@@ -26,7 +26,8 @@ pub(super) struct Assigner<'p> {
 }
 
 impl<'p> Assigner<'p> {
-    /// For the table in slot 0. Each assignment sees the values that those to its left have assigned.
+    /// For the table in slot 0. Each assignment sees the values that those to its left have
+    /// assigned.
     pub fn new(table: &'p Arc<Table>, assignments: &'p [Assignment]) -> Assigner<'p> {
         Assigner::of_slot(table, assignments, 0)
     }
@@ -75,8 +76,8 @@ impl<'p> Assigner<'p> {
         self
     }
 
-    /// Appends the new image of `old` to `out`; false: nothing changes. `around` holds the row slots that
-    /// the expressions read; the slot of the table itself is set here.
+    /// Appends the new image of `old` to `out`; false: nothing changes. `around` holds the row
+    /// slots that the expressions read; the slot of the table itself is set here.
     #[allow(clippy::too_many_arguments)]
     pub fn apply(
         &self,
@@ -149,7 +150,8 @@ impl<'p> Assigner<'p> {
         self.finish(rt, now, changed, out)
     }
 
-    /// Appends `old` to `out` with these values, and with the ON UPDATE columns if anything changes.
+    /// Appends `old` to `out` with these values, and with the ON UPDATE columns if anything
+    /// changes.
     fn finish(
         &self,
         rt: &Runtime<'_>,

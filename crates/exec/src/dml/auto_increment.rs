@@ -1,4 +1,5 @@
-//! Automatic values of one INSERT: which value the next row gets, and what the client learns of them.
+//! Automatic values of one INSERT: which value the next row gets, and what the client learns of
+//! them.
 
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 use crate::runtime::Runtime;
 
 /// Automatic values that a statement has reserved in its table. As in MySQL
-/// (`handler::update_auto_increment` and InnoDB's `get_auto_increment`), the first reservation is for
-/// the rows to come, or for one row if their number is unknown; each further one is twice as large.
-/// Values that are left at the end are a gap.
+/// (`handler::update_auto_increment` and InnoDB's `get_auto_increment`), the first reservation is
+/// for the rows to come, or for one row if their number is unknown; each further one is twice as
+/// large. Values that are left at the end are a gap.
 #[derive(Default)]
 struct Reserved {
     next: u64,
@@ -57,7 +58,8 @@ impl AutoIncrement {
         }
     }
 
-    /// Replaces a NULL, or a zero that is `zero_generates`, by the next automatic value, and returns it.
+    /// Replaces a NULL, or a zero that is `zero_generates`, by the next automatic value, and
+    /// returns it.
     ///
     /// # Errors
     /// 1467 when the values are used up.
@@ -121,7 +123,8 @@ impl AutoIncrement {
         }
     }
 
-    /// The next automatic value: counted on from `SET insert_id` if that was given, else the table's.
+    /// The next automatic value: counted on from `SET insert_id` if that was given, else the
+    /// table's.
     fn next(&mut self, rt: &Runtime<'_>, table: &Arc<Table>) -> Result<u64, SqlError> {
         let (increment, offset) = rt.env.auto_increment();
         let forced = match self.forced {

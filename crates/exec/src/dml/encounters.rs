@@ -1,5 +1,5 @@
-//! Which rows of a table a join has produced already, so that a row of several joined rows is changed
-//! once.
+//! Which rows of a table a join has produced already, so that a row of several joined rows is
+//! changed once.
 
 use nfold_types::SqlError;
 
@@ -17,13 +17,14 @@ pub(super) enum Encounters {
 pub(super) enum Encounter {
     First,
     Repeated,
-    /// Not known yet: memory was full, and the row went to a file. [`Encounters::drain_undecided`] decides.
+    /// Not known yet: memory was full, and the row went to a file. [`Encounters::drain_undecided`]
+    /// decides.
     Undecided,
 }
 
 impl Encounters {
-    /// `grouped`: equal rows come one after the other, because the join reads the table first and under
-    /// no other name.
+    /// `grouped`: equal rows come one after the other, because the join reads the table first and
+    /// under no other name.
     pub fn new(rt: &Runtime<'_>, grouped: bool) -> Encounters {
         match grouped {
             true => Encounters::Last(Vec::new()),
@@ -31,8 +32,8 @@ impl Encounters {
         }
     }
 
-    /// Looks a row up by its key and remembers it. `record` writes what is needed of it later, and is
-    /// called only if the answer is [`Encounter::Undecided`].
+    /// Looks a row up by its key and remembers it. `record` writes what is needed of it later, and
+    /// is called only if the answer is [`Encounter::Undecided`].
     pub fn meet(
         &mut self,
         rt: &Runtime<'_>,
@@ -68,7 +69,8 @@ impl Encounters {
         })
     }
 
-    /// Calls `f` with the records of undecided rows that were met for the first time, each row once.
+    /// Calls `f` with the records of undecided rows that were met for the first time, each row
+    /// once.
     pub fn drain_undecided(
         self,
         rt: &Runtime<'_>,

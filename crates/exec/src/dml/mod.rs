@@ -16,8 +16,8 @@
 //! - D1. Rows are changed by [`pipeline::TableChanges`] and by the cascades of `foreign`, and
 //!   nowhere else, so that a step that belongs to
 //!   every change (CHECK, foreign keys, triggers, row events) has one place.
-//! - D2. A statement that fails leaves nothing behind: `statement::execute` returns to the savepoint that
-//!   it has set before the first change.
+//! - D2. A statement that fails leaves nothing behind: `statement::execute` returns to the
+//!   savepoint that it has set before the first change.
 
 mod assignment;
 mod auto_increment;

@@ -1,5 +1,5 @@
-//! UPDATE and DELETE of several tables: all joined rows are found first, under locks; then each row of
-//! each table is changed once.
+//! UPDATE and DELETE of several tables: all joined rows are found first, under locks; then each row
+//! of each table is changed once.
 //!
 //! # Picture
 //! ```text
@@ -8,9 +8,9 @@
 //!
 //! # Invariants
 //! - M1. A row that is part of several joined rows is changed as the first of them says.
-//! - M2. No row is changed before all are found, so a change never makes the join find a row again. Found
-//!   rows are locked exclusively until the end of the transaction, so they are what was read, unless the
-//!   statement itself changes them under another name.
+//! - M2. No row is changed before all are found, so a change never makes the join find a row again.
+//!   Found rows are locked exclusively until the end of the transaction, so they are what was read,
+//!   unless the statement itself changes them under another name.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ fn clustered_key(
     Ok(())
 }
 
-/// Appends the record of a row: `hidden row id u64 (0: none) | length of the found image u32 | found
-/// image | new image (empty: unchanged)`.
+/// Appends the record of a row: `hidden row id u64 (0: none) | length of the found image u32 |
+/// found image | new image (empty: unchanged)`.
 fn write_record(out: &mut Vec<u8>, id: Option<u64>, found: &[u8], new: &[u8]) {
     out.extend_from_slice(&id.unwrap_or(0).to_le_bytes());
     out.extend_from_slice(&(found.len() as u32).to_le_bytes());
@@ -150,8 +150,8 @@ impl Updating<'_> {
         Ok(())
     }
 
-    /// As [`Self::record_first`] for the table whose changes the assignments of the others see; the new
-    /// image stays in `new` for them.
+    /// As [`Self::record_first`] for the table whose changes the assignments of the others see; the
+    /// new image stays in `new` for them.
     fn record_leading(&mut self, m: &JoinedRow<'_, '_, '_>) -> Result<(), SqlError> {
         let rows = filled(m.scx, m.batch, m.i);
         let Some(found) = rows[self.slot].image else {
@@ -247,7 +247,8 @@ impl Updating<'_> {
     }
 }
 
-/// Records the row of each table in a joined row. `leading`: the table whose new values the others see.
+/// Records the row of each table in a joined row. `leading`: the table whose new values the others
+/// see.
 fn record_joined_row(
     m: &JoinedRow<'_, '_, '_>,
     targets: &mut [Updating<'_>],
@@ -299,8 +300,8 @@ fn opened<'e>(
     Ok(exec.insert(made))
 }
 
-/// Whether equal rows of a slot come one after the other: the join reads it first, and no other slot is
-/// of the same table.
+/// Whether equal rows of a slot come one after the other: the join reads it first, and no other
+/// slot is of the same table.
 fn is_grouped(block: &Block, slot: usize) -> bool {
     step_of(block, slot) == 0 && is_named_once(block, slot)
 }

@@ -12,8 +12,8 @@ use crate::tuple::KeyMaker;
 /// Calls `f` with the image of each row to change, its hidden row id and its number from 1.
 ///
 /// `collect`: all rows are found before the first is changed. The planner asks for that if a change
-/// could move rows within the index that is read, or if ORDER BY decides which rows are changed, so that
-/// no row is met twice.
+/// could move rows within the index that is read, or if ORDER BY decides which rows are changed, so
+/// that no row is met twice.
 pub(super) fn each_target(
     rt: &Runtime<'_>,
     block: &Block,

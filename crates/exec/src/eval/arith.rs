@@ -1,4 +1,5 @@
-//! Arithmetic and bit operators. The type that the binder gave the node says in which domain they compute.
+//! Arithmetic and bit operators. The type that the binder gave the node says in which domain they
+//! compute.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{ArithOp, BitOp, Class, Expr, ExprKind};

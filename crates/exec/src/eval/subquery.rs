@@ -1,4 +1,5 @@
-//! What an expression cannot do alone: the executor that holds the session and its fiber runs subqueries, and waits.
+//! What an expression cannot do alone: the executor that holds the session and its fiber runs
+//! subqueries, and waits.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,9 @@ pub trait Subqueries {
         ty: &'a ExprType,
     ) -> Result<Val<'a>, SqlError>;
 
-    /// Gives the values of the only column of subquery `index`, which is not correlated, to `f`: each once (or seldom more than once), as it is
-    /// compared by `kind`, without NULL. False: they are more than `most`, or more than fit in memory; then `f` has got none.
+    /// Gives the values of the only column of subquery `index`, which is not correlated, to `f`:
+    /// each once (or seldom more than once), as it is compared by `kind`, without NULL. False: they
+    /// are more than `most`, or more than fit in memory; then `f` has got none.
     fn members(
         &self,
         _cx: &EvalCx<'_>,
@@ -35,7 +37,8 @@ pub trait Subqueries {
         Ok(false)
     }
 
-    /// Lets the statement sleep; zero lets the others have their turn. Error 1317 when it is killed meanwhile.
+    /// Lets the statement sleep; zero lets the others have their turn. Error 1317 when it is killed
+    /// meanwhile.
     fn sleep(&self, time: Duration) -> Result<(), SqlError> {
         if time.is_zero() {
             return Ok(());
@@ -43,7 +46,8 @@ pub trait Subqueries {
         Err(SqlError::not_supported("SLEEP at this place"))
     }
 
-    /// Waits for a user-level lock until `deadline`; error 1317 when the statement is killed meanwhile.
+    /// Waits for a user-level lock until `deadline`; error 1317 when the statement is killed
+    /// meanwhile.
     fn wait_for_user_lock(
         &self,
         _wait: &mut UserLockWait,

@@ -1,5 +1,6 @@
-//! From values of any type to dates and times. The type of a value says too little: an expression that is called a string may hold a
-//! date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), and is used as that date.
+//! From values of any type to dates and times. The type of a value says too little: an expression
+//! that is called a string may hold a date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), and is
+//! used as that date.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Coercibility, ExprType};
@@ -27,7 +28,8 @@ pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprT
 pub(crate) struct Asked {
     /// Only the date is wanted: the numbers 7 and 101 are days of the year 2000 then.
     pub date: bool,
-    /// Which dates will do; the others are NULL, with a warning where they were read from something else.
+    /// Which dates will do; the others are NULL, with a warning where they were read from something
+    /// else.
     pub flags: DateFlags,
 }
 
@@ -106,7 +108,8 @@ pub(crate) fn is_bits(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit
 }
 
-/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text; `None`: other values.
+/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text;
+/// `None`: other values.
 fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<Val<'v>> {
     if !matches!(v, Val::UInt(_)) || !(is_bits(ty) || ty.col.is_enum_or_set()) {
         return None;
@@ -124,7 +127,8 @@ pub fn to_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> 
     to_asked(cx, v, ty, Asked::any(true))
 }
 
-/// As a date and time of some kind; NULL where it is none, with a warning unless it is a date already.
+/// As a date and time of some kind; NULL where it is none, with a warning unless it is a date
+/// already.
 pub(crate) fn to_asked(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -154,7 +158,8 @@ pub(crate) fn to_asked(
     allowed.then_some(d)
 }
 
-/// Whether values of the type are those of a YEAR column (a display width marks the numbers that YEAR() and CAST give).
+/// Whether values of the type are those of a YEAR column (a display width marks the numbers that
+/// YEAR() and CAST give).
 pub(crate) fn is_year(ty: &ColumnType) -> bool {
     ty.kind == TypeKind::Year && ty.width == 0
 }
@@ -254,7 +259,8 @@ fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     parsed
 }
 
-/// A number in a list of times: a double is the nearest time that there is, or 00:00:00 where it reads as none, and so is a decimal beyond all integers.
+/// A number in a list of times: a double is the nearest time that there is, or 00:00:00 where it
+/// reads as none, and so is a decimal beyond all integers.
 pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let double = matches!(v, Val::Double(_) | Val::Float(_));
     let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v).is_none();
@@ -310,8 +316,8 @@ const ANY_DAY: DateFlags = DateFlags {
     allow_invalid: true,
 };
 
-/// What a value is where both will do: `12:34:56` in a text is a time, another text that reads as a date is one, and so is a number too
-/// large for a time.
+/// What a value is where both will do: `12:34:56` in a text is a time, another text that reads as a
+/// date is one, and so is a number too large for a time.
 pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
     let own = own_text(cx, v, ty);
     let v = own.as_ref().unwrap_or(v);
@@ -388,8 +394,9 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
     }
 }
 
-/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those are. As MySQL does it, a BIGINT
-/// UNSIGNED is read as if it had a sign. `None`: too large, or no number.
+/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those
+/// are. As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign. `None`: too large, or no
+/// number.
 fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
     Some(match v {
         Val::Int(n) => (*n, 0, 0),

@@ -1,4 +1,5 @@
-//! AES_ENCRYPT and AES_DECRYPT (FIPS 197; modes of NIST SP 800-38A) by `block_encryption_mode`, and RANDOM_BYTES.
+//! AES_ENCRYPT and AES_DECRYPT (FIPS 197; modes of NIST SP 800-38A) by `block_encryption_mode`, and
+//! RANDOM_BYTES.
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};

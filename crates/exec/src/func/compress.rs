@@ -1,4 +1,5 @@
-//! COMPRESS and its like: four bytes with the length, little-endian, and the text in zlib's format (RFC 1950).
+//! COMPRESS and its like: four bytes with the length, little-endian, and the text in zlib's format
+//! (RFC 1950).
 
 use std::io::{Read, Write};
 

@@ -268,7 +268,8 @@ fn week_arguments<'a>(
     Ok(Some((d, mode & 7)))
 }
 
-/// The date whose month LAST_DAY ends. Its day may be zero; of a month that is, this function alone warns whatever the value came from.
+/// The date whose month LAST_DAY ends. Its day may be zero; of a month that is, this function alone
+/// warns whatever the value came from.
 fn last_day_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, nfold_types::SqlError> {
     let v = cx.val(e)?;
     let found = convert::to_asked(cx, &v, &e.ty, Asked::any(true));

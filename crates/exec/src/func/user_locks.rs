@@ -1,4 +1,5 @@
-//! GET_LOCK, RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK, IS_USED_LOCK. The locks are [`nfold_catalog::user_locks`].
+//! GET_LOCK, RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK, IS_USED_LOCK. The locks are
+//! [`nfold_catalog::user_locks`].
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ fn locks<'a>(cx: &EvalCx<'a>) -> Result<&'a UserLockSession, SqlError> {
 /// The name of a lock, in lower case.
 ///
 /// # Errors
-/// 3057 where it is NULL, empty or not UTF-8 of at most three bytes a character; 4163 where it is too long.
+/// 3057 where it is NULL, empty or not UTF-8 of at most three bytes a character; 4163 where it is
+/// too long.
 fn lock_name<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<String, SqlError> {
     let wrong = |shown: String| SqlError::new(ErrorCode::ER_USER_LOCK_WRONG_NAME, &[&shown]);
     let Some(bytes) = cx.text(e, CollationId::UTF8MB4_GENERAL_CI)? else {

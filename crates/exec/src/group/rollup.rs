@@ -1,4 +1,5 @@
-//! GROUP BY ... WITH ROLLUP: groups in the order of their keys, and behind those that share the first n keys the row for all of them.
+//! GROUP BY ... WITH ROLLUP: groups in the order of their keys, and behind those that share the
+//! first n keys the row for all of them.
 //!
 //! # Picture
 //! ```text
@@ -7,11 +8,13 @@
 //! (1, y)              (1, y)                             (1, y)  (1, NULL)
 //! (2, x)              (2, x)    (2)                      (2, x)  (2, NULL)  (NULL, NULL)
 //! ```
-//! A row is taken in by the group alone, or, where sums of groups are not what the sum of their rows is (DISTINCT, doubles, GROUP_CONCAT), by each level. Where a
-//! key changes, the levels behind it are given, the deepest first, and joined to the next one.
+//! A row is taken in by the group alone, or, where sums of groups are not what the sum of their
+//! rows is (DISTINCT, doubles, GROUP_CONCAT), by each level. Where a key changes, the levels behind
+//! it are given, the deepest first, and joined to the next one.
 //!
 //! # Invariants
-//! U1. Rows come to [`Rollup::take`] in the order of their keys: as they are read where the plan says so, else out of a sorter, which keeps the order of equal ones.
+//! U1. Rows come to [`Rollup::take`] in the order of their keys: as they are read where the plan
+//!     says so, else out of a sorter, which keeps the order of equal ones.
 //! U2. A level has taken in the rows since it was last given, and only them.
 
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
@@ -145,7 +148,8 @@ impl<'p> Rollup<'p> {
         }
     }
 
-    /// Takes one joined row in. With ordered input, `emit` gets the rows that are whole. False: no more are wanted.
+    /// Takes one joined row in. With ordered input, `emit` gets the rows that are whole. False: no
+    /// more are wanted.
     pub fn add<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -173,7 +177,8 @@ impl<'p> Rollup<'p> {
         Ok(true)
     }
 
-    /// Takes in the next row (U1), its keys and then the arguments of the aggregates. `key`: its whole key, where it is known.
+    /// Takes in the next row (U1), its keys and then the arguments of the aggregates. `key`: its
+    /// whole key, where it is known.
     fn take(
         &mut self,
         rt: &Runtime<'_>,
@@ -295,7 +300,8 @@ impl<'p> Rollup<'p> {
         emit(&self.out)
     }
 
-    /// There are no rows, and that was known before any was read: the row for all of them is no sum to GROUPING (as in MySQL).
+    /// There are no rows, and that was known before any was read: the row for all of them is no sum
+    /// to GROUPING (as in MySQL).
     pub fn finish_empty(
         mut self,
         rt: &Runtime<'_>,

@@ -14,10 +14,10 @@ use nfold_types::collation::Collation;
 use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{SqlError, Warnings};
 
+use super::images::Images;
 use super::threshold::{ALL, KeyField, Keys, constant_text, threshold};
 use crate::eval::compare::{holds, number_bounds};
 use crate::eval::{EvalCx, StmtState};
-use crate::step::Slot;
 
 /// One condition over a row image.
 #[derive(Debug)]
@@ -53,12 +53,11 @@ pub(crate) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Compiles the conditions on the rows of slot `table`. `cx` sees no row of it. `None`: the
+    /// Compiles the conditions on the rows of a table. `cx` sees no row of it. `None`: the
     /// evaluator decides all of them.
     pub fn compile<'a>(
         cx: &EvalCx<'a>,
-        table: usize,
-        slot: &Slot,
+        images: Images<'_>,
         conditions: impl Iterator<Item = &'a Expr>,
     ) -> Option<RowFilter> {
         let warnings = RefCell::new(Warnings::default());
@@ -71,11 +70,7 @@ impl RowFilter {
             outer: cx.outer,
             st: &state,
         };
-        let compiler = Compiler {
-            cx: &quiet,
-            table,
-            slot,
-        };
+        let compiler = Compiler { cx: &quiet, images };
         let mut tests = Vec::new();
         for (number, e) in conditions.enumerate() {
             let start = tests.len();
@@ -147,8 +142,7 @@ impl RowFilter {
 
 struct Compiler<'c, 'a> {
     cx: &'c EvalCx<'a>,
-    table: usize,
-    slot: &'c Slot,
+    images: Images<'c>,
 }
 
 impl<'a> Compiler<'_, 'a> {
@@ -171,7 +165,7 @@ impl<'a> Compiler<'_, 'a> {
                 negated,
             } => {
                 let ordinal = self.ordinal(&parts[0])?;
-                let field = KeyField::of(self.slot.layout(), ordinal)?;
+                let field = KeyField::of(self.images.layout, ordinal)?;
                 if number_bounds(self.cx, parts, kinds).ok()?.is_some() {
                     return None;
                 }
@@ -198,7 +192,8 @@ impl<'a> Compiler<'_, 'a> {
     /// Where images hold the column that `e` is; `None` where it is not a column of the table.
     fn ordinal(&self, e: &Expr) -> Option<usize> {
         let at = e.as_column()?;
-        (usize::from(at.table) == self.table).then(|| self.slot.ordinal(at.column.into()))?
+        let own = usize::from(at.table) == self.images.table;
+        own.then(|| (self.images.ordinal)(at.column.into()))?
     }
 
     fn columns(
@@ -210,7 +205,7 @@ impl<'a> Compiler<'_, 'a> {
     ) -> Option<Test> {
         let exact = matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::DateTime);
         let alike = a.ty.col.kind == b.ty.col.kind && a.ty.col.unsigned == b.ty.col.unsigned;
-        let layout = self.slot.layout();
+        let layout = self.images.layout;
         let sides = [KeyField::of(layout, x)?, KeyField::of(layout, y)?];
         // NULL <=> NULL holds.
         let usual = exact && alike && op != BinaryOp::NullSafeEq;
@@ -242,7 +237,7 @@ impl<'a> Compiler<'_, 'a> {
                 condition,
             });
         }
-        let field = KeyField::of(self.slot.layout(), ordinal)?;
+        let field = KeyField::of(self.images.layout, ordinal)?;
         let found = threshold(self.cx, kind, (column, field), e, true)?;
         Some(match (op, found.keys(op)) {
             (_, Some(keys)) => range(field, keys, false),

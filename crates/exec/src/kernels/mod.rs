@@ -4,8 +4,10 @@
 //! the same answer without a warning.
 
 mod filter;
+mod images;
 mod number;
 mod threshold;
 
 pub(crate) use filter::RowFilter;
+pub(crate) use images::Images;
 pub(crate) use number::NumberKernel;

@@ -3,9 +3,9 @@
 use nfold_plan::expr::{ArithOp, Class, Expr, ExprKind};
 use nfold_types::Decimal;
 
+use super::images::Images;
 use super::threshold::{KeyField, constant, is_exact_number};
 use crate::eval::{EvalCx, convert};
-use crate::step::Slot;
 
 /// More digits behind the point than a DECIMAL has are rounded, which is left to the evaluator.
 const MAX_SCALE: u8 = 30;
@@ -43,14 +43,9 @@ impl NumberKernel {
     }
 
     /// Compiles `e`; `None`: the evaluator computes it. `cx` sees no row.
-    pub fn compile<'a>(
-        cx: &EvalCx<'a>,
-        table: usize,
-        slot: &Slot,
-        e: &'a Expr,
-    ) -> Option<NumberKernel> {
-        let possible = NumberKernel::is_possible(e, table);
-        let (root, scale) = possible.then(|| node(cx, slot, e))??;
+    pub fn compile<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<NumberKernel> {
+        let possible = NumberKernel::is_possible(e, images.table);
+        let (root, scale) = possible.then(|| node(cx, images, e))??;
         Some(NumberKernel { root, scale })
     }
 
@@ -113,10 +108,10 @@ fn is_number(e: &Expr, table: usize) -> bool {
 }
 
 /// The node of an expression of such a shape, and its digits behind the point.
-fn node<'a>(cx: &EvalCx<'a>, slot: &Slot, e: &'a Expr) -> Option<(Node, u8)> {
+fn node<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<(Node, u8)> {
     match &e.kind {
         ExprKind::Column(at) => {
-            let field = KeyField::of(slot.layout(), slot.ordinal(at.column.into())?)?;
+            let field = KeyField::of(images.layout, (images.ordinal)(at.column.into())?)?;
             match field {
                 KeyField::Unscaled(unscaled) => Some((Node::Column(field), unscaled.scale())),
                 KeyField::Ordered(ordered) => {
@@ -125,12 +120,12 @@ fn node<'a>(cx: &EvalCx<'a>, slot: &Slot, e: &'a Expr) -> Option<(Node, u8)> {
             }
         }
         ExprKind::Neg(inner) => {
-            let (inner, scale) = node(cx, slot, inner)?;
+            let (inner, scale) = node(cx, images, inner)?;
             Some((Node::Negative(Box::new(inner)), scale))
         }
         ExprKind::Arith(op, sides) => {
-            let (a, a_scale) = node(cx, slot, &sides[0])?;
-            let (b, b_scale) = node(cx, slot, &sides[1])?;
+            let (a, a_scale) = node(cx, images, &sides[0])?;
+            let (b, b_scale) = node(cx, images, &sides[1])?;
             if *op == ArithOp::Mul {
                 let scale = a_scale.checked_add(b_scale).filter(|s| *s <= MAX_SCALE)?;
                 return Some((Node::Multiply(Box::new([a, b])), scale));

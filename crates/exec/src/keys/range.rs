@@ -53,7 +53,8 @@ impl PartBounds {
                 End::Raw(bytes) => KeyBound::Included(bytes.clone()),
                 End::At(value, inside) => {
                     let key = encoded(value.as_ref())?;
-                    // A prefix stands for all values that begin so: the bound itself is never outside.
+                    // A prefix stands for all values that begin so: the bound itself is never
+                    // outside.
                     if *inside || layout.parts()[part].prefix_len != 0 {
                         KeyBound::Included(key)
                     } else {
@@ -133,7 +134,8 @@ pub(super) fn merge(all: &mut SmallVec<[ByteRange; 2]>, out: &mut Vec<KeyRange>)
     }
 }
 
-/// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a wildcard.
+/// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a
+/// wildcard.
 pub(super) fn like_prefix<'a>(
     cx: &EvalCx<'a>,
     pattern: &'a Expr,
@@ -164,7 +166,8 @@ pub(super) fn like_prefix<'a>(
     if sort.is_empty() {
         return Ok(None);
     }
-    // As a key part holds it: a mark for NOT NULL, zeros escaped, and no end mark, since more may follow.
+    // As a key part holds it: a mark for NOT NULL, zeros escaped, and no end mark, since more may
+    // follow.
     let mut key = Vec::with_capacity(sort.len() + 2);
     if part.nullable {
         key.push(1);

@@ -1,10 +1,13 @@
-//! INTERSECT and EXCEPT: the different rows of the left operand in the order in which they came, and how often each came on either side.
+//! INTERSECT and EXCEPT: the different rows of the left operand in the order in which they came,
+//! and how often each came on either side.
 //!
-//! Rows are counted in a hash table. When that outgrows its memory, its rows and all later ones go through a sort by their keys, which brings together
-//! what is to be counted, and those that remain through another by the numbers with which they came.
+//! Rows are counted in a hash table. When that outgrows its memory, its rows and all later ones go
+//! through a sort by their keys, which brings together what is to be counted, and those that remain
+//! through another by the numbers with which they came.
 //!
 //! # Invariants
-//! C1. All rows of the left operand come before those of the right one, so the first of equal rows, which stands for all, is one of the left operand if any is.
+//! C1. All rows of the left operand come before those of the right one, so the first of equal rows,
+//!     which stands for all, is one of the left operand if any is.
 //! C2. The table takes no row of the right operand in; it grows with the left one alone.
 
 use std::hash::Hasher;

@@ -74,7 +74,11 @@ impl StepCx<'_, '_> {
         if me.kernel.evaluated >= COMPILE_AFTER && !me.kernel.tried {
             let conditions = conditions(step, me.exact);
             me.kernel.tried = true;
-            me.kernel.filter = RowFilter::compile(&self.eval(&rows), step.table, slot, conditions);
+            me.kernel.filter = RowFilter::compile(
+                &self.eval(&rows),
+                slot.images(step.table, &|c| slot.ordinal(c)),
+                conditions,
+            );
         }
         if let Some(filter) = &me.kernel.filter {
             self.rt.checkpoint(KERNEL_WORK * out.read.len() as u64)?;

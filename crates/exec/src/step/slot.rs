@@ -10,6 +10,7 @@ use nfold_types::row::RowLayout;
 
 use super::row_lock;
 use crate::eval::{ABSENT, RowRef};
+use crate::kernels::Images;
 use crate::query::KeptQuery;
 use crate::runtime::Runtime;
 use crate::tuple;
@@ -114,6 +115,19 @@ impl Slot {
                 .get(column)
                 .filter(|&&p| p != ABSENT)
                 .map(|&p| p.into()),
+        }
+    }
+
+    /// The images of the slot's rows, for a kernel; `ordinal` is [`Self::ordinal`].
+    pub fn images<'a>(
+        &'a self,
+        table: usize,
+        ordinal: &'a dyn Fn(usize) -> Option<usize>,
+    ) -> Images<'a> {
+        Images {
+            table,
+            layout: self.layout(),
+            ordinal,
         }
     }
 

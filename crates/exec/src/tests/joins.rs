@@ -59,7 +59,8 @@ fn inner_and_left() {
     );
 }
 
-/// Inner sides of outer joins that are joins; of three levels, by index and without, first rows of a nest missing and last ones.
+/// Inner sides of outer joins that are joins; of three levels, by index and without, first rows of
+/// a nest missing and last ones.
 #[test]
 fn nests() {
     let db = db();

@@ -25,7 +25,7 @@ use nfold_types::{
     Warnings,
 };
 
-use crate::Loans;
+use crate::OperatorPool;
 use crate::env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
 use crate::{Executable, Params, StatementResult, execute};
 
@@ -131,7 +131,7 @@ impl SessionEnv for Env {
 /// Waits by polling.
 #[derive(Default)]
 struct Fiber<'k> {
-    loans: Loans,
+    operator_pool: OperatorPool,
     /// Ticks that are left before the statement is killed.
     kill_after: Option<&'k Cell<u64>>,
 }
@@ -179,8 +179,8 @@ impl ExecCx for Fiber<'_> {
     fn sleep(&mut self, _: Duration) -> Result<(), Interrupt> {
         Ok(())
     }
-    fn loans(&self) -> &Loans {
-        &self.loans
+    fn operator_pool(&self) -> &OperatorPool {
+        &self.operator_pool
     }
 }
 
@@ -416,7 +416,7 @@ impl Db {
 
     fn fiber(&self) -> Fiber<'_> {
         Fiber {
-            loans: Loans::default(),
+            operator_pool: OperatorPool::default(),
             kill_after: Some(&self.kill_after),
         }
     }

@@ -59,7 +59,8 @@ fn access_paths() {
     );
 }
 
-/// Derived tables are found by index as their tables are; beside an equality no range is read for each outer row.
+/// Derived tables are found by index as their tables are; beside an equality no range is read for
+/// each outer row.
 #[test]
 fn merged_tables_and_hashes_before_ranges() {
     let db = Db::new();

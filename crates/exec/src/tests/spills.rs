@@ -2,7 +2,8 @@
 
 use super::Db;
 
-/// `t`: 10,000 rows with 5,003 values of `k`, all `s` different. `u`: 4,000 rows, `g` 0 to 9, `k` as in `t` or NULL, `pad` long.
+/// `t`: 10,000 rows with 5,003 values of `k`, all `s` different. `u`: 4,000 rows, `g` 0 to 9, `k`
+/// as in `t` or NULL, `pad` long.
 fn tables() -> Db {
     let db = Db::new();
     db.create("t", &["id int auto", "k int", "s varchar"], &["primary id"]);
@@ -165,7 +166,8 @@ fn joined_through_files() {
 fn candidates_come_in_pieces() {
     same_with_little_memory(
         &[
-            // Each outer row has a tenth of the table by the index on g, or thousands of rows by a range of the primary key.
+            // Each outer row has a tenth of the table by the index on g, or thousands of rows by a
+            // range of the primary key.
             "SELECT COUNT(*), SUM(u.id), MAX(u.pad) FROM t JOIN u ON u.g = t.id WHERE t.id < 300",
             "SELECT t.id, COUNT(*), SUM(u.id), SUM(LENGTH(u.pad)) FROM t JOIN u ON u.id BETWEEN t.id AND t.id + 3900 WHERE t.id < 20 \
          GROUP BY t.id ORDER BY t.id",

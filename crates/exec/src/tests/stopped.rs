@@ -1,18 +1,19 @@
-//! Long computations look whether their statement was killed: often enough, and end with error 1317.
+//! Long computations look whether their statement was killed: often enough, and end with error
+//! 1317.
 
 use std::cell::Cell;
 
 use nfold_types::{CHECKPOINT_WORK, Checkpoint};
 
 use super::{Db, Fiber};
-use crate::Loans;
+use crate::OperatorPool;
 use crate::env::Checkpoints;
 
 #[test]
 fn checkpoint_ticks_when_work_is_due() {
     let left = Cell::new(3);
     let mut fiber = Fiber {
-        loans: Loans::default(),
+        operator_pool: OperatorPool::default(),
         kill_after: Some(&left),
     };
     let checkpoints = Checkpoints::new(&mut fiber);

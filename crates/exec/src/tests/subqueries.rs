@@ -2,7 +2,8 @@
 
 use super::Db;
 
-/// `a` and `b`: 400 rows each, `a.id` 1 to 400, `b.x` 2, 4, 6 ..., without an index on it; `b.k` as `b.x`, with one.
+/// `a` and `b`: 400 rows each, `a.id` 1 to 400, `b.x` 2, 4, 6 ..., without an index on it; `b.k` as
+/// `b.x`, with one.
 fn db() -> Db {
     let db = Db::new();
     db.create("a", &["id int", "x int null"], &["primary id"]);
@@ -38,7 +39,8 @@ fn equalities_become_keys() {
             .run(&format!("SELECT id FROM a WHERE {condition}"))
             .unwrap();
         assert_eq!(found.len(), rows, "{condition}");
-        // All of `a`, and `b` as often as 10,000 rows, as many as a table is taken for that has not been counted; not 160,000.
+        // All of `a`, and `b` as often as 10,000 rows, as many as a table is taken for that has not
+        // been counted; not 160,000.
         assert!(done.examined < 12_000, "{condition}: {}", done.examined);
     }
 }

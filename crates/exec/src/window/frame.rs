@@ -1,4 +1,5 @@
-//! The rows of a partition that a function looks at: `start..end`, by the numbers of rows. Both only ever move on.
+//! The rows of a partition that a function looks at: `start..end`, by the numbers of rows. Both
+//! only ever move on.
 
 use std::cmp::Ordering;
 
@@ -87,7 +88,8 @@ impl Frame {
         Ok((start, end))
     }
 
-    /// The value that bounds the frame of a row; `None` where the order's own value is NULL, which is like its peers only.
+    /// The value that bounds the frame of a row; `None` where the order's own value is NULL, which
+    /// is like its peers only.
     fn bound(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -106,7 +108,8 @@ impl Frame {
 }
 
 impl Mark {
-    /// Moves on over the rows that are before the bound, or (`Equal`) not beyond it; gives the first other one.
+    /// Moves on over the rows that are before the bound, or (`Equal`) not beyond it; gives the
+    /// first other one.
     fn move_to(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -122,8 +125,8 @@ impl Mark {
         Ok(self.at)
     }
 
-    /// How the row at hand is to a bound, in the order of the window: NULL is less than everything, and a bound that there is not, beyond
-    /// the last date, is more.
+    /// How the row at hand is to a bound, in the order of the window: NULL is less than everything,
+    /// and a bound that there is not, beyond the last date, is more.
     fn compared(
         &mut self,
         cx: &PassCx<'_, '_>,

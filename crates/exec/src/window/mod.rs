@@ -1,4 +1,5 @@
-//! Window functions: rows are sorted by partition and order, pass by pass, and each pass adds its results to them.
+//! Window functions: rows are sorted by partition and order, pass by pass, and each pass adds its
+//! results to them.
 //!
 //! # Picture
 //! ```text
@@ -8,7 +9,8 @@
 //! *Inputs* are the operands of all calls of all passes, evaluated once as the row comes in.
 //!
 //! # Cost
-//! A partition in memory or in a file ([`rows`]), and the sort before it. A row is looked at a few times for each call: frames only move on.
+//! A partition in memory or in a file ([`rows`]), and the sort before it. A row is looked at a few
+//! times for each call: frames only move on.
 
 mod frame;
 mod narrow;
@@ -334,7 +336,8 @@ impl<'p> Stage<'p> {
         }
     }
 
-    /// No more rows come: gives them with the slots of the passes' results behind the others, until no more are wanted.
+    /// No more rows come: gives them with the slots of the passes' results behind the others, until
+    /// no more are wanted.
     pub fn finish(
         mut self,
         rt: &Runtime<'_>,

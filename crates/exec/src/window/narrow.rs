@@ -1,4 +1,5 @@
-//! Images of a table's rows with those columns alone that the statement looks at: what is sorted and kept is no more.
+//! Images of a table's rows with those columns alone that the statement looks at: what is sorted
+//! and kept is no more.
 
 use nfold_plan::expr::ExprType;
 use nfold_types::row::{RowColumn, RowLayout};

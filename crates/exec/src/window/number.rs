@@ -1,4 +1,5 @@
-//! The numbers that calls are given once: N of NTILE, LEAD, LAG and NTH_VALUE, and how far frames reach.
+//! The numbers that calls are given once: N of NTILE, LEAD, LAG and NTH_VALUE, and how far frames
+//! reach.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{FrameBound, WindowCall, WindowFunc};
@@ -33,7 +34,8 @@ fn check_parameter(e: &Expr, v: &Val<'_>) -> Result<(), SqlError> {
     }
 }
 
-/// N of a call; 1 where none is written, 0 for the row that NTH_VALUE(e, NULL) looks for, which there is not.
+/// N of a call; 1 where none is written, 0 for the row that NTH_VALUE(e, NULL) looks for, which
+/// there is not.
 ///
 /// # Errors
 /// 1210 for what is no number, or too small.

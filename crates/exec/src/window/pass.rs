@@ -34,7 +34,8 @@ pub(super) struct CallShape<'p> {
     pub aggregate: Option<&'p (Aggregate, AggShape)>,
     /// Its values are taken in as they are kept.
     pub stored: bool,
-    /// Places of its operands, of the value that RANGE looks at, and of the values that bound its frames among the inputs.
+    /// Places of its operands, of the value that RANGE looks at, and of the values that bound its
+    /// frames among the inputs.
     args: std::ops::Range<usize>,
     pub key: usize,
     pub start: usize,
@@ -144,7 +145,8 @@ impl<'p> CallShape<'p> {
     }
 }
 
-/// The rows that the order does not tell from the one at hand, and the number of such groups so far.
+/// The rows that the order does not tell from the one at hand, and the number of such groups so
+/// far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Peers {
     pub start: u64,

@@ -4,7 +4,8 @@
 //! ```text
 //! block: | length u32, row | length u32, row | ... |        a file is blocks of BLOCK_BYTES and a row at most
 //! ```
-//! Whoever reads has a [`Cursor`] with a block of its own, so rows that are read in order are read once for each.
+//! Whoever reads has a [`Cursor`] with a block of its own, so rows that are read in order are read
+//! once for each.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub(super) struct Rows {
     len: u64,
 }
 
-/// Where a reader is: the block at hand and the one before, so that going back a few rows reads nothing anew.
+/// Where a reader is: the block at hand and the one before, so that going back a few rows reads
+/// nothing anew.
 #[derive(Default)]
 pub(super) struct Cursor {
     held: [Held; 2],
@@ -193,7 +195,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Whether so many rows are cheap to go through again and again: they are in memory, or lie in two blocks.
+    /// Whether so many rows are cheap to go through again and again: they are in memory, or lie in
+    /// two blocks.
     pub fn are_near(&self, rows: u64) -> bool {
         self.file.is_none() || self.written / self.len.max(1) * rows <= BLOCK_BYTES as u64
     }

@@ -1,5 +1,6 @@
-//! An aggregate over frames that move on: what has come is added, what has gone is taken out where that is exact. Where it is not, short frames are
-//! gone through anew, and long ones are put together from the states of whole stretches of rows.
+//! An aggregate over frames that move on: what has come is added, what has gone is taken out where
+//! that is exact. Where it is not, short frames are gone through anew, and long ones are put
+//! together from the states of whole stretches of rows.
 
 use nfold_types::{SqlError, Value};
 
@@ -8,7 +9,8 @@ use super::rows::{Cursor, Rows};
 use crate::aggregate::{Acc, AggInfo};
 use crate::runtime::Runtime;
 
-/// Frames of so many rows are gone through anew, so that their doubles are added in the order of the rows.
+/// Frames of so many rows are gone through anew, so that their doubles are added in the order of
+/// the rows.
 const DIRECT_ROWS: u64 = 128;
 
 /// The same where the order is all one.
@@ -133,7 +135,8 @@ impl Slide {
         Ok(())
     }
 
-    /// Whether a frame of so many rows is gone through anew. What depends on the order of the rows does not depend on where they lie.
+    /// Whether a frame of so many rows is gone through anew. What depends on the order of the rows
+    /// does not depend on where they lie.
     fn goes_through(&self, rows: &Rows, frame: u64) -> bool {
         match self.exact {
             false => frame <= DIRECT_ROWS,

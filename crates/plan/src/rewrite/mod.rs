@@ -59,8 +59,8 @@ fn query(cx: &PlanCx<'_>, q: &mut Query) -> Result<(), SqlError> {
     }
 }
 
-/// Each round of a recursion reads the rows of the round before, so they cannot be the inner side of an
-/// outer join.
+/// Each round of a recursion reads the rows of the round before, so they cannot be the inner side
+/// of an outer join.
 fn check_steps(recursion: &Recursion) -> Result<(), SqlError> {
     let rows = QueryBody::Working(recursion.number);
     let is_own = |source: &Source| matches!(source, Source::Derived(q) if q.body == rows);

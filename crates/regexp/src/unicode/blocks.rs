@@ -1,4 +1,5 @@
-//! Blocks of Unicode 14 with their short names, generated from Blocks.txt and PropertyValueAliases.txt.
+//! Blocks of Unicode 14 with their short names, generated from Blocks.txt and
+//! PropertyValueAliases.txt.
 
 /// `(first, last, name)`; names are lower case without spaces, hyphens and underscores.
 pub(super) const BLOCKS: [(u32, u32, &str); 455] = [

@@ -21,7 +21,8 @@ impl Random {
     }
 }
 
-/// One kind of statement: text with `?` for integers, which are written into it, or bound where it is prepared.
+/// One kind of statement: text with `?` for integers, which are written into it, or bound where it
+/// is prepared.
 pub struct Kind {
     pub name: String,
     /// Run one after another.
@@ -64,7 +65,8 @@ fn hundred_groups(random: &mut Random, values: &mut Vec<u64>) {
     values.extend([first, first + 99]);
 }
 
-/// All of them: those that change rows behind the others, but for new ones of the rows that nobody changes, as a kind's place gives it its numbers.
+/// All of them: those that change rows behind the others, but for new ones of the rows that nobody
+/// changes, as a kind's place gives it its numbers.
 pub fn kinds() -> Vec<Kind> {
     let mut all = Vec::new();
     let mut add = |name: &str, statements: &[&str], runs, values| {

@@ -1,7 +1,8 @@
-//! Runs each kind of statement over and over, in one thread and without sockets, for callgrind to count instructions (`bench/instructions`).
-//! Without valgrind it prints nanoseconds.
+//! Runs each kind of statement over and over, in one thread and without sockets, for callgrind to
+//! count instructions (`bench/instructions`). Without valgrind it prints nanoseconds.
 //!
-//! Between the counted runs nothing is left to chance: numbers come from fixed seeds, the engine has no threads, no statement gives way.
+//! Between the counted runs nothing is left to chance: numbers come from fixed seeds, the engine
+//! has no threads, no statement gives way.
 
 mod connection;
 mod kinds;
@@ -38,7 +39,8 @@ fn main() -> Result<(), Failure> {
         let prepared = connection.prepare(kind)?;
         let mut first = true;
         connection.runs(kind, &prepared, &mut random, &mut first, WARM_UP)?;
-        // Settles what the load and the kind before have left: pages to be written, versions to be purged, guesses to be put right.
+        // Settles what the load and the kind before have left: pages to be written, versions to be
+        // purged, guesses to be put right.
         for _ in 0..STEPS {
             if !server.engine().step_background()? {
                 break;

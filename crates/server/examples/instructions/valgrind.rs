@@ -1,6 +1,7 @@
 //! Requests to the valgrind that runs this process; outside of one they do nothing and give 0.
 //!
-//! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros are instructions without effect on a real processor.
+//! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros are
+//! instructions without effect on a real processor.
 #![allow(unsafe_code)]
 
 /// "CT": callgrind's own requests.
@@ -30,8 +31,8 @@ pub fn dump(name: &std::ffi::CStr) {
 fn request(code: usize, argument: usize) -> usize {
     let arguments = [code, argument, 0, 0, 0, 0];
     let mut result = 0;
-    // SAFETY: the rotations add up to 128 bits, so `rdi` stays as it is, and the exchange does nothing; valgrind reads `arguments` and
-    // sets `rdx` only.
+    // SAFETY: the rotations add up to 128 bits, so `rdi` stays as it is, and the exchange does
+    // nothing; valgrind reads `arguments` and sets `rdx` only.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -50,8 +51,8 @@ fn request(code: usize, argument: usize) -> usize {
 fn request(code: usize, argument: usize) -> usize {
     let arguments = [code, argument, 0, 0, 0, 0];
     let mut result = 0;
-    // SAFETY: the rotations add up to 128 bits, so `x12` stays as it is, and the last instruction does nothing; valgrind reads `arguments`
-    // and sets `x3` only.
+    // SAFETY: the rotations add up to 128 bits, so `x12` stays as it is, and the last instruction
+    // does nothing; valgrind reads `arguments` and sets `x3` only.
     unsafe {
         std::arch::asm!(
             "ror x12, x12, #3",

@@ -1,5 +1,6 @@
-//! What a statement costs when its session's memory is cold: some sessions take turns in one thread, without sockets, each with a prepared point
-//! select of its own. Prints nanoseconds a statement for each number of sessions.
+//! What a statement costs when its session's memory is cold: some sessions take turns in one
+//! thread, without sockets, each with a prepared point select of its own. Prints nanoseconds a
+//! statement for each number of sessions.
 //!
 //! ```text
 //! cargo run --release -p nfold-server --example sessions -- 16 64 512

@@ -1,7 +1,7 @@
 //! The fast path of caching_sha2_password: digests of passwords that were proved once.
 //!
-//! An entry holds the stored string it was proved against; after a change of password it no longer matches and is
-//! overwritten by the next proof. Nothing needs to be told.
+//! An entry holds the stored string it was proved against; after a change of password it no longer
+//! matches and is overwritten by the next proof. Nothing needs to be told.
 //!
 //! # Concurrency
 //! A read-write lock, taken at logins only.

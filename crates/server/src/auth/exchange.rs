@@ -9,7 +9,8 @@
 //!         else More(4) ─▶ password (TLS, unix socket)            ─▶ full check
 //!                     └─▶ 2: More(public key) ─▶ encrypted ──────▶ full check
 //! ```
-//! An unknown user goes the way of one with a password that nobody knows, and pays the same hashing.
+//! An unknown user goes the way of one with a password that nobody knows, and pays the same
+//! hashing.
 
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
 use nfold_protocol::handshake::SALT;

@@ -1,9 +1,9 @@
 //! The RSA key with which caching_sha2_password encrypts passwords on connections without TLS.
 //!
 //! # Failure
-//! Made at first start as `private_key.pem` (PKCS#8, mode 0600) and `public_key.pem` in the data directory. The private key is
-//! written to a temporary name and renamed, so that a crash leaves none or a whole one. A key that cannot be read stops the
-//! start.
+//! Made at first start as `private_key.pem` (PKCS#8, mode 0600) and `public_key.pem` in the data
+//! directory. The private key is written to a temporary name and renamed, so that a crash leaves
+//! none or a whole one. A key that cannot be read stops the start.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Authentication: accounts, the exchange with a client, the cache of caching_sha2_password, the RSA key.
+//! Authentication: accounts, the exchange with a client, the cache of caching_sha2_password, the
+//! RSA key.
 //!
 //! Everything here is computation: packets come and go through `conn::login`.
 
@@ -38,8 +39,8 @@ pub struct Account {
 
 /// Where accounts are found. Called by the event loop: it answers from memory and does not wait.
 pub trait AccountSource: Send + Sync {
-    /// The account that a client falls under: of those with its user name (or anonymous) whose host pattern matches, the most
-    /// specific.
+    /// The account that a client falls under: of those with its user name (or anonymous) whose host
+    /// pattern matches, the most specific.
     fn find(&self, user: &str, peer: Peer) -> Option<Account>;
 }
 
@@ -88,7 +89,8 @@ impl Authenticator {
     }
 }
 
-/// Hashes a new password for `authentication_string` (CREATE USER, ALTER USER, SET PASSWORD). `None`: no such plugin (1524).
+/// Hashes a new password for `authentication_string` (CREATE USER, ALTER USER, SET PASSWORD).
+/// `None`: no such plugin (1524).
 pub fn hash_password(plugin: &str, password: &str) -> Option<String> {
     match plugin {
         NATIVE_PASSWORD => Some(scramble::native_store(password.as_bytes())),
@@ -103,7 +105,8 @@ pub fn hash_password(plugin: &str, password: &str) -> Option<String> {
     }
 }
 
-/// Is `stored` of the form that `plugin` stores (`IDENTIFIED WITH plugin AS '...'`, error 1827 otherwise)? `None`: no such plugin.
+/// Is `stored` of the form that `plugin` stores (`IDENTIFIED WITH plugin AS '...'`, error 1827
+/// otherwise)? `None`: no such plugin.
 pub fn is_valid_hash(plugin: &str, stored: &[u8]) -> Option<bool> {
     match plugin {
         NATIVE_PASSWORD => Some(scramble::native_valid(stored)),

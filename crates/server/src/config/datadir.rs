@@ -1,8 +1,8 @@
 //! The data directory: made if it is missing, checked, and locked against a second server.
 //!
 //! # Failure
-//! The lock is the kernel's (`flock` on `nfold.lock`): it goes with the process, however that ends. The file holds the process
-//! id for the message only.
+//! The lock is the kernel's (`flock` on `nfold.lock`): it goes with the process, however that ends.
+//! The file holds the process id for the message only.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -35,7 +35,8 @@ const OTHERS: [&str; 3] = ["ibdata1", "mysql.ibd", "aria_log_control"];
 const OURS: &str = "nfold.control";
 
 impl DataDir {
-    /// Makes the directory if need be (mode 0750), and locks it. Another server's directory is refused before anything is written there.
+    /// Makes the directory if need be (mode 0750), and locks it. Another server's directory is
+    /// refused before anything is written there.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let error = |what: &str, e: &dyn std::fmt::Display| {
             DataDirError(format!(

@@ -1,7 +1,7 @@
 //! Reads an option file in my.cnf's format.
 //!
-//! Groups `[mysqld]`, `[server]` and `[nfold]` count; the others are for other programs and are skipped. Comments begin with
-//! `#` or `;`. `!include FILE` and `!includedir DIR` are followed.
+//! Groups `[mysqld]`, `[server]` and `[nfold]` count; the others are for other programs and are
+//! skipped. Comments begin with `#` or `;`. `!include FILE` and `!includedir DIR` are followed.
 //! Source: MySQL manual, "Using Option Files".
 
 use std::path::{Path, PathBuf};

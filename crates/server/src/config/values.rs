@@ -25,8 +25,8 @@ impl Value {
         }
     }
 
-    /// Reads a value from an option file or the command line; `None`: the name stood alone. Numbers beyond the range are an error (SET
-    /// adjusts them instead; a file is better told).
+    /// Reads a value from an option file or the command line; `None`: the name stood alone. Numbers
+    /// beyond the range are an error (SET adjusts them instead; a file is better told).
     pub fn parse(def: &OptionDef, text: Option<&str>) -> Result<Value, String> {
         let Some(text) = text else {
             return match def.kind {
@@ -179,8 +179,8 @@ impl Values {
     }
 }
 
-/// Position of an option, and its value after the prefixes: `skip_x` and `disable_x` switch off, `enable_x` on, `loose_x`
-/// may be unknown (then `None`).
+/// Position of an option, and its value after the prefixes: `skip_x` and `disable_x` switch off,
+/// `enable_x` on, `loose_x` may be unknown (then `None`).
 fn resolve<'v>(
     name: &str,
     value: Option<&'v str>,

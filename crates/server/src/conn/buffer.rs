@@ -1,5 +1,5 @@
-//! The two buffers of a connection. Both are borrowed from the worker and given back when empty, so that an idle connection holds
-//! none.
+//! The two buffers of a connection. Both are borrowed from the worker and given back when empty, so
+//! that an idle connection holds none.
 
 use crate::worker::{Interrupt, Local};
 
@@ -32,8 +32,9 @@ impl Input {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Room to receive into. `need` is how many bytes the pending packet takes in all: the buffer grows towards it as bytes
-    /// arrive, at most doubling, so that a length that is only announced takes no memory.
+    /// Room to receive into. `need` is how many bytes the pending packet takes in all: the buffer
+    /// grows towards it as bytes arrive, at most doubling, so that a length that is only announced
+    /// takes no memory.
     pub fn space(&mut self, local: &Local, need: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
             let mut bytes = local.take_input();

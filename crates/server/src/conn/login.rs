@@ -1,6 +1,8 @@
-//! The connection phase as a state machine over received packets: greeting, TLS, authentication, COM_CHANGE_USER.
+//! The connection phase as a state machine over received packets: greeting, TLS, authentication,
+//! COM_CHANGE_USER.
 //!
-//! It runs in the event loop, without a fiber: a client that has not proved who it is costs a socket and these few bytes.
+//! It runs in the event loop, without a fiber: a client that has not proved who it is costs a
+//! socket and these few bytes.
 
 use std::time::{Duration, Instant};
 
@@ -111,7 +113,8 @@ impl Conn {
         }
     }
 
-    /// COM_CHANGE_USER: authenticates as on a new connection. `payload_len` bytes of it are in the buffer.
+    /// COM_CHANGE_USER: authenticates as on a new connection. `payload_len` bytes of it are in the
+    /// buffer.
     pub fn begin_change_user(&mut self, auth: &Authenticator, payload_len: usize) -> LoginStep {
         let body = self.input.data()[HEADER + 1..HEADER + payload_len].to_vec();
         self.sequence = self.input.data()[3].wrapping_add(1);
@@ -123,8 +126,8 @@ impl Conn {
             claim: Claim::default(),
         });
         let begun = match parse_change_user(&body, self.capabilities) {
-            // The client may have computed its answer from the greeting's challenge, which is long forgotten: it is always
-            // asked for a new one.
+            // The client may have computed its answer from the greeting's challenge, which is long
+            // forgotten: it is always asked for a new one.
             Ok(login) => {
                 let login = Login {
                     auth_response: &[],

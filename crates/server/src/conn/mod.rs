@@ -1,5 +1,5 @@
-//! One client connection: buffers, transport and what phase it is in. Owned by its worker while idle and by its fiber while it
-//! runs.
+//! One client connection: buffers, transport and what phase it is in. Owned by its worker while
+//! idle and by its fiber while it runs.
 //!
 //! # Picture
 //! ```text
@@ -43,7 +43,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The name that accounts are matched against: `localhost` for this machine, else the address. No name service is asked.
+    /// The name that accounts are matched against: `localhost` for this machine, else the address.
+    /// No name service is asked.
     pub fn host_name(&self) -> String {
         match self {
             Peer::Local => "localhost".into(),
@@ -72,11 +73,13 @@ impl Peer {
 pub(crate) enum Phase {
     Login(Box<LoginState>),
     Command,
-    /// Nothing is answered any more; what arrives is thrown away until the client closes or `Conn::deadline`.
+    /// Nothing is answered any more; what arrives is thrown away until the client closes or
+    /// `Conn::deadline`.
     Closing,
 }
 
-/// What a fiber borrows while its [`Conn`] is in other hands. Counted without atomics: all of it stays on one thread.
+/// What a fiber borrows while its [`Conn`] is in other hands. Counted without atomics: all of it
+/// stays on one thread.
 pub(crate) struct Link {
     pub slot: Arc<ConnSlot>,
     pub waker: Waker,

@@ -1,12 +1,13 @@
 //! Writes the answer to one command into the connection's send buffer, and sends it when it grows.
 //!
 //! # Invariants
-//! - I1: between calls the buffer holds whole packets, except for a row that [`ResponseWriter::row_buffer`] has opened.
+//! - I1: between calls the buffer holds whole packets, except for a row that
+//!   [`ResponseWriter::row_buffer`] has opened.
 //! - I2: sequence numbers count on from the command's last packet.
 //!
 //! # Cost
-//! No allocation once the buffer has its size; one `send` for all answers of one batch of pipelined commands that fit
-//! [`FLUSH_BYTES`].
+//! No allocation once the buffer has its size; one `send` for all answers of one batch of pipelined
+//! commands that fit [`FLUSH_BYTES`].
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -29,8 +30,9 @@ pub const FLUSH_BYTES: usize = 256 << 10;
 
 /// Where a session writes its answer.
 ///
-/// A result is [`Self::columns`], then for each row [`Self::row_buffer`] (append the encoded values) and [`Self::end_row`],
-/// then [`Self::end_rows`]. [`Self::error`] may end a result at any point.
+/// A result is [`Self::columns`], then for each row [`Self::row_buffer`] (append the encoded
+/// values) and [`Self::end_row`], then [`Self::end_rows`]. [`Self::error`] may end a result at any
+/// point.
 pub struct ResponseWriter<'a> {
     output: &'a mut Output,
     transport: &'a mut Transport,
@@ -65,7 +67,8 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// The character set that names of columns and messages of errors go out in; `None`: UTF-8, as they are.
+    /// The character set that names of columns and messages of errors go out in; `None`: UTF-8, as
+    /// they are.
     pub fn set_charset(&mut self, charset: Option<&'static Charset>) {
         self.charset = charset;
     }
@@ -98,7 +101,8 @@ impl<'a> ResponseWriter<'a> {
         end_packet(&mut self.output.bytes, at, &mut self.sequence);
     }
 
-    /// OK for a statement without rows. The status flags come from [`Self::set_status`], not from `ok`.
+    /// OK for a statement without rows. The status flags come from [`Self::set_status`], not from
+    /// `ok`.
     pub fn ok(&mut self, ok: &response::Ok<'_>) {
         let ok = response::Ok {
             status: self.status,
@@ -147,8 +151,8 @@ impl<'a> ResponseWriter<'a> {
         self.definitions(columns);
     }
 
-    /// Column definitions and, for clients without DEPRECATE_EOF, the EOF behind them: parameters and columns of a prepared
-    /// statement. Nothing for an empty list.
+    /// Column definitions and, for clients without DEPRECATE_EOF, the EOF behind them: parameters
+    /// and columns of a prepared statement. Nothing for an empty list.
     pub fn definitions(&mut self, columns: &[Column<'_>]) {
         for c in columns {
             self.definition(c, response::encode_column);
@@ -159,8 +163,8 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// Column definitions without a count, and the end of the list: the answer to COM_FIELD_LIST. Each definition is
-    /// followed by its default value; none is known here, so NULL is sent.
+    /// Column definitions without a count, and the end of the list: the answer to COM_FIELD_LIST.
+    /// Each definition is followed by its default value; none is known here, so NULL is sent.
     pub fn field_list(&mut self, columns: &[Column<'_>]) {
         for c in columns {
             self.definition(c, |out, c| {
@@ -185,7 +189,8 @@ impl<'a> ResponseWriter<'a> {
         &mut self.output.bytes
     }
 
-    /// Ends the row, and sends what has gathered if that is much. On an error the result is over; the session stops.
+    /// Ends the row, and sends what has gathered if that is much. On an error the result is over;
+    /// the session stops.
     #[inline]
     pub fn end_row(&mut self) -> Result<(), Interrupt> {
         self.row_buffer();
@@ -195,7 +200,8 @@ impl<'a> ResponseWriter<'a> {
         self.flush_if_much()
     }
 
-    /// Where rows can be put one behind the other, while none is open. [`flush_if_much`](Self::flush_if_much) comes after them.
+    /// Where rows can be put one behind the other, while none is open.
+    /// [`flush_if_much`](Self::flush_if_much) comes after them.
     #[inline]
     pub fn frames(&mut self) -> RowFrames<'_> {
         debug_assert!(self.row.is_none(), "I1: a row is open");
@@ -256,8 +262,8 @@ impl<'a> ResponseWriter<'a> {
     }
 }
 
-/// Sends all of `output`, suspending the fiber while the socket is full. Once it has failed, it fails for good: part of a
-/// packet may have gone out.
+/// Sends all of `output`, suspending the fiber while the socket is full. Once it has failed, it
+/// fails for good: part of a packet may have gone out.
 pub(crate) fn flush(
     output: &mut Output,
     transport: &mut Transport,
@@ -286,7 +292,8 @@ fn flush_blocking(
         if send_some(output, transport, cx.local).map_err(lost)? {
             return Ok(());
         }
-        // A timeout without an edge may still have made room for some bytes; only none at all is too slow.
+        // A timeout without an edge may still have made room for some bytes; only none at all is
+        // too slow.
         if !in_time && output.sent == before {
             return Err(Interrupt::ConnectionLost);
         }
@@ -297,7 +304,8 @@ fn flush_blocking(
     }
 }
 
-/// Sends what the socket takes. True: all has gone out, and the writable edge is not wanted any more.
+/// Sends what the socket takes. True: all has gone out, and the writable edge is not wanted any
+/// more.
 pub(crate) fn send_some(
     output: &mut Output,
     transport: &mut Transport,
@@ -321,7 +329,8 @@ pub(crate) fn send_some(
     Ok(true)
 }
 
-/// A message in another character set: what it lacks is shown as `\`, the hexadecimal digits of the code point.
+/// A message in another character set: what it lacks is shown as `\`, the hexadecimal digits of the
+/// code point.
 fn message_in(to: &Charset, message: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
     for c in message.chars() {

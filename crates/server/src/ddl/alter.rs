@@ -94,8 +94,9 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
     a.finish(cx)
 }
 
-/// Whether MySQL changes a column's type without a look at the rows: a longer VARCHAR whose length takes as many bytes, more members
-/// of an ENUM, another collation of the same character set where no index is sorted by it.
+/// Whether MySQL changes a column's type without a look at the rows: a longer VARCHAR whose length
+/// takes as many bytes, more members of an ENUM, another collation of the same character set where
+/// no index is sorted by it.
 fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> bool {
     use TypeKind::{Enum, Set, VarBinary, VarChar};
     let alike = ColumnType {

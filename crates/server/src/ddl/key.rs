@@ -16,7 +16,8 @@ const MAX_PARTS: usize = 16;
 /// Most indexes of a table.
 pub const MAX_KEYS: usize = 64;
 
-/// Binds a key over `columns`. A primary key makes its columns NOT NULL. `taken`: names of the keys before it.
+/// Binds a key over `columns`. A primary key makes its columns NOT NULL. `taken`: names of the keys
+/// before it.
 pub fn bind(
     key: &KeyDef,
     columns: &mut [ColumnDef],

@@ -1,11 +1,13 @@
-//! From the syntax of CREATE and ALTER TABLE to definitions: checks, defaults, names of keys. No I/O.
+//! From the syntax of CREATE and ALTER TABLE to definitions: checks, defaults, names of keys. No
+//! I/O.
 //!
 //! ```text
 //!  ast::CreateTable ── table::bind ──▶ engine::TableSpec
 //!  ast::AlterTable  ── alter::bind ──▶ alter::Change: of the definition, of indexes, or a copy with a map of columns
 //!  catalog::TableDef ── show::create_table ──▶ the text that makes it again
 //! ```
-//! Source: MySQL manual, "CREATE TABLE Statement", "Data Type Default Values", "Column Count and Row Size Limits".
+//! Source: MySQL manual, "CREATE TABLE Statement", "Data Type Default Values", "Column Count and
+//! Row Size Limits".
 
 pub mod alter;
 pub mod column;

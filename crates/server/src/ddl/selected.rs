@@ -1,4 +1,5 @@
-//! The columns of CREATE TABLE ... SELECT. Source: MySQL manual, "CREATE TABLE ... SELECT Statement"; defaults and comments by trial.
+//! The columns of CREATE TABLE ... SELECT. Source: MySQL manual, "CREATE TABLE ... SELECT
+//! Statement"; defaults and comments by trial.
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault};
@@ -12,8 +13,8 @@ use super::{DdlCx, check_length, column, error};
 /// Longer texts that an expression gives are TEXT, in characters.
 const MAX_VARCHAR: u32 = 512;
 
-/// A table's columns: first those of the definition that the query does not give, then one for each of its results, as the definition says or as the
-/// result is.
+/// A table's columns: first those of the definition that the query does not give, then one for each
+/// of its results, as the definition says or as the result is.
 ///
 /// # Errors
 /// 1060, 1166

@@ -41,7 +41,8 @@ pub fn quote_string(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP defaults are shown in `zone`.
+/// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP
+/// defaults are shown in `zone`.
 pub fn create_table(
     (def, temporary): (&TableDef, bool),
     auto_increment: u64,

@@ -17,8 +17,8 @@ use super::{
 /// Most columns of a table.
 const MAX_COLUMNS: usize = 1017;
 
-/// Binds CREATE TABLE (not LIKE) for database `schema`. `selected`: the results of its query; those that are no columns of the definition
-/// become columns behind it.
+/// Binds CREATE TABLE (not LIKE) for database `schema`. `selected`: the results of its query; those
+/// that are no columns of the definition become columns behind it.
 ///
 /// # Errors
 /// MySQL's, and 1235 for what is not there yet: partitioned tables, CHECK, generated columns, JSON

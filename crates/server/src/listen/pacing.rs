@@ -1,10 +1,12 @@
 //! Connections from this machine are not paced.
 //!
-//! Some systems' congestion control is BBR, which spreads what is sent over time: the kernel sets a timer for each piece. What goes over loopback meets no
-//! network that could be congested, and only the timers are left of it: a tenth of what an answer of 150 KB takes.
+//! Some systems' congestion control is BBR, which spreads what is sent over time: the kernel sets a
+//! timer for each piece. What goes over loopback meets no network that could be congested, and only
+//! the timers are left of it: a tenth of what an answer of 150 KB takes.
 //!
-//! A socket keeps the pacing that it began with, and it begins before it is accepted. So the listener is given an algorithm that does not pace, and
-//! connections from elsewhere get the system's back once they are accepted, which then paces as it always does.
+//! A socket keeps the pacing that it began with, and it begins before it is accepted. So the
+//! listener is given an algorithm that does not pace, and connections from elsewhere get the
+//! system's back once they are accepted, which then paces as it always does.
 
 use std::io;
 use std::net::SocketAddr;

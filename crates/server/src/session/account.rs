@@ -55,7 +55,8 @@ fn secret(auth: &UserAuth, current: &str) -> Result<(Box<str>, Box<[u8]>), SqlEr
     Ok((plugin.into(), stored.into()))
 }
 
-/// ACCOUNT LOCK and its like; options that restrict an account and cannot be kept are refused rather than dropped.
+/// ACCOUNT LOCK and its like; options that restrict an account and cannot be kept are refused
+/// rather than dropped.
 fn apply_options(account: &mut Account, options: &[UserOption]) -> Result<(), SqlError> {
     for option in options {
         match option {
@@ -275,7 +276,8 @@ impl Session {
         _: &mut dyn ExecCx,
         _: &[(AccountName, AccountName)],
     ) -> Result<Response, SqlError> {
-        // The old name and the new one would have to change together, which the dictionary's calls cannot do yet.
+        // The old name and the new one would have to change together, which the dictionary's calls
+        // cannot do yet.
         Err(SqlError::not_supported("RENAME USER"))
     }
 

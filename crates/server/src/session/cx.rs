@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use nfold_exec::env::Interrupt as ExecInterrupt;
-use nfold_exec::{ExecCx, Loans};
+use nfold_exec::{ExecCx, OperatorPool};
 use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
@@ -97,8 +97,8 @@ impl ExecCx for FiberExec<'_, '_> {
         }
     }
 
-    fn loans(&self) -> &Loans {
-        &self.fiber.lent().loans
+    fn operator_pool(&self) -> &OperatorPool {
+        &self.fiber.lent().operator_pool
     }
 }
 

@@ -4,12 +4,13 @@
 //! ```text
 //!  session 7 ── GET_LOCK('jobs') ──▶ session 9 ── row lock ──▶ session 12 ── metadata lock ──▶ session 7
 //! ```
-//! A session waits for a user-level lock, a metadata lock or a row lock, each of which names the sessions that hold it. Cycles of
-//! row locks alone are found by the lock table; metadata locks alone make none.
+//! A session waits for a user-level lock, a metadata lock or a row lock, each of which names the
+//! sessions that hold it. Cycles of row locks alone are found by the lock table; metadata locks
+//! alone make none.
 //!
 //! # Invariants
-//! C1. All waits of a reported cycle exist at one time. The search reads one wait after the other, so it reads a cycle a second
-//!     time: a wait that is seen both times existed in between.
+//! C1. All waits of a reported cycle exist at one time. The search reads one wait after the other,
+//!     so it reads a cycle a second time: a wait that is seen both times existed in between.
 //!
 //! # Concurrency
 //! One search at a time, so that two members of one cycle are not both sacrificed.
@@ -59,8 +60,8 @@ fn wait_of(server: &ServerState, session: u64) -> Option<Member> {
         })
 }
 
-/// Breaks every cycle through `session`, which waits. As in MySQL a reader or writer that waits for a metadata lock is sacrificed
-/// first, then `session`, and DDL never.
+/// Breaks every cycle through `session`, which waits. As in MySQL a reader or writer that waits for
+/// a metadata lock is sacrificed first, then `session`, and DDL never.
 pub(super) fn break_deadlocks(server: &ServerState, session: u64) {
     let _search = server.deadlock_search.lock();
     while let Some(cycle) = find_cycle(server, session) {

@@ -1,15 +1,16 @@
-//! Memory of a worker that its sessions' commands use in turn: what a thousand idle sessions need not keep, and what stays in the processor's cache.
+//! Memory of a worker that its sessions' commands use in turn: what a thousand idle sessions need
+//! not keep, and what stays in the processor's cache.
 
 use std::cell::RefCell;
 
-use nfold_exec::Loans;
+use nfold_exec::OperatorPool;
 use nfold_sql::digest::Digested;
 use nfold_types::Value;
 
 /// Pieces of one kind that wait, of any size.
 const PIECES: usize = 64;
-/// Pieces of one kind that wait, with at most [`SMALL_PIECE`] bytes each: hundreds of statements may
-/// wait for one lock.
+/// Pieces of one kind that wait, with at most [`SMALL_PIECE`] bytes each: hundreds of statements
+/// may wait for one lock.
 const MANY_PIECES: usize = 512;
 const SMALL_PIECE: usize = 4 << 10;
 /// Values of `?` that memory is kept for.
@@ -29,7 +30,7 @@ fn limit(bytes: usize) -> usize {
 #[derive(Default)]
 pub struct Lent {
     /// Operators and parameters.
-    pub loans: Loans,
+    pub operator_pool: OperatorPool,
     #[allow(
         clippy::vec_box,
         reason = "the session that has one holds a pointer, so that it is small without"

@@ -1,7 +1,8 @@
 //! LOCK TABLES, over metadata locks.
 //!
 //! # Picture
-//! Each table has two ids there: its own, and its *write permit* (the id with a bit set), which statements that change rows announce too.
+//! Each table has two ids there: its own, and its *write permit* (the id with a bit set), which
+//! statements that change rows announce too.
 //!
 //! ```text
 //!                     announces (shared)      claims (exclusive)
@@ -12,9 +13,10 @@
 //!  DDL                                        id
 //! ```
 //! # Invariants
-//! L1. All locks of a statement are taken together or not at all, so two LOCK TABLES never wait for each other.
-//! L2. While a session holds table locks, its statements use no other stored table, and those under no other alias (error 1100), and
-//!     it changes none that it locked for READ (error 1099).
+//! L1. All locks of a statement are taken together or not at all, so two LOCK TABLES never wait for
+//!     each other.
+//! L2. While a session holds table locks, its statements use no other stored table, and those under
+//!     no other alias (error 1100), and it changes none that it locked for READ (error 1099).
 //! L3. Plans know who may use what: the plan cache is emptied when locks are taken or given back.
 //!
 //! # Cost
@@ -81,7 +83,8 @@ impl TableLocks {
         self.tables.iter().any(|t| t.write && t.id == bare)
     }
 
-    /// Whether a statement may use a table, under `alias` or, for its definition, under any; `write`: it changes rows or the definition.
+    /// Whether a statement may use a table, under `alias` or, for its definition, under any;
+    /// `write`: it changes rows or the definition.
     ///
     /// # Errors
     /// 1100 where it is not locked, 1099 where it is locked for READ only.
@@ -135,7 +138,8 @@ impl Session {
     /// LOCK TABLES. What was open has been committed.
     ///
     /// # Errors
-    /// 1046, 1142, 1146, 1066 for the names; 1205 when the locks are not to be had within `lock_wait_timeout`.
+    /// 1046, 1142, 1146, 1066 for the names; 1205 when the locks are not to be had within
+    /// `lock_wait_timeout`.
     pub(super) fn lock_tables(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -284,8 +288,8 @@ impl Session {
         })
     }
 
-    /// After DDL: locked tables that were made anew have new ids, those that were renamed have new names, and those that are gone are
-    /// locked no more.
+    /// After DDL: locked tables that were made anew have new ids, those that were renamed have new
+    /// names, and those that are gone are locked no more.
     pub(super) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         if self.table_locks.is_empty() {
             return Ok(());
@@ -335,7 +339,8 @@ impl Session {
     }
 }
 
-/// What a locked table has become: the table of its id, under whatever name; else what took its place, under its name or another.
+/// What a locked table has become: the table of its id, under whatever name; else what took its
+/// place, under its name or another.
 fn current_def<'s>(
     schema: &'s SchemaSnapshot,
     t: &Locked,

@@ -1,12 +1,14 @@
-//! The plans of one session: what a warm statement runs from. The operators are the worker's (`nfold_exec::Loans`).
+//! The plans of one session: what a warm statement runs from. The operators are the worker's
+//! (`nfold_exec::OperatorPool`).
 //!
 //! # Invariants
 //! - S1: all of them were made under the session's present environment and for `schema_version`.
 //! - S2: a plan that runs is out of its place; nothing else is run meanwhile.
 //!
 //! # Cost
-//! A hit hashes nothing (the digest has its hash) and compares the key once; a prepared statement remembers its plan's place ([`Hint`]), and
-//! compares the kinds of its values only. No allocation, nothing shared is written.
+//! A hit hashes nothing (the digest has its hash) and compares the key once; a prepared statement
+//! remembers its plan's place ([`Hint`]), and compares the kinds of its values only. No allocation,
+//! nothing shared is written.
 
 use std::sync::Arc;
 
@@ -50,7 +52,8 @@ impl Cached {
     }
 }
 
-/// Where a prepared statement found its plan. Nothing else has that serial number in this session, ever.
+/// Where a prepared statement found its plan. Nothing else has that serial number in this session,
+/// ever.
 #[derive(Clone, Copy, Default)]
 pub struct Hint {
     place: u32,

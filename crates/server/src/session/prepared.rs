@@ -74,7 +74,8 @@ pub struct Statement {
     /// Type codes that the client sent last (`code`, unsigned).
     types: SmallVec<[(u8, bool); 8]>,
     ahead: Option<Box<Ahead>>,
-    /// The current database when it was prepared: names without one are of that, whatever is current when it runs.
+    /// The current database when it was prepared: names without one are of that, whatever is
+    /// current when it runs.
     pub database: Option<Arc<str>>,
     /// The tree; `None` for what is planned, which is parsed again should its plan be gone.
     pub parsed: Option<Box<Parsed>>,
@@ -215,7 +216,8 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
 struct Place {
     /// `None` while it is empty, and while its statement runs.
     statement: Option<Box<Statement>>,
-    /// How often it was given up; in the numbers of its statements, so that an old number finds no new statement.
+    /// How often it was given up; in the numbers of its statements, so that an old number finds no
+    /// new statement.
     generation: u32,
 }
 

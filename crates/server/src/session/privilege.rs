@@ -1,6 +1,7 @@
 //! What an account may do, checked once per statement.
 //!
-//! Privileges are global or per database; a statement on a table needs them on the table's database.
+//! Privileges are global or per database; a statement on a table needs them on the table's
+//! database.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ impl Rights {
         ))
     }
 
-    /// What may be done in a database. The system's may be read by everybody; which rows are seen, they decide themselves.
+    /// What may be done in a database. The system's may be read by everybody; which rows are seen,
+    /// they decide themselves.
     pub fn on_database(&self, schema: &str) -> Privileges {
         if is_system_schema(schema) {
             return Privileges::SELECT;
@@ -84,7 +86,8 @@ impl Rights {
         Err(self.no_database(schema))
     }
 
-    /// Error 1142 unless `wanted` is held on the table's database. `command` is the word of the message (`SELECT`).
+    /// Error 1142 unless `wanted` is held on the table's database. `command` is the word of the
+    /// message (`SELECT`).
     pub fn need_table(
         &self,
         wanted: Privileges,

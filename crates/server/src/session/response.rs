@@ -1,4 +1,5 @@
-//! What a statement answers, and how it goes to the client: rows made in memory, rows streamed by the executor, OK.
+//! What a statement answers, and how it goes to the client: rows made in memory, rows streamed by
+//! the executor, OK.
 
 use std::sync::Arc;
 
@@ -113,8 +114,8 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
     }
 }
 
-/// A column as the protocol describes it to a client that takes results in the character set of `collation`; `None`: in each
-/// column's own.
+/// A column as the protocol describes it to a client that takes results in the character set of
+/// `collation`; `None`: in each column's own.
 pub fn wire_column(c: &ColumnMeta, collation: Option<CollationId>) -> Column<'_> {
     let own = c.ty.collation;
     let collation = collation.unwrap_or(own);

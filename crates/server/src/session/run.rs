@@ -121,11 +121,13 @@ impl Session {
             self.facts.run.access = plan.shared.access;
             let mut operators = match plan.once {
                 true => Executable::new(plan.shared.plan.clone()),
-                false => (cx.loans()).operators(&plan.shared.plan, plan.shared.schema_version),
+                false => {
+                    (cx.operator_pool()).operators(&plan.shared.plan, plan.shared.schema_version)
+                }
             };
             let result = self.execute_plan(cx, work, (&plan, &mut operators), sink);
             if !plan.once {
-                (cx.loans()).give_operators(operators, plan.shared.schema_version);
+                (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
             }
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
@@ -342,12 +344,12 @@ impl Session {
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
         }
-        let mut params = cx.loans().params();
+        let mut params = cx.operator_pool().params();
         let (digested, text) = (work.digested, work.text);
         let bound = params.bind(digested, text, work.markers, &Checkpoints::new(cx));
         let result =
             bound.and_then(|()| self.execute_bound(cx, work, (plan, operators, &params), sink));
-        cx.loans().give_params(params);
+        cx.operator_pool().give_params(params);
         result
     }
 

@@ -1,4 +1,5 @@
-//! What all sessions share: the engine, global variables, accounts, connections; and the factory that workers make sessions with.
+//! What all sessions share: the engine, global variables, accounts, connections; and the factory
+//! that workers make sessions with.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -139,7 +140,8 @@ impl ServerState {
         }
     }
 
-    /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that is wanted.
+    /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that
+    /// is wanted.
     pub fn end(&self) {
         self.slow_log.close();
         self.general_log.close();

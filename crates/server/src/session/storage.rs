@@ -1,4 +1,5 @@
-//! What SET GLOBAL does to the engine's variables beyond their ranges, as MySQL answers it, and how the engine is told.
+//! What SET GLOBAL does to the engine's variables beyond their ranges, as MySQL answers it, and how
+//! the engine is told.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,6 @@
-//! The tables that a statement names, with the privilege it needs on each: for access checks and metadata locks, before anything is
-//! bound. Which of several tables UPDATE and DELETE change, their plan tells.
+//! The tables that a statement names, with the privilege it needs on each: for access checks and
+//! metadata locks, before anything is bound. Which of several tables UPDATE and DELETE change,
+//! their plan tells.
 
 use std::sync::Arc;
 
@@ -31,7 +32,8 @@ pub struct Behind {
     pub definer: Option<(Box<str>, Box<str>)>,
 }
 
-/// The tables of a statement; names without a database are in `database`. Error 1046 where there is none.
+/// The tables of a statement; names without a database are in `database`. Error 1046 where there is
+/// none.
 pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
     let mut walk = Walk::new(database);
     walk.statement(statement);
@@ -102,7 +104,8 @@ impl<'a> Walk<'a> {
         needs: Privileges,
         command: &'static str,
     ) {
-        // As the planner tells them from tables: whatever it takes for a table has to be found here.
+        // As the planner tells them from tables: whatever it takes for a table has to be found
+        // here.
         if name.schema.is_none() && self.ctes.iter().any(|c| **c == name.name.value) {
             return;
         }

@@ -1,8 +1,10 @@
 //! Temporary tables: of one session, in no schema, gone with it.
 //!
 //! # Invariants
-//! - V1: no other session sees them; plans of a session that has some are not shared. They have no metadata locks and need no privileges once made.
-//! - V2: making and dropping them commits nothing and is not rolled back; their rows are, as any other's. What a crash leaves is removed by the next start.
+//! - V1: no other session sees them; plans of a session that has some are not shared. They have no
+//!   metadata locks and need no privileges once made.
+//! - V2: making and dropping them commits nothing and is not rolled back; their rows are, as any
+//!   other's. What a crash leaves is removed by the next start.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +26,8 @@ use crate::ddl;
 pub struct TemporaryTables {
     engine: Arc<Engine>,
     tables: Vec<Arc<TableDef>>,
-    /// The schema with them in the place of other tables of their names, and the version that it was made of.
+    /// The schema with them in the place of other tables of their names, and the version that it
+    /// was made of.
     sight: Option<(u64, Arc<SchemaSnapshot>)>,
     /// Some were made, and dropped, in the transaction that is open.
     pub made: bool,
@@ -105,7 +108,8 @@ impl Drop for TemporaryTables {
 }
 
 impl Session {
-    /// The table that a statement means by a name: a temporary one, or that of the newest schema; 1146.
+    /// The table that a statement means by a name: a temporary one, or that of the newest schema;
+    /// 1146.
     pub(super) fn table_in_sight(
         &self,
         schema: &str,

@@ -15,8 +15,9 @@ use super::response::Response;
 use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
-/// Pause between the first two tries for a metadata lock. Each further one is longer by a half, up to the second
-/// constant where the end of shared locks is waited for, else up to the third. The end of a claim ends any of them.
+/// Pause between the first two tries for a metadata lock. Each further one is longer by a half, up
+/// to the second constant where the end of shared locks is waited for, else up to the third. The
+/// end of a claim ends any of them.
 const MDL_PAUSE: Duration = Duration::from_millis(1);
 const MDL_PAUSE_EXCLUSIVE: Duration = Duration::from_millis(10);
 const MDL_PAUSE_SHARED: Duration = Duration::from_millis(50);
@@ -28,7 +29,8 @@ pub struct NextTransaction {
     pub read_only: Option<bool>,
 }
 
-/// A wait for metadata locks, listed and noted from the first try that failed until this is dropped.
+/// A wait for metadata locks, listed and noted from the first try that failed until this is
+/// dropped.
 pub(super) struct MdlWait {
     deadline: Option<Instant>,
     /// How long the next pause is.
@@ -135,7 +137,8 @@ pub fn engine_isolation(level: IsolationLevel) -> Isolation {
     }
 }
 
-/// Runs `f` again after each wait, whatever happens meanwhile: a commit or a rollback is not given up half way.
+/// Runs `f` again after each wait, whatever happens meanwhile: a commit or a rollback is not given
+/// up half way.
 fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Result<(), SqlError> {
     loop {
         let mut wait = match f() {
@@ -183,8 +186,9 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// A statement that the executor runs begins; `on_tables`: it reads or writes some. One without tables leaves what SET TRANSACTION
-    /// said to the next, unless it opens a transaction that stays open.
+    /// A statement that the executor runs begins; `on_tables`: it reads or writes some. One without
+    /// tables leaves what SET TRANSACTION said to the next, unless it opens a transaction that
+    /// stays open.
     pub fn begin_work(&mut self, on_tables: bool) {
         let fresh = !self.engine.in_transaction();
         let (isolation, read_only) = self.characteristics();
@@ -201,7 +205,8 @@ impl Session {
         }
     }
 
-    /// A statement on tables is over. If it failed, nothing of it stays; without an open transaction of the client's, it is committed.
+    /// A statement on tables is over. If it failed, nothing of it stays; without an open
+    /// transaction of the client's, it is committed.
     pub fn end_work(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -342,7 +347,8 @@ impl Session {
         Ok(())
     }
 
-    /// The session variable `name` was set: a value that SET TRANSACTION gave the next transaction alone no longer counts.
+    /// The session variable `name` was set: a value that SET TRANSACTION gave the next transaction
+    /// alone no longer counts.
     pub fn forget_next_transaction(&mut self, name: &str) {
         match name {
             "transaction_isolation" => self.next_transaction.isolation = None,
@@ -405,7 +411,8 @@ impl Session {
         }
     }
 
-    /// Takes shared metadata locks on the tables that `ids` finds in the newest schema, which [`Self::schema`] then is.
+    /// Takes shared metadata locks on the tables that `ids` finds in the newest schema, which
+    /// [`Self::schema`] then is.
     pub fn lock_tables_shared(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -428,7 +435,8 @@ impl Session {
         }
     }
 
-    /// Claims tables for DDL. The caller has committed; what the session itself announces does not count against it.
+    /// Claims tables for DDL. The caller has committed; what the session itself announces does not
+    /// count against it.
     pub fn lock_tables_exclusive(
         &mut self,
         cx: &mut dyn ExecCx,

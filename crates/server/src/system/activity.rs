@@ -55,7 +55,8 @@ pub(super) fn performance_processlist(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<
     Ok(())
 }
 
-/// One row for each connection: sessions have no thread of their own, so the connection's number stands for it.
+/// One row for each connection: sessions have no thread of their own, so the connection's number
+/// stands for it.
 pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for (p, state) in processes(cx) {
         let id = Value::UInt(p.id.into());

@@ -1,7 +1,7 @@
 //! Statistics by digest. Times are in picoseconds, as in MySQL.
 //!
-//! The histogram has 128 buckets, four for each power of two of nanoseconds, where MySQL has 450; `DIGEST` is the SHA-256 of the digest's text,
-//! where MySQL hashes its tokens.
+//! The histogram has 128 buckets, four for each power of two of nanoseconds, where MySQL has 450;
+//! `DIGEST` is the SHA-256 of the digest's text, where MySQL hashes its tokens.
 
 use std::fmt::Write;
 

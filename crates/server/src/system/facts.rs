@@ -1,4 +1,5 @@
-//! What does not change while the server runs: engines, plugins, character sets, keywords. SHOW reads the same rows.
+//! What does not change while the server runs: engines, plugins, character sets, keywords. SHOW
+//! reads the same rows.
 
 use nfold_sql::keywords;
 use nfold_types::{Collation, SqlError, Value, charset};

@@ -1,12 +1,14 @@
-//! `information_schema` and `performance_schema`: which tables there are, and their rows. The binder finds the definitions here
-//! (`SessionEnv` hands the executor the rows); SHOW and DESCRIBE read the same definitions.
+//! `information_schema` and `performance_schema`: which tables there are, and their rows. The
+//! binder finds the definitions here (`SessionEnv` hands the executor the rows); SHOW and DESCRIBE
+//! read the same definitions.
 //!
 //! ```text
 //! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
 //!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ digests ──▶ executor
 //! ```
-//! No row is stored: each read makes the rows of the whole table from the schema snapshot, the engine's statistics, the accounts and
-//! the registry of connections. What an account may not see is left out there.
+//! No row is stored: each read makes the rows of the whole table from the schema snapshot, the
+//! engine's statistics, the accounts and the registry of connections. What an account may not see
+//! is left out there.
 //!
 //! # Invariants
 //! - Y1: every `CREATE TABLE` text of `*.sql` parses and binds.

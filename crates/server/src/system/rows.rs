@@ -53,7 +53,8 @@ impl Cx<'_> {
         self.on_database(name).tell_of_tables()
     }
 
-    /// Every table that the account may see: stored ones by database and name, then those made here.
+    /// Every table that the account may see: stored ones by database and name, then those made
+    /// here.
     pub fn tables(&self) -> Vec<&TableDef> {
         let stored = self.schema.tables().filter(|t| self.sees_tables(&t.schema));
         let mut all: Vec<&TableDef> = stored.map(|t| &**t).collect();

@@ -1,5 +1,5 @@
-//! What SHOW and DESCRIBE answer about databases, tables, columns and indexes: rows made from the schema and the engine. No I/O but for
-//! statistics that the engine keeps in memory.
+//! What SHOW and DESCRIBE answer about databases, tables, columns and indexes: rows made from the
+//! schema and the engine. No I/O but for statistics that the engine keeps in memory.
 //!
 //! Source: MySQL manual, "SHOW Statements"; names and order of the columns are MySQL's.
 

@@ -1,7 +1,9 @@
 //! Connections that go from a worker whose processor is busy to one that has time.
 //!
-//! Workers stay on their processors, but a processor may be somebody else's too: clients on the same machine, most of all. Connections are dealt out
-//! evenly, so the worker that has half a processor would hold up as many as the one that has a whole one, which then sleeps while work waits.
+//! Workers stay on their processors, but a processor may be somebody else's too: clients on the
+//! same machine, most of all. Connections are dealt out evenly, so the worker that has half a
+//! processor would hold up as many as the one that has a whole one, which then sleeps while work
+//! waits.
 //!
 //! # Picture
 //! ```text
@@ -10,12 +12,16 @@
 //! ```
 //!
 //! # Invariants
-//! - B1: a connection that goes over is between two commands, outside a transaction, and nothing of its is in a buffer.
-//! - B2: it is always in one worker's table or in one inbox, under one slot in the registry; a KILL reaches it wherever it is.
-//! - B3: at a shutdown all workers stop giving before any of them ends, so that none gives to one that is gone.
+//! - B1: a connection that goes over is between two commands, outside a transaction, and nothing of
+//!   its is in a buffer.
+//! - B2: it is always in one worker's table or in one inbox, under one slot in the registry; a KILL
+//!   reaches it wherever it is.
+//! - B3: at a shutdown all workers stop giving before any of them ends, so that none gives to one
+//!   that is gone.
 //!
 //! # Concurrency
-//! Each load has a line of its own; its worker stores it ten times a second, others read it as often. Relaxed: it is a hint.
+//! Each load has a line of its own; its worker stores it ten times a second, others read it as
+//! often. Relaxed: it is a hint.
 //!
 //! # Cost
 //! Ten small reads of `/proc` a second and worker that has work; a worker that sleeps does nothing.
@@ -30,7 +36,8 @@ use super::slot::ConnSlot;
 use crate::conn::{Peer, Transport};
 use crate::handler::{Limits, SessionHandler};
 
-/// A connection on its way from one worker to another: what is left of it between two commands (B1).
+/// A connection on its way from one worker to another: what is left of it between two commands
+/// (B1).
 pub(crate) struct Moved {
     pub slot: Arc<ConnSlot>,
     pub limits: Limits,
@@ -104,8 +111,9 @@ impl Loads {
     }
 }
 
-/// How many of `active` connections, which make a load of `me`, are to go to a worker whose load is `least`: half of what would make them even, so
-/// that neither overshoots; none if one would be too many.
+/// How many of `active` connections, which make a load of `me`, are to go to a worker whose load is
+/// `least`: half of what would make them even, so that neither overshoots; none if one would be too
+/// many.
 fn surplus(me: u64, least: u64, active: usize) -> usize {
     if me < BUSY || me < least + GAP {
         return 0;
@@ -139,8 +147,8 @@ impl Meter {
         now - self.last.0 >= WINDOW && self.file.is_some()
     }
 
-    /// Notes this worker's load. Gives whom to relieve it with, and by how many of the connections that `active` counts: those that have run
-    /// something since the instant given to it.
+    /// Notes this worker's load. Gives whom to relieve it with, and by how many of the connections
+    /// that `active` counts: those that have run something since the instant given to it.
     pub fn look(
         &mut self,
         loads: &Loads,
@@ -165,7 +173,8 @@ impl Meter {
     }
 }
 
-/// Nanoseconds that a thread has run or waited for a processor: the first two numbers of its `schedstat`.
+/// Nanoseconds that a thread has run or waited for a processor: the first two numbers of its
+/// `schedstat`.
 fn wanted_ns(file: &File) -> Option<u64> {
     let mut text = [0; 64];
     let n = file.read_at(&mut text, 0).ok()?;

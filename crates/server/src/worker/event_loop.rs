@@ -10,14 +10,17 @@
 //! ```
 //!
 //! # Invariants
-//! - I1: sockets are edge-triggered; after an edge, `Entry::readable` stays true until a recv has seen the socket empty.
+//! - I1: sockets are edge-triggered; after an edge, `Entry::readable` stays true until a recv has
+//!   seen the socket empty.
 //! - I2: a command starts only when it is whole, and at most one fiber runs for a connection.
-//! - I3: at most `bound` fibers of statements outside transactions exist; the rest wait in the order they came. Statements
-//!   inside a transaction never queue: they may hold what the others wait for.
+//! - I3: at most `bound` fibers of statements outside transactions exist; the rest wait in the
+//!   order they came. Statements inside a transaction never queue: they may hold what the others
+//!   wait for.
 //!
 //! # Cost
-//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no allocation, no epoll_ctl, no timer. Of several that have
-//! arrived, each has its share of one call that receives and one that sends ([`together`], [`outbox`](super::outbox)).
+//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no
+//! allocation, no epoll_ctl, no timer. Of several that have arrived, each has its share of one call
+//! that receives and one that sends ([`together`], [`outbox`](super::outbox)).
 
 mod connections;
 mod fibers;
@@ -42,8 +45,9 @@ use super::timers::Timers;
 use super::{Shared, Token};
 use crate::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
 
-/// A worker that has run commands of one connection alone for so long may block for it. Whoever comes then meets at most one such block, and none
-/// while it goes on: of a connection's statements that follow each other faster than this, the first alone may wait, for a short sync.
+/// A worker that has run commands of one connection alone for so long may block for it. Whoever
+/// comes then meets at most one such block, and none while it goes on: of a connection's statements
+/// that follow each other faster than this, the first alone may wait, for a short sync.
 const ALONE: Duration = Duration::from_millis(100);
 /// Fibers of one worker outside transactions when `innodb_thread_concurrency` is 0.
 const DEFAULT_BOUND: usize = 1024;
@@ -179,13 +183,14 @@ impl Worker {
             && (self.table.get(token)).is_some_and(|e| matches!(e.state, State::Running { .. }))
     }
 
-    /// While sessions have put something off, the loop looks once more whether there is work before it sleeps.
+    /// While sessions have put something off, the loop looks once more whether there is work before
+    /// it sleeps.
     fn more_to_do(&self, last: &mio::Events) -> bool {
         self.local.put_off.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
     }
 
-    /// Gives those in the run queue a turn each, but looks at the sockets again before long: many long statements must not
-    /// keep a short one from being seen.
+    /// Gives those in the run queue a turn each, but looks at the sockets again before long: many
+    /// long statements must not keep a short one from being seen.
     fn run_queued(&mut self) {
         let end = self.now + RUN_BUDGET;
         for _ in 0..self.run_queue.len() {
@@ -237,7 +242,8 @@ impl Worker {
 
     // ---- what happens to them
 
-    /// While one connection is served, the memory of the next few is asked for: with a thousand sessions, each one's is in no cache near.
+    /// While one connection is served, the memory of the next few is asked for: with a thousand
+    /// sessions, each one's is in no cache near.
     fn socket_events(&mut self, events: &mio::Events) {
         if self.local.outbox.borrow().is_open() && events.iter().nth(1).is_some() {
             return self.socket_events_together(events);
@@ -413,7 +419,8 @@ impl Worker {
 
     fn after_login_step(&mut self, token: Token, conn: Box<Conn>, step: LoginStep) {
         match step {
-            // Another packet may be there already only if the client runs ahead; the next turn sees to it.
+            // Another packet may be there already only if the client runs ahead; the next turn sees
+            // to it.
             LoginStep::NeedInput => {
                 let more = !conn.input.is_empty();
                 self.park(token, conn);
@@ -495,7 +502,8 @@ impl Worker {
             self.table.len()
         );
         for token in self.table.tokens() {
-            // A suspended fiber cannot be dropped (I3 of the fiber): its stack is left behind, the process ends anyway.
+            // A suspended fiber cannot be dropped (I3 of the fiber): its stack is left behind, the
+            // process ends anyway.
             std::mem::forget(self.table.remove(token));
         }
         true

@@ -2,7 +2,8 @@
 //!
 //! # Concurrency
 //! - `queue` is behind a mutex that is held for a push or a swap only.
-//! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker itself (its own wakes find it awake).
+//! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker
+//!   itself (its own wakes find it awake).
 
 use std::sync::mpsc;
 

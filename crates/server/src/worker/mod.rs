@@ -1,5 +1,5 @@
-//! Workers: one thread, one epoll and many connections each. See `event_loop` for how they run, [`FiberCx`] for how a session
-//! waits.
+//! Workers: one thread, one epoll and many connections each. See `event_loop` for how they run,
+//! [`FiberCx`] for how a session waits.
 
 mod balance;
 mod event_loop;
@@ -32,7 +32,8 @@ use crate::auth::Authenticator;
 use crate::config::ServerOptions;
 use crate::handler::SessionFactory;
 
-/// How long workers may take to hear that no connection is to move any more; they are back at their inboxes within milliseconds.
+/// How long workers may take to hear that no connection is to move any more; they are back at their
+/// inboxes within milliseconds.
 const STAY_LIMIT: Duration = Duration::from_secs(10);
 
 /// Names one connection of one worker; never used again for another.
@@ -214,7 +215,8 @@ impl Drop for EndProcessOnPanic {
 /// The CPUs this process may run on, in order.
 #[allow(unsafe_code)]
 fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: cpu_set_t is plain bits, for which all zeros is a value; the call writes at most its size into it.
+    // SAFETY: cpu_set_t is plain bits, for which all zeros is a value; the call writes at most its
+    // size into it.
     let (set, rc) = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         let rc = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);

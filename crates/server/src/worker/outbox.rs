@@ -6,11 +6,12 @@
 //!      └────── otherwise: sent by the fiber                      many, or old; what a socket does not take goes back to its connection
 //! ```
 //! # Invariants
-//! - O1: while an answer waits, its connection is idle, and its socket open: whoever takes the connection has what waits sent first
-//!   (`Worker::take_idle`).
+//! - O1: while an answer waits, its connection is idle, and its socket open: whoever takes the
+//!   connection has what waits sent first (`Worker::take_idle`).
 //!
 //! # Cost
-//! No allocation when warm. The kernel does the same for each answer; the way into it and back is gone once for all.
+//! No allocation when warm. The kernel does the same for each answer; the way into it and back is
+//! gone once for all.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use nfold_ring::{MOST, Op, Ring};
 use super::Token;
 use crate::conn::{Conn, Output, Transport};
 
-/// Longer answers go out alone: what they cost is not the way into the kernel, and they would drive one another out of the cache.
+/// Longer answers go out alone: what they cost is not the way into the kernel, and they would drive
+/// one another out of the cache.
 const ANSWER_BYTES: usize = 16 << 10;
 /// Answers, and bytes of all of them, that are sent at the latest.
 const FULL: usize = 32;
@@ -163,7 +165,8 @@ impl Outbox {
         sum
     }
 
-    /// A round ends: nothing waits any more. What sockets did not take is for their connections to send.
+    /// A round ends: nothing waits any more. What sockets did not take is for their connections to
+    /// send.
     pub fn end_round(&mut self) -> Vec<Answer> {
         self.round += 1;
         std::mem::take(&mut self.left)

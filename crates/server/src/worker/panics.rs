@@ -1,7 +1,8 @@
 //! Whether the server may go on after a statement has panicked.
 //!
-//! A hook looks at the place of each panic before the stack unwinds. A mistake in parsing, planning or computing spoils nothing but its own
-//! session; one inside the engine, or inside a mini-transaction, may have left shared memory half changed, and the process must end: recovery
+//! A hook looks at the place of each panic before the stack unwinds. A mistake in parsing, planning
+//! or computing spoils nothing but its own session; one inside the engine, or inside a
+//! mini-transaction, may have left shared memory half changed, and the process must end: recovery
 //! then begins from what the log says.
 
 use std::cell::Cell;
@@ -12,8 +13,8 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Crates that hold no state shared between sessions, or none that a panic can leave half changed. A panic in the standard library is
-/// reported where it was called.
+/// Crates that hold no state shared between sessions, or none that a panic can leave half changed.
+/// A panic in the standard library is reported where it was called.
 const PRIVATE: [&str; 6] = ["protocol", "server", "sql", "plan", "exec", "types"];
 
 /// Sets the hook, once in a process; the one before it still prints the panic.

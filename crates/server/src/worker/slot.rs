@@ -1,11 +1,13 @@
-//! What the rest of the server may know of one connection, and how it is killed: one padded slot each, listed in a sharded
-//! registry.
+//! What the rest of the server may know of one connection, and how it is killed: one padded slot
+//! each, listed in a sharded registry.
 //!
 //! # Concurrency
-//! A statement stores only to its own slot. `SHOW PROCESSLIST`, KILL and wakers of other threads read it.
-//! - `kill`: set by anyone, cleared by the worker when a statement begins. Relaxed: the wake that follows a store goes through the
-//!   inbox's mutex.
-//! - `command`, `since_us`, `text`: written by the worker. `text` is a sequence lock over words: odd while it is written.
+//! A statement stores only to its own slot. `SHOW PROCESSLIST`, KILL and wakers of other threads
+//! read it.
+//! - `kill`: set by anyone, cleared by the worker when a statement begins. Relaxed: the wake that
+//!   follows a store goes through the inbox's mutex.
+//! - `command`, `since_us`, `text`: written by the worker. `text` is a sequence lock over words:
+//!   odd while it is written.
 //! - `identity`: behind a mutex, written at login, USE and COM_CHANGE_USER only.
 //!
 //! # Cost
@@ -130,7 +132,8 @@ impl ConnSlot {
         self.inbox.push(Message::Wake(self.token));
     }
 
-    /// The slot of the same connection at another worker: whatever still knows the old one reaches nobody.
+    /// The slot of the same connection at another worker: whatever still knows the old one reaches
+    /// nobody.
     pub fn moved(&self, token: Token, inbox: Arc<Inbox>) -> ConnSlot {
         let identity = self.identity.lock().clone();
         let slot = ConnSlot::new(self.id, token, inbox, String::new());
@@ -169,7 +172,8 @@ impl ConnSlot {
         self.text_len.store(0, Ordering::Relaxed);
     }
 
-    /// `number`: names this text and no other; 0 for any. The text that already stands there is not copied again.
+    /// `number`: names this text and no other; 0 for any. The text that already stands there is not
+    /// copied again.
     #[inline]
     pub fn set_text(&self, text: &[u8], number: u64) {
         let len = text.len().min(TEXT_BYTES);
@@ -246,7 +250,8 @@ impl Wake for ConnSlot {
     }
 }
 
-/// All connections of the server, by id. Touched when one comes or goes, by KILL and by PROCESSLIST.
+/// All connections of the server, by id. Touched when one comes or goes, by KILL and by
+/// PROCESSLIST.
 pub struct Registry {
     shards: [Mutex<FxHashMap<u32, Arc<ConnSlot>>>; SHARDS],
     next_id: AtomicU32,

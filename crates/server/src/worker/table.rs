@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - I1: an entry is `Idle` or `Running`; `Taken` only within one call of the event loop.
-//! - I2: a token's generation differs from those of all earlier connections in the same place, so that late wakes and
-//!   timers find nothing.
+//! - I2: a token's generation differs from those of all earlier connections in the same place, so
+//!   that late wakes and timers find nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -85,7 +85,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A token for the next connection, to be filled by [`Self::fill`] or returned by [`Self::remove`].
+    /// A token for the next connection, to be filled by [`Self::fill`] or returned by
+    /// [`Self::remove`].
     pub fn reserve(&mut self) -> Token {
         self.count += 1;
         let index = self.free.pop().unwrap_or_else(|| {
@@ -108,7 +109,8 @@ impl Table {
         }
     }
 
-    /// Asks the processor for what a connection that is about to have its turn will touch: stage by stage, as each leads to the next one.
+    /// Asks the processor for what a connection that is about to have its turn will touch: stage by
+    /// stage, as each leads to the next one.
     #[inline]
     pub fn ask_for(&self, token: Token, stage: usize) {
         let Some(place) = self.places.get(token.index()) else {

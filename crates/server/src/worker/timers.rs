@@ -1,7 +1,8 @@
 //! Deadlines of one worker's connections: a heap with at most one live entry each.
 //!
-//! A connection's deadline mostly moves *later* (each command puts the idle timeout off), so moving it later touches nothing: the
-//! entry in the heap fires early, finds that the time has not come, and is armed again. Only an earlier deadline is pushed.
+//! A connection's deadline mostly moves *later* (each command puts the idle timeout off), so moving
+//! it later touches nothing: the entry in the heap fires early, finds that the time has not come,
+//! and is armed again. Only an earlier deadline is pushed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +16,8 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Makes sure that `token` fires at `at` or before. `armed` is the connection's own note of its earliest entry.
+    /// Makes sure that `token` fires at `at` or before. `armed` is the connection's own note of its
+    /// earliest entry.
     pub fn arm(&mut self, token: Token, at: Instant, armed: &mut Option<Instant>) {
         if armed.is_none_or(|t| at < t) {
             *armed = Some(at);
@@ -28,7 +30,8 @@ impl Timers {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes one entry that is due: its time and its connection (which may be gone, or armed earlier since).
+    /// Takes one entry that is due: its time and its connection (which may be gone, or armed
+    /// earlier since).
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, Token)> {
         let &Reverse((at, token)) = self.heap.peek()?;
         if at > now {

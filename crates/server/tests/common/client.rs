@@ -188,7 +188,8 @@ impl<S: Read + Write> Client<S> {
             attributes: b"",
         };
         let mut payload = vec![];
-        // The first answer is empty: with a password, the server refuses it only after the switch or check below.
+        // The first answer is empty: with a password, the server refuses it only after the switch
+        // or check below.
         if password.is_empty() {
             encode_login(&mut payload, &login);
         } else {

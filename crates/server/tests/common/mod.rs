@@ -68,7 +68,8 @@ pub struct CaughtUp {
     begun: Mutex<HashMap<u32, Instant>>,
     /// Who waits for it.
     wakers: Mutex<Vec<Waker>>,
-    /// For each time that it was allowed to block: how long before that others than the last connection had begun a statement.
+    /// For each time that it was allowed to block: how long before that others than the last
+    /// connection had begun a statement.
     pub may_block: Mutex<Vec<Option<Duration>>>,
 }
 
@@ -414,7 +415,8 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// With options on top of: a free port, a socket `s` in the data directory, two workers, not pinned.
+    /// With options on top of: a free port, a socket `s` in the data directory, two workers, not
+    /// pinned.
     pub fn start(options: &[(&str, &str)]) -> TestServer {
         let dir = tempfile::tempdir().expect("a directory");
         let socket = dir.path().join("s").display().to_string();

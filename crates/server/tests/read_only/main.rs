@@ -1,11 +1,13 @@
-//! The read-only proof: everything that threads share is made read-only memory, and then four of them run all read workloads, through the
-//! whole server from packets to packets.
+//! The read-only proof: everything that threads share is made read-only memory, and then four of
+//! them run all read workloads, through the whole server from packets to packets.
 //!
-//! What the server allocates when it opens the database, makes the tables, plans each statement and settles lies in one mapping (`zone`): page table,
-//! transaction status, latches, locks, schema, statistics, plans, reference counts of all these. That mapping, the page frames and the
-//! program's statics are protected; each worker's own memory is not. A store to any of them ends the process, saying where it came from. The
-//! exceptions are lines of their own that the design allows: a session's snapshot and metadata-lock slots, and sharded counters. Background
-//! threads do not exist here; what they would do has been done.
+//! What the server allocates when it opens the database, makes the tables, plans each statement and
+//! settles lies in one mapping (`zone`): page table, transaction status, latches, locks, schema,
+//! statistics, plans, reference counts of all these. That mapping, the page frames and the
+//! program's statics are protected; each worker's own memory is not. A store to any of them ends
+//! the process, saying where it came from. The exceptions are lines of their own that the design
+//! allows: a session's snapshot and metadata-lock slots, and sharded counters. Background threads
+//! do not exist here; what they would do has been done.
 
 #[allow(dead_code)] // parts of it
 mod workload;
@@ -171,7 +173,8 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// A reader: warms itself up in step with the others, then reads while all is protected. Gives the bytes that it was answered then.
+/// A reader: warms itself up in step with the others, then reads while all is protected. Gives the
+/// bytes that it was answered then.
 fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
     let server = Embedded::worker(seed, number as u16 + 1)
         .map_err(|e| e.0)
@@ -200,7 +203,8 @@ fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
     bytes
 }
 
-/// A program of its own, without the test harness, whose main thread stores to statics when a test takes long.
+/// A program of its own, without the test harness, whose main thread stores to statics when a test
+/// takes long.
 fn main() {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |what| {

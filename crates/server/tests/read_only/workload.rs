@@ -1,5 +1,6 @@
-//! The tables, and the statements that read them: those of WORKLOADS (medium-size IN lists, secondary keys, sysbench's OLTP), and blocks within
-//! blocks: subqueries of every kind, derived tables, unions.
+//! The tables, and the statements that read them: those of WORKLOADS (medium-size IN lists,
+//! secondary keys, sysbench's OLTP), and blocks within blocks: subqueries of every kind, derived
+//! tables, unions.
 
 /// Rows of each table.
 pub const ROWS: u64 = 6000;
@@ -88,7 +89,8 @@ pub fn statements(random: &mut Random) -> Vec<Statement> {
             values: values.iter().map(|v| Given::Number(*v)).collect(),
         });
     };
-    // Medium-size IN lists: close to each other, in rising order and not, with doubles, with values that are not there.
+    // Medium-size IN lists: close to each other, in rising order and not, with doubles, with values
+    // that are not there.
     for size in [1, 20, 100, 199, 200, 201, 2100] {
         let marks = vec!["?"; size].join(",");
         let first = random.below(GROUPS);
@@ -227,8 +229,9 @@ fn nested(add: &mut dyn FnMut(&str, &[u64]), person: u64, country: u64) {
     }
 }
 
-/// What a session does beside reading tables, each as one text; the codes of those that fail. What fails before it has a plan is no warm
-/// read, nor is what fails while it runs, whose operators are let go, nor what names a user variable, which is planned anew each time.
+/// What a session does beside reading tables, each as one text; the codes of those that fail. What
+/// fails before it has a plan is no warm read, nor is what fails while it runs, whose operators are
+/// let go, nor what names a user variable, which is planned anew each time.
 pub const BESIDE: &[(&str, u16)] = &[
     ("SELECT 1", 0),
     (

@@ -1,12 +1,15 @@
-//! An allocator that puts what marked threads allocate into one mapping, which can then be made read-only, and says who stores there.
+//! An allocator that puts what marked threads allocate into one mapping, which can then be made
+//! read-only, and says who stores there.
 //!
 //! # Picture
 //! ```text
 //! zone  | allocations one after the other ... | page: one allocation that wants lines of its own | ...
 //! ```
-//! Memory of the zone is never used again. What is aligned to 64 bytes or more, which is how the program asks for cache lines of its own (slots,
-//! counters), has pages of its own. While the zone is protected, a store to such an allocation is noted and let through if it was made by one of
-//! those that may (by its stack); a store anywhere else in the zone, in the frames or in the program's statics is a failure, and is printed with where it came from.
+//! Memory of the zone is never used again. What is aligned to 64 bytes or more, which is how the
+//! program asks for cache lines of its own (slots, counters), has pages of its own. While the zone
+//! is protected, a store to such an allocation is noted and let through if it was made by one of
+//! those that may (by its stack); a store anywhere else in the zone, in the frames or in the
+//! program's statics is a failure, and is printed with where it came from.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -45,7 +48,8 @@ struct Ledger {
 
 pub struct Zoned;
 
-// SAFETY: the zone hands out disjoint pieces of a mapping that is never unmapped, aligned as asked; everything else is `System`'s.
+// SAFETY: the zone hands out disjoint pieces of a mapping that is never unmapped, aligned as asked;
+// everything else is `System`'s.
 unsafe impl GlobalAlloc for Zoned {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IN_ZONE.try_with(Cell::get).unwrap_or(false) {
@@ -99,7 +103,8 @@ fn allocate(layout: Layout) -> *mut u8 {
 }
 
 fn ledger() -> &'static Ledger {
-    // SAFETY: made by `prepare` before anything is allocated in the zone, and never unmapped; zeros are a `Ledger`.
+    // SAFETY: made by `prepare` before anything is allocated in the zone, and never unmapped; zeros
+    // are a `Ledger`.
     unsafe { &*LEDGER.load(Acquire) }
 }
 
@@ -119,7 +124,8 @@ fn map(len: usize) -> usize {
     base.expose_provenance()
 }
 
-/// Makes the zone. Once, before [`inside`]. `allowed`: names in the stacks of allocations that may be stored to.
+/// Makes the zone. Once, before [`inside`]. `allowed`: names in the stacks of allocations that may
+/// be stored to.
 pub fn prepare(allowed: &'static [&'static str]) {
     ALLOWED.set(allowed).expect("once");
     LEDGER.store(
@@ -163,7 +169,8 @@ pub fn protect((address, len): (usize, usize), read_only: bool) {
     } else {
         libc::PROT_READ | libc::PROT_WRITE
     };
-    // SAFETY: memory of this process; what is stored there while it is protected is what this test looks for.
+    // SAFETY: memory of this process; what is stored there while it is protected is what this test
+    // looks for.
     let rc = unsafe { libc::mprotect(with_exposed_provenance_mut(address), len, how) };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
 }
@@ -191,7 +198,8 @@ pub fn statics() -> Vec<(usize, usize)> {
     found
 }
 
-/// A store to protected memory. Its page becomes writable, so that the test goes on and finds others.
+/// A store to protected memory. Its page becomes writable, so that the test goes on and finds
+/// others.
 extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel hands over a valid `siginfo_t` of a fault.
     let address = unsafe { (*info).si_addr() }.addr();
@@ -199,7 +207,8 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     let ledger = ledger();
     let own = ledger.own.get(page).is_some_and(|own| own.load(Relaxed));
     ledger.noted.fetch_add(usize::from(own), Relaxed);
-    // SAFETY: a page that is mapped, if the fault is one that this test causes; otherwise the call fails.
+    // SAFETY: a page that is mapped, if the fault is one that this test causes; otherwise the call
+    // fails.
     let rc = unsafe {
         let page = with_exposed_provenance_mut(address & !(PAGE - 1));
         libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE)
@@ -209,7 +218,8 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     }
 }
 
-/// Says where a store came from. Not what a signal handler may do, but the test has failed; the alarm ends what hangs here.
+/// Says where a store came from. Not what a signal handler may do, but the test has failed; the
+/// alarm ends what hangs here.
 fn tell(address: usize, go_on: bool) {
     let ledger = ledger();
     let told = ledger.failures.fetch_add(1, Relaxed);

@@ -6,19 +6,21 @@
 //!  all edges:   B→A   C→A C→B   D→A D→B D→C          quadratic in the length of the queue
 //!  walked:      D→A                                  B and C lead to A, too, and nowhere else
 //! ```
-//! Everything that blocks an earlier request also blocks a request for an exclusive record lock that
-//! conflicts with all earlier ones. The earlier owners wait in this queue only, since an owner waits for
-//! one lock (L3). So the search goes on from the holders alone: it has *covered* the waiting requests.
+//! Everything that blocks an earlier request also blocks a request for an exclusive record lock
+//! that conflicts with all earlier ones. The earlier owners wait in this queue only, since an owner
+//! waits for one lock (L3). So the search goes on from the holders alone: it has *covered* the
+//! waiting requests.
 //!
 //! # Invariants
-//! - D1: all waits of a reported cycle exist at one time. The search reads one queue after the other,
-//!   so it may combine waits that never existed together. A cycle is therefore read again before a
-//!   member is sacrificed: a wait that is seen both times existed in between.
+//! - D1: all waits of a reported cycle exist at one time. The search reads one queue after the
+//!   other, so it may combine waits that never existed together. A cycle is therefore read again
+//!   before a member is sacrificed: a wait that is seen both times existed in between.
 //! - D2: a cycle that exists when its last member begins to wait is found by that member's search.
 //!
 //! # Cost
-//! One pass over the waiting requests of each queue that the search reaches; no pass where all of them
-//! are for exclusive record locks, as on a hot row. Memory grows with the owners that the search enters.
+//! One pass over the waiting requests of each queue that the search reaches; no pass where all of
+//! them are for exclusive record locks, as on a hot row. Memory grows with the owners that the
+//! search enters.
 
 use super::DeadlockInfo;
 use super::owner::LockOwner;
@@ -29,7 +31,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 impl LockTable {
-    /// Called after `start` was queued. Breaks every cycle through it; returns whether `start` itself was sacrificed.
+    /// Called after `start` was queued. Breaks every cycle through it; returns whether `start`
+    /// itself was sacrificed.
     pub(super) fn break_deadlocks(&self, start: &Arc<LockOwner>) -> bool {
         let _detector = self.detector.lock();
         while let Some(cycle) = Search::new(self, start).find_cycle() {
@@ -80,7 +83,8 @@ impl LockTable {
 pub(super) struct Search<'t> {
     table: &'t LockTable,
     start: Arc<LockOwner>,
-    /// Owners in the order of their discovery, each with the position of the owner that waits for it.
+    /// Owners in the order of their discovery, each with the position of the owner that waits for
+    /// it.
     seen: Vec<(Arc<LockOwner>, usize)>,
     entered: FxHashSet<*const LockOwner>,
     /// By queue: requests up to this number need no visit.
@@ -101,7 +105,8 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// A shortest path of waits from `start` back to it, `start` first: the fewer members, the fewer are sacrificed in vain.
+    /// A shortest path of waits from `start` back to it, `start` first: the fewer members, the
+    /// fewer are sacrificed in vain.
     pub fn find_cycle(&mut self) -> Option<Vec<Arc<LockOwner>>> {
         let mut at = 0;
         while at < self.seen.len() {
@@ -146,12 +151,12 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Whether everything that blocks the waiting requests before `position` blocks `request` there, too: it asks for an exclusive
-    /// record lock and is blocked by each of them.
+    /// Whether everything that blocks the waiting requests before `position` blocks `request`
+    /// there, too: it asks for an exclusive record lock and is blocked by each of them.
     ///
-    /// Requests that it conflicts with are for record locks. Whatever they wait for is a record lock or a request for one, and
-    /// conflicts with an exclusive one. The exceptions are locks of the request's own owner: a request that waits for one of them
-    /// does not block it.
+    /// Requests that it conflicts with are for record locks. Whatever they wait for is a record
+    /// lock or a request for one, and conflicts with an exclusive one. The exceptions are locks of
+    /// the request's own owner: a request that waits for one of them does not block it.
     fn covers_those_before(&mut self, queue: &Queue, request: &Entry, position: usize) -> bool {
         if request.excludes_all_records() && queue.all_waiting_exclude(&request.owner) {
             return true;

@@ -1,4 +1,5 @@
-//! The lock table as the status views show it. Not one moment's picture: shards are looked at one after the other.
+//! The lock table as the status views show it. Not one moment's picture: shards are looked at one
+//! after the other.
 
 use super::owner::LockOwner;
 use super::queue::Entry;
@@ -59,7 +60,8 @@ impl LockTable {
         out
     }
 
-    /// A session's wait at a place that a wait site names: when it began, and the sessions that it waits for.
+    /// A session's wait at a place that a wait site names: when it began, and the sessions that it
+    /// waits for.
     pub fn wait_of(&self, session: u64, key: &[u8]) -> Option<(Instant, Vec<u64>)> {
         let shard = self.shards[shard_of(key)].lock();
         let queue = shard.get(key)?;

@@ -1,4 +1,5 @@
-//! Row locks: who may read for update, change, or insert next to a row. Plain reads never come here.
+//! Row locks: who may read for update, change, or insert next to a row. Plain reads never come
+//! here.
 //!
 //! # Picture
 //! ```text
@@ -7,34 +8,41 @@
 //!  owner A (a transaction)   held: [(shard, key), ...]   waiting: none
 //!  owner B                   held: [...]                 waiting: (shard, key, waiter)   ── the edge B → A of the waits-for graph
 //! ```
-//! A lock is on a *record* (the key itself), on the *gap* before it, or on both (*next-key*). The supremum stands behind the last key
-//! of an index, and has only a gap. An *insert intention* is asked for on the key after the place of an insert: it waits for the gap
-//! locks of others there, and holds nothing once it is granted.
+//! A lock is on a *record* (the key itself), on the *gap* before it, or on both (*next-key*). The
+//! supremum stands behind the last key of an index, and has only a gap. An *insert intention* is
+//! asked for on the key after the place of an insert: it waits for the gap locks of others there,
+//! and holds nothing once it is granted.
 //!
-//! A row's own transaction id, while active, is an exclusive record lock without an entry (*implicit*). Whoever meets it and must wait
-//! first makes it explicit on the holder's behalf, so that waiting and deadlock detection know explicit locks only.
+//! A row's own transaction id, while active, is an exclusive record lock without an entry
+//! (*implicit*). Whoever meets it and must wait first makes it explicit on the holder's behalf, so
+//! that waiting and deadlock detection know explicit locks only.
 //!
 //! # Invariants
 //! - L1: two granted entries of different owners in one queue do not conflict.
-//! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that conflicts. When the last one goes, the
-//!   entry is granted, in the order of the queue.
-//! - L3: an owner waits for at most one lock; after `closed` is set, nothing is granted to it any more.
-//! - L4: every queue in which an owner has a granted entry is on its held list (the list may name queues that are gone).
+//! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that
+//!   conflicts. When the last one goes, the entry is granted, in the order of the queue.
+//! - L3: an owner waits for at most one lock; after `closed` is set, nothing is granted to it any
+//!   more.
+//! - L4: every queue in which an owner has a granted entry is on its held list (the list may name
+//!   queues that are gone).
 //!
 //! # Concurrency
-//! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Nobody is woken under a shard's mutex. The caller
-//! looks at the row under the leaf's latch, or looks again after the lock is granted: between its first look and the grant
-//! the row may have changed. If somebody else's change is there then, it came before the lock, which did not know of it and is worth
+//! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Nobody is woken
+//! under a shard's mutex. The caller looks at the row under the leaf's latch, or looks again after
+//! the lock is granted: between its first look and the grant the row may have changed. If somebody
+//! else's change is there then, it came before the lock, which did not know of it and is worth
 //! nothing: it is given up, and asked for again with that holder's name.
 //!
 //! # Deadlocks
-//! After a request was queued, its owner searches the waits-for graph for a cycle, under the detector's mutex (waiters only). The graph
-//! is computed from the queues as they are, and each queue is visited once (`deadlock`). The owner that begins to wait last closes a
-//! cycle, and finds it. The victim is the owner with the least work to lose (row changes and locks together), the requester among equals.
+//! After a request was queued, its owner searches the waits-for graph for a cycle, under the
+//! detector's mutex (waiters only). The graph is computed from the queues as they are, and each
+//! queue is visited once (`deadlock`). The owner that begins to wait last closes a cycle, and finds
+//! it. The victim is the owner with the least work to lose (row changes and locks together), the
+//! requester among equals.
 //!
 //! # Not here
-//! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes the request out of the queue. Table locks: metadata
-//! locks do that.
+//! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes
+//! the request out of the queue. Table locks: metadata locks do that.
 
 mod deadlock;
 mod info;
@@ -100,7 +108,8 @@ pub struct LockRequest<'a> {
     pub on_conflict: OnConflict,
     /// The active transaction whose id is on the row, if it is not the requester's own.
     pub implicit_holder: Option<TrxId>,
-    /// The caller stamps the row with its own id under the latch that it holds now, so a lock granted at once needs no entry.
+    /// The caller stamps the row with its own id under the latch that it holds now, so a lock
+    /// granted at once needs no entry.
     pub becomes_implicit: bool,
 }
 
@@ -192,7 +201,8 @@ pub struct OwnerInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadlockInfo {
     pub at: SystemTime,
-    /// Each waits for the next, the last for the first: itself, what it waits for, and the lock of the next that is in the way.
+    /// Each waits for the next, the last for the first: itself, what it waits for, and the lock of
+    /// the next that is in the way.
     pub members: Vec<(OwnerInfo, Option<WaitInfo>)>,
     /// Who was sacrificed.
     pub victim: usize,

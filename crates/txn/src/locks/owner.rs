@@ -110,8 +110,9 @@ impl LockOwner {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// What a rollback costs: the deadlock detector sacrifices the lightest. As in InnoDB: row changes plus lock objects, of which one
-    /// stands for all locks of a sort on a page's worth of rows.
+    /// What a rollback costs: the deadlock detector sacrifices the lightest. As in InnoDB: row
+    /// changes plus lock objects, of which one stands for all locks of a sort on a page's worth of
+    /// rows.
     pub(super) fn weight(&self) -> u64 {
         let state = self.state.lock();
         let locks = state.kinds.len() + state.held.len() / ROWS_PER_LOCK_OBJECT;

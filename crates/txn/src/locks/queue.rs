@@ -25,8 +25,9 @@ impl Entry {
 /// Granted locks, and the requests that wait for them in the order of their arrival.
 ///
 /// # Cost
-/// A hot row has one holder and up to thousands of waiting requests. What each update does to its queue (ask, be granted, release)
-/// looks at the granted locks and at the head of the waiting requests only.
+/// A hot row has one holder and up to thousands of waiting requests. What each update does to its
+/// queue (ask, be granted, release) looks at the granted locks and at the head of the waiting
+/// requests only.
 #[derive(Default)]
 pub(super) struct Queue {
     pub granted: SmallVec<[Entry; 2]>,
@@ -47,8 +48,9 @@ fn covers_gap(kind: LockKind) -> bool {
     matches!(kind, LockKind::Gap | LockKind::NextKey)
 }
 
-/// Whether a request for `(mode, kind)` has to wait for another owner's `(other_mode, other_kind)`. Gap locks never wait and do not
-/// exclude each other; an insert intention waits for gaps and nobody waits for it.
+/// Whether a request for `(mode, kind)` has to wait for another owner's `(other_mode, other_kind)`.
+/// Gap locks never wait and do not exclude each other; an insert intention waits for gaps and
+/// nobody waits for it.
 pub(super) fn conflicts(
     mode: LockMode,
     kind: LockKind,
@@ -137,9 +139,9 @@ impl Queue {
         self.granted.iter().any(|e| Self::same(&e.owner, owner))
     }
 
-    /// The entries that a request waits for: granted locks, and requests among the first `before` waiting ones (all of them for a
-    /// new request). A waiting request that waits for a lock of `owner` itself does not count: waiting for it would be a deadlock
-    /// without need.
+    /// The entries that a request waits for: granted locks, and requests among the first `before`
+    /// waiting ones (all of them for a new request). A waiting request that waits for a lock of
+    /// `owner` itself does not count: waiting for it would be a deadlock without need.
     pub fn blockers<'a>(
         &'a self,
         owner: &'a Arc<LockOwner>,
@@ -167,7 +169,8 @@ impl Queue {
             .filter(move |e| !Self::same(&e.owner, owner) && conflicts(mode, kind, e.mode, e.kind))
     }
 
-    /// Whether each waiting request is for an exclusive record lock, and none waits for a lock of `owner`. Constant time.
+    /// Whether each waiting request is for an exclusive record lock, and none waits for a lock of
+    /// `owner`. Constant time.
     pub fn all_waiting_exclude(&self, owner: &Arc<LockOwner>) -> bool {
         self.waiting_exclusive == self.waiting.len() && !self.has_granted(owner)
     }
@@ -179,7 +182,8 @@ impl Queue {
         })
     }
 
-    /// The position among the waiting requests of the one that `waiter` belongs to, if it still waits.
+    /// The position among the waiting requests of the one that `waiter` belongs to, if it still
+    /// waits.
     pub fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
         let number = |e: &Entry| e.waiter.as_ref().map_or(0, |w| w.number);
         let at = self
@@ -201,8 +205,8 @@ impl Queue {
         })
     }
 
-    /// The holder of an exclusive record lock blocks every request but insert intentions and its own. Answers without a look at
-    /// the requests; false where it cannot tell.
+    /// The holder of an exclusive record lock blocks every request but insert intentions and its
+    /// own. Answers without a look at the requests; false where it cannot tell.
     fn all_wait_for_one_record_lock(&self) -> bool {
         let holder = self.granted.iter().find(|e| e.excludes_all_records());
         self.waiting_inserts == 0 && holder.is_some_and(|e| e.owner.state.lock().waiting.is_none())

@@ -170,7 +170,8 @@ fn gaps_are_inherited() {
         Locked::New,
         "the gap is locked, not the record"
     );
-    // Purge removes n: what a had on it guards the gap before the supremum now, and who waited for n tries again.
+    // Purge removes n: what a had on it guards the gap before the supremum now, and who waited for
+    // n tries again.
     let c = owner(3);
     let mut wc = waits(t.lock(&c, &s(N)));
     t.inherit_on_remove(1, b"n", LockKey::Supremum);
@@ -535,7 +536,8 @@ impl Walk {
             assert_eq!(gets(result), Locked::New);
             return;
         }
-        // Somebody is sacrificed only if there is a cycle, nobody heavier than the requester, and no cycle is left.
+        // Somebody is sacrificed only if there is a cycle, nobody heavier than the requester, and
+        // no cycle is left.
         let chosen: Vec<usize> = (0..OWNERS)
             .filter(|&v| self.owners[v].is_victim() && self.model.waits(v))
             .collect();
@@ -623,7 +625,8 @@ fn walk(ops: Vec<Op>) {
     assert!(walk.table.locks().is_empty());
 }
 
-/// The cost of one more request behind `waiting` requests: entries of queues that its deadlock search visits.
+/// The cost of one more request behind `waiting` requests: entries of queues that its deadlock
+/// search visits.
 fn search_cost(waiting: usize, request: impl Fn(usize) -> LockRequest<'static>) -> usize {
     let t = table();
     let holder = owner(0);
@@ -652,7 +655,8 @@ fn search_visits_each_waiting_request_once() {
     }
 }
 
-/// The holder of a hot row asks for a lock of the last session in its queue: the one cycle leads through thousands of requests.
+/// The holder of a hot row asks for a lock of the last session in its queue: the one cycle leads
+/// through thousands of requests.
 #[test]
 fn search_finds_a_cycle_through_a_long_queue() {
     let t = table();
@@ -673,8 +677,9 @@ fn search_finds_a_cycle_through_a_long_queue() {
     assert!(queue[1..].iter_mut().all(|w| !ready(w)));
 }
 
-/// An insert intention waits for a gap whose owner waits, too, and somebody behind that one for a next-key lock: when the owner ends, its request goes first, the next-key lock
-/// is granted, and the insert intention goes on waiting for that.
+/// An insert intention waits for a gap whose owner waits, too, and somebody behind that one for a
+/// next-key lock: when the owner ends, its request goes first, the next-key lock is granted, and
+/// the insert intention goes on waiting for that.
 #[test]
 fn a_waiter_that_ends_gives_up_its_request_before_its_locks() {
     let lock = |owner, exclusive, kind| Op::Lock {

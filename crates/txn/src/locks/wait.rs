@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Over when the request left the waiting state: granted, a victim, or woken to try again. The call that is then repeated finds out which.
+/// Over when the request left the waiting state: granted, a victim, or woken to try again. The call
+/// that is then repeated finds out which.
 pub(super) struct Waiter {
     /// Its request's number: requests of one queue have rising numbers.
     pub number: u64,

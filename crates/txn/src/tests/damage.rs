@@ -211,7 +211,8 @@ fn a_rollback_that_cannot_read_lets_the_others_go_on() {
     assert_eq!(w.entries(), []);
 }
 
-/// Flips a bit in each of the pages of the undo file that are in use, one at a time, and gives the disks.
+/// Flips a bit in each of the pages of the undo file that are in use, one at a time, and gives the
+/// disks.
 fn damaged_undo_pages(disk: &SimDisk) -> Vec<(u64, SimDisk)> {
     let file = disk.open("undo.nfd", OpenMode::Existing).unwrap();
     let pages = file.len().unwrap() / PAGE_SIZE as u64;

@@ -107,7 +107,8 @@ fn a_long_reader_stops_no_writer_is_named_and_then_the_space_comes_back() {
     assert_eq!(undo_files(&w).len(), 1);
 }
 
-/// An error of the disk while the next file is made, once, and the power failing after it or not: turning works later, and no file stays behind.
+/// An error of the disk while the next file is made, once, and the power failing after it or not:
+/// turning works later, and no file stays behind.
 #[test]
 fn a_new_file_that_could_not_be_finished_stops_nobody() {
     let faults = [
@@ -157,7 +158,8 @@ fn a_new_file_that_could_not_be_finished_stops_nobody() {
     }
 }
 
-/// The first file's name is free once that was given back: who does not see the others must not begin anew.
+/// The first file's name is free once that was given back: who does not see the others must not
+/// begin anew.
 #[test]
 fn no_undo_log_begins_beside_one_that_cannot_be_read() {
     let w = World::new(0);

@@ -1,4 +1,5 @@
-//! A random walk of several sessions against a model that keeps every committed state, over a disk that dies.
+//! A random walk of several sessions against a model that keeps every committed state, over a disk
+//! that dies.
 
 use super::*;
 use nfold_store::SimRng;
@@ -92,7 +93,8 @@ impl Walk {
             .world
             .try_write(&mut self.trxs[n], &key, image.as_deref())
         {
-            // A row that others have deleted since is not deleted again: an older snapshot goes on to see it.
+            // A row that others have deleted since is not deleted again: an older snapshot goes on
+            // to see it.
             Ok(false) if image.is_none() => {}
             Ok(_) => {
                 self.sides[n].changes.insert(key, image);

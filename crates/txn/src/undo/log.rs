@@ -70,7 +70,8 @@ pub struct TrxUndo {
     pub(crate) scratch: Vec<u8>,
 }
 
-/// Room for one record: the stream's page is latched, or a new one is reserved. See [`UndoLog::prepare`].
+/// Room for one record: the stream's page is latched, or a new one is reserved. See
+/// [`UndoLog::prepare`].
 #[derive(Debug)]
 pub struct UndoPrep {
     page: Option<Latched>,
@@ -152,8 +153,9 @@ impl UndoLog {
         session_slot as usize % self.streams.len()
     }
 
-    /// Makes room in `mtr` for one record with a body of `body_len` bytes, so that [`append`](Self::append) cannot wait or fail. Called after all
-    /// tree pages are latched, and before the first change. One record per mini-transaction is prepared at a time.
+    /// Makes room in `mtr` for one record with a body of `body_len` bytes, so that
+    /// [`append`](Self::append) cannot wait or fail. Called after all tree pages are latched, and
+    /// before the first change. One record per mini-transaction is prepared at a time.
     pub fn prepare(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo, body_len: usize) -> Step<UndoPrep> {
         // The end record takes one more number.
         if trx.undo_no >= MAX_CHANGES {
@@ -218,7 +220,8 @@ impl UndoLog {
         }
     }
 
-    /// Appends the record of a row change that `mtr` makes, and gives the undo pointer for the row's new version.
+    /// Appends the record of a row change that `mtr` makes, and gives the undo pointer for the
+    /// row's new version.
     pub fn append(
         &self,
         mtr: &mut Mtr<'_>,
@@ -291,11 +294,13 @@ impl UndoLog {
         UndoPtr::new(page, offset, header.undo_no)
     }
 
-    /// A new current page for the transaction's stream. The old one, if any, is latched, so nobody appends to it meanwhile.
+    /// A new current page for the transaction's stream. The old one, if any, is latched, so nobody
+    /// appends to it meanwhile.
     fn turn_page(&self, mtr: &mut Mtr<'_>, space: SpaceId, trx: &mut TrxUndo) -> Latched {
         let latched = mtr.alloc_page(space, PageType::UNDO, 0, 0);
         let page = self.spaces.number(mtr, latched);
-        // Counted before it is known to others: when two find no page after a start, the second seals the first one's.
+        // Counted before it is known to others: when two find no page after a start, the second
+        // seals the first one's.
         self.pages.pin(page);
         trx.pages.push(page);
         let old = self.streams[trx.stream]
@@ -342,7 +347,8 @@ impl UndoLog {
         self.prepare_len(mtr, trx, SHORT, 0)
     }
 
-    /// Ends a transaction with a commit or end record and commits `mtr`. `ended` runs with the LSN of the end, before the horizon gets there.
+    /// Ends a transaction with a commit or end record and commits `mtr`. `ended` runs with the LSN
+    /// of the end, before the horizon gets there.
     pub(crate) fn end(
         &self,
         mut mtr: Mtr<'_>,
@@ -379,7 +385,8 @@ impl UndoLog {
             pages: std::mem::take(&mut trx.pages),
         };
         let stream = &self.streams[trx.stream];
-        // The stream's page is latched until the commit is over, so entries come in the order of their ends.
+        // The stream's page is latched until the commit is over, so entries come in the order of
+        // their ends.
         let done = mtr.commit_with(|end| {
             entry.end = end;
             ended(end);
@@ -445,7 +452,8 @@ impl UndoLog {
             }
             self.pages.freed_long(page, long);
         }
-        // Forgotten before the space may give the page out again: its next owner counts on it from the start.
+        // Forgotten before the space may give the page out again: its next owner counts on it from
+        // the start.
         match self.free_page(page, || self.pages.freed(page)) {
             // U3: what it holds back stays, too.
             Err(stop) if damaged(&stop) => self.pages.set_aside(page),
@@ -466,7 +474,8 @@ impl UndoLog {
         self.pages.offer(page);
     }
 
-    /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and nobody else can have the page yet.
+    /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and
+    /// nobody else can have the page yet.
     pub(super) fn free_page(&self, page: PageNo, forget: impl FnOnce()) -> Step<()> {
         let mut mtr = self.store.mtr();
         let id = self.id(page);

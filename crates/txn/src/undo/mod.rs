@@ -23,22 +23,29 @@
 //! All integers little-endian. Format v1: frozen.
 //!
 //! # Invariants
-//! - U1: a record is appended in the mini-transaction that changes the row; a commit's or rollback's record in the one that ends it.
-//! - U2: a transaction appends to one stream, so its pages come in order, and its last record is on the last of them.
-//! - U3: as long as a data record of an ended transaction is on disk, so is its commit or end record: a page with such a record is freed
-//!   only after the other pages of that transaction. (Otherwise recovery would undo a committed change.)
-//! - U4: a page is freed only when it is no stream's current page, and every transaction with a record on it has ended at or
-//!   below purge's floor and was purged. So a reader with an open snapshot finds every record that its rows lead to.
-//! - U5: undo numbers of a transaction only grow, also over a rollback to a savepoint; the chain from its last record skips what was undone.
+//! - U1: a record is appended in the mini-transaction that changes the row; a commit's or
+//!   rollback's record in the one that ends it.
+//! - U2: a transaction appends to one stream, so its pages come in order, and its last record is on
+//!   the last of them.
+//! - U3: as long as a data record of an ended transaction is on disk, so is its commit or end
+//!   record: a page with such a record is freed only after the other pages of that transaction.
+//!   (Otherwise recovery would undo a committed change.)
+//! - U4: a page is freed only when it is no stream's current page, and every transaction with a
+//!   record on it has ended at or below purge's floor and was purged. So a reader with an open
+//!   snapshot finds every record that its rows lead to.
+//! - U5: undo numbers of a transaction only grow, also over a rollback to a savepoint; the chain
+//!   from its last record skips what was undone.
 //!
 //! # Concurrency
-//! A stream's current page is latched from `prepare` to the end of the mini-transaction; that latch is the stream's order. Latch order: tree
-//! pages, then the undo page, then the space header. Readers are optimistic: copy, check, validate. Page use is counted in
-//! memory, per page and transaction, in padded shards, and rebuilt at start.
+//! A stream's current page is latched from `prepare` to the end of the mini-transaction; that latch
+//! is the stream's order. Latch order: tree pages, then the undo page, then the space header.
+//! Readers are optimistic: copy, check, validate. Page use is counted in memory, per page and
+//! transaction, in padded shards, and rebuilt at start.
 //!
 //! # Failure
-//! At start all pages are scanned. A transaction without a commit or end record is undone in the background; one that ended is purged
-//! once more, which changes nothing the second time. A chain that ends in a freed page was purged to the end before.
+//! At start all pages are scanned. A transaction without a commit or end record is undone in the
+//! background; one that ended is purged once more, which changes nothing the second time. A chain
+//! that ends in a freed page was purged to the end before.
 //!
 //! # Not here
 //! What undoing or purging a row means: [`RowApplier`](crate::RowApplier).

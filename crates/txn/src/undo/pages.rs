@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - P1: a page is on the free list when it is sealed and its count is 0, once.
-//! - P2 (U3): a page that holds the last record of an ended transaction is counted once more for each other page of that transaction until
-//!   that page is freed on disk.
+//! - P2 (U3): a page that holds the last record of an ended transaction is counted once more for
+//!   each other page of that transaction until that page is freed on disk.
 
 use super::spaces::file_of;
 use nfold_store::PageNo;
@@ -104,7 +104,8 @@ impl PageUse {
         self.with(page, |u| u.holds.push(last));
     }
 
-    /// A page that can be freed now, with its overflow pages. It stays known until [`freed`](Self::freed).
+    /// A page that can be freed now, with its overflow pages. It stays known until
+    /// [`freed`](Self::freed).
     pub fn next_free(&self) -> Option<(PageNo, Vec<PageNo>)> {
         let page = *self.free.lock().last()?;
         let shard = self.shards[page as usize % SHARDS].lock();

@@ -9,7 +9,8 @@ use crate::error::{Step, TxnError};
 use nfold_store::{PAGE_SIZE, PageNo, PageRef, PageType, Stop, TrxId};
 
 impl UndoLog {
-    /// Reads the record at `ptr`, which transaction `trx` wrote, into `out`. `VersionGone` if another record, or none, is there.
+    /// Reads the record at `ptr`, which transaction `trx` wrote, into `out`. `VersionGone` if
+    /// another record, or none, is there.
     pub fn read(&self, ptr: UndoPtr, trx: TrxId, out: &mut UndoRecord) -> Step<()> {
         self.read_if(ptr, trx, out, |_| true)
     }
@@ -58,7 +59,8 @@ impl UndoLog {
         }
     }
 
-    /// A page; `VersionGone` if there is none of this number, because its file is gone (spaces::F1).
+    /// A page; `VersionGone` if there is none of this number, because its file is gone
+    /// (spaces::F1).
     fn page(&self, number: PageNo, offset: u16) -> Step<PageRef<'_>> {
         let page = self.id(number);
         self.store.read(page).map_err(|stop| match stop {

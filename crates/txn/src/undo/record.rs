@@ -46,7 +46,8 @@ impl UndoPtr {
 pub enum UndoKind {
     /// The row did not exist before; no image.
     Insert = 1,
-    /// The row was changed, or a delete-marked one was brought back; the image is the previous version.
+    /// The row was changed, or a delete-marked one was brought back; the image is the previous
+    /// version.
     Update = 2,
     /// The row was delete-marked; the image is the previous version.
     DeleteMark = 3,
@@ -95,7 +96,8 @@ pub struct RowChange<'a> {
     pub old: OldVersion,
     /// The row image of the previous version; empty for an insert.
     pub image: &'a [u8],
-    /// Purge has nothing to do for it: the version that is replaced leaves no entry, mark or overflow page that the new one does not need.
+    /// Purge has nothing to do for it: the version that is replaced leaves no entry, mark or
+    /// overflow page that the new one does not need.
     pub quiet: bool,
 }
 

@@ -1,9 +1,10 @@
 //! What a start finds in the undo space.
 //!
 //! # Failure
-//! A damaged page hides which transactions wrote on it, and which of them committed: a change that was committed would be undone, or one that was
-//! not would stand. So it stops the start, with its file and offset, unless nobody needs it: it is on the free list, or nothing was unfinished
-//! at the shutdown before (spaces::F5); then it costs what purge would have removed.
+//! A damaged page hides which transactions wrote on it, and which of them committed: a change that
+//! was committed would be undone, or one that was not would stand. So it stops the start, with its
+//! file and offset, unless nobody needs it: it is on the free list, or nothing was unfinished at
+//! the shutdown before (spaces::F5); then it costs what purge would have removed.
 
 use super::log::{Ended, PageList};
 use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};
@@ -54,7 +55,8 @@ pub(crate) struct Scanned {
 }
 
 impl UndoLog {
-    /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called once, at start.
+    /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called
+    /// once, at start.
     pub(crate) fn scan(&self) -> Result<Scanned, TxnError> {
         let mut scan = Scan::default();
         for (space, bit) in self.spaces.all() {
@@ -98,7 +100,8 @@ impl UndoLog {
                 scan.unfit.push(long.page);
             }
         }
-        // Pages without records, and overflow pages whose record's page went first: sealed and unused, so purge frees them.
+        // Pages without records, and overflow pages whose record's page went first: sealed and
+        // unused, so purge frees them.
         for page in &scan.unfit {
             self.pages.seal(*page);
         }
@@ -201,7 +204,8 @@ impl ScannedTrx {
         }
     }
 
-    /// `all_ended`: one without an end has it on a damaged page. Whether it was committed is not known then, so it is not purged.
+    /// `all_ended`: one without an end has it on a damaged page. Whether it was committed is not
+    /// known then, so it is not purged.
     fn sort_into(mut self, id: TrxId, all_ended: bool, out: &mut Scanned) {
         if let (None, Some((_, head)), Some(last)) = (self.end, self.newest, self.pages.last())
             && all_ended

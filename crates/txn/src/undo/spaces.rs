@@ -1,4 +1,5 @@
-//! The files of the undo log: one that is appended to, and for a while the one before it, until everything in it is purged.
+//! The files of the undo log: one that is appended to, and for a while the one before it, until
+//! everything in it is purged.
 //!
 //! # Picture
 //! ```text
@@ -9,18 +10,24 @@
 //!  user area of page 0:  0 u64 transaction id ceiling   8 u64 magic   16 u64 generations below this are retired   24 u64 at rest
 //! ```
 //! # Invariants
-//! - F1: there are at most two files, of successive generations, so one bit tells them apart. A pointer into a file that is gone leads to a page of the
-//!   next but one, or nowhere; the record there is another transaction's, if there is one.
-//! - F2: a file is retired when no page of it is known, no stream appends to it, and nobody is about to; that is durable before the file is
-//!   unlinked. A file of a retired generation that a crash brings back is removed unread: pages of it may never have been written.
-//! - F3: the ceiling over all transaction ids is in the newest file's header before the one before it is retired.
-//! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an attempt which failed has left is removed for the
-//!   next one. After a crash such a file is the newest, and is turned to.
-//! - F5: "at rest" equals the ceiling if, and only if, every transaction that ever began had ended at a shutdown, and none began since: the ceiling
-//!   is raised before the first id is given out (system::T1). Then no undo page is needed but for purging.
+//! - F1: there are at most two files, of successive generations, so one bit tells them apart. A
+//!   pointer into a file that is gone leads to a page of the next but one, or nowhere; the record
+//!   there is another transaction's, if there is one.
+//! - F2: a file is retired when no page of it is known, no stream appends to it, and nobody is
+//!   about to; that is durable before the file is unlinked. A file of a retired generation that a
+//!   crash brings back is removed unread: pages of it may never have been written.
+//! - F3: the ceiling over all transaction ids is in the newest file's header before the one before
+//!   it is retired.
+//! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an
+//!   attempt which failed has left is removed for the next one. After a crash such a file is the
+//!   newest, and is turned to.
+//! - F5: "at rest" equals the ceiling if, and only if, every transaction that ever began had ended
+//!   at a shutdown, and none began since: the ceiling is raised before the first id is given out
+//!   (system::T1). Then no undo page is needed but for purging.
 //! # Concurrency
-//! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger stores `active`, then looks at `turning`. All
-//! four are SeqCst: one of the two sees the other. Turning and retiring belong to the purge thread.
+//! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger
+//! stores `active`, then looks at `turning`. All four are SeqCst: one of the two sees the other.
+//! Turning and retiring belong to the purge thread.
 
 use super::UndoLog;
 use crate::error::{Step, TxnError};
@@ -83,14 +90,16 @@ pub(super) fn file_of(page: PageNo) -> usize {
 }
 
 impl UndoSpaces {
-    /// Opens the files, makes the first if there is none, and removes what is retired (F2). Gives the ceiling, too. Blocks.
+    /// Opens the files, makes the first if there is none, and removes what is retired (F2). Gives
+    /// the ceiling, too. Blocks.
     pub(crate) fn open(store: &Arc<Store>) -> Result<(UndoSpaces, u64), TxnError> {
         let on_disk = store.spaces_on_disk()?.into_iter();
         let mut found: Vec<(u64, SpaceId, String)> = on_disk
             .filter_map(|(id, name)| Some((generation_of(&name)?, id, name)))
             .collect();
         found.sort_unstable();
-        // Without a file that is damaged beyond knowing it, what is left would pass for all, or a new first file for it.
+        // Without a file that is damaged beyond knowing it, what is left would pass for all, or a
+        // new first file for it.
         let mut names = store.space_names()?.into_iter();
         let known = |name: &String| found.iter().any(|(_, _, known)| known == name);
         if let Some(name) = names.find(|name| generation_of(name).is_some() && !known(name)) {
@@ -262,8 +271,9 @@ impl UndoLog {
         self.spaces.all().map(pages).sum()
     }
 
-    /// Turns to a new file if the one at hand has more than `limit` pages and the one before it is gone. The caller keeps others from raising the
-    /// ceiling meanwhile. Blocks for a moment on the disk. Gives whether it did.
+    /// Turns to a new file if the one at hand has more than `limit` pages and the one before it is
+    /// gone. The caller keeps others from raising the ceiling meanwhile. Blocks for a moment on the
+    /// disk. Gives whether it did.
     pub(crate) fn turn_file(&self, limit: u32, ceiling: u64) -> Result<bool, TxnError> {
         let spaces = &self.spaces;
         if spaces.draining().is_some() || self.store.space_pages(spaces.active())? <= limit {
@@ -280,7 +290,8 @@ impl UndoLog {
         Ok(true)
     }
 
-    /// Makes the file of a generation that is not turned to yet, in the place of one that was left (F4).
+    /// Makes the file of a generation that is not turned to yet, in the place of one that was left
+    /// (F4).
     fn make_file(&self, name: &str) -> Result<SpaceId, TxnError> {
         let store = &self.store;
         let make = || blocking(|| store.create_space(name).map_err(Stop::lift));
@@ -298,8 +309,9 @@ impl UndoLog {
         }
     }
 
-    /// Gets on with giving the older file back, if there is one: no stream appends to it any more; it is retired when nothing in it is known, and
-    /// unlinked when that is durable. Gives whether it was.
+    /// Gets on with giving the older file back, if there is one: no stream appends to it any more;
+    /// it is retired when nothing in it is known, and unlinked when that is durable. Gives whether
+    /// it was.
     pub(crate) fn retire_step(&self, ceiling: u64) -> Step<bool> {
         let Some((file, id)) = self.spaces.draining() else {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! The protocols of this module under all interleavings that loom's bounded search finds.
-//! All sides are spawned threads: with a bound on preemptions little is explored of what the main thread does behind a spawn. What each model is said to find was
-//! planted, and made it fail.
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p nfold-txn --lib --release`.
+//! All sides are spawned threads: with a bound on preemptions little is explored of what the main
+//! thread does behind a spawn. What each model is said to find was planted, and made it fail. Run
+//! with `RUSTFLAGS="--cfg loom" cargo test -p nfold-txn --lib --release`.
 
 use super::*;
 use loom::sync::Arc;
@@ -14,7 +14,8 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
     builder.check(f);
 }
 
-/// I3: whatever floor purge publishes, it is not above a snapshot that is open or being opened, while commits move the horizon. Finds: either side of the barrier
+/// I3: whatever floor purge publishes, it is not above a snapshot that is open or being opened,
+///     while commits move the horizon. Finds: either side of the barrier
 /// left out.
 #[test]
 fn purge_does_not_overtake_an_opening_reader() {
@@ -47,9 +48,11 @@ fn purge_does_not_overtake_an_opening_reader() {
     });
 }
 
-/// A snapshot is a prefix of the commit order: T1 fills its commit below T2's, so who sees T2 sees T1. A plain word stands for the log's
-/// filled prefix, which has its own model: T2's range counts as filled only after T1's does. Finds: S loaded before L, or behind H; L raised or loaded relaxed, or raised
-/// over what is not below the horizon. The status words' own orderings it does not need: a word is below the horizon, or not seen.
+/// A snapshot is a prefix of the commit order: transaction A fills its commit below that of B, so a
+/// reader that sees B sees A. A plain word stands for the log's filled prefix, which has its own
+/// model: the range of B counts as filled only after that of A does. Finds: S loaded before L, or
+/// behind H; L raised or loaded relaxed, or raised over what is not below the horizon. The model
+/// does not need the orderings of the status words: a word is below the horizon, or not seen.
 #[test]
 fn who_sees_the_later_commit_sees_the_earlier() {
     model(|| {
@@ -81,7 +84,8 @@ fn who_sees_the_later_commit_sees_the_earlier() {
             if horizon.load(Ordering::Acquire) == 32 {
                 horizon.store(48, Ordering::Release);
             }
-            // One id at a time, so that L can stop between the two; and T2's, whether it may or not.
+            // One id at a time, so that L can stop between the two; and T2's, whether it may or
+            // not.
             views.advance_low(1, || horizon.load(Ordering::Acquire));
         });
         first.join().expect("T1");
@@ -90,8 +94,10 @@ fn who_sees_the_later_commit_sees_the_earlier() {
     });
 }
 
-/// I4, status::S1: a reader that asks for an id while its chunk is recycled and used again gets the right answer. Finds: the fence before the words are cleared, or the second look
-/// at the tag, left out; the fence behind the word's load left out where that load is relaxed; a tag that recycling leaves.
+/// I4, status::S1: a reader that asks for an id while its chunk is recycled and used again gets the
+/// right answer. Finds: the fence before the words are cleared, or the second look at the tag, left
+/// out; the fence behind the word's load left out where that load is relaxed; a tag that recycling
+/// leaves.
 #[test]
 fn a_recycled_chunk_does_not_lie() {
     model(|| {
@@ -126,8 +132,9 @@ fn a_recycled_chunk_does_not_lie() {
     });
 }
 
-/// status::S2: two writers take ids of a chunk that served others before; one of them makes it anew, and the other, which finds it made, sees its own id as active. Finds:
-/// the stores of the chunk's place and tag relaxed.
+/// status::S2: two writers take ids of a chunk that served others before; one of them makes it
+/// anew, and the other, which finds it made, sees its own id as active. Finds: the stores of the
+/// chunk's place and tag relaxed.
 #[test]
 fn an_id_in_a_chunk_that_another_made_is_active() {
     model(|| {
@@ -154,7 +161,8 @@ fn an_id_in_a_chunk_that_another_made_is_active() {
     });
 }
 
-/// Whoever ends last leaves L above all ended ids. The fence between is the one in `FilledPrefix::mark`, which makes that of `advance_low`'s loop redundant here.
+/// Whoever ends last leaves L above all ended ids. The fence between is the one in
+/// `FilledPrefix::mark`, which makes that of `advance_low`'s loop redundant here.
 #[test]
 fn low_is_not_left_behind() {
     model(|| {

@@ -1,8 +1,9 @@
 //! Reader slots: one padded line per session, which says up to where in the log its reader sees.
 //!
 //! # Concurrency
-//! A line's `s` is stored to by its session alone, and loaded by purge's scan (see the protocol in the parent module). Lines
-//! are made in chunks that stay for ever; taking and giving back a slot, once per session, goes through a mutex.
+//! A line's `s` is stored to by its session alone, and loaded by purge's scan (see the protocol in
+//! the parent module). Lines are made in chunks that stay for ever; taking and giving back a slot,
+//! once per session, goes through a mutex.
 
 use super::Lsn;
 use nfold_sync::CachePadded;
@@ -23,8 +24,8 @@ pub(super) struct Line {
     pub(super) s: AtomicU64,
     /// Who it is, for the status: the session's own number.
     session: AtomicU64,
-    /// For the status as well, and stored to by the session alone: when its transaction began, in microseconds since 1970 (0: it has none that
-    /// was noted), and what it is like.
+    /// For the status as well, and stored to by the session alone: when its transaction began, in
+    /// microseconds since 1970 (0: it has none that was noted), and what it is like.
     since_us: std::sync::atomic::AtomicU64,
     about: std::sync::atomic::AtomicU64,
 }
@@ -141,7 +142,8 @@ impl SlotTable {
         self.line(index).s.store(CLOSED, Ordering::Release);
     }
 
-    /// For the status: the session's transaction began then (0: it is over), and `about` says what it is like.
+    /// For the status: the session's transaction began then (0: it is over), and `about` says what
+    /// it is like.
     #[inline]
     pub fn note(&self, index: u32, since_us: u64, about: u64) {
         let line = self.line(index);

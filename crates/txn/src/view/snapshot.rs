@@ -26,7 +26,8 @@ impl Snapshot {
         id < self.l || self.sees_recent(id, status)
     }
 
-    /// Whether all ids up to `id` are visible without a look at any status: the test for a whole page by its newest id.
+    /// Whether all ids up to `id` are visible without a look at any status: the test for a whole
+    /// page by its newest id.
     #[inline(always)]
     pub fn sees_all_up_to(&self, id: TrxId) -> bool {
         id < self.l
@@ -59,7 +60,8 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// `next` is the next id to give out; `active` are the ids of transactions that a crash left unfinished.
+    /// `next` is the next id to give out; `active` are the ids of transactions that a crash left
+    /// unfinished.
     pub fn new(next: TrxId, active: &[TrxId]) -> Snapshots {
         debug_assert!(
             next >= 1 && active.iter().all(|id| *id < next),
@@ -101,7 +103,8 @@ impl Snapshots {
         Some(id)
     }
 
-    /// Opens a snapshot in slot `index`, which belongs to the caller. See the parent module for why it is right.
+    /// Opens a snapshot in slot `index`, which belongs to the caller. See the parent module for why
+    /// it is right.
     #[inline]
     pub fn open(&self, index: u32, own: TrxId, horizon: impl Fn() -> Lsn) -> Snapshot {
         let line = self.slots.line(index);
@@ -120,7 +123,8 @@ impl Snapshots {
         }
     }
 
-    /// Whether a transaction found on a row is still active: not ended, or its end not yet below the horizon.
+    /// Whether a transaction found on a row is still active: not ended, or its end not yet below
+    /// the horizon.
     #[inline]
     pub fn is_active(&self, id: TrxId, horizon: impl Fn() -> Lsn) -> bool {
         if id < self.low.load(Ordering::Acquire) {
@@ -139,7 +143,8 @@ impl Snapshots {
         fence(Ordering::SeqCst);
     }
 
-    /// Raises L over settled ids, looking at no more than `limit` of them. Called after a transaction's end went below the horizon.
+    /// Raises L over settled ids, looking at no more than `limit` of them. Called after a
+    /// transaction's end went below the horizon.
     pub fn advance_low(&self, limit: u64, horizon: impl Fn() -> Lsn) {
         let mut left = limit;
         loop {
@@ -159,7 +164,8 @@ impl Snapshots {
             }
             self.low.fetch_max(at, Ordering::AcqRel);
             left -= at - low;
-            // A transaction that ended after the look at its word sees the new L, or this looks again.
+            // A transaction that ended after the look at its word sees the new L, or this looks
+            // again.
             fence(Ordering::SeqCst);
         }
     }
@@ -176,7 +182,8 @@ impl Snapshots {
         let floor = oldest.map_or(reached, |o| o.s.min(reached));
         if floor > published {
             self.floor.store(floor, Ordering::Release);
-            // Rollback latches a row, fences, and asks for the floor; purge looks at the row after this: one of them sees the other.
+            // Rollback latches a row, fences, and asks for the floor; purge looks at the row after
+            // this: one of them sees the other.
             fence(Ordering::SeqCst);
         }
         (floor.max(published), oldest)

@@ -6,10 +6,12 @@
 //!  chunk  tag = id / 4096 + 1 (0 while it changes hands)   4096 words: 0 active · LSN of the commit · LSN of the end | ABORTED
 //! ```
 //! # Invariants
-//! - S1: a chunk's memory is never given back to the system, so a stale pointer is harmless: a reader checks the tag
-//!   before and after it loads the word, and a wrong tag means that the id is older than everybody's interest.
+//! - S1: a chunk's memory is never given back to the system, so a stale pointer is harmless: a
+//!   reader checks the tag before and after it loads the word, and a wrong tag means that the id is
+//!   older than everybody's interest.
 //! - S2: the recycler stores tag 0, fences, clears the words, then stores the new tag (Release).
-//! - S3: `allocate` refuses ids early enough that [`StatusTable::ensure`] always finds its place in the ring free.
+//! - S3: `allocate` refuses ids early enough that [`StatusTable::ensure`] always finds its place in
+//!   the ring free.
 //! # Cost
 //! A look-up loads a ring entry, a pool pointer, a tag and a word; nothing is stored.
 
@@ -22,7 +24,8 @@ use std::sync::OnceLock;
 pub const CHUNK_IDS: u64 = 4096;
 #[cfg(loom)]
 pub const CHUNK_IDS: u64 = 2;
-/// Chunks that the ring can hold: the span of ids between the oldest active and the newest is bounded by it.
+/// Chunks that the ring can hold: the span of ids between the oldest active and the newest is
+/// bounded by it.
 #[cfg(not(loom))]
 pub const RING_CHUNKS: u64 = 16384;
 #[cfg(loom)]
@@ -84,8 +87,8 @@ impl StatusTable {
         next / CHUNK_IDS + 2 < first / CHUNK_IDS + RING_CHUNKS
     }
 
-    /// Ids in `[first, next)` count as committed before the start, but for those in `active` (sorted or not). The ring
-    /// [can hold](Self::can_hold) them.
+    /// Ids in `[first, next)` count as committed before the start, but for those in `active`
+    /// (sorted or not). The ring [can hold](Self::can_hold) them.
     pub fn new(first: TrxId, next: TrxId, active: &[TrxId]) -> StatusTable {
         let oldest = first / CHUNK_IDS;
         let table = StatusTable {
@@ -139,7 +142,8 @@ impl StatusTable {
         }
     }
 
-    /// Makes sure that `id`'s word exists. Called by whoever was given the id, before it stamps anything with it.
+    /// Makes sure that `id`'s word exists. Called by whoever was given the id, before it stamps
+    /// anything with it.
     pub fn ensure(&self, id: TrxId) {
         let number = id / CHUNK_IDS;
         if self.chunk(number).is_some() {
@@ -182,7 +186,8 @@ impl StatusTable {
         chunk.words[(id % CHUNK_IDS) as usize].store(word, Ordering::Release);
     }
 
-    /// The transaction committed; `end` is the LSN where its commit ends. Called before that range counts as filled (I1).
+    /// The transaction committed; `end` is the LSN where its commit ends. Called before that range
+    /// counts as filled (I1).
     pub fn set_committed(&self, id: TrxId, end: Lsn) {
         debug_assert!(end != 0 && end & ABORTED == 0, "an LSN");
         self.set(id, end);
@@ -222,7 +227,8 @@ impl StatusTable {
         }
     }
 
-    /// Whether `id` has ended, as far as `horizon` goes. An id whose chunk does not exist yet has not.
+    /// Whether `id` has ended, as far as `horizon` goes. An id whose chunk does not exist yet has
+    /// not.
     pub(super) fn settled(&self, id: TrxId, horizon: Lsn) -> bool {
         self.word(id)
             .is_some_and(|word| word != 0 && (word & !ABORTED) <= horizon)
@@ -238,7 +244,8 @@ impl StatusTable {
         }
     }
 
-    /// Recycles chunks below `low` whose transactions all ended at or below `floor` (I4). Purge thread only.
+    /// Recycles chunks below `low` whose transactions all ended at or below `floor` (I4). Purge
+    /// thread only.
     pub fn recycle(&self, low: TrxId, floor: Lsn) -> usize {
         let mut recycler = self.locked();
         let mut count = 0;

@@ -137,8 +137,8 @@ fn chunks_are_recycled_and_the_span_is_bounded() {
     assert_eq!(views.status.get(id), Status::Active);
 }
 
-/// Two accounts, each change moves an amount from one to the other under a latch; the model keeps the ids of the newest versions.
-/// Every snapshot finds the same sum.
+/// Two accounts, each change moves an amount from one to the other under a latch; the model keeps
+/// the ids of the newest versions. Every snapshot finds the same sum.
 #[test]
 fn transfers_keep_their_sum() {
     use std::sync::Mutex;

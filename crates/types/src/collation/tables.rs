@@ -1,7 +1,7 @@
 //! The frozen weight and case tables, read out of the `.bin` files at compile time.
 //!
-//! `tools/collations/generate.py` writes the files from a MySQL server's answers and documents their layout.
-//! They never change: sort keys in indexes are made of them.
+//! `tools/collations/generate.py` writes the files from a MySQL server's answers and documents
+//! their layout. They never change: sort keys in indexes are made of them.
 
 /// No block: the code point is not in the table.
 const ABSENT: u16 = 0xFFFF;
@@ -142,7 +142,8 @@ mod general {
     const _: () = assert!(FILE.len() == 4 + 2 * STAGE1 + 2 * BLOCKS);
     static STAGE1_DATA: [u16; STAGE1] = u16s(FILE, 4);
     static BLOCK_DATA: [u16; BLOCKS] = u16s(FILE, 4 + 2 * STAGE1);
-    /// Weights of utf8mb4_general_ci where they differ from the code point (Basic Multilingual Plane only).
+    /// Weights of utf8mb4_general_ci where they differ from the code point (Basic Multilingual
+    /// Plane only).
     pub(in super::super) static GENERAL: Trie<u16> = Trie {
         stage1: &STAGE1_DATA,
         blocks: &BLOCK_DATA,

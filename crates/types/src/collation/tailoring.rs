@@ -1,7 +1,8 @@
 //! Tailorings: how the weights of a language differ from those of its base, UCA 4.0 or UCA 9.0.
 //!
-//! `tools/collations/tailorings.py` wrote `tables/tailorings.bin` from a MySQL server's answers and documents its layout. The file is
-//! frozen: sort keys in indexes are made of it. A tailoring is unpacked once in a process, when it is first used.
+//! `tools/collations/tailorings.py` wrote `tables/tailorings.bin` from a MySQL server's answers and
+//! documents its layout. The file is frozen: sort keys in indexes are made of it. A tailoring is
+//! unpacked once in a process, when it is first used.
 
 use std::sync::OnceLock;
 
@@ -87,7 +88,8 @@ pub(super) struct Tailoring {
     stage1: Vec<u16>,
     /// Offset into the pool, by code point; 0: the base's weights.
     blocks: Vec<u32>,
-    /// Items of a head, which holds the count of weights of each level in four bits a level (255 of the first with a word behind), and the weights.
+    /// Items of a head, which holds the count of weights of each level in four bits a level (255 of
+    /// the first with a word behind), and the weights.
     pool: Vec<u16>,
     /// Sorted by code points, longer ones first where one begins another.
     contractions: Vec<Contraction>,
@@ -159,8 +161,8 @@ impl Tailoring {
         }
     }
 
-    /// Whether two different characters are the same to LIKE, which compares them one by one. As in MySQL, a code point weighed by
-    /// formula is equal to nothing but itself.
+    /// Whether two different characters are the same to LIKE, which compares them one by one. As in
+    /// MySQL, a code point weighed by formula is equal to nothing but itself.
     pub(super) fn same_char(&self, a: char, b: char, levels: usize) -> bool {
         let (a, b) = (u32::from(a), u32::from(b));
         if a == b {
@@ -195,8 +197,8 @@ impl Tailoring {
             || weights.iter().any(|w| self.joining_weights.contains(w))
     }
 
-    /// The longest contraction that the code points at the front of `next` make: its weights, and the bytes it takes. `next` returns
-    /// the code point at a byte offset, and its length.
+    /// The longest contraction that the code points at the front of `next` make: its weights, and
+    /// the bytes it takes. `next` returns the code point at a byte offset, and its length.
     #[inline(never)]
     pub(super) fn contraction(
         &self,

@@ -1,7 +1,9 @@
-//! From characters to weights: the Unicode Collation Algorithm (versions 9.0, 5.2 and 4.0) and MySQL's `general_ci`.
+//! From characters to weights: the Unicode Collation Algorithm (versions 9.0, 5.2 and 4.0) and
+//! MySQL's `general_ci`.
 //!
-//! MySQL's root collations have no contractions, so every character weighs the same wherever it stands, and a string may
-//! be cut at any character. A byte that belongs to no character weighs more than every character.
+//! MySQL's root collations have no contractions, so every character weighs the same wherever it
+//! stands, and a string may be cut at any character. A byte that belongs to no character weighs
+//! more than every character.
 
 use super::keys::{Code, Sink, UcaCodes};
 use super::tables::{self, GENERAL, UcaTable};
@@ -21,7 +23,8 @@ pub(super) trait Weigher: Copy {
     fn one_weight(self, c: char) -> Option<u32>;
     /// Appends the sort key's bytes for a weight.
     fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S);
-    /// Sort key byte of each ASCII character that has a weight; not of the space where there is PAD SPACE.
+    /// Sort key byte of each ASCII character that has a weight; not of the space where there is PAD
+    /// SPACE.
     fn ascii_codes(self) -> &'static [u8; 128];
     /// Weight of the space.
     #[inline]
@@ -32,8 +35,8 @@ pub(super) trait Weigher: Copy {
 
 /// Entry of a code point whose weights follow from a formula.
 const IMPLICIT: u32 = u32::MAX;
-/// Entry of a code point with several weights: 15 bits of an offset into the pool, then the primary weight if there is
-/// just one.
+/// Entry of a code point with several weights: 15 bits of an offset into the pool, then the primary
+/// weight if there is just one.
 const MANY: u32 = 1 << 31;
 /// Primary weight of a malformed byte.
 const MALFORMED: u16 = 0xFFFF;
@@ -99,7 +102,8 @@ pub(super) static UCA_0400: Uca = Uca {
     version: Version::V0400,
 };
 
-/// One level's part of an entry that is not `IMPLICIT` (and of `MANY`, only the first level's); 0 where it has none.
+/// One level's part of an entry that is not `IMPLICIT` (and of `MANY`, only the first level's); 0
+/// where it has none.
 #[inline]
 fn part<const LEVEL: u8>(entry: u32) -> u16 {
     let bits = match LEVEL {
@@ -154,7 +158,8 @@ impl Uca {
         }
     }
 
-    /// UCA 9.0, section 10.1.3: Han, Tangut and unassigned code points; Hangul syllables weigh what their letters do.
+    /// UCA 9.0, section 10.1.3: Han, Tangut and unassigned code points; Hangul syllables weigh what
+    /// their letters do.
     fn expand_implicit<const LEVEL: u8>(&self, cp: u32) -> Run {
         if self.version != Version::V0900 {
             return match cp {
@@ -199,8 +204,9 @@ impl Uca {
         }
     }
 
-    /// Whether two characters are the same to LIKE, which compares them one by one at the first `levels` levels.
-    /// As in MySQL, a code point weighed by formula is equal to nothing but itself.
+    /// Whether two characters are the same to LIKE, which compares them one by one at the first
+    /// `levels` levels. As in MySQL, a code point weighed by formula is equal to nothing but
+    /// itself.
     #[inline]
     pub(super) fn same_char(&self, a: char, b: char, levels: u8) -> bool {
         if a == b {
@@ -224,7 +230,8 @@ impl Uca {
             && (levels < 3 || self.expand_pairs::<2>(a).eq(self.expand_pairs::<2>(b)))
     }
 
-    /// Calls `each` with the weights of a code point at a level, from 0; there is none beyond the third.
+    /// Calls `each` with the weights of a code point at a level, from 0; there is none beyond the
+    /// third.
     pub(super) fn visit(&self, cp: u32, level: usize, mut each: impl FnMut(u16)) {
         match level {
             0 => self.expand::<0>(cp).for_each(each),
@@ -318,7 +325,8 @@ impl Iterator for Run {
     }
 }
 
-/// The weights of a string at one level: primary weights, ranks of secondary weights, or tertiary weights.
+/// The weights of a string at one level: primary weights, ranks of secondary weights, or tertiary
+/// weights.
 pub(super) struct UcaWeights<'a, const LEVEL: u8> {
     uca: &'static Uca,
     rest: &'a [u8],
@@ -418,7 +426,8 @@ impl Weigher for &'static Uca {
     }
 }
 
-/// MySQL's `general_ci` and its two variants: one weight a character; all characters above U+FFFF weigh the same.
+/// MySQL's `general_ci` and its two variants: one weight a character; all characters above U+FFFF
+/// weigh the same.
 #[derive(Copy, Clone)]
 pub(super) struct General<const VARIANT: u8>;
 

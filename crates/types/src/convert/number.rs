@@ -7,7 +7,8 @@ use crate::decimal::Decimal;
 pub struct Parsed<T> {
     /// The number; 0 where there is none, the nearest bound where it is out of range.
     pub value: T,
-    /// Something other than trailing white space follows, or there is no number at all ("Truncated incorrect ... value").
+    /// Something other than trailing white space follows, or there is no number at all ("Truncated
+    /// incorrect ... value").
     pub truncated: bool,
     /// The number is out of the target's range.
     pub overflow: bool,
@@ -35,7 +36,8 @@ fn digits_at(text: &[u8], from: usize) -> usize {
         .count()
 }
 
-/// The extent of a floating point literal at the front of `text`: (start of it, its end); empty where there is no digit.
+/// The extent of a floating point literal at the front of `text`: (start of it, its end); empty
+/// where there is no digit.
 fn double_extent(text: &[u8]) -> (usize, usize) {
     let start = skip_spaces(text);
     let mut at = start + usize::from(matches!(text.get(start), Some(b'+' | b'-')));
@@ -61,7 +63,8 @@ fn double_extent(text: &[u8]) -> (usize, usize) {
     (start, at)
 }
 
-/// A text in numeric context: the longest prefix that is a number. Out of range values become the largest double.
+/// A text in numeric context: the longest prefix that is a number. Out of range values become the
+/// largest double.
 pub fn parse_double(text: &[u8]) -> Parsed<f64> {
     let (start, end) = double_extent(text);
     if start == end {
@@ -93,8 +96,9 @@ pub fn parse_decimal(text: &[u8]) -> Parsed<Decimal> {
     }
 }
 
-/// A text as an integer the way CAST does it: digits only, neither point nor exponent. The result spans i64 and u64; beyond that
-/// `overflow` is set and the value is the nearest bound of the two together.
+/// A text as an integer the way CAST does it: digits only, neither point nor exponent. The result
+/// spans i64 and u64; beyond that `overflow` is set and the value is the nearest bound of the two
+/// together.
 pub fn parse_integer(text: &[u8]) -> Parsed<i128> {
     let start = skip_spaces(text);
     let negative = text.get(start) == Some(&b'-');
@@ -126,8 +130,8 @@ pub fn parse_integer(text: &[u8]) -> Parsed<i128> {
     }
 }
 
-/// A text stored into an integer column: point and exponent count, rounded half away from zero. `overflow` beyond i64 and u64
-/// together, with the nearest bound as the value.
+/// A text stored into an integer column: point and exponent count, rounded half away from zero.
+/// `overflow` beyond i64 and u64 together, with the nearest bound as the value.
 pub fn parse_rounded_integer(text: &[u8]) -> Parsed<i128> {
     let parsed = Decimal::parse_prefix(text);
     if parsed.used == 0 {
@@ -157,7 +161,8 @@ pub fn parse_rounded_integer(text: &[u8]) -> Parsed<i128> {
     }
 }
 
-/// A double as the integer MySQL stores: nearest, halves to even (C's `rint`). `None` out of i64 and u64 together.
+/// A double as the integer MySQL stores: nearest, halves to even (C's `rint`). `None` out of i64
+/// and u64 together.
 pub fn double_to_integer(v: f64) -> Option<i128> {
     let r = v.round_ties_even();
     // Both bounds are exact doubles.
@@ -178,7 +183,8 @@ pub fn write_u64(v: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
 }
 
-/// Appends a DOUBLE: the shortest text that reads back as the same number, `1e15` and up and below `1e-15` with an exponent.
+/// Appends a DOUBLE: the shortest text that reads back as the same number, `1e15` and up and below
+/// `1e-15` with an exponent.
 pub fn write_double(v: f64, out: &mut Vec<u8>) {
     if !v.is_finite() {
         // No SQL value is; such a one prints as MySQL's dtoa does.
@@ -194,8 +200,8 @@ pub fn write_double(v: f64, out: &mut Vec<u8>) {
     write_scientific(buf.format_finite(v).as_bytes(), usize::MAX, out);
 }
 
-/// Appends a DOUBLE as an expression turns it into text (CONCAT, CAST AS CHAR): with an exponent also where the plain form is longer
-/// than 23 bytes.
+/// Appends a DOUBLE as an expression turns it into text (CONCAT, CAST AS CHAR): with an exponent
+/// also where the plain form is longer than 23 bytes.
 pub fn write_double_as_text(v: f64, out: &mut Vec<u8>) {
     if !v.is_finite() {
         return write_double(v, out);
@@ -204,7 +210,8 @@ pub fn write_double_as_text(v: f64, out: &mut Vec<u8>) {
     write_scientific(buf.format_finite(v).as_bytes(), 23, out);
 }
 
-/// Appends a FLOAT as an expression turns it into text: with an exponent also where the plain form is longer than 12 bytes.
+/// Appends a FLOAT as an expression turns it into text: with an exponent also where the plain form
+/// is longer than 12 bytes.
 pub fn write_float_as_text(v: f32, out: &mut Vec<u8>) {
     if !v.is_finite() {
         return write_double(f64::from(v), out);
@@ -212,8 +219,8 @@ pub fn write_float_as_text(v: f32, out: &mut Vec<u8>) {
     write_scientific(format!("{v:.5e}").as_bytes(), 12, out);
 }
 
-/// Appends a DOUBLE in at most `width` bytes: with fewer digits where the shortest exact text is longer. Where no digit fits, the exact
-/// text is appended.
+/// Appends a DOUBLE in at most `width` bytes: with fewer digits where the shortest exact text is
+/// longer. Where no digit fits, the exact text is appended.
 pub fn write_double_in(v: f64, width: usize, out: &mut Vec<u8>) {
     let start = out.len();
     write_double(v, out);
@@ -243,9 +250,9 @@ pub fn write_fixed(v: f64, decimals: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{v:.*}", usize::from(decimals)).as_bytes());
 }
 
-/// Rewrites a decimal text with optional point and exponent in the form of MySQL's `my_gcvt`: the digits without surplus zeros,
-/// plain when the point stands at most 14 digits before or 15 behind the first one and it takes at most `max_plain` bytes, otherwise
-/// with an exponent.
+/// Rewrites a decimal text with optional point and exponent in the form of MySQL's `my_gcvt`: the
+/// digits without surplus zeros, plain when the point stands at most 14 digits before or 15 behind
+/// the first one and it takes at most `max_plain` bytes, otherwise with an exponent.
 fn write_scientific(text: &[u8], max_plain: usize, out: &mut Vec<u8>) {
     let (negative, text) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),

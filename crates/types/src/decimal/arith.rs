@@ -63,7 +63,8 @@ impl Decimal {
         self.add(&rhs.neg())
     }
 
-    /// self * rhs; the scale is the sum of both, at most 30 (rounded there); `None` when it overflows.
+    /// self * rhs; the scale is the sum of both, at most 30 (rounded there); `None` when it
+    /// overflows.
     pub fn mul(&self, rhs: &Decimal) -> Option<Decimal> {
         let negative = self.negative != rhs.negative;
         let scale = self.scale.saturating_add(rhs.scale);
@@ -77,7 +78,8 @@ impl Decimal {
             );
         }
         let mut product = wide::mul(self.magnitude(), rhs.magnitude());
-        // Division by 10^19 at a time keeps the digits exact; only the last one cut decides the rounding.
+        // Division by 10^19 at a time keeps the digits exact; only the last one cut decides the
+        // rounding.
         let mut left = surplus;
         let mut last_digit = 0;
         while left > 0 {
@@ -93,11 +95,12 @@ impl Decimal {
         Decimal::from_parts(negative, m, scale.min(MAX_SCALE))
     }
 
-    /// self / rhs, rounded to the scale of the expression, [`Decimal::div_scale`]. Outer `None`: division by zero; inner `None`:
-    /// overflow.
+    /// self / rhs, rounded to the scale of the expression, [`Decimal::div_scale`]. Outer `None`:
+    /// division by zero; inner `None`: overflow.
     ///
-    /// MySQL computes the quotient in words of nine digits, cuts it there and then rounds; where the words end exactly at the
-    /// wanted scale nothing is left to round: `2.00000/3` is 0.666666666.
+    /// MySQL computes the quotient in words of nine digits, cuts it there and then rounds; where
+    /// the words end exactly at the wanted scale nothing is left to round: `2.00000/3` is
+    /// 0.666666666.
     pub fn div(&self, rhs: &Decimal, increment: u8) -> Option<Option<Decimal>> {
         if rhs.is_zero() {
             return None;
@@ -172,7 +175,8 @@ impl Decimal {
         Decimal::from_parts(self.negative, m, scale)
     }
 
-    /// self DIV rhs: the integer part of the quotient; outer `None` for a zero divisor, inner for overflow.
+    /// self DIV rhs: the integer part of the quotient; outer `None` for a zero divisor, inner for
+    /// overflow.
     pub fn int_div(&self, rhs: &Decimal) -> Option<Option<Decimal>> {
         if rhs.is_zero() {
             return None;
@@ -199,19 +203,21 @@ impl Decimal {
         Decimal::from_parts(self.negative, m, 0)
     }
 
-    /// Rounds half away from zero to `scale` digits after the point (before it, where negative). A larger scale changes nothing.
-    /// `None` if a carry overflows.
+    /// Rounds half away from zero to `scale` digits after the point (before it, where negative). A
+    /// larger scale changes nothing. `None` if a carry overflows.
     pub fn round(&self, scale: i32) -> Option<Decimal> {
         self.cut_to(scale, Cut::Round)
     }
 
-    /// Cuts towards zero to `scale` digits after the point (before it, where negative). A larger scale changes nothing.
+    /// Cuts towards zero to `scale` digits after the point (before it, where negative). A larger
+    /// scale changes nothing.
     #[must_use]
     pub fn truncate(&self, scale: i32) -> Decimal {
         self.cut_to(scale, Cut::Truncate).unwrap_or(*self)
     }
 
-    /// Rounds or extends with zeros to exactly `scale` digits after the point; `None` when it overflows.
+    /// Rounds or extends with zeros to exactly `scale` digits after the point; `None` when it
+    /// overflows.
     pub fn rescale(&self, scale: u8) -> Option<Decimal> {
         if scale <= self.scale {
             return self.round(i32::from(scale));

@@ -1,7 +1,8 @@
 //! DECIMAL: exact numbers of up to 65 digits, 30 of them after the point.
 //!
-//! A value is a sign, a magnitude below 10^72 and a scale; `1.0` and `1.00` are equal, hash alike and print differently. The
-//! arithmetic follows MySQL's `decimal_t`: which digits a quotient has, where a product is cut, and rounding half away from zero.
+//! A value is a sign, a magnitude below 10^72 and a scale; `1.0` and `1.00` are equal, hash alike
+//! and print differently. The arithmetic follows MySQL's `decimal_t`: which digits a quotient has,
+//! where a product is cut, and rounding half away from zero.
 
 mod arith;
 mod convert;
@@ -18,7 +19,8 @@ use std::hash::{Hash, Hasher};
 pub const MAX_PRECISION: u8 = 65;
 /// Most digits after the point of a DECIMAL column or of a product.
 pub const MAX_SCALE: u8 = 30;
-/// Digits that division adds to its dividend's scale, unless the session says otherwise (`div_precision_increment`).
+/// Digits that division adds to its dividend's scale, unless the session says otherwise
+/// (`div_precision_increment`).
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
 /// Most digits of a magnitude inside (intermediate results may pass 65).
 const MAX_DIGITS: u32 = 72;

@@ -21,8 +21,9 @@ pub struct ParsedDecimal {
 }
 
 impl Decimal {
-    /// Reads the number at the front of `text`: spaces, sign, digits, point, digits, exponent. Trailing text is the caller's
-    /// business (`used`). A number without any digit is 0 with `used` 0.
+    /// Reads the number at the front of `text`: spaces, sign, digits, point, digits, exponent.
+    /// Trailing text is the caller's business (`used`). A number without any digit is 0 with `used`
+    /// 0.
     pub fn parse_prefix(text: &[u8]) -> ParsedDecimal {
         let mut at = text
             .iter()
@@ -60,7 +61,8 @@ impl Decimal {
         (parsed.used == text.len() && parsed.used > 0 && !parsed.overflow).then_some(parsed.value)
     }
 
-    /// Appends the text: sign, at least one digit before the point, exactly `scale` digits after it.
+    /// Appends the text: sign, at least one digit before the point, exactly `scale` digits after
+    /// it.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         let mut buf = [0u8; 80];
         let digits = self.digits_text(&mut buf);

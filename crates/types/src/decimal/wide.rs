@@ -48,7 +48,8 @@ pub(super) fn narrow(v: &Wide) -> Option<U256> {
     ))
 }
 
-/// v / d by shift and subtract; `None` if the quotient passes 256 bits. Slow (512 steps), for huge operands only.
+/// v / d by shift and subtract; `None` if the quotient passes 256 bits. Slow (512 steps), for huge
+/// operands only.
 pub(super) fn div_rem(v: &Wide, d: U256) -> Option<(U256, U256)> {
     let (mut quotient, mut rem) = (U256::ZERO, U256::ZERO);
     for bit in (0..512).rev() {

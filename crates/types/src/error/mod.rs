@@ -40,7 +40,8 @@ impl SqlError {
         }
     }
 
-    /// An error with a message of the caller's own (for those that MySQL itself words freely, as 1105 and 1815).
+    /// An error with a message of the caller's own (for those that MySQL itself words freely, as
+    /// 1105 and 1815).
     pub fn with_message(code: ErrorCode, message: impl Into<Box<str>>) -> SqlError {
         SqlError {
             code,
@@ -85,8 +86,8 @@ impl fmt::Debug for SqlError {
 
 impl std::error::Error for SqlError {}
 
-/// Fills printf placeholders (`%s`, `%-.192s`, `%d`, `%lu`, `%.*s`, `%%`) in order. A precision on `%s` truncates, counted in
-/// characters.
+/// Fills printf placeholders (`%s`, `%-.192s`, `%d`, `%lu`, `%.*s`, `%%`) in order. A precision on
+/// `%s` truncates, counted in characters.
 pub fn format_template(template: &str, args: &[&dyn Display]) -> String {
     let mut out = String::with_capacity(template.len() + 32);
     let mut args = args.iter();
@@ -194,8 +195,9 @@ impl Warnings {
         }
     }
 
-    /// From now on, or no more, warnings that say that a value was lost are errors: how a statement that changes rows runs in strict
-    /// mode (MySQL's `Strict_error_handler`). The first of them waits in [`Warnings::take_raised`]; forgets one that waits.
+    /// From now on, or no more, warnings that say that a value was lost are errors: how a statement
+    /// that changes rows runs in strict mode (MySQL's `Strict_error_handler`). The first of them
+    /// waits in [`Warnings::take_raised`]; forgets one that waits.
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
         self.raised = None;
@@ -242,7 +244,8 @@ impl Warnings {
         self.limit = limit;
     }
 
-    /// Adds a condition; beyond the limit it is only counted. The message is formatted only when it is kept.
+    /// Adds a condition; beyond the limit it is only counted. The message is formatted only when it
+    /// is kept.
     pub fn push(&mut self, level: Level, code: ErrorCode, args: &[&dyn Display]) {
         if self.raises(level, code) {
             self.raised.get_or_insert_with(|| SqlError::new(code, args));
@@ -264,7 +267,8 @@ impl Warnings {
         self.push(Level::Warning, code, args);
     }
 
-    /// Adds an error as the condition of this level (an error that IGNORE turned into a warning, or the error itself).
+    /// Adds an error as the condition of this level (an error that IGNORE turned into a warning, or
+    /// the error itself).
     pub fn push_error(&mut self, level: Level, error: &SqlError) {
         if self.raises(level, error.code) {
             self.raised.get_or_insert_with(|| error.clone());

@@ -20,16 +20,19 @@
 //!
 //! # Invariants
 //! - K1: for two keys of one layout, `memcmp` agrees with comparing the values part by part.
-//! - K2: no encoded part is a proper prefix of another of the same layout, so concatenation keeps K1.
+//! - K2: no encoded part is a proper prefix of another of the same layout, so that concatenation
+//!   keeps K1.
 //! - K3: decoding an invertible part gives the value that was encoded (0.0 for -0.0).
 //!
 //! # Not here
-//! How long a key may be: source columns are limited to [`MAX_KEY_SOURCE_BYTES`], but a sort key can be longer than its string
-//! (`Collation::max_sort_key_len`), and what a page cannot hold is the engine's to refuse. The original bytes of collated parts, which
-//! a covering read needs, stand in the entry's value.
+//! How long a key may be: source columns are limited to [`MAX_KEY_SOURCE_BYTES`], but a sort key
+//! can be longer than its string (`Collation::max_sort_key_len`), and what a page cannot hold is
+//! the engine's to refuse. The original bytes of collated parts, which a covering read needs, stand
+//! in the entry's value.
 //!
 //! # Cost
-//! Encoding appends to the caller's buffer. A collated string's sort key is written in place and escaped only where it holds zeros.
+//! Encoding appends to the caller's buffer. A collated string's sort key is written in place and
+//! escaped only where it holds zeros.
 
 mod part;
 
@@ -128,7 +131,8 @@ pub struct KeyLayout {
     fixed: Option<usize>,
 }
 
-/// Parts that need no look at their type: ascending, NOT NULL integers of 4 and 8 bytes, which most keys are.
+/// Parts that need no look at their type: ascending, NOT NULL integers of 4 and 8 bytes, which most
+/// keys are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fast {
     No,
@@ -232,7 +236,8 @@ impl IntegerPart {
         self.len as usize
     }
 
-    /// What [`KeyLayout::encode_part`] appends for the integer, as the first bytes of a big-endian word, zeros behind them; `None`: it is none, or the column cannot hold it.
+    /// What [`KeyLayout::encode_part`] appends for the integer, as the first bytes of a big-endian
+    /// word, zeros behind them; `None`: it is none, or the column cannot hold it.
     #[inline(always)]
     pub fn word(&self, value: &ValueRef<'_>) -> Option<u64> {
         let value = match *value {
@@ -275,7 +280,8 @@ impl KeyLayout {
         self.parts.iter().all(KeyPart::is_invertible)
     }
 
-    /// Appends part `index` for one value, which is of the column's kind (as `store_value` leaves it).
+    /// Appends part `index` for one value, which is of the column's kind (as `store_value` leaves
+    /// it).
     #[inline]
     pub fn encode_part(
         &self,
@@ -289,7 +295,8 @@ impl KeyLayout {
         part::encode(&self.parts[index], index, value, out)
     }
 
-    /// Appends what [`encode_part`](Self::encode_part) does, or a beginning of it of at least `limit` bytes: cheap for a long string.
+    /// Appends what [`encode_part`](Self::encode_part) does, or a beginning of it of at least
+    /// `limit` bytes: cheap for a long string.
     #[inline]
     pub fn encode_part_head(
         &self,
@@ -308,8 +315,8 @@ impl KeyLayout {
         self.encode_part(index, value, out)
     }
 
-    /// Appends bytes that are equal exactly when those of [`encode_part`](Self::encode_part) are, cheaper and without their order. As with
-    /// them, none is a prefix of another. Never stored.
+    /// Appends bytes that are equal exactly when those of [`encode_part`](Self::encode_part) are,
+    /// cheaper and without their order. As with them, none is a prefix of another. Never stored.
     #[inline]
     pub fn encode_part_identity(
         &self,
@@ -328,7 +335,8 @@ impl KeyLayout {
         self.encode_part(index, value, out)
     }
 
-    /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key. On an error `out` is as before.
+    /// Appends the key of the given values: one per part, in order; fewer give a prefix of the key.
+    /// On an error `out` is as before.
     #[inline]
     pub fn encode_values<'v>(
         &self,
@@ -345,7 +353,8 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Appends the key of a stored row; the parts' ordinals are those of `layout`. On an error `out` is as before.
+    /// Appends the key of a stored row; the parts' ordinals are those of `layout`. On an error
+    /// `out` is as before.
     pub fn encode_row(
         &self,
         layout: &RowLayout,
@@ -366,7 +375,8 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Whether the first `parts` parts of an encoded key hold a NULL (a unique key admits many of those).
+    /// Whether the first `parts` parts of an encoded key hold a NULL (a unique key admits many of
+    /// those).
     pub fn has_null(&self, key: &[u8], parts: usize) -> Result<bool, KeyError> {
         let mut rest = key;
         for part in self.parts.iter().take(parts) {
@@ -412,8 +422,9 @@ impl KeyLayout {
     }
 }
 
-/// Turns `key` into the smallest byte string above every one that starts with it: the exclusive upper bound of a prefix scan.
-/// `false`, with `key` emptied, when there is none (all bytes are FF).
+/// Turns `key` into the smallest byte string above every one that starts with it: the exclusive
+/// upper bound of a prefix scan. `false`, with `key` emptied, when there is none (all bytes are
+/// FF).
 pub fn prefix_successor(key: &mut Vec<u8>) -> bool {
     while let Some(last) = key.pop() {
         if last < 0xFF {

@@ -122,7 +122,8 @@ fn encode_string(part: &KeyPart, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Appends the beginning of what [`encode`] appends for a string, at least `limit` bytes. False, and nothing appended: it takes the whole string.
+/// Appends the beginning of what [`encode`] appends for a string, at least `limit` bytes. False,
+/// and nothing appended: it takes the whole string.
 pub(super) fn encode_string_head(
     part: &KeyPart,
     bytes: &[u8],
@@ -154,8 +155,8 @@ pub(super) fn encode_string_head(
     true
 }
 
-/// Appends the escaped identity of a string under the part's collation, and its end mark. (The identity of no string begins with a zero byte, which
-/// is what NULL is.)
+/// Appends the escaped identity of a string under the part's collation, and its end mark. (The
+/// identity of no string begins with a zero byte, which is what NULL is.)
 pub(super) fn encode_identity(part: &KeyPart, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     part.ty.collation.known().identity(bytes, out);

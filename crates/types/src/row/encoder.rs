@@ -1,4 +1,5 @@
-//! Stored rows straight into result packets: chosen columns of a row image as a text or a binary row, without a value in between.
+//! Stored rows straight into result packets: chosen columns of a row image as a text or a binary
+//! row, without a value in between.
 //!
 //! # Picture
 //! ```text
@@ -8,11 +9,14 @@
 //!             ──▶ layout.get ──▶ the caller's function  everything else, and every row with wide offsets or external fields
 //! ```
 //! # Invariants
-//! - E1: the bytes are those that [`crate::wire::write_text`] and [`crate::wire::write_binary`] give for [`RowLayout::get`]'s values.
-//! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in place](RowEncoder::rows_in_place) may change meanwhile.
+//! - E1: the bytes are those that [`crate::wire::write_text`] and [`crate::wire::write_binary`]
+//!   give for [`RowLayout::get`]'s values.
+//! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in
+//!   place](RowEncoder::rows_in_place) may change meanwhile.
 //!
 //! # Cost
-//! No allocation but the growth of `out`, whose end is held in registers up to the next column of the caller's ([`Tail`]).
+//! No allocation but the growth of `out`, whose end is held in registers up to the next column of
+//! the caller's ([`Tail`]).
 
 use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, Image, NOT_NULL, RowError, RowLayout};
@@ -25,7 +29,8 @@ mod digits;
 
 use digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
 
-/// How one column goes out. In this order: with what text rows leave to the caller in the middle, a jump by form needs no look at whether it is one of the last.
+/// How one column goes out. In this order: with what text rows leave to the caller in the middle, a
+/// jump by form needs no look at whether it is one of the last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Signed,
@@ -33,7 +38,8 @@ enum Form {
     /// Integers that a text row shows with leading zeros: that is left to the caller.
     FilledSigned,
     FilledUnsigned,
-    /// Several fields of fixed width that lie side by side, in a binary row as they are stored; none of them is NULL.
+    /// Several fields of fixed width that lie side by side, in a binary row as they are stored;
+    /// none of them is NULL.
     Fields,
     /// By the caller's function.
     General,
@@ -50,7 +56,8 @@ struct Column {
     /// Its number in the result.
     number: u32,
     ordinal: u32,
-    /// Byte offset in the image: of a fixed column; otherwise of the end offset of the variable column before this one, of the first one's own.
+    /// Byte offset in the image: of a fixed column; otherwise of the end offset of the variable
+    /// column before this one, of the first one's own.
     place: u32,
     /// The bit of [`RowView::nulls`]; [`NEVER_SET`] where the column is NOT NULL.
     null_bit: u8,
@@ -64,7 +71,8 @@ struct Column {
 /// Bits of the null map in [`RowView::nulls`], and a bit behind them.
 const NULL_BITS: u32 = 56;
 const NEVER_SET: u8 = 63;
-/// Bytes for any column but those of a string: digits with a sign and a length, several fields (each of them a column), and a bit of the null map.
+/// Bytes for any column but those of a string: digits with a sign and a length, several fields
+/// (each of them a column), and a bit of the null map.
 const COLUMN_ROOM: usize = 32;
 /// Most bytes for which room is made before a row is looked at.
 const ROOM_MAX: usize = 64 << 10;
@@ -81,7 +89,8 @@ pub struct RowEncoder {
     null_bits: u64,
     /// Where the strings begin in an image, behind their end offsets; 0 where none is asked for.
     strings_at: u32,
-    /// Bytes that an image has at least: its fixed columns, and the end offsets, as far as they are asked for.
+    /// Bytes that an image has at least: its fixed columns, and the end offsets, as far as they are
+    /// asked for.
     least: usize,
     /// Bytes that a row takes at most, but for those of its strings.
     room: usize,
@@ -97,9 +106,10 @@ pub struct RowEncoder {
 pub type General<'g> = dyn FnMut(usize, ValueRef<'_>, &mut Vec<u8>) + 'g;
 
 impl RowEncoder {
-    /// For the columns `ordinals` of rows of `layout`, in this order. `result(n)`: the type of result column `n`, which may be another
-    /// than the stored one (an INT kept as BIGINT). `as_stored(n)`: whether its strings go out in the bytes they are stored in; the others
-    /// are left to the caller.
+    /// For the columns `ordinals` of rows of `layout`, in this order. `result(n)`: the type of
+    /// result column `n`, which may be another than the stored one (an INT kept as BIGINT).
+    /// `as_stored(n)`: whether its strings go out in the bytes they are stored in; the others are
+    /// left to the caller.
     pub fn new<'t>(
         layout: &RowLayout,
         ordinals: impl IntoIterator<Item = usize>,
@@ -194,9 +204,12 @@ impl RowEncoder {
         self.in_place[usize::from(binary)]
     }
 
-    /// Appends rows, each as a packet, from images of any kind: where bytes may be garbage or change meanwhile, `holds` tells afterwards whether they were the row's.
-    /// Gives how many of the first ones it took: up to one that does not hold, that is damaged or not all in place (wide offsets, external fields), may take more
-    /// than [`ROOM_MAX`], or has columns that are the caller's, of which nothing is left; or until twice of what is [enough](RowFrames::enough) is there.
+    /// Appends rows, each as a packet, from images of any kind: where bytes may be garbage or
+    /// change meanwhile, `holds` tells afterwards whether they were the row's. Gives how many of
+    /// the first ones it took: up to one that does not hold, that is damaged or not all in place
+    /// (wide offsets, external fields), may take more than [`ROOM_MAX`], or has columns that are
+    /// the caller's, of which nothing is left; or until twice of what is
+    /// [enough](RowFrames::enough) is there.
     #[inline(always)]
     pub fn rows_in_place<'i, R, I: Image<'i>, const BINARY: bool>(
         &self,
@@ -304,7 +317,8 @@ impl RowEncoder {
         }
     }
 
-    /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more than `room` bytes.
+    /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more
+    /// than `room` bytes.
     #[inline(always)]
     fn text_of<const NULLS: bool, const PROMISED: bool>(
         &self,
@@ -517,7 +531,9 @@ impl RowEncoder {
         Ok(())
     }
 
-    /// Bytes that the simple columns of a row with an image of `row_bytes` take at most, with a binary row's null map; `None`: so many that no room should be made for them before they are known.
+    /// Bytes that the simple columns of a row with an image of `row_bytes` take at most, with a
+    /// binary row's null map; `None`: so many that no room should be made for them before they are
+    /// known.
     #[inline(always)]
     pub(super) fn room_of(&self, row_bytes: usize) -> Option<usize> {
         // Each string is a part of the image.
@@ -533,12 +549,14 @@ impl RowEncoder {
         out: &'o mut Vec<u8>,
         room: usize,
     ) -> Tail<'o, PROMISED> {
-        // SAFETY: the caller's, who has it of `room_of`: a column that is no string takes `COLUMN_ROOM` at most, a string its own bytes and nine for its length, which
-        // is checked to lie in the image, whose length is always the same, and the null map a bit a column.
+        // SAFETY: the caller's, who has it of `room_of`: a column that is no string takes
+        // `COLUMN_ROOM` at most, a string its own bytes and nine for its length, which is checked
+        // to lie in the image, whose length is always the same, and the null map a bit a column.
         unsafe { Tail::with_room(out, room) }
     }
 
-    /// Makes room for so many bytes more, and a packet's header, in a tail that was promised nothing yet, or that all of it is written.
+    /// Makes room for so many bytes more, and a packet's header, in a tail that was promised
+    /// nothing yet, or that all of it is written.
     #[inline(always)]
     #[allow(unsafe_code)]
     fn promise(&self, tail: &mut Tail<'_, true>, room: usize) {
@@ -546,7 +564,8 @@ impl RowEncoder {
         unsafe { tail.promise(HEADER + room) };
     }
 
-    /// The image as one with narrow offsets and all fields in it; `None` if it is another, or is cut off before the strings.
+    /// The image as one with narrow offsets and all fields in it; `None` if it is another, or is
+    /// cut off before the strings.
     #[inline(always)]
     fn view<'i, I: Image<'i>>(&self, row: I) -> Option<RowView<I>> {
         if row.len() < self.least {
@@ -567,7 +586,8 @@ impl RowEncoder {
     }
 }
 
-/// The byte of the vector and the bit in it that say that column `n` is NULL, for a binary row that begins at `start`.
+/// The byte of the vector and the bit in it that say that column `n` is NULL, for a binary row that
+/// begins at `start`.
 #[inline(always)]
 fn null_mark(start: usize) -> impl Fn(usize) -> (usize, u8) + Copy {
     move |n| (start + 1 + (n + 2) / 8, 1 << ((n + 2) % 8))
@@ -657,7 +677,8 @@ const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past t
 
 /// The eight bytes from `at` on, zeros behind the end.
 ///
-/// As with all that is called where little can be read behind an image, whoever calls it makes its arguments there: made before, they would be written to memory for every column.
+/// As with all that is called where little can be read behind an image, whoever calls it makes its
+/// arguments there: made before, they would be written to memory for every column.
 #[cold]
 #[inline(never)]
 fn short_word<'i>(row: impl Image<'i>, at: usize) -> u64 {
@@ -674,8 +695,8 @@ impl<'i, I: Image<'i>> RowView<I> {
         self.nulls >> (column.null_bit & 63) & 1 == 1
     }
 
-    /// The field's bytes at the top of a word. Only the last columns of a short image are followed by less than a word; what is cut off there
-    /// reads as zeros.
+    /// The field's bytes at the top of a word. Only the last columns of a short image are followed
+    /// by less than a word; what is cut off there reads as zeros.
     #[inline(always)]
     fn word(&self, column: &Column) -> u64 {
         let place = column.place as usize;

@@ -79,7 +79,8 @@ fn signed(bytes: &[u8]) -> i64 {
     (unsigned(bytes) << shift) as i64 >> shift
 }
 
-/// The value in a field of exactly the kind's width; `None` where the bits are no value of the type.
+/// The value in a field of exactly the kind's width; `None` where the bits are no value of the
+/// type.
 #[inline]
 pub(super) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'a>> {
     Some(match kind {

@@ -1,7 +1,8 @@
 //! Rows made from the entries of an index: what a covering read gives.
 //!
-//! The key holds numbers and moments in another order of bytes (`crate::key`), texts stand beside it as they were. What has to be done
-//! with each key part is worked out once per index, so that a row costs a copy of a template and a few stores.
+//! The key holds numbers and moments in another order of bytes (`crate::key`), texts stand beside
+//! it as they were. What has to be done with each key part is worked out once per index, so that a
+//! row costs a copy of a template and a few stores.
 
 use super::field::FieldKind;
 use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
@@ -87,7 +88,8 @@ struct Move {
     flip: u64,
 }
 
-/// An entry where it lies: words of eight bytes, the first one lowest, that may be anything behind the end.
+/// An entry where it lies: words of eight bytes, the first one lowest, that may be anything behind
+/// the end.
 pub trait EntryWords {
     /// Of the key, from byte `at` behind what all keys of the page begin with.
     fn suffix_word(&self, at: usize) -> u64;
@@ -117,8 +119,9 @@ const FIELD_MAX: usize = 8;
 const MOVES: usize = 8;
 
 impl KeyRows {
-    /// For rows of `layout`, whose columns come from `sources`. What is in columns that are not `wanted` means nothing. `None` where a wanted
-    /// column is a string held by the key itself, or one stands between two wanted texts: such rows are made value by value.
+    /// For rows of `layout`, whose columns come from `sources`. What is in columns that are not
+    /// `wanted` means nothing. `None` where a wanted column is a string held by the key itself, or
+    /// one stands between two wanted texts: such rows are made value by value.
     pub fn new(
         layout: &RowLayout,
         sources: &[KeySource],
@@ -151,7 +154,8 @@ impl KeyRows {
         });
         let mut texts = texts.collect::<Option<Vec<_>>>()?;
         texts.truncate(texts.iter().rposition(|t| t.wanted).map_or(0, |n| n + 1));
-        // A text begins where the variable field before it ends, and only the ends of texts are noted.
+        // A text begins where the variable field before it ends, and only the ends of texts are
+        // noted.
         let first = texts.iter().find(|t| t.wanted).map_or(0, |t| t.end_at);
         let last = texts.last().map_or(0, |t| t.end_at);
         let held_by_key = |(slot, source): (&Slot, &KeySource)| {
@@ -208,8 +212,9 @@ impl KeyRows {
         !self.texts.is_empty()
     }
 
-    /// Appends the row of an entry: its own key (what follows it does no harm), the primary key, the original values. False, and `out` is as
-    /// before: they are damaged, or the texts are longer than a narrow row holds.
+    /// Appends the row of an entry: its own key (what follows it does no harm), the primary key,
+    /// the original values. False, and `out` is as before: they are damaged, or the texts are
+    /// longer than a narrow row holds.
     #[inline]
     pub fn append<'v>(
         &self,
@@ -270,8 +275,9 @@ impl KeyRows {
     }
 }
 
-/// The wanted fields of both keys; `None` where one has no fixed place, or is more than flipped bits. `own_len`: bytes of the own key, if they are
-/// always as many; the primary key is found from its end otherwise.
+/// The wanted fields of both keys; `None` where one has no fixed place, or is more than flipped
+/// bits. `own_len`: bytes of the own key, if they are always as many; the primary key is found from
+/// its end otherwise.
 fn moves(own: &[Step], primary: &[Step], own_len: Option<usize>) -> Option<Box<[Move]>> {
     let mut moves = Vec::new();
     let from_end = own_len.is_none();
@@ -320,7 +326,8 @@ impl Move {
 }
 
 impl LeafRows {
-    /// Appends the row of an entry, whose primary key has so many bytes. False, and `out` is as before: by [`KeyRows::append`], perhaps.
+    /// Appends the row of an entry, whose primary key has so many bytes. False, and `out` is as
+    /// before: by [`KeyRows::append`], perhaps.
     #[inline(always)]
     pub fn append(
         &self,
@@ -357,7 +364,8 @@ fn put_image(image: &[u8; SHORT + FIELD_MAX], len: usize, out: &mut Vec<u8>) {
 }
 
 impl KeyRows {
-    /// For entries whose keys all begin with `prefix`; `None` where they go by [`append`](Self::append).
+    /// For entries whose keys all begin with `prefix`; `None` where they go by
+    /// [`append`](Self::append).
     #[inline]
     pub fn for_leaf(&self, prefix: &[u8]) -> Option<LeafRows> {
         let (all, short) = (self.moves.as_ref()?, self.short.as_ref()?);

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 /// The bytes of a row image, or a part of them.
 ///
-/// Those of a page are read while others may write to it: two reads of the same bytes may differ, so whoever reads a number that decides something reads it once. What
-/// was made of them counts when the page was validated afterwards.
+/// Those of a page are read while others may write to it: two reads of the same bytes may differ,
+/// so whoever reads a number that decides something reads it once. What was made of them counts
+/// when the page was validated afterwards.
 ///
-/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images: `len` is always the same, and a part has the length that was asked for.
+/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images:
+/// `len` is always the same, and a part has the length that was asked for.
 pub trait Image<'i>: Copy + Sealed {
     /// Number of bytes.
     fn len(self) -> usize;
@@ -22,7 +24,8 @@ pub trait Image<'i>: Copy + Sealed {
     /// Some of them; `None` if they are not all there.
     fn part(self, range: Range<usize>) -> Option<Self>;
 
-    /// `N` bytes (2, 4, 8, or a multiple of 16) from byte `at` on; those behind the end are arbitrary. `None`: so many cannot be read.
+    /// `N` bytes (2, 4, 8, or a multiple of 16) from byte `at` on; those behind the end are
+    /// arbitrary. `None`: so many cannot be read.
     fn at<const N: usize>(self, at: usize) -> Option<[u8; N]>;
 
     /// Copies the bytes; the rest of `out`, if that is longer, becomes zeros.

@@ -40,7 +40,8 @@ impl ColumnType {
         }
     }
 
-    /// Reads a stored form from the front of `input` and moves `input` past it; `None` if it is malformed.
+    /// Reads a stored form from the front of `input` and moves `input` past it; `None` if it is
+    /// malformed.
     pub fn deserialize(input: &mut &[u8]) -> Option<ColumnType> {
         let [number, flags, width, decimals, c0, c1] = take(input)?;
         use TypeKind::*;

@@ -4,7 +4,8 @@ use super::{ColumnType, NOT_FIXED_DECIMALS, TextSize, TypeKind};
 use std::fmt::{self, Display, Formatter};
 
 impl Display for ColumnType {
-    /// `int unsigned`, `varchar(64)`, `tinyint(1)`, `enum('a','b')`; character set and collation are not part of it.
+    /// `int unsigned`, `varchar(64)`, `tinyint(1)`, `enum('a','b')`; character set and collation
+    /// are not part of it.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         use TypeKind::*;
         match &self.kind {

@@ -75,7 +75,8 @@ impl ColumnFlags {
 }
 
 impl ColumnType {
-    /// The protocol's type code of a value that an expression makes: other than of a column it tells the sizes of BLOB apart.
+    /// The protocol's type code of a value that an expression makes: other than of a column it
+    /// tells the sizes of BLOB apart.
     pub fn made_wire_type(&self) -> WireType {
         match &self.kind {
             TypeKind::Text(TextSize::Medium) | TypeKind::Blob(TextSize::Medium) => {
@@ -133,7 +134,8 @@ impl ColumnType {
         }
     }
 
-    /// The flags that follow from the type alone; the caller adds NOT_NULL, keys, AUTO_INCREMENT and so on.
+    /// The flags that follow from the type alone; the caller adds NOT_NULL, keys, AUTO_INCREMENT
+    /// and so on.
     pub fn wire_flags(&self) -> u16 {
         use TypeKind::*;
         let mut flags = 0;
@@ -161,7 +163,8 @@ impl ColumnType {
         flags
     }
 
-    /// The collation number sent: 63 for numbers, temporal and binary strings, the client's for character strings.
+    /// The collation number sent: 63 for numbers, temporal and binary strings, the client's for
+    /// character strings.
     pub fn wire_charset(&self, client_collation: u16) -> u16 {
         // A document that an expression makes is called text, that of a column is not.
         let document = self.is_json() && self.width > 0;

@@ -35,8 +35,8 @@ impl TextSize {
     }
 }
 
-/// What kind of values a type holds. Lengths `n` are characters for CHAR and VARCHAR, bytes for BINARY and VARBINARY, bits for BIT;
-/// `fsp` is the number of fractional second digits, 0 to 6.
+/// What kind of values a type holds. Lengths `n` are characters for CHAR and VARCHAR, bytes for
+/// BINARY and VARBINARY, bits for BIT; `fsp` is the number of fractional second digits, 0 to 6.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum TypeKind {
     /// TINYINT
@@ -84,7 +84,8 @@ pub enum TypeKind {
     Text(TextSize),
     /// TINYBLOB to LONGBLOB
     Blob(TextSize),
-    /// ENUM: members in order, in the column's character set; the stored value is the 1-based index, 0 the error value ''.
+    /// ENUM: members in order, in the column's character set; the stored value is the 1-based
+    /// index, 0 the error value ''.
     Enum(Arc<[Box<str>]>),
     /// SET: the stored value is the bit map of the members.
     Set(Arc<[Box<str>]>),
@@ -106,8 +107,9 @@ pub struct ColumnType {
     pub unsigned: bool,
     /// ZEROFILL (numbers only; implies unsigned).
     pub zerofill: bool,
-    /// Explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`, at most 255 for those of a table; of what an
-    /// expression makes, the characters that it is described with (bytes for binary strings). 0 when the type says it itself.
+    /// Explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`, at most
+    /// 255 for those of a table; of what an expression makes, the characters that it is described
+    /// with (bytes for binary strings). 0 when the type says it itself.
     pub width: u32,
     /// D of `FLOAT(M,D)` and `DOUBLE(M,D)`, otherwise [`NOT_FIXED_DECIMALS`].
     pub decimals: u8,
@@ -226,7 +228,8 @@ impl ColumnType {
         }
     }
 
-    /// Inclusive bounds of an integer type's values (YEAR 1901 to 2155, besides 0); `None` for others.
+    /// Inclusive bounds of an integer type's values (YEAR 1901 to 2155, besides 0); `None` for
+    /// others.
     pub fn int_range(&self) -> Option<(i128, i128)> {
         let bits = match self.kind {
             TypeKind::TinyInt => 8,

@@ -107,7 +107,8 @@ impl IntervalUnit {
         ALL.into_iter().find(|u| u.name() == bare)
     }
 
-    /// How many fields a text for this unit has, and the place of the last one: (count, index into the parts of `Interval`).
+    /// How many fields a text for this unit has, and the place of the last one: (count, index into
+    /// the parts of `Interval`).
     fn fields(self) -> (usize, usize) {
         use IntervalUnit::*;
         match self {
@@ -177,8 +178,9 @@ impl Interval {
         }
     }
 
-    /// Reads a text for a mixed unit, as '1 2:3' for DAY_MINUTE: groups of digits, any other characters between them; too few groups
-    /// fill the unit from its right end. `None` if there are too many groups or a number is out of range.
+    /// Reads a text for a mixed unit, as '1 2:3' for DAY_MINUTE: groups of digits, any other
+    /// characters between them; too few groups fill the unit from its right end. `None` if there
+    /// are too many groups or a number is out of range.
     pub fn parse(unit: IntervalUnit, text: &[u8]) -> Option<Interval> {
         let start = text
             .iter()
@@ -280,7 +282,8 @@ impl Date {
             .then(|| date_of_day_number(n as u32))
     }
 
-    /// This date plus so many months, the day cut to the month's last one; `None` outside the years 0 to 9999.
+    /// This date plus so many months, the day cut to the month's last one; `None` outside the years
+    /// 0 to 9999.
     pub fn add_months(self, months: i64) -> Option<Date> {
         let total =
             (i64::from(self.year()) * 12 + i64::from(self.month()) - 1).checked_add(months)?;
@@ -302,7 +305,8 @@ impl DateTime {
         i64::from(day_number(self.date())) * MICROS_PER_DAY + self.time().micros()
     }
 
-    /// From microseconds since the start of day 0; `None` before day 1 (0000-01-01) or past 9999-12-31.
+    /// From microseconds since the start of day 0; `None` before day 1 (0000-01-01) or past
+    /// 9999-12-31.
     pub fn from_linear(micros: i64, fsp: u8) -> Option<DateTime> {
         let (day, rest) = (
             micros.div_euclid(MICROS_PER_DAY),
@@ -320,8 +324,9 @@ impl DateTime {
         DateTime::new(date, h, m, s, us, fsp)
     }
 
-    /// The same value shown with `fsp` digits: rounded half up to the microsecond by the nanoseconds that follow it, then to `fsp`.
-    /// `None` where that leaves the years 0 to 9999, or carries out of the second of a date with a zero part.
+    /// The same value shown with `fsp` digits: rounded half up to the microsecond by the
+    /// nanoseconds that follow it, then to `fsp`. `None` where that leaves the years 0 to 9999, or
+    /// carries out of the second of a date with a zero part.
     pub fn round(self, nanos: u32, fsp: u8) -> Option<DateTime> {
         let fsp = fsp.min(6);
         let unit = 10u32.pow(6 - u32::from(fsp));
@@ -353,7 +358,8 @@ impl DateTime {
         }
     }
 
-    /// self ± an interval, as DATE_ADD computes it; `None` where the result is no date ("datetime field overflow").
+    /// self ± an interval, as DATE_ADD computes it; `None` where the result is no date ("datetime
+    /// field overflow").
     pub fn add_interval(self, unit: IntervalUnit, interval: &Interval) -> Option<DateTime> {
         use IntervalUnit::*;
         if self.date().month() == 0 || self.date().day() == 0 {
@@ -440,7 +446,8 @@ impl DateTime {
     }
 }
 
-/// `micros` rounded half away from zero, to the microsecond by the `nanos` that follow, then to `fsp` digits.
+/// `micros` rounded half away from zero, to the microsecond by the `nanos` that follow, then to
+/// `fsp` digits.
 fn round_micros(micros: i64, nanos: u32, fsp: u8) -> i64 {
     let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
     let abs = (micros.abs() + i64::from(nanos >= 500) + unit / 2) / unit * unit;
@@ -448,8 +455,8 @@ fn round_micros(micros: i64, nanos: u32, fsp: u8) -> i64 {
 }
 
 impl Time {
-    /// The same value with `fsp` digits, rounded half away from zero with the nanoseconds that follow it. The flag tells that it left
-    /// the range of TIME and was clamped.
+    /// The same value with `fsp` digits, rounded half away from zero with the nanoseconds that
+    /// follow it. The flag tells that it left the range of TIME and was clamped.
     pub fn round(self, nanos: u32, fsp: u8) -> (Time, bool) {
         let micros = round_micros(self.micros, nanos, fsp);
         (

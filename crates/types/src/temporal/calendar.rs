@@ -27,7 +27,8 @@ pub const fn is_valid_date(date: Date) -> bool {
     date.year() <= 9999 && date.day() >= 1 && date.day() <= days_in_month(date.year(), date.month())
 }
 
-/// MySQL's `TO_DAYS`: days since year 0. Zero months and days count as its `calc_daynr` does; 0000-00-00 is 0.
+/// MySQL's `TO_DAYS`: days since year 0. Zero months and days count as its `calc_daynr` does;
+/// 0000-00-00 is 0.
 pub const fn day_number(date: Date) -> u32 {
     let (y, m, d) = (date.year() as i64, date.month() as i64, date.day() as i64);
     if y == 0 && m == 0 {
@@ -90,7 +91,8 @@ pub struct WeekMode {
     pub monday_first: bool,
     /// Days before the first week belong to the last week of the year before, otherwise to week 0.
     pub week_year: bool,
-    /// The first week is the one that holds the year's first such weekday, otherwise the one with four days or more.
+    /// The first week is the one that holds the year's first such weekday, otherwise the one with
+    /// four days or more.
     pub first_weekday: bool,
 }
 

@@ -7,7 +7,8 @@
 //! Time      i64 microseconds, -838:59:59.000000 to 838:59:59.000000
 //! Timestamp i64 microseconds since 1970-01-01 00:00:00 UTC; i64::MIN is '0000-00-00 00:00:00'
 //! ```
-//! Comparing the numbers compares the values. `fsp` is how many fractional digits to show and takes no part in comparison.
+//! Comparing the numbers compares the values. `fsp` is how many fractional digits to show and takes
+//! no part in comparison.
 
 pub mod arith;
 pub mod calendar;

@@ -1,4 +1,5 @@
-//! What a text or a number means as a date or time; the algorithm of MySQL's `my_time.cc`, whose answers clients rely on.
+//! What a text or a number means as a date or time; the algorithm of MySQL's `my_time.cc`, whose
+//! answers clients rely on.
 
 use super::calendar::days_in_month;
 use super::{Date, DateTime, MICROS_PER_SECOND, TIME_MAX_MICROS, Time, TimeZone};
@@ -32,7 +33,8 @@ pub enum TemporalError {
 /// A date and time read from a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsedDateTime {
-    /// The value to the microsecond (cut, not rounded); `fsp` is the number of fractional digits given, at most 6.
+    /// The value to the microsecond (cut, not rounded); `fsp` is the number of fractional digits
+    /// given, at most 6.
     pub value: DateTime,
     /// Nanoseconds behind it, 0 to 900: the seventh digit.
     pub nanos: u32,
@@ -280,8 +282,8 @@ fn scan_fields(s: &[u8], start: usize) -> Result<Fields, NoDate> {
     Ok(f)
 }
 
-/// Reads a date with an optional time. `time_context` is that of `parse_time`, where digits without a space between date and time are
-/// a time.
+/// Reads a date with an optional time. `time_context` is that of `parse_time`, where digits without
+/// a space between date and time are a time.
 fn parse_full(text: &[u8], flags: DateFlags, time_context: bool) -> Result<ParsedDateTime, NoDate> {
     let start = text.iter().take_while(|b| is_space(**b)).count();
     if !text.get(start).is_some_and(u8::is_ascii_digit) {
@@ -362,7 +364,8 @@ fn displacement(text: &[u8], at: usize, fields: usize) -> Result<(Option<i32>, u
 }
 
 impl ParsedDateTime {
-    /// The value in a session's time zone: a displacement in the text is applied. `None` where that leaves the years 0 to 9999.
+    /// The value in a session's time zone: a displacement in the text is applied. `None` where that
+    /// leaves the years 0 to 9999.
     pub fn to_zone(&self, zone: &TimeZone) -> Option<DateTime> {
         match self.offset_s {
             None => Some(self.value),
@@ -557,7 +560,8 @@ pub fn datetime_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tem
     Ok(value)
 }
 
-/// A number as a date where no time of day is asked for: also one whose year, or year and month, are 0, as 101 or 7.
+/// A number as a date where no time of day is asked for: also one whose year, or year and month,
+/// are 0, as 101 or 7.
 pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, TemporalError> {
     match number {
         1..=100 => datetime_of_number(number + 20_000_000, flags),
@@ -566,7 +570,8 @@ pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tempora
     }
 }
 
-/// A number as a time, [-]hhmmss, or the time of a whole date and time. The flag tells that it was clamped.
+/// A number as a time, [-]hhmmss, or the time of a whole date and time. The flag tells that it was
+/// clamped.
 pub fn time_of_number(number: i64) -> Result<(Time, bool), TemporalError> {
     if number.unsigned_abs() > 8_385_959 {
         if number >= 10_000_000_000

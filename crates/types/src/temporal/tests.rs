@@ -74,7 +74,8 @@ fn numbers_are_read_as_recorded() {
         let n: i64 = line[0].parse().expect("a number");
         let dt = datetime_of_number(n, DateFlags::default()).ok();
         assert_eq!(shown(dt), line[1], "{n} as a datetime");
-        // CAST(n AS DATE) of 9.7 passes zero parts and bad times of day (CAST(1 AS DATE) is 2000-00-01); its columns, and 8.4, do not.
+        // CAST(n AS DATE) of 9.7 passes zero parts and bad times of day (CAST(1 AS DATE) is
+        // 2000-00-01); its columns, and 8.4, do not.
         if n != 0 && line[1] != "NULL" {
             assert_eq!(shown(dt.map(DateTime::date)), line[2], "{n} as a date");
         }

@@ -25,7 +25,8 @@ impl TimeZone {
         TimeZone::System(tz::TimeZone::system())
     }
 
-    /// Reads the value of `SET time_zone`: 'SYSTEM', '[+-]h:mm' from -13:59 to +14:00, or a zone's name. `None` is error 1298.
+    /// Reads the value of `SET time_zone`: 'SYSTEM', '[+-]h:mm' from -13:59 to +14:00, or a zone's
+    /// name. `None` is error 1298.
     pub fn parse(text: &str) -> Option<TimeZone> {
         if text.eq_ignore_ascii_case("SYSTEM") {
             return Some(TimeZone::system());
@@ -48,7 +49,8 @@ impl TimeZone {
         Some(TimeZone::Named(name, zone))
     }
 
-    /// The local date-time of an instant; the zero timestamp is the zero date-time. `None` outside the years 0 to 9999.
+    /// The local date-time of an instant; the zero timestamp is the zero date-time. `None` outside
+    /// the years 0 to 9999.
     pub fn to_local(&self, at: Timestamp) -> Option<DateTime> {
         if at.is_zero() {
             return Some(DateTime {
@@ -69,8 +71,9 @@ impl TimeZone {
         DateTime::from_linear(linear, at.fsp)
     }
 
-    /// The instant of a local date-time, and whether that local time exists (it does not while clocks are put forward; then the
-    /// instant is that of the change, with the fraction kept). Of two instants the earlier one is taken. `None` for a date with a zero part.
+    /// The instant of a local date-time, and whether that local time exists (it does not while
+    /// clocks are put forward; then the instant is that of the change, with the fraction kept). Of
+    /// two instants the earlier one is taken. `None` for a date with a zero part.
     pub fn to_instant(&self, local: DateTime) -> Option<(Timestamp, bool)> {
         if local.date().month() == 0 || local.date().day() == 0 {
             return None;

@@ -1,4 +1,5 @@
-//! Result rows one behind the other in a send buffer, each as a packet: for loops that write many of them.
+//! Result rows one behind the other in a send buffer, each as a packet: for loops that write many
+//! of them.
 //!
 //! Source: "MySQL Packets" of MySQL's client/server protocol documentation.
 
@@ -14,7 +15,8 @@ pub struct RowFrames<'o> {
     pub sequence: &'o mut u8,
     /// Bytes in `out` from which on it should be sent before more is written.
     pub enough: usize,
-    /// Ends the packet that begins at a byte of `out`, however long it is, and counts the sequence number on.
+    /// Ends the packet that begins at a byte of `out`, however long it is, and counts the sequence
+    /// number on.
     pub end: fn(&mut Vec<u8>, usize, &mut u8),
 }
 

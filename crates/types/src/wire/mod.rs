@@ -1,8 +1,10 @@
 //! Values in result rows and statement parameters: the text and the binary protocol.
 //!
-//! Source: "Text Resultset", "Binary Protocol Resultset" and "Binary Protocol Value" of MySQL's client/server protocol documentation.
+//! Source: "Text Resultset", "Binary Protocol Resultset" and "Binary Protocol Value" of MySQL's
+//! client/server protocol documentation.
 //!
-//! Strings go out in the bytes they come in; converting them to the client's character set is the caller's business.
+//! Strings go out in the bytes they come in; converting them to the client's character set is the
+//! caller's business.
 //!
 //! # Cost
 //! Appends to the caller's buffer and allocates nothing else, except for FLOAT and FLOAT(M,D).
@@ -93,8 +95,9 @@ fn write_member(value: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value as a text row shows it, without its length: numbers with their type's digits and ZEROFILL, BIT as its bytes, ENUM
-/// and SET by their members, dates with the type's fractional digits. NULL appends nothing.
+/// Appends a value as a text row shows it, without its length: numbers with their type's digits and
+/// ZEROFILL, BIT as its bytes, ENUM and SET by their members, dates with the type's fractional
+/// digits. NULL appends nothing.
 pub fn display_text(value: ValueRef<'_>, ty: &ColumnType, zone: &TimeZone, out: &mut Vec<u8>) {
     let start = out.len();
     match value {
@@ -149,8 +152,8 @@ fn zerofill_width(ty: &ColumnType) -> usize {
     width.min(250)
 }
 
-/// Appends a value to a binary row in the form of its column's wire type. NULL appends nothing: it is in the row's null map.
-/// TIMESTAMP is shown in `zone`.
+/// Appends a value to a binary row in the form of its column's wire type. NULL appends nothing: it
+/// is in the row's null map. TIMESTAMP is shown in `zone`.
 pub fn write_binary(value: ValueRef<'_>, ty: &ColumnType, zone: &TimeZone, out: &mut Vec<u8>) {
     if value.is_null() {
         return;
@@ -182,8 +185,8 @@ pub fn write_binary(value: ValueRef<'_>, ty: &ColumnType, zone: &TimeZone, out: 
     }
 }
 
-/// The integer of a value in an integer column, in two's complement. A value of another kind is converted: nothing but a wrong type
-/// label brings one here.
+/// The integer of a value in an integer column, in two's complement. A value of another kind is
+/// converted: nothing but a wrong type label brings one here.
 #[inline]
 fn integer(value: ValueRef<'_>) -> u64 {
     match value {

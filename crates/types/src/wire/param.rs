@@ -55,8 +55,9 @@ fn lenenc(input: &mut &[u8]) -> Result<u64, ParamError> {
     })
 }
 
-/// Reads a parameter that is not NULL from the front of `input` and moves `input` past it. Strings are copied in the client's
-/// character set; a DECIMAL that is no number is 0; impossible dates become zero dates, as MySQL makes them.
+/// Reads a parameter that is not NULL from the front of `input` and moves `input` past it. Strings
+/// are copied in the client's character set; a DECIMAL that is no number is 0; impossible dates
+/// become zero dates, as MySQL makes them.
 pub fn read_param(wire_type: u8, unsigned: bool, input: &mut &[u8]) -> Result<Value, ParamError> {
     use WireType as W;
     let kind = W::from_u8(wire_type).ok_or(ParamError::UnknownType(wire_type))?;
@@ -110,7 +111,8 @@ fn finite(v: f64) -> Value {
     }
 }
 
-/// Fractional digits of a TIME or DATETIME parameter: all six, whether the client sent microseconds or not.
+/// Fractional digits of a TIME or DATETIME parameter: all six, whether the client sent microseconds
+/// or not.
 const PARAM_FSP: u8 = 6;
 
 fn read_datetime(input: &mut &[u8]) -> Result<DateTime, ParamError> {

@@ -32,7 +32,8 @@ fn scratch_files(dir: &Path) -> usize {
         .count()
 }
 
-/// Fills a tree with `(own key, rest of the key)` in this order, and compares it with a map; the key that stood there twice, if one did.
+/// Fills a tree with `(own key, rest of the key)` in this order, and compares it with a map; the
+/// key that stood there twice, if one did.
 fn fill(store: &Store, memory: usize, unique: bool, keys: &[(u32, u32)]) -> Option<Vec<u8>> {
     let space = block(|| store.create_space("t").map_err(lift)).unwrap();
     let root = block(|| {

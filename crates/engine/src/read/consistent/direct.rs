@@ -1,5 +1,5 @@
-//! Rows that a leaf gives by itself: clustered rows, and rows of an index alone, go into the caller's batch from where they lie, without a copy
-//! of the entry.
+//! Rows that a leaf gives by itself: clustered rows, and rows of an index alone, go into the
+//! caller's batch from where they lie, without a copy of the entry.
 //!
 //! # Picture
 //! ```text
@@ -9,8 +9,9 @@
 //!                                   which is filled when the leaf is behind (settle::V2)
 //! ```
 //! # Concurrency
-//! What is read of a leaf counts when the tree has validated the leaf. Until then it may be garbage, and what became of it is cut off. An entry that
-//! gives no row is looked at again as a copy, so that damage is told from garbage there.
+//! What is read of a leaf counts when the tree has validated the leaf. Until then it may be
+//! garbage, and what became of it is cut off. An entry that gives no row is looked at again as a
+//! copy, so that damage is told from garbage there.
 
 use super::newest::Origin;
 use super::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
@@ -340,7 +341,8 @@ impl Consistent {
                 0 => self.slice,
                 wanted => wanted.min(self.slice),
             };
-            // Of leaves that give nothing, so many before the caller may look whether it is to go on.
+            // Of leaves that give nothing, so many before the caller may look whether it is to go
+            // on.
             for _ in 0..LEAVES {
                 // Where all rows are wanted, a leaf is taken as a whole, unless rows are long.
                 let entries = match (spec.first_rows, self.long_rows) {
@@ -369,7 +371,8 @@ impl Consistent {
         Ok(())
     }
 
-    /// Settles the entries that did not decide by themselves, and fills or closes their gaps. After a wait, call again.
+    /// Settles the entries that did not decide by themselves, and fills or closes their gaps. After
+    /// a wait, call again.
     pub(super) fn fill_gaps(
         &mut self,
         table: &Table,

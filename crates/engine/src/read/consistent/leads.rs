@@ -1,4 +1,5 @@
-//! Points of a secondary index whose rows are wanted: entries become keys of the clustered lookup where they lie in their leaf, without a copy.
+//! Points of a secondary index whose rows are wanted: entries become keys of the clustered lookup
+//! where they lie in their leaf, without a copy.
 //!
 //! # Picture
 //! ```text
@@ -7,7 +8,8 @@
 //!                                   └── no: the same, and a copy of the entry, as the row has to be compared with it (settle::V2)
 //! ```
 //! # Concurrency
-//! What is read of a leaf counts when the scan has validated the leaf. Until then it may be garbage, and what became of it is cut off.
+//! What is read of a leaf counts when the scan has validated the leaf. Until then it may be
+//! garbage, and what became of it is cut off.
 
 use super::rows::sort_nearly_sorted;
 use super::{Asked, Consistent, Stage};
@@ -74,7 +76,8 @@ impl Leads<'_> {
         }
     }
 
-    /// An entry whose newest change the view does not see: the row is compared with a copy of it (settle::V2).
+    /// An entry whose newest change the view does not see: the row is compared with a copy of it
+    /// (settle::V2).
     #[cold]
     fn push_unseen(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
         let (value_len, [before, first, second]) = entry.around_value();

@@ -1,9 +1,11 @@
 //! READ UNCOMMITTED: rows as they are at this moment, finished or not.
 //!
 //! # Invariants
-//! V3. Nothing keeps a version that is not committed: its transaction may take it back while it is read, and its chains of overflow pages are freed
-//!     then, or taken by others of the same transaction. So a row counts only if its newest version is the same behind the reading of its
-//!     chains; else what is there now is read. A version that a rollback brings back has kept its chains.
+//! V3. Nothing keeps a version that is not committed: its transaction may take it back while it is
+//!     read, and its chains of overflow pages are freed then, or taken by others of the same
+//!     transaction. So a row counts only if its newest version is the same behind the reading of
+//!     its chains; else what is there now is read. A version that a rollback brings back has kept
+//!     its chains.
 //! V4. An entry and its row are not of one moment: the row has to have the entry's key.
 
 use super::has_key;
@@ -32,7 +34,8 @@ pub(super) fn is_unsteady(view: &View<'_>, image: &[u8]) -> bool {
     matches!(view, View::Newest) && RowLayout::has_external(image)
 }
 
-/// Appends the newest version of a row that was found as `value`, if there still is one that belongs there.
+/// Appends the newest version of a row that was found as `value`, if there still is one that
+/// belongs there.
 #[cold]
 pub(super) fn emit_newest(
     table: &Table,

@@ -1,4 +1,5 @@
-//! One whole clustered key: straight down the tree, and from the leaf into the caller's batch. Nothing is staged, as nothing can overlap.
+//! One whole clustered key: straight down the tree, and from the leaf into the caller's batch.
+//! Nothing is staged, as nothing can overlap.
 
 use super::{Consistent, Origin, Stage, emit};
 use crate::batch::RowBatch;
@@ -14,8 +15,9 @@ use std::ops::Range;
 impl Consistent {
     /// Reads the row of the only point, if it is there. After a wait, call again.
     ///
-    /// The snapshot is opened while the leaf comes from memory: nothing of a row was read before, and what is read then is of a page that did not change
-    /// from before the snapshot to the look that validates it.
+    /// The snapshot is opened while the leaf comes from memory: nothing of a row was read before,
+    /// and what is read then is of a page that did not change from before the snapshot to the look
+    /// that validates it.
     #[inline]
     pub(super) fn read_point(
         &mut self,
@@ -57,7 +59,8 @@ impl Consistent {
         Ok(())
     }
 
-    /// Makes the value that lies at `span` of the batch's memory, which ended at `start` before, a row of it, or takes it away.
+    /// Makes the value that lies at `span` of the batch's memory, which ended at `start` before, a
+    /// row of it, or takes it away.
     #[inline]
     fn settle_point(
         &mut self,

@@ -1,4 +1,5 @@
-//! From primary keys to rows: the clustered lookup, what the snapshot sees of what it found, and what it says of the guesses.
+//! From primary keys to rows: the clustered lookup, what the snapshot sees of what it found, and
+//! what it says of the guesses.
 
 use super::newest::{self, Origin};
 use super::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
@@ -54,7 +55,8 @@ impl Consistent {
         first.unwrap_or(self.get.len())
     }
 
-    /// Puts what was found into the order of the keys, which pages that were waited for, or wrong guesses, have broken.
+    /// Puts what was found into the order of the keys, which pages that were waited for, or wrong
+    /// guesses, have broken.
     fn order_found(&mut self) {
         if !self.get.is_in_order() {
             sort_nearly_sorted(self.get.found_mut(), |found| found.key);
@@ -87,8 +89,8 @@ impl Consistent {
         }
     }
 
-    /// Makes values found, from number `from` on, rows in place while they need no longer look: the row counts as it stands, and is visible and whole. Gives
-    /// how many did.
+    /// Makes values found, from number `from` on, rows in place while they need no longer look: the
+    /// row counts as it stands, and is visible and whole. Gives how many did.
     #[inline(always)]
     fn settle_standing(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
         let found = self.get.found_tags(from);

@@ -1,4 +1,5 @@
-//! Window functions in messages: MySQL shows the column in which their results are kept, whose name is the call, without databases and quotes.
+//! Window functions in messages: MySQL shows the column in which their results are kept, whose name
+//! is the call, without databases and quotes.
 
 use nfold_plan::expr::{ArithOp, Expr, ExprKind};
 use nfold_plan::query::{

@@ -60,7 +60,8 @@ pub fn run(
         layout(&spec.columns, 0),
     );
     let mut warnings = Warnings::default();
-    // MySQL copies only where a column gets another type, and looks at the dates of all columns then.
+    // MySQL copies only where a column gets another type, and looks at the dates of all columns
+    // then.
     let other_type = |(column, source): (&ColumnDef, &Source)| match source {
         Source::Old(n) => !stays(&old.columns[*n].ty, &column.ty),
         Source::Default => false,
@@ -133,7 +134,8 @@ fn convert(
     if !from.is_enum_or_set() || to.is_numeric() || to.kind == TypeKind::Year {
         return store_value(stored, from.collation, to, cx);
     }
-    // The number 0 is an empty SET, and the error value of an ENUM, which is kept without a warning.
+    // The number 0 is an empty SET, and the error value of an ENUM, which is kept without a
+    // warning.
     if from == to || (members == 0 && to.is_enum_or_set()) {
         return Ok(Value::UInt(members));
     }
@@ -149,7 +151,8 @@ fn corrupt(table: &TableDef, what: &str) -> SqlError {
     )
 }
 
-/// Whether values of type `from` are values of type `to` as they stand: the same type, or a longer VARCHAR.
+/// Whether values of type `from` are values of type `to` as they stand: the same type, or a longer
+/// VARCHAR.
 fn stays(from: &ColumnType, to: &ColumnType) -> bool {
     match (&from.kind, &to.kind) {
         (TypeKind::VarChar(a), TypeKind::VarChar(b))
@@ -189,7 +192,8 @@ fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode)
     }
 }
 
-/// NULL in a column that takes none: error 1138 in strict mode, else the type's default with a warning.
+/// NULL in a column that takes none: error 1138 in strict mode, else the type's default with a
+/// warning.
 fn fill_null(
     value: Value,
     column: &ColumnDef,
@@ -207,7 +211,8 @@ fn fill_null(
     Ok(implicit_default(&column.ty))
 }
 
-/// An engine error of a change of indexes; a duplicate is shown by its key's name (its values are not known here).
+/// An engine error of a change of indexes; a duplicate is shown by its key's name (its values are
+/// not known here).
 pub fn duplicate(e: &EngineError, table: &TableDef, _: &[IndexSpec]) -> SqlError {
     match e {
         EngineError::DuplicateInBuild { index, .. } => SqlError::new(

@@ -1,4 +1,5 @@
-//! Statements that change definitions. Each begins with an implicit commit, which `dispatch` has done.
+//! Statements that change definitions. Each begins with an implicit commit, which `dispatch` has
+//! done.
 
 mod copy;
 mod create_select;

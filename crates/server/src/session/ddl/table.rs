@@ -1,7 +1,8 @@
-//! Tables and indexes: CREATE, DROP, TRUNCATE, RENAME, ALTER. The definitions are bound in `crate::ddl`; here are privileges, metadata
-//! locks and the engine's calls.
+//! Tables and indexes: CREATE, DROP, TRUNCATE, RENAME, ALTER. The definitions are bound in
+//! `crate::ddl`; here are privileges, metadata locks and the engine's calls.
 //!
-//! Whoever gives a table a name holds the claim [`DATABASES`], so that two statements do not give the same one.
+//! Whoever gives a table a name holds the claim [`DATABASES`], so that two statements do not give
+//! the same one.
 
 use std::sync::Arc;
 
@@ -81,7 +82,8 @@ impl Session {
         }
     }
 
-    /// The session's rules for values that become part of a definition or are copied into a new one.
+    /// The session's rules for values that become part of a definition or are copied into a new
+    /// one.
     pub fn store_mode(&self) -> StoreMode {
         use nfold_plan::SqlMode;
         let mode = self.env.sql_mode();

@@ -1,4 +1,5 @@
-//! SHOW statements whose answer does not change while the server runs: engines, character sets, privileges, and what there is none of.
+//! SHOW statements whose answer does not change while the server runs: engines, character sets,
+//! privileges, and what there is none of.
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::ShowFilter;

@@ -1,7 +1,7 @@
 //! LIKE and WHERE of SHOW statements, over rows that are already made.
 //!
-//! WHERE knows the columns of the result, literals, comparisons, LIKE, IN, IS NULL, BETWEEN and the logical operators: what tools
-//! write there. Anything else is error 1235.
+//! WHERE knows the columns of the result, literals, comparisons, LIKE, IN, IS NULL, BETWEEN and the
+//! logical operators: what tools write there. Anything else is error 1235.
 
 use std::cmp::Ordering;
 

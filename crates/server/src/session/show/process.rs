@@ -76,8 +76,8 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Ends another connection or its statement: error 1094 where there is none, 1095 where it is another's. Of its own, a session is told
-    /// at once: error 1317.
+    /// Ends another connection or its statement: error 1094 where there is none, 1095 where it is
+    /// another's. Of its own, a session is told at once: error 1317.
     pub(in crate::session) fn kill_connection(
         &mut self,
         id: u64,

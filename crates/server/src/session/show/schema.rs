@@ -1,4 +1,5 @@
-//! What SHOW and DESCRIBE say of tables, columns and indexes: privileges and filters around `crate::views`.
+//! What SHOW and DESCRIBE say of tables, columns and indexes: privileges and filters around
+//! `crate::views`.
 
 use std::sync::Arc;
 

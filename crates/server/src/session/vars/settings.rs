@@ -25,8 +25,8 @@ pub struct Settings {
     pub zone: TimeZone,
     /// `collation_connection`
     pub collation: CollationId,
-    /// Collation that results are described with: `collation_connection` where it is of `character_set_results`, else that set's own;
-    /// `None` where `character_set_results` is NULL.
+    /// Collation that results are described with: `collation_connection` where it is of
+    /// `character_set_results`, else that set's own; `None` where `character_set_results` is NULL.
     pub results: Option<CollationId>,
     /// `collation_server`: of new databases.
     pub collation_server: CollationId,
@@ -131,7 +131,8 @@ impl Settings {
         format!("{:?} {:?}", self.plan_key(), self.zone)
     }
 
-    /// Reads all of them. Values were checked when they were set; one from an option file that makes no sense counts as its default.
+    /// Reads all of them. Values were checked when they were set; one from an option file that
+    /// makes no sense counts as its default.
     pub fn of(values: &VarValues) -> Settings {
         let p = &*PLACES;
         let int = |at: usize| match values[at] {

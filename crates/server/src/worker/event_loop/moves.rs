@@ -1,4 +1,5 @@
-//! Connections that leave a worker for another, and those that come (see [`balance`](crate::worker::balance)).
+//! Connections that leave a worker for another, and those that come (see
+//! [`balance`](crate::worker::balance)).
 
 use std::cell::Cell;
 use std::rc::Rc;

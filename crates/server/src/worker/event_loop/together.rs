@@ -1,5 +1,5 @@
-//! Commands that have arrived at several connections are received by one system call (`nfold_ring`); their answers go out by another
-//! (the outbox).
+//! Commands that have arrived at several connections are received by one system call
+//! (`nfold_ring`); their answers go out by another (the outbox).
 
 use nfold_ring::{MOST, Op};
 use smallvec::SmallVec;
@@ -10,7 +10,8 @@ use crate::worker::Token;
 use crate::worker::fiber::add;
 use crate::worker::table::{Entry, State};
 
-/// The socket may be received from whatever comes: a command begins there, and nothing else is to be done before.
+/// The socket may be received from whatever comes: a command begins there, and nothing else is to
+/// be done before.
 fn receives(entry: &Entry) -> bool {
     let State::Idle(conn) = &entry.state else {
         return false;
@@ -24,7 +25,8 @@ fn receives(entry: &Entry) -> bool {
 }
 
 impl Worker {
-    /// Whether answers may wait: more commands have arrived, and will run before the loop looks at the sockets again.
+    /// Whether answers may wait: more commands have arrived, and will run before the loop looks at
+    /// the sockets again.
     pub(super) fn more_follow(&self, more: bool) {
         self.local.outbox.borrow_mut().set_more_follow(more);
     }
@@ -55,7 +57,8 @@ impl Worker {
         self.more_follow(false);
     }
 
-    /// Receives what has arrived at those connections that nothing else is to be done with; which of the events these are.
+    /// Receives what has arrived at those connections that nothing else is to be done with; which
+    /// of the events these are.
     fn receive_together(&mut self, events: &[&mio::event::Event]) -> SmallVec<[bool; MOST]> {
         let mut group = std::mem::take(&mut self.together);
         let mut received = SmallVec::new();

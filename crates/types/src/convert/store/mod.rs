@@ -1,7 +1,7 @@
 //! What a column makes of a value: INSERT, UPDATE and CAST-like assignments.
 //!
-//! [`store_value`] gives a value of the column's own kind, within its bounds, as rows and keys take it; or, in strict mode, the error
-//! that MySQL gives; otherwise the nearest value and a warning.
+//! [`store_value`] gives a value of the column's own kind, within its bounds, as rows and keys take
+//! it; or, in strict mode, the error that MySQL gives; otherwise the nearest value and a warning.
 
 mod member;
 mod numeric;
@@ -92,12 +92,12 @@ impl StoreCx<'_> {
     }
 }
 
-/// What `ty` makes of `value`, whose strings are of the collation `from` (`BINARY` for binary strings). NULL stays NULL: whether the
-/// column takes it is the caller's question.
+/// What `ty` makes of `value`, whose strings are of the collation `from` (`BINARY` for binary
+/// strings). NULL stays NULL: whether the column takes it is the caller's question.
 ///
 /// # Errors
-/// In strict mode without IGNORE: 1264 out of range, 1265 data truncated, 1366 incorrect value, 1292 incorrect date, 1406 data too
-/// long, 1441 date overflow.
+/// In strict mode without IGNORE: 1264 out of range, 1265 data truncated, 1366 incorrect value,
+/// 1292 incorrect date, 1406 data too long, 1441 date overflow.
 pub fn store_value(
     value: ValueRef<'_>,
     from: CollationId,
@@ -137,8 +137,8 @@ pub fn store_value(
     }
 }
 
-/// The value that a NOT NULL column takes where no better one is known (MySQL's implicit default): zero, the empty string, the zero
-/// date, the first member of an ENUM.
+/// The value that a NOT NULL column takes where no better one is known (MySQL's implicit default):
+/// zero, the empty string, the zero date, the first member of an ENUM.
 pub fn implicit_default(ty: &ColumnType) -> Value {
     match &ty.kind {
         TypeKind::TinyInt
@@ -175,7 +175,8 @@ pub fn implicit_default(ty: &ColumnType) -> Value {
     }
 }
 
-/// The local date-time of a temporal value: a TIME counts from today, a TIMESTAMP is read in the session's time zone.
+/// The local date-time of a temporal value: a TIME counts from today, a TIMESTAMP is read in the
+/// session's time zone.
 fn as_datetime(value: ValueRef<'_>, mode: &StoreMode) -> Option<DateTime> {
     match value {
         ValueRef::Date(v) => Some(v.at_midnight()),
@@ -193,7 +194,8 @@ fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The text of a value as messages show it and as string columns take it (without a column's display attributes).
+/// The text of a value as messages show it and as string columns take it (without a column's
+/// display attributes).
 fn text_of(value: ValueRef<'_>, mode: &StoreMode) -> Vec<u8> {
     let mut out = Vec::new();
     crate::wire::display_text(

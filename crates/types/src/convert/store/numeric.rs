@@ -31,7 +31,8 @@ fn temporal_number(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Option<Decimal> {
     }
 }
 
-/// A temporal value rounded to a whole number; the rounding carries in time (23:59:59.9 is the next day's 00:00:00).
+/// A temporal value rounded to a whole number; the rounding carries in time (23:59:59.9 is the next
+/// day's 00:00:00).
 fn temporal_integer(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Option<i128> {
     match value {
         ValueRef::Date(v) => Some(i128::from(v.to_number())),
@@ -96,7 +97,8 @@ pub(super) fn integer(
     Ok(make(clamped))
 }
 
-/// A text that is no whole number, or more than one: 1366 where there is no digit to start with, otherwise 1265.
+/// A text that is no whole number, or more than one: 1366 where there is no digit to start with,
+/// otherwise 1265.
 fn integer_text_problem(text: &[u8], cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
     let parsed = Decimal::parse_prefix(text);
     if parsed.used == 0 {

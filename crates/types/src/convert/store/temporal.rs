@@ -32,7 +32,8 @@ impl From<TemporalError> for Problem {
     }
 }
 
-/// Reports a problem; `kind` and `value` are what the strict message names: "Incorrect `kind` value: '`value`' for column ...".
+/// Reports a problem; `kind` and `value` are what the strict message names: "Incorrect `kind`
+/// value: '`value`' for column ...".
 fn report(problem: Problem, kind: &str, value: &str, cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
     if problem == Problem::Overflow {
         cx.bad(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"datetime"])?;
@@ -73,7 +74,8 @@ struct Given {
     problem: Option<Problem>,
 }
 
-/// The value as messages show it: a text as it is, a number in digits, a temporal value with `fsp` fractional digits.
+/// The value as messages show it: a text as it is, a number in digits, a temporal value with `fsp`
+/// fractional digits.
 fn message_text(value: ValueRef<'_>, fsp: u8, cx: &StoreCx<'_>) -> String {
     match value {
         ValueRef::Bytes(text) => shown(text),

@@ -1,4 +1,5 @@
-//! Numbers, dates and times of rows, written in place: eight digits at a time are made in one word, without a loop or a table.
+//! Numbers, dates and times of rows, written in place: eight digits at a time are made in one word,
+//! without a loop or a table.
 //!
 //! Source: Paul Khuong, "How to print integers really fast" (2017).
 
@@ -9,7 +10,8 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// 10^8: what a word of digits can hold.
 const WORD: u64 = 100_000_000;
 
-/// The eight digits of four numbers below 100, the first one in the lowest 16 bits; digit values, the first digit in the lowest byte.
+/// The eight digits of four numbers below 100, the first one in the lowest 16 bits; digit values,
+/// the first digit in the lowest byte.
 #[inline(always)]
 fn digits_of_pairs(pairs: u64) -> u64 {
     let tens = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
@@ -43,7 +45,8 @@ pub(super) fn number_text<const P: bool>(v: u64, negative: bool, tail: &mut Tail
     tail.put((eight(v % WORD) | ZEROS).to_le_bytes(), 8);
 }
 
-/// The length of the whole, the sign if there is one, and the digits of the first word without leading zeros; `rest` more digits follow.
+/// The length of the whole, the sign if there is one, and the digits of the first word without
+/// leading zeros; `rest` more digits follow.
 #[inline(always)]
 fn leading<const P: bool>(v: u64, negative: bool, rest: usize, tail: &mut Tail<'_, P>) {
     let digits = eight(v);

@@ -1,25 +1,28 @@
-//! What a worker lends to the statements that run on it: operators of plans that have run there, and memory for parameters.
+//! A worker's pool of reusable operator trees and parameter buffers, keyed by plan.
 //!
 //! # Picture
 //! ```text
-//! session A ─▶ plan ─▶ take(plan) ─▶ operators ─▶ execute ─▶ give ─▶ bucket of the plan ─▶ session B runs the same plan with them
+//! session A ─▶ plan ─▶ take(plan) ─▶ operators ─▶ execute ─▶ give ─▶ bucket of the plan ─▶ session B
 //! ```
-//! So a thousand sessions that run one statement run it with the same few operators, which stay in the processor's cache, and an idle session
-//! keeps none.
+//! Sessions that run the same statement share a few operator trees, so these stay in the
+//! processor's cache and an idle session holds none.
 //!
 //! # Invariants
-//! - L1: operators are given for the very plan that they were made for: the plan's address is compared, and they hold a reference to it, so that it
-//!   is not another's address meanwhile.
-//! - L2: what waits here belongs to no execution. Operators that failed have been emptied by [`execute`](crate::execute).
+//! - L1: an operator tree is handed out only for the plan that it was built from. Plans are
+//!   compared by address; the tree holds an `Arc` to its plan, so the address cannot be reused.
+//! - L2: a tree in the pool belongs to no execution. A tree whose execution failed has been emptied
+//!   by [`execute`](crate::execute).
 //!
 //! # Concurrency
-//! One thread's own. A fiber that waits keeps what it has taken; whoever comes meanwhile gets others.
+//! The pool belongs to one thread. A fiber that waits keeps the tree that it has taken; other
+//! sessions take other trees meanwhile.
 //!
 //! # Cost
-//! No allocation for a plan that ran here before. Hundreds of statements may wait for the lock of one hot row, each with operators of its own,
-//! so a place keeps up to [`PER_BUCKET`] of them. Those beyond [`ALWAYS_KEPT`] that no statement has used between two looks go again. What one
-//! piece of an operator may keep is bounded by itself; what all keep is looked at once in [`LOOK_EVERY`] statements, and the largest go where it
-//! is more than [`MOST_BYTES`].
+//! A plan that ran on this worker before is run without an allocation. Hundreds of statements may
+//! wait for the lock of one hot row, each with a tree of its own, so a bucket keeps up to
+//! [`PER_BUCKET`] trees. Beyond [`ALWAYS_KEPT`], trees that were not used between two checks are
+//! freed. Each piece of a tree bounds its own memory. Every [`LOOK_EVERY`] statements the pool adds
+//! up the memory of all trees, and frees the largest ones beyond [`MOST_BYTES`].
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -50,7 +53,7 @@ const MOST_BYTES: usize = 32 << 20;
 #[derive(Default)]
 struct Bucket {
     list: Vec<Executable>,
-    /// The shortest that `list` was since the last look: so many of the first were not used.
+    /// The least length of `list` since the last check: the first `unused` trees were not used.
     unused: usize,
 }
 
@@ -82,7 +85,7 @@ impl Bucket {
 
 /// See the module's header.
 #[derive(Default)]
-pub struct Loans {
+pub struct OperatorPool {
     buckets: RefCell<Vec<Bucket>>,
     /// Operators that were taken back so far.
     given: Cell<u32>,
@@ -97,7 +100,8 @@ fn bucket(plan: &Arc<Plan>) -> usize {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % BUCKETS
 }
 
-/// The size up to which pieces of these sizes may stay, so that they are `most` bytes at most together.
+/// The size up to which pieces of these sizes may stay, so that they are `most` bytes at most
+/// together.
 fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
     sizes.sort_unstable();
     let (mut sum, mut kept) = (0, 0);
@@ -111,7 +115,7 @@ fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
     kept
 }
 
-impl Loans {
+impl OperatorPool {
     /// Operators for a plan of this schema version: those that ran it last here, or new ones.
     pub fn operators(&self, plan: &Arc<Plan>, schema_version: u64) -> Executable {
         if self.schema_version.get() != schema_version {
@@ -126,7 +130,7 @@ impl Loans {
     /// Takes operators of a plan of this schema version back.
     pub fn give_operators(&self, operators: Executable, schema_version: u64) {
         if self.schema_version.get() != schema_version {
-            return; // the schema moved while they ran: nobody will ask for them
+            return; // the schema changed while they ran: no statement can use them
         }
         let mut buckets = self.buckets.borrow_mut();
         if buckets.is_empty() {
@@ -202,39 +206,39 @@ mod tests {
 
     #[test]
     fn operators_are_of_their_plan_and_of_the_schema() {
-        let loans = Loans::default();
+        let operator_pool = OperatorPool::default();
         let (a, b) = (plan(), plan());
-        let first = loans.operators(&a, 1);
-        let second = loans.operators(&a, 1);
-        loans.give_operators(first, 1);
-        loans.give_operators(second, 1);
-        assert!(Arc::ptr_eq(loans.operators(&b, 1).plan(), &b));
-        let again = loans.operators(&a, 1);
+        let first = operator_pool.operators(&a, 1);
+        let second = operator_pool.operators(&a, 1);
+        operator_pool.give_operators(first, 1);
+        operator_pool.give_operators(second, 1);
+        assert!(Arc::ptr_eq(operator_pool.operators(&b, 1).plan(), &b));
+        let again = operator_pool.operators(&a, 1);
         assert_eq!(Arc::strong_count(&a), 3, "none is made where one waits");
-        loans.give_operators(again, 1);
+        operator_pool.give_operators(again, 1);
         assert_eq!(Arc::strong_count(&a), 3);
-        let anew = loans.operators(&a, 2);
+        let anew = operator_pool.operators(&a, 2);
         assert_eq!(Arc::strong_count(&a), 2, "older ones are gone");
         for _ in 0..PER_BUCKET {
-            loans.give_operators(Executable::new(a.clone()), 2);
+            operator_pool.give_operators(Executable::new(a.clone()), 2);
         }
-        loans.give_operators(anew, 2);
+        operator_pool.give_operators(anew, 2);
         assert_eq!(Arc::strong_count(&a), 2 + PER_BUCKET / 2);
-        loans.give_operators(Executable::new(b.clone()), 1);
+        operator_pool.give_operators(Executable::new(b.clone()), 1);
         assert_eq!(Arc::strong_count(&b), 1, "late ones are not kept");
     }
 
     #[test]
     fn operators_that_many_statements_used_at_once_go_again() {
-        let (loans, a) = (Loans::default(), plan());
-        let many: Vec<Executable> = (0..200).map(|_| loans.operators(&a, 1)).collect();
+        let (operator_pool, a) = (OperatorPool::default(), plan());
+        let many: Vec<Executable> = (0..200).map(|_| operator_pool.operators(&a, 1)).collect();
         for operators in many {
-            loans.give_operators(operators, 1);
+            operator_pool.give_operators(operators, 1);
         }
         assert_eq!(Arc::strong_count(&a), 1 + 200, "all wait for the next use");
         for _ in 0..2 * LOOK_EVERY {
-            let operators = loans.operators(&a, 1);
-            loans.give_operators(operators, 1);
+            let operators = operator_pool.operators(&a, 1);
+            operator_pool.give_operators(operators, 1);
         }
         assert_eq!(Arc::strong_count(&a), 1 + ALWAYS_KEPT + 1);
     }
@@ -250,11 +254,11 @@ mod tests {
 
     #[test]
     fn parameters_come_back_empty() {
-        let loans = Loans::default();
-        let mut params = loans.params();
+        let operator_pool = OperatorPool::default();
+        let mut params = operator_pool.params();
         params.push(&nfold_types::Value::Int(7));
-        loans.give_params(params);
-        let params = loans.params();
+        operator_pool.give_params(params);
+        let params = operator_pool.params();
         assert!(params.memory() > 0 && params.get(0).is_null());
     }
 }
