@@ -39,6 +39,7 @@ fn index(name: &str, kind: IndexKind, column: usize) -> IndexSpec {
         }],
         comment: Box::default(),
         btree: false,
+        generated: false,
     }
 }
 
@@ -66,6 +67,7 @@ fn spec() -> TableSpec {
         collation: BINARY,
         options: TableOptions::default(),
         auto_increment: 0,
+        foreign_keys: Vec::new(),
     }
 }
 
