@@ -15,7 +15,7 @@ use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{SqlError, Warnings};
 
 use super::images::Images;
-use super::threshold::{ALL, KeyField, Keys, constant_text, threshold};
+use super::threshold::{ALL, KeyField, Keys, push_constant_text, threshold};
 use crate::eval::compare::{holds, number_bounds};
 use crate::eval::{EvalCx, StmtState};
 
@@ -36,7 +36,8 @@ enum Test {
         ordinal: usize,
         collation: &'static Collation,
         op: BinaryOp,
-        text: Vec<u8>,
+        /// Its place in [`RowFilter::texts`].
+        text: (usize, usize),
         /// Number of the condition, for values on overflow pages.
         condition: usize,
     },
@@ -50,16 +51,18 @@ enum Test {
 #[derive(Debug, Default)]
 pub(crate) struct RowFilter {
     tests: Vec<Test>,
+    texts: Vec<u8>,
 }
 
 impl RowFilter {
-    /// Compiles the conditions on the rows of a table. `cx` sees no row of it. `None`: the
-    /// evaluator decides all of them.
+    /// Compiles the conditions on the rows of a table, into the memory of the filter before. `cx`
+    /// sees no row of it. False: the evaluator decides all of them.
     pub fn compile<'a>(
+        &mut self,
         cx: &EvalCx<'a>,
         images: Images<'_>,
         conditions: impl Iterator<Item = &'a Expr>,
-    ) -> Option<RowFilter> {
+    ) -> bool {
         let warnings = RefCell::new(Warnings::default());
         let state = StmtState {
             warnings: &warnings,
@@ -70,21 +73,23 @@ impl RowFilter {
             outer: cx.outer,
             st: &state,
         };
-        let compiler = Compiler { cx: &quiet, images };
-        let mut tests = Vec::new();
+        self.tests.clear();
+        self.texts.clear();
+        let mut compiler = Compiler {
+            cx: &quiet,
+            images,
+            texts: &mut self.texts,
+        };
         for (number, e) in conditions.enumerate() {
-            let start = tests.len();
-            let known = compiler.condition(e, number, &mut tests).is_some();
+            let test = compiler.condition(e, number);
             let mut warned = warnings.borrow_mut();
             let silent = warned.total() == 0 && warned.take_raised().is_none();
-            if !known || !silent {
-                warned.clear();
-                tests.truncate(start);
-                tests.push(Test::Evaluate(number));
-            }
+            warned.clear();
+            let test = test.filter(|_| silent);
+            self.tests.push(test.unwrap_or(Test::Evaluate(number)));
         }
-        let some = tests.iter().any(|t| !matches!(t, Test::Evaluate(_)));
-        some.then_some(RowFilter { tests })
+        let compiled = |test: &Test| !matches!(test, Test::Evaluate(_));
+        self.tests.iter().any(compiled)
     }
 
     /// Whether a row image passes. `evaluate` tells whether a condition holds, by its number.
@@ -117,7 +122,8 @@ impl RowFilter {
                     condition,
                 } => match layout.raw(image, *ordinal) {
                     Ok(RawField::Var(value)) => {
-                        let order = match value == text.as_slice() {
+                        let text = &self.texts[text.0..text.1];
+                        let order = match value == text {
                             true => Ordering::Equal,
                             false => collation.compare(value, text),
                         };
@@ -143,21 +149,21 @@ impl RowFilter {
 struct Compiler<'c, 'a> {
     cx: &'c EvalCx<'a>,
     images: Images<'c>,
+    texts: &'c mut Vec<u8>,
 }
 
 impl<'a> Compiler<'_, 'a> {
-    /// Adds the tests of a condition; `None`: it is not compiled.
-    fn condition(&self, e: &'a Expr, number: usize, tests: &mut Vec<Test>) -> Option<()> {
+    /// The test of a condition; `None`: it is not compiled.
+    fn condition(&mut self, e: &'a Expr, number: usize) -> Option<Test> {
         match &e.kind {
             ExprKind::Compare { op, kind, sides } => {
                 let [a, b] = &**sides;
-                let test = match (self.ordinal(a), self.ordinal(b)) {
-                    (Some(x), Some(y)) => self.columns(*op, *kind, (a, x), (b, y))?,
-                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b, number)?,
-                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a, number)?,
-                    (None, None) => return None,
-                };
-                tests.push(test);
+                match (self.ordinal(a), self.ordinal(b)) {
+                    (Some(x), Some(y)) => self.columns(*op, *kind, (a, x), (b, y)),
+                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b, number),
+                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a, number),
+                    (None, None) => None,
+                }
             }
             ExprKind::Between {
                 parts,
@@ -174,19 +180,18 @@ impl<'a> Compiler<'_, 'a> {
                     threshold(self.cx, kinds[n - 1], column, &parts[n], false)?.keys(op)
                 };
                 let (low, high) = (keys(1, BinaryOp::Ge)?, keys(2, BinaryOp::Le)?);
-                tests.push(range(field, (low.0, high.1), *negated));
+                Some(range(field, (low.0, high.1), *negated))
             }
             ExprKind::Is {
                 expr,
                 test: IsTest::Null,
                 negated,
-            } => tests.push(Test::Null {
+            } => Some(Test::Null {
                 ordinal: self.ordinal(expr)?,
                 negated: *negated,
             }),
-            _ => return None,
+            _ => None,
         }
-        Some(())
     }
 
     /// Where images hold the column that `e` is; `None` where it is not a column of the table.
@@ -213,7 +218,7 @@ impl<'a> Compiler<'_, 'a> {
     }
 
     fn comparison(
-        &self,
+        &mut self,
         op: BinaryOp,
         kind: CmpKind,
         (column, ordinal): (&'a Expr, usize),
@@ -229,11 +234,16 @@ impl<'a> Compiler<'_, 'a> {
                 && ty.col.is_string()
                 && !ty.col.is_enum_or_set()
                 && ty.col.collation.known().charset == collation.known().charset;
-            return plain.then_some(Test::Text {
+            if !plain {
+                return None;
+            }
+            let start = self.texts.len();
+            push_constant_text(self.cx, e, collation, self.texts)?;
+            return Some(Test::Text {
                 ordinal,
                 collation: collation.known(),
                 op,
-                text: constant_text(self.cx, e, collation)?,
+                text: (start, self.texts.len()),
                 condition,
             });
         }

@@ -115,16 +115,18 @@ pub(super) fn threshold<'a>(
     }
 }
 
-/// The constant `e` as text of the collation's character set; `None` as in [`threshold`].
-pub(super) fn constant_text<'a>(
+/// Appends the constant `e` as text of the collation's character set; `None` as in [`threshold`].
+pub(super) fn push_constant_text<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
     collation: CollationId,
-) -> Option<Vec<u8>> {
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let v = constant(cx, e)?;
     let plain = matches!(v, Val::Bytes(_)) && e.ty.class() == Class::String;
     let text = plain.then(|| convert::to_text(cx, v, &e.ty, collation))?;
-    text.map(|text| text.into_owned())
+    out.extend_from_slice(&text?);
+    Some(())
 }
 
 /// A DATE or DATETIME among the keys of a column of such a type.

@@ -8,7 +8,6 @@ use nfold_types::{Checkpoint, SqlError, Value};
 use super::{CANDIDATE_WORK, COMPILE_AFTER, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
 use crate::batch::{BATCH_ROWS, Batch};
 use crate::eval::Val;
-use crate::kernels::RowFilter;
 use crate::spill::Spool;
 use crate::tuple;
 
@@ -71,16 +70,16 @@ impl StepCx<'_, '_> {
         let slot = &self.slots[step.table];
         let mut rows = self.empty_rows();
         out.selected.clear();
-        if me.kernel.evaluated >= COMPILE_AFTER && !me.kernel.tried {
+        let kernel = &mut me.kernel;
+        if kernel.evaluated >= COMPILE_AFTER && kernel.compiled.is_none() {
+            let ordinal = |column| slot.ordinal(column);
+            let images = slot.images(step.table, &ordinal);
             let conditions = conditions(step, me.exact);
-            me.kernel.tried = true;
-            me.kernel.filter = RowFilter::compile(
-                &self.eval(&rows),
-                slot.images(step.table, &|c| slot.ordinal(c)),
-                conditions,
-            );
+            let cx = self.eval(&rows);
+            kernel.compiled = Some(kernel.filter.compile(&cx, images, conditions));
         }
-        if let Some(filter) = &me.kernel.filter {
+        if kernel.compiled == Some(true) {
+            let filter = &kernel.filter;
             self.rt.checkpoint(KERNEL_WORK * out.read.len() as u64)?;
             let layout = slot.layout();
             for i in 0..out.read.len() {
@@ -99,7 +98,7 @@ impl StepCx<'_, '_> {
             return Ok(());
         }
         self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
-        me.kernel.evaluated += out.read.len();
+        kernel.evaluated += out.read.len();
         for i in 0..out.read.len() {
             rows[step.table] = slot.row(Some(out.read.row(i)));
             let cx = self.eval(&rows);

@@ -98,10 +98,11 @@ pub(crate) struct StepExec {
 struct Kernel {
     /// Rows that the evaluator has tested.
     evaluated: usize,
-    /// Made once `evaluated` has reached [`COMPILE_AFTER`]; `None` also where nothing can be
-    /// compiled.
-    filter: Option<RowFilter>,
-    tried: bool,
+    /// Compiled once `evaluated` has reached [`COMPILE_AFTER`], in the memory of the execution
+    /// before.
+    filter: RowFilter,
+    /// `None`: not compiled in this execution. False: the evaluator decides all conditions.
+    compiled: Option<bool>,
 }
 
 /// A short statement does not pay for compiling its conditions: the evaluator tests as many rows
@@ -213,9 +214,7 @@ impl StepExec {
         (self.matched, self.exact, self.started) = (false, true, false);
         self.found.fill(false);
         (self.made, self.more) = (None, More::No);
-        if self.kernel.tried || self.kernel.evaluated > 0 {
-            self.kernel = Kernel::default();
-        }
+        (self.kernel.evaluated, self.kernel.compiled) = (0, None);
         if let Some(kept) = &mut self.kept {
             kept.clear();
         }
