@@ -4,6 +4,8 @@
 //! innermost of these, where aggregates may stand there: `HAVING EXISTS (SELECT 1 FROM u WHERE u.x
 //! = SUM(t.v))` (`Item_sum::check_sum_func`).
 
+use std::convert::Infallible;
+
 use nfold_sql::ast;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -11,6 +13,18 @@ use super::types::aggregate_type;
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{AggFunc, Aggregate, OrderKey};
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind};
+use crate::logical::mode::SqlMode;
+use crate::logical::walk::outer_columns;
+
+/// The bound arguments of an aggregate.
+struct Arguments {
+    args: Vec<Expr>,
+    order: Vec<OrderKey>,
+    /// The innermost query that gathers an aggregate inside of them: its depth.
+    nested: Option<usize>,
+    /// They name an alias of an enclosing query.
+    alias: bool,
+}
 
 impl BlockBinder<'_> {
     pub(super) fn aggregate(
@@ -24,7 +38,7 @@ impl BlockBinder<'_> {
             return self.expr(arg);
         }
         let misplaced = || SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]);
-        if self.in_aggregate || (!self.aggregates_allowed && self.outer.is_none()) {
+        if !self.aggregates_allowed && self.outer.is_none() {
             return Err(misplaced());
         }
         let wanted = matches!(
@@ -37,7 +51,12 @@ impl BlockBinder<'_> {
                 &[&call.name],
             ));
         }
-        let (mut args, mut order) = self.aggregate_args(call)?;
+        let Arguments {
+            mut args,
+            mut order,
+            nested,
+            alias,
+        } = self.aggregate_args(call)?;
         // Texts are distinct as the numbers that they are.
         if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
             && text.ty.class() == Class::String
@@ -46,7 +65,9 @@ impl BlockBinder<'_> {
             text.ty = crate::logical::expr::ExprType::double(inner.ty.nullable);
             text.kind = ExprKind::Cast(Box::new(inner));
         }
-        let level = self.home(&args, &order).ok_or_else(misplaced)?;
+        let level = self.home(&args, &order, alias).ok_or_else(misplaced)?;
+        self.gathered_by(self.depth - usize::from(level), nested)
+            .map_err(|()| misplaced())?;
         let own = || args.iter().chain(order.iter().map(|o| &o.expr));
         if level > 0 && own().any(has_subquery) {
             return Err(SqlError::not_supported(
@@ -87,11 +108,12 @@ impl BlockBinder<'_> {
         Ok(Expr { kind, ty })
     }
 
-    fn aggregate_args(
-        &mut self,
-        call: &ast::FunctionCall,
-    ) -> Result<(Vec<Expr>, Vec<OrderKey>), SqlError> {
-        self.in_aggregate = true;
+    fn aggregate_args(&mut self, call: &ast::FunctionCall) -> Result<Arguments, SqlError> {
+        let around = (
+            std::mem::replace(&mut self.in_aggregate, true),
+            std::mem::take(&mut self.alias_in_aggregate),
+            self.nested_aggregate.take(),
+        );
         let args = call
             .args
             .iter()
@@ -107,36 +129,83 @@ impl BlockBinder<'_> {
                 })
             })
             .collect::<Result<Vec<_>, SqlError>>();
-        self.in_aggregate = false;
-        Ok((args?, order?))
+        self.in_aggregate = around.0;
+        Ok(Arguments {
+            alias: std::mem::replace(&mut self.alias_in_aggregate, around.1),
+            nested: self.nested_aggregate.replace(around.2),
+            args: args?,
+            order: order?,
+        })
+    }
+
+    /// Notes an aggregate that the query of depth `home` gathers; `nested` is the innermost query
+    /// that gathers one inside its arguments. That must be further out, for its rows are gathered
+    /// when those of `home` are read.
+    fn gathered_by(&self, home: usize, nested: Option<usize>) -> Result<(), ()> {
+        if nested.is_some_and(|nested| home <= nested) {
+            return Err(());
+        }
+        let mut block = Some(self);
+        while let Some(b) = block {
+            if b.in_aggregate {
+                // The aggregate around it is gathered there, too, or further out.
+                if b.depth == home {
+                    return Err(());
+                }
+                let own = Some(home).filter(|home| *home <= b.depth);
+                let innermost = b.nested_aggregate.get().max(own).max(nested);
+                b.nested_aggregate.set(innermost);
+                break;
+            }
+            block = b.outer;
+        }
+        Ok(())
     }
 
     /// How far out the block is that gathers the values of these arguments; `None` where none may.
-    fn home(&self, args: &[Expr], order: &[OrderKey]) -> Option<u16> {
-        let mut own = false;
+    /// `alias`: they name an alias of an enclosing query, whose value is one of its current row.
+    fn home(&mut self, args: &[Expr], order: &[OrderKey], alias: bool) -> Option<u16> {
+        let mut outwards = Vec::new();
+        let mut block = self.outer;
+        while let Some(b) = block {
+            outwards.push(b.aggregates_allowed);
+            block = b.outer;
+        }
+        let mut own = alias;
         let mut nearest: Option<u16> = None;
+        let mut subqueries = Vec::new();
+        let mut name = |level: u16, at: ColumnAt| match level {
+            // An aggregate of a query further out is a constant here.
+            _ if at.table == AGGREGATES => {}
+            0 => own = true,
+            _ => nearest = Some(nearest.map_or(level, |n| n.min(level))),
+        };
         for e in args.iter().chain(order.iter().map(|o| &o.expr)) {
             e.any(&mut |e| {
                 match e.kind {
-                    // What a subquery names is not looked at.
-                    ExprKind::Column(_) | ExprKind::Subquery { .. } => own = true,
-                    ExprKind::Outer { level, .. } => {
-                        nearest = Some(nearest.map_or(level, |n| n.min(level)));
-                    }
+                    ExprKind::Column(at) => name(0, at),
+                    ExprKind::Outer { level, at } => name(level, at),
+                    ExprKind::Subquery { index, .. } => subqueries.push(usize::from(index)),
                     _ => {}
                 }
                 false
             });
         }
-        let mut outwards = Vec::new();
-        let mut block = self.outer;
-        while let Some(b) = block {
-            outwards.push(b.aggregates_allowed && !b.in_aggregate);
-            block = b.outer;
+        for index in subqueries {
+            for level in 0..=outwards.len() as u16 {
+                let query = &mut self.subqueries[index].query;
+                let Ok(()) = outer_columns::<Infallible>(query, level + 1, &mut |at, _| {
+                    name(level, *at);
+                    Ok(())
+                });
+            }
         }
         let allows = |level: u16| outwards.get(usize::from(level) - 1) == Some(&true);
         if !own && nearest.is_some_and(allows) {
             return nearest;
+        }
+        if !own && nearest.is_some() && self.cx.mode.has(SqlMode::ANSI) {
+            return None;
         }
         if self.aggregates_allowed {
             return Some(0);

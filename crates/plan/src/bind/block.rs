@@ -4,11 +4,13 @@
 //! GROUP BY, HAVING, ORDER BY. Then a grouping takes over the expressions above it, and window
 //! functions get their passes.
 
-use nfold_sql::ast::{self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select};
+use nfold_sql::ast::{
+    self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select, SelectInto,
+};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
-use super::group::{GroupPosition, Grouper};
+use super::group::{BoundBlock, Dependency, GroupPosition, Grouper};
 use super::items::Item;
 use super::order::check_distinct_order;
 use super::rollup::Grouped;
@@ -41,6 +43,8 @@ pub(crate) struct Bound {
     pub query: Query,
     /// It names columns of an enclosing query.
     pub correlated: bool,
+    /// Between the columns of a derived table.
+    pub dependencies: Vec<Dependency>,
 }
 
 impl Bound {
@@ -80,8 +84,11 @@ fn bind_within(
     outer: Option<&BlockBinder<'_>>,
     form: SubqueryForm,
 ) -> Result<Bound, SqlError> {
-    if q.into.is_some() {
-        return Err(SqlError::not_supported("SELECT ... INTO"));
+    if matches!(
+        q.into,
+        Some(SelectInto::Outfile(_) | SelectInto::Dumpfile(_))
+    ) {
+        return Err(SqlError::not_supported("SELECT ... INTO a file"));
     }
     if outer.is_some_and(|o| o.depth >= MAX_DEPTH) {
         return Err(too_deep());
@@ -169,8 +176,10 @@ pub(super) fn block(
 ) -> Result<Bound, SqlError> {
     let distinct = s.distinct && form.needs_distinct(limit.is_some());
     let mergeable = cx.derived && limit.is_none();
+    let has_dependencies = cx.has_dependencies;
     let cx = &BindCx {
         derived: false,
+        has_dependencies: false,
         ..*cx
     };
     let mut b = BlockBinder::new(cx, outer);
@@ -191,6 +200,17 @@ pub(super) fn block(
     }
     c.select = c.items.iter().map(|i| i.expr.clone()).collect();
     let windowed = !c.drafts.is_empty();
+    let mut dependencies = Vec::new();
+    if has_dependencies && !windowed && cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY) {
+        let bound = BoundBlock {
+            block: &b,
+            keys: &c.keys,
+            implicit: s.group_by.is_empty() && !b.aggregates.borrow().is_empty(),
+            conditions: &conditions,
+            outer_joins: &info.outer_joins,
+        };
+        dependencies = bound.dependencies(&c.select);
+    }
     let mut group = None;
     if !s.group_by.is_empty() || !b.aggregates.borrow().is_empty() {
         let (grouping, mut subqueries) = over_groups(&b, &mut c, s, &conditions, &info)?;
@@ -245,7 +265,27 @@ pub(super) fn block(
             description: Some(Box::new(description)),
         },
         correlated: b.correlated.get(),
+        dependencies,
     })
+}
+
+/// Error 3029 where only ORDER BY has an aggregate: it would make one row of all.
+fn refuse_aggregates_in_order(
+    order: &[OrderKey],
+    aggregates: &[Aggregate],
+) -> Result<(), SqlError> {
+    let gathers = |e: &Expr| {
+        e.as_column().is_some_and(|at| {
+            at.table == AGGREGATES && aggregates[usize::from(at.column)].func != AggFunc::Any
+        })
+    };
+    match order.iter().position(|k| k.expr.any(&mut |e| gathers(e))) {
+        Some(n) => Err(SqlError::new(
+            ErrorCode::ER_AGGREGATE_ORDER_NON_AGG_QUERY,
+            &[&(n + 1)],
+        )),
+        None => Ok(()),
+    }
 }
 
 /// The grouping of a block, whose clauses become expressions over the grouped row, and the
@@ -364,8 +404,12 @@ impl BlockBinder<'_> {
         }
         self.clause = "order clause";
         self.windows_allowed = true;
+        let gathers = !self.aggregates.borrow().is_empty();
         let order = self.order_keys(order_by, &items)?;
         self.windows_allowed = false;
+        if s.group_by.is_empty() && !gathers {
+            refuse_aggregates_in_order(&order, &self.aggregates.borrow())?;
+        }
         let specs = match s.windows.is_empty() && self.windows.is_empty() {
             true => WindowSpecs::default(),
             false => self.window_specs(&s.windows)?,

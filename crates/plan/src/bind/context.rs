@@ -22,6 +22,8 @@ pub(crate) struct BindCx<'a> {
     pub depth: usize,
     /// The query is a derived table, a view or a common table expression.
     pub derived: bool,
+    /// The query is a table of another one, which asks for its dependencies.
+    pub has_dependencies: bool,
     /// The statement changes rows that its derived tables may read, so they are computed first.
     pub keeps_derived: bool,
 }
@@ -42,6 +44,7 @@ impl<'a> BindCx<'a> {
             ctes: None,
             depth: 0,
             derived: false,
+            has_dependencies: false,
             keeps_derived: false,
         }
     }

@@ -220,6 +220,7 @@ fn on_duplicate(
         schema: None,
         alias: alias.clone(),
         columns,
+        dependencies: Vec::new(),
     });
     b.tables.push(Table {
         source: Source::Table(table.clone()),

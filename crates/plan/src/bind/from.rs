@@ -13,7 +13,7 @@ use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block};
+use super::{BindCx, BlockBinder, Dependency, ScopeColumn, ScopeSlot, block};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::mode::SqlMode;
@@ -75,20 +75,16 @@ impl BlockBinder<'_> {
                 }
                 let cx = BindCx {
                     derived: !self.cx.keeps_derived,
+                    has_dependencies: true,
                     ..*self.cx
                 };
                 // It sees what is outside of this block, not the tables beside it.
-                let query = match self.outer {
-                    Some(outer) => {
-                        let bound = block::bind_subquery(&cx, query, outer, SubqueryForm::Rows)?;
-                        if bound.correlated {
-                            self.correlated.set(true);
-                        }
-                        bound.query
-                    }
-                    None => block::bind_query(&cx, query, None)?,
-                };
-                self.derived(query, alias, columns)?;
+                let bound = block::bind_in(&cx, query, self.outer, SubqueryForm::Rows)?.described();
+                if bound.correlated {
+                    self.correlated.set(true);
+                }
+                self.derived(bound.query, alias, columns)?;
+                self.depends(bound.dependencies);
             }
             TableRef::Join(j) => return self.join(j, info),
         }
@@ -157,14 +153,24 @@ impl BlockBinder<'_> {
     /// 1356 where what it names is there no more.
     fn view(&mut self, def: &TableDef, view: &ViewDef, alias: &Ident) -> Result<(), SqlError> {
         let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
-        let query = bind_view(self.cx, view).map_err(|e| match is_of_names(&e) {
+        let bound = bind_view(self.cx, view).map_err(|e| match is_of_names(&e) {
             true => invalid(),
             false => e,
         })?;
+        let query = bound.query;
         let names = def.columns.iter().map(|c| Ident::new(&*c.name));
         match query.types.len() == def.columns.len() {
-            true => self.derived(query, alias, &names.collect::<Vec<_>>()),
-            false => Err(invalid()),
+            true => self.derived(query, alias, &names.collect::<Vec<_>>())?,
+            false => return Err(invalid()),
+        }
+        self.depends(bound.dependencies);
+        Ok(())
+    }
+
+    /// Keeps the dependencies between the columns of the last slot.
+    fn depends(&mut self, dependencies: Vec<Dependency>) {
+        if let Some(slot) = self.scope.last_mut() {
+            slot.dependencies = dependencies;
         }
     }
 
@@ -253,6 +259,7 @@ impl BlockBinder<'_> {
             schema,
             alias: alias.clone(),
             columns,
+            dependencies: Vec::new(),
         });
         self.tables.push(Table {
             source,
@@ -408,7 +415,7 @@ impl BlockBinder<'_> {
 }
 
 /// Binds the query of a view.
-pub(crate) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<Query, SqlError> {
+fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> {
     let text = &view.text;
     let Statement::Query(query) = parse(text, LexMode::from_bits(view.lexing))? else {
         return Err(SqlError::not_supported("this view"));
@@ -426,9 +433,10 @@ pub(crate) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<Query, SqlErr
         },
         ctes: None,
         derived: !cx.keeps_derived,
+        has_dependencies: true,
         ..cx.deeper()?
     };
-    block::bind_query(&cx, &query, None)
+    Ok(block::bind_in(&cx, &query, None, SubqueryForm::Rows)?.described())
 }
 
 /// The columns of a view's query.
@@ -436,7 +444,7 @@ pub(crate) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<Query, SqlErr
 /// # Errors
 /// 1351 where it names a variable, and what binding it gives.
 pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
-    let mut query = bind_view(&BindCx::new(cx), view)?;
+    let mut query = bind_view(&BindCx::new(cx), view)?.query;
     let mut variables = false;
     crate::logical::walk::each_expr(&mut query, 1, &mut |e, _| {
         use ExprKind::{AssignUserVar, SysVar, UserVar};

@@ -1,6 +1,6 @@
 //! Grouping: what may be selected of a group, and where it is in the grouped row.
 
-use nfold_sql::ast::BinaryOp;
+use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::rollup::{self, Grouped};
@@ -9,7 +9,7 @@ use super::{AGGREGATES, BlockBinder, GROUPINGS, WINDOWS};
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::ParamType;
 use crate::logical::describe::{is_computed_member, keep};
-use crate::logical::expr::{ColumnAt, Expr, ExprKind, is_constant};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{Grouping, OuterJoin, Source, Subquery};
 use crate::logical::walk::outer_columns;
@@ -346,6 +346,18 @@ fn determined(
         _ => None,
     };
     let equal: Vec<(Expr, Expr)> = conditions.iter().filter_map(equality).collect();
+    // Only an enclosing query's columns, and constants.
+    let fixed_outside = |e: &Expr| {
+        !e.any(&mut |e| {
+            use ExprKind::{AssignUserVar, Column, Subquery};
+            matches!(e.kind, Column(_) | Subquery { .. } | AssignUserVar(..))
+        })
+    };
+    let never_null_in = |at: ColumnAt| {
+        let inner = |join: &&OuterJoin| at.table < 64 && join.inner >> at.table & 1 == 1;
+        let joins = outer_joins.iter().filter(inner).flat_map(|join| &join.on);
+        conditions.iter().chain(joins).any(|c| rejects_null(c, at))
+    };
     loop {
         let before = known.len();
         for (a, b) in &equal {
@@ -356,7 +368,7 @@ fn determined(
                 let once = matches!(&other.kind, ExprKind::Subquery { index, use_as: crate::logical::expr::SubqueryUse::Scalar }
                     if !block.subqueries[usize::from(*index)].correlated);
                 let fixed = once
-                    || is_constant(other)
+                    || fixed_outside(other)
                     || other.as_column().is_some_and(|o| known.contains(&o));
                 if fixed && !known.contains(&at) {
                     known.push(at);
@@ -387,21 +399,40 @@ fn determined(
                 }
             }
         }
+        for (t, slot) in block.scope.iter().enumerate() {
+            let nullable = block.tables.get(t).is_some_and(|s| s.nullable);
+            for d in &slot.dependencies {
+                let table = t as u16;
+                let columns = d.from.iter().map(|&column| ColumnAt { table, column });
+                let follows = columns.clone().all(|at| known.contains(&at));
+                // A row of NULLs that an outer join adds is like no other row.
+                let own = |at: ColumnAt| !slot.columns[usize::from(at.column)].nullable;
+                if follows && (!nullable || columns.clone().any(own)) {
+                    for &column in &d.to {
+                        let at = ColumnAt { table, column };
+                        if !known.contains(&at) {
+                            known.push(at);
+                        }
+                    }
+                }
+            }
+        }
         for (t, slot) in block.tables.iter().enumerate() {
             let Source::Table(def) = &slot.source else {
                 continue;
             };
-            let has = |c: usize| {
-                known.contains(&ColumnAt {
-                    table: t as u16,
-                    column: c as u16,
-                })
+            let place = |c: usize| ColumnAt {
+                table: t as u16,
+                column: c as u16,
             };
+            let has = |c: usize| known.contains(&place(c));
             let unique = def.indexes.iter().any(|i| {
                 i.is_unique()
                     && !i.parts.is_empty()
                     && i.parts.iter().all(|p| {
-                        has(p.column) && p.prefix_len.is_none() && !def.columns[p.column].nullable
+                        let never_null =
+                            !def.columns[p.column].nullable || never_null_in(place(p.column));
+                        has(p.column) && p.prefix_len.is_none() && never_null
                     })
             });
             if unique {
@@ -419,5 +450,134 @@ fn determined(
         if known.len() == before {
             return known;
         }
+    }
+}
+
+/// Columns that have one value for each combination of values of other columns; by number.
+#[derive(Clone, Debug)]
+pub(crate) struct Dependency {
+    pub from: Vec<u16>,
+    pub to: Vec<u16>,
+}
+
+/// A bound query block, before it is grouped.
+pub(super) struct BoundBlock<'s, 'b> {
+    pub block: &'s BlockBinder<'b>,
+    pub keys: &'s [Expr],
+    /// One group of all rows.
+    pub implicit: bool,
+    pub conditions: &'s [Expr],
+    pub outer_joins: &'s [OuterJoin],
+}
+
+impl BoundBlock<'_, '_> {
+    /// The dependencies between the result columns `outputs`. What several columns determine
+    /// together is looked for only where they are a unique key of a table, or the GROUP BY.
+    pub fn dependencies(&self, outputs: &[Expr]) -> Vec<Dependency> {
+        if self.block.grouped == Grouped::RolledUp {
+            return Vec::new();
+        }
+        let single = (0..outputs.len()).map(|n| vec![n as u16]);
+        let mut starts: Vec<Vec<u16>> = single.collect();
+        starts.push(Vec::new());
+        let place = |kind: &ExprKind| outputs.iter().position(|e| e.kind == *kind);
+        let keys = self.keys.iter().map(|k| place(&k.kind).map(|n| n as u16));
+        starts.extend(keys.collect::<Option<Vec<u16>>>().filter(|k| k.len() > 1));
+        for (t, slot) in self.block.tables.iter().enumerate() {
+            let Source::Table(def) = &slot.source else {
+                continue;
+            };
+            for index in def
+                .indexes
+                .iter()
+                .filter(|i| i.is_unique() && i.parts.len() > 1)
+            {
+                let parts = index.parts.iter().map(|p| {
+                    let (table, column) = (t as u16, p.column as u16);
+                    place(&ExprKind::Column(ColumnAt { table, column })).map(|n| n as u16)
+                });
+                starts.extend(parts.collect::<Option<Vec<u16>>>());
+            }
+        }
+        let all = starts.into_iter().map(|from| Dependency {
+            to: self.determines(outputs, &from),
+            from,
+        });
+        all.filter(|d| !d.to.is_empty()).collect()
+    }
+
+    /// The columns that those of `from` determine.
+    fn determines(&self, outputs: &[Expr], from: &[u16]) -> Vec<u16> {
+        let every = || (0..outputs.len() as u16).collect();
+        if self.implicit {
+            return every();
+        }
+        let start: Vec<Expr> = from
+            .iter()
+            .map(|&n| outputs[usize::from(n)].clone())
+            .collect();
+        let known = determined(self.block, &start, self.conditions, self.outer_joins);
+        let follows = |e: &Expr| {
+            let named = start.iter().any(|s| s.kind == e.kind);
+            named || !self.block.varies(e) && !e.any(&mut |e| unknown(e, &known))
+        };
+        if !self.keys.is_empty() && self.keys.iter().all(follows) {
+            return every();
+        }
+        let numbered = (0u16..).zip(outputs);
+        numbered
+            .filter(|(_, e)| follows(e))
+            .map(|(n, _)| n)
+            .collect()
+    }
+}
+
+/// Whether a node has a value of its own that `known` does not determine.
+fn unknown(e: &Expr, known: &[ColumnAt]) -> bool {
+    match &e.kind {
+        ExprKind::Column(at) => at.table >= WINDOWS || !known.contains(at),
+        ExprKind::Subquery { .. } | ExprKind::AssignUserVar(..) => true,
+        _ => false,
+    }
+}
+
+/// Whether `c` cannot hold for a row in which the column `at` is NULL.
+pub(super) fn rejects_null(c: &Expr, at: ColumnAt) -> bool {
+    match &c.kind {
+        ExprKind::Is {
+            expr,
+            test: IsTest::Null,
+            negated: true,
+        } => null_with(expr, at),
+        ExprKind::Is {
+            expr,
+            test: IsTest::True | IsTest::False,
+            negated: false,
+        } => null_with(expr, at),
+        ExprKind::Not(inner) => match &inner.kind {
+            ExprKind::Is {
+                expr,
+                test: IsTest::Null,
+                negated: false,
+            } => null_with(expr, at),
+            _ => null_with(inner, at),
+        },
+        ExprKind::And(list) => list.iter().any(|e| rejects_null(e, at)),
+        ExprKind::Or(list) => list.iter().all(|e| rejects_null(e, at)),
+        _ => null_with(c, at),
+    }
+}
+
+/// Whether `e` is NULL wherever the column `at` is.
+fn null_with(e: &Expr, at: ColumnAt) -> bool {
+    let own = |e: &Expr| null_with(e, at);
+    match &e.kind {
+        ExprKind::Column(column) => *column == at,
+        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
+        ExprKind::Between { parts, .. } => own(&parts[0]),
+        ExprKind::In { expr, .. } | ExprKind::Like { expr, .. } => own(expr),
+        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
+        ExprKind::Not(inner) => own(inner),
+        _ => false,
     }
 }

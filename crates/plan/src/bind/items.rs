@@ -27,6 +27,11 @@ impl BlockBinder<'_> {
     /// Binds the select list.
     pub(super) fn items(&mut self, s: &Select, info: &FromInfo) -> Result<Vec<Item>, SqlError> {
         let mut out = Vec::new();
+        let written = s.items.iter().rev().filter_map(|item| match item {
+            SelectItem::Expr { alias, .. } => alias.as_ref(),
+            _ => None,
+        });
+        self.later_aliases = written.map(|alias| alias.value.as_str().into()).collect();
         for item in &s.items {
             if out.len() > MAX_COLUMNS {
                 break;
@@ -53,6 +58,9 @@ impl BlockBinder<'_> {
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let bound = self.expr(expr)?;
+                    if alias.is_some() {
+                        self.later_aliases.pop();
+                    }
                     let source = String::from_utf8_lossy(text.of(self.cx.text));
                     let written = || source.trim();
                     let name: Arc<str> = match (alias, expr) {

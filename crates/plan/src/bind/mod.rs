@@ -32,8 +32,10 @@ mod tests;
 use std::sync::Arc;
 
 pub use from::view_results;
+pub(crate) use group::Dependency;
 
-use nfold_types::{ColumnType, SqlError};
+use nfold_sql::ast::SelectInto;
+use nfold_types::{ColumnType, ErrorCode, SqlError};
 
 use context::{BindCx, MAX_DEPTH, too_deep};
 
@@ -65,7 +67,16 @@ pub(crate) fn bind(
     use nfold_sql::ast::Statement as Ast;
     let (cx, changes) = (&BindCx::new(plan), &BindCx::of_changes(plan));
     match statement {
-        Ast::Query(q) => Ok(Statement::Query(block::bind_statement(cx, q)?)),
+        Ast::Query(q) => {
+            let query = block::bind_statement(cx, q)?;
+            if let Some(SelectInto::Variables(names)) = &q.into
+                && names.len() != query.types.len()
+            {
+                let code = ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT;
+                return Err(SqlError::new(code, &[]));
+            }
+            Ok(Statement::Query(query))
+        }
         Ast::Insert(i) => dml::insert(changes, i),
         Ast::Update(u) => dml::update(changes, u),
         Ast::Delete(d) => dml::delete(changes, d),
@@ -113,6 +124,8 @@ pub(crate) struct ScopeSlot {
     pub schema: Option<Arc<str>>,
     pub alias: Arc<str>,
     pub columns: Vec<ScopeColumn>,
+    /// Of a derived table: which of its columns follow from others.
+    pub dependencies: Vec<Dependency>,
 }
 
 /// Binds one query block.
@@ -142,6 +155,10 @@ pub(crate) struct BlockBinder<'b> {
     pub aggregates_allowed: bool,
     /// Inside an aggregate's arguments.
     pub in_aggregate: bool,
+    /// The innermost query that gathers an aggregate inside the arguments at hand: its `depth`.
+    pub nested_aggregate: std::cell::Cell<Option<usize>>,
+    /// An alias of the select list was named inside the arguments at hand.
+    pub alias_in_aggregate: bool,
     /// Window functions may stand here.
     pub windows_allowed: bool,
     /// Inside a window function's arguments or its window.
@@ -151,6 +168,8 @@ pub(crate) struct BlockBinder<'b> {
     pub windows: Vec<window::WindowDraft>,
     /// Select list, for names that may be aliases.
     pub aliases: Vec<(Arc<str>, Expr)>,
+    /// Aliases of the select items that are not bound yet, this one among them; the last is first.
+    pub later_aliases: Vec<Arc<str>>,
     /// GROUP BY's expressions, for HAVING.
     pub keys: Vec<Expr>,
     /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
@@ -183,11 +202,14 @@ impl<'b> BlockBinder<'b> {
             in_sight_from: 0,
             aggregates_allowed: false,
             in_aggregate: false,
+            nested_aggregate: std::cell::Cell::new(None),
+            alias_in_aggregate: false,
             windows_allowed: false,
             in_window: false,
             window_spec: None,
             windows: Vec::new(),
             aliases: Vec::new(),
+            later_aliases: Vec::new(),
             keys: Vec::new(),
             values_slot: None,
             deprecated: Vec::new(),

@@ -1,5 +1,7 @@
 //! What a column name means.
 
+use std::sync::Arc;
+
 use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::ColumnRef;
 use nfold_types::{ErrorCode, SqlError};
@@ -138,7 +140,15 @@ impl BlockBinder<'_> {
                 }
                 moved_in(&mut e, level)?;
                 self.correlated_up_to(level);
+                self.alias_in_aggregate |= self.in_aggregate;
                 return Ok(e);
+            }
+            let later = |alias: &Arc<str>| eq_name(alias, &c.name.value);
+            if c.table.is_none() && block.later_aliases.iter().any(later) {
+                return Err(SqlError::new(
+                    ErrorCode::ER_ILLEGAL_REFERENCE,
+                    &[&c.name.value, &"forward reference in item list"],
+                ));
             }
             level += 1;
             outer = block.outer;

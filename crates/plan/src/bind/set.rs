@@ -92,7 +92,11 @@ pub(super) fn set_body(
                 limit: None,
                 description: None,
             };
-            Ok(Bound { query, correlated })
+            Ok(Bound {
+                query,
+                correlated,
+                dependencies: Vec::new(),
+            })
         }
     }
 }
@@ -163,6 +167,7 @@ fn values(
     Ok(Bound {
         query,
         correlated: b.correlated.get(),
+        dependencies: Vec::new(),
     })
 }
 
@@ -234,6 +239,7 @@ pub(super) fn ordered(
     let Bound {
         query: plan,
         correlated,
+        dependencies: _,
     } = bound;
     let types = plan.types.clone();
     let columns: Vec<ColumnMeta> = plan
@@ -267,6 +273,7 @@ pub(super) fn ordered(
         schema: None,
         alias: alias.clone(),
         columns: named,
+        dependencies: Vec::new(),
     });
     b.tables.push(Table {
         alias,
@@ -324,6 +331,7 @@ pub(super) fn ordered(
             description: None,
         },
         correlated: correlated || b.correlated.get(),
+        dependencies: Vec::new(),
     })
 }
 

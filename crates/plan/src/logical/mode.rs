@@ -17,6 +17,9 @@ impl SqlMode {
     pub const ALLOW_INVALID_DATES: SqlMode = SqlMode(256);
     pub const TIME_TRUNCATE_FRACTIONAL: SqlMode = SqlMode(512);
 
+    /// An aggregate belongs to the query of its columns, or it is an error.
+    pub const ANSI: SqlMode = SqlMode(1024);
+
     /// MySQL's default.
     pub const DEFAULT: SqlMode = SqlMode(1 | 2 | 4 | 8 | 16);
 

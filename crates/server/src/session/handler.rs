@@ -211,7 +211,9 @@ impl Session {
             described.warn_of_text(&mut self.conditions);
             plan = Some(described);
         }
-        let columns = (plan.as_ref()).map_or(&[][..], |p| plan_columns(&p.plan));
+        let columns = (plan.as_ref())
+            .filter(|p| p.into.is_none())
+            .map_or(&[][..], |p| plan_columns(&p.plan));
         let collation = self.env.result_collation();
         let parameters = statement.parameters();
         let id = self.prepared.add(statement);

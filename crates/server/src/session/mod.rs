@@ -24,6 +24,7 @@ pub mod privilege;
 pub mod response;
 mod run;
 mod scalar;
+mod select_into;
 mod server;
 mod set;
 mod shared_plans;

@@ -22,7 +22,7 @@ use nfold_observe::digests::access;
 use nfold_plan::Plan;
 use nfold_plan::expr::{Coercibility, ExprType};
 use nfold_plan::{ParamType, PlanCx, param_types, plan_statement};
-use nfold_sql::ast::Statement;
+use nfold_sql::ast::{SelectInto, Statement};
 use nfold_sql::begins_query;
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
@@ -71,6 +71,17 @@ pub(super) fn marker_type(value: &Value, collation: nfold_types::CollationId) ->
             ExprType::new(ColumnType::new(nfold_types::TypeKind::DateTime(6)), true)
         }
         Value::Time(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Time(6)), true),
+    }
+}
+
+/// The user variables of `SELECT ... INTO @a, @b`.
+fn into_variables(statement: &Statement) -> Option<Box<[String]>> {
+    match statement {
+        Statement::Query(query) => match &query.into {
+            Some(SelectInto::Variables(names)) => Some(names.as_slice().into()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -125,7 +136,11 @@ impl Session {
                     (cx.operator_pool()).operators(&plan.shared.plan, plan.shared.schema_version)
                 }
             };
-            let result = self.execute_plan(cx, work, (&plan, &mut operators), sink);
+            let run = (&plan, &mut operators);
+            let result = match &plan.shared.into {
+                None => self.execute_plan(cx, work, run, sink),
+                Some(names) => self.execute_into(cx, work, run, names),
+            };
             if !plan.once {
                 (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
             }
@@ -294,6 +309,7 @@ impl Session {
             schema_version: self.schema.version,
             writes: writes(&parsed.statement),
             time_limit,
+            into: into_variables(&parsed.statement),
             deprecated: parsed.deprecated.clone(),
             text: OnceLock::new(),
         });
@@ -328,7 +344,7 @@ impl Session {
         Ok(self.server.engine.catalog().version() == plan.schema_version)
     }
 
-    fn execute_plan(
+    pub(super) fn execute_plan(
         &mut self,
         cx: &mut dyn ExecCx,
         work: &Work<'_>,

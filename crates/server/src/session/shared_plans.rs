@@ -143,6 +143,8 @@ pub struct SharedPlan {
     pub writes: bool,
     /// Of the hint MAX_EXECUTION_TIME.
     pub time_limit: Option<Duration>,
+    /// The user variables that take the row, in place of the client.
+    pub into: Option<Box<[String]>>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
     /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it is.
@@ -182,6 +184,7 @@ impl SharedPlan {
             + names
             + size_of_val(&*self.ids)
             + size_of_val(&*self.deprecated)
+            + self.into.as_ref().map_or(0, |names| size_of_val(&**names))
             + 3 * self.key.digest.len()
     }
 }

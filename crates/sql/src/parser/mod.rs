@@ -36,7 +36,7 @@ mod table_options;
 mod types;
 mod view;
 
-use crate::ast::{Expr, Ident, ObjectName, Span, Statement};
+use crate::ast::{Expr, Ident, ObjectName, SelectInto, Span, Statement};
 use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
@@ -215,6 +215,8 @@ pub(crate) struct Parser<'a> {
     subqueries: u32,
     /// Whether the statement is a query whose result may have an INTO.
     into_allowed: bool,
+    /// The INTO of the last operand of a set operation.
+    into_of_operand: Option<SelectInto>,
     /// An INTO stands in a subquery, or before the last query of a set operation.
     misplaced_into: bool,
     nodes: u32,
@@ -267,6 +269,7 @@ impl<'a> Parser<'a> {
             ctes: Vec::new(),
             subqueries: 0,
             into_allowed: false,
+            into_of_operand: None,
             misplaced_into: false,
             nodes: 0,
             hint: None,

@@ -121,6 +121,9 @@ impl Parser<'_> {
     fn query_rest(&mut self, query: &mut Query) -> Result<()> {
         let body = std::mem::replace(&mut query.body, QueryBody::Values(Vec::new()));
         query.body = self.set_operations(body, 0)?;
+        if query.into.is_none() {
+            query.into = self.into_of_operand.take();
+        }
         query.order_by = self.order_by()?;
         query.limit = self.limit()?;
         if query.into.is_none() && self.at(Kw::INTO) && self.may_select_into() {
@@ -143,6 +146,7 @@ impl Parser<'_> {
                 Kw::INTERSECT => SetOp::Intersect,
                 _ => return Ok(left),
             };
+            self.misplaced_into |= self.into_of_operand.is_some();
             self.advance();
             height += 1;
             self.grow(height)?;
@@ -168,7 +172,10 @@ impl Parser<'_> {
 
     fn set_operand(&mut self) -> Result<QueryBody> {
         if !self.is(TokenKind::LParen) {
-            return self.query_primary(&mut None);
+            let mut into = None;
+            let operand = self.query_primary(&mut into)?;
+            self.into_of_operand = into.or(self.into_of_operand.take());
+            return Ok(operand);
         }
         if !self.query_follows_paren() {
             while self.accept(TokenKind::LParen) {}

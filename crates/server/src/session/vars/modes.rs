@@ -100,7 +100,7 @@ impl ModeSet {
 
     /// What changes the meaning of statements.
     pub fn semantics(self) -> SqlMode {
-        const MAP: [(&str, SqlMode); 11] = [
+        const MAP: [(&str, SqlMode); 12] = [
             ("ONLY_FULL_GROUP_BY", SqlMode::ONLY_FULL_GROUP_BY),
             ("STRICT_TRANS_TABLES", SqlMode::STRICT),
             ("STRICT_ALL_TABLES", SqlMode::STRICT),
@@ -114,6 +114,7 @@ impl ModeSet {
             ("NO_AUTO_VALUE_ON_ZERO", SqlMode::NO_AUTO_VALUE_ON_ZERO),
             ("PAD_CHAR_TO_FULL_LENGTH", SqlMode::PAD_CHAR_TO_FULL_LENGTH),
             ("ALLOW_INVALID_DATES", SqlMode::ALLOW_INVALID_DATES),
+            ("ANSI", SqlMode::ANSI),
             (
                 "TIME_TRUNCATE_FRACTIONAL",
                 SqlMode::TIME_TRUNCATE_FRACTIONAL,
