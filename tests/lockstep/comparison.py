@@ -59,6 +59,11 @@ def rows_differ(sql, theirs, ours, names, sort):
     return not same_order or not (same_set or limited)
 
 
+def without_engine(row):
+    """A row of SHOW CREATE TABLE without the engine's name and the options that only MyISAM has."""
+    return [v and re.sub(rb"ENGINE=\w+", b"ENGINE=InnoDB", v) for v in row]
+
+
 def compare(sql, theirs, ours, sort=False, results=True, warnings=True):
     """Differences between MySQL's answer and Nfold's: a list of words; empty when they are equal.
 
@@ -81,7 +86,8 @@ def compare(sql, theirs, ours, sort=False, results=True, warnings=True):
             if [BLOBS.get(t, t) for t in types] != [BLOBS.get(t, t) for t in our_types]:
                 found.append("types")
             if results and not UNSTABLE.search(sql) and rows_differ(sql, rows, our_rows, names, sort):
-                found.append("rows")
+                same = [without_engine(r) for r in rows] == [without_engine(r) for r in our_rows]
+                found.append("storage engine" if same else "rows")
     elif theirs.kind == "ok":
         if theirs.affected != ours.affected:
             found.append("affected rows")

@@ -12,6 +12,7 @@ class Known:
                     file, pattern, reason = [p.strip() for p in line.split(" | ", 2)]
                     self.entries.append((file, re.compile(pattern, re.I | re.S), reason))
 
-    def reason(self, file, sql):
-        """Why a statement's difference is understood, or None."""
-        return next((r for f, p, r in self.entries if f in ("*", file) and p.search(sql)), None)
+    def reason(self, file, sql, detail=""):
+        """Why a statement's difference is understood, or None. A pattern may begin with what differs: `^rows: select`."""
+        texts = (sql, f"{detail}: {sql}")
+        return next((r for f, p, r in self.entries if f in ("*", file) and any(map(p.search, texts))), None)
