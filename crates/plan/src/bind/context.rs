@@ -22,7 +22,7 @@ pub(crate) struct BindCx<'a> {
     pub depth: usize,
     /// The query is a derived table, a view or a common table expression.
     pub derived: bool,
-    /// The query is a table of another one, which asks for its dependencies.
+    /// The query is a table of another one, which needs its dependencies.
     pub has_dependencies: bool,
     /// The statement changes rows that its derived tables may read, so they are computed first.
     pub keeps_derived: bool,

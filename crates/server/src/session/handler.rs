@@ -43,7 +43,8 @@ impl Session {
         });
     }
 
-    /// Runs one statement and answers it. False: it failed, and nothing of the text after it is run.
+    /// Runs one statement and answers it. False: it failed, and nothing of the text after it is
+    /// run.
     fn answer(
         &mut self,
         cx: &FiberCx<'_>,

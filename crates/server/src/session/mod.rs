@@ -98,7 +98,8 @@ impl Session {
     /// Opens the session of an authenticated client.
     ///
     /// # Errors
-    /// 1045 where the account has just been dropped, 1049 and 1044 for the database, 1040 when the engine has no place for one more.
+    /// 1045 where the account has just been dropped, 1049 and 1044 for the database, 1040 when the
+    /// engine has no place for one more.
     pub fn open(server: Arc<ServerState>, login: LoginInfo) -> Result<Session, SqlError> {
         let catalog = server.engine.catalog();
         let rights =

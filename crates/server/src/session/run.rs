@@ -1,4 +1,5 @@
-//! Queries and changes of rows: from the text to the executor, with the session's plan cache between.
+//! Queries and changes of rows: from the text to the executor, with the session's plan cache
+//! between.
 //!
 //! # Picture
 //! ```text
@@ -7,8 +8,9 @@
 //!        miss: every session's plans ─▶ privileges ─▶ an Executable of our own
 //!        miss there or stale: parse ─▶ privileges ─▶ metadata locks ─▶ plan, for all sessions
 //! ```
-//! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time zone, the current database ..); each session
-//! asks its own privileges, again when any account has changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
+//! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time
+//! zone, the current database ..); each session asks its own privileges, again when any account has
+//! changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
@@ -50,7 +52,8 @@ pub struct Work<'a> {
     pub describe: bool,
     /// The tree, where the caller has it already.
     pub parsed: Option<&'a Parsed>,
-    /// Where a prepared statement's plan was found last, under the session's present environment or an earlier one.
+    /// Where a prepared statement's plan was found last, under the session's present environment or
+    /// an earlier one.
     pub hint: Option<&'a Cell<Hint>>,
 }
 
@@ -334,7 +337,8 @@ impl Session {
         Ok(())
     }
 
-    /// Announces the plan's tables. False: the schema has moved, and the plan does not hold any more.
+    /// Announces the plan's tables. False: the schema has moved, and the plan does not hold any
+    /// more.
     fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &SharedPlan) -> Result<bool, SqlError> {
         let mdl = self.engine.mdl();
         if plan.ids.iter().any(|&id| mdl.acquire(id).is_err()) {
@@ -427,8 +431,8 @@ pub(super) fn is_write(u: &TableUse) -> bool {
     u.needs != Privileges::SELECT
 }
 
-/// What a statement announces: ids of the tables that exist (the binder reports the others), and the permits of those that it changes.
-/// What the session has claimed itself is left out.
+/// What a statement announces: ids of the tables that exist (the binder reports the others), and
+/// the permits of those that it changes. What the session has claimed itself is left out.
 pub(super) fn ids_of(
     uses: &[TableUse],
     schema: &SchemaSnapshot,

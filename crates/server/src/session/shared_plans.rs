@@ -6,17 +6,20 @@
 //!        every execution                 first execution in a session
 //! ```
 //! # Invariants
-//! P1. A plan is found only under the whole of its [`PlanKey`] and the schema version it was made for; a hash alone decides nothing.
+//! P1. A plan is found only under the whole of its [`PlanKey`] and the schema version it was made
+//!     for; a hash alone decides nothing.
 //! P2. A number of an environment is never given to another one.
-//! P3. A plan holds no value of a parameter and no member of a list: its size does not depend on them.
+//! P3. A plan holds no value of a parameter and no member of a list: its size does not depend on
+//!     them.
 //!
 //! # Concurrency
-//! The mutexes are taken when a session meets a statement for the first time, or after DDL. A warm statement runs from the session's own
-//! reference, which is counted when it is taken over and when it is let go, not when it is used.
+//! The mutexes are taken when a session meets a statement for the first time, or after DDL. A warm
+//! statement runs from the session's own reference, which is counted when it is taken over and when
+//! it is let go, not when it is used.
 //!
 //! # Cost
-//! Bounded by bytes (`nfold_plan_cache_size`), each shard by its share. A shard that is full lets go what nobody has asked for since it was
-//! full last.
+//! Bounded by bytes (`nfold_plan_cache_size`), each shard by its share. A shard that is full lets
+//! go what nobody has asked for since it was full last.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -147,7 +150,8 @@ pub struct SharedPlan {
     pub into: Option<Box<[String]>>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
-    /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it is.
+    /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it
+    /// is.
     pub deprecated: Vec<Deprecated>,
     /// Of a statement that was prepared: its text, for all who prepare the same.
     pub text: OnceLock<Arc<Text>>,
@@ -279,7 +283,8 @@ impl SharedPlans {
             return n;
         }
         if all.numbers.len() >= MAX_ENVIRONMENTS {
-            // They get new numbers when they come again (P2); the plans under the old ones are evicted in time.
+            // They get new numbers when they come again (P2); the plans under the old ones are
+            // evicted in time.
             all.numbers.clear();
         }
         all.last += 1;
