@@ -235,13 +235,27 @@ impl KeyMaker {
         self.push_stored(n, fitted.as_ref(), out)
     }
 
-    /// The key of part `n`, if it is a document: see [`nfold_json::append_hash_key`].
-    #[inline]
+    /// Encodes part `n`. A document is replaced by its key: see [`nfold_json::append_hash_key`].
+    #[inline(always)]
+    fn encode(
+        &self,
+        n: usize,
+        v: ValueRef<'_>,
+        encode: impl FnOnce(ValueRef<'_>) -> Result<(), KeyError>,
+    ) -> Result<(), SqlError> {
+        let done = match self.documents.is_empty() {
+            true => encode(v),
+            false => match self.document_key(n, v)? {
+                Some(key) => encode(ValueRef::Bytes(&key)),
+                None => encode(v),
+            },
+        };
+        done.map_err(|e| key_error(&e))
+    }
+
+    #[cold]
     fn document_key(&self, n: usize, v: ValueRef<'_>) -> Result<Option<Vec<u8>>, SqlError> {
-        if self.documents.is_empty() || !self.documents.contains(&n) {
-            return Ok(None);
-        }
-        let ValueRef::Bytes(doc) = v else {
+        let (true, ValueRef::Bytes(doc)) = (self.documents.contains(&n), v) else {
             return Ok(None);
         };
         let mut key = Vec::new();
@@ -258,10 +272,7 @@ impl KeyMaker {
         v: ValueRef<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        let key = self.document_key(n, v)?;
-        let v = key.as_deref().map_or(v, ValueRef::Bytes);
-        let done = self.layout.encode_part(n, v, out);
-        done.map_err(|e| key_error(&e))
+        self.encode(n, v, |v| self.layout.encode_part(n, v, out))
     }
 
     /// Appends what is equal exactly when [`KeyMaker::push_stored`]'s bytes are, without their
@@ -273,10 +284,7 @@ impl KeyMaker {
         v: ValueRef<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        let key = self.document_key(n, v)?;
-        let v = key.as_deref().map_or(v, ValueRef::Bytes);
-        let done = self.layout.encode_part_identity(n, v, out);
-        done.map_err(|e| key_error(&e))
+        self.encode(n, v, |v| self.layout.encode_part_identity(n, v, out))
     }
 
     /// As [`KeyMaker::push_stored`], or at least the first `limit` bytes of it.
@@ -288,10 +296,7 @@ impl KeyMaker {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
-        let key = self.document_key(n, v)?;
-        let v = key.as_deref().map_or(v, ValueRef::Bytes);
-        let done = self.layout.encode_part_head(n, v, limit, out);
-        done.map_err(|e| key_error(&e))
+        self.encode(n, v, |v| self.layout.encode_part_head(n, v, limit, out))
     }
 
     /// Appends all parts.

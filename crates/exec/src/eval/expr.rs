@@ -32,19 +32,7 @@ impl<'a> EvalCx<'a> {
                 }
             }
             UserVar(name) => self.user_var(name)?,
-            AssignUserVar(name, value) => {
-                let v = self.val(value)?;
-                let stored = match &v {
-                    Val::Bytes(text) if text.len() > COPY_BYTES => {
-                        let copy = |start, end, to: &mut Vec<u8>| to.extend(&text[start..end]);
-                        Value::Bytes(self.in_pieces(text.len(), copy)?)
-                    }
-                    v => convert::var_value(self, v.borrowed(), &value.ty),
-                };
-                let collation = convert::var_collation(&value.ty);
-                self.env().set_user_var(name, stored, collation);
-                v
-            }
+            AssignUserVar(name, value) => self.assign_user_var(name, value)?,
             SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
             Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,
             Compare { .. }
@@ -55,13 +43,7 @@ impl<'a> EvalCx<'a> {
             | InParam { .. }
             | Like { .. } => Val::from_bool(compare::eval(self, e)?),
             And(list) => Val::from_bool(self.all(list)?),
-            Or(list) => {
-                let found = compare::in_ranges(self, e, list)?;
-                Val::from_bool(match found {
-                    Some(found) => found,
-                    None => self.any_of(list)?,
-                })
-            }
+            Or(list) => Val::from_bool(self.any_of(e, list)?),
             Xor(sides) => {
                 let (a, b) = (self.bool(&sides[0])?, self.bool(&sides[1])?);
                 Val::from_bool(a.zip(b).map(|(a, b)| a != b))
@@ -193,7 +175,25 @@ impl<'a> EvalCx<'a> {
         }
     }
 
+    /// Assigns the value of an expression to a user variable, and returns it. A long text is copied
+    /// in pieces.
+    #[inline(never)]
+    fn assign_user_var(&self, name: &str, value: &'a Expr) -> Result<Val<'a>, SqlError> {
+        let v = self.val(value)?;
+        let stored = match &v {
+            Val::Bytes(text) if text.len() > COPY_BYTES => {
+                let copy = |start, end, to: &mut Vec<u8>| to.extend(&text[start..end]);
+                Value::Bytes(self.in_pieces(text.len(), copy)?)
+            }
+            v => convert::var_value(self, v.borrowed(), &value.ty),
+        };
+        let collation = convert::var_collation(&value.ty);
+        self.env().set_user_var(name, stored, collation);
+        Ok(v)
+    }
+
     /// A user variable's value. A long text is copied in pieces.
+    #[inline(never)]
     fn user_var(&self, name: &str) -> Result<Val<'a>, SqlError> {
         let bytes = match self.env().short_user_var(name, COPY_BYTES) {
             Ok(value) => return Ok(Self::owned(value)),
@@ -246,8 +246,12 @@ impl<'a> EvalCx<'a> {
         Ok(result)
     }
 
-    /// OR: true wins over NULL.
-    fn any_of(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+    /// OR (`e`) of a list: true wins over NULL.
+    #[inline(never)]
+    fn any_of(&self, e: &'a Expr, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+        if let Some(found) = compare::in_ranges(self, e, list)? {
+            return Ok(found);
+        }
         let mut result = Some(false);
         for e in list {
             self.checkpoint(CONDITION_WORK)?;
