@@ -12,12 +12,12 @@ use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, is_constant};
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::collation::Collation;
 use nfold_types::row::{RawField, RowLayout};
-use nfold_types::{SqlError, Warnings};
+use nfold_types::{SqlError, TypeKind, Warnings};
 
 use super::images::Images;
 use super::threshold::{ALL, KeyField, Keys, push_constant_text, threshold};
 use crate::eval::compare::{holds, number_bounds};
-use crate::eval::{EvalCx, StmtState};
+use crate::eval::{EvalCx, StmtState, Val};
 
 /// One condition over a row image.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ enum Test {
         /// Number of the condition, for values on overflow pages.
         condition: usize,
     },
+    /// A column's key is one of a list of constants.
+    Members {
+        field: KeyField,
+        /// Their place in [`RowFilter::members`].
+        members: (usize, usize),
+        /// Whether the test holds for a key that is a member, and for one that is not.
+        holds: [bool; 2],
+    },
     /// `IS NULL`, or (`negated`) `IS NOT NULL`.
     Null { ordinal: usize, negated: bool },
     /// The condition of this number is left to the evaluator.
@@ -52,7 +60,12 @@ enum Test {
 pub(crate) struct RowFilter {
     tests: Vec<Test>,
     texts: Vec<u8>,
+    /// The keys of lists, those of one list in ascending order.
+    members: Vec<i64>,
 }
+
+/// Bytes of texts and lists that stay allocated between executions.
+const CACHED_BYTES: usize = 64 << 10;
 
 impl RowFilter {
     /// Compiles the conditions on the rows of a table, into the memory of the filter before. `cx`
@@ -73,12 +86,12 @@ impl RowFilter {
             outer: cx.outer,
             st: &state,
         };
-        self.tests.clear();
-        self.texts.clear();
+        self.clear();
         let mut compiler = Compiler {
             cx: &quiet,
             images,
             texts: &mut self.texts,
+            members: &mut self.members,
         };
         for (number, e) in conditions.enumerate() {
             let test = compiler.condition(e, number);
@@ -90,6 +103,20 @@ impl RowFilter {
         }
         let compiled = |test: &Test| !matches!(test, Test::Evaluate(_));
         self.tests.iter().any(compiled)
+    }
+
+    /// Bytes of texts and lists.
+    pub fn memory(&self) -> usize {
+        self.texts.capacity() + self.members.capacity() * size_of::<i64>()
+    }
+
+    /// Removes the conditions; at most [`CACHED_BYTES`] of memory stay for the next ones.
+    pub fn clear(&mut self) {
+        self.tests.clear();
+        self.texts.clear();
+        self.texts.shrink_to(CACHED_BYTES);
+        self.members.clear();
+        self.members.shrink_to(CACHED_BYTES / size_of::<i64>());
     }
 
     /// Whether a row image passes. `evaluate` tells whether a condition holds, by its number.
@@ -132,6 +159,14 @@ impl RowFilter {
                     Ok(RawField::Null) => false,
                     _ => evaluate(*condition)?,
                 },
+                Test::Members {
+                    field,
+                    members,
+                    holds,
+                } => field.key(image).is_some_and(|key| {
+                    let members = &self.members[members.0..members.1];
+                    holds[usize::from(members.binary_search(&key).is_err())]
+                }),
                 Test::Null { ordinal, negated } => {
                     let null = layout.is_null(image, *ordinal);
                     null.map_err(|e| crate::eval::row_error(&e))? != *negated
@@ -150,6 +185,7 @@ struct Compiler<'c, 'a> {
     cx: &'c EvalCx<'a>,
     images: Images<'c>,
     texts: &'c mut Vec<u8>,
+    members: &'c mut Vec<i64>,
 }
 
 impl<'a> Compiler<'_, 'a> {
@@ -182,6 +218,30 @@ impl<'a> Compiler<'_, 'a> {
                 let (low, high) = (keys(1, BinaryOp::Ge)?, keys(2, BinaryOp::Le)?);
                 Some(range(field, (low.0, high.1), *negated))
             }
+            ExprKind::In {
+                expr,
+                list,
+                negated,
+            } => {
+                let members = list.iter().map(|(kind, member)| match member.kind {
+                    _ if *kind != CmpKind::Int => None,
+                    ExprKind::Const(_) | ExprKind::Param(_) => self.cx.val(member).ok(),
+                    _ => None,
+                });
+                self.list(expr, members, *negated)
+            }
+            ExprKind::InParam {
+                left,
+                kinds,
+                list,
+                negated,
+            } => match (left.as_slice(), kinds.as_slice()) {
+                ([expr], [CmpKind::Int]) => {
+                    let members = self.cx.st.params.list(*list).0;
+                    self.list(expr, members.map(|v| Some(Val::from_ref(v))), *negated)
+                }
+                _ => None,
+            },
             ExprKind::Is {
                 expr,
                 test: IsTest::Null,
@@ -199,6 +259,46 @@ impl<'a> Compiler<'_, 'a> {
         let at = e.as_column()?;
         let own = usize::from(at.table) == self.images.table;
         own.then(|| (self.images.ordinal)(at.column.into()))?
+    }
+
+    /// The test of an integer column beside a list of integers and NULLs; a member is `None` where
+    /// it is not known before the row is.
+    fn list(
+        &mut self,
+        expr: &Expr,
+        members: impl Iterator<Item = Option<Val<'a>>>,
+        negated: bool,
+    ) -> Option<Test> {
+        let field = match KeyField::of(self.images.layout, self.ordinal(expr)?)? {
+            KeyField::Ordered(field) if field.is_integer() => field,
+            _ => return None,
+        };
+        // Beside a YEAR, numbers are years of one century or the other.
+        if expr.ty.class() != Class::Int || expr.ty.col.kind == TypeKind::Year {
+            return None;
+        }
+        let start = self.members.len();
+        let mut has_null = false;
+        for member in members {
+            let stored = match member? {
+                Val::Int(v) => i128::from(v),
+                Val::UInt(v) => i128::from(v),
+                Val::Null => {
+                    has_null = true;
+                    continue;
+                }
+                _ => return None,
+            };
+            // No value of the column is equal to one that has no key.
+            self.members.extend(i64::try_from(field.key_of(stored)));
+        }
+        self.members[start..].sort_unstable();
+        Some(Test::Members {
+            field: KeyField::Ordered(field),
+            members: (start, self.members.len()),
+            // With a NULL in the list, a key that is no member makes the condition NULL.
+            holds: [!negated, negated && !has_null],
+        })
     }
 
     fn columns(

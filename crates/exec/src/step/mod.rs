@@ -176,13 +176,17 @@ impl StepExec {
             _ => 0,
         };
         let reader = self.reader.as_ref().map_or(0, TableReader::memory);
-        self.outer.memory() + self.inner.memory() + self.looking.memory() + reader + hash
+        let read = self.inner.memory() + self.looking.memory() + reader;
+        self.outer.memory() + read + hash + self.kernel.filter.memory()
     }
 
     /// After an execution: closes files, gives back what is more than usual.
     pub fn release(&mut self) {
         self.made = None;
         self.outer.release();
+        if self.kernel.compiled.is_some() {
+            self.kernel.filter.clear();
+        }
         if self.inner.memory() > KEPT_BYTES {
             self.inner = RowBatch::new();
         }
