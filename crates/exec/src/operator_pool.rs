@@ -78,7 +78,9 @@ impl Bucket {
 
     /// Operators that were not used since the last look go, but for a few.
     fn drop_unused(&mut self) {
-        self.list.drain(..self.unused.saturating_sub(ALWAYS_KEPT));
+        if self.unused > ALWAYS_KEPT {
+            self.list.drain(..self.unused - ALWAYS_KEPT);
+        }
         self.unused = self.list.len();
     }
 }
@@ -117,6 +119,7 @@ fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
 
 impl OperatorPool {
     /// Operators for a plan of this schema version: those that ran it last here, or new ones.
+    #[inline]
     pub fn operators(&self, plan: &Arc<Plan>, schema_version: u64) -> Executable {
         if self.schema_version.get() != schema_version {
             self.forget();
@@ -128,6 +131,7 @@ impl OperatorPool {
     }
 
     /// Takes operators of a plan of this schema version back.
+    #[inline]
     pub fn give_operators(&self, operators: Executable, schema_version: u64) {
         if self.schema_version.get() != schema_version {
             return; // the schema changed while they ran: no statement can use them
@@ -140,10 +144,17 @@ impl OperatorPool {
         let given = self.given.get().wrapping_add(1);
         self.given.set(given);
         if given.is_multiple_of(LOOK_EVERY) {
-            buckets.iter_mut().for_each(Bucket::drop_unused);
             drop(buckets);
-            self.trim(MOST_BYTES);
+            self.drop_unused();
         }
+    }
+
+    #[cold]
+    fn drop_unused(&self) {
+        let mut buckets = self.buckets.borrow_mut();
+        buckets.iter_mut().for_each(Bucket::drop_unused);
+        drop(buckets);
+        self.trim(MOST_BYTES);
     }
 
     /// Bytes that wait here with operators, near enough.
@@ -154,7 +165,6 @@ impl OperatorPool {
     }
 
     /// Where more than `most` bytes wait, the largest operators go, until half of that is left.
-    #[cold]
     fn trim(&self, most: usize) {
         if self.memory() <= most {
             return;

@@ -198,17 +198,23 @@ impl<'s> Runtime<'s> {
                     Err(stop) => stop,
                 }
             };
-            if let Stop::Error(error) = &stop
-                && let Some(table) = self.engine.fence(error)
-            {
-                return Err(damage(error, table.def()));
-            }
-            wait_or_fail(
-                &mut **self.cx.cx(),
-                stop,
-                Some(self.env.lock_wait_timeout()),
-            )?;
+            self.wait_or_fail(stop)?;
         }
+    }
+
+    /// Waits for what has stopped an engine's call.
+    ///
+    /// # Errors
+    /// What has stopped it is an error, or the wait ends with one.
+    #[cold]
+    fn wait_or_fail(&self, stop: Stop) -> Result<(), SqlError> {
+        if let Stop::Error(error) = &stop
+            && let Some(table) = self.engine.fence(error)
+        {
+            return Err(damage(error, table.def()));
+        }
+        let timeout = self.env.lock_wait_timeout();
+        wait_or_fail(&mut **self.cx.cx(), stop, Some(timeout))
     }
 
     /// What the transaction has changed so far, for `EngineSession::return_to`.

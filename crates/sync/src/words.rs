@@ -253,33 +253,36 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
         return false;
     }
     let rounded = len.next_multiple_of(wide::OVER);
-    if rounded > words.len() * 8 - off {
-        append_wide_at_end(words, off, len, out);
-        return true;
-    }
     out.reserve(rounded);
-    let to = out.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: `rounded` bytes from `off` on are inside the slice (wide::W1), and as many were
-    // reserved.
-    unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, len) };
+    let to: *mut u8 = out.spare_capacity_mut().as_mut_ptr().cast();
+    // SAFETY: `rounded` bytes were reserved. `[off, off + len)` is inside the slice, so `len` bytes
+    // can be read there (wide::W1), and `rounded` ones where these are inside as well.
+    unsafe {
+        match rounded > words.len() * 8 - off {
+            true => copy_at_end(words, off, len, to),
+            false => wide::copy(words.as_ptr().cast::<u8>().add(off), to, len),
+        }
+    }
     true
 }
 
-/// As [`append_wide`] where the rounded copy would pass the end of the page: the last bytes are
-/// loaded word by word.
+/// Copies `[off, off + len)`, which must be inside the page, where the rounded copy would pass the
+/// end of the page: the last bytes are loaded word by word.
+///
+/// # Safety
+/// `len`, rounded up to a multiple of [`wide::OVER`], bytes can be written at `to`.
+#[cold]
 #[inline(never)]
-fn append_wide_at_end(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) {
-    out.reserve(len.next_multiple_of(wide::OVER));
-    let to: *mut u8 = out.spare_capacity_mut().as_mut_ptr().cast();
+unsafe fn copy_at_end(words: &[AtomicU64], off: usize, len: usize, to: *mut u8) {
     let wide_len = len - len % wide::OVER;
     // SAFETY: `wide_len` is a multiple of `OVER` and at most `len`: so many bytes from `off` on are
-    // inside the slice (wide::W1), and at least as many were reserved.
+    // inside the slice (wide::W1), and the caller lets as many be written.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
     let mut at = wide_len;
     while at < len {
         let word = load_u64(words, off + at).to_le_bytes();
         // SAFETY: `at` is below `len` and a multiple of 8, so the word ends within the rounded
-        // bytes that were reserved; bytes need no alignment.
+        // bytes that the caller lets be written; bytes need no alignment.
         unsafe { to.add(at).cast::<[u8; 8]>().write(word) };
         at += 8;
     }

@@ -166,7 +166,7 @@ fn normalised(cx: &EvalCx<'_>, text: &[u8]) -> Result<String, SqlError> {
         |e: SqlError| SqlError::new(ErrorCode::ER_PARSE_ERROR_IN_DIGEST_FN, &[&e.message]);
     let mut digested = Digested::new();
     digested.read_stoppable(text, mode, cx.st.checkpoint)?;
-    parse_stoppable(text, mode, cx.st.checkpoint).map_err(refused)?;
+    parse_stoppable(text, mode, cx.st.checkpoint, &mut Vec::new()).map_err(refused)?;
     match digested.next() {
         Some(next) => Err(refused(syntax_error_at(text, next))),
         None => Ok(digest_text(text, mode)),

@@ -146,18 +146,19 @@ impl<'a> ResponseWriter<'a> {
     }
 
     /// Column count and definitions of a result.
-    pub fn columns(&mut self, columns: &[Column<'_>]) {
+    pub fn columns<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
         self.packet(|out| put_int(out, columns.len() as u64));
         self.definitions(columns);
     }
 
     /// Column definitions and, for clients without DEPRECATE_EOF, the EOF behind them: parameters
     /// and columns of a prepared statement. Nothing for an empty list.
-    pub fn definitions(&mut self, columns: &[Column<'_>]) {
+    pub fn definitions<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
+        let is_empty = columns.len() == 0;
         for c in columns {
-            self.definition(c, response::encode_column);
+            self.definition(&c, response::encode_column);
         }
-        if !columns.is_empty() && self.capabilities & cap::DEPRECATE_EOF == 0 {
+        if !is_empty && self.capabilities & cap::DEPRECATE_EOF == 0 {
             let status = self.status;
             self.packet(|out| response::encode_eof(out, 0, status));
         }

@@ -108,11 +108,11 @@ impl Session {
             return result;
         }
         let lexing = self.env.vars.settings().lexing;
-        let statement = match parse_stoppable(text, lexing, &Checkpoints::new(cx)) {
-            Ok((statement, deprecated)) => {
-                self.text_warnings = deprecated;
-                statement
-            }
+        self.text_warnings.clear();
+        let checkpoints = Checkpoints::new(cx);
+        let parsed = parse_stoppable(text, lexing, &checkpoints, &mut self.text_warnings);
+        let statement = match parsed {
+            Ok(statement) => statement,
             Err(e) => {
                 self.conditions.clear();
                 return Err(e);
@@ -290,6 +290,19 @@ impl Session {
         })
     }
 
+    /// Warns of the deprecated syntax of a statement.
+    #[cold]
+    fn warn_of_text(&mut self, statement: &Statement) {
+        // Queries, and statements that change rows, warn when their plan is run.
+        let planned = is_query(statement);
+        for deprecated in self.text_warnings.drain(..) {
+            if !planned {
+                let warning = deprecated.warning();
+                self.conditions.push_error(Level::Warning, &warning);
+            }
+        }
+    }
+
     /// Runs every other statement.
     fn run_statement(
         &mut self,
@@ -301,13 +314,8 @@ impl Session {
         if !keeps_conditions(statement) {
             self.conditions.clear();
         }
-        // Queries, and statements that change rows, warn when their plan is run.
-        let planned = is_query(statement);
-        for deprecated in std::mem::take(&mut self.text_warnings) {
-            if !planned {
-                let warning = deprecated.warning();
-                self.conditions.push_error(Level::Warning, &warning);
-            }
+        if !self.text_warnings.is_empty() {
+            self.warn_of_text(statement);
         }
         self.rights.refresh(self.server.engine.catalog());
         if commits(statement) {

@@ -229,9 +229,8 @@ impl Session {
             type_code: nfold_protocol::consts::column_type::VAR_STRING,
             ..Column::default()
         };
-        out.definitions(&vec![parameter; usize::from(parameters)]);
-        let wire: Vec<Column<'_>> = columns.iter().map(|c| wire_column(c, collation)).collect();
-        out.definitions(&wire);
+        out.definitions((0..parameters).map(|_| parameter.clone()));
+        out.definitions(columns.iter().map(|c| wire_column(c, collation)));
         Ok(())
     }
 }

@@ -12,8 +12,6 @@ use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, ColumnType, SqlError, TypeKind, Value};
 
-use smallvec::SmallVec;
-
 use crate::conn::ResponseWriter;
 use crate::handler::ClientError;
 use crate::worker::Interrupt;
@@ -166,11 +164,9 @@ pub fn interrupt_error(why: Interrupt) -> SqlError {
 
 impl RowSink for WireSink<'_, '_> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
-        let wire: SmallVec<[Column<'_>; 16]> = columns
-            .iter()
-            .map(|c| wire_column(c, self.collation))
-            .collect();
-        self.out.columns(&wire);
+        let collation = self.collation;
+        self.out
+            .columns(columns.iter().map(|c| wire_column(c, collation)));
         self.begun = true;
         Ok(())
     }

@@ -355,14 +355,13 @@ impl Session {
         (plan, operators): (&Cached, &mut Executable),
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        if let Some(limit) = plan.shared.time_limit {
-            cx.limit_time(Some(limit));
-        }
         if plan.shared.writes {
             // WITH may begin a change of rows.
             cx.limit_time(None);
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
+        } else if let Some(limit) = plan.shared.time_limit {
+            cx.limit_time(Some(limit));
         }
         let mut params = cx.operator_pool().params();
         let (digested, text) = (work.digested, work.text);

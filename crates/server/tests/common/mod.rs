@@ -137,13 +137,14 @@ struct Session {
 }
 
 fn result(out: &mut ResponseWriter<'_>, name: &str, rows: &[&[u8]]) {
-    out.columns(&[Column {
+    let column = Column {
         name: name.as_bytes(),
         type_code: column_type::VAR_STRING,
         collation: 255,
         length: 1024,
         ..Column::default()
-    }]);
+    };
+    out.columns([column].into_iter());
     for row in rows {
         put_bytes(out.row_buffer(), row);
         if out.end_row().is_err() {
@@ -318,7 +319,7 @@ impl SessionHandler for Session {
 
     fn prepare(&mut self, _: &FiberCx<'_>, _: &[u8], out: &mut ResponseWriter<'_>) {
         out.prepare_ok(7, 0, 1, 0);
-        out.definitions(&[Column::default()]);
+        out.definitions([Column::default()].into_iter());
     }
 
     fn execute(&mut self, _: &FiberCx<'_>, h: ExecuteHeader<'_>, out: &mut ResponseWriter<'_>) {

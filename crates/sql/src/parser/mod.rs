@@ -82,23 +82,27 @@ pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
 }
 
 /// As [`parse`] for a text that may be large; also ends with an error of the checkpoint.
-/// Returns the deprecated syntax of the text, too.
+/// Appends the deprecated syntax of the text to `deprecated`.
 pub fn parse_stoppable(
     text: &[u8],
     mode: LexMode,
     checkpoint: &dyn nfold_types::Checkpoint,
-) -> Result<(Statement, Vec<Deprecated>)> {
+    deprecated: &mut Vec<Deprecated>,
+) -> Result<Statement> {
     if text.len() <= Digested::SHORT_TEXT {
         let mut parser = Parser::new(text, mode, None, false, None);
-        let statement = parser.whole_statement()?;
-        return Ok((statement, parser.deprecated));
+        let statement = parser.whole_statement();
+        if !parser.deprecated.is_empty() {
+            deprecated.append(&mut parser.deprecated);
+        }
+        return statement;
     }
     let watch = Watch::new(checkpoint);
     let mut parser = Parser::new(text, mode, None, false, Some(&watch));
     let parsed = parser.whole_statement();
-    let deprecated = parser.deprecated;
+    deprecated.append(&mut parser.deprecated);
     watch.into_result()?;
-    Ok((parsed?, deprecated))
+    parsed
 }
 
 /// Parses the statement that `digested` was computed from. `markers`: the statement is being
