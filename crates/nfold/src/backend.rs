@@ -8,7 +8,8 @@ use nfold_server::config::{DataDir, ServerOptions};
 use nfold_server::database::{self, CatalogAccounts};
 use nfold_server::handler::SessionFactory;
 use nfold_server::server::StartError;
-use nfold_server::session::{ServerState, Sessions};
+use nfold_server::session::ServerState;
+use nfold_server::statement::{Sessions, server_state};
 use nfold_server::worker::{Registry, WorkerCounters};
 
 /// An open database.
@@ -44,7 +45,7 @@ pub fn open(
     registry: &Arc<Registry>,
 ) -> Result<Backend, StartError> {
     let engine = database::open(options, datadir)?;
-    let state = ServerState::new(options, engine.clone(), registry.clone());
+    let state = server_state(options, engine.clone(), registry.clone());
     Ok(Backend {
         accounts: Arc::new(CatalogAccounts(engine.catalog().clone())),
         sessions: Arc::new(Sessions(state.clone())),

@@ -20,7 +20,8 @@ use crate::conn::{After, Conn, Input, Job, Link, Output, Peer, Phase, Socket, Tr
 use crate::database;
 use crate::handler::LoginInfo;
 use crate::server::StartError;
-use crate::session::{ServerState, Sessions};
+use crate::session::ServerState;
+use crate::statement::{Sessions, server_state};
 use crate::worker::{
     ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, Suspend, Token,
 };
@@ -72,7 +73,7 @@ impl Embedded {
         options.datadir = datadir.path().to_path_buf();
         let engine = database::open_inline(&options, &datadir)?;
         let registry = Arc::new(Registry::default());
-        let state = ServerState::new(&options, engine, registry.clone());
+        let state = server_state(&options, engine, registry.clone());
         let seed = Seed {
             registry,
             state,

@@ -20,12 +20,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nfold_engine::Engine;
+use nfold_types::temporal::{TimeZone, Timestamp};
 use parking_lot::{Condvar, Mutex};
-
-use crate::session::clock_now;
 
 /// Pages asked for at a time.
 const SLICE: u32 = 256;
@@ -255,6 +254,32 @@ fn parse(bytes: &[u8]) -> Option<Vec<(u32, u32)>> {
         Some((space.parse().ok()?, page.trim_end().parse().ok()?))
     };
     text.lines().map(page).collect()
+}
+
+/// The time as InnoDB's messages have it.
+fn clock_now() -> String {
+    clock_text(SystemTime::now())
+}
+
+/// Local time as InnoDB's messages have it: `261121  7:46:46`.
+pub(crate) fn clock_text(at: SystemTime) -> String {
+    let micros = at
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_micros() as i64);
+    let local = TimeZone::system().to_local(Timestamp::from_micros(micros, 0));
+    let Some(t) = local else {
+        return String::new();
+    };
+    let (date, seconds) = (t.date(), t.time().micros() / 1_000_000);
+    format!(
+        "{:02}{:02}{:02} {:2}:{:02}:{:02}",
+        date.year() % 100,
+        date.month(),
+        date.day(),
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 #[cfg(test)]

@@ -412,7 +412,7 @@ mod tests {
             // Within a statement, no wait is idle.
             (
                 &[
-                    "nfold_server::session::run",
+                    "nfold_server::statement::run",
                     "nfold_exec::sort::wait",
                     "syscall",
                 ],

@@ -62,7 +62,7 @@ fn wait_of(server: &ServerState, session: u64) -> Option<Member> {
 
 /// Breaks every cycle through `session`, which waits. As in MySQL a reader or writer that waits for
 /// a metadata lock is sacrificed first, then `session`, and DDL never.
-pub(super) fn break_deadlocks(server: &ServerState, session: u64) {
+pub(crate) fn break_deadlocks(server: &ServerState, session: u64) {
     let _search = server.deadlock_search.lock();
     while let Some(cycle) = find_cycle(server, session) {
         if !cycle.iter().any(|m| m.lock == LockType::User) {

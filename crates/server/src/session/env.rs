@@ -386,7 +386,7 @@ impl SessionEnv for Env {
         name: &str,
         row: &mut dyn FnMut(&[Value]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        crate::system::rows(self, schema, name, row)
+        self.server.system_tables.rows(self, schema, name, row)
     }
 
     fn tmpdir(&self) -> std::path::PathBuf {

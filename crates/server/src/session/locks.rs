@@ -35,8 +35,9 @@ use rustc_hash::FxHashMap;
 
 use super::Session;
 use super::response::Response;
+use super::system_schemas::{self, INFORMATION};
+use super::tables::TableUse;
 use super::transaction::MdlWait;
-use crate::system;
 
 /// Marks the id of a write permit. Ids of stored tables are far below.
 const PERMIT: u64 = 1 << 62;
@@ -47,7 +48,7 @@ pub fn write_permit(table: TableId) -> TableId {
 }
 
 /// The table itself, whether the id is its own or that of its permit.
-pub(super) fn table_of_permit(id: TableId) -> TableId {
+pub(crate) fn table_of_permit(id: TableId) -> TableId {
     TableId(id.0 & !PERMIT)
 }
 
@@ -95,7 +96,7 @@ impl TableLocks {
         alias: Option<&str>,
         write: bool,
     ) -> Result<(), SqlError> {
-        if self.tables.is_empty() || system::is_system_schema(schema) {
+        if self.tables.is_empty() || system_schemas::is_system_schema(schema) {
             return Ok(());
         }
         let mut named = self
@@ -140,7 +141,7 @@ impl Session {
     /// # Errors
     /// 1046, 1142, 1146, 1066 for the names; 1205 when the locks are not to be had within
     /// `lock_wait_timeout`.
-    pub(super) fn lock_tables(
+    pub(crate) fn lock_tables(
         &mut self,
         cx: &mut dyn ExecCx,
         list: &[LockTable],
@@ -167,7 +168,7 @@ impl Session {
         let mut tables: Vec<Locked> = Vec::with_capacity(list.len());
         for (n, item) in list.iter().enumerate() {
             let (schema, name) = (self.schema_of(&item.name)?, item.name.name.as_str());
-            if system::canonical(&schema) == Some(system::INFORMATION) {
+            if system_schemas::canonical(&schema) == Some(INFORMATION) {
                 return Err(self.rights.no_database(&schema));
             }
             if self.temporary.find(&schema, name).is_some() {
@@ -181,7 +182,7 @@ impl Session {
             if list[..n].iter().any(|other| alias(other) == alias(item)) {
                 return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias(item)]));
             }
-            if system::is_system_schema(&schema) {
+            if system_schemas::is_system_schema(&schema) {
                 continue;
             }
             let def = self.table_def(&schema, name)?;
@@ -221,7 +222,7 @@ impl Session {
     }
 
     /// UNLOCK TABLES, BEGIN, the end of the session. A transaction that was open is the caller's.
-    pub(super) fn release_table_locks(&mut self) {
+    pub(crate) fn release_table_locks(&mut self) {
         if !self.table_locks.is_empty() {
             self.table_locks = TableLocks::default();
             self.plan_environment_changed();
@@ -229,7 +230,7 @@ impl Session {
     }
 
     /// UNLOCK TABLES: commits where there are locks.
-    pub(super) fn unlock_tables(&mut self, cx: &mut dyn ExecCx) -> Result<Response, SqlError> {
+    pub(crate) fn unlock_tables(&mut self, cx: &mut dyn ExecCx) -> Result<Response, SqlError> {
         if !self.table_locks.is_empty() {
             self.commit(cx)?;
             self.release_table_locks();
@@ -241,7 +242,7 @@ impl Session {
     ///
     /// # Errors
     /// 1100 and 1099 as for [`TableLocks::allow`], 1192 for databases and views.
-    pub(super) fn table_locks_allow(&self, statement: &Statement) -> Result<(), SqlError> {
+    pub(crate) fn table_locks_allow(&self, statement: &Statement) -> Result<(), SqlError> {
         use Statement::*;
         if self.table_locks.is_empty() {
             return Ok(());
@@ -290,7 +291,7 @@ impl Session {
 
     /// After DDL: locked tables that were made anew have new ids, those that were renamed have new
     /// names, and those that are gone are locked no more.
-    pub(super) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+    pub(crate) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         if self.table_locks.is_empty() {
             return Ok(());
         }
@@ -353,4 +354,32 @@ fn current_def<'s>(
     let same = schema.tables().find(|def| def.id == t.id);
     let rebuilt = || schema.tables().find(|def| t.write && is_new_claim(def.id));
     same.or(named).or_else(rebuilt)
+}
+
+/// Whether a use changes rows.
+pub(crate) fn is_write(u: &TableUse) -> bool {
+    u.needs != Privileges::SELECT
+}
+
+/// What a statement announces: ids of the tables that exist (the binder reports the others), and
+/// the permits of those that it changes. What the session has claimed itself is left out.
+pub(crate) fn ids_of(
+    uses: &[TableUse],
+    schema: &SchemaSnapshot,
+    locks: &TableLocks,
+) -> Vec<TableId> {
+    let mut ids = Vec::with_capacity(uses.len());
+    for u in uses {
+        let Some(table) = schema.table(&u.schema, &u.name) else {
+            continue;
+        };
+        ids.push(table.id);
+        if is_write(u) {
+            ids.push(write_permit(table.id));
+        }
+    }
+    ids.retain(|id| !locks.claims(*id));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }

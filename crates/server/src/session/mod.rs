@@ -1,39 +1,31 @@
-//! Sessions: from a command to its answer.
+//! A client's session: what it holds between statements, and what all sessions share.
 //!
 //! ```text
-//! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
-//!                                              ├─▶ set, transaction, show, account, ddl, prepared
-//!   plans, shared_plans: what has been planned already
+//!   server: what all sessions share ◀─ Session ─▶ env: what expressions see (vars: variables)
+//!   plans, shared_plans, prepared: what has been planned already
+//!   transaction, locks, temporary, privilege: what statements run under
 //!   statistics: counts by digest
-//!   env: what expressions see                  └─▶ response: rows and OK to the client
 //! ```
+//! `statement` runs the statements of a session, above this.
 
-mod account;
 pub mod cx;
-mod ddl;
-mod deadlock;
-mod dispatch;
+pub(crate) mod deadlock;
 pub mod env;
-mod handler;
-mod lent;
-mod locks;
-mod plan_info;
-mod plans;
-mod prepared;
+pub(crate) mod lent;
+pub(crate) mod locks;
+pub(crate) mod plan_info;
+pub(crate) mod plans;
+pub(crate) mod prepared;
 pub mod privilege;
 pub mod response;
-mod run;
-mod scalar;
-mod select_into;
-mod server;
-mod set;
-mod shared_plans;
-pub mod show;
-mod statistics;
-mod storage;
+pub(crate) mod server;
+pub(crate) mod shared_plans;
+pub(crate) mod statistics;
+pub(crate) mod storage;
+pub mod system_schemas;
 pub mod tables;
-mod temporary;
-mod transaction;
+pub(crate) mod temporary;
+pub(crate) mod transaction;
 pub mod vars;
 
 use std::sync::Arc;
@@ -47,11 +39,9 @@ use nfold_sql::parser::Deprecated;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::handler::LoginInfo;
-use crate::system;
 
 pub use lent::Lent;
-pub use server::{ServerState, Sessions};
-pub(crate) use storage::clock_now;
+pub use server::ServerState;
 
 use env::Env;
 use locks::TableLocks;
@@ -64,34 +54,34 @@ use transaction::NextTransaction;
 
 /// One client's session. See the module's header.
 pub struct Session {
-    server: Arc<ServerState>,
-    env: Env,
-    engine: EngineSession,
-    rights: Rights,
+    pub(crate) server: Arc<ServerState>,
+    pub(crate) env: Env,
+    pub(crate) engine: EngineSession,
+    pub(crate) rights: Rights,
     /// The schema as of the last look.
-    schema: Arc<SchemaSnapshot>,
+    pub(crate) schema: Arc<SchemaSnapshot>,
     /// The diagnostics area: conditions of the statement at hand, or of the last one.
-    conditions: Warnings,
-    next_transaction: NextTransaction,
+    pub(crate) conditions: Warnings,
+    pub(crate) next_transaction: NextTransaction,
     /// The open transaction is READ ONLY.
-    read_only: bool,
+    pub(crate) read_only: bool,
     /// LOCK TABLES.
-    table_locks: TableLocks,
-    temporary: TemporaryTables,
-    prepared: PreparedStatements,
-    plans: PlanMap,
+    pub(crate) table_locks: TableLocks,
+    pub(crate) temporary: TemporaryTables,
+    pub(crate) prepared: PreparedStatements,
+    pub(crate) plans: PlanMap,
     /// The statement at hand, for the statistics.
-    facts: Facts,
-    digest_ids: DigestIds,
+    pub(crate) facts: Facts,
+    pub(crate) digest_ids: DigestIds,
     /// Values of `?` for expressions outside of queries (a prepared SET).
-    free_params: Params,
-    free_types: Vec<ParamType>,
+    pub(crate) free_params: Params,
+    pub(crate) free_types: Vec<ParamType>,
     /// What is deprecated in the text of the statement at hand, where it is not planned.
-    text_warnings: Vec<Deprecated>,
+    pub(crate) text_warnings: Vec<Deprecated>,
     /// The client asked for the connection to end (`COMMIT RELEASE`, KILL of its own).
-    close_after: bool,
+    pub(crate) close_after: bool,
     /// Of the text at hand, lent by the worker; out of its place while that runs.
-    digested: Option<Box<Digested>>,
+    pub(crate) digested: Option<Box<Digested>>,
 }
 
 impl Session {
@@ -177,7 +167,7 @@ impl Session {
         let def = match self.schema.database(name) {
             Some(stored) => &stored.def,
             None => {
-                made = system::database(name);
+                made = system_schemas::database(name);
                 let unknown = || SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]);
                 made.as_ref().ok_or_else(unknown)?
             }
@@ -191,13 +181,13 @@ impl Session {
     }
 
     /// The conditions that are kept are as many as `max_error_count` says.
-    fn follow_error_count(&mut self) {
+    pub(crate) fn follow_error_count(&mut self) {
         let limit = self.env.vars.settings().max_error_count;
         self.conditions.set_limit(limit);
     }
 
     /// Plans that were made under another database, sql_mode or character set do not hold any more.
-    fn plan_environment_changed(&mut self) {
+    pub(crate) fn plan_environment_changed(&mut self) {
         self.plans.environment_changed();
     }
 }

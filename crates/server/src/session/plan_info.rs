@@ -39,7 +39,7 @@ impl PlanInfo for Info<'_> {
     }
 
     fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>> {
-        crate::system::find(schema, name).cloned()
+        self.env.server.system_tables.find(schema, name).cloned()
     }
 }
 

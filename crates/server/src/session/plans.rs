@@ -10,21 +10,38 @@
 //! remembers its plan's place ([`Hint`]), and compares the kinds of its values only. No allocation,
 //! nothing shared is written.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use nfold_observe::digests::DigestId;
 use nfold_sql::digest::Digested;
+use nfold_sql::parser::Parsed;
 use nfold_sync::words::prefetch_line_outer;
+use nfold_types::Value;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::run::Work;
 use super::shared_plans::{PlanKey, SharedPlan};
 
 /// Plans kept by one session.
 const MAX_PLANS: usize = 256;
 /// Plans of one hash: the same digest with other structural literals (`LIMIT 10` and `LIMIT 20`).
 const MAX_VARIANTS: usize = 8;
+
+/// One statement to be run.
+pub struct Work<'a> {
+    pub text: &'a [u8],
+    pub digested: &'a Digested,
+    /// Values of `?`, in order.
+    pub markers: &'a [Value],
+    /// It is being prepared: values of its `?` are not known yet.
+    pub describe: bool,
+    /// The tree, where the caller has it already.
+    pub parsed: Option<&'a Parsed>,
+    /// Where a prepared statement's plan was found last, under the session's present environment or
+    /// an earlier one.
+    pub hint: Option<&'a Cell<Hint>>,
+}
 
 /// One planned statement.
 pub struct Cached {

@@ -20,7 +20,6 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError, Value, wire};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::dispatch::is_planned;
 use super::plans::Hint;
 
 /// Parameters of one statement at most, as the protocol counts them.
@@ -30,6 +29,18 @@ const PLACE_BITS: u32 = 22;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 /// Statements of one session at most.
 pub const MAX_STATEMENTS: usize = PLACE_MASK as usize;
+
+/// Words that begin EXPLAIN, but other statements as well (`ANALYZE TABLE`, `DESC t`).
+fn may_be_no_plan(text: &[u8]) -> bool {
+    [&b"EXPLAIN"[..], b"DESC", b"ANALYZE"]
+        .iter()
+        .any(|w| text.starts_with(w))
+}
+
+/// Whether a statement goes to the planner, and its plan to the cache.
+pub(crate) fn is_planned(digested: &Digested) -> bool {
+    digested.is_parameterisable() && !may_be_no_plan(digested.text())
+}
 
 /// What is the same for all sessions that prepare a text.
 pub struct Text {

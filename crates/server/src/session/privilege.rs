@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nfold_catalog::{Account, Catalog, Privileges};
 use nfold_types::{ErrorCode, SqlError};
 
-use crate::system::{self, is_system_schema};
+use super::system_schemas::{INFORMATION, canonical, is_system_schema};
 
 /// The account of a session, with its privileges as of a version.
 pub struct Rights {
@@ -98,7 +98,7 @@ impl Rights {
         if self.on_database(schema).contains(wanted) {
             return Ok(());
         }
-        if system::canonical(schema) == Some(system::INFORMATION) {
+        if canonical(schema) == Some(INFORMATION) {
             return Err(self.no_database(schema));
         }
         let (user, host) = (&self.account.user, &self.account.host);

@@ -1,5 +1,4 @@
-//! What all sessions share: the engine, global variables, accounts, connections; and the factory
-//! that workers make sessions with.
+//! What all sessions share: the engine, global variables, accounts, connections.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -10,30 +9,30 @@ use nfold_observe::contention::WaitKind;
 use nfold_observe::digests::Digests;
 use parking_lot::Mutex;
 
-use super::Session;
 use super::locks::SharedPermits;
 use super::shared_plans::SharedPlans;
 use super::storage;
+use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::general_log::GeneralLog;
-use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
-use crate::worker::{FiberCx, ProcessInfo, Registry, WorkerCounters};
+use crate::worker::{ProcessInfo, Registry, WorkerCounters};
 
 /// See the module's header.
 pub struct ServerState {
     pub engine: Arc<Engine>,
     pub globals: Arc<Globals>,
     pub registry: Arc<Registry>,
+    pub system_tables: &'static dyn SystemTables,
     pub started: Instant,
     /// Taken by each search for deadlocks that user-level locks are part of.
-    pub(super) deadlock_search: Mutex<()>,
+    pub(crate) deadlock_search: Mutex<()>,
     /// What LOCK TABLES ... READ holds.
-    pub(super) read_permits: SharedPermits,
+    pub(crate) read_permits: SharedPermits,
     /// Plans that sessions take over from each other.
-    pub(super) plans: SharedPlans,
+    pub(crate) plans: SharedPlans,
     /// Statistics by digest.
     pub digests: Digests,
     /// What is kept of the buffer pool over a restart.
@@ -50,6 +49,7 @@ impl ServerState {
         options: &ServerOptions,
         engine: Arc<Engine>,
         registry: Arc<Registry>,
+        system_tables: &'static dyn SystemTables,
     ) -> Arc<ServerState> {
         let globals = Arc::new(Globals::new(&options.values, &facts(options)));
         let state = ServerState {
@@ -59,6 +59,7 @@ impl ServerState {
             engine,
             globals,
             registry,
+            system_tables,
             started: Instant::now(),
             deadlock_search: Mutex::default(),
             read_permits: SharedPermits::default(),
@@ -224,39 +225,5 @@ fn system_zone() -> String {
     match TimeZone::system() {
         TimeZone::System(zone) => zone.iana_name().unwrap_or("UTC").replace("Etc/", ""),
         _ => "UTC".into(),
-    }
-}
-
-/// Makes sessions over a shared state.
-pub struct Sessions(pub Arc<ServerState>);
-
-impl SessionFactory for Sessions {
-    fn connect(
-        &self,
-        cx: &FiberCx<'_>,
-        login: LoginInfo,
-    ) -> Result<Box<dyn SessionHandler>, ClientError> {
-        let session = Session::open(self.0.clone(), login).map_err(|e| ClientError::from(&e))?;
-        session.publish(cx);
-        session.log_login("Connect");
-        Ok(Box::new(session))
-    }
-
-    /// A panic above the engine spoils its own session only; one inside ends the process.
-    fn survives_panic(&self) -> bool {
-        crate::worker::last_was_contained()
-    }
-
-    /// Commits of one turn of a worker share a sync, and one waking of the log thread.
-    fn worker_begins(&self) {
-        nfold_engine::gather_syncs();
-    }
-
-    fn has_put_off(&self) -> bool {
-        nfold_engine::holds_syncs()
-    }
-
-    fn catch_up(&self, may_block: bool) {
-        self.0.engine.settle_syncs(may_block);
     }
 }

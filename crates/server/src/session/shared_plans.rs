@@ -33,8 +33,8 @@ use nfold_types::{Level, Value, Warnings};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::plans::Work;
 use super::prepared::Text;
-use super::run::Work;
 use super::tables::TableUse;
 
 const SHARDS: usize = 16;

@@ -41,7 +41,7 @@ pub struct DigestIds(FxHashMap<u128, DigestId>);
 impl Session {
     /// Counts the statement that has just been answered. `digested`: of `text`; that of the session itself if `None`. `values`: of its `?`.
     #[inline]
-    pub(super) fn count_statement(
+    pub(crate) fn count_statement(
         &mut self,
         cx: &FiberCx<'_>,
         started: Instant,
@@ -103,14 +103,14 @@ impl Session {
 
     /// Writes a command to the general log, if that is on.
     #[inline]
-    pub(super) fn log_command(&self, command: &str, argument: &[u8], values: &[Value]) {
+    pub(crate) fn log_command(&self, command: &str, argument: &[u8], values: &[Value]) {
         if self.server.general_log.is_on() {
             self.write_command(command, argument, values);
         }
     }
 
     /// The same of a login: who, where to, and how.
-    pub(super) fn log_login(&self, command: &str) {
+    pub(crate) fn log_login(&self, command: &str) {
         if !self.server.general_log.is_on() {
             return;
         }

@@ -1,20 +1,18 @@
 //! What SET GLOBAL does to the engine's variables beyond their ranges, as MySQL answers it, and how
 //! the engine is told.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use nfold_engine::{Engine, ResizePhase, ResizeStatus};
-use nfold_types::temporal::{TimeZone, Timestamp};
 use nfold_types::{ErrorCode, SqlError, Warnings, error::Level};
 
 use super::ServerState;
 use super::vars::{Assigned, VarValue};
+use crate::pool_list::clock_text;
 
 /// `innodb_buffer_pool_size` is rounded up to this, as MySQL does to its chunks.
 const POOL_UNIT: u64 = 1 << 20;
 
 /// A value within its variable's range becomes one that the engine can have, with MySQL's warnings.
-pub(super) fn adjust(
+pub(crate) fn adjust(
     server: &ServerState,
     name: &str,
     assigned: &mut Assigned,
@@ -105,7 +103,7 @@ fn bound(
 }
 
 /// Tells the engine the values that it has of its own.
-pub(super) fn hand_over(server: &ServerState) {
+pub(crate) fn hand_over(server: &ServerState) {
     let engine: &Engine = &server.engine;
     engine.set_flush_at_commit(server.int("innodb_flush_log_at_trx_commit") as u8);
     engine.set_guessing(server.flag("innodb_adaptive_hash_index"));
@@ -132,7 +130,7 @@ pub fn resize_values(resize: &ResizeStatus) -> [(&'static str, String); 3] {
     let text = match (resize.phase, resize.ended) {
         (ResizePhase::Idle, None) => String::new(),
         (ResizePhase::Idle, Some(at)) => {
-            format!("Completed resizing buffer pool at {}.", clock(at))
+            format!("Completed resizing buffer pool at {}.", clock_text(at))
         }
         (ResizePhase::Withdrawing, _) => "Withdrawing blocks to be shrunken.".into(),
         (ResizePhase::Resizing, _) => format!("Resizing buffer pool from {from} to {to}."),
@@ -153,34 +151,10 @@ pub fn resize_values(resize: &ResizeStatus) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The time as InnoDB's messages have it.
-pub(crate) fn clock_now() -> String {
-    clock(SystemTime::now())
-}
-
-/// Local time as InnoDB's messages have it: `261121  7:46:46`.
-fn clock(at: SystemTime) -> String {
-    let micros = at
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_micros() as i64);
-    let local = TimeZone::system().to_local(Timestamp::from_micros(micros, 0));
-    let Some(t) = local else {
-        return String::new();
-    };
-    let (date, seconds) = (t.date(), t.time().micros() / 1_000_000);
-    format!(
-        "{:02}{:02}{:02} {:2}:{:02}:{:02}",
-        date.year() % 100,
-        date.month(),
-        date.day(),
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
 
     #[test]

@@ -31,7 +31,7 @@ pub struct NextTransaction {
 
 /// A wait for metadata locks, listed and noted from the first try that failed until this is
 /// dropped.
-pub(super) struct MdlWait {
+pub(crate) struct MdlWait {
     deadline: Option<Instant>,
     /// How long the next pause is.
     pause: Duration,
@@ -46,7 +46,7 @@ struct BegunMdlWait {
 
 impl MdlWait {
     /// Of a statement that has not had to wait yet, and may as long as `lock_wait_timeout` says.
-    pub(super) fn new(session: &Session) -> MdlWait {
+    pub(crate) fn new(session: &Session) -> MdlWait {
         let timeout = session.env.vars.settings().lock_wait_timeout;
         MdlWait {
             deadline: Instant::now().checked_add(timeout),
@@ -59,7 +59,7 @@ impl MdlWait {
     ///
     /// # Errors
     /// 1205 after the deadline, 1213 where the wait is part of a deadlock with user-level locks.
-    pub(super) fn pause(
+    pub(crate) fn pause(
         &mut self,
         session: &Session,
         cx: &mut dyn ExecCx,

@@ -1,0 +1,120 @@
+//! From the syntax of CREATE and ALTER TABLE to definitions: checks, defaults, names of keys. No
+//! I/O.
+//!
+//! ```text
+//!  ast::CreateTable ── table::bind ──▶ engine::TableSpec
+//!  ast::AlterTable  ── alter::bind ──▶ alter::Change: of the definition, of indexes, or a copy with a map of columns
+//!  catalog::TableDef ── show::create_table ──▶ the text that makes it again
+//! ```
+//! Source: MySQL manual, "CREATE TABLE Statement", "Data Type Default Values", "Column Count and
+//! Row Size Limits".
+
+pub mod alter;
+pub mod column;
+pub mod foreign;
+pub mod key;
+pub mod selected;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+
+use nfold_catalog::SchemaSnapshot;
+use nfold_types::collation::CollationId;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::{Charset, Collation, ErrorCode, SqlError, Warnings};
+
+/// What binding a definition depends on.
+pub struct DdlCx<'a> {
+    /// Strictness and time zone of the session: defaults are converted under it.
+    pub mode: &'a StoreMode,
+    /// The database's default collation.
+    pub collation: CollationId,
+    /// `collation_connection`: what literals are in.
+    pub connection: CollationId,
+    /// NO_ENGINE_SUBSTITUTION
+    pub no_engine_substitution: bool,
+    /// Where parents and children of foreign keys are looked for.
+    pub schema: &'a SchemaSnapshot,
+    /// `foreign_key_checks`
+    pub foreign_key_checks: bool,
+    /// `restrict_fk_on_non_standard_key`: a parent needs a unique key over exactly the referenced
+    /// columns.
+    pub standard_keys: bool,
+    pub warnings: &'a mut Warnings,
+}
+
+/// An error from the table of messages.
+pub(crate) fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
+    SqlError::new(code, args)
+}
+
+/// The collation that CHARACTER SET and COLLATE clauses name together; `None` if neither is there.
+///
+/// # Errors
+/// 1115 unknown character set, 1273 unknown collation, 1253 the two do not fit.
+pub fn named_collation(
+    charset: Option<&str>,
+    collation: Option<&str>,
+) -> Result<Option<CollationId>, SqlError> {
+    let charset = match charset {
+        Some(name) => Some(
+            Charset::by_name(name)
+                .ok_or_else(|| error(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))?,
+        ),
+        None => None,
+    };
+    let Some(name) = collation else {
+        return Ok(charset.map(default_collation));
+    };
+    let found =
+        Collation::by_name(name).ok_or_else(|| error(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))?;
+    match charset {
+        Some(charset) if charset.name != found.charset.name => Err(error(
+            ErrorCode::ER_COLLATION_CHARSET_MISMATCH,
+            &[&name, &charset.name],
+        )),
+        _ => Ok(Some(found.id)),
+    }
+}
+
+/// The default collation of a character set.
+pub fn default_collation(charset: &Charset) -> CollationId {
+    charset.default_collation
+}
+
+/// The `_bin` collation of a character set.
+pub fn bin_collation(charset: &Charset) -> CollationId {
+    let name = format!("{}_bin", charset.name);
+    Collation::by_name(&name).map_or(CollationId::BINARY, |c| c.id)
+}
+
+/// Checks an identifier's length (64 characters).
+pub(crate) fn check_length(name: &str) -> Result<(), SqlError> {
+    if name.chars().count() > 64 {
+        Err(error(ErrorCode::ER_TOO_LONG_IDENT, &[&name]))
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks a table's name.
+///
+/// # Errors
+/// 1059 too long, 1103 empty or ending in a space.
+pub fn check_table_name(name: &str) -> Result<(), SqlError> {
+    check_length(name)?;
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error(ErrorCode::ER_WRONG_TABLE_NAME, &[&name]));
+    }
+    Ok(())
+}
+
+/// A comment as text.
+pub(crate) fn comment(bytes: Option<&Vec<u8>>) -> Box<str> {
+    bytes
+        .map(|b| String::from_utf8_lossy(b).into_owned())
+        .unwrap_or_default()
+        .into()
+}

@@ -1,0 +1,224 @@
+//! ALTER TABLE by copy: rows of the old definition become rows of the new one.
+
+use std::sync::Arc;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
+use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
+use nfold_exec::documents;
+use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
+use nfold_types::row::{RowColumn, RowLayout};
+use nfold_types::{
+    CollationId, ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
+};
+
+use crate::ddl::bind::alter::Source;
+
+/// Error 1452 where a row of a table that no schema names yet has no parent.
+fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyError<SqlError>> {
+    let def = table.def();
+    for key in &def.foreign_keys {
+        let schema = engine.catalog().snapshot();
+        let parent = match key.references(&def.schema, &def.name) {
+            true => Some(table.clone()),
+            false => schema
+                .table(&key.parent_schema, &key.parent_table)
+                .and_then(|p| engine.table(p.id)),
+        };
+        let orphan = match &parent {
+            Some(parent) => engine.has_orphan(table, key, parent)?,
+            None => true,
+        };
+        if orphan {
+            return Err(CopyError::Convert(nfold_exec::no_referenced_row(def, key)));
+        }
+    }
+    Ok(())
+}
+
+/// Copies `old` into `spec`. `others`: definitions that change along; `verify`: the rows have to
+/// fulfil the foreign keys. Gives the number of rows, and the conversions' warnings. Blocks.
+pub fn run(
+    engine: &Engine,
+    old: &Arc<TableDef>,
+    spec: &TableSpec,
+    (others, verify): (Vec<TableDef>, bool),
+    sources: &[Source],
+    mode: &StoreMode,
+    now: Timestamp,
+) -> (Result<u64, CopyError<SqlError>>, Warnings) {
+    let layout = |columns: &[ColumnDef], version| {
+        RowLayout::new(
+            version,
+            columns.iter().map(|c| RowColumn {
+                ty: c.ty.clone(),
+                nullable: c.nullable,
+            }),
+        )
+    };
+    let (from, to) = (
+        layout(&old.columns, old.row_version),
+        layout(&spec.columns, 0),
+    );
+    let mut warnings = Warnings::default();
+    // MySQL copies only where a column gets another type, and looks at the dates of all columns
+    // then.
+    let other_type = |(column, source): (&ColumnDef, &Source)| match source {
+        Source::Old(n) => !stays(&old.columns[*n].ty, &column.ty),
+        Source::Default => false,
+    };
+    let looks = spec.columns.iter().zip(sources).any(other_type);
+    let mut row = 0;
+    let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
+    let convert_row = |image: &[u8], out: &mut Vec<u8>| {
+        row += 1;
+        values.clear();
+        for (column, source) in spec.columns.iter().zip(sources) {
+            let mut cx = StoreCx {
+                mode,
+                column: &column.name,
+                row,
+                warnings: &mut warnings,
+            };
+            let value = match source {
+                Source::Default if is_zero_date(column) => {
+                    let zero = implicit_default(&column.ty);
+                    store_value(zero.as_ref(), column.ty.collation, &column.ty, &mut cx)?
+                }
+                Source::Default => default_value(column, row, now, mode),
+                Source::Old(n) => {
+                    let stored = from
+                        .get(image, *n)
+                        .map_err(|e| corrupt(old, &e.to_string()))?;
+                    match looks {
+                        true => convert(stored, &old.columns[*n].ty, &column.ty, &mut cx)?,
+                        false => stored.to_owned(),
+                    }
+                }
+            };
+            values.push(fill_null(value, column, row, mode, &mut warnings)?);
+        }
+        to.encode(values.iter().map(Value::as_ref), out)
+            .map_err(|e| corrupt(old, &e.to_string()))
+    };
+    let copied =
+        engine.rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
+            true => verify_foreign_keys(engine, table),
+            false => Ok(()),
+        });
+    (copied, warnings)
+}
+
+/// Converts a stored value of type `from` to type `to`. ENUM and SET store the numbers of their
+/// members, which mean nothing in another list of members. So every target type except numbers gets
+/// the members' text, as in MySQL.
+fn convert(
+    stored: ValueRef<'_>,
+    from: &ColumnType,
+    to: &ColumnType,
+    cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    if to.is_json() != from.is_json()
+        && let ValueRef::Bytes(bytes) = stored
+    {
+        return match to.is_json() {
+            true => documents::of_text(bytes, from.collation, cx.column),
+            false => {
+                let text = documents::text(bytes)?;
+                store_value(ValueRef::Bytes(&text), CollationId::UTF8MB4_BIN, to, cx)
+            }
+        };
+    }
+    let ValueRef::UInt(members) = stored else {
+        return store_value(stored, from.collation, to, cx);
+    };
+    if !from.is_enum_or_set() || to.is_numeric() || to.kind == TypeKind::Year {
+        return store_value(stored, from.collation, to, cx);
+    }
+    // The number 0 is an empty SET, and the error value of an ENUM, which is kept without a
+    // warning.
+    if from == to || (members == 0 && to.is_enum_or_set()) {
+        return Ok(Value::UInt(members));
+    }
+    let mut text = Vec::new();
+    from.member_text(members, &mut text);
+    store_value(ValueRef::Bytes(&text), CollationId::UTF8MB4_BIN, to, cx)
+}
+
+fn corrupt(table: &TableDef, what: &str) -> SqlError {
+    SqlError::with_message(
+        ErrorCode::ER_UNKNOWN_ERROR,
+        format!("a row of table {}.{}: {what}", table.schema, table.name),
+    )
+}
+
+/// Whether values of type `from` are values of type `to` as they stand: the same type, or a longer
+/// VARCHAR.
+fn stays(from: &ColumnType, to: &ColumnType) -> bool {
+    match (&from.kind, &to.kind) {
+        (TypeKind::VarChar(a), TypeKind::VarChar(b))
+        | (TypeKind::VarBinary(a), TypeKind::VarBinary(b)) => {
+            a <= b && from.collation == to.collation
+        }
+        _ => from == to,
+    }
+}
+
+/// Whether rows get the zero date in a column that they did not have: the SQL mode may refuse it.
+fn is_zero_date(column: &ColumnDef) -> bool {
+    let date = matches!(column.ty.kind, TypeKind::Date | TypeKind::DateTime(_));
+    date && !column.nullable && column.default == ColumnDefault::None
+}
+
+/// What a row gets in a column that it did not have.
+fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode) -> Value {
+    if column.auto_increment {
+        return Value::UInt(row);
+    }
+    match &column.default {
+        ColumnDefault::None => implicit_default(&column.ty),
+        ColumnDefault::Null => Value::Null,
+        ColumnDefault::Literal(v) => v.clone(),
+        ColumnDefault::CurrentTimestamp(fsp) => {
+            let unit = 10i64.pow(6 - u32::from((*fsp).min(6)));
+            let at = Timestamp::from_micros(now.micros() / unit * unit, *fsp);
+            match column.ty.kind {
+                TypeKind::Timestamp(_) => Value::Timestamp(at),
+                _ => mode
+                    .time_zone
+                    .to_local(at)
+                    .map_or(Value::Null, Value::DateTime),
+            }
+        }
+    }
+}
+
+/// NULL in a column that takes none: error 1138 in strict mode, else the type's default with a
+/// warning.
+fn fill_null(
+    value: Value,
+    column: &ColumnDef,
+    row: u64,
+    mode: &StoreMode,
+    warnings: &mut Warnings,
+) -> Result<Value, SqlError> {
+    if !value.is_null() || column.nullable {
+        return Ok(value);
+    }
+    if mode.strict {
+        return Err(SqlError::new(ErrorCode::ER_INVALID_USE_OF_NULL, &[]));
+    }
+    warnings.warn(ErrorCode::WARN_DATA_TRUNCATED, &[&column.name, &row]);
+    Ok(implicit_default(&column.ty))
+}
+
+/// An engine error of a change of indexes; a duplicate is shown by its key's name (its values are
+/// not known here).
+pub fn duplicate(e: &EngineError, table: &TableDef, _: &[IndexSpec]) -> SqlError {
+    match e {
+        EngineError::DuplicateInBuild { index, .. } => SqlError::new(
+            ErrorCode::ER_DUP_ENTRY,
+            &[&"...", &format!("{}.{index}", table.name)],
+        ),
+        other => nfold_exec::full_table(nfold_exec::engine_error(other), &table.name),
+    }
+}

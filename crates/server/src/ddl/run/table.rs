@@ -1,0 +1,616 @@
+//! Tables and indexes: CREATE, DROP, TRUNCATE, RENAME, ALTER. The definitions are bound in
+//! `crate::ddl`; here are privileges, metadata locks and the engine's calls.
+//!
+//! Whoever gives a table a name holds the claim [`DATABASES`], so that two statements do not give
+//! the same one.
+
+use std::sync::Arc;
+
+use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, TableDef, TableId};
+use nfold_exec::{ExecCx, SessionEnv};
+use nfold_sql::ast::{
+    AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, ForeignKey, Ident, ObjectName,
+    Statement,
+};
+use nfold_types::collation::CollationId;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::temporal::parse::DateFlags;
+use nfold_types::{ErrorCode, Level, SqlError};
+use rustc_hash::FxHashMap;
+
+use super::copy;
+use super::database::DATABASES;
+use super::maintenance;
+use crate::ddl::bind;
+use crate::ddl::bind::alter::{Altered, Change};
+use crate::ddl::bind::{DdlCx, foreign};
+use crate::session::Session;
+use crate::session::response::{Done, Response};
+use crate::session::system_schemas::{DIGESTS, PERFORMANCE, is_system_schema};
+
+/// Runs one of the statements of the module's header. What was open has been committed.
+pub fn run(
+    session: &mut Session,
+    cx: &mut dyn ExecCx,
+    statement: &Statement,
+    _text: &[u8],
+) -> Result<Response, SqlError> {
+    match statement {
+        Statement::CreateTable(c) => session.create_table(cx, c),
+        Statement::DropTable(d) => session.drop_table(cx, d),
+        Statement::Truncate(name) => session.truncate(cx, name),
+        Statement::RenameTable(list) => session.rename(cx, list),
+        Statement::AlterTable(a) => session.alter_table(cx, a, "ALTER"),
+        Statement::CreateIndex(c) => session.create_index(cx, c),
+        Statement::DropIndex { name, table } => session.drop_index(cx, name, table),
+        Statement::TableMaintenance(m) => maintenance::run(session, cx, m),
+        _ => Err(SqlError::not_supported("this statement")),
+    }
+}
+
+/// `schema.name` as messages show it.
+fn dotted(schema: &str, name: &str) -> String {
+    format!("{schema}.{name}")
+}
+
+/// Error 1347 where a view stands in the place of a table.
+pub(crate) fn refuse_view(def: &TableDef) -> Result<(), SqlError> {
+    match def.view {
+        Some(_) => {
+            let code = ErrorCode::ER_WRONG_OBJECT;
+            Err(SqlError::new(
+                code,
+                &[&def.schema, &def.name, &"BASE TABLE"],
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+fn missing(schema: &str, name: &str) -> SqlError {
+    SqlError::new(ErrorCode::ER_NO_SUCH_TABLE, &[&schema, &name])
+}
+
+impl Session {
+    /// The database of a name: written, or the current one (1046).
+    pub fn schema_of(&self, name: &ObjectName) -> Result<Arc<str>, SqlError> {
+        match &name.schema {
+            Some(schema) => Ok(schema.as_str().into()),
+            None => self
+                .env
+                .database
+                .clone()
+                .ok_or_else(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
+        }
+    }
+
+    /// The session's rules for values that become part of a definition or are copied into a new
+    /// one.
+    pub fn store_mode(&self) -> StoreMode {
+        use nfold_plan::SqlMode;
+        let mode = self.env.sql_mode();
+        let zone = self.env.vars.settings().zone.clone();
+        StoreMode {
+            strict: mode.has(SqlMode::STRICT),
+            ignore: false,
+            dates: DateFlags {
+                no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+                no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+                allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
+            },
+            truncate_fractional: mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+            today: zone.to_local(self.env.now()).unwrap_or_default().date(),
+            time_zone: zone,
+        }
+    }
+
+    /// Calls `f` with what binding a definition depends on.
+    pub(crate) fn with_ddl_cx<T>(
+        &mut self,
+        collation: CollationId,
+        f: impl FnOnce(&mut DdlCx<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let mode = self.store_mode();
+        let settings = self.env.vars.settings();
+        let (connection, no_engine_substitution) =
+            (settings.collation, settings.no_engine_substitution);
+        let foreign_key_checks = settings.foreign_key_checks;
+        let standard_keys = settings.restrict_fk_on_non_standard_key;
+        let schema = self.schema.clone();
+        let mut warnings = std::mem::take(&mut self.conditions);
+        let mut ddl = DdlCx {
+            mode: &mode,
+            collation,
+            connection,
+            no_engine_substitution,
+            schema: &schema,
+            foreign_key_checks,
+            standard_keys,
+            warnings: &mut warnings,
+        };
+        let result = f(&mut ddl);
+        self.conditions = warnings;
+        result
+    }
+
+    /// The database that a new table goes to: 1044 for system databases, 1049 where there is none.
+    pub(crate) fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
+        if is_system_schema(schema) {
+            return Err(self.rights.no_database(schema));
+        }
+        let found = self.schema.database(schema).map(|d| d.def.clone());
+        found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&schema]))
+    }
+
+    /// The definition of a table in the newest schema; 1146.
+    pub fn table_def(&self, schema: &str, name: &str) -> Result<Arc<TableDef>, SqlError> {
+        self.schema
+            .table(schema, name)
+            .cloned()
+            .ok_or_else(|| missing(schema, name))
+    }
+
+    /// Claims a table, and `more`, and gives its definition as it then is.
+    pub(super) fn claim_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        schema: &str,
+        name: &str,
+        more: &[TableId],
+    ) -> Result<(MdlExclusive, Arc<TableDef>), SqlError> {
+        loop {
+            self.refresh_schema();
+            let def = self.table_def(schema, name)?;
+            refuse_view(&def)?;
+            let mut ids: Vec<TableId> = more.iter().copied().chain([def.id]).collect();
+            ids.extend(foreign::related(&self.schema, &def));
+            ids.sort_unstable();
+            ids.dedup();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                return Ok((claim, def));
+            }
+        }
+    }
+
+    fn create_table(&mut self, cx: &mut dyn ExecCx, c: &CreateTable) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
+        self.rights
+            .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
+        let keys: Vec<&ForeignKey> = c.foreign_keys.iter().collect();
+        self.need_references(&keys, &schema)?;
+        let _claim = self.claim_named_parents(cx, &keys, &schema)?;
+        let database = self.target_database(&schema)?;
+        self.refuse_own_like(c, &schema)?;
+        if !self.is_free(c, &schema)? {
+            return Ok(Response::ok());
+        }
+        let spec = match &c.like {
+            Some(other) => self.like(other, (&schema, name))?,
+            None => self.with_ddl_cx(database.collation, |ddl| {
+                bind::table::bind(c, &[], &schema, ddl)
+            })?,
+        };
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.create_table(spec))?;
+        Ok(Response::ok())
+    }
+
+    /// Error 1142 without REFERENCES on the parents that foreign keys name.
+    fn need_references(&mut self, keys: &[&ForeignKey], database: &str) -> Result<(), SqlError> {
+        for key in keys {
+            let schema = key.table.schema.as_ref().map_or(database, Ident::as_str);
+            let name = key.table.name.as_str();
+            self.rights
+                .need_table(Privileges::REFERENCES, "REFERENCES", schema, name)?;
+        }
+        Ok(())
+    }
+
+    /// Claims the names of tables, and the parents that foreign keys name as they then are.
+    fn claim_named_parents(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        keys: &[&ForeignKey],
+        database: &str,
+    ) -> Result<MdlExclusive, SqlError> {
+        loop {
+            self.refresh_schema();
+            let mut ids = foreign::named_parents(keys, &self.schema, database);
+            ids.push(DATABASES);
+            ids.sort_unstable();
+            ids.dedup();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() || keys.is_empty() {
+                self.refresh_schema();
+                return Ok(claim);
+            }
+        }
+    }
+
+    fn drop_table(&mut self, cx: &mut dyn ExecCx, d: &DropTable) -> Result<Response, SqlError> {
+        let (mut names, mut own) = (Vec::with_capacity(d.names.len()), Vec::new());
+        for name in &d.names {
+            let (schema, name) = (self.schema_of(name)?, name.name.as_str());
+            match self.temporary.find(&schema, name) {
+                Some(table) => own.push(table.clone()),
+                None => names.push((schema, name)),
+            }
+        }
+        if d.temporary {
+            let absent: Vec<String> = names.iter().map(|(s, n)| dotted(s, n)).collect();
+            self.say_absent(d, &absent)?;
+        } else if !names.is_empty() {
+            self.drop_named(cx, d, &names)?;
+        }
+        own.iter().for_each(|table| self.drop_temporary(table));
+        Ok(Response::ok())
+    }
+
+    /// Error 1051 for tables that are not there, or a note for each where IF EXISTS was written.
+    fn say_absent(&mut self, d: &DropTable, absent: &[String]) -> Result<(), SqlError> {
+        let code = ErrorCode::ER_BAD_TABLE_ERROR;
+        if !absent.is_empty() && !d.if_exists {
+            return Err(SqlError::new(code, &[&absent.join(",")]));
+        }
+        for name in absent {
+            self.conditions.push(Level::Note, code, &[name]);
+        }
+        Ok(())
+    }
+
+    fn drop_named(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        d: &DropTable,
+        names: &[(Arc<str>, &str)],
+    ) -> Result<(), SqlError> {
+        for (schema, name) in names {
+            self.rights
+                .need_table(Privileges::DROP, "DROP", schema, name)?;
+        }
+        let (_claim, tables, absent) = loop {
+            self.refresh_schema();
+            let found = |(schema, name): &(Arc<str>, &str)| {
+                let table = self.schema.table(schema, name);
+                table.filter(|t| t.view.is_none()).cloned()
+            };
+            let tables: Vec<Arc<TableDef>> = names.iter().filter_map(found).collect();
+            let absent: Vec<String> = names
+                .iter()
+                .filter(|n| found(n).is_none())
+                .map(|(s, n)| dotted(s, n))
+                .collect();
+            let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                break (claim, tables, absent);
+            }
+        };
+        self.say_absent(d, &absent)?;
+        if self.env.vars.settings().foreign_key_checks {
+            foreign::check_droppable(&self.schema, &tables)?;
+        }
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.drop_tables(&tables))
+    }
+
+    fn truncate(&mut self, cx: &mut dyn ExecCx, table: &ObjectName) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(table)?, table.name.as_str());
+        if *schema == *PERFORMANCE && name == DIGESTS && self.rights.has_global(Privileges::DROP) {
+            self.server.digests.reset();
+            return Ok(Response::ok());
+        }
+        if let Some(own) = self.temporary.find(&schema, name).cloned() {
+            return self.truncate_temporary(cx, &own);
+        }
+        self.rights
+            .need_table(Privileges::DROP, "DROP", &schema, name)?;
+        self.refresh_schema();
+        if self
+            .table_def(&schema, name)
+            .is_ok_and(|t| t.view.is_some())
+        {
+            return Err(missing(&schema, name));
+        }
+        let (_claim, def) = self.claim_table(cx, &schema, name, &[])?;
+        if self.env.vars.settings().foreign_key_checks {
+            foreign::check_truncatable(&self.schema, &def)?;
+        }
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.truncate_table(&def))?;
+        Ok(Response::ok())
+    }
+
+    /// RENAME TABLE: each pair sees what those before it have done.
+    fn rename(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        list: &[(ObjectName, ObjectName)],
+    ) -> Result<Response, SqlError> {
+        let mut pairs = Vec::with_capacity(list.len());
+        for (old, new) in list {
+            let (from, to) = (self.schema_of(old)?, self.schema_of(new)?);
+            self.rights.need_table(
+                Privileges::ALTER.union(Privileges::DROP),
+                "ALTER",
+                &from,
+                old.name.as_str(),
+            )?;
+            self.rights.need_table(
+                Privileges::CREATE.union(Privileges::INSERT),
+                "CREATE",
+                &to,
+                new.name.as_str(),
+            )?;
+            bind::check_table_name(new.name.as_str())?;
+            pairs.push((
+                (from, Arc::from(old.name.as_str())),
+                (to, Arc::from(new.name.as_str())),
+            ));
+        }
+        let (_claim, renames) = loop {
+            self.refresh_schema();
+            let renames = self.final_names(&pairs)?;
+            let mut ids: Vec<TableId> = vec![DATABASES];
+            for (t, ..) in &renames {
+                ids.push(t.id);
+                ids.extend(foreign::related(&self.schema, t));
+            }
+            ids.sort_unstable();
+            ids.dedup();
+            let claim = self.lock_tables_exclusive(cx, &ids)?;
+            if self.schema.version == self.server.engine.catalog().version() {
+                break (claim, renames);
+            }
+        };
+        let renamed = foreign::renamed(&self.schema, &renames);
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.alter_definitions(renamed))?;
+        Ok(Response::ok())
+    }
+
+    /// Where each table ends up.
+    #[allow(clippy::type_complexity, reason = "the engine's own triple")]
+    fn final_names(
+        &self,
+        pairs: &[((Arc<str>, Arc<str>), (Arc<str>, Arc<str>))],
+    ) -> Result<Vec<(Arc<TableDef>, Arc<str>, Arc<str>)>, SqlError> {
+        // What stands under a name after the pairs so far; `None`: nothing any more.
+        let mut now: FxHashMap<(Arc<str>, Arc<str>), Option<Arc<TableDef>>> = FxHashMap::default();
+        for (old, new) in pairs {
+            let at =
+                |now: &FxHashMap<_, Option<Arc<TableDef>>>, place: &(Arc<str>, Arc<str>)| match now
+                    .get(place)
+                {
+                    Some(moved) => moved.clone(),
+                    None => self.schema.table(&place.0, &place.1).cloned(),
+                };
+            let table = at(&now, old).ok_or_else(|| missing(&old.0, &old.1))?;
+            if table.view.is_some() {
+                return Err(SqlError::not_supported("RENAME TABLE of a view"));
+            }
+            self.target_database(&new.0)?;
+            if at(&now, new).is_some() {
+                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&new.1]));
+            }
+            now.insert(old.clone(), None);
+            now.insert(new.clone(), Some(table));
+        }
+        let moved = now
+            .into_iter()
+            .filter_map(|((schema, name), table)| Some((table?, schema, name)));
+        Ok(moved
+            .filter(|(t, schema, name)| t.schema != *schema || t.name != *name)
+            .collect())
+    }
+
+    fn create_index(&mut self, cx: &mut dyn ExecCx, c: &CreateIndex) -> Result<Response, SqlError> {
+        let alter = AlterTable {
+            name: c.table.clone(),
+            actions: vec![AlterAction::AddKey(c.key.clone())],
+            algorithm: c.algorithm,
+            lock: c.lock,
+        };
+        self.alter_table(cx, &alter, "INDEX")
+    }
+
+    fn drop_index(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &Ident,
+        table: &ObjectName,
+    ) -> Result<Response, SqlError> {
+        let action = if name.is("PRIMARY") {
+            AlterAction::DropPrimaryKey
+        } else {
+            AlterAction::DropKey(name.clone())
+        };
+        let alter = AlterTable {
+            name: table.clone(),
+            actions: vec![action],
+            algorithm: Default::default(),
+            lock: Default::default(),
+        };
+        self.alter_table(cx, &alter, "INDEX")
+    }
+
+    fn alter_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        a: &AlterTable,
+        command: &'static str,
+    ) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
+        self.refuse_temporary(&schema, name)?;
+        let needs = if command == "INDEX" {
+            Privileges::INDEX
+        } else {
+            Privileges::ALTER
+        };
+        self.rights.need_table(needs, command, &schema, name)?;
+        let renames = a
+            .actions
+            .iter()
+            .any(|a| matches!(a, AlterAction::Rename(_)));
+        let added: Vec<&ForeignKey> = (a.actions.iter())
+            .filter_map(|a| match a {
+                AlterAction::AddForeignKey(k) => Some(k),
+                _ => None,
+            })
+            .collect();
+        self.need_references(&added, &schema)?;
+        let (_claim, def) = loop {
+            self.refresh_schema();
+            let mut names = foreign::named_parents(&added, &self.schema, &schema);
+            if renames || !added.is_empty() {
+                names.push(DATABASES);
+            }
+            let (claim, def) = self.claim_table(cx, &schema, name, &names)?;
+            let parents = foreign::named_parents(&added, &self.schema, &schema);
+            if parents.iter().all(|id| names.contains(id)) {
+                break (claim, def);
+            }
+        };
+        let Altered {
+            change,
+            rename,
+            auto_increment,
+            counted,
+            others,
+            verify,
+        } = self.with_ddl_cx(def.collation, |ddl| bind::alter::bind(a, &def, ddl))?;
+        // Nothing is counted where no row could have been touched.
+        let keys =
+            |a: &AlterAction| matches!(a, AlterAction::DisableKeys | AlterAction::EnableKeys);
+        let uncounted =
+            change == Change::Nothing && (rename.is_some() || a.actions.iter().all(keys));
+        let target = match &rename {
+            Some((to, new)) => {
+                Some(self.rename_target(to.as_deref().unwrap_or(&schema), new, &def)?)
+            }
+            None => None,
+        };
+        // A copy is made under its new name, and has another id. Of a table that foreign keys join
+        // to others all definitions are renamed together.
+        let joined = !def.foreign_keys.is_empty()
+            || !self.schema.children(&def.schema, &def.name).is_empty()
+            || matches!(&change, Change::Copy { spec, .. } if !spec.foreign_keys.is_empty());
+        let (change, target) = match (change, target) {
+            (Change::Copy { mut spec, columns }, target) if !joined => {
+                if let Some((schema, name)) = target {
+                    (spec.schema, spec.name) = (schema, name);
+                }
+                (Change::Copy { spec, columns }, None)
+            }
+            other => other,
+        };
+        let (schema, name) = match &change {
+            Change::Copy { spec, .. } => (spec.schema.clone(), spec.name.clone()),
+            _ => (def.schema.clone(), def.name.clone()),
+        };
+        let rows = self.apply_change(cx, &def, change, (others, verify))?;
+        let rows = if counted { rows } else { 0 };
+        let engine = self.server.engine.clone();
+        self.refresh_schema();
+        let id = match self.schema.table(&schema, &name) {
+            Some(def) => def.id,
+            None => return Err(missing(&schema, &name)),
+        };
+        if let Some(first) = auto_increment {
+            let engine = engine.clone();
+            self.change(cx, move || engine.start_auto_increment(id, first))?;
+        }
+        if let Some((schema, name)) = target {
+            self.refresh_schema();
+            let def = self
+                .schema
+                .table_by_id(id)
+                .cloned()
+                .ok_or_else(|| missing(&schema, &name))?;
+            let renamed = foreign::renamed(&self.schema, &[(def, schema, name)]);
+            self.change(cx, move || engine.alter_definitions(renamed))?;
+        }
+        let info = if uncounted {
+            String::new()
+        } else {
+            format!(
+                "Records: {rows}  Duplicates: 0  Warnings: {}",
+                self.conditions.total()
+            )
+        };
+        Ok(Response::Done(Done {
+            affected_rows: rows,
+            insert_id: 0,
+            info,
+        }))
+    }
+
+    /// The place that ALTER … RENAME names, free and allowed.
+    fn rename_target(
+        &self,
+        schema: &str,
+        name: &str,
+        def: &TableDef,
+    ) -> Result<(Arc<str>, Arc<str>), SqlError> {
+        self.rights.need_table(
+            Privileges::CREATE.union(Privileges::INSERT),
+            "CREATE",
+            schema,
+            name,
+        )?;
+        self.target_database(schema)?;
+        let own = *def.schema == *schema && *def.name == *name;
+        if !own && self.schema.table(schema, name).is_some() {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+        }
+        Ok((schema.into(), name.into()))
+    }
+
+    /// Does what an ALTER comes to; the number of rows copied.
+    fn apply_change(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        def: &Arc<TableDef>,
+        change: Change,
+        (mut others, verify): (Vec<TableDef>, bool),
+    ) -> Result<u64, SqlError> {
+        let (engine, def) = (self.server.engine.clone(), def.clone());
+        match change {
+            Change::Nothing => Ok(0),
+            Change::Definition(new) => {
+                others.push(new);
+                self.change(cx, move || engine.alter_definitions(others))
+                    .map(|()| 0)
+            }
+            Change::Indexes { add, drop } => {
+                let (names, table) = (add.clone(), def.clone());
+                let result =
+                    self.try_change(cx, move || engine.change_indexes(&table, &add, &drop))?;
+                result
+                    .map(|()| 0)
+                    .map_err(|e| copy::duplicate(&e, &def, &names))
+            }
+            Change::Copy { spec, columns } => {
+                let mode = self.store_mode();
+                let now = self.env.now();
+                let (indexes, old) = (spec.indexes.clone(), def.clone());
+                let copied = self.try_change(cx, move || {
+                    let beside = (others, verify);
+                    Ok(copy::run(
+                        &engine, &old, &spec, beside, &columns, &mode, now,
+                    ))
+                });
+                let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
+                for w in warnings.list() {
+                    let e = SqlError::with_message(w.code, w.message.clone());
+                    self.conditions.push_error(w.level, &e);
+                }
+                result.map_err(|e| match e {
+                    nfold_engine::CopyError::Convert(e) => e,
+                    nfold_engine::CopyError::Engine(e) => copy::duplicate(&e, &def, &indexes),
+                })
+            }
+        }
+    }
+}

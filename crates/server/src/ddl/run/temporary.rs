@@ -1,0 +1,124 @@
+//! CREATE TEMPORARY TABLE and TRUNCATE of such a table.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use nfold_catalog::{Privileges, TableDef};
+use nfold_engine::{TableSpec, Wait};
+use nfold_exec::ExecCx;
+use nfold_sql::ast::{CreateTable, ObjectName};
+use nfold_types::{ErrorCode, Level, SqlError};
+
+use super::create_select::insertion;
+use super::table::refuse_view;
+use crate::ddl::bind;
+use crate::session::Session;
+use crate::session::response::{Response, WireSink};
+
+impl Session {
+    /// CREATE TEMPORARY TABLE, also LIKE and SELECT.
+    ///
+    /// # Errors
+    /// 1044, 1050, and what CREATE TABLE gives.
+    pub(crate) fn create_temporary(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        c: &CreateTable,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
+        self.rights
+            .need_database(Privileges::CREATE_TEMPORARY_TABLES, &schema)?;
+        self.refresh_schema();
+        let database = self.target_database(&schema)?;
+        self.refuse_own_like(c, &schema)?;
+        if self.temporary.find(&schema, name).is_some() {
+            if !c.if_not_exists {
+                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+            }
+            self.conditions
+                .push(Level::Note, ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+            return Ok(Response::ok());
+        }
+        let mut insert = c.query.as_deref().map(|query| insertion(c, query));
+        let results = match (&insert, c.query.as_deref()) {
+            (Some(insert), Some(query)) => self.plan_results(cx, insert, query, text)?,
+            _ => Vec::new(),
+        };
+        let spec = match &c.like {
+            Some(other) => self.like(other, (&schema, name))?,
+            None => self.with_ddl_cx(database.collation, |ddl| {
+                bind::table::bind(c, &results, &schema, ddl)
+            })?,
+        };
+        let def = self.make_private(cx, spec)?;
+        // What the query sees does not have the new table yet.
+        let sight = self.temporary.sight(&self.schema);
+        self.temporary.made |= self.engine.in_transaction();
+        self.temporary.put(def.clone());
+        self.plan_environment_changed();
+        let Some(insert) = &mut insert else {
+            return Ok(Response::ok());
+        };
+        insert.columns = Some(bind::table::named(&results));
+        let filled = self.fill(cx, (&sight, &def), (insert, text), sink);
+        let ended = self.end_work(cx, filled.as_ref().err());
+        match filled.and_then(|result| ended.map(|()| result)) {
+            Ok(result) => Ok(self.after_rows(result, sink)),
+            Err(e) => {
+                self.drop_temporary(&def);
+                Err(e)
+            }
+        }
+    }
+
+    /// Error 1066 where a table is to be like itself.
+    pub(crate) fn refuse_own_like(&self, c: &CreateTable, schema: &str) -> Result<(), SqlError> {
+        let Some(other) = &c.like else { return Ok(()) };
+        let (from, name) = (self.schema_of(other)?, c.name.name.as_str());
+        match *from == *schema && other.name.as_str() == name {
+            true => Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&name])),
+            false => Ok(()),
+        }
+    }
+
+    /// What makes a table like `other`.
+    pub(crate) fn like(
+        &self,
+        other: &ObjectName,
+        (schema, name): (&str, &str),
+    ) -> Result<TableSpec, SqlError> {
+        let (from, table) = (self.schema_of(other)?, other.name.as_str());
+        if self.temporary.find(&from, table).is_none() {
+            self.rights
+                .need_table(Privileges::SELECT, "SELECT", &from, table)?;
+        }
+        let like = self.table_in_sight(&from, table)?;
+        refuse_view(&like)?;
+        bind::table::like(&like, schema, name)
+    }
+
+    /// Makes a table of the session's own.
+    fn make_private(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        spec: TableSpec,
+    ) -> Result<Arc<TableDef>, SqlError> {
+        let wait = &mut |mut wait: Wait| cx.wait_through(Pin::<&mut Wait>::new(&mut wait));
+        let made = self.server.engine.create_private_table(&spec, wait);
+        made.map_err(|e| nfold_exec::engine_error(&e))
+    }
+
+    /// TRUNCATE TABLE: an empty table in its place.
+    pub(crate) fn truncate_temporary(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        old: &Arc<TableDef>,
+    ) -> Result<Response, SqlError> {
+        let new = self.make_private(cx, bind::table::spec_of(old))?;
+        self.temporary.put(new);
+        self.drop_temporary(old);
+        Ok(Response::ok())
+    }
+}

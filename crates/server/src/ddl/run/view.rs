@@ -1,0 +1,294 @@
+//! CREATE, ALTER and DROP VIEW, and what stands behind views that a statement names.
+//!
+//! A view is planned as a derived table of its query, each time anew (`nfold_plan::bind`). Here is who may do so: with SQL SECURITY DEFINER what it
+//! reads is read with the rights of the account that made it. Its tables are locked with the others of the statement.
+
+use std::sync::Arc;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewDef};
+use nfold_engine::ViewSpec;
+use nfold_exec::{Checkpoints, ExecCx};
+use nfold_plan::bind::view_results;
+use nfold_plan::results::{ResultColumn, Through};
+use nfold_sql::ast::{self, CreateView, ObjectName};
+use nfold_sql::lexer::LexMode;
+use nfold_sql::parser::parse;
+use nfold_types::{ErrorCode, Level, SqlError};
+
+use super::database::DATABASES;
+use crate::ddl::bind;
+use crate::ddl::bind::check_table_name;
+use crate::session::Session;
+use crate::session::plan_info::{Info, plan_cx};
+use crate::session::privilege::Rights;
+use crate::session::response::Response;
+use crate::session::tables::{Behind, TableUse, tables_of};
+
+/// Tables behind the views of one statement, at most.
+const MAX_BEHIND: usize = 4096;
+
+impl Session {
+    /// Adds what views among `uses` read.
+    ///
+    /// # Errors
+    /// 1473 for more than so many.
+    pub(crate) fn add_behind_views(&mut self, uses: &mut Vec<TableUse>) -> Result<(), SqlError> {
+        self.refresh_schema();
+        let mut n = 0;
+        while n < uses.len() {
+            let found = self.schema.table(&uses[n].schema, &uses[n].name);
+            if let Some(def) = found.filter(|def| def.view.is_some()) {
+                let behind = behind(def, uses[n].view.as_deref())?;
+                uses.extend(behind);
+            }
+            n += 1;
+            if uses.len() > MAX_BEHIND {
+                let code = ErrorCode::ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT;
+                return Err(SqlError::new(code, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a view may read what it reads: its definer, or who asks.
+    ///
+    /// # Errors
+    /// 1356, and 1449 where there is no such definer any more.
+    pub(crate) fn check_behind(&self, u: &TableUse, view: &Behind) -> Result<(), SqlError> {
+        let of_definer;
+        let rights = match &view.definer {
+            None => &self.rights,
+            Some((user, host)) => {
+                let loaded = Rights::load(self.server.engine.catalog(), user, host);
+                let gone = || SqlError::new(ErrorCode::ER_NO_SUCH_USER, &[user, host]);
+                of_definer = loaded.ok_or_else(gone)?;
+                &of_definer
+            }
+        };
+        rights
+            .need_table(u.needs, u.command, &u.schema, &u.name)
+            .map_err(|_| SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&view.schema, &view.name]))
+    }
+
+    /// CREATE VIEW, CREATE OR REPLACE VIEW, ALTER VIEW.
+    pub(crate) fn create_view(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        v: &CreateView,
+        text: &[u8],
+    ) -> Result<Response, SqlError> {
+        let (schema, name) = (self.schema_of(&v.name)?, v.name.name.as_str());
+        let mut needs = Privileges::CREATE_VIEW;
+        if v.or_replace || v.alter {
+            needs = needs.union(Privileges::DROP);
+        }
+        self.rights
+            .need_table(needs, "CREATE VIEW", &schema, name)?;
+        check_table_name(name)?;
+        if v.query.into.is_some() {
+            return Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_CLAUSE, &[&"INTO"]));
+        }
+        if v.check_option {
+            return Err(SqlError::not_supported("WITH CHECK OPTION"));
+        }
+        let view = self.view_def(v, text)?;
+        let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
+        self.refresh_schema();
+        let database = self.target_database(&schema)?;
+        if v.if_not_exists && self.schema.table(&schema, name).is_some() {
+            let there = SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]);
+            self.conditions.push_error(Level::Note, &there);
+            return Ok(Response::ok());
+        }
+        let old = self.place_of_view(v, &schema)?;
+        let columns = self.view_columns(cx, v, &schema, &view)?;
+        let spec = ViewSpec {
+            schema,
+            name: name.into(),
+            columns,
+            collation: database.collation,
+            view,
+        };
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.put_view(spec, old.as_ref()))?;
+        Ok(Response::ok())
+    }
+
+    fn view_def(&self, v: &CreateView, text: &[u8]) -> Result<ViewDef, SqlError> {
+        let (user, host) = self.env.account();
+        let own = (Box::from(user), Box::from(host));
+        let definer = match v.definer.as_ref().filter(|d| !d.current) {
+            Some(d) => (Box::from(d.user.as_str()), Box::from(d.host.as_str())),
+            None => own.clone(),
+        };
+        if definer != own {
+            self.rights.need_global(Privileges::SUPER, "SUPER")?;
+            let accounts = self.server.engine.catalog().accounts();
+            if accounts.get(&definer.0, &definer.1).is_none() {
+                let code = ErrorCode::ER_NO_SUCH_USER;
+                return Err(SqlError::new(code, &[&definer.0, &definer.1]));
+            }
+        }
+        let settings = self.env.vars.settings();
+        Ok(ViewDef {
+            text: v.text.of(text).into(),
+            database: self.env.database.clone(),
+            lexing: settings.lexing.bits(),
+            mode: settings.mode.0,
+            collation: settings.collation,
+            definer,
+            invoker: v.invoker,
+            algorithm: match v.algorithm {
+                ast::ViewAlgorithm::Undefined => ViewAlgorithm::Undefined,
+                ast::ViewAlgorithm::Merge => ViewAlgorithm::Merge,
+                ast::ViewAlgorithm::TempTable => ViewAlgorithm::TempTable,
+            },
+        })
+    }
+
+    /// The view in whose place the new one comes.
+    ///
+    /// # Errors
+    /// 1050, 1146, 1347.
+    fn place_of_view(
+        &self,
+        v: &CreateView,
+        schema: &str,
+    ) -> Result<Option<Arc<TableDef>>, SqlError> {
+        let name = v.name.name.as_str();
+        match self.schema.table(schema, name) {
+            None if v.alter => Err(SqlError::new(
+                ErrorCode::ER_NO_SUCH_TABLE,
+                &[&schema, &name],
+            )),
+            None => Ok(None),
+            Some(_) if !v.or_replace && !v.alter => {
+                Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]))
+            }
+            Some(def) if def.view.is_none() => Err(SqlError::new(
+                ErrorCode::ER_WRONG_OBJECT,
+                &[&schema, &name, &"VIEW"],
+            )),
+            Some(def) => Ok(Some(def.clone())),
+        }
+    }
+
+    fn view_columns(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        v: &CreateView,
+        schema: &str,
+        view: &ViewDef,
+    ) -> Result<Vec<ColumnDef>, SqlError> {
+        let statement = parse(&view.text, LexMode::from_bits(view.lexing))?;
+        let mut uses = tables_of(&statement, view.database.as_deref())?;
+        self.add_behind_views(&mut uses)?;
+        self.check_uses(&uses)?;
+        let name = v.name.name.as_str();
+        let own = |u: &TableUse| *u.schema == *schema && *u.name == *name;
+        if uses.iter().any(own) && self.schema.table(schema, name).is_some() {
+            let code = ErrorCode::ER_NO_SUCH_TABLE;
+            return Err(SqlError::new(code, &[&schema, &name]));
+        }
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        let results = view_results(&plan_cx(&info, &self.schema, &view.text, &[]), view)?;
+        if !v.columns.is_empty() && v.columns.len() != results.len() {
+            return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
+        }
+        let mut columns: Vec<ColumnDef> = Vec::with_capacity(results.len());
+        for (n, result) in results.into_iter().enumerate() {
+            let column = column_of(result, v.columns.get(n).map(|c| c.as_str()));
+            if columns
+                .iter()
+                .any(|c| nfold_catalog::schema::eq_name(&c.name, &column.name))
+            {
+                let code = ErrorCode::ER_DUP_FIELDNAME;
+                return Err(SqlError::new(code, &[&column.name]));
+            }
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
+    /// DROP VIEW: all of them or none.
+    pub(crate) fn drop_views(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        if_exists: bool,
+        names: &[ObjectName],
+    ) -> Result<Response, SqlError> {
+        let mut wanted = Vec::with_capacity(names.len());
+        for name in names {
+            let (schema, name) = (self.schema_of(name)?, name.name.as_str());
+            self.rights
+                .need_table(Privileges::DROP, "DROP", &schema, name)?;
+            wanted.push((schema, name));
+        }
+        let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
+        self.refresh_schema();
+        let (mut views, mut absent) = (Vec::new(), Vec::new());
+        for (schema, name) in &wanted {
+            match self.schema.table(schema, name) {
+                Some(def) if def.view.is_some() => views.push(def.clone()),
+                Some(_) => {
+                    let code = ErrorCode::ER_WRONG_OBJECT;
+                    return Err(SqlError::new(code, &[schema, name, &"VIEW"]));
+                }
+                None => absent.push(format!("{schema}.{name}")),
+            }
+        }
+        let code = ErrorCode::ER_BAD_TABLE_ERROR;
+        if !absent.is_empty() && !if_exists {
+            return Err(SqlError::new(code, &[&absent.join(",")]));
+        }
+        for name in &absent {
+            self.conditions.push(Level::Note, code, &[name]);
+        }
+        let engine = self.server.engine.clone();
+        self.change(cx, move || engine.drop_views(&views))?;
+        Ok(Response::ok())
+    }
+}
+
+/// What a view reads, in a query or in the view `around` it, whose definer's rights then count.
+fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlError> {
+    let Some(view) = &def.view else {
+        return Ok(Vec::new());
+    };
+    let statement = parse(&view.text, LexMode::from_bits(view.lexing))?;
+    let mut uses = tables_of(&statement, view.database.as_deref())?;
+    let definer = match view.invoker {
+        true => around.and_then(|v| v.definer.clone()),
+        false => Some(view.definer.clone()),
+    };
+    let own = Arc::new(Behind {
+        schema: def.schema.clone(),
+        name: def.name.clone(),
+        definer,
+    });
+    uses.iter_mut().for_each(|u| u.view = Some(own.clone()));
+    Ok(uses)
+}
+
+/// A view's column, as SHOW COLUMNS has it.
+fn column_of(result: ResultColumn, name: Option<&str>) -> ColumnDef {
+    let mut column = bind::selected::keeping(&result);
+    if let Some(name) = name {
+        column.name = name.into();
+    }
+    let named = result
+        .origin
+        .as_ref()
+        .is_some_and(|o| o.through == Through::Name);
+    if !named {
+        column.comment = Box::default();
+    }
+    if column.default == ColumnDefault::None && column.nullable {
+        column.default = ColumnDefault::Null;
+    }
+    column
+}

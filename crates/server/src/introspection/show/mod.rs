@@ -1,0 +1,107 @@
+//! SHOW statements: rows made from what the session and the server know.
+
+mod databases;
+mod facts;
+pub mod filter;
+mod process;
+pub mod schema;
+mod status;
+mod variables;
+
+use nfold_catalog::Privileges;
+use nfold_exec::ExecCx;
+use nfold_sql::ast::Show;
+use nfold_types::{ColumnType, Level, SqlError, Value};
+
+use crate::session::Session;
+use crate::session::response::{Response, RowSet, text_type};
+
+impl Session {
+    /// Runs a SHOW.
+    pub(crate) fn show(&mut self, cx: &mut dyn ExecCx, show: &Show) -> Result<Response, SqlError> {
+        match show {
+            Show::Databases { filter } => self.show_databases(filter.as_ref()),
+            Show::CreateDatabase {
+                if_not_exists,
+                name,
+            } => self.show_create_database(*if_not_exists, name.as_str()),
+            Show::CreateUser(name) => self.show_create_user(name.as_ref()),
+            Show::Grants(name) => self.show_grants(name.as_ref()),
+            Show::Variables { scope, filter } => self.show_variables(*scope, filter.as_ref()),
+            Show::Status { filter, .. } => self.show_status(filter.as_ref()),
+            Show::ProcessList { full } => self.show_processlist(*full),
+            Show::Warnings(limit) => Ok(self.show_conditions(false, *limit)),
+            Show::Errors(limit) => Ok(self.show_conditions(true, *limit)),
+            Show::WarningCount => Ok(count_row("@@session.warning_count", self.env.warning_count)),
+            Show::ErrorCount => Ok(count_row("@@session.error_count", self.env.error_count)),
+            Show::Engines => Ok(facts::engines()),
+            Show::Engine { name, what } => {
+                self.rights.need_global(Privileges::PROCESS, "PROCESS")?;
+                self.show_engine(name.as_str(), *what)
+            }
+            Show::Privileges => Ok(facts::privileges()),
+            Show::CharacterSet { filter } => facts::character_sets(filter.as_ref()),
+            Show::Collation { filter } => facts::collations(filter.as_ref()),
+            Show::Plugins => Ok(facts::plugins()),
+            Show::OpenTables { filter, .. } => facts::empty(facts::OPEN_TABLES, filter.as_ref()),
+            Show::Triggers { filter, .. } => facts::empty(facts::TRIGGERS, filter.as_ref()),
+            Show::Events { filter, .. } => facts::empty(facts::EVENTS, filter.as_ref()),
+            Show::FunctionStatus { filter } | Show::ProcedureStatus { filter } => {
+                facts::empty(facts::ROUTINES, filter.as_ref())
+            }
+            Show::BinaryLogStatus => facts::empty(facts::BINARY_LOG_STATUS, None),
+            Show::ReplicaStatus => facts::empty(facts::REPLICA_STATUS, None),
+            Show::Profiles => facts::empty(facts::PROFILES, None),
+            Show::BinaryLogs => Err(SqlError::with_message(
+                nfold_types::ErrorCode::ER_UNKNOWN_ERROR,
+                "You are not using binary logging",
+            )),
+            Show::Unsupported(what) => Err(SqlError::not_supported(what)),
+            Show::Tables { .. }
+            | Show::TableStatus { .. }
+            | Show::Columns { .. }
+            | Show::Index { .. }
+            | Show::CreateTable(_)
+            | Show::CreateView(_) => schema::show(self, cx, show),
+        }
+    }
+
+    /// SHOW WARNINGS, SHOW ERRORS: of the statement before.
+    fn show_conditions(
+        &self,
+        errors_only: bool,
+        limit: Option<nfold_sql::ast::ShowLimit>,
+    ) -> Response {
+        let code = ColumnType::new(nfold_types::TypeKind::Int).with_unsigned();
+        let mut set = RowSet::new(&[
+            ("Level", text_type(7)),
+            ("Code", code),
+            ("Message", text_type(512)),
+        ]);
+        set.counted = false;
+        set.of_conditions = true;
+        let kept = self
+            .conditions
+            .list()
+            .iter()
+            .filter(|c| !errors_only || c.level == Level::Error);
+        let (offset, count) =
+            limit.map_or((0, usize::MAX), |l| (l.offset as usize, l.count as usize));
+        for c in kept.skip(offset).take(count) {
+            set.push(vec![
+                Value::from(c.level.name()),
+                Value::UInt(u64::from(c.code.errno())),
+                Value::from(&*c.message),
+            ]);
+        }
+        Response::Rows(set)
+    }
+}
+
+/// A result of one number.
+fn count_row(name: &str, count: u64) -> Response {
+    let mut set = RowSet::new(&[(name, ColumnType::bigint().with_unsigned())]);
+    set.push(vec![Value::UInt(count)]);
+    set.of_conditions = true;
+    Response::Rows(set)
+}

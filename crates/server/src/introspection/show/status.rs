@@ -1,0 +1,212 @@
+//! SHOW STATUS, SHOW ENGINE INNODB STATUS, the line of COM_STATISTICS.
+
+use nfold_catalog::Privileges;
+use nfold_sql::ast::{EngineInfo, ShowFilter};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
+
+use super::filter;
+use crate::session::response::{Response, RowSet, text_type};
+use crate::session::{ServerState, Session, storage};
+
+impl ServerState {
+    /// Name and value of every status variable, in the order of their names.
+    pub fn status_values(&self) -> Vec<(&'static str, String)> {
+        let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
+        let store = self.engine.store_status();
+        let trx = self.engine.trx_status();
+        let guesses = self.engine.guess_status();
+        let plans = self.plans.status();
+        let page_bytes = 16_384;
+        let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
+        let mut all: Vec<(&'static str, String)> = [
+            ("Aborted_clients", totals.aborted_clients),
+            ("Aborted_connects", totals.aborted_connects),
+            ("Bytes_received", totals.bytes_received),
+            ("Bytes_sent", totals.bytes_sent),
+            ("Connections", self.registry.connections_made()),
+            ("Innodb_buffer_pool_pages_data", used),
+            ("Innodb_buffer_pool_pages_dirty", store.pool_pages_dirty),
+            ("Innodb_buffer_pool_pages_free", store.pool_pages_free),
+            ("Innodb_buffer_pool_pages_total", store.pool_pages_total),
+            ("Innodb_buffer_pool_bytes_data", used * page_bytes),
+            (
+                "Innodb_buffer_pool_bytes_dirty",
+                store.pool_pages_dirty * page_bytes,
+            ),
+            ("Innodb_buffer_pool_reads", store.read_misses),
+            ("Innodb_buffer_pool_read_ahead", store.read_ahead),
+            ("Innodb_data_reads", store.reads),
+            ("Innodb_data_writes", store.pages_written),
+            ("Innodb_history_list_length", trx.history_length as u64),
+            ("Innodb_log_waits", store.log_waits),
+            ("Innodb_log_writes", store.log_writes),
+            ("Innodb_os_log_fsyncs", store.log_syncs),
+            ("Innodb_os_log_written", store.log_bytes_written),
+            ("Innodb_page_size", page_bytes),
+            ("Innodb_pages_created", store.pages_created),
+            ("Innodb_pages_read", store.pages_read),
+            ("Innodb_pages_written", store.pages_written),
+            ("Innodb_redo_log_checkpoint_lsn", store.checkpoint_lsn),
+            ("Innodb_redo_log_current_lsn", store.horizon_lsn),
+            ("Innodb_redo_log_flushed_to_disk_lsn", store.durable_lsn),
+            ("Nfold_clock_marks", store.clock_marks),
+            ("Nfold_answers_together", totals.together),
+            ("Nfold_connections_moved", totals.moved),
+            ("Nfold_guess_hits", guesses.hits),
+            ("Nfold_guess_misses", guesses.misses),
+            ("Nfold_guesses_repaired", guesses.repaired),
+            ("Nfold_latch_acquired", store.latches_acquired),
+            ("Nfold_latch_fallbacks", store.latch_fallbacks),
+            ("Nfold_latch_waits", store.latch_waits),
+            ("Nfold_optimistic_restarts", store.optimistic_restarts),
+            ("Nfold_pages_evicted", store.pages_evicted),
+            ("Nfold_plan_cache_bytes", plans.bytes),
+            ("Nfold_plan_cache_evictions", plans.evictions),
+            ("Nfold_plan_cache_hits", plans.hits),
+            ("Nfold_plan_cache_misses", plans.misses),
+            ("Nfold_plan_cache_plans", plans.plans),
+            ("Nfold_statement_waits", totals.waits),
+            ("Nfold_statement_yields", totals.yields),
+            ("Nfold_transactions_purged", trx.purged_transactions),
+            ("Nfold_undo_pages", trx.undo_pages as u64),
+            ("Queries", totals.commands),
+            ("Questions", totals.commands),
+            ("Threads_connected", self.registry.connections() as u64),
+            ("Threads_running", totals.running),
+            ("Uptime", self.started.elapsed().as_secs()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name, value.to_string()))
+        .collect();
+        all.extend(storage::resize_values(&store.resize));
+        all.extend(self.pool_list.status());
+        all.extend(self.slow_log.status());
+        all.push(self.general_log.status());
+        all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
+        all
+    }
+}
+
+impl Session {
+    pub(super) fn show_status(
+        &mut self,
+        wanted: Option<&ShowFilter>,
+    ) -> Result<Response, SqlError> {
+        let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 1024)]);
+        for (name, value) in self.server.status_values() {
+            set.push(vec![Value::from(name), Value::from(value)]);
+        }
+        filter::apply(&mut set, wanted, 0)?;
+        Ok(Response::Rows(set))
+    }
+
+    pub(super) fn show_engine(
+        &mut self,
+        name: &str,
+        what: EngineInfo,
+    ) -> Result<Response, SqlError> {
+        if what == EngineInfo::Contention {
+            return Ok(self.show_contention());
+        }
+        if !name.eq_ignore_ascii_case("innodb") {
+            return Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_STORAGE_ENGINE,
+                &[&name],
+            ));
+        }
+        if what != EngineInfo::Status {
+            return Err(SqlError::not_supported("SHOW ENGINE MUTEX and LOGS"));
+        }
+        self.rights.need_global(Privileges::PROCESS, "PROCESS")?;
+        let text = self.innodb_status();
+        let mut set = RowSet::of_text(&[("Type", 10), ("Name", 512), ("Status", 16_000)]);
+        set.push(vec![
+            Value::from("InnoDB"),
+            Value::from(""),
+            Value::from(text),
+        ]);
+        Ok(Response::Rows(set))
+    }
+
+    /// SHOW ENGINE NFOLD CONTENTION: where something waited, longest first.
+    fn show_contention(&self) -> Response {
+        let number = ColumnType::bigint().with_unsigned();
+        let mut set = RowSet::new(&[
+            ("Wait", text_type(32)),
+            ("Table_schema", text_type(64)),
+            ("Table_name", text_type(64)),
+            ("Index_name", text_type(64)),
+            ("Space", number.clone()),
+            ("Page", number.clone()),
+            ("Level", number.clone()),
+            ("Detail", text_type(1024)),
+            ("Waits", number.clone()),
+            ("Total_us", number.clone()),
+            ("Longest_us", number),
+            ("Waiting_now", text_type(1024)),
+        ]);
+        let optional = |n: Option<u32>| n.map_or(Value::Null, |n| Value::UInt(n.into()));
+        for site in self.server.engine.wait_sites() {
+            let waiting: Vec<String> = site.waiting.iter().map(u32::to_string).collect();
+            set.push(vec![
+                Value::from(site.kind),
+                site.schema.as_deref().into(),
+                site.table.as_deref().into(),
+                site.index.as_deref().into(),
+                optional(site.space),
+                optional(site.page),
+                optional(site.level.map(u32::from)),
+                site.detail.into(),
+                Value::UInt(site.waits),
+                Value::UInt(site.time.as_micros() as u64),
+                Value::UInt(site.longest.as_micros() as u64),
+                Value::from(waiting.join(",")),
+            ]);
+        }
+        Response::Rows(set)
+    }
+
+    fn innodb_status(&self) -> String {
+        let connections = self.server.registry.processes();
+        let of_session = |id: u64, out: &mut String| {
+            let Some(p) = connections.iter().find(|p| u64::from(p.id) == id) else {
+                return;
+            };
+            let (host, user) = (&p.identity.host, &p.identity.user);
+            out.push_str(&format!("MySQL thread id {id} {host} {user}\n"));
+            if let Some(text) = &p.text {
+                out.push_str(&String::from_utf8_lossy(text));
+                out.push('\n');
+            }
+        };
+        let frame = "=====================================";
+        let mut text = format!("\n{frame}\nINNODB MONITOR OUTPUT\n{frame}\n");
+        text.push_str(&self.server.engine.transaction_report(&of_session));
+        text.push_str("--------\nCOUNTERS\n--------\n");
+        for (name, value) in self.server.status_values() {
+            text.push_str(&format!("{name} {value}\n"));
+        }
+        text.push_str("----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n");
+        text
+    }
+
+    /// What COM_STATISTICS answers.
+    pub(crate) fn statistics_line(&self) -> String {
+        let totals = self
+            .server
+            .counters
+            .get()
+            .map(|c| c.totals())
+            .unwrap_or_default();
+        let uptime = self.server.started.elapsed().as_secs();
+        let per_second = totals.commands as f64 / uptime.max(1) as f64;
+        format!(
+            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: {}  Opens: 0  Flush tables: 0  Open tables: {}  \
+             Queries per second avg: {per_second:.3}",
+            self.server.registry.connections(),
+            totals.commands,
+            self.server.slow_log.slow_queries(),
+            self.schema.tables().count(),
+        )
+    }
+}

@@ -1,0 +1,194 @@
+//! `information_schema` and `performance_schema`: which tables there are, and their rows. The
+//! binder finds the definitions here (`SessionEnv` hands the executor the rows); SHOW and DESCRIBE
+//! read the same definitions.
+//!
+//! ```text
+//! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
+//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ digests ──▶ executor
+//! ```
+//! No row is stored: each read makes the rows of the whole table from the schema snapshot, the
+//! engine's statistics, the accounts and the registry of connections. What an account may not see
+//! is left out there.
+//!
+//! # Invariants
+//! - Y1: every `CREATE TABLE` text of `*.sql` parses and binds.
+
+mod accounts;
+mod activity;
+mod columns;
+mod digests;
+mod facts;
+mod keys;
+mod locks;
+mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{IndexDef, IndexId, IndexKind, SchemaSnapshot, TableDef, TableId};
+use nfold_sql::ast::Statement;
+use nfold_sql::lexer::LexMode;
+use nfold_types::collation::CollationId;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::temporal::TimeZone;
+use nfold_types::temporal::parse::DateFlags;
+use nfold_types::{SqlError, TypeKind, Warnings};
+
+use crate::ddl::bind;
+use crate::ddl::bind::DdlCx;
+use crate::session::env::Env;
+pub(crate) use crate::session::system_schemas::{
+    INFORMATION, PERFORMANCE, SCHEMAS, canonical, database, is_system_schema,
+};
+use crate::session::system_schemas::{SystemRow, SystemTables};
+
+pub use columns::privileges_text;
+
+/// The system tables, for the sessions.
+pub struct Tables;
+
+impl SystemTables for Tables {
+    fn find(&self, schema: &str, name: &str) -> Option<&'static Arc<TableDef>> {
+        find(schema, name)
+    }
+
+    fn rows(
+        &self,
+        env: &Env,
+        schema: &str,
+        name: &str,
+        row: &mut SystemRow<'_>,
+    ) -> Result<(), SqlError> {
+        rows::rows(env, schema, name, row)
+    }
+}
+
+/// The texts that define the tables of each system schema, in the order of [`SCHEMAS`].
+const TEXTS: [&str; 2] = [
+    include_str!("information_schema.sql"),
+    include_str!("performance_schema.sql"),
+];
+
+static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
+    let texts = SCHEMAS
+        .iter()
+        .zip(TEXTS)
+        .flat_map(|((schema, collation), text)| {
+            text.split(");\n").map(|t| (*schema, *collation, t))
+        });
+    texts
+        .filter(|(_, _, text)| text.contains("CREATE TABLE"))
+        .enumerate()
+        .map(|(n, (schema, collation, text))| {
+            Arc::new(define(n as u64, schema, collation, &format!("{text})")))
+        })
+        .collect()
+});
+
+/// The definition that a text of `*.sql` stands for. No table of the engine has such an id.
+fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef {
+    let sql = &text[text.find("CREATE TABLE").unwrap_or_default()..];
+    let parsed = nfold_sql::parser::parse(sql.as_bytes(), LexMode::default());
+    let Ok(Statement::CreateTable(create)) = parsed else {
+        panic!("Y1: the texts of system tables parse: {sql}");
+    };
+    let mode = StoreMode {
+        strict: true,
+        ignore: false,
+        dates: DateFlags::default(),
+        truncate_fractional: false,
+        time_zone: TimeZone::UTC,
+        today: Default::default(),
+    };
+    let mut cx = DdlCx {
+        mode: &mode,
+        collation,
+        connection: collation,
+        no_engine_substitution: true,
+        schema: &SchemaSnapshot::default(),
+        foreign_key_checks: true,
+        standard_keys: true,
+        warnings: &mut Warnings::default(),
+    };
+    let spec = bind::table::bind(&create, &[], schema, &mut cx)
+        .unwrap_or_else(|e| panic!("Y1: the texts of system tables bind: {e:?}"));
+    let mut columns = spec.columns;
+    for c in &mut columns {
+        // What can hold nothing but NULL is described as NULL.
+        if c.ty.kind == TypeKind::VarBinary(0) {
+            c.ty.kind = TypeKind::Null;
+        }
+    }
+    let indexes = spec.indexes.into_iter().map(|i| IndexDef {
+        id: IndexId(0),
+        name: i.name,
+        kind: i.kind,
+        parts: i.parts,
+        root: 0,
+        comment: i.comment,
+        btree: i.btree,
+        generated: i.generated,
+    });
+    TableDef {
+        id: TableId(u64::MAX - 1 - n),
+        schema: spec.schema,
+        name: spec.name,
+        columns,
+        indexes: indexes.collect(),
+        foreign_keys: Vec::new(),
+        collation,
+        options: spec.options,
+        space: 0,
+        row_version: 0,
+        create_time: 0,
+        view: None,
+    }
+}
+
+/// The system tables of a schema, in the order of their names.
+pub fn tables_of(schema: &str) -> impl Iterator<Item = &'static Arc<TableDef>> {
+    let schema = canonical(schema).unwrap_or_default();
+    TABLES.iter().filter(move |t| *t.schema == *schema)
+}
+
+/// Every system table.
+pub fn tables() -> &'static [Arc<TableDef>] {
+    &TABLES
+}
+
+/// The system table of this name.
+pub fn find(schema: &str, name: &str) -> Option<&'static Arc<TableDef>> {
+    let schema = canonical(schema)?;
+    tables_of(schema).find(|t| {
+        if schema == INFORMATION {
+            eq_name(&t.name, name)
+        } else {
+            *t.name == *name
+        }
+    })
+}
+
+/// Whether a definition is of a table made here, not stored.
+pub fn is_system_table(def: &TableDef) -> bool {
+    is_system_schema(&def.schema)
+}
+
+/// The kind of a table as SHOW FULL TABLES has it.
+pub fn table_type(def: &TableDef) -> &'static str {
+    if def.view.is_some() {
+        "VIEW"
+    } else if *def.schema == *INFORMATION {
+        "SYSTEM VIEW"
+    } else {
+        "BASE TABLE"
+    }
+}
+
+/// Keys that clients see.
+fn visible_keys(def: &TableDef) -> impl Iterator<Item = (usize, &IndexDef)> {
+    let keys = def.indexes.iter().enumerate();
+    keys.filter(|(_, i)| i.kind != IndexKind::HiddenRowId)
+}

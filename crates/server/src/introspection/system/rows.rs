@@ -1,0 +1,174 @@
+//! From the name of a system table to its rows.
+
+use std::sync::Arc;
+
+use nfold_catalog::{Account, Privileges, SchemaSnapshot, TableDef};
+use nfold_exec::SessionEnv;
+use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
+
+use super::{accounts, activity, columns, digests, facts, keys, locks, schema};
+use crate::session::ServerState;
+use crate::session::env::Env;
+
+/// Takes one row: a value for each column. Members of ENUM columns come as their texts.
+pub(super) type Put<'a> = dyn FnMut(Vec<Value>) -> Result<(), SqlError> + 'a;
+
+/// What the rows are made from.
+pub(super) struct Cx<'a> {
+    pub env: &'a Env,
+    pub server: &'a ServerState,
+    pub schema: Arc<SchemaSnapshot>,
+    /// Who asks; an account that was dropped sees nothing of the databases.
+    pub account: Option<Arc<Account>>,
+}
+
+impl Cx<'_> {
+    /// What may be done in a database.
+    pub fn on_database(&self, name: &str) -> Privileges {
+        if super::is_system_schema(name) {
+            return Privileges::SELECT;
+        }
+        let account = self.account.as_ref();
+        account.map_or(Privileges::NONE, |a| a.privileges_on(name))
+    }
+
+    /// Whether all of `wanted` are held globally.
+    pub fn has_global(&self, wanted: Privileges) -> bool {
+        let account = self.account.as_ref();
+        account.is_some_and(|a| a.global.contains(wanted))
+    }
+
+    /// Whether the account may know that a database exists.
+    pub fn sees_database(&self, name: &str) -> bool {
+        super::is_system_schema(name)
+            || self.has_global(Privileges::SHOW_DATABASES)
+            || !self
+                .on_database(name)
+                .without(Privileges::GRANT_OPTION)
+                .is_empty()
+    }
+
+    /// Whether the account may see the tables of a database.
+    pub fn sees_tables(&self, name: &str) -> bool {
+        self.on_database(name).tell_of_tables()
+    }
+
+    /// Every table that the account may see: stored ones by database and name, then those made
+    /// here.
+    pub fn tables(&self) -> Vec<&TableDef> {
+        let stored = self.schema.tables().filter(|t| self.sees_tables(&t.schema));
+        let mut all: Vec<&TableDef> = stored.map(|t| &**t).collect();
+        all.sort_unstable_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        all.extend(super::tables().iter().map(|t| &**t));
+        all
+    }
+
+    /// Seconds since 1970 as a date and time of the session's zone.
+    pub fn local(&self, seconds: u64) -> Value {
+        let at = Timestamp::from_micros(seconds as i64 * 1_000_000, 0);
+        let local: Option<DateTime> = self.env.time_zone().to_local(at);
+        local.map_or(Value::Null, Value::DateTime)
+    }
+}
+
+/// Calls `row` with every row of the system table `name`; an unknown one has none.
+///
+/// # Errors
+/// Those of `row`, and 1227 where a table needs a global privilege.
+pub(super) fn rows(
+    env: &Env,
+    schema_name: &str,
+    name: &str,
+    row: &mut dyn FnMut(&[Value]) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let Some(def) = super::find(schema_name, name) else {
+        return Ok(());
+    };
+    let catalog = env.server.engine.catalog();
+    let login = &env.login;
+    let cx = Cx {
+        env,
+        server: &env.server,
+        schema: catalog.snapshot(),
+        account: catalog
+            .accounts()
+            .get(&login.account_user, &login.account_host)
+            .cloned(),
+    };
+    let put: &mut Put<'_> = &mut |mut values| {
+        debug_assert_eq!(values.len(), def.columns.len(), "a value for each column");
+        for (value, column) in values.iter_mut().zip(&def.columns) {
+            number_member(value, &column.ty.kind);
+        }
+        row(&values)
+    };
+    match &*def.schema {
+        super::PERFORMANCE => performance(&cx, &def.name, put),
+        _ => information(&cx, &def.name, put),
+    }
+}
+
+/// ENUM values are kept by number.
+fn number_member(value: &mut Value, kind: &TypeKind) {
+    if let (TypeKind::Enum(members), Value::Bytes(text)) = (kind, &*value) {
+        let at = members.iter().position(|m| m.as_bytes() == text.as_slice());
+        debug_assert!(at.is_some(), "a member of the ENUM");
+        *value = Value::UInt(at.map_or(0, |at| at as u64 + 1));
+    }
+}
+
+fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlError> {
+    match name {
+        "SCHEMATA" => schema::schemata(cx, put),
+        "SCHEMATA_EXTENSIONS" => schema::schemata_extensions(cx, put),
+        "TABLES" => schema::tables(cx, put),
+        "TABLES_EXTENSIONS" => schema::tables_extensions(cx, put),
+        "PARTITIONS" => schema::partitions(cx, put),
+        "INNODB_TABLES" => schema::innodb_tables(cx, put),
+        "VIEWS" => schema::views(cx, put),
+        "INNODB_TABLESTATS" => schema::innodb_tablestats(cx, put),
+        "COLUMNS" => columns::columns(cx, put),
+        "COLUMNS_EXTENSIONS" => columns::columns_extensions(cx, put),
+        "STATISTICS" => keys::statistics(cx, put),
+        "KEY_COLUMN_USAGE" => keys::key_column_usage(cx, put),
+        "REFERENTIAL_CONSTRAINTS" => keys::referential_constraints(cx, put),
+        "INNODB_FOREIGN" => keys::innodb_foreign(cx, put),
+        "INNODB_FOREIGN_COLS" => keys::innodb_foreign_cols(cx, put),
+        "TABLE_CONSTRAINTS" => keys::table_constraints(cx, put),
+        "TABLE_CONSTRAINTS_EXTENSIONS" => keys::table_constraints_extensions(cx, put),
+        "INNODB_INDEXES" => keys::innodb_indexes(cx, put),
+        "INNODB_FIELDS" => keys::innodb_fields(cx, put),
+        "USER_PRIVILEGES" => accounts::user_privileges(cx, put),
+        "SCHEMA_PRIVILEGES" => accounts::schema_privileges(cx, put),
+        "USER_ATTRIBUTES" => accounts::user_attributes(cx, put),
+        "ENGINES" => facts::engines(put),
+        "PLUGINS" => facts::plugins(put),
+        "CHARACTER_SETS" => facts::character_sets(put),
+        "COLLATIONS" => facts::collations(put),
+        "COLLATION_CHARACTER_SET_APPLICABILITY" => facts::applicability(put),
+        "KEYWORDS" => facts::keywords(put),
+        "PROCESSLIST" => activity::processlist(cx, put),
+        "INNODB_TRX" => locks::innodb_trx(cx, put),
+        // Of the others there is nothing here: views, routines, triggers, events, CHECK
+        // constraints, roles, grants on tables
+        // and columns, histograms, traces.
+        _ => Ok(()),
+    }
+}
+
+fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlError> {
+    match name {
+        "session_variables" => activity::variables(cx, false, put),
+        "global_variables" => activity::variables(cx, true, put),
+        "session_status" | "global_status" => activity::status(cx, put),
+        "processlist" => activity::performance_processlist(cx, put),
+        "threads" => activity::threads(cx, put),
+        "events_statements_summary_by_digest" => digests::summary(cx, put),
+        "events_statements_histogram_by_digest" => digests::histogram(cx, put),
+        "data_locks" => locks::data_locks(cx, put),
+        "metadata_locks" => locks::metadata_locks(cx, put),
+        "data_lock_waits" => locks::data_lock_waits(cx, put),
+        // The others measure what is not measured here, as MySQL's do with performance_schema=OFF.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,74 @@
+//! Facts of tables and columns that SHOW and `information_schema` both report.
+
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef};
+
+/// A table's row format as SHOW TABLE STATUS has it.
+pub fn row_format(def: &TableDef) -> String {
+    let written = def.options.row_format.as_deref();
+    written.map_or("Dynamic".into(), title)
+}
+
+/// The options that a table was made with.
+pub fn create_options(def: &TableDef) -> String {
+    let written = def.options.row_format.as_deref();
+    written.map_or(String::new(), |f| {
+        format!("row_format={}", f.to_ascii_uppercase())
+    })
+}
+
+fn title(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or(String::new(), |c| {
+        c.to_uppercase()
+            .chain(chars.flat_map(char::to_lowercase))
+            .collect()
+    })
+}
+
+/// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS has it.
+pub fn column_key(def: &TableDef, column: usize) -> &'static str {
+    let visible = || {
+        def.indexes
+            .iter()
+            .filter(|i| i.kind != IndexKind::HiddenRowId)
+    };
+    let first = |i: &&nfold_catalog::IndexDef| i.parts.first().is_some_and(|p| p.column == column);
+    if visible().any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == column))
+    {
+        return "PRI";
+    }
+    let alone = |i: &&nfold_catalog::IndexDef| i.kind == IndexKind::Unique && i.parts.len() == 1;
+    if visible().filter(first).any(|i| alone(&i)) {
+        // A table without a primary key shows its first unique key of NOT NULL columns as one.
+        let promoted = !def.has_primary_key()
+            && visible()
+                .find(|i| {
+                    i.kind == IndexKind::Unique
+                        && i.parts.iter().all(|p| !def.columns[p.column].nullable)
+                })
+                .is_some_and(|i| first(&i));
+        return if promoted { "PRI" } else { "UNI" };
+    }
+    if visible().any(|i| first(&i)) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+/// The column Extra of SHOW COLUMNS.
+pub fn column_extra(c: &ColumnDef) -> String {
+    let mut words = Vec::new();
+    if c.auto_increment {
+        words.push("auto_increment".to_owned());
+    }
+    if matches!(c.default, ColumnDefault::CurrentTimestamp(_)) {
+        words.push("DEFAULT_GENERATED".to_owned());
+    }
+    match c.on_update_now {
+        Some(0) => words.push("on update CURRENT_TIMESTAMP".to_owned()),
+        Some(fsp) => words.push(format!("on update CURRENT_TIMESTAMP({fsp})")),
+        None => {}
+    }
+    words.join(" ")
+}

@@ -1,0 +1,566 @@
+//! One statement: what kind it is, what must happen before and after it, who runs it.
+
+use std::sync::Arc;
+
+use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
+use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
+use nfold_sql::digest::Digested;
+use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
+use nfold_types::{ErrorCode, Level, SqlError, Value};
+
+use super::run::marker_type;
+use crate::ddl;
+use crate::introspection::show;
+use crate::session::Session;
+use crate::session::plans::Work;
+use crate::session::prepared::{self, MAX_PARAMETERS, is_planned};
+use crate::session::response::{Done, Response, WireSink};
+
+/// What a statement does to the open transaction before it runs (manual, "Statements That Cause an Implicit Commit").
+fn commits(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateDatabase(_)
+        | AlterDatabase(_)
+        | DropDatabase { .. }
+        | CreateView(_)
+        | DropView { .. }
+        | Truncate(_)
+        | RenameTable(_)
+        | AlterTable(_)
+        | CreateIndex(_)
+        | DropIndex { .. }
+        | CreateUser(_)
+        | AlterUser(_)
+        | DropUser { .. }
+        | RenameUser(_)
+        | Grant(_)
+        | Revoke(_)
+        | Flush(_)
+        | LockTables(_) => true,
+        CreateTable(c) => !c.temporary,
+        DropTable(d) => !d.temporary,
+        TableMaintenance(_) => true,
+        Set(items) => items.iter().any(|i| matches!(i, SetItem::Password { .. })),
+        _ => false,
+    }
+}
+
+/// Statements that the executor runs by a plan.
+fn is_query(statement: &Statement) -> bool {
+    use Statement::*;
+    matches!(
+        statement,
+        Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. }
+    )
+}
+
+/// Statements about the conditions of the one before leave them as they are.
+fn keeps_conditions(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Show(
+            Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount
+        )
+    )
+}
+
+/// Whether two names are equal; most often they are the same text.
+#[inline]
+fn same_text(a: &Option<Arc<str>>, b: &Option<Arc<str>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+impl Session {
+    /// Runs the first statement of `text`, whose digest is in `self.digested`.
+    pub(crate) fn run_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if let Some(digested) = self.digested.take_if(|d| is_planned(d)) {
+            let work = Work {
+                text,
+                digested: &digested,
+                markers: &[],
+                describe: false,
+                parsed: None,
+                hint: None,
+            };
+            self.conditions.clear();
+            self.limit_query(cx, text);
+            let result = self.run_rows(cx, &work, sink);
+            self.digested = Some(digested);
+            return result;
+        }
+        let lexing = self.env.vars.settings().lexing;
+        self.text_warnings.clear();
+        let checkpoints = Checkpoints::new(cx);
+        let parsed = parse_stoppable(text, lexing, &checkpoints, &mut self.text_warnings);
+        let statement = match parsed {
+            Ok(statement) => statement,
+            Err(e) => {
+                self.conditions.clear();
+                return Err(e);
+            }
+        };
+        match statement {
+            Statement::CreateTable(c) if c.query.is_some() => self.run_with_query(cx, text, sink),
+            _ => self.run_statement(cx, &statement, text, sink),
+        }
+    }
+
+    fn parse_with_digest(
+        &self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<(Digested, Parsed), SqlError> {
+        let checkpoints = Checkpoints::new(cx);
+        let mut digested = Digested::new();
+        digested.read_stoppable(text, self.env.vars.settings().lexing, &checkpoints)?;
+        let parsed = parse_parameterised_stoppable(text, &digested, false, &checkpoints)?;
+        Ok((digested, parsed))
+    }
+
+    /// Runs a statement that holds a query: its literals are parameters, as in a query that is run by itself.
+    fn run_with_query(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let (digested, parsed) = self.parse_with_digest(cx, text)?;
+        self.text_warnings = parsed.deprecated;
+        self.run_with_values(cx, (&parsed.statement, text), (&digested, &[]), sink)
+    }
+
+    /// Runs a statement that is not planned, in which there are parameters.
+    fn run_with_values(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        (statement, text): (&Statement, &[u8]),
+        (digested, markers): (&Digested, &[Value]),
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let collation = self.env.vars.settings().collation;
+        let types: Vec<_> = match statement {
+            Statement::CreateTable(_) => {
+                let types = markers.iter().map(|v| marker_type(v, collation));
+                types.collect()
+            }
+            _ => Vec::new(),
+        };
+        self.free_types = nfold_plan::param_types(digested, &types, collation);
+        let checkpoints = Checkpoints::new(cx);
+        let bound = (self.free_params).bind(digested, text, markers, &checkpoints);
+        drop(checkpoints);
+        let result = bound.and_then(|()| self.run_statement(cx, statement, text, sink));
+        self.free_types.clear();
+        self.free_params.clear();
+        result
+    }
+
+    /// Runs a prepared statement with these values, in the database that it was prepared in.
+    pub(crate) fn run_prepared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &prepared::Statement,
+        markers: &[Value],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if same_text(&statement.database, &self.env.database) {
+            return self.run_prepared_here(cx, statement, markers, sink);
+        }
+        let current = std::mem::replace(&mut self.env.database, statement.database.clone());
+        self.plan_environment_changed();
+        let result = self.run_prepared_here(cx, statement, markers, sink);
+        self.env.database = current;
+        self.plan_environment_changed();
+        let dropped = statement
+            .parsed
+            .as_ref()
+            .is_some_and(|p| matches!(p.statement, Statement::DropDatabase { .. }));
+        if dropped {
+            self.look_for_database();
+        }
+        result
+    }
+
+    /// A database was dropped in the place of another one: the current one may be that, and what follows from it has to be said again.
+    fn look_for_database(&mut self) {
+        let Some(name) = self.env.database.clone() else {
+            return;
+        };
+        self.refresh_schema();
+        let stored = self.schema.database(&name).map(|d| d.def.collation);
+        let collation =
+            stored.or_else(|| crate::session::system_schemas::database(&name).map(|d| d.collation));
+        if let Some(collation) = collation {
+            return self.env.set_database(Some(&name), collation);
+        }
+        let gone = SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]);
+        self.conditions.push_error(Level::Note, &gone);
+        self.facts.late += 1;
+        let collation = self.env.vars.settings().collation_server;
+        self.env.set_database(None, collation);
+    }
+
+    fn run_prepared_here(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &prepared::Statement,
+        markers: &[Value],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let Some(parsed) = &statement.parsed else {
+            self.conditions.clear();
+            self.limit_query(cx, &statement.of.text);
+            let work = Work {
+                text: &statement.of.text,
+                digested: &statement.of.digested,
+                markers,
+                describe: false,
+                parsed: None,
+                hint: Some(&statement.plan),
+            };
+            return self.run_rows(cx, &work, sink);
+        };
+        let run = (&parsed.statement, &*statement.of.text);
+        self.run_with_values(cx, run, (&statement.of.digested, markers), sink)
+    }
+
+    /// Statements that the executor runs, with the end of their transaction.
+    fn run_rows(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        let result = self.run(cx, work, sink);
+        let ended = self.end_work(cx, result.as_ref().err());
+        let result = result?;
+        ended?;
+        Ok(self.after_rows(result, sink))
+    }
+
+    pub(crate) fn after_rows(
+        &mut self,
+        result: StatementResult,
+        sink: &WireSink<'_, '_>,
+    ) -> Response {
+        if let Some(id) = result.generated_id {
+            self.env.last_insert_id.set(id);
+        }
+        self.facts.run.rows_examined = result.examined;
+        if result.is_query {
+            self.facts.run.rows_sent = result.rows;
+            self.env.found_rows.set(result.found_rows);
+            self.env.row_count.set(-1);
+            return Response::Streamed;
+        }
+        self.env.insert_id.set(0);
+        let found_rows = sink.out.capabilities() & nfold_protocol::consts::cap::FOUND_ROWS != 0;
+        let is_update = matches!(result.summary, Some(ChangeSummary::Update { .. }));
+        let affected_rows = if found_rows && is_update {
+            result.matched
+        } else {
+            result.affected
+        };
+        self.env.row_count.set(affected_rows as i64);
+        Response::Done(Done {
+            affected_rows,
+            insert_id: match (result.generated_id, self.env.given_insert_id.get()) {
+                (None, Some(given)) => given,
+                _ => result.last_insert_id,
+            },
+            info: result.info(),
+        })
+    }
+
+    /// Warns of the deprecated syntax of a statement.
+    #[cold]
+    fn warn_of_text(&mut self, statement: &Statement) {
+        // Queries, and statements that change rows, warn when their plan is run.
+        let planned = is_query(statement);
+        for deprecated in self.text_warnings.drain(..) {
+            if !planned {
+                let warning = deprecated.warning();
+                self.conditions.push_error(Level::Warning, &warning);
+            }
+        }
+    }
+
+    /// Runs every other statement.
+    fn run_statement(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &Statement,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        if !keeps_conditions(statement) {
+            self.conditions.clear();
+        }
+        if !self.text_warnings.is_empty() {
+            self.warn_of_text(statement);
+        }
+        self.rights.refresh(self.server.engine.catalog());
+        if commits(statement) {
+            if !matches!(statement, Statement::Flush(_) | Statement::LockTables(_)) {
+                self.refuse_read_only()?;
+                self.refuse_read_only_server()?;
+            }
+            self.commit(cx)?;
+            self.table_locks_allow(statement)?;
+        }
+        let mut response = self.dispatch(cx, statement, text, sink);
+        if commits(statement) && response.is_ok() && !matches!(statement, Statement::LockTables(_))
+        {
+            response = self.renew_table_locks(cx).and(response);
+        }
+        if !self.engine.in_transaction() {
+            self.engine.mdl().release_all();
+        }
+        if let Ok(Response::Done(done)) = &response {
+            self.env.row_count.set(done.affected_rows as i64);
+        }
+        response
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        statement: &Statement,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        use Statement::*;
+        match statement {
+            Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. } => {
+                self.limit_query(cx, text);
+                let (digested, parsed) = self.parse_with_digest(cx, text)?;
+                let work = Work {
+                    text,
+                    digested: &digested,
+                    markers: &[],
+                    describe: false,
+                    parsed: Some(&parsed),
+                    hint: None,
+                };
+                self.run_rows(cx, &work, sink)
+            }
+            CreateDatabase(c) => self.create_database(cx, c),
+            AlterDatabase(a) => self.alter_database(cx, a),
+            DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),
+            CreateTable(c) => match &c.query {
+                _ if c.temporary => self.create_temporary(cx, c, text, sink),
+                Some(query) => self.create_table_select(cx, c, (query, text), sink),
+                _ => ddl::run::table::run(self, cx, statement, text),
+            },
+            CreateView(v) => self.create_view(cx, v, text),
+            DropView { if_exists, names } => self.drop_views(cx, *if_exists, names),
+            DropTable(_)
+            | Truncate(_)
+            | RenameTable(_)
+            | AlterTable(_)
+            | CreateIndex(_)
+            | DropIndex { .. }
+            | TableMaintenance(_) => ddl::run::table::run(self, cx, statement, text),
+            Begin(options) => self.begin(cx, options),
+            Commit(options) => self.complete(cx, true, options),
+            Rollback(options) => self.complete(cx, false, options),
+            RollbackTo(name) => self.use_savepoint(cx, name.as_str(), false),
+            ReleaseSavepoint(name) => self.use_savepoint(cx, name.as_str(), true),
+            Savepoint(name) => self.savepoint(name.as_str()),
+            LockTables(list) => self.lock_tables(cx, list),
+            UnlockTables => self.unlock_tables(cx),
+            Set(items) => self.set(cx, items, text),
+            Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
+            Kill { target, id } => self.kill_statement(cx, *target, id, text),
+            Prepare { name, source } => self.prepare_text(cx, name.as_str(), source),
+            Execute { name, using } => self.execute_text(cx, name.as_str(), using, sink),
+            Deallocate(name) => self.deallocate(name.as_str()),
+            Show(show) => self.show(cx, show),
+            Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
+            ExplainConnection(_) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
+            Flush(f) => self.flush(f),
+            CreateUser(c) => self.create_user(cx, c),
+            AlterUser(c) => self.alter_user(cx, c),
+            DropUser { if_exists, users } => self.drop_user(cx, *if_exists, users),
+            RenameUser(list) => self.rename_user(cx, list),
+            Grant(g) => self.grant(cx, g),
+            Revoke(r) => self.revoke(cx, r),
+            Empty => Ok(Response::ok()),
+            Unsupported { what } => Err(SqlError::not_supported(what)),
+        }
+    }
+
+    /// FLUSH: accepted where there is nothing to be flushed because everything is always current.
+    fn flush(&mut self, f: &Flush) -> Result<Response, SqlError> {
+        self.rights
+            .need_global(nfold_catalog::Privileges::RELOAD, "RELOAD")?;
+        for item in &f.what {
+            match item {
+                FlushItem::Tables {
+                    read_lock: false,
+                    for_export: false,
+                    ..
+                }
+                | FlushItem::Privileges => {}
+                FlushItem::Tables { .. } => {
+                    return Err(SqlError::not_supported(
+                        "FLUSH TABLES WITH READ LOCK and FOR EXPORT",
+                    ));
+                }
+                FlushItem::Status => return Err(SqlError::not_supported("FLUSH STATUS")),
+                FlushItem::Other(words) if words.contains("LOGS") => {
+                    let is = |kind| words.contains(kind) || *words == "LOGS";
+                    if is("SLOW") {
+                        self.server.slow_log.reopen();
+                    }
+                    if is("GENERAL") {
+                        self.server.general_log.reopen();
+                    }
+                }
+                FlushItem::Other(words) => {
+                    return Err(SqlError::not_supported(format!("FLUSH {words}")));
+                }
+            }
+        }
+        Ok(Response::ok())
+    }
+
+    /// PREPARE
+    fn prepare_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &str,
+        source: &PrepareSource,
+    ) -> Result<Response, SqlError> {
+        use nfold_exec::SessionEnv;
+        let text = match source {
+            PrepareSource::Text(text) => text.clone(),
+            PrepareSource::Variable(v) => match self.env.user_var(&v.to_lowercase()) {
+                Value::Bytes(b) => b,
+                Value::Null => b"NULL".to_vec(),
+                Value::Int(n) => n.to_string().into_bytes(),
+                _ => Vec::new(),
+            },
+        };
+        self.log_command("Prepare", &text, &[]);
+        self.prepared.close_name(name);
+        let mut statement = self.parse_prepared(cx, &text)?;
+        if statement.parsed.is_none() {
+            let work = Work {
+                text: &statement.of.text,
+                digested: &statement.of.digested,
+                markers: &[],
+                describe: statement.of.digested.markers() > 0,
+                parsed: None,
+                hint: None,
+            };
+            let plan = self.describe(cx, &work)?;
+            plan.share_text(&mut statement.of);
+            plan.warn_of_text(&mut self.conditions);
+        }
+        self.prepared.set_name(name, statement);
+        Ok(Response::Done(Done {
+            info: "Statement prepared".into(),
+            ..Done::default()
+        }))
+    }
+
+    /// Parses a text to be prepared; error 1461 where there are too many.
+    pub(crate) fn parse_prepared(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<prepared::Statement, SqlError> {
+        let most = self
+            .env
+            .globals
+            .with_settings(|s| s.max_prepared_stmt_count)
+            .min(prepared::MAX_STATEMENTS);
+        if self.prepared.len() >= most {
+            return Err(SqlError::new(
+                ErrorCode::ER_MAX_PREPARED_STMT_COUNT_REACHED,
+                &[&most],
+            ));
+        }
+        let statement = prepared::Statement::parse(
+            text,
+            self.env.vars.settings().lexing,
+            self.env.database.clone(),
+            &Checkpoints::new(cx),
+        )?;
+        // Of what is planned the plan warns.
+        if let Some(parsed) = &statement.parsed
+            && !is_query(&parsed.statement)
+        {
+            for deprecated in &parsed.deprecated {
+                let warning = deprecated.warning();
+                self.conditions.push_error(Level::Warning, &warning);
+            }
+        }
+        Ok(statement)
+    }
+
+    /// EXECUTE
+    fn execute_text(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        name: &str,
+        using: &[String],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
+        use nfold_exec::SessionEnv;
+        let unknown = || SqlError::new(ErrorCode::ER_UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]);
+        let id = self.prepared.id_of(name).ok_or_else(unknown)?;
+        let statement = self.prepared.take(id).ok_or_else(unknown)?;
+        let wanted = usize::from(statement.parameters());
+        debug_assert!(wanted <= MAX_PARAMETERS as usize);
+        let result = if using.len() == wanted {
+            let values: Vec<Value> = using
+                .iter()
+                .map(|v| self.env.user_var(&v.to_lowercase()))
+                .collect();
+            self.log_command("Execute", &statement.of.text, &values);
+            self.run_prepared(cx, &statement, &values, sink)
+        } else {
+            Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"EXECUTE"]))
+        };
+        self.prepared.give_back(id, statement);
+        result
+    }
+
+    fn deallocate(&mut self, name: &str) -> Result<Response, SqlError> {
+        if self.prepared.close_name(name) {
+            return Ok(Response::ok());
+        }
+        Err(SqlError::new(
+            ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+            &[&name, &"DEALLOCATE PREPARE"],
+        ))
+    }
+
+    /// After every statement: what `@@warning_count` and SHOW WARNINGS tell.
+    pub(crate) fn after_statement(&mut self, failed: Option<&SqlError>, kept_conditions: bool) {
+        if let Some(e) = failed {
+            self.conditions.push_error(Level::Error, e);
+            self.env.row_count.set(-1);
+        }
+        if !kept_conditions || failed.is_some() {
+            self.env.warning_count = self.conditions.total();
+            self.env.error_count = self
+                .conditions
+                .list()
+                .iter()
+                .filter(|c| c.level == Level::Error)
+                .count() as u64;
+        }
+    }
+}

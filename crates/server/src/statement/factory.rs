@@ -1,0 +1,54 @@
+//! The factory that workers make sessions with.
+
+use std::sync::Arc;
+
+use nfold_engine::Engine;
+
+use crate::config::ServerOptions;
+use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::introspection::system::Tables;
+use crate::session::{ServerState, Session};
+use crate::worker::{FiberCx, Registry};
+
+/// What the sessions over an open engine share.
+pub fn server_state(
+    options: &ServerOptions,
+    engine: Arc<Engine>,
+    registry: Arc<Registry>,
+) -> Arc<ServerState> {
+    ServerState::new(options, engine, registry, &Tables)
+}
+
+/// Makes sessions over a shared state.
+pub struct Sessions(pub Arc<ServerState>);
+
+impl SessionFactory for Sessions {
+    fn connect(
+        &self,
+        cx: &FiberCx<'_>,
+        login: LoginInfo,
+    ) -> Result<Box<dyn SessionHandler>, ClientError> {
+        let session = Session::open(self.0.clone(), login).map_err(|e| ClientError::from(&e))?;
+        session.publish(cx);
+        session.log_login("Connect");
+        Ok(Box::new(session))
+    }
+
+    /// A panic above the engine spoils its own session only; one inside ends the process.
+    fn survives_panic(&self) -> bool {
+        crate::worker::last_was_contained()
+    }
+
+    /// Commits of one turn of a worker share a sync, and one waking of the log thread.
+    fn worker_begins(&self) {
+        nfold_engine::gather_syncs();
+    }
+
+    fn has_put_off(&self) -> bool {
+        nfold_engine::holds_syncs()
+    }
+
+    fn catch_up(&self, may_block: bool) {
+        self.0.engine.settle_syncs(may_block);
+    }
+}

@@ -1,0 +1,444 @@
+//! Commands of a connection: each becomes statements, and each statement an answer.
+
+use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
+use nfold_observe::digests::access;
+use nfold_protocol::command::ExecuteHeader;
+use nfold_protocol::consts::{cap, status};
+use nfold_protocol::response::Column;
+use nfold_sql::digest::Digested;
+use nfold_sync::words::prefetch_value;
+use nfold_types::{ErrorCode, SqlError};
+
+use crate::conn::ResponseWriter;
+use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
+use crate::session::Session;
+use crate::session::cx::FiberExec;
+use crate::session::plans::Work;
+use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
+use crate::session::statistics::Facts;
+use crate::worker::{FiberCx, KillKind};
+
+/// A read-only cursor was asked for.
+const CURSOR_READ_ONLY: u8 = 1;
+
+/// What the end of an answer says about how its tables were read.
+fn index_flags(reads: u8) -> u16 {
+    if reads & access::NO_INDEX != 0 {
+        status::NO_INDEX_USED
+    } else {
+        0
+    }
+}
+
+impl Session {
+    /// Tells the connection what of the session concerns it.
+    pub(crate) fn publish(&self, cx: &FiberCx<'_>) {
+        cx.set_database(self.env.database.as_deref());
+        let s = self.env.vars.settings();
+        cx.set_limits(Limits {
+            wait_timeout: s.wait_timeout,
+            net_read_timeout: s.net_read_timeout,
+            net_write_timeout: s.net_write_timeout,
+            max_allowed_packet: s.max_allowed_packet,
+        });
+    }
+
+    /// Runs one statement and answers it. False: it failed, and nothing of the text after it is
+    /// run.
+    fn answer(
+        &mut self,
+        cx: &FiberCx<'_>,
+        out: &mut ResponseWriter<'_>,
+        format: WireFormat,
+        more: bool,
+        run: impl FnOnce(
+            &mut Session,
+            &mut FiberExec<'_, '_>,
+            &mut WireSink<'_, '_>,
+        ) -> Result<Response, SqlError>,
+    ) -> bool {
+        self.env.begin_statement();
+        self.facts = Facts::default();
+        let mut fiber = FiberExec { fiber: cx };
+        out.set_more_results(more);
+        out.set_charset(self.env.name_charset());
+        let collation = self.env.result_collation();
+        let before = self.env.changes();
+        let mut sink = WireSink {
+            out,
+            format,
+            collation,
+            begun: false,
+            rows: 0,
+        };
+        let mut result = run(self, &mut fiber, &mut sink);
+        if let Ok(Response::Rows(set)) = &result {
+            if set.counted {
+                self.env.found_rows.set(set.rows.len() as u64);
+            }
+            self.env.row_count.set(-1);
+            self.facts.run.rows_sent = set.rows.len() as u64;
+            let zone = &self.env.vars.settings().zone;
+            let charset = self.env.result_charset();
+            if let Err(e) = send_rows(set, &mut sink, zone, charset) {
+                result = Err(e);
+            }
+        }
+        cx.limit_statement(None);
+        if self.env.changes() != before {
+            self.publish(cx);
+        }
+        self.finish_answer(result, out)
+    }
+
+    fn finish_answer(
+        &mut self,
+        result: Result<Response, SqlError>,
+        out: &mut ResponseWriter<'_>,
+    ) -> bool {
+        self.after_statement(result.as_ref().err(), false);
+        out.set_charset(self.env.name_charset());
+        self.facts.run.failed = result.is_err();
+        if let Ok(Response::Done(done)) = &result {
+            self.facts.run.rows_affected = done.affected_rows;
+        }
+        out.set_status(self.status_flags() | index_flags(self.facts.run.access));
+        let warnings = self.conditions.total() - self.facts.late;
+        let warnings = warnings.min(u64::from(u16::MAX)) as u16;
+        match &result {
+            Ok(Response::Done(done)) => send_ok(done, warnings, out),
+            Ok(Response::Rows(set)) if set.of_conditions => out.end_rows(0),
+            Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
+            Err(e) => {
+                out.set_more_results(false);
+                out.error(&ClientError::from(e));
+            }
+        }
+        result.is_ok()
+    }
+
+    fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
+        self.conditions.clear();
+        self.after_statement(Some(e), false);
+        out.set_charset(self.env.name_charset());
+        out.set_status(self.status_flags());
+        out.error(&ClientError::from(e));
+    }
+
+    /// `KILL` of its own, COMMIT RELEASE: the connection ends when this command has been answered.
+    fn end_if_asked(&mut self) {
+        if self.close_after {
+            self.server
+                .registry
+                .kill(self.env.login.connection_id, KillKind::Connection);
+        }
+    }
+
+    /// Runs the statements of a text, one after the other, until one fails.
+    fn texts(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        let mut at = 0;
+        loop {
+            let text = &sql[at..];
+            let started = cx.now();
+            cx.begin_statement();
+            let lexing = self.env.vars.settings().lexing;
+            if text.len() > Digested::SHORT_TEXT {
+                self.limit_query(&mut FiberExec { fiber: cx }, text);
+                if let Err(e) = self.digest_long(cx, text) {
+                    return self.refuse(out, &e);
+                }
+            } else {
+                self.digested.get_or_insert_default().read(text, lexing);
+            }
+            let digested = self.digested.get_or_insert_default();
+            let (end, next) = (digested.end(), digested.next());
+            if let Some(next) = next
+                && out.capabilities() & cap::MULTI_STATEMENTS == 0
+            {
+                return self.refuse(out, &nfold_sql::parser::syntax_error_at(text, next));
+            }
+            let statement = &text[..end];
+            self.log_command("Query", statement, &[]);
+            let ok = self.answer(
+                cx,
+                out,
+                WireFormat::Text,
+                next.is_some(),
+                |s, fiber, sink| s.run_text(fiber, statement, sink),
+            );
+            self.count_statement(cx, started, statement, None, &[]);
+            match next {
+                Some(next) if ok && !self.close_after => at += next,
+                _ => break,
+            }
+        }
+    }
+
+    /// Reads the digest of a text that may be large: the statement's end stops it.
+    #[cold]
+    fn digest_long(&mut self, cx: &FiberCx<'_>, text: &[u8]) -> Result<(), SqlError> {
+        let lexing = self.env.vars.settings().lexing;
+        let digested = self.digested.get_or_insert_default();
+        let mut fiber = FiberExec { fiber: cx };
+        digested.read_stoppable(text, lexing, &Checkpoints::new(&mut fiber))
+    }
+
+    fn open_statement(
+        &mut self,
+        cx: &FiberCx<'_>,
+        sql: &[u8],
+        out: &mut ResponseWriter<'_>,
+    ) -> Result<(), SqlError> {
+        self.conditions.clear();
+        self.env.begin_statement();
+        let mut fiber = FiberExec { fiber: cx };
+        let mut statement = self.parse_prepared(&mut fiber, sql)?;
+        let mut plan = None;
+        if statement.parsed.is_none() {
+            let work = Work {
+                text: &statement.of.text,
+                digested: &statement.of.digested,
+                markers: &[],
+                describe: statement.of.digested.markers() > 0,
+                parsed: None,
+                hint: None,
+            };
+            let described = self.describe(&mut fiber, &work);
+            if !self.engine.in_transaction() {
+                self.engine.mdl().release_all();
+            }
+            let described = described?;
+            described.share_text(&mut statement.of);
+            described.warn_of_text(&mut self.conditions);
+            plan = Some(described);
+        }
+        let columns = (plan.as_ref())
+            .filter(|p| p.into.is_none())
+            .map_or(&[][..], |p| plan_columns(&p.plan));
+        let collation = self.env.result_collation();
+        let parameters = statement.parameters();
+        let id = self.prepared.add(statement);
+        self.after_statement(None, false);
+        let warnings = self.conditions.total().min(u64::from(u16::MAX)) as u16;
+        out.set_status(self.status_flags());
+        out.set_charset(self.env.name_charset());
+        out.prepare_ok(id, columns.len() as u16, parameters, warnings);
+        let parameter = Column {
+            name: b"?",
+            collation: 63,
+            type_code: nfold_protocol::consts::column_type::VAR_STRING,
+            ..Column::default()
+        };
+        out.definitions((0..parameters).map(|_| parameter.clone()));
+        out.definitions(columns.iter().map(|c| wire_column(c, collation)));
+        Ok(())
+    }
+}
+
+impl SessionHandler for Session {
+    fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        self.digested = Some(cx.lent().digested());
+        self.texts(cx, sql, out);
+        if let Some(digested) = self.digested.take() {
+            cx.lent().give_digested(digested);
+        }
+        self.end_if_asked();
+    }
+
+    fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
+        self.log_command("Prepare", sql, &[]);
+        if let Err(e) = self.open_statement(cx, sql, out) {
+            self.refuse(out, &e);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        cx: &FiberCx<'_>,
+        header: ExecuteHeader<'_>,
+        out: &mut ResponseWriter<'_>,
+    ) {
+        let (id, started) = (header.statement, cx.now());
+        cx.begin_statement();
+        let Some(mut statement) = self.prepared.take(id) else {
+            let e = SqlError::new(
+                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                &[&id, &"mysqld_stmt_execute"],
+            );
+            return self.refuse(out, &e);
+        };
+        cx.set_statement_text(&statement.of.text, statement.of.number);
+        let mut values = cx.lent().values();
+        let read = match header.cursor {
+            0 | CURSOR_READ_ONLY => statement.read_values(header.parameters, &mut values),
+            _ => Err(SqlError::not_supported("scrollable and updatable cursors")),
+        };
+        match read {
+            Ok(()) => {
+                self.log_command("Execute", &statement.of.text, &values);
+                self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
+                    s.run_prepared(fiber, &statement, &values, sink)
+                });
+                let (text, digested) = (&statement.of.text, Some(&statement.of.digested));
+                self.count_statement(cx, started, text, digested, &values);
+            }
+            Err(e) => self.refuse(out, &e),
+        }
+        cx.lent().give_values(values);
+        self.prepared.give_back(id, statement);
+        self.end_if_asked();
+    }
+
+    fn fetch(&mut self, _: &FiberCx<'_>, statement: u32, _: u32, out: &mut ResponseWriter<'_>) {
+        // Results are sent whole: no cursor is ever open.
+        let code = match self.prepared.get(statement) {
+            Some(_) => SqlError::new(ErrorCode::ER_STMT_HAS_NO_OPEN_CURSOR, &[&statement]),
+            None => SqlError::new(
+                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                &[&statement, &"mysqld_stmt_fetch"],
+            ),
+        };
+        self.refuse(out, &code);
+    }
+
+    fn send_long_data(&mut self, statement: u32, parameter: u16, data: &[u8]) {
+        let max = self.env.vars.settings().max_allowed_packet;
+        if let Some(s) = self.prepared.get(statement) {
+            s.append(parameter, data, max);
+        }
+    }
+
+    fn close_statement(&mut self, statement: u32) {
+        self.log_command("Close stmt", b"", &[]);
+        self.prepared.close(statement);
+    }
+
+    fn reset_statement(&mut self, _: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>) {
+        self.log_command("Reset stmt", b"", &[]);
+        match self.prepared.get(statement) {
+            Some(s) => {
+                s.reset();
+                out.set_status(self.status_flags());
+                send_ok(&Done::default(), 0, out);
+            }
+            None => {
+                let e = SqlError::new(
+                    ErrorCode::ER_UNKNOWN_STMT_HANDLER,
+                    &[&statement, &"mysqld_stmt_reset"],
+                );
+                self.refuse(out, &e);
+            }
+        }
+    }
+
+    fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>) {
+        let name = String::from_utf8_lossy(database).into_owned();
+        self.log_command("Init DB", database, &[]);
+        self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
+            s.conditions.clear();
+            s.use_database(&name).map(|()| Response::ok())
+        });
+    }
+
+    fn field_list(
+        &mut self,
+        _: &FiberCx<'_>,
+        table: &[u8],
+        wildcard: &[u8],
+        out: &mut ResponseWriter<'_>,
+    ) {
+        self.log_command("Field List", &[table, b" ", wildcard].concat(), &[]);
+        match self.field_columns(table, wildcard) {
+            Ok(columns) => {
+                let collation = self.env.result_collation();
+                let wire: Vec<Column<'_>> =
+                    columns.iter().map(|c| wire_column(c, collation)).collect();
+                out.set_status(self.status_flags());
+                out.set_charset(self.env.name_charset());
+                out.field_list(&wire);
+            }
+            Err(e) => self.refuse(out, &e),
+        }
+    }
+
+    fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>) {
+        self.log_command("Reset Connection", b"", &[]);
+        let done = self.reset(&mut FiberExec { fiber: cx });
+        self.publish(cx);
+        out.set_status(self.status_flags());
+        match done {
+            Ok(()) => send_ok(&Done::default(), 0, out),
+            Err(e) => out.error(&ClientError::from(&e)),
+        }
+    }
+
+    fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError> {
+        let ended = self.rollback(&mut FiberExec { fiber: cx });
+        ended.map_err(|e| ClientError::from(&e))?;
+        self.drop_all_temporary();
+        *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
+        self.publish(cx);
+        self.log_login("Change user");
+        Ok(())
+    }
+
+    fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>) {
+        self.log_command("Kill", connection.to_string().as_bytes(), &[]);
+        self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
+            s.conditions.clear();
+            s.kill_connection(u64::from(connection), KillKind::Connection)
+                .map(|()| Response::ok())
+        });
+        self.end_if_asked();
+    }
+
+    fn statistics(&mut self, _: &FiberCx<'_>) -> String {
+        self.log_command("Statistics", b"", &[]);
+        self.refresh_schema();
+        self.statistics_line()
+    }
+
+    fn status_flags(&self) -> u16 {
+        let s = self.env.vars.settings();
+        let mut flags = 0;
+        let mut set = |on: bool, bit: u16| flags |= if on { bit } else { 0 };
+        set(s.autocommit, status::AUTOCOMMIT);
+        set(self.engine.in_transaction(), status::IN_TRANS);
+        set(
+            self.engine.in_transaction() && self.read_only,
+            status::IN_TRANS_READONLY,
+        );
+        set(
+            s.lexing
+                .has(nfold_sql::lexer::LexMode::NO_BACKSLASH_ESCAPES),
+            status::NO_BACKSLASH_ESCAPES,
+        );
+        flags
+    }
+
+    fn ask_for_own(&self) {
+        prefetch_value(&self.plans);
+        prefetch_value(&self.prepared);
+        prefetch_value(&self.facts);
+        prefetch_value(&self.conditions);
+        self.env.ask_for();
+        self.engine.ask_for_own();
+    }
+
+    fn ask_for_rest(&self) {
+        self.prepared.ask_for();
+        self.plans.ask_for();
+        self.engine.ask_for_rest();
+    }
+
+    fn disconnected(&mut self, cx: &FiberCx<'_>) {
+        self.log_command("Quit", b"", &[]);
+        if let Err(e) = self.rollback(&mut FiberExec { fiber: cx }) {
+            tracing::error!(
+                "connection {}: rollback at its end: {e}",
+                self.env.login.connection_id
+            );
+        }
+        self.drop_all_temporary();
+    }
+}

@@ -1,0 +1,408 @@
+//! Queries and changes of rows: from the text to the executor, with the session's plan cache
+//! between.
+//!
+//! # Picture
+//! ```text
+//! key (digest ‖ types of ? ‖ structural literals) ─▶ the session's plan: tables, checks, Executable
+//!        hit: schema version equal? tables locked? ─▶ bind parameters ─▶ execute
+//!        miss: every session's plans ─▶ privileges ─▶ an Executable of our own
+//!        miss there or stale: parse ─▶ privileges ─▶ metadata locks ─▶ plan, for all sessions
+//! ```
+//! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time
+//! zone, the current database ..); each session asks its own privileges, again when any account has
+//! changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
+
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use nfold_exec::{
+    Checkpoints, ExecCx, Executable, Params, RowSink, SessionEnv, StatementResult, execute,
+};
+use nfold_observe::digests::access;
+use nfold_plan::Plan;
+use nfold_plan::expr::{Coercibility, ExprType};
+use nfold_plan::{ParamType, PlanCx, param_types, plan_statement};
+use nfold_sql::ast::{SelectInto, Statement};
+use nfold_sql::begins_query;
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
+
+use crate::session::Session;
+use crate::session::locks::{ids_of, is_write, write_permit};
+use crate::session::plan_info::{Info, plan_cx};
+use crate::session::plans::{Cached, Work};
+use crate::session::shared_plans::{PlanKey, SharedPlan};
+use crate::session::tables::{TableUse, changed_by, tables_of};
+
+/// Plans with longer keys are not kept.
+const MAX_KEY_BYTES: usize = 64 << 10;
+/// How often planning starts over because the schema moved.
+const MAX_RETRIES: usize = 10;
+
+/// Characters that a text given for `?` is described with: as many as are no BLOB in utf8mb4.
+const MARKER_CHARS: u64 = 65_535 / 4;
+
+/// The type that a parameter's value has.
+pub(crate) fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
+    match value {
+        Value::Null => ExprType::null(),
+        Value::Int(_) => ExprType::bigint(true),
+        Value::UInt(_) => ExprType::ubigint(true),
+        Value::Float(_) | Value::Double(_) => ExprType::double(true),
+        Value::Decimal(_) => ExprType::decimal(65, 30, true),
+        Value::Bytes(_) => ExprType::string(MARKER_CHARS, collation, Coercibility::Coercible, true),
+        Value::Date(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Date), true),
+        Value::DateTime(_) | Value::Timestamp(_) => {
+            ExprType::new(ColumnType::new(nfold_types::TypeKind::DateTime(6)), true)
+        }
+        Value::Time(_) => ExprType::new(ColumnType::new(nfold_types::TypeKind::Time(6)), true),
+    }
+}
+
+/// The user variables of `SELECT ... INTO @a, @b`.
+fn into_variables(statement: &Statement) -> Option<Box<[String]>> {
+    match statement {
+        Statement::Query(query) => match &query.into {
+            Some(SelectInto::Variables(names)) => Some(names.as_slice().into()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn writes(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+    )
+}
+
+impl Session {
+    /// `max_execution_time` limits the statement if its text begins as a query does.
+    #[inline]
+    pub(crate) fn limit_query(&self, cx: &mut dyn ExecCx, text: &[u8]) {
+        if let Some(limit) = self.env.vars.settings().max_execution_time
+            && begins_query(text, self.env.vars.settings().lexing)
+        {
+            cx.limit_time(Some(limit));
+        }
+    }
+
+    /// Runs a query, INSERT, UPDATE, DELETE, DO or EXPLAIN.
+    pub(crate) fn run(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
+        let mut found = self.own_plan(work);
+        // A plan that does not fit any more must not come back from the other sessions.
+        let mut anew = false;
+        let mut tries = 0;
+        loop {
+            let plan = match found.take() {
+                Some(plan) => plan,
+                None => self.plan(cx, work, anew)?,
+            };
+            match self.lock_for(cx, &plan.shared) {
+                Ok(true) => {}
+                Ok(false) if tries < MAX_RETRIES => {
+                    tries += 1;
+                    continue;
+                }
+                Ok(false) => return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[])),
+                Err(e) => return Err(e),
+            }
+            self.facts.digest = plan.digest;
+            self.facts.run.access = plan.shared.access;
+            let mut operators = match plan.once {
+                true => Executable::new(plan.shared.plan.clone()),
+                false => {
+                    (cx.operator_pool()).operators(&plan.shared.plan, plan.shared.schema_version)
+                }
+            };
+            let run = (&plan, &mut operators);
+            let result = match &plan.shared.into {
+                None => self.execute_plan(cx, work, run, sink),
+                Some(names) => self.execute_into(cx, work, run, names),
+            };
+            if !plan.once {
+                (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
+            }
+            if let Err(e) = &result
+                && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
+                && !self.engine.snapshot_refused()
+                && !anew
+            {
+                anew = true;
+                continue;
+            }
+            self.plans.keep(plan);
+            return result;
+        }
+    }
+
+    /// Runs a statement whose plan is not kept; the caller ends the work.
+    pub(crate) fn run_once(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
+        let plan = self.plan_anew(cx, work)?;
+        if !self.lock_for(cx, &plan.shared)? {
+            return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
+        }
+        let mut operators = Executable::new(plan.shared.plan.clone());
+        self.execute_plan(cx, work, (&plan, &mut operators), sink)
+    }
+
+    /// The plan of a statement that is being prepared, for its result columns.
+    pub(crate) fn describe(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+    ) -> Result<Arc<SharedPlan>, SqlError> {
+        Ok(self.plan(cx, work, false)?.shared)
+    }
+
+    /// The session's own plan that still holds; taken out of its place while it runs.
+    #[inline]
+    fn own_plan(&mut self, work: &Work<'_>) -> Option<Cached> {
+        let catalog = self.server.engine.catalog();
+        let accounts = catalog.account_version();
+        self.plans
+            .take(work, catalog.version())
+            .filter(|plan| plan.account_version == accounts)
+    }
+
+    /// A plan of another session, or a new one. `anew`: the others' is no good.
+    fn plan(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        anew: bool,
+    ) -> Result<Cached, SqlError> {
+        let alone = !self.table_locks.is_empty() || !self.temporary.is_empty();
+        let keep = !alone && work.digested.key().len() <= MAX_KEY_BYTES;
+        if !keep {
+            return self.plan_anew(cx, work);
+        }
+        let environment = self.plan_environment();
+        let catalog = self.server.engine.catalog();
+        let (schema, account_version) = (catalog.version(), catalog.account_version());
+        if !anew && let Some(shared) = self.server.plans.get(work, environment, schema) {
+            self.check_uses(&shared.uses)?;
+            return Ok(Cached::new(shared, account_version, false));
+        }
+        let plan = self.plan_anew(cx, work)?;
+        if !plan.once {
+            self.server.plans.put(work, environment, &plan.shared);
+        }
+        Ok(plan)
+    }
+
+    /// The number of what plans depend on beside the statement and the schema.
+    fn plan_environment(&mut self) -> u32 {
+        let Session {
+            plans, env, server, ..
+        } = self;
+        *plans.environment.get_or_insert_with(|| {
+            let settings = env.vars.settings().plan_environment();
+            let text = format!("{settings} {:?}", env.database);
+            server.plans.environment(&text)
+        })
+    }
+
+    /// Parses, checks privileges, locks the tables' definitions and plans.
+    fn plan_anew(&mut self, cx: &mut dyn ExecCx, work: &Work<'_>) -> Result<Cached, SqlError> {
+        self.server.plans.count_miss();
+        let account_version = self.server.engine.catalog().account_version();
+        let owned;
+        let parsed = match work.parsed {
+            Some(parsed) => parsed,
+            None => {
+                owned = nfold_sql::parser::parse_parameterised_stoppable(
+                    work.text,
+                    work.digested,
+                    work.describe || !work.markers.is_empty(),
+                    &Checkpoints::new(cx),
+                )?;
+                &owned
+            }
+        };
+        let hinted = parsed.statement.max_execution_ms();
+        let time_limit = hinted.map(|ms| Duration::from_millis(ms.into()));
+        if time_limit.is_some() {
+            cx.limit_time(time_limit);
+        }
+        let database = self.env.database.clone();
+        let mut uses = tables_of(&parsed.statement, database.as_deref())?;
+        self.temporary.leave_out(&mut uses);
+        self.add_behind_views(&mut uses)?;
+        self.check_uses(&uses)?;
+        let mut ids = Vec::new();
+        let held = std::mem::take(&mut self.table_locks);
+        let locks = &held;
+        let locked = self.lock_tables_shared(cx, &mut |schema| {
+            ids = ids_of(&uses, schema, locks);
+            ids.clone()
+        });
+        self.table_locks = held;
+        locked?;
+        let sight = self.temporary.sight(&self.schema);
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        let collation = self.env.collation();
+        let markers: Vec<ExprType> = work
+            .markers
+            .iter()
+            .map(|v| marker_type(v, collation))
+            .collect();
+        let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
+        let plan_cx = PlanCx {
+            stored: &self.schema,
+            ..plan_cx(&info, &sight, work.text, &params)
+        };
+        let plan = Arc::new(plan_statement(&plan_cx, &parsed.statement)?);
+        let before = uses.len();
+        uses.extend(changed_by(&plan));
+        self.temporary.leave_out(&mut uses);
+        if uses.len() > before {
+            self.check_uses(&uses)?;
+            ids = ids_of(&uses, &self.schema, &self.table_locks);
+        }
+        if let Some(keys) = plan.foreign_keys() {
+            for (id, changes) in keys.uses() {
+                ids.push(id);
+                ids.extend(changes.then(|| write_permit(id)));
+            }
+            ids.retain(|id| !self.table_locks.claims(*id));
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        let named = parsed.named_by_text as usize;
+        let shared = Arc::new(SharedPlan {
+            access: access_bits(&plan),
+            key: PlanKey::new(work, &parsed.roles, named),
+            plan,
+            uses,
+            ids,
+            schema_version: self.schema.version,
+            writes: writes(&parsed.statement),
+            time_limit,
+            into: into_variables(&parsed.statement),
+            deprecated: parsed.deprecated.clone(),
+            text: OnceLock::new(),
+        });
+        let once = names_user_variable(work.digested.text());
+        Ok(Cached::new(shared, account_version, once))
+    }
+
+    /// Errors 1142 and 1044.
+    pub(crate) fn check_uses(&mut self, uses: &[TableUse]) -> Result<(), SqlError> {
+        self.rights.refresh(self.server.engine.catalog());
+        for u in uses {
+            if let Some(view) = &u.view {
+                // Locked with the view.
+                self.check_behind(u, view)?;
+                continue;
+            }
+            self.rights
+                .need_table(u.needs, u.command, &u.schema, &u.name)?;
+            self.table_locks
+                .allow(&u.schema, &u.name, Some(&u.alias), is_write(u))?;
+        }
+        Ok(())
+    }
+
+    /// Announces the plan's tables. False: the schema has moved, and the plan does not hold any
+    /// more.
+    fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &SharedPlan) -> Result<bool, SqlError> {
+        let mdl = self.engine.mdl();
+        if plan.ids.iter().any(|&id| mdl.acquire(id).is_err()) {
+            let ids = &plan.ids;
+            self.lock_tables_shared(cx, &mut |_| ids.clone())?;
+        }
+        Ok(self.server.engine.catalog().version() == plan.schema_version)
+    }
+
+    pub(crate) fn execute_plan(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        (plan, operators): (&Cached, &mut Executable),
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
+        if plan.shared.writes {
+            // WITH may begin a change of rows.
+            cx.limit_time(None);
+            self.refuse_read_only()?;
+            self.refuse_read_only_server()?;
+        } else if let Some(limit) = plan.shared.time_limit {
+            cx.limit_time(Some(limit));
+        }
+        let mut params = cx.operator_pool().params();
+        let (digested, text) = (work.digested, work.text);
+        let bound = params.bind(digested, text, work.markers, &Checkpoints::new(cx));
+        let result =
+            bound.and_then(|()| self.execute_bound(cx, work, (plan, operators, &params), sink));
+        cx.operator_pool().give_params(params);
+        result
+    }
+
+    /// Executes a plan whose parameters are bound.
+    fn execute_bound(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        (plan, operators, params): (&Cached, &mut Executable, &Params),
+        sink: &mut dyn RowSink,
+    ) -> Result<StatementResult, SqlError> {
+        // Of one that was prepared its preparation has said it.
+        if work.hint.is_none() {
+            plan.shared.warn_of_text(&mut self.conditions);
+        }
+        let warnings = RefCell::new(std::mem::take(&mut self.conditions));
+        let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();
+        self.begin_work(on_tables);
+        let result = execute(
+            operators,
+            &self.server.engine,
+            params,
+            &mut self.engine,
+            cx,
+            &self.env,
+            &warnings,
+            sink,
+        );
+        self.conditions = warnings.into_inner();
+        result
+    }
+}
+
+/// How a plan reads, as the statistics have it.
+fn access_bits(plan: &Plan) -> u8 {
+    let reads = plan.reads();
+    let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+    bit(reads.no_index, access::NO_INDEX)
+        | bit(reads.scan, access::SCAN)
+        | bit(reads.full_join, access::FULL_JOIN)
+        | bit(reads.range, access::RANGE)
+        | bit(reads.range_join, access::RANGE_JOIN)
+}
+
+/// Whether a text may name `@x` (not `@@x`).
+fn names_user_variable(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b == b'@') {
+        if rest.get(at + 1) != Some(&b'@') {
+            return true;
+        }
+        rest = &rest[at + 2..];
+    }
+    false
+}

@@ -1,0 +1,76 @@
+//! The value of an expression with subqueries outside of a query (`SET @x = (SELECT ...)`): it is
+//! run as `SELECT expression`.
+
+use nfold_exec::{ExecCx, SessionEnv};
+use nfold_sql::ast::{
+    Expr, Ident, Query, QueryBody, Select, SelectItem, SelectOptions, Span, Statement,
+};
+use nfold_sql::digest::Digested;
+use nfold_sql::parser::Parsed;
+use nfold_types::{SqlError, Value};
+
+use super::select_into::FirstRow;
+use crate::session::Session;
+use crate::session::plans::Work;
+
+impl Session {
+    /// See the module's header.
+    pub(crate) fn select_value(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        e: &Expr,
+        text: &[u8],
+    ) -> Result<Value, SqlError> {
+        if !self.free_types.is_empty() {
+            return Err(SqlError::not_supported(
+                "parameters in SET beside subqueries",
+            ));
+        }
+        let select = Select {
+            distinct: false,
+            options: SelectOptions::default(),
+            items: vec![SelectItem::Expr {
+                expr: e.clone(),
+                alias: Some(Ident::new("value")),
+                text: Span::default(),
+            }],
+            from: Vec::new(),
+            selection: None,
+            group_by: Vec::new(),
+            with_rollup: false,
+            having: None,
+            windows: Vec::new(),
+        };
+        let query = Query {
+            with: None,
+            body: QueryBody::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            locking: Vec::new(),
+            into: None,
+        };
+        let parsed = Parsed {
+            statement: Statement::Query(Box::new(query)),
+            roles: Vec::new(),
+            named_by_text: 0,
+            deprecated: Vec::new(),
+        };
+        let digested = Digested::new();
+        let work = Work {
+            text,
+            digested: &digested,
+            markers: &[],
+            describe: false,
+            parsed: Some(&parsed),
+            hint: None,
+        };
+        let mut sink = FirstRow::default();
+        let result = self.run_once(cx, &work, &mut sink);
+        let ended = self.end_work(cx, result.as_ref().err());
+        result?;
+        ended?;
+        let to = self.env.collation().known().charset;
+        let values = sink.values(self.env.result_charset(), to);
+        Ok(values.into_iter().next().unwrap_or_default())
+    }
+}

@@ -1,0 +1,134 @@
+//! `SELECT ... INTO @a, @b`: the row is read from the wire format into user variables.
+
+use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, WireFormat};
+use nfold_plan::query::ColumnMeta;
+use nfold_types::convert::number::{parse_decimal, parse_double, parse_integer};
+use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, TypeKind, Value, charset};
+
+use crate::session::Session;
+use crate::session::plans::Cached;
+use crate::session::plans::Work;
+
+/// Keeps the first row of a result, as text. A second row is an error where `only` is set.
+#[derive(Default)]
+pub(crate) struct FirstRow {
+    types: Vec<ColumnType>,
+    row: Vec<u8>,
+    end: usize,
+    rows: u64,
+    only: bool,
+}
+
+impl RowSink for FirstRow {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+        self.types = columns.iter().map(|c| c.ty.clone()).collect();
+        Ok(())
+    }
+
+    fn format(&self) -> WireFormat {
+        WireFormat::Text
+    }
+
+    fn row_buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.row
+    }
+
+    fn end_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        match self.rows {
+            1 => self.end = self.row.len(),
+            _ => self.row.truncate(self.end),
+        }
+        match self.rows > 1 && self.only {
+            true => Err(SqlError::new(ErrorCode::ER_TOO_MANY_ROWS, &[])),
+            false => Ok(()),
+        }
+    }
+}
+
+impl FirstRow {
+    /// The values, of the kinds that user variables keep; none without a row. `results` is what
+    /// texts were converted to, `to` the character set of variables.
+    pub(crate) fn values(
+        &self,
+        results: Option<&'static Charset>,
+        to: &'static Charset,
+    ) -> Vec<Value> {
+        let mut rest = &self.row[..self.end];
+        let value = |ty: &ColumnType| {
+            if rest.first().is_none_or(|&b| b == 0xfb) {
+                rest = rest.get(1..).unwrap_or_default();
+                return Value::Null;
+            }
+            let mut reader = nfold_protocol::lenenc::Reader::new(rest);
+            let text = reader.lenenc_bytes("value").unwrap_or_default();
+            rest = reader.rest();
+            value_of(text, ty, results, to)
+        };
+        match self.rows {
+            0 => Vec::new(),
+            _ => self.types.iter().map(value).collect(),
+        }
+    }
+}
+
+fn value_of(
+    text: &[u8],
+    ty: &ColumnType,
+    results: Option<&'static Charset>,
+    to: &'static Charset,
+) -> Value {
+    match ty.kind {
+        TypeKind::Decimal { .. } => Value::Decimal(parse_decimal(text).value),
+        TypeKind::Float | TypeKind::Double => Value::Double(parse_double(text).value),
+        TypeKind::Bit(_) => Value::Bytes(text.to_vec()),
+        _ if ty.is_integer() => {
+            let n = parse_integer(text).value;
+            i64::try_from(n).map_or(Value::UInt(n as u64), Value::Int)
+        }
+        _ => {
+            let from = match results {
+                Some(set) if !ty.charset().is_binary() => set,
+                _ => ty.charset(),
+            };
+            let mut converted = Vec::with_capacity(text.len());
+            charset::convert(from, to, text, &mut converted);
+            Value::Bytes(converted)
+        }
+    }
+}
+
+impl Session {
+    /// Runs a query whose only row goes into user variables.
+    ///
+    /// # Errors
+    /// 1172 for a second row; the variables have the values of the first then.
+    pub(crate) fn execute_into(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        work: &Work<'_>,
+        run: (&Cached, &mut Executable),
+        names: &[String],
+    ) -> Result<StatementResult, SqlError> {
+        let mut row = FirstRow {
+            only: true,
+            ..FirstRow::default()
+        };
+        let result = self.execute_plan(cx, work, run, &mut row);
+        let to = self.env.collation().known().charset;
+        let values = row.values(self.env.result_charset(), to);
+        for (name, value) in names.iter().zip(values) {
+            self.env.set_user_var(&name.to_lowercase(), value, None);
+        }
+        let result = result?;
+        if row.rows == 0 {
+            self.conditions.warn(ErrorCode::ER_SP_FETCH_NO_DATA, &[]);
+        }
+        self.env.found_rows.set(result.found_rows);
+        Ok(StatementResult {
+            is_query: false,
+            affected: result.rows,
+            ..result
+        })
+    }
+}

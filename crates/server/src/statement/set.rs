@@ -1,0 +1,365 @@
+//! SET: checked as a whole, then applied in order.
+
+use std::cell::RefCell;
+
+use nfold_catalog::Privileges;
+use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
+use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
+use nfold_types::{CollationId, ErrorCode, SqlError, Value, Warnings};
+
+use crate::config::switches;
+use crate::session::Session;
+use crate::session::plan_info::{Info, evaluate};
+use crate::session::response::Response;
+use crate::session::storage;
+use crate::session::tables::needs_query;
+
+use crate::session::vars;
+use crate::session::vars::{
+    Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
+};
+
+/// One assignment, checked.
+enum Change<'s> {
+    Session(Assigned),
+    Global(Assigned),
+    /// Session variables that are no stored values.
+    Special(&'static str, VarValue),
+    UserVar(&'s str, &'s Expr),
+    NextTransaction(SetTransaction),
+    Password(&'s SetItem),
+}
+
+impl Session {
+    /// The value of an expression outside of a query; `params` are the values of `?`.
+    pub fn evaluate(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        e: &Expr,
+        text: &[u8],
+    ) -> Result<Value, SqlError> {
+        self.evaluate_variable(cx, e, text).map(|(value, _)| value)
+    }
+
+    /// As [`Self::evaluate`], and the collation that a variable of that value has; `None`: that of the connection.
+    fn evaluate_variable(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        e: &Expr,
+        text: &[u8],
+    ) -> Result<(Value, Option<CollationId>), SqlError> {
+        if needs_query(e) {
+            return Ok((self.select_value(cx, e, text)?, None));
+        }
+        let warnings = RefCell::new(std::mem::take(&mut self.conditions));
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        let value = evaluate(
+            &info,
+            &self.schema,
+            e,
+            text,
+            (&self.free_types, &self.free_params),
+            &warnings,
+        );
+        self.conditions = warnings.into_inner();
+        value
+    }
+
+    /// SET.
+    pub fn set(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        items: &[SetItem],
+        text: &[u8],
+    ) -> Result<Response, SqlError> {
+        self.refresh_schema();
+        let mut changes = Vec::with_capacity(items.len());
+        for item in items {
+            let change = self.checked(cx, item, text)?;
+            changes.push(change);
+        }
+        for change in changes {
+            self.apply(cx, change, text)?;
+        }
+        Ok(Response::ok())
+    }
+
+    fn checked<'s>(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        item: &'s SetItem,
+        text: &[u8],
+    ) -> Result<Change<'s>, SqlError> {
+        match item {
+            SetItem::SysVar {
+                scope,
+                at_signs,
+                name,
+                value,
+            } => {
+                let change = self.system_variable(cx, *scope, name, value, text)?;
+                Ok(if *at_signs && scope.is_none() {
+                    next_transaction(change)
+                } else {
+                    change
+                })
+            }
+            SetItem::UserVar { name, value } => Ok(Change::UserVar(name, value)),
+            SetItem::Names { charset, collation } => self
+                .names(charset.as_deref(), collation.as_deref())
+                .map(Change::Session),
+            SetItem::CharacterSet(charset) => {
+                self.character_set(charset.as_deref()).map(Change::Session)
+            }
+            SetItem::Transaction(t) => match t.scope {
+                None => Ok(Change::NextTransaction(*t)),
+                Some(scope) => {
+                    let named = Session::transaction_variables(t).into_iter();
+                    let assigned = named
+                        .map(|(n, v)| Ok((vars::find(n)?, v)))
+                        .collect::<Result<_, SqlError>>()?;
+                    self.scoped(scope, assigned)
+                }
+            },
+            SetItem::Password { .. } => Ok(Change::Password(item)),
+        }
+    }
+
+    /// Stored values of a scope; the global one needs a privilege.
+    fn scoped<'s>(&self, scope: VarScope, assigned: Assigned) -> Result<Change<'s>, SqlError> {
+        match scope {
+            VarScope::Session => Ok(Change::Session(assigned)),
+            VarScope::Global => {
+                self.rights
+                    .need_global(Privileges::SUPER, "SUPER or SYSTEM_VARIABLES_ADMIN")?;
+                Ok(Change::Global(assigned))
+            }
+            VarScope::Persist => Err(SqlError::not_supported("SET PERSIST")),
+            VarScope::PersistOnly => Err(SqlError::not_supported("SET PERSIST_ONLY")),
+        }
+    }
+
+    fn system_variable<'s>(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        scope: Option<VarScope>,
+        name: &str,
+        value: &SetValue,
+        text: &[u8],
+    ) -> Result<Change<'s>, SqlError> {
+        let at = vars::find(name)?;
+        let def = &vars::definitions()[at];
+        let scope = scope.unwrap_or(VarScope::Session);
+        check_scope(def, scope)?;
+        if !def.dynamic {
+            return Err(SqlError::new(
+                ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
+                &[&def.name, &"read only"],
+            ));
+        }
+        if scope == VarScope::Session
+            && matches!(def.name, "max_allowed_packet" | "net_buffer_length")
+        {
+            return Err(SqlError::new(
+                ErrorCode::ER_VARIABLE_IS_READONLY,
+                &[&"SESSION", &def.name, &"GLOBAL"],
+            ));
+        }
+        let mut assigned = match value {
+            SetValue::Default => self.default_of(at, def, scope),
+            SetValue::Expr(e) => {
+                let value = match e {
+                    // A bare word is its own value.
+                    Expr::Column(c) if c.table.is_none() => Value::from(c.name.as_str()),
+                    e => self.evaluate(cx, e, text)?,
+                };
+                let mut warnings = std::mem::take(&mut self.conditions);
+                let checked = match def.name {
+                    "optimizer_switch" => {
+                        let present = match scope {
+                            VarScope::Session => self.env.vars.get(at).show(),
+                            _ => self.env.globals.with_value(at, VarValue::show),
+                        };
+                        switches::assign(&present, &value)
+                            .map(|text| vec![(at, VarValue::text(text))])
+                    }
+                    _ => check(def, &value, &mut warnings),
+                };
+                self.conditions = warnings;
+                checked?
+            }
+        };
+        if scope == VarScope::Session && is_special(def.name) {
+            let value = assigned
+                .into_iter()
+                .next()
+                .map_or_else(|| def.default(), |(_, v)| v);
+            return Ok(Change::Special(def.name, value));
+        }
+        storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
+        self.scoped(scope, assigned)
+    }
+
+    fn default_of(&self, at: usize, def: &VarDef, scope: VarScope) -> Assigned {
+        let value = match (scope, def.scope) {
+            (VarScope::Session, Scope::Both) => self.env.globals.load().0[at].clone(),
+            _ => def.default(),
+        };
+        // What follows a character set or a collation follows its default, too.
+        let mut unheard = Warnings::default();
+        match check(def, &value.to_value(), &mut unheard) {
+            Ok(assigned) if def.name.starts_with("c") => assigned,
+            _ => vec![(at, value)],
+        }
+    }
+
+    /// `SET NAMES`
+    fn names(&self, charset: Option<&str>, collation: Option<&str>) -> Result<Assigned, SqlError> {
+        let set = charset_by_name(charset.unwrap_or("utf8mb4"))?;
+        let collation = match collation {
+            Some(name) => collation_by_name(name)?,
+            None => set.default_collation.known(),
+        };
+        if collation.charset != set {
+            return Err(SqlError::new(
+                ErrorCode::ER_COLLATION_CHARSET_MISMATCH,
+                &[&collation.name, &set.name],
+            ));
+        }
+        let word = |s: &'static str| VarValue::text(s);
+        Ok(vec![
+            (vars::find("character_set_client")?, word(set.name)),
+            (vars::find("character_set_results")?, word(set.name)),
+            (vars::find("character_set_connection")?, word(set.name)),
+            (vars::find("collation_connection")?, word(collation.name)),
+        ])
+    }
+
+    /// `SET CHARACTER SET`: the connection takes the database's.
+    fn character_set(&self, charset: Option<&str>) -> Result<Assigned, SqlError> {
+        let set = charset_by_name(charset.unwrap_or("utf8mb4"))?;
+        let of_database = |name: &str| vars::find(name).map(|at| self.env.vars.get(at).clone());
+        let word = |s: &'static str| VarValue::text(s);
+        Ok(vec![
+            (vars::find("character_set_client")?, word(set.name)),
+            (vars::find("character_set_results")?, word(set.name)),
+            (
+                vars::find("character_set_connection")?,
+                of_database("character_set_database")?,
+            ),
+            (
+                vars::find("collation_connection")?,
+                of_database("collation_database")?,
+            ),
+        ])
+    }
+
+    fn apply(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        change: Change<'_>,
+        text: &[u8],
+    ) -> Result<(), SqlError> {
+        match change {
+            Change::Session(assigned) => {
+                let before = self.env.vars.settings().clone();
+                self.env.set_vars(&assigned);
+                // SET SESSION also decides the next transaction: it replaces an earlier SET TRANSACTION.
+                for (at, _) in &assigned {
+                    self.forget_next_transaction(vars::definitions()[*at].name);
+                }
+                let now = self.env.vars.settings();
+                let commit = !before.autocommit && now.autocommit;
+                self.conditions.set_limit(now.max_error_count);
+                if !now.plans_like(&before) {
+                    self.plan_environment_changed();
+                }
+                if commit {
+                    self.commit(cx)?;
+                }
+            }
+            Change::Global(assigned) => {
+                self.env.globals.set_all(&assigned);
+                self.server.globals_changed();
+            }
+            Change::Special(name, value) => self.set_special(name, &value),
+            Change::UserVar(name, e) => {
+                let (value, collation) = self.evaluate_variable(cx, e, text)?;
+                let name = name.to_lowercase();
+                self.env.set_user_var(&name, value, collation);
+            }
+            Change::NextTransaction(t) => self.set_next_transaction(&t)?,
+            Change::Password(item) => {
+                if let SetItem::Password { account, password } = item {
+                    self.set_password(cx, account.as_ref(), password)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_special(&mut self, name: &str, value: &VarValue) {
+        match (name, value) {
+            ("timestamp", VarValue::Real(seconds)) => {
+                self.env.fixed_time = (*seconds > 0.0).then_some((seconds * 1e6) as i64);
+                self.env.begin_statement();
+            }
+            ("last_insert_id" | "identity", VarValue::Int(n)) => self.env.last_insert_id.set(*n),
+            ("insert_id", VarValue::Int(n)) => self.env.insert_id.set(*n),
+            // Accepted, as dumps and replication streams set them; nothing here is made from them.
+            _ => {}
+        }
+    }
+}
+
+/// `SET @@transaction_isolation` and `@@transaction_read_only` without a scope are SET TRANSACTION: for the next one alone.
+fn next_transaction(change: Change<'_>) -> Change<'_> {
+    let Change::Session(assigned) = change else {
+        return change;
+    };
+    let mut t = SetTransaction {
+        scope: None,
+        isolation: None,
+        read_only: None,
+    };
+    for (at, value) in &assigned {
+        match (vars::definitions()[*at].name, value) {
+            ("transaction_isolation", VarValue::Text(Some(word))) => {
+                t.isolation = Some(vars::isolation_of(word));
+            }
+            ("transaction_read_only", VarValue::Bool(on)) => t.read_only = Some(*on),
+            _ => return Change::Session(assigned),
+        }
+    }
+    Change::NextTransaction(t)
+}
+
+/// Variables that are no stored values.
+fn is_special(name: &str) -> bool {
+    matches!(
+        name,
+        "timestamp" | "last_insert_id" | "identity" | "insert_id" | "pseudo_thread_id"
+    )
+}
+
+/// Errors 1228 and 1229.
+fn check_scope(def: &VarDef, scope: VarScope) -> Result<(), SqlError> {
+    let read_only = || {
+        SqlError::new(
+            ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
+            &[&def.name, &"read only"],
+        )
+    };
+    match (scope, def.scope) {
+        (VarScope::Session, Scope::Global) if !def.dynamic => Err(read_only()),
+        (VarScope::Session, Scope::Global) => {
+            Err(SqlError::new(ErrorCode::ER_GLOBAL_VARIABLE, &[&def.name]))
+        }
+        (VarScope::Session, _) | (_, Scope::Global | Scope::Both) => Ok(()),
+        (_, Scope::Session) => Err(SqlError::new(ErrorCode::ER_LOCAL_VARIABLE, &[&def.name])),
+    }
+}
