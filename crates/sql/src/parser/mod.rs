@@ -91,16 +91,13 @@ pub fn parse_stoppable(
 ) -> Result<Statement> {
     if text.len() <= Digested::SHORT_TEXT {
         let mut parser = Parser::new(text, mode, None, false, None);
-        let statement = parser.whole_statement();
-        if !parser.deprecated.is_empty() {
-            deprecated.append(&mut parser.deprecated);
-        }
-        return statement;
+        parser.deprecated_to = Some(deprecated);
+        return parser.whole_statement();
     }
     let watch = Watch::new(checkpoint);
     let mut parser = Parser::new(text, mode, None, false, Some(&watch));
+    parser.deprecated_to = Some(deprecated);
     let parsed = parser.whole_statement();
-    deprecated.append(&mut parser.deprecated);
     watch.into_result()?;
     parsed
 }
@@ -211,6 +208,8 @@ pub(crate) struct Parser<'a> {
     structural: u32,
     named_by_text: u32,
     deprecated: Vec<Deprecated>,
+    /// Where `deprecated` goes at the end of a statement without an error.
+    deprecated_to: Option<&'a mut Vec<Deprecated>>,
     /// The nesting depth of the expressions being parsed.
     depth: u32,
     /// The height of the highest expression since it was last set to 0.
@@ -268,6 +267,7 @@ impl<'a> Parser<'a> {
             structural: 0,
             named_by_text: 0,
             deprecated: Vec::new(),
+            deprecated_to: None,
             depth: 0,
             height: 0,
             ctes: Vec::new(),
@@ -300,13 +300,18 @@ impl<'a> Parser<'a> {
             return Ok(Statement::Empty);
         }
         let statement = self.statement()?;
-        match self.token.kind {
-            TokenKind::End | TokenKind::Semicolon if self.misplaced_into => {
-                Err(SqlError::new(ErrorCode::ER_MISPLACED_INTO, &[]))
-            }
-            TokenKind::End | TokenKind::Semicolon => Ok(statement),
-            _ => self.unexpected(),
+        if !matches!(self.token.kind, TokenKind::End | TokenKind::Semicolon) {
+            return self.unexpected();
         }
+        if self.misplaced_into {
+            return Err(SqlError::new(ErrorCode::ER_MISPLACED_INTO, &[]));
+        }
+        if !self.deprecated.is_empty()
+            && let Some(to) = &mut self.deprecated_to
+        {
+            to.append(&mut self.deprecated);
+        }
+        Ok(statement)
     }
 
     /// The next token: of the lexer, or a folded list whole. An optimizer hint before it goes to
