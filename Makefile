@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-isolation check-clients check-apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -154,6 +154,11 @@ bench-instructions: test-tools ## instructions per kind of statement, against th
 CLIFFS ?=
 bench-cliffs: build ## situations in which servers collapse, at three sizes each, beside MariaDB and MySQL
 	bench/cliffs/run $(CLIFFS)
+
+# Extra words for it: QUERIES='--scale 1 --keys primary --mysql-dist DIR'.
+QUERIES ?=
+bench-queries: build ## the 22 queries of TPC-H beside MariaDB and MySQL
+	bench/queries/run $(QUERIES)
 
 BENCH_ENGINE ?= --json bench-engine.json
 bench-engine: ## the engine beside LMDB, RocksDB, redb and fjall: some ten minutes; BENCH_ENGINE='--rows 1M' for less
