@@ -1,4 +1,5 @@
-//! IN: lists written out, lists of rows, and list parameters, which are prepared once per execution and searched.
+//! IN over written lists, lists of rows, and list parameters. Lists of constants are prepared once
+//! per execution and then searched.
 
 use std::cell::LazyCell;
 use std::cmp::Ordering;
@@ -19,8 +20,8 @@ use super::prepared::{Form, PreparedList, is_moment};
 use super::ranges::{RANGES_MIN, column_of, range_of};
 use super::{as_text, exact, is_exact_constant, order};
 
-/// The order of an operand and a member of its list. Texts among times are as much of a time as they are; with `zero`, one that is none
-/// is 00:00:00.
+/// Compares an operand with a list member. In a TIME comparison a string counts as the valid time
+/// that it begins with. An invalid one counts as 00:00:00 if `zero` is set.
 fn member_order(
     cx: &EvalCx<'_>,
     kind: CmpKind,
@@ -43,7 +44,7 @@ fn member_order(
     )
 }
 
-/// Whether these are two integers, one of them below 0, of the same 64 bits.
+/// Whether a negative BIGINT and a BIGINT UNSIGNED have the same 64 bits.
 fn same_bits(x: &Val<'_>, v: &Val<'_>) -> bool {
     match (x, v) {
         (Val::Int(a), Val::UInt(b)) | (Val::UInt(b), Val::Int(a)) => *a < 0 && *a as u64 == *b,
@@ -51,15 +52,16 @@ fn same_bits(x: &Val<'_>, v: &Val<'_>) -> bool {
     }
 }
 
-/// Whether a list of several beside an integer is one of members of several kinds, or that are not constant: its integers are compared by their bits,
-/// with a sign or without one.
+/// Whether MySQL compares the members of this list one by one with an integer operand: the members
+/// have different types, or one is not constant. MySQL then compares integers by their 64 bits,
+/// whatever their sign.
 fn is_walked(left: &ExprType, list: &[(CmpKind, Expr)]) -> bool {
     let types = list.iter().map(|(_, m)| &m.ty);
     left.class() == Class::Int
         && (are_several(types) || list.iter().any(|(_, m)| !nfold_plan::expr::is_constant(m)))
 }
 
-/// Whether members of these types are compared with an integer in several ways.
+/// Whether members of these types need more than one kind of comparison with an integer.
 fn are_several<'e>(types: impl Iterator<Item = &'e ExprType>) -> bool {
     let way = |t: &ExprType| match t.class() {
         Class::Int => CmpKind::Int,
@@ -71,7 +73,7 @@ fn are_several<'e>(types: impl Iterator<Item = &'e ExprType>) -> bool {
     ways.any(|way| Some(way) != first)
 }
 
-/// `x IN (…)` so far: found, or a NULL that may be it.
+/// The result of `x IN (…)`. `unknown` says that a NULL was among the members that were compared.
 pub(super) fn in_result(found: bool, unknown: bool, negated: bool) -> Option<bool> {
     if found {
         Some(!negated)
@@ -82,28 +84,30 @@ pub(super) fn in_result(found: bool, unknown: bool, negated: bool) -> Option<boo
     }
 }
 
-/// Whether this is a text that is no time. Beside numbers it matches nothing, not even 00:00:00.
+/// Whether a value is a string that is no valid time. In a list with numbers such a string equals
+/// nothing, not even 00:00:00.
 pub(crate) fn is_no_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
     matches!(v, Val::Bytes(_)) && convert::to_time(cx, v, ty).is_none()
 }
 
-/// Whether the members of a list parameter are numbers alone, but for NULLs.
+/// Whether a list parameter has only numbers and NULLs.
 fn are_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
     let mut members = cx.st.params.list(list).0;
     !members.any(|m| matches!(m, ValueRef::Bytes(_)))
 }
 
-/// Whether a list parameter has members that are no texts.
+/// Whether a list parameter has a member that is neither a string nor NULL.
 pub(crate) fn has_numbers(cx: &EvalCx<'_>, list: u32) -> bool {
     let mut members = cx.st.params.list(list).0;
     members.any(|m| !matches!(m, ValueRef::Bytes(_) | ValueRef::Null))
 }
 
-/// Members up to which a list that is written out is compared one by one.
+/// Written lists with at most this many members are compared member by member.
 const WALKED_MAX: usize = 4;
 
-/// Whether `x`, which is not NULL and the value of `expr`, is in a list of constants that is searched, and whether a NULL is; `None`: to be
-/// compared one by one.
+/// Searches a prepared list of constants for `x`, the value of `expr`, which is not NULL. Returns
+/// whether it is a member, and whether NULL is one. `None`: the caller must compare the members one
+/// by one.
 fn searched<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -129,7 +133,7 @@ fn searched<'a>(
     cx.st.lists.with(id, prepare, look)
 }
 
-/// `x IN (…)` with members that are written out.
+/// Evaluates `x IN (…)` over a written list.
 pub(super) fn in_list<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -155,7 +159,7 @@ pub(super) fn in_list<'a>(
         let (kind, v) = match listed_member(cx, &expr.ty, (*kind, member), several)? {
             (_, Listed::Nothing) => continue,
             (kind, Listed::Unknown) => (kind, Val::Null),
-            // A date among numbers is its text beside a time.
+            // In a list with numbers, a date is compared with a TIME as a string.
             (CmpKind::Time, Listed::Value(v @ (Val::Date(_) | Val::DateTime(_)))) if *mixed => {
                 let text = convert::to_bytes(cx, v, &member.ty);
                 (CmpKind::Time, text.map_or(Val::Null, Val::Bytes))
@@ -190,7 +194,8 @@ pub(super) fn in_list<'a>(
     Ok(in_result(false, unknown, negated))
 }
 
-/// A member and how it is compared with a left side of type `left`: a parameter beside a moment is one.
+/// Evaluates a member, and returns the kind of its comparison with an operand of type `left`. A
+/// parameter of a prepared statement becomes a temporal value beside a temporal operand.
 fn listed_member<'a>(
     cx: &EvalCx<'a>,
     left: &ExprType,
@@ -211,7 +216,7 @@ fn listed_member<'a>(
     Ok((kind, listed))
 }
 
-/// Whether a row is one of those that are written out; `None`: to be compared one by one.
+/// Searches a prepared list of rows. `None`: the caller must compare the rows one by one.
 pub(super) fn searched_rows<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -231,8 +236,9 @@ pub(super) fn searched_rows<'a>(
     Ok(cx.st.lists.with(id, |_| {}, look))
 }
 
-/// A list compared as times. What is no time is 00:00:00 among constants, and as the operand beside what is not constant; otherwise it
-/// is equal to nothing.
+/// Evaluates IN over a list whose members are all compared as TIME. An invalid time counts as
+/// 00:00:00 among constants, or as the operand beside members that are not constant. Otherwise it
+/// equals nothing.
 fn in_times<'a>(
     cx: &EvalCx<'a>,
     x: (&Val<'_>, &ExprType),
@@ -262,7 +268,7 @@ fn in_times<'a>(
             Some(time) => time.micros() == left,
             None if matches!(v, Val::Bytes(_)) => match constant {
                 true => left == 0 && !*mixed,
-                // What is no time is none beside another that is none.
+                // Two invalid times are equal.
                 false => found.is_none(),
             },
             None => order(cx, CmpKind::Double, x, (&v, &member.ty)) == Some(Ordering::Equal),
@@ -291,7 +297,7 @@ pub(super) fn row_equal<'a>(
     Ok(result)
 }
 
-/// Type that member `i` of a list parameter is read as: that of its own value.
+/// The type of member `i` of a list parameter, derived from its value.
 pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> ExprType {
     match v {
         Val::Bytes(b) if cx.st.params.is_binary_member(list, i) => {
@@ -310,14 +316,15 @@ pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> 
     }
 }
 
-/// Whether the members of a list parameter are compared with an integer in several ways.
+/// Whether the members of a list parameter need more than one kind of comparison with an integer.
 fn is_of_several(cx: &EvalCx<'_>, list: u32) -> bool {
     let members = cx.st.params.list(list).0.map(Val::from_ref).enumerate();
     let types: Vec<ExprType> = members.map(|(i, v)| member_type(cx, list, i, &v)).collect();
     are_several(types.iter())
 }
 
-/// How a member of type `ty` of a list of `several` compares with `left`: where members are of several kinds, each in its own way.
+/// The kind of comparison between `left` and a member of type `ty` of a list parameter. Members of
+/// different types have different kinds.
 fn listed_kind(
     cx: &EvalCx<'_>,
     left: &Expr,
@@ -332,7 +339,7 @@ fn listed_kind(
     }
 }
 
-/// How a member of type `ty` compares with `left`.
+/// The kind of comparison between `left` and a member of type `ty`.
 fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) -> CmpKind {
     let side = match left.kind {
         ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
@@ -343,7 +350,8 @@ fn member_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, else_as: CmpKind) ->
         .unwrap_or(else_as)
 }
 
-/// How a member of type `ty` compares with `left` in a list of rows, which is compared by `kind` if they are `several`; a list of one row is a comparison.
+/// The kind of comparison between `left` and a member of type `ty` of a list of rows. A list of
+/// `several` rows uses `kind`; a list of one row compares as `=` does.
 fn row_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, kind: CmpKind, several: bool) -> CmpKind {
     match several && !matches!(left.ty.class(), Class::Time | Class::Null) {
         true => kind,

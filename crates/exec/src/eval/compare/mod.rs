@@ -27,7 +27,8 @@ pub use prepared::ListCache;
 
 use list::{in_list, in_param, in_result, row_equal, searched_rows};
 
-/// The order of two values under a comparison; `None` where either is NULL (or no date at all, in a comparison of dates).
+/// Compares two values by the rules of `kind`. Returns `None` if either is NULL, or if a date
+/// comparison meets a value that is no date.
 pub fn order(
     cx: &EvalCx<'_>,
     kind: CmpKind,
@@ -64,13 +65,13 @@ pub fn order(
         CmpKind::Time => match (time_side(cx, a), time_side(cx, b)) {
             (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
             _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
-            // A text that is no time: then both are texts.
+            // A string that is no valid time: both sides are compared as strings.
             _ => order(cx, CmpKind::String(cx.env().collation()), a, b),
         },
     }
 }
 
-/// What is called a string as its text, whatever it holds.
+/// Returns a temporal value of a string-typed expression as text, and any other value unchanged.
 pub(crate) fn as_text<'v>(cx: &EvalCx<'v>, v: Val<'v>, ty: &ExprType) -> Val<'v> {
     match v {
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) if ty.class() == Class::String => {
@@ -95,11 +96,12 @@ fn double_order(
     convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
 }
 
-/// The least integer that is a double together with a neighbour.
+/// 2^53, the least integer that shares its double with the next integer.
 pub(crate) const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
 
-/// The order of a value of `column` and another one that were compared and may be the same double: a text constant beside a column of integers is
-/// as exact as the column. `constant`: whether the other one is a constant.
+/// Refines the order `found` of a DOUBLE comparison between a value of `column` and another value.
+/// MySQL compares an integer column with a string constant exactly, so integers from 2^53 on are
+/// compared as DECIMAL. `constant` tells whether the other value is a constant.
 #[inline]
 pub(crate) fn exact(
     cx: &EvalCx<'_>,
@@ -112,7 +114,7 @@ pub(crate) fn exact(
     match y {
         Val::Bytes(text) if same && is_integers(column) && constant() => {
             let whole = convert::to_decimal(cx, x, &column.ty)?;
-            // As a double it has warned already.
+            // The conversion to DOUBLE has already warned.
             let other = number::parse_decimal(text).value;
             match whole.to_f64().abs() < LEAST_SHARED {
                 true => found,
@@ -123,7 +125,7 @@ pub(crate) fn exact(
     }
 }
 
-/// Whether [`exact`] may find another order than that of doubles for `x`, a value of `column`.
+/// Whether [`exact`] may change the result of a DOUBLE comparison with `x`, a value of `column`.
 pub(super) fn is_beyond_doubles(column: &Expr, x: &Val<'_>) -> bool {
     let shared = match x {
         Val::Int(v) => v.unsigned_abs() as f64 >= LEAST_SHARED,
@@ -133,13 +135,14 @@ pub(super) fn is_beyond_doubles(column: &Expr, x: &Val<'_>) -> bool {
     shared && is_integers(column)
 }
 
-/// Whether it is a literal, a parameter, or made of nothing else; no variable, which is a double beside an integer.
+/// Whether an expression consists of literals and parameters only. Variables do not count: MySQL
+/// compares them with integers as DOUBLE.
 pub(crate) fn is_exact_constant(e: &Expr) -> bool {
     let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
     is_constant(e) && !e.any(&mut |e| variable(e))
 }
 
-/// Whether it is a column of integers as it stands.
+/// Whether an expression is a plain reference to an integer column.
 fn is_integers(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && e.ty.class() == Class::Int
 }
@@ -161,7 +164,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
             let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
-            // A parameter that is no moment is not the same as NULL.
+            // An invalid temporal parameter becomes NULL below, but `<=>` must not match it.
             let null = x.is_null() && y.is_null();
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
                 let x = beside(cx, &sides[0], x, &sides[1]);
@@ -317,7 +320,7 @@ pub(super) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
     }
 }
 
-/// The escape character of LIKE: a NULL stands for the backslash, an empty string for none.
+/// The escape character of LIKE. NULL means the backslash, an empty string means no escape.
 pub fn escape_char(text: Option<&[u8]>) -> Option<char> {
     match text {
         None => Some('\\'),

@@ -1,4 +1,5 @@
-//! Sides of a comparison of dates and times: what a text, a number or a constant stands for there.
+//! Converts strings, numbers and constants to temporal values where they are compared with dates
+//! and times.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
@@ -8,7 +9,7 @@ use nfold_types::{ColumnType, Date, DateTime, ErrorCode, SqlError, Time, TypeKin
 use super::super::{EvalCx, Val, convert};
 use super::{as_text, is_exact_constant, is_number};
 
-/// A side of a comparison of times; a text must be a time in full.
+/// Converts one side of a TIME comparison. A string must be a complete valid time.
 pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
     let member = v.1.col.is_enum_or_set() && !v.0.is_null();
     let text = match member {
@@ -26,15 +27,18 @@ pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Tim
     }
 }
 
-/// A side of a comparison of dates whose other side is of type `other`. A text that is no date is the zero date; a number that is none is
-/// `None`: then both are compared as numbers. Beside a DATE a number is a date without a time. A YEAR has neither month nor day.
+/// Converts one side of a date comparison whose other side has type `other`.
+///
+/// An invalid string becomes the zero date. An invalid number returns `None`, and the caller
+/// compares both sides as numbers. If `other` is DATE, the time part of a number is dropped. A YEAR
+/// becomes a date with month and day 0.
 pub(crate) fn date_side(
     cx: &EvalCx<'_>,
     v: (&Val<'_>, &ExprType),
     other: &ColumnType,
 ) -> Option<DateTime> {
     match v.0 {
-        // A stored date is compared as it is, also one that is no day of the calendar.
+        // Stored dates are compared unchanged, even those that are not on the calendar.
         Val::Date(date) => return Some(date.at_midnight()),
         Val::DateTime(date) => return Some(*date),
         _ => {}
@@ -53,8 +57,9 @@ pub(crate) fn date_side(
     })
 }
 
-/// A side of a comparison with values of type `other` as a prepared statement's parameter takes part in it: as the moment that it is,
-/// whatever the SQL mode. `None`: what is no moment is no error, but it matches nothing.
+/// Converts `v` to a temporal value if `e` is a parameter of a prepared statement and `other` is a
+/// temporal type, independent of the SQL mode. Returns `None` for an invalid value: that is no error,
+/// but the comparison matches nothing.
 pub(crate) fn settled<'v>(
     cx: &EvalCx<'v>,
     e: &Expr,
@@ -73,17 +78,20 @@ pub(crate) fn settled<'v>(
     convert::to_asked(cx, &v, &e.ty, convert::Asked::any(date)).map(Val::DateTime)
 }
 
-/// What a member of a list of several is beside a moment.
+/// How a member of an IN list with several members takes part in a temporal comparison.
 pub(crate) enum Listed<'v> {
     Value(Val<'v>),
-    /// Equal to nothing.
+    /// The member equals no value.
     Nothing,
-    /// As a NULL.
+    /// The member counts as NULL.
     Unknown,
 }
 
-/// A member of a list of several beside a moment of type `left`, where numbers are compared as moments. What is no moment is the zero value beside
-/// a DATETIME, and equal to nothing beside a DATE, as is a zero date. Of a parameter of a prepared statement it is NULL.
+/// Converts a number in an IN list with several members to the temporal type `left`. `marker` says
+/// that the member is a parameter of a prepared statement; then strings are converted as well.
+///
+/// An invalid value becomes the zero value for DATETIME, and equals nothing for DATE. A zero date
+/// equals nothing for DATE either. An invalid DATETIME parameter counts as NULL.
 pub(crate) fn listed_moment<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
@@ -129,8 +137,8 @@ pub(crate) fn listed_moment<'v>(
     }
 }
 
-/// A member of a list of several rows as its left side, of type `left`, takes it: as an integer beside integers, as a moment beside moments, where
-/// a number that is none is the zero value.
+/// Converts one column of a row in `(a, b) IN ((…), (…))` to the type of its left side: to an integer
+/// for integer types, and numbers to dates for date types. An invalid number becomes the zero date.
 pub(crate) fn row_member<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
@@ -159,9 +167,12 @@ pub(crate) fn row_member<'v>(
     }
 }
 
-/// The bounds of a BETWEEN over a column of moments as the numbers with which it compares; `None`: it compares with moments. Constant bounds are
-/// moments only together. Where one of them is none, a text among times is the number that it begins with, and another bound that is a date lies
-/// above all numbers, as MySQL takes its internal form for one.
+/// Returns the numeric bounds of a BETWEEN over a temporal column, or `None` if the bounds are
+/// compared as temporal values.
+///
+/// MySQL compares two constant bounds as temporal values only if both are valid. If one is not,
+/// both are numbers: a string beside a TIME counts as its numeric prefix, and a valid date as its
+/// packed internal form, which is above all other numbers.
 pub(crate) fn number_bounds(
     cx: &EvalCx<'_>,
     parts: &[Expr; 3],
@@ -215,8 +226,8 @@ pub(crate) fn number_bounds(
     Ok(Some(bounds))
 }
 
-/// A text compared with a date, neither of them a constant: the date that it is, without its time. `other`: the type of the other side, which is no
-/// constant.
+/// Converts a string that is not constant to a date without time, for a comparison with a DATE that
+/// is not constant either. `other` is the type of the other side.
 pub(crate) fn day_of_text<'v>(
     cx: &EvalCx<'v>,
     e: &Expr,
@@ -233,8 +244,8 @@ pub(crate) fn day_of_text<'v>(
     }
 }
 
-/// A constant beside a column of type `column` becomes a value of the column: a text or a number beside a TIME, a number beside a
-/// DATETIME loses the digits that the column does not have. A TIME or DATETIME constant keeps them.
+/// Rounds a constant to the fractional digits of the column that it is compared with: strings and
+/// numbers for a TIME column, numbers for a DATETIME column. Temporal constants keep all digits.
 pub(crate) fn as_column<'v>(
     cx: &EvalCx<'v>,
     from: &ExprType,
@@ -252,8 +263,9 @@ pub(crate) fn as_column<'v>(
     }
 }
 
-/// A constant beside a YEAR column. Numbers of two digits lie between 1970 and 2069, and so does a text that is 0 in other than four characters; of a
-/// date it is the year. Whatever is no year stays the number that it is.
+/// Converts a constant that is compared with a YEAR column. Two-digit numbers mean 1970 to 2069. The
+/// string `0` means 2000, unless it has four characters. A date counts as its year. Other numbers
+/// stay unchanged.
 pub(crate) fn year_constant<'v>(
     cx: &EvalCx<'v>,
     v: &Val<'v>,
@@ -281,7 +293,7 @@ pub(crate) fn year_constant<'v>(
     };
     Val::Int(match n {
         _ if temporal => n as i64,
-        // No year, however little below 0.
+        // A negative fraction truncates to 0, but is no year.
         0 if below => -1,
         0 if short => 2000,
         1..=69 => 2000 + n as i64,
@@ -290,7 +302,8 @@ pub(crate) fn year_constant<'v>(
     })
 }
 
-/// The only member of a list beside a column of type `column`: to be compared as if `=` stood there. A list of several is compared as it is.
+/// Converts the only member of an IN list for comparison with a column of type `column`. MySQL
+/// treats such a list as `=`, and converts no member of a longer list.
 pub(crate) fn lone_member<'v>(
     cx: &EvalCx<'v>,
     from: &ExprType,
@@ -304,7 +317,8 @@ pub(crate) fn lone_member<'v>(
     (as_column(cx, from, v, column, false), from.clone())
 }
 
-/// `v` with as many digits as a TIME, DATETIME or TIMESTAMP column has; as it is where it has no more, or is no moment at all.
+/// Rounds or truncates `v` to the fractional digits of a TIME, DATETIME or TIMESTAMP column.
+/// Returns it unchanged if it has no more digits, or is no temporal value.
 pub(crate) fn rounded<'v>(
     cx: &EvalCx<'v>,
     v: Val<'v>,
@@ -335,7 +349,10 @@ pub(crate) fn is_marker(cx: &EvalCx<'_>, e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Param(n) if cx.st.params.is_marker(n))
 }
 
-/// Error 1525 where one side is a constant text that is no date, and the other a date.
+/// Refuses a comparison of a temporal value with a constant string that is no valid date.
+///
+/// # Errors
+/// 1525.
 pub(crate) fn refuse_no_date(
     cx: &EvalCx<'_>,
     sides: [&Expr; 2],
@@ -356,8 +373,11 @@ pub(crate) fn refuse_no_date(
     Ok(())
 }
 
-/// Error 1525 where `v`, a constant to be compared with values of type `other`, is a text that is no date, or none that the SQL mode
-/// allows.
+/// Refuses a constant string that is no date, or a date that the SQL mode forbids, in a comparison
+/// with values of type `other`.
+///
+/// # Errors
+/// 1525.
 pub(crate) fn refuse_text(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -380,7 +400,7 @@ pub(crate) fn refuse_text(
     Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
 }
 
-/// [`as_column`] where `e` is a constant, and the other side a column.
+/// Applies [`as_column`] if `e` is a constant and `other` is a temporal column.
 pub(crate) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
     let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
     if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
@@ -394,13 +414,13 @@ pub(crate) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) ->
     v
 }
 
-/// Whether it is a text that is no date.
+/// Whether a value is a string that is no valid date.
 pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
     matches!(v, Val::Bytes(_)) && convert::to_datetime(cx, v, ty).is_none()
 }
 
-/// Whether the members of a list that is compared as dates are constants, and none is a DATETIME: beside a DATE what is no date is not even
-/// the zero date there.
+/// Whether all members of an IN list are constants and none is a DATETIME. In such a list beside a
+/// DATE, an invalid date equals nothing, not even the zero date.
 pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
     members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::expr::is_constant(m))
 }

@@ -1,4 +1,5 @@
-//! Lists in a form that is searched, not walked: made at the first use in an execution, in memory that the worker lends.
+//! IN lists prepared for binary search. A list is prepared at its first use in an execution, in
+//! memory that the worker's statements share.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,35 +23,36 @@ use crate::tuple::normal_key;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Form {
     Ints,
-    /// Of one collation.
+    /// Sort keys of strings of one collation.
     Keys,
-    /// Of any kinds: each key begins with the place of its kind in `kinds`.
+    /// Sort keys of mixed kinds. Each key begins with the index of its kind in `kinds`.
     Kinds,
-    /// Of rows, whose columns have `kinds`.
+    /// Sort keys of rows whose columns have `kinds`.
     Rows,
-    /// Of ranges: the first and the last integer of each in `ints`.
+    /// Disjoint ranges; `ints` holds the first and the last integer of each.
     Ranges,
-    /// Compared one by one.
+    /// The members are compared one by one.
     #[default]
     Walk,
 }
 
-/// The members of one list.
+/// One prepared IN list.
 #[derive(Default)]
 pub(super) struct PreparedList {
     /// The address of the list's expression.
     id: usize,
     pub form: Form,
     pub has_null: bool,
-    /// Whether a text is a member that is compared as a double.
+    /// Whether a member is a string that is compared as DOUBLE.
     has_texts: bool,
     /// Sorted.
     ints: Vec<i128>,
     kinds: SmallVec<[CmpKind; 4]>,
-    /// Keys in the arena, sorted.
+    /// The bytes of all sort keys.
     arena: Vec<u8>,
+    /// Start and end of each sort key in `arena`, in ascending order of the keys.
     keys: Vec<(u32, u32)>,
-    /// The key that is looked for.
+    /// The sort key that is searched for.
     key: Vec<u8>,
 }
 
@@ -70,8 +72,8 @@ impl PreparedList {
             + self.key.capacity()
     }
 
-    /// Of list parameter `list`; `kind_of` tells how a member of a type is compared where `kind`, that of the list, is neither of integers nor
-    /// of strings.
+    /// Prepares list parameter `list`. `kind_of` returns the kind of comparison for a member of a
+    /// type; it is used if `kind`, that of the whole list, is neither integer nor string.
     pub fn prepare(
         &mut self,
         cx: &EvalCx<'_>,
@@ -109,8 +111,8 @@ impl PreparedList {
         }
     }
 
-    /// Of the rows of list parameter `list`, of as many columns as there are `kinds`; `kind_of` tells how a member of a type is compared in a
-    /// column.
+    /// Prepares the rows of list parameter `list`, of `width` columns each. `kind_of` returns the kind
+    /// of comparison for a member of a type in a column.
     pub fn prepare_param_rows(
         &mut self,
         cx: &EvalCx<'_>,
@@ -127,13 +129,13 @@ impl PreparedList {
         self.add_rows(cx, width, typed);
     }
 
-    /// Of rows that are written out, all of `width` members.
+    /// Prepares a written list of rows of `width` columns each.
     pub fn prepare_rows(&mut self, cx: &EvalCx<'_>, width: usize, rows: &[Vec<(CmpKind, Expr)>]) {
         let members = rows.iter().flatten();
         self.add_rows(cx, width, members.map(|m| plain_member(cx, m)));
     }
 
-    /// Rows whose members are `all`, one row behind the other. A row with a NULL has no key.
+    /// Adds rows, whose columns `all` returns row by row. A row with a NULL gets no key.
     fn add_rows<'v>(
         &mut self,
         cx: &EvalCx<'_>,
@@ -174,17 +176,19 @@ impl PreparedList {
         self.sort_keys();
     }
 
-    /// Members of any kinds: in a form that is searched if whatever they are can be said by a key.
+    /// Adds members of mixed kinds. The list is searched if every member has a sort key that
+    /// represents it exactly; otherwise its form is [`Form::Walk`].
     fn add_all<'v>(
         &mut self,
         cx: &EvalCx<'_>,
         left: &ExprType,
         all: impl Iterator<Item = Option<Member<'v>>> + Clone,
     ) {
-        // Also of a list that is walked.
+        // A list in the form `Walk` needs it as well.
         self.has_null = all.clone().flatten().any(|(_, v, _)| v.is_null());
         self.form = Form::Walk;
-        // A text that is no number warns once where all are numbers, and with each comparison elsewhere.
+        // A string that is no number warns once if all members are compared as DOUBLE, and at each
+        // comparison otherwise.
         let mut doubles = all.clone().flatten().filter(|(_, v, _)| !v.is_null());
         let doubles = doubles.all(|(kind, ..)| kind == CmpKind::Double);
         let fits = |m: Option<Member<'v>>| {
@@ -202,7 +206,7 @@ impl PreparedList {
             }
             let (v, ty) = match is_moment(left, kind, &ty) {
                 false => (v, ty),
-                // It warns here, once.
+                // The conversion warns here, once per execution.
                 true => match listed_moment(cx, v, &ty, &left.col, false) {
                     Listed::Value(v) => (v, Cow::Owned(left.clone())),
                     Listed::Nothing | Listed::Unknown => continue,
@@ -228,7 +232,8 @@ impl PreparedList {
         self.form = Form::Kinds;
     }
 
-    /// Whether `x`, which is not NULL, is a member of a list of [`Form::Kinds`]; `None`: to be compared one by one.
+    /// Whether `x`, which is not NULL, is a member of a list of [`Form::Kinds`]. `None`: the caller
+    /// must compare the members one by one.
     pub fn has_value(
         &mut self,
         cx: &EvalCx<'_>,
@@ -238,7 +243,7 @@ impl PreparedList {
         if self.has_texts && is_beyond_doubles(expr, x) {
             return None;
         }
-        // An integer that has the bits of another one.
+        // MySQL may compare this integer with others by its 64 bits.
         let other = matches!(x, Val::Int(..0)) || matches!(x, Val::UInt(v) if *v >> 63 == 1);
         if other && self.kinds.len() > 1 && self.kinds.contains(&CmpKind::Int) {
             return None;
@@ -259,7 +264,8 @@ impl PreparedList {
         Some(false)
     }
 
-    /// Whether `row` is one of a list of [`Form::Rows`]; `None`: to be compared one by one.
+    /// Whether `row` is in a list of [`Form::Rows`]. `None`: the caller must compare the rows one by
+    /// one.
     pub fn has_row(&mut self, cx: &EvalCx<'_>, left: &[Expr], row: &[Val<'_>]) -> Option<bool> {
         let kinds = self.kinds.clone();
         let fits = |((x, l), kind): ((&Val<'_>, &Expr), &CmpKind)| {
@@ -273,21 +279,21 @@ impl PreparedList {
             columns.all(|((x, l), kind)| normal_key(cx, (x, &l.ty), *kind, key))
         };
         match self.find(make)? {
-            // A row with a NULL may be it.
+            // A row with a NULL may match, so the result may be NULL.
             false if self.has_null => None,
             found => Some(found),
         }
     }
 
-    /// Whether it holds the key that `make` appends; `None`: it made none.
+    /// Whether the list has the sort key that `make` appends. `None`: `make` returned false.
     fn find(&mut self, make: impl FnOnce(&mut Vec<u8>) -> bool) -> Option<bool> {
         let mut made = false;
         let found = self.has_key(|key| made = make(key));
         made.then_some(found)
     }
 
-    /// Of members that are written out: parameters that are integers among integers, or values of any kinds that can be said by a key; what
-    /// else is among them is compared one by one.
+    /// Prepares a written list: as integers if all members are integers, otherwise as members of
+    /// mixed kinds.
     pub fn prepare_members(
         &mut self,
         cx: &EvalCx<'_>,
@@ -328,7 +334,7 @@ impl PreparedList {
         keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
     }
 
-    /// Of ranges of integers; walked where one of them is `None`.
+    /// Prepares ranges of integers. If one of them is `None`, the form is [`Form::Walk`].
     pub fn prepare_ranges(&mut self, ranges: impl Iterator<Item = Option<(i128, i128)>>) {
         self.has_null = false;
         self.form = Form::Walk;
@@ -346,7 +352,7 @@ impl PreparedList {
         self.form = Form::Ranges;
     }
 
-    /// Whether a value is in one of the ranges.
+    /// Whether one of the ranges contains a value.
     pub fn has_in_range(&self, v: i128) -> bool {
         let ranges = self.ints.as_chunks::<2>().0;
         let next = ranges.partition_point(|[_, last]| *last < v);
@@ -357,7 +363,7 @@ impl PreparedList {
         self.ints.binary_search(&v).is_ok()
     }
 
-    /// Whether it holds the key that `make` appends.
+    /// Whether the list has the sort key that `make` appends.
     pub fn has_key(&mut self, make: impl FnOnce(&mut Vec<u8>)) -> bool {
         let PreparedList {
             arena, keys, key, ..
@@ -369,13 +375,14 @@ impl PreparedList {
     }
 }
 
-/// Characters of a date and time with six digits behind the point.
+/// The length of a date and time with six fractional digits.
 const MOMENT_MAX: usize = 26;
 
 /// A member with the kind of its comparison and its type.
 type Member<'v> = (CmpKind, Val<'v>, Cow<'v, ExprType>);
 
-/// A member that is written out, if it is made of constants in such a way that evaluating it neither warns nor has any effect.
+/// Evaluates a member of a written list. `None`: it is not constant, or evaluating it may warn or
+/// have an effect.
 fn plain_member<'v>(cx: &EvalCx<'v>, (kind, e): &'v (CmpKind, Expr)) -> Option<Member<'v>> {
     let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
     if !is_plain(e) || moment && is_marker(cx, e) {
@@ -399,7 +406,8 @@ fn is_plain(e: &Expr) -> bool {
     }
 }
 
-/// Whether this is a text that is a moment of a class (`DATE'2024-01-31'`) in full: without a part that is lost or zero.
+/// Whether a literal (`DATE'2024-01-31'`) is a complete valid value of a temporal class: no part is
+/// truncated, and neither month nor day is zero.
 fn is_whole_moment(e: &Expr, class: Class) -> bool {
     let ExprKind::Const(Value::Bytes(text)) = &e.kind else {
         return false;
@@ -425,14 +433,14 @@ fn is_whole_moment(e: &Expr, class: Class) -> bool {
     }
 }
 
-/// Whether a member is a number that is a moment beside `left`.
+/// Whether a member is a number that is compared with `left` as a temporal value.
 pub(super) fn is_moment(left: &ExprType, kind: CmpKind, ty: &ExprType) -> bool {
     let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
     moment && left.class().is_temporal() && ty.class().is_number()
 }
 
-/// Whether a member, which is not NULL, has a key under `kind` that is equal to that of a left side exactly if the two compare as equal, and
-/// making the key warns of nothing.
+/// Whether the sort key of a member under `kind` is equal to that of an operand exactly if the two
+/// compare as equal, and making the key never warns. The member is not NULL.
 fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
     let class = ty.class();
     match (kind, v) {
@@ -454,7 +462,8 @@ fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
     }
 }
 
-/// Whether a left side, which is not NULL, has a key under `kind` that is equal to that of a member exactly if the two compare as equal.
+/// Whether the sort key of an operand under `kind` is equal to that of a member exactly if the two
+/// compare as equal. The operand is not NULL.
 fn is_left_side(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
     let class = ty.class();
     match kind {
@@ -479,7 +488,7 @@ thread_local! {
     static POOL: Pool<Lists> = const { Pool::new() };
 }
 
-/// Those of one execution, and behind them memory for more.
+/// The lists of one execution (the first `used`), and memory for more.
 #[derive(Default)]
 struct Lists {
     all: Vec<PreparedList>,
@@ -500,16 +509,17 @@ impl Memory for Lists {
     }
 }
 
-/// Prepared lists of one execution, by the address of their expression.
+/// The prepared lists of one execution, by the address of their expression.
 #[derive(Default)]
 pub struct ListCache {
     lists: RefCell<Option<Lent<Lists>>>,
-    /// Where each `RAND(constant)` stands in its sequence.
+    /// The state of each `RAND(constant)` generator.
     pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
 }
 
 impl ListCache {
-    /// Looks into the list of the expression at address `id`, which `prepare` makes of an empty one at the first use.
+    /// Calls `look` with the list of the expression at address `id`. At the first use, `prepare` fills
+    /// an empty list first.
     pub(super) fn with<R>(
         &self,
         id: usize,
