@@ -58,8 +58,8 @@ pub(crate) fn date_side(
 }
 
 /// Converts `v` to a temporal value if `e` is a parameter of a prepared statement and `other` is a
-/// temporal type, independent of the SQL mode. Returns `None` for an invalid value: that is no error,
-/// but the comparison matches nothing.
+/// temporal type, independent of the SQL mode. Returns `None` for an invalid value: that is no
+/// error, but the comparison matches nothing.
 pub(crate) fn settled<'v>(
     cx: &EvalCx<'v>,
     e: &Expr,
@@ -137,8 +137,9 @@ pub(crate) fn listed_moment<'v>(
     }
 }
 
-/// Converts one column of a row in `(a, b) IN ((…), (…))` to the type of its left side: to an integer
-/// for integer types, and numbers to dates for date types. An invalid number becomes the zero date.
+/// Converts one column of a row in `(a, b) IN ((…), (…))` to the type of its left side: to an
+/// integer for integer types, and numbers to dates for date types. An invalid number becomes the
+/// zero date.
 pub(crate) fn row_member<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
@@ -263,9 +264,9 @@ pub(crate) fn as_column<'v>(
     }
 }
 
-/// Converts a constant that is compared with a YEAR column. Two-digit numbers mean 1970 to 2069. The
-/// string `0` means 2000, unless it has four characters. A date counts as its year. Other numbers
-/// stay unchanged.
+/// Converts a constant that is compared with a YEAR column. Two-digit numbers mean 1970 to 2069.
+/// The string `0` means 2000, unless it has four characters. A date counts as its year. Other
+/// numbers stay unchanged.
 pub(crate) fn year_constant<'v>(
     cx: &EvalCx<'v>,
     v: &Val<'v>,

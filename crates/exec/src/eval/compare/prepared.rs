@@ -111,8 +111,8 @@ impl PreparedList {
         }
     }
 
-    /// Prepares the rows of list parameter `list`, of `width` columns each. `kind_of` returns the kind
-    /// of comparison for a member of a type in a column.
+    /// Prepares the rows of list parameter `list`, of `width` columns each. `kind_of` returns the
+    /// kind of comparison for a member of a type in a column.
     pub fn prepare_param_rows(
         &mut self,
         cx: &EvalCx<'_>,
@@ -264,8 +264,8 @@ impl PreparedList {
         Some(false)
     }
 
-    /// Whether `row` is in a list of [`Form::Rows`]. `None`: the caller must compare the rows one by
-    /// one.
+    /// Whether `row` is in a list of [`Form::Rows`]. `None`: the caller must compare the rows one
+    /// by one.
     pub fn has_row(&mut self, cx: &EvalCx<'_>, left: &[Expr], row: &[Val<'_>]) -> Option<bool> {
         let kinds = self.kinds.clone();
         let fits = |((x, l), kind): ((&Val<'_>, &Expr), &CmpKind)| {
@@ -518,8 +518,8 @@ pub struct ListCache {
 }
 
 impl ListCache {
-    /// Calls `look` with the list of the expression at address `id`. At the first use, `prepare` fills
-    /// an empty list first.
+    /// Calls `look` with the list of the expression at address `id`. At the first use, `prepare`
+    /// fills an empty list first.
     pub(super) fn with<R>(
         &self,
         id: usize,
