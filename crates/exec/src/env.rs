@@ -1,5 +1,10 @@
 //! What the executor asks of the session, and what it hands to it.
 
+pub(crate) mod batch;
+pub mod params;
+pub(crate) mod scratch;
+pub(crate) mod stoppable_sort;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::ops::Range;
@@ -15,8 +20,6 @@ use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
 use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint};
 use nfold_types::{SqlError, Timestamp};
-
-use crate::operator_pool::OperatorPool;
 
 /// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
 /// nothing here is called while the session itself runs.
@@ -94,8 +97,8 @@ pub trait SessionEnv {
         64 << 20
     }
     /// `regexp_time_limit`, `regexp_stack_limit`
-    fn regexp_limits(&self) -> crate::RegexpLimits {
-        crate::RegexpLimits::default()
+    fn regexp_limits(&self) -> nfold_regexp::Limits {
+        nfold_regexp::Limits::default()
     }
     /// Memory that one sort or one hash table may use before it spills, bytes.
     fn work_memory(&self) -> usize {
@@ -165,7 +168,7 @@ impl Interrupt {
 }
 
 /// The fiber that a statement runs in.
-pub trait ExecCx {
+pub trait StatementFiber {
     /// Suspends until `w` is done.
     fn wait(
         &mut self,
@@ -191,13 +194,11 @@ pub trait ExecCx {
     fn limit_time(&mut self, limit: Option<Duration>);
     /// Suspends for so long.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
-    /// What the thread lends to its statements.
-    fn operator_pool(&self) -> &OperatorPool;
 }
 
 /// Counts work, and ticks when about 100 µs of it have been done.
 pub struct Checkpoints<'c> {
-    cx: RefCell<&'c mut dyn ExecCx>,
+    cx: RefCell<&'c mut dyn StatementFiber>,
     work: Cell<u64>,
     /// The error that a look ended with: whoever passes over it meets it again.
     stopped: RefCell<Option<SqlError>>,
@@ -205,7 +206,7 @@ pub struct Checkpoints<'c> {
 
 impl<'c> Checkpoints<'c> {
     /// For a computation in this fiber.
-    pub fn new(cx: &'c mut dyn ExecCx) -> Checkpoints<'c> {
+    pub fn new(cx: &'c mut dyn StatementFiber) -> Checkpoints<'c> {
         Checkpoints {
             cx: RefCell::new(cx),
             work: Cell::new(0),
@@ -214,7 +215,7 @@ impl<'c> Checkpoints<'c> {
     }
 
     /// The fiber.
-    pub(crate) fn cx(&self) -> std::cell::RefMut<'_, &'c mut dyn ExecCx> {
+    pub(crate) fn cx(&self) -> std::cell::RefMut<'_, &'c mut dyn StatementFiber> {
         self.cx.borrow_mut()
     }
 

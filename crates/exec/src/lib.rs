@@ -1,47 +1,36 @@
 //! Plans compiled to operators over batches; expressions; rows to the wire.
+//!
+//! Imports go one way, from a folder to those below it:
+//!
+//! ```text
+//! statement, operator_pool   what the session calls
+//! dml                        row changes
+//! query                      blocks, set operations, subqueries
+//! operators                  from batches to batches
+//! runtime                    one execution of a statement, spill files
+//! expr                       evaluation, functions, kernels, keys
+//! env                        the session, the fiber, parameters, memory
+//! ```
 #![forbid(unsafe_code)]
 
-mod aggregate;
-mod batch;
-mod block;
-mod cells;
-mod column_values;
-mod distinct;
 mod dml;
-pub mod documents;
 pub mod env;
-pub mod eval;
-pub mod func;
-mod group;
-mod hash;
-mod heads;
-mod kernels;
-mod keys;
+mod expr;
 mod operator_pool;
-mod output;
-pub mod params;
-mod plain;
+mod operators;
 mod query;
 mod runtime;
-mod scratch;
-mod sort;
-mod spill;
 mod statement;
-mod step;
-mod stoppable_sort;
-mod subquery;
 #[cfg(test)]
 mod tests;
-mod tuple;
-mod window;
 
 pub use dml::no_referenced_row;
-pub use env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+pub use env::params::Params;
+pub use env::{Checkpoints, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat};
+pub use expr::{documents, eval, func};
 pub use nfold_regexp::Limits as RegexpLimits;
-pub use operator_pool::OperatorPool;
-pub use output::ResultText;
-pub use params::Params;
+pub use operator_pool::{ExecCx, OperatorPool};
+pub use operators::output::ResultText;
+pub use runtime::result::{ChangeSummary, StatementResult, full_table};
 pub use runtime::{drive, engine_error};
-pub use statement::{
-    ChangeSummary, Executable, StatementResult, execute, full_table, plan_columns, write_texts,
-};
+pub use statement::{Executable, execute, plan_columns, write_texts};

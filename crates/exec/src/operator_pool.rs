@@ -29,8 +29,15 @@ use std::sync::Arc;
 
 use nfold_plan::query::Plan;
 
-use crate::params::Params;
+use crate::env::StatementFiber;
+use crate::env::params::Params;
 use crate::statement::Executable;
+
+/// What the session runs statements with: a fiber, and the pool of its worker.
+pub trait ExecCx: StatementFiber {
+    /// The operators and parameters that the worker keeps.
+    fn operator_pool(&self) -> &OperatorPool;
+}
 
 /// Places to look for a plan's operators.
 const BUCKETS: usize = 256;

@@ -8,8 +8,14 @@
 //! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself
 //!   gets operators of its own.
 
+pub(crate) mod block;
 mod counted;
+mod late;
 mod recursion;
+mod rolled_up;
+pub(crate) mod subquery;
+mod subquery_set;
+mod windowed;
 
 use std::cell::Cell;
 
@@ -19,17 +25,19 @@ use nfold_sql::ast::SetOp;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
 
-use crate::batch::KEPT_BYTES;
-use crate::block::{BlockExec, Counts, Limits, RowOut, give_sorted, projected, values_of};
-use crate::distinct::Distinct;
 use crate::env::RowSink;
-use crate::eval::{EvalCx, NoSubqueries, RowRef, Val};
-use crate::output;
+use crate::env::batch::KEPT_BYTES;
+use crate::expr::eval::tuple;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, Val};
+use crate::operators::distinct::Distinct;
+use crate::operators::output;
+use crate::operators::row_out::{Counts, Limits, RowOut, give_sorted, projected, values_of};
+use crate::operators::sort::Sorter;
+use crate::operators::step::DerivedTable;
 use crate::runtime::Runtime;
-use crate::sort::Sorter;
-use crate::tuple::{self, KeyMaker};
+use block::BlockExec;
 use counted::Counted;
-pub(crate) use recursion::Working;
 
 /// The operators of a query, from its first execution on.
 #[derive(Default)]
@@ -86,6 +94,40 @@ impl KeptQuery {
             Some(exec) => Ok(exec),
             None => Ok(Box::new(QueryExec::open(rt, q)?)),
         }
+    }
+}
+
+impl KeptQuery {
+    /// A derived table's, for the slot that reads it.
+    pub fn derived() -> Box<dyn DerivedTable> {
+        Box::new(KeptQuery::default())
+    }
+}
+
+impl DerivedTable for KeptQuery {
+    fn run(
+        &self,
+        rt: &Runtime<'_>,
+        q: &QueryPlan,
+        outer: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError> {
+        KeptQuery::run(self, rt, q, outer, out)
+    }
+
+    fn collect(
+        &self,
+        rt: &Runtime<'_>,
+        q: &QueryPlan,
+        outer: &[&[RowRef<'_>]],
+        layout: &RowLayout,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        KeptQuery::collect(self, rt, q, outer, layout, push)
+    }
+
+    fn memory(&self) -> usize {
+        KeptQuery::memory(self)
     }
 }
 
@@ -295,7 +337,7 @@ impl SetExec {
             for (n, o) in q.order.iter().enumerate() {
                 let v = layout
                     .get(image, o.column)
-                    .map_err(|e| crate::eval::row_error(&e))?;
+                    .map_err(|e| crate::expr::eval::row_error(&e))?;
                 maker.push(n, &Val::from_ref(v), key)?;
             }
             sorter.push(rt, key, image)?;

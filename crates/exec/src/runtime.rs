@@ -1,5 +1,9 @@
 //! One execution of one statement: the session, the fiber, the parameters, the warnings.
 
+pub(crate) mod result;
+pub(crate) mod spill;
+pub(crate) mod working;
+
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,10 +18,10 @@ use nfold_observe::contention::{Site, WaitKind};
 use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
-use crate::env::{Checkpoints, ExecCx, Interrupt, SessionEnv};
-use crate::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
-use crate::params::Params;
-use crate::query::Working;
+use crate::env::params::Params;
+use crate::env::{Checkpoints, Interrupt, SessionEnv, StatementFiber};
+use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
+use working::Working;
 
 /// How often a session that waits for a user-level lock looks for deadlocks that other waits have
 /// closed.
@@ -78,7 +82,7 @@ impl<'s> Runtime<'s> {
     pub fn new(
         engine: &'s Arc<Engine>,
         session: &'s mut EngineSession,
-        cx: &'s mut dyn ExecCx,
+        cx: &'s mut dyn StatementFiber,
         env: &'s dyn SessionEnv,
         params: &'s Params,
         warnings: &'s RefCell<Warnings>,
@@ -276,7 +280,7 @@ pub(crate) fn locks_reads(session: &EngineSession, writes: bool) -> bool {
 }
 
 fn wait_or_fail(
-    cx: &mut dyn ExecCx,
+    cx: &mut dyn StatementFiber,
     stop: Stop,
     timeout: Option<std::time::Duration>,
 ) -> Result<(), SqlError> {
@@ -296,7 +300,7 @@ fn wait_or_fail(
 /// # Errors
 /// The engine's error in MySQL's words; 1317 when the session is killed meanwhile.
 pub fn drive<T>(
-    cx: &mut dyn ExecCx,
+    cx: &mut dyn StatementFiber,
     mut f: impl FnMut() -> Result<T, Stop>,
 ) -> Result<T, SqlError> {
     loop {

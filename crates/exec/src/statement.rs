@@ -12,88 +12,17 @@ use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, TableSource};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
 
-use crate::block::{BlockExec, Counts};
 use crate::dml;
-use crate::env::{ExecCx, RowSink, SessionEnv, WireFormat};
-use crate::eval::EvalCx;
-use crate::output::ResultText;
-use crate::params::Params;
+use crate::env::params::Params;
+use crate::env::{RowSink, SessionEnv, StatementFiber, WireFormat};
+use crate::expr::eval::EvalCx;
+use crate::operators::output::ResultText;
+use crate::operators::row_out::Counts;
+use crate::query::block::BlockExec;
+use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
-use crate::subquery::{BlockSubqueries, KeptSubquery};
-
-/// What a statement has done, for the OK packet and the session's functions.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct StatementResult {
-    /// A result set went to the sink; of what follows only `rows` and `found_rows` count then.
-    pub is_query: bool,
-    /// Rows sent.
-    pub rows: u64,
-    /// `FOUND_ROWS()`
-    pub found_rows: u64,
-    /// Rows changed (2 for one that ON DUPLICATE KEY UPDATE changed).
-    pub affected: u64,
-    /// UPDATE: rows found; what `affected` is under CLIENT_FOUND_ROWS.
-    pub matched: u64,
-    /// For the OK packet: the first automatic value, or else the last one given.
-    pub last_insert_id: u64,
-    /// What `LAST_INSERT_ID()` is from now on, if the statement made a value.
-    pub generated_id: Option<u64>,
-    /// What the OK packet says about a change of several rows.
-    pub summary: Option<ChangeSummary>,
-    /// Rows that were read from tables.
-    pub examined: u64,
-}
-
-/// Numbers for the text of an OK packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeSummary {
-    Insert {
-        records: u64,
-        duplicates: u64,
-        warnings: u64,
-    },
-    Update {
-        matched: u64,
-        changed: u64,
-        warnings: u64,
-    },
-}
-
-impl StatementResult {
-    /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO); empty without a summary.
-    pub fn info(&self) -> String {
-        let parts = match self.summary {
-            None => return String::new(),
-            Some(ChangeSummary::Insert {
-                records,
-                duplicates,
-                warnings,
-            }) => [
-                ("Records: ", records),
-                ("  Duplicates: ", duplicates),
-                ("  Warnings: ", warnings),
-            ],
-            Some(ChangeSummary::Update {
-                matched,
-                changed,
-                warnings,
-            }) => [
-                ("Rows matched: ", matched),
-                ("  Changed: ", changed),
-                ("  Warnings: ", warnings),
-            ],
-        };
-        // Three names, and three numbers of up to 20 digits.
-        let mut text = String::with_capacity(104);
-        let mut digits = itoa::Buffer::new();
-        for (name, number) in parts {
-            text.push_str(name);
-            text.push_str(digits.format(number));
-        }
-        text
-    }
-}
+use crate::runtime::result::{StatementResult, full_table};
 
 /// A plan with the operators that one statement at a time runs it with; kept between executions
 /// ([`OperatorPool`](crate::OperatorPool)), so that a warm one allocates little.
@@ -206,7 +135,7 @@ pub fn execute(
     engine: &Arc<Engine>,
     params: &Params,
     session: &mut EngineSession,
-    cx: &mut dyn ExecCx,
+    cx: &mut dyn StatementFiber,
     env: &dyn SessionEnv,
     warnings: &RefCell<Warnings>,
     sink: &mut dyn RowSink,
@@ -326,7 +255,7 @@ fn explain(
 ) -> Result<StatementResult, SqlError> {
     let mut rows = std::borrow::Cow::Borrowed(&e.rows);
     for probe in &e.probes {
-        let layout = crate::tuple::layout_of(&probe.query.types);
+        let layout = crate::expr::eval::tuple::layout_of(&probe.query.types);
         let mut found = false;
         KeptQuery::default().collect(rt, &probe.query, &[], &layout, &mut |_| {
             found = true;
@@ -387,12 +316,4 @@ pub fn write_texts(
         }
     }
     sink.end_row()
-}
-
-/// The storage layer knows no table's name: it is put into its error here.
-pub fn full_table(error: SqlError, table: &str) -> SqlError {
-    if error == SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"table"]) {
-        return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&table]);
-    }
-    error
 }

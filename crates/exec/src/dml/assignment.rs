@@ -7,11 +7,11 @@ use nfold_plan::expr::ExprKind;
 use nfold_plan::query::Assignment;
 use nfold_types::{SqlError, Value};
 
-use crate::column_values::{ColumnValues, now_value};
-use crate::documents;
-use crate::eval::{EvalCx, RowRef, StmtState, row_error};
+use crate::expr::documents;
+use crate::expr::eval::{EvalCx, RowRef, StmtState, row_error};
+use crate::operators::column_values::{ColumnValues, now_value};
+use crate::operators::step::RowRefs;
 use crate::runtime::Runtime;
-use crate::step::RowRefs;
 
 /// Computes the new image of a row from the assignments of a statement.
 pub(super) struct Assigner<'p> {

@@ -7,8 +7,8 @@ use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
 use super::insert::Inserting;
 use super::pipeline::RowOutcome;
-use crate::eval::RowRef;
-use crate::subquery::{BlockSubqueries, KeptSubquery};
+use crate::expr::eval::RowRef;
+use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 
 impl Inserting<'_, '_> {
     /// Handles a row whose key in index `index` another row has. `None`: try to insert it again;

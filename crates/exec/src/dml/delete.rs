@@ -6,9 +6,9 @@ use nfold_types::SqlError;
 use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::target_rows::each_target;
-use crate::block::BlockExec;
+use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
-use crate::statement::StatementResult;
+use crate::runtime::result::StatementResult;
 
 /// Runs a DELETE; `exec`: the operators that find its rows, made at the first use.
 pub(crate) fn delete(

@@ -3,7 +3,7 @@
 
 use nfold_types::SqlError;
 
-use crate::distinct::Distinct;
+use crate::operators::distinct::Distinct;
 use crate::runtime::Runtime;
 
 /// The rows of one table that a join has produced so far, by their clustered keys.

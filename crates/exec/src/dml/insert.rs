@@ -11,15 +11,15 @@ use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
 use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
-use crate::column_values::ColumnValues;
-use crate::documents;
-use crate::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
+use crate::expr::documents;
+use crate::expr::eval::tuple;
+use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
+use crate::operators::column_values::ColumnValues;
 use crate::query::KeptQuery;
+use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::runtime::Runtime;
-use crate::spill::Spool;
-use crate::statement::{ChangeSummary, StatementResult};
-use crate::subquery::{BlockSubqueries, KeptSubquery};
-use crate::tuple;
+use crate::runtime::result::{ChangeSummary, StatementResult};
+use crate::runtime::spill::Spool;
 
 /// One INSERT under way.
 pub(super) struct Inserting<'i, 's> {

@@ -24,14 +24,15 @@ use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
 use super::encounters::{Encounter, Encounters};
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
-use crate::batch::Batch;
-use crate::block::{BlockExec, Limits};
-use crate::column_values::ColumnValues;
-use crate::eval::RowRef;
+use crate::env::batch::Batch;
+use crate::expr::eval::RowRef;
+use crate::operators::column_values::ColumnValues;
+use crate::operators::row_out::Limits;
+use crate::operators::step::{RowRefs, StepCx, is_named_once};
+use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
-use crate::spill::Spool;
-use crate::statement::{ChangeSummary, StatementResult, full_table};
-use crate::step::{RowRefs, StepCx, is_named_once};
+use crate::runtime::result::{ChangeSummary, StatementResult, full_table};
+use crate::runtime::spill::Spool;
 
 /// Replaces `out` by the key of a row in the clustered index.
 fn clustered_key(

@@ -3,11 +3,12 @@
 use nfold_plan::query::{Block, LimitPlan};
 use nfold_types::SqlError;
 
-use crate::block::{BlockExec, Limits};
+use crate::expr::eval::tuple::KeyMaker;
+use crate::operators::row_out::Limits;
+use crate::operators::sort::Sorter;
+use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
-use crate::sort::Sorter;
-use crate::spill::Spool;
-use crate::tuple::KeyMaker;
+use crate::runtime::spill::Spool;
 
 /// Calls `f` with the image of each row to change, its hidden row id and its number from 1.
 ///

@@ -8,12 +8,12 @@ use super::auto_increment::observe_updated;
 use super::duplicate::{duplicate_error, fail_or_warn};
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::target_rows::each_target;
-use crate::block::BlockExec;
-use crate::column_values::ColumnValues;
-use crate::eval::{Scope, StmtState};
+use crate::expr::eval::{Scope, StmtState};
+use crate::operators::column_values::ColumnValues;
+use crate::query::block::BlockExec;
+use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::runtime::Runtime;
-use crate::statement::{ChangeSummary, StatementResult};
-use crate::subquery::{BlockSubqueries, KeptSubquery};
+use crate::runtime::result::{ChangeSummary, StatementResult};
 
 /// Runs an UPDATE; `exec`: the operators that find its rows, made at the first use.
 pub(crate) fn update(

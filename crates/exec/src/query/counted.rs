@@ -21,12 +21,13 @@ use nfold_types::row::RowLayout;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use crate::block::RowOut;
-use crate::eval::{EvalCx, Val};
+use crate::env::scratch::{Lent, Memory, Pool};
+use crate::expr::eval::tuple;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{EvalCx, Val};
+use crate::operators::row_out::RowOut;
+use crate::operators::sort::Sorter;
 use crate::runtime::Runtime;
-use crate::scratch::{Lent, Memory, Pool};
-use crate::sort::Sorter;
-use crate::tuple::{self, KeyMaker};
 
 /// A row of the left operand: its key, then its image, in the arena.
 struct Entry {

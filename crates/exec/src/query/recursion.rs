@@ -8,35 +8,21 @@
 //!           step ──▶ rows ──▶ result        ... until none gives any
 //! ```
 
-use std::cell::RefCell;
-
 use nfold_plan::query::Recursion;
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;
 
 use super::KeptQuery;
-use crate::block::RowOut;
-use crate::column_values::ColumnValues;
-use crate::distinct::Distinct;
-use crate::eval::{EvalCx, RowRef, Val};
+use crate::expr::eval::tuple;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{EvalCx, RowRef, Val};
+use crate::operators::column_values::ColumnValues;
+use crate::operators::distinct::Distinct;
+use crate::operators::row_out::RowOut;
 use crate::runtime::Runtime;
-use crate::spill::Spool;
-use crate::tuple::{self, KeyMaker};
+use crate::runtime::spill::Spool;
 use nfold_plan::expr::Expr;
-
-/// The rows that the step that runs has not seen, of each recursion that runs, innermost last.
-#[derive(Default)]
-pub(crate) struct Working(RefCell<Vec<(u32, Option<Spool>)>>);
-
-impl Working {
-    /// Takes the rows of recursion `number`; `None`: they were taken already.
-    pub fn take(&self, number: u32) -> Option<Spool> {
-        let mut all = self.0.borrow_mut();
-        let (_, rows) = all.iter_mut().rev().find(|w| w.0 == number)?;
-        rows.take()
-    }
-}
 
 /// Takes the rows of seed and steps.
 struct Rounds<'o, 's> {

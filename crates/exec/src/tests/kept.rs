@@ -1,7 +1,7 @@
 //! What operators keep between executions.
 
 use super::Db;
-use crate::batch::KEPT_BYTES;
+use crate::env::batch::KEPT_BYTES;
 
 /// Operators wait for the next execution by the hundreds, so a long value must not stay with them.
 #[test]

@@ -25,8 +25,8 @@ use nfold_types::{
     Warnings,
 };
 
-use crate::OperatorPool;
-use crate::env::{Checkpoints, ExecCx, Interrupt, RowSink, SessionEnv, WireFormat};
+use crate::env::{Checkpoints, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat};
+use crate::{ExecCx, OperatorPool};
 use crate::{Executable, Params, StatementResult, execute};
 
 mod aggregates;
@@ -136,7 +136,7 @@ struct Fiber<'k> {
     kill_after: Option<&'k Cell<u64>>,
 }
 
-impl ExecCx for Fiber<'_> {
+impl StatementFiber for Fiber<'_> {
     fn wait(
         &mut self,
         mut w: Pin<&mut dyn Future<Output = ()>>,
@@ -179,6 +179,9 @@ impl ExecCx for Fiber<'_> {
     fn sleep(&mut self, _: Duration) -> Result<(), Interrupt> {
         Ok(())
     }
+}
+
+impl ExecCx for Fiber<'_> {
     fn operator_pool(&self) -> &OperatorPool {
         &self.operator_pool
     }
@@ -405,7 +408,7 @@ impl Db {
             db: Some("d"),
             mode: self.env.mode.get(),
             connection: self.env.collation(),
-            funcs: &crate::func::Builtins,
+            funcs: &crate::expr::func::Builtins,
             info: &Info(&self.engine),
             checkpoint: &Checkpoints::new(&mut fiber),
             text: sql.as_bytes(),

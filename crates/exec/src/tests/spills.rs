@@ -43,7 +43,7 @@ fn tables() -> Db {
 /// `files`: with little memory each query needs some.
 fn same_with_little_memory(queries: &[&str], files: bool) {
     let db = tables();
-    let made = || crate::spill::MADE.with(|made| made.get());
+    let made = || crate::runtime::spill::MADE.with(|made| made.get());
     for sql in queries {
         db.env.memory.set(64 << 20);
         let before = made();

@@ -30,7 +30,7 @@ fn tables() -> Db {
 /// What a statement answers and leaves, with `memory` bytes of memory; whether it made files.
 fn outcome(sql: &str, memory: usize) -> (Vec<String>, bool) {
     let db = tables();
-    let made = || crate::spill::MADE.with(|made| made.get());
+    let made = || crate::runtime::spill::MADE.with(|made| made.get());
     let before = made();
     db.env.memory.set(memory);
     let done = db.exec(sql);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use nfold_exec::env::Interrupt as ExecInterrupt;
-use nfold_exec::{ExecCx, OperatorPool};
+use nfold_exec::{ExecCx, OperatorPool, StatementFiber};
 use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
@@ -40,7 +40,7 @@ impl Future for Never {
     }
 }
 
-impl ExecCx for FiberExec<'_, '_> {
+impl StatementFiber for FiberExec<'_, '_> {
     fn wait(
         &mut self,
         w: Pin<&mut dyn Future<Output = ()>>,
@@ -96,7 +96,9 @@ impl ExecCx for FiberExec<'_, '_> {
             Err(why) => Err(lift(why)),
         }
     }
+}
 
+impl ExecCx for FiberExec<'_, '_> {
     fn operator_pool(&self) -> &OperatorPool {
         &self.fiber.lent().operator_pool
     }

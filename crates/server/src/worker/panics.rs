@@ -57,7 +57,7 @@ mod tests {
     fn places_are_told_apart() {
         assert!(is_private("crates/plan/src/bind/from.rs"));
         assert!(is_private(
-            "/home/x/crates/y/nfold/crates/exec/src/func/mod.rs"
+            "/home/x/crates/y/nfold/crates/exec/src/expr/func/mod.rs"
         ));
         assert!(!is_private("crates/engine/src/session.rs"));
         assert!(!is_private("crates/btree/src/tree.rs"));

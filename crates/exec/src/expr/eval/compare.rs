@@ -1,0 +1,363 @@
+//! Comparisons, IN, BETWEEN and LIKE.
+
+use std::cmp::Ordering;
+
+use nfold_plan::expr::is_constant;
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
+use nfold_sql::ast::BinaryOp;
+use nfold_types::convert::number;
+use nfold_types::{Date, SqlError};
+
+use super::CONDITION_WORK;
+use super::{EvalCx, Val, convert};
+
+pub(crate) use super::list::in_ranges;
+pub(crate) use super::list::{has_numbers, is_no_time, member_type};
+pub(crate) use super::moment::{
+    Listed, as_column, beside, constant_dates, date_side, day_of_text, is_marker, is_no_date,
+    listed_moment, lone_member, number_bounds, refuse_no_date, refuse_text, rounded, row_member,
+    settled, time_side, year_constant,
+};
+pub use super::prepared::ListCache;
+
+use super::list::{in_list, in_param, in_result, row_equal, searched_rows};
+
+/// Compares two values by the rules of `kind`. Returns `None` if either is NULL, or if a date
+/// comparison meets a value that is no date.
+pub fn order(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    if a.0.is_null() || b.0.is_null() {
+        return None;
+    }
+    match kind {
+        CmpKind::Int => Some(match (a.0, b.0) {
+            (Val::Int(x), Val::Int(y)) => x.cmp(y),
+            (Val::UInt(x), Val::UInt(y)) => x.cmp(y),
+            _ => convert::to_integer(cx, a.0, a.1)?.cmp(&convert::to_integer(cx, b.0, b.1)?),
+        }),
+        CmpKind::Decimal => {
+            Some(convert::to_decimal(cx, a.0, a.1)?.cmp(&convert::to_decimal(cx, b.0, b.1)?))
+        }
+        CmpKind::Double => double_order(cx, a, b),
+        CmpKind::Json => super::json::order(cx, a, b),
+        CmpKind::String(collation) => {
+            let x = convert::to_text(cx, a.0.borrowed(), a.1, collation)?;
+            let y = convert::to_text(cx, b.0.borrowed(), b.1, collation)?;
+            let mut goes_on = |work| cx.goes_on(work);
+            Some(collation.known().compare_stoppable(&x, &y, &mut goes_on))
+        }
+        CmpKind::DateTime => {
+            let (x, y) = (date_side(cx, a, &b.1.col), date_side(cx, b, &a.1.col));
+            match (x, y) {
+                (Some(x), Some(y)) => Some(x.packed().cmp(&y.packed())),
+                _ => double_order(cx, a, b),
+            }
+        }
+        CmpKind::Time => match (time_side(cx, a), time_side(cx, b)) {
+            (Some(x), Some(y)) => Some(x.micros().cmp(&y.micros())),
+            _ if is_number(a.0) || is_number(b.0) => double_order(cx, a, b),
+            // A string that is no valid time: both sides are compared as strings.
+            _ => order(cx, CmpKind::String(cx.env().collation()), a, b),
+        },
+    }
+}
+
+/// Returns a temporal value of a string-typed expression as text, and any other value unchanged.
+pub(crate) fn as_text<'v>(cx: &EvalCx<'v>, v: Val<'v>, ty: &ExprType) -> Val<'v> {
+    match v {
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) if ty.class() == Class::String => {
+            convert::to_bytes(cx, v, ty).map_or(Val::Null, Val::Bytes)
+        }
+        v => v,
+    }
+}
+
+pub(super) fn is_number(v: &Val<'_>) -> bool {
+    !matches!(
+        v,
+        Val::Bytes(_) | Val::Date(_) | Val::DateTime(_) | Val::Time(_)
+    )
+}
+
+fn double_order(
+    cx: &EvalCx<'_>,
+    a: (&Val<'_>, &ExprType),
+    b: (&Val<'_>, &ExprType),
+) -> Option<Ordering> {
+    convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
+}
+
+/// 2^53, the least integer that shares its double with the next integer.
+pub(crate) const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
+
+/// Refines the order `found` of a DOUBLE comparison between a value of `column` and another value.
+/// MySQL compares an integer column with a string constant exactly, so integers from 2^53 on are
+/// compared as DECIMAL. `constant` tells whether the other value is a constant.
+#[inline]
+pub(crate) fn exact(
+    cx: &EvalCx<'_>,
+    kind: CmpKind,
+    found: Option<Ordering>,
+    (column, x): (&Expr, &Val<'_>),
+    (constant, y): (impl FnOnce() -> bool, &Val<'_>),
+) -> Option<Ordering> {
+    let same = kind == CmpKind::Double && found == Some(Ordering::Equal);
+    match y {
+        Val::Bytes(text) if same && is_integers(column) && constant() => {
+            let whole = convert::to_decimal(cx, x, &column.ty)?;
+            // The conversion to DOUBLE has already warned.
+            let other = number::parse_decimal(text).value;
+            match whole.to_f64().abs() < LEAST_SHARED {
+                true => found,
+                false => Some(whole.cmp(&other)),
+            }
+        }
+        _ => found,
+    }
+}
+
+/// Whether [`exact`] may change the result of a DOUBLE comparison with `x`, a value of `column`.
+pub(crate) fn is_beyond_doubles(column: &Expr, x: &Val<'_>) -> bool {
+    let shared = match x {
+        Val::Int(v) => v.unsigned_abs() as f64 >= LEAST_SHARED,
+        Val::UInt(v) => *v as f64 >= LEAST_SHARED,
+        _ => false,
+    };
+    shared && is_integers(column)
+}
+
+/// Whether an expression consists of literals and parameters only. Variables do not count: MySQL
+/// compares them with integers as DOUBLE.
+pub(crate) fn is_exact_constant(e: &Expr) -> bool {
+    let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+    is_constant(e) && !e.any(&mut |e| variable(e))
+}
+
+/// Whether an expression is a plain reference to an integer column.
+fn is_integers(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) && e.ty.class() == Class::Int
+}
+
+/// Whether an order satisfies a comparison operator.
+pub fn holds(op: BinaryOp, o: Ordering) -> bool {
+    match op {
+        BinaryOp::Eq | BinaryOp::NullSafeEq => o.is_eq(),
+        BinaryOp::Ne => o.is_ne(),
+        BinaryOp::Lt => o.is_lt(),
+        BinaryOp::Le => o.is_le(),
+        BinaryOp::Gt => o.is_gt(),
+        BinaryOp::Ge => o.is_ge(),
+        _ => false,
+    }
+}
+
+pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
+    match &e.kind {
+        ExprKind::Compare { op, kind, sides } => {
+            let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
+            // An invalid temporal parameter becomes NULL below, but `<=>` must not match it.
+            let null = x.is_null() && y.is_null();
+            let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
+                let x = beside(cx, &sides[0], x, &sides[1]);
+                let y = beside(cx, &sides[1], y, &sides[0]);
+                let x = settled(cx, &sides[0], x, &sides[1].ty.col);
+                let y = settled(cx, &sides[1], y, &sides[0].ty.col);
+                (x.unwrap_or(Val::Null), y.unwrap_or(Val::Null))
+            } else {
+                (x, y)
+            };
+            if x.is_null() || y.is_null() {
+                return Ok(match op {
+                    BinaryOp::NullSafeEq => Some(null && x.is_null() && y.is_null()),
+                    _ => None,
+                });
+            }
+            let (x, y) = if *kind == CmpKind::DateTime {
+                refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
+                let [a, b] = &**sides;
+                let day = |e: &Expr, v, other: &Expr| match v {
+                    Val::Bytes(_) if !is_constant(other) => day_of_text(cx, e, v, &other.ty.col),
+                    v => v,
+                };
+                (day(a, x, b), day(b, y, a))
+            } else {
+                (x, y)
+            };
+            let found = order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty));
+            let found = if *kind == CmpKind::Double && found == Some(Ordering::Equal) {
+                let [a, b] = &**sides;
+                let found = exact(cx, *kind, found, (a, &x), (|| is_exact_constant(b), &y));
+                let turned = found.map(Ordering::reverse);
+                exact(cx, *kind, turned, (b, &y), (|| is_exact_constant(a), &x))
+                    .map(Ordering::reverse)
+            } else {
+                found
+            };
+            Ok(found.map(|o| holds(*op, o)))
+        }
+        ExprKind::CompareRows {
+            op,
+            kinds,
+            left,
+            right,
+        } => rows(cx, *op, kinds, left, right),
+        ExprKind::Between {
+            parts,
+            kinds,
+            negated,
+        } => {
+            let x = cx.val(&parts[0])?;
+            if let Some(bounds) = number_bounds(cx, parts, kinds)? {
+                let inside =
+                    convert::to_f64(cx, &x, &parts[0].ty).map(|x| bounds[0] <= x && x <= bounds[1]);
+                return Ok(inside.map(|b| b != *negated));
+            }
+            let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
+                let v = cx.val(&parts[n])?;
+                let kind = kinds[n - 1];
+                let v = match kind {
+                    CmpKind::DateTime | CmpKind::Time => {
+                        let v = beside(cx, &parts[n], v, &parts[0]);
+                        let day = parts[0].ty.class() == Class::Date;
+                        let none = if day {
+                            Val::Date(Date::ZERO)
+                        } else {
+                            Val::Null
+                        };
+                        settled(cx, &parts[n], v, &parts[0].ty.col).unwrap_or(none)
+                    }
+                    _ => v,
+                };
+                let found = order(cx, kind, (&x, &parts[0].ty), (&v, &parts[n].ty));
+                let constant = || is_exact_constant(&parts[n]);
+                Ok(exact(cx, kind, found, (&parts[0], &x), (constant, &v)))
+            };
+            let low = bound(1)?.map(Ordering::is_ge);
+            let high = bound(2)?.map(Ordering::is_le);
+            let both = match (low, high) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            };
+            Ok(both.map(|b| b != *negated))
+        }
+        ExprKind::In {
+            expr,
+            list,
+            negated,
+        } => in_list(cx, e, expr, list, *negated),
+        ExprKind::InRows {
+            left,
+            rows,
+            negated,
+        } => {
+            if let Some(found) = searched_rows(cx, e, left, rows)? {
+                return Ok(Some(found != *negated));
+            }
+            let mut unknown = false;
+            for row in rows {
+                cx.checkpoint(CONDITION_WORK)?;
+                match row_equal(cx, left, row)? {
+                    Some(true) => return Ok(Some(!negated)),
+                    None => unknown = true,
+                    Some(false) => {}
+                }
+            }
+            Ok(in_result(false, unknown, *negated))
+        }
+        ExprKind::InParam {
+            left,
+            kinds,
+            list,
+            negated,
+        } => in_param(cx, e, left, kinds, *list, *negated),
+        ExprKind::Like {
+            expr,
+            pattern,
+            escape,
+            collation,
+            negated,
+        } => {
+            let Some(text) = cx.text(expr, *collation)? else {
+                return Ok(None);
+            };
+            let Some(pattern) = cx.text(pattern, *collation)? else {
+                return Ok(None);
+            };
+            let escape = match escape {
+                None => Some('\\'),
+                Some(e) => {
+                    let text = cx.bytes(e)?;
+                    let long = text
+                        .as_ref()
+                        .is_some_and(|t| collation.known().char_len(t) > 1);
+                    if long {
+                        return Err(SqlError::new(
+                            nfold_types::ErrorCode::ER_WRONG_ARGUMENTS,
+                            &[&"ESCAPE"],
+                        ));
+                    }
+                    escape_char(text.as_deref())
+                }
+            };
+            let mut goes_on = |work| cx.goes_on(work);
+            let like = collation
+                .known()
+                .like_stoppable(&text, &pattern, escape, &mut goes_on);
+            cx.checkpoint(0)?;
+            Ok(Some(like != *negated))
+        }
+        _ => unreachable!("only comparisons come here"),
+    }
+}
+
+/// The escape character of LIKE. NULL means the backslash, an empty string means no escape.
+pub fn escape_char(text: Option<&[u8]>) -> Option<char> {
+    match text {
+        None => Some('\\'),
+        Some(t) => String::from_utf8_lossy(t).chars().next(),
+    }
+}
+
+fn rows<'a>(
+    cx: &EvalCx<'a>,
+    op: BinaryOp,
+    kinds: &[CmpKind],
+    left: &'a [Expr],
+    right: &'a [Expr],
+) -> Result<Option<bool>, SqlError> {
+    let mut unknown = false;
+    for ((l, r), kind) in left.iter().zip(right).zip(kinds) {
+        let (x, y) = (cx.val(l)?, cx.val(r)?);
+        let o = order(cx, *kind, (&x, &l.ty), (&y, &r.ty));
+        match op {
+            BinaryOp::NullSafeEq => {
+                let equal = o.map_or(x.is_null() && y.is_null(), Ordering::is_eq);
+                if !equal {
+                    return Ok(Some(false));
+                }
+            }
+            BinaryOp::Eq | BinaryOp::Ne => match o {
+                Some(Ordering::Equal) => {}
+                Some(_) => return Ok(Some(op == BinaryOp::Ne)),
+                None => unknown = true,
+            },
+            _ => match o {
+                None => return Ok(None),
+                Some(Ordering::Equal) => {}
+                Some(o) => return Ok(Some(holds(op, o))),
+            },
+        }
+    }
+    if unknown {
+        return Ok(None);
+    }
+    Ok(Some(matches!(
+        op,
+        BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Le | BinaryOp::Ge
+    )))
+}

@@ -1,0 +1,528 @@
+//! From one type to another while an expression is evaluated. Every function takes the type that
+//! the value came with, because an ENUM's text, a BIT's bytes and a string's character set are not
+//! in the value.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, Coercibility, ExprType};
+use nfold_types::convert::{long_number, number};
+use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TypeKind, Value, charset};
+
+pub(crate) use super::temporal::*;
+use super::{EvalCx, Val, json};
+
+/// The collation of a value used as text: numbers and dates have the connection's.
+pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
+    nfold_plan::collate::as_string(ty, cx.env().collation()).collation
+}
+
+/// Bytes of a value that a warning shows at most.
+const SHOWN_BYTES: usize = 128;
+
+/// A value of type `ty` as a warning shows it: bytes that are no printable ASCII of a binary string
+/// as `\x00`, other text in UTF-8 up to its first zero byte; in either case not more than
+/// [`SHOWN_BYTES`].
+pub(crate) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
+    let charset = string_collation(cx, ty).known().charset;
+    // Four bytes are the longest character.
+    let text = &text[..text.len().min(charset.piece_end(text, 4 * SHOWN_BYTES + 4))];
+    if charset.is_binary() {
+        let mut out = String::new();
+        for b in text {
+            let printable = matches!(b, b' '..=b'~');
+            if out.len() + if printable { 1 } else { 4 } > SHOWN_BYTES {
+                break;
+            }
+            if printable {
+                out.push(char::from(*b));
+            } else {
+                out.push_str(&format!("\\x{b:02X}"));
+            }
+        }
+        return out;
+    }
+    let mut converted = Vec::new();
+    let utf8 = CollationId::UTF8MB4_BIN.known().charset;
+    let text = if text.is_ascii() || charset == utf8 {
+        text
+    } else {
+        charset::convert(charset, utf8, text, &mut converted);
+        &converted
+    };
+    let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+    let text = String::from_utf8_lossy(&text[..end]);
+    text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned()
+}
+
+pub(crate) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    let shown = shown(cx, text, ty);
+    cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
+}
+
+/// Whether a type is that of a table's TEXT or BLOB: MySQL takes a number from one without a word
+/// about what follows it. (What an expression makes has a width.)
+fn is_text_column(ty: &ExprType) -> bool {
+    ty.col.is_blob() && ty.col.width == 0
+}
+
+/// A text of which a number is read; a very long one is made short, with looks at the statement.
+fn number_text<'t>(cx: &EvalCx<'_>, text: &'t [u8]) -> Cow<'t, [u8]> {
+    match text.len() {
+        ..=PIECE_BYTES => Cow::Borrowed(text),
+        _ => Cow::Owned(long_number::shortened(text, &mut |work| cx.goes_on(work))),
+    }
+}
+
+/// Truth: a number that is not zero.
+pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => *v != 0,
+        Val::UInt(v) => *v != 0,
+        Val::Decimal(d) => !d.is_zero(),
+        other => to_f64(cx, other, ty)? != 0.0,
+    })
+}
+
+/// As an integer of either sign, halves rounded away from zero.
+pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => i128::from(*v),
+        Val::UInt(v) => i128::from(*v),
+        // Beyond the greatest BIGINT a FLOAT is the least.
+        Val::Float(v) if f64::from(*v) >= BIGINT_END => i128::from(i64::MIN),
+        Val::Float(v) => saturate(f64::from(*v)),
+        Val::Double(v) => saturate(*v),
+        Val::Decimal(d) => decimal_to_i128(d),
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "INTEGER", |v, ty| to_integer(cx, v, ty)).unwrap_or(0)
+        }
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(i128::from(bytes_as_number(text)));
+            }
+            let parsed = number::parse_integer(&number_text(cx, text));
+            if (parsed.truncated || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "INTEGER", text, ty);
+            }
+            parsed.value
+        }
+        Val::Date(d) => i128::from(d.to_number()),
+        Val::DateTime(d) => {
+            let d = d.round(0, 0).unwrap_or(*d);
+            i128::from(d.to_number())
+        }
+        Val::Time(t) => i128::from(t.round(0, 0).0.to_number()),
+    })
+}
+
+/// Warns of a DECIMAL that is no BIGINT, or is no BIGINT UNSIGNED either.
+pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
+    let Val::Decimal(d) = v else { return };
+    let whole = d.round(0).unwrap_or(*d);
+    if whole.to_i64().is_none() && !(unsigned && whole.to_u64().is_some()) {
+        let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE;
+        cx.warn(code, &[&"DECIMAL", &d.to_string()]);
+    }
+}
+
+/// Hexadecimal and bit literals are binary strings that act as numbers.
+pub fn binary_number(ty: &ExprType) -> bool {
+    matches!(ty.col.kind, TypeKind::VarBinary(_)) && ty.col.zerofill
+}
+
+/// The number that the bytes of a hexadecimal or bit literal are: their last eight, big-endian.
+pub fn bytes_as_number(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .take(8)
+        .rev()
+        .fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+/// The least number that is no BIGINT.
+const BIGINT_END: f64 = 9_223_372_036_854_775_808.0;
+
+fn saturate(v: f64) -> i128 {
+    // MySQL's rint: halves to even.
+    let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let v = number::double_to_integer(v).unwrap_or(if v < 0.0 { ends.0 } else { ends.1 });
+    v.clamp(ends.0, ends.1)
+}
+
+fn decimal_to_i128(d: &Decimal) -> i128 {
+    let whole = d.round(0).unwrap_or(*d);
+    if let Some(v) = whole.to_i64() {
+        return i128::from(v);
+    }
+    match whole.to_u64() {
+        Some(v) => i128::from(v),
+        None if whole.is_negative() => i128::from(i64::MIN),
+        None => i128::from(u64::MAX),
+    }
+}
+
+/// As a double.
+pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => *v as f64,
+        Val::UInt(v) => *v as f64,
+        Val::Float(v) => f64::from(*v),
+        Val::Double(v) => *v,
+        Val::Decimal(d) => d.to_f64(),
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "DOUBLE", |v, ty| to_f64(cx, v, ty)).unwrap_or(0.0)
+        }
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(bytes_as_number(text) as f64);
+            }
+            let short = number_text(cx, text);
+            let parsed = number::parse_double(&short);
+            // As in MySQL, a blank string is zero without a word.
+            let blank = short.iter().all(u8::is_ascii_whitespace);
+            if ((parsed.truncated && !blank) || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "DOUBLE", text, ty);
+            }
+            parsed.value
+        }
+        Val::Date(d) => d.to_number() as f64,
+        Val::DateTime(d) => d.to_number() as f64 + f64::from(d.micros()) / 1e6,
+        Val::Time(t) => {
+            let frac = f64::from(t.parts().3) / 1e6;
+            let n = t.to_number() as f64;
+            if t.is_negative() { n - frac } else { n + frac }
+        }
+    })
+}
+
+pub(crate) fn int_decimal(v: i128) -> Decimal {
+    match (i64::try_from(v), u64::try_from(v)) {
+        (Ok(v), _) => Decimal::from(v),
+        (_, Ok(v)) => Decimal::from(v),
+        _ => Decimal::parse_prefix(v.to_string().as_bytes()).value,
+    }
+}
+
+/// A double as a DECIMAL, cut to what one can hold.
+fn decimal_of(v: f64) -> Decimal {
+    Decimal::from_f64(v).unwrap_or_else(|| Decimal::max_of(65, 0, v < 0.0))
+}
+
+/// As a DECIMAL.
+pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal> {
+    Some(match v {
+        Val::Null => return None,
+        Val::Int(v) => Decimal::from(*v),
+        Val::UInt(v) => Decimal::from(*v),
+        Val::Float(v) => decimal_of(f64::from(*v)),
+        Val::Double(v) => decimal_of(*v),
+        Val::Decimal(d) => *d,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            let value = json::converted(cx, doc, "DECIMAL", |v, ty| to_decimal(cx, v, ty));
+            value.unwrap_or(Decimal::ZERO)
+        }
+        Val::Bytes(text) => {
+            if binary_number(ty) {
+                return Some(Decimal::from(bytes_as_number(text)));
+            }
+            let parsed = number::parse_decimal(&number_text(cx, text));
+            if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_text_column(ty) {
+                warn_incorrect(cx, "DECIMAL", text, ty);
+            }
+            parsed.value
+        }
+        Val::Date(d) => Decimal::from(d.to_number()),
+        Val::DateTime(d) => with_micros(i128::from(d.to_number()), d.micros(), d.fsp, false),
+        Val::Time(t) => with_micros(
+            i128::from(t.to_number().abs()),
+            t.parts().3,
+            t.fsp,
+            t.is_negative(),
+        ),
+    })
+}
+
+fn with_micros(whole: i128, micros: u32, fsp: u8, negative: bool) -> Decimal {
+    if fsp == 0 && micros == 0 {
+        return int_decimal(if negative { -whole } else { whole });
+    }
+    let text = format!("{}{whole}.{micros:06}", if negative { "-" } else { "" });
+    let d = Decimal::parse_prefix(text.as_bytes()).value;
+    if fsp < 6 {
+        d.truncate(i32::from(fsp))
+    } else {
+        d
+    }
+}
+
+/// Appends the text that a client sees.
+pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
+    match v {
+        Val::Null => {}
+        Val::Int(v) => number::write_i64(*v, out),
+        Val::UInt(v) => match &ty.col.kind {
+            TypeKind::Enum(_) | TypeKind::Set(_) => ty.col.member_text(*v, out),
+            TypeKind::Bit(n) => {
+                out.extend_from_slice(&v.to_be_bytes()[8 - usize::from(n.div_ceil(8)).min(8)..])
+            }
+            TypeKind::Year if *v == 0 && ty.col.width == 0 => out.extend_from_slice(b"0000"),
+            _ if ty.col.zerofill => {
+                let text = v.to_string();
+                out.resize(
+                    out.len() + (ty.col.width as usize).saturating_sub(text.len()),
+                    b'0',
+                );
+                out.extend_from_slice(text.as_bytes());
+            }
+            _ => number::write_u64(*v, out),
+        },
+        Val::Float(v) => number::write_float(*v, out),
+        Val::Double(v) => {
+            if ty.col.decimals < nfold_types::sql_type::NOT_FIXED_DECIMALS
+                && ty.class() == Class::Double
+            {
+                number::write_fixed(*v, ty.col.decimals, out);
+            } else {
+                number::write_double(*v, out);
+            }
+        }
+        Val::Decimal(d) => d.write_to(out),
+        Val::Bytes(b) => out.extend_from_slice(b),
+        Val::Date(d) => d.write_to(out),
+        Val::DateTime(d) => d.write_to(out),
+        Val::Time(t) => t.write_to(out),
+    }
+}
+
+/// As text, in the character set of the value's own type.
+pub fn to_bytes<'a>(cx: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a, [u8]>> {
+    match v {
+        Val::Null => None,
+        Val::Bytes(doc) if ty.col.is_json() => Some(json::text_or_raise(cx, &doc).into()),
+        Val::Bytes(b) => Some(b),
+        other => {
+            let mut out = Vec::with_capacity(24);
+            write_text(&other, ty, &mut out);
+            Some(Cow::Owned(out))
+        }
+    }
+}
+
+/// The bytes of a string or a document; of other values none.
+pub(crate) fn bytes_of<'v>(v: &'v Val<'_>) -> &'v [u8] {
+    match v {
+        Val::Bytes(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// Bytes that are converted between two checkpoints.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// As text, in the character set of `collation`.
+pub fn to_text<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    ty: &ExprType,
+    collation: CollationId,
+) -> Option<Cow<'a, [u8]>> {
+    let from = string_collation(cx, ty);
+    let bytes = to_bytes(cx, v, ty)?;
+    if from == collation || bytes.is_ascii() {
+        return Some(bytes);
+    }
+    let (from, to) = (from.known().charset, collation.known().charset);
+    if from == to || from.is_binary() || to.is_binary() {
+        return Some(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let (mut lost, mut rest) = (0, &bytes[..]);
+    while !rest.is_empty() && cx.goes_on(PIECE_BYTES as u64) {
+        let (piece, after) = rest.split_at(from.piece_end(rest, PIECE_BYTES));
+        lost += charset::convert(from, to, piece, &mut out);
+        rest = after;
+    }
+    if lost > 0 && ty.class() == Class::String && ty.coercibility == Coercibility::Coercible {
+        let error = nfold_plan::collate::cannot_convert(&bytes, from.name, to.name);
+        cx.st.warnings.borrow_mut().raise(error);
+    }
+    Some(Cow::Owned(out))
+}
+
+/// As text in the character set of `collation`; characters that it lacks become question marks.
+fn to_lossy_text<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    ty: &ExprType,
+    collation: CollationId,
+) -> Option<Cow<'a, [u8]>> {
+    let ty = ExprType {
+        coercibility: Coercibility::Implicit,
+        ..ty.clone()
+    };
+    to_text(cx, v, &ty, collation)
+}
+
+/// What a user variable keeps: integers, decimals, doubles and text.
+pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
+    match v {
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) => {
+            let mut out = Vec::new();
+            write_text(&v, ty, &mut out);
+            Value::Bytes(out)
+        }
+        Val::Bytes(doc) if ty.col.is_json() => Value::Bytes(json::text_or_raise(cx, &doc)),
+        Val::Float(f) => Value::Double(f64::from(f)),
+        Val::UInt(_) if ty.col.is_enum_or_set() => {
+            to_bytes(cx, v.borrowed(), ty).map_or(Value::Null, |b| Value::Bytes(b.into_owned()))
+        }
+        other => other.into_value(),
+    }
+}
+
+/// The collation of a variable that gets a value of type `ty`; `None`: of no text. Moments are
+/// texts of latin1 there.
+pub fn var_collation(ty: &ExprType) -> Option<CollationId> {
+    match ty.class() {
+        Class::String | Class::Json => Some(ty.col.collation),
+        class if class.is_temporal() => Some(CollationId::LATIN1_SWEDISH_CI),
+        _ => None,
+    }
+}
+
+/// Warning 1105 for a text whose number has not the sign that it is cast to.
+fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
+    let message = match (unsigned, i64::try_from(i)) {
+        (true, Ok(..0)) => "Cast to unsigned converted negative integer to its positive complement",
+        (false, Err(_)) if i <= i128::from(u64::MAX) => {
+            "Cast to signed converted positive out-of-range integer to its negative complement"
+        }
+        _ => return,
+    };
+    let error = SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, message);
+    let level = nfold_types::error::Level::Warning;
+    cx.st.warnings.borrow_mut().push_error(level, &error);
+}
+
+/// `CAST(v AS type)`.
+pub fn cast<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    from: &ExprType,
+    to: &ExprType,
+) -> Result<Val<'a>, SqlError> {
+    if v.is_null() {
+        return Ok(Val::Null);
+    }
+    if to.col.is_json() {
+        return json::cast(cx, v, from);
+    }
+    let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
+    let v = match &v {
+        // Of what is called a string the text is read.
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_)
+            if by_text && from.class() == Class::String =>
+        {
+            to_bytes(cx, v, from).map_or(Val::Null, Val::Bytes)
+        }
+        _ => v,
+    };
+    Ok(match &to.col.kind {
+        TypeKind::BigInt => {
+            warn_beyond(cx, &v, to.col.unsigned);
+            let Some(i) = to_integer(cx, &v, from) else {
+                return Ok(Val::Null);
+            };
+            if let Val::Bytes(text) = &v
+                && !binary_number(from)
+            {
+                let parsed = number::parse_integer(&number_text(cx, text));
+                if (parsed.truncated || parsed.overflow) && is_text_column(from) {
+                    warn_incorrect(cx, "INTEGER", text, from);
+                }
+                warn_complement(cx, i, to.col.unsigned);
+            }
+            if to.col.unsigned {
+                Val::UInt(i as u64)
+            } else if matches!(v, Val::Double(_) | Val::Float(_) | Val::Decimal(_)) {
+                Val::Int(i64::try_from(i).unwrap_or(i64::MAX))
+            } else {
+                Val::Int(i as i64)
+            }
+        }
+        TypeKind::Decimal { precision, scale } => {
+            let Some(d) = to_decimal(cx, &v, from) else {
+                return Ok(Val::Null);
+            };
+            let fitted = d
+                .rescale(*scale)
+                .filter(|d| d.int_digits() <= u32::from(precision - scale));
+            Val::Decimal(fitted.unwrap_or_else(|| {
+                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&"expression", &1]);
+                Decimal::max_of(*precision, *scale, d.is_negative())
+            }))
+        }
+        TypeKind::Double => to_f64(cx, &v, from).map_or(Val::Null, Val::Double),
+        TypeKind::Float => match to_f64(cx, &v, from) {
+            Some(v) if v.is_finite() && !(v as f32).is_finite() => {
+                let shown = format!("cast({v:e} as float)");
+                return Err(SqlError::new(
+                    ErrorCode::ER_DATA_OUT_OF_RANGE,
+                    &[&"DOUBLE", &shown],
+                ));
+            }
+            v => v.map_or(Val::Null, |v| Val::Float(v as f32)),
+        },
+        TypeKind::Date => to_asked(cx, &v, from, Asked::by_mode(cx, true))
+            .map_or(Val::Null, |d| Val::Date(d.date())),
+        TypeKind::DateTime(fsp) => to_asked(cx, &v, from, Asked::by_mode(cx, false))
+            .and_then(|d| d.round(0, *fsp))
+            .map_or(Val::Null, Val::DateTime),
+        TypeKind::Time(fsp) => {
+            to_time(cx, &v, from).map_or(Val::Null, |t| Val::Time(t.round(0, *fsp).0))
+        }
+        TypeKind::Year => cast_year(cx, &v, from).map_or(Val::Null, Val::UInt),
+        _ => return Ok(cast_string(cx, v, from, to)),
+    })
+}
+
+fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) -> Val<'a> {
+    let collation = to.col.collation;
+    let Some(text) = to_lossy_text(cx, v, from, collation) else {
+        return Val::Null;
+    };
+    let limit = match to.col.kind {
+        TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
+            n as usize
+        }
+        _ => usize::MAX,
+    };
+    let keep = collation.known().charset.char_prefix_len(&text, limit);
+    if keep < text.len() {
+        let kind = if collation == CollationId::BINARY {
+            "BINARY"
+        } else {
+            "CHAR"
+        };
+        cx.warn(
+            ErrorCode::ER_TRUNCATED_WRONG_VALUE,
+            &[&format_args!("{kind}({limit})"), &shown(cx, &text, to)],
+        );
+        return Val::string(text[..keep].to_vec());
+    }
+    let filled = match to.col.kind {
+        TypeKind::VarBinary(n) => to.col.width == n,
+        _ => false,
+    };
+    let n = limit;
+    if filled && text.len() < n {
+        let mut padded = text.into_owned();
+        padded.resize(n, 0);
+        return Val::string(padded);
+    }
+    Val::Bytes(text)
+}

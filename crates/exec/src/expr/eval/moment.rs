@@ -1,0 +1,427 @@
+//! Converts strings, numbers and constants to temporal values where they are compared with dates
+//! and times.
+
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
+use nfold_types::temporal::parse;
+use nfold_types::{ColumnType, Date, DateTime, ErrorCode, SqlError, Time, TypeKind};
+
+use super::compare::{as_text, is_exact_constant, is_number};
+use super::{EvalCx, Val, convert};
+
+/// Converts one side of a TIME comparison. A string must be a complete valid time.
+pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
+    let member = v.1.col.is_enum_or_set() && !v.0.is_null();
+    let text = match member {
+        true => Val::Bytes(convert::to_bytes(cx, v.0.clone(), v.1)?),
+        false => as_text(cx, v.0.clone(), v.1),
+    };
+    match text {
+        Val::Bytes(text) => {
+            let whole = parse::parse_time(&text).is_ok_and(|t| !t.truncated && !t.clamped);
+            let found = convert::to_time(cx, &Val::Bytes(text), v.1);
+            found.filter(|_| whole)
+        }
+        Val::UInt(n) => convert::to_time(cx, &Val::Int(n as i64), v.1),
+        other => convert::to_time(cx, &other, v.1),
+    }
+}
+
+/// Converts one side of a date comparison whose other side has type `other`.
+///
+/// An invalid string becomes the zero date. An invalid number returns `None`, and the caller
+/// compares both sides as numbers. If `other` is DATE, the time part of a number is dropped. A YEAR
+/// becomes a date with month and day 0.
+pub(crate) fn date_side(
+    cx: &EvalCx<'_>,
+    v: (&Val<'_>, &ExprType),
+    other: &ColumnType,
+) -> Option<DateTime> {
+    match v.0 {
+        // Stored dates are compared unchanged, even those that are not on the calendar.
+        Val::Date(date) => return Some(date.at_midnight()),
+        Val::DateTime(date) => return Some(*date),
+        _ => {}
+    }
+    if !is_number(v.0) || v.1.col.is_enum_or_set() {
+        return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
+    }
+    if let Some(year) = convert::year_alone(v.0, v.1) {
+        return Some(year);
+    }
+    let asked = convert::Asked::by_mode(cx, false);
+    let found = convert::to_asked(cx, v.0, v.1, asked)?;
+    Some(match other.kind {
+        TypeKind::Date => found.date().at_midnight(),
+        _ => found,
+    })
+}
+
+/// Converts `v` to a temporal value if `e` is a parameter of a prepared statement and `other` is a
+/// temporal type, independent of the SQL mode. Returns `None` for an invalid value: that is no
+/// error, but the comparison matches nothing.
+pub(crate) fn settled<'v>(
+    cx: &EvalCx<'v>,
+    e: &Expr,
+    v: Val<'v>,
+    other: &ColumnType,
+) -> Option<Val<'v>> {
+    let class = Class::of(other);
+    let untyped = is_number(&v) || matches!(v, Val::Bytes(_));
+    if !untyped || v.is_null() || !class.is_temporal() || !is_marker(cx, e) {
+        return Some(v);
+    }
+    if class == Class::Time {
+        return convert::to_time(cx, &v, &e.ty).map(Val::Time);
+    }
+    let date = other.kind == TypeKind::Date && is_number(&v);
+    convert::to_asked(cx, &v, &e.ty, convert::Asked::any(date)).map(Val::DateTime)
+}
+
+/// How a member of an IN list with several members takes part in a temporal comparison.
+pub(crate) enum Listed<'v> {
+    Value(Val<'v>),
+    /// The member equals no value.
+    Nothing,
+    /// The member counts as NULL.
+    Unknown,
+}
+
+/// Converts a number in an IN list with several members to the temporal type `left`. `marker` says
+/// that the member is a parameter of a prepared statement; then strings are converted as well.
+///
+/// An invalid value becomes the zero value for DATETIME, and equals nothing for DATE. A zero date
+/// equals nothing for DATE either. An invalid DATETIME parameter counts as NULL.
+pub(crate) fn listed_moment<'v>(
+    cx: &EvalCx<'_>,
+    v: Val<'v>,
+    from: &ExprType,
+    left: &ColumnType,
+    marker: bool,
+) -> Listed<'v> {
+    let number = is_number(&v) && !from.col.is_enum_or_set();
+    if !Class::of(left).is_temporal()
+        || v.is_null()
+        || !(number || marker && matches!(v, Val::Bytes(_)))
+    {
+        return Listed::Value(v);
+    }
+    let v = match v {
+        Val::UInt(n) => Val::Int(n as i64),
+        v => v,
+    };
+    let date = left.kind == TypeKind::Date;
+    let found = match Class::of(left) {
+        Class::Time => {
+            let found = super::temporal::listed_time(cx, &v, from);
+            let zero = (!number).then(Time::default);
+            found.or(zero).map(Val::Time)
+        }
+        Class::Date | Class::DateTime => {
+            let asked = convert::Asked::by_mode(cx, date && number);
+            convert::to_asked(cx, &v, from, asked).map(Val::DateTime)
+        }
+        _ => return Listed::Value(v),
+    };
+    let zero = |v: &Val<'_>| matches!(v, Val::DateTime(d) if d.date() == Date::ZERO);
+    match found {
+        Some(v) if date && !marker && zero(&v) => Listed::Nothing,
+        Some(Val::DateTime(d)) if date && number && !marker => Listed::Value(Val::Date(d.date())),
+        Some(v) => Listed::Value(v),
+        None if marker && Class::of(left) == Class::DateTime => Listed::Unknown,
+        None if marker && Class::of(left) == Class::Time => {
+            Listed::Value(Val::Time(Time::default()))
+        }
+        None if Class::of(left) == Class::DateTime => Listed::Value(Val::DateTime(DateTime::ZERO)),
+        None => Listed::Nothing,
+    }
+}
+
+/// Converts one column of a row in `(a, b) IN ((…), (…))` to the type of its left side: to an
+/// integer for integer types, and numbers to dates for date types. An invalid number becomes the
+/// zero date.
+pub(crate) fn row_member<'v>(
+    cx: &EvalCx<'_>,
+    v: Val<'v>,
+    from: &ExprType,
+    left: &ColumnType,
+) -> Val<'v> {
+    match Class::of(left) {
+        Class::Int if !matches!(v, Val::Null | Val::Int(_) | Val::UInt(_)) => {
+            let whole = convert::to_integer(cx, &v, from).unwrap_or_default();
+            match i64::try_from(whole) {
+                Ok(n) => Val::Int(n),
+                Err(_) => Val::UInt(whole.clamp(0, u64::MAX.into()) as u64),
+            }
+        }
+        Class::Date | Class::DateTime
+            if is_number(&v) && !v.is_null() && !from.col.is_enum_or_set() =>
+        {
+            let asked = convert::Asked::by_mode(cx, false);
+            let found = convert::to_asked(cx, &v, from, asked).unwrap_or(DateTime::ZERO);
+            match left.kind {
+                TypeKind::Date => Val::Date(found.date()),
+                _ => Val::DateTime(found),
+            }
+        }
+        _ => v,
+    }
+}
+
+/// Returns the numeric bounds of a BETWEEN over a temporal column, or `None` if the bounds are
+/// compared as temporal values.
+///
+/// MySQL compares two constant bounds as temporal values only if both are valid. If one is not,
+/// both are numbers: a string beside a TIME counts as its numeric prefix, and a valid date as its
+/// packed internal form, which is above all other numbers.
+pub(crate) fn number_bounds(
+    cx: &EvalCx<'_>,
+    parts: &[Expr; 3],
+    kinds: &[CmpKind; 2],
+) -> Result<Option<[f64; 2]>, SqlError> {
+    let [left, low, high] = parts;
+    let column = matches!(left.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    let time = left.ty.class() == Class::Time;
+    let moments = match time {
+        true => [CmpKind::Time; 2],
+        false => [CmpKind::DateTime; 2],
+    };
+    let fits = |e: &Expr| {
+        let class = e.ty.class();
+        (class.is_number() || time && matches!(class, Class::String | Class::Time))
+            && is_exact_constant(e)
+            && !is_marker(cx, e)
+    };
+    if !column || !left.ty.class().is_temporal() || *kinds != moments || !fits(low) || !fits(high) {
+        return Ok(None);
+    }
+    let values = [
+        beside(cx, low, cx.val(low)?, left),
+        beside(cx, high, cx.val(high)?, left),
+    ];
+    let mut found = [None; 2];
+    for (i, e) in [low, high].into_iter().enumerate() {
+        let v = (&values[i], &e.ty);
+        if v.0.is_null() {
+            return Ok(None);
+        }
+        found[i] = match time {
+            true if matches!(v.0, Val::UInt(n) if i64::try_from(*n).is_err()) => None,
+            true => time_side(cx, v).and_then(|t| convert::to_f64(cx, &Val::Time(t), &left.ty)),
+            false => {
+                let d = date_side(cx, v, &left.ty.col);
+                d.map(|d| d.packed() as f64)
+            }
+        };
+    }
+    let texts = [low, high].map(|e| e.ty.class() == Class::String);
+    let none = found.iter().all(Option::is_none) && texts == [true; 2];
+    if none || found.iter().all(Option::is_some) {
+        return Ok(None);
+    }
+    let mut bounds = [0.0; 2];
+    for (i, e) in [low, high].into_iter().enumerate() {
+        let own = || convert::to_f64(cx, &values[i], &e.ty);
+        bounds[i] = found[i].or_else(own).unwrap_or_default();
+    }
+    Ok(Some(bounds))
+}
+
+/// Converts a string that is not constant to a date without time, for a comparison with a DATE that
+/// is not constant either. `other` is the type of the other side.
+pub(crate) fn day_of_text<'v>(
+    cx: &EvalCx<'v>,
+    e: &Expr,
+    v: Val<'v>,
+    other: &ColumnType,
+) -> Val<'v> {
+    let text = matches!(v, Val::Bytes(_)) && !e.ty.col.is_enum_or_set();
+    if !text || other.kind != TypeKind::Date || nfold_plan::expr::is_constant(e) {
+        return v;
+    }
+    match convert::to_datetime(cx, &v, &e.ty) {
+        Some(d) => Val::Date(d.date()),
+        None => Val::Date(DateTime::ZERO.date()),
+    }
+}
+
+/// Rounds a constant to the fractional digits of the column that it is compared with: strings and
+/// numbers for a TIME column, numbers for a DATETIME column. Temporal constants keep all digits.
+pub(crate) fn as_column<'v>(
+    cx: &EvalCx<'v>,
+    from: &ExprType,
+    v: Val<'v>,
+    column: &ColumnType,
+    marker: bool,
+) -> Val<'v> {
+    let number = is_number(&v) && !v.is_null();
+    match column.kind {
+        TypeKind::Time(_) if number || matches!(v, Val::Bytes(_)) => rounded(cx, v, from, column),
+        TypeKind::DateTime(_) | TypeKind::Timestamp(_) if number && !marker => {
+            rounded(cx, v, from, column)
+        }
+        _ => v,
+    }
+}
+
+/// Converts a constant that is compared with a YEAR column. Two-digit numbers mean 1970 to 2069.
+/// The string `0` means 2000, unless it has four characters. A date counts as its year. Other
+/// numbers stay unchanged.
+pub(crate) fn year_constant<'v>(
+    cx: &EvalCx<'v>,
+    v: &Val<'v>,
+    ty: &ExprType,
+    marker: bool,
+) -> Val<'v> {
+    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
+    if temporal && !marker {
+        let d = convert::to_datetime(cx, v, ty);
+        return d.map_or(Val::Null, |d| Val::Int(i64::from(d.date().year())));
+    }
+    let digit = |t: &[u8]| t.len() != 4 && t.first().is_some_and(u8::is_ascii_digit);
+    let short = matches!(v, Val::Bytes(t) if digit(t.trim_ascii()));
+    let whole = match v {
+        Val::Double(f) => Val::Double(f.trunc()),
+        v => v.clone(),
+    };
+    let Some(n) = convert::to_integer(cx, &whole, ty) else {
+        return Val::Null;
+    };
+    let below = match v {
+        Val::Double(f) => *f < 0.0,
+        Val::Decimal(d) => d.is_negative(),
+        _ => false,
+    };
+    Val::Int(match n {
+        _ if temporal => n as i64,
+        // A negative fraction truncates to 0, but is no year.
+        0 if below => -1,
+        0 if short => 2000,
+        1..=69 => 2000 + n as i64,
+        70..=99 => 1900 + n as i64,
+        _ => n.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+    })
+}
+
+/// Converts the only member of an IN list for comparison with a column of type `column`. MySQL
+/// treats such a list as `=`, and converts no member of a longer list.
+pub(crate) fn lone_member<'v>(
+    cx: &EvalCx<'v>,
+    from: &ExprType,
+    v: Val<'v>,
+    column: &ColumnType,
+) -> (Val<'v>, ExprType) {
+    if convert::is_year(column) && !v.is_null() {
+        let year = year_constant(cx, &v, from, false);
+        return (year, ExprType::bigint(false));
+    }
+    (as_column(cx, from, v, column, false), from.clone())
+}
+
+/// Rounds or truncates `v` to the fractional digits of a TIME, DATETIME or TIMESTAMP column.
+/// Returns it unchanged if it has no more digits, or is no temporal value.
+pub(crate) fn rounded<'v>(
+    cx: &EvalCx<'v>,
+    v: Val<'v>,
+    from: &ExprType,
+    column: &ColumnType,
+) -> Val<'v> {
+    let fsp = column.fsp();
+    let cuts = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
+    match Class::of(column) {
+        Class::Time => match time_side(cx, (&v, from)) {
+            Some(t) if t.truncate(fsp).micros() == t.micros() => v,
+            Some(t) if cuts => Val::Time(t.truncate(fsp)),
+            Some(t) => Val::Time(t.round(0, fsp).0),
+            None => v,
+        },
+        Class::DateTime => match date_side(cx, (&v, from), column) {
+            Some(d) if d.truncate(fsp).packed() == d.packed() => v,
+            Some(d) if cuts => Val::DateTime(d.truncate(fsp)),
+            Some(d) => d.round(0, fsp).map_or(v, Val::DateTime),
+            _ => v,
+        },
+        _ => v,
+    }
+}
+
+/// Whether `e` is a parameter of a prepared statement.
+pub(crate) fn is_marker(cx: &EvalCx<'_>, e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Param(n) if cx.st.params.is_marker(n))
+}
+
+/// Refuses a comparison of a temporal value with a constant string that is no valid date.
+///
+/// # Errors
+/// 1525.
+pub(crate) fn refuse_no_date(
+    cx: &EvalCx<'_>,
+    sides: [&Expr; 2],
+    values: [&Val<'_>; 2],
+) -> Result<(), SqlError> {
+    for (text, date) in [(0, 1), (1, 0)] {
+        let (e, other) = (sides[text], &sides[date].ty);
+        let constant = e.ty.class() == Class::String
+            && e.ty.coercibility != Coercibility::SysConst
+            && other.class().is_temporal()
+            && !values[date].is_null()
+            && !is_marker(cx, e);
+        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+        if constant && nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
+            refuse_text(cx, values[text], &e.ty, &other.col)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a constant string that is no date, or a date that the SQL mode forbids, in a comparison
+/// with values of type `other`.
+///
+/// # Errors
+/// 1525.
+pub(crate) fn refuse_text(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    from: &ExprType,
+    other: &ColumnType,
+) -> Result<(), SqlError> {
+    let Val::Bytes(text) = as_text(cx, v.clone(), from) else {
+        return Ok(());
+    };
+    let flags = convert::Asked::by_mode(cx, false).flags;
+    if parse::parse_datetime(&text, flags).is_ok() {
+        return Ok(());
+    }
+    let kind = match other.kind {
+        TypeKind::Date => "DATE",
+        TypeKind::Timestamp(_) => "TIMESTAMP",
+        _ => "DATETIME",
+    };
+    let shown = String::from_utf8_lossy(&text);
+    Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
+}
+
+/// Applies [`as_column`] if `e` is a constant and `other` is a temporal column.
+pub(crate) fn beside<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, other: &Expr) -> Val<'v> {
+    let column = matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    if column && other.ty.class().is_temporal() && !e.ty.class().is_temporal() {
+        let constant = nfold_plan::expr::is_constant(e);
+        return if constant {
+            as_column(cx, &e.ty, v, &other.ty.col, is_marker(cx, e))
+        } else {
+            v
+        };
+    }
+    v
+}
+
+/// Whether a value is a string that is no valid date.
+pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
+    matches!(v, Val::Bytes(_)) && convert::to_datetime(cx, v, ty).is_none()
+}
+
+/// Whether all members of an IN list are constants and none is a DATETIME. In such a list beside a
+/// DATE, an invalid date equals nothing, not even the zero date.
+pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
+    members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::expr::is_constant(m))
+}

@@ -1,0 +1,481 @@
+//! From values of any type to dates and times. The type of a value says too little: an expression
+//! that is called a string may hold a date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), and is
+//! used as that date.
+
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, Coercibility, ExprType};
+use nfold_types::convert::number;
+use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::{
+    ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind,
+};
+
+use super::convert::{binary_number, shown, to_bytes, to_integer, warn_incorrect, write_text};
+use super::{EvalCx, Val, json};
+
+/// Warning 1292 for a text that is no moment at all.
+pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    let message = format!("Incorrect {kind} value: '{}'", shown(cx, text, ty));
+    let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
+    cx.st
+        .warnings
+        .borrow_mut()
+        .push_error(nfold_types::error::Level::Warning, &error);
+}
+
+/// What is asked of a date and time.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    /// Only the date is wanted: the numbers 7 and 101 are days of the year 2000 then.
+    pub date: bool,
+    /// Which dates will do; the others are NULL, with a warning where they were read from something
+    /// else.
+    pub flags: DateFlags,
+}
+
+impl Asked {
+    /// Whatever reads as one, zeros included.
+    pub fn any(date: bool) -> Asked {
+        let flags = DateFlags::default();
+        Asked { date, flags }
+    }
+
+    /// Only what the SQL mode allows.
+    pub fn by_mode(cx: &EvalCx<'_>, date: bool) -> Asked {
+        let mode = cx.env().sql_mode();
+        let flags = DateFlags {
+            no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+            no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+            allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
+        };
+        Asked { date, flags }
+    }
+
+    /// A day of the calendar: nothing of it is zero.
+    pub fn whole(date: bool) -> Asked {
+        let flags = DateFlags {
+            no_zero_in_date: true,
+            no_zero_date: true,
+            allow_invalid: false,
+        };
+        Asked { date, flags }
+    }
+
+    fn number(self, n: i64) -> Option<DateTime> {
+        let read = if self.date {
+            parse::date_of_number
+        } else {
+            parse::datetime_of_number
+        };
+        read(n, self.flags).ok()
+    }
+
+    /// Warning 1292 for a text or decimal that is no such date.
+    fn warn(self, cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) {
+        if self.date {
+            warn_incorrect(cx, "date", text, ty);
+        } else {
+            warn_no_value(cx, "datetime", text, ty);
+        }
+    }
+}
+
+/// A date and time read from a text; warning 4095 for an odd delimiter.
+fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Option<DateTime> {
+    let Ok(parsed) = parse::parse_datetime(text, asked.flags) else {
+        asked.warn(cx, text, ty);
+        return None;
+    };
+    if parsed.truncated {
+        let date = asked.date || parsed.date_only;
+        warn_incorrect(cx, if date { "date" } else { "datetime" }, text, ty);
+    }
+    warn_odd(cx, &parsed, text);
+    parsed.rounded(cx.env().time_zone())
+}
+
+/// Warning 4095 or 4096 for a delimiter that is not the standard one.
+fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
+    if let Some(odd) = parsed.odd {
+        let warning = odd.warning(text, 1);
+        let level = nfold_types::error::Level::Warning;
+        cx.st.warnings.borrow_mut().push_error(level, &warning);
+    }
+}
+
+/// Whether values of the type are those of a BIT column.
+pub(crate) fn is_bits(ty: &ExprType) -> bool {
+    matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit
+}
+
+/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text;
+/// `None`: other values.
+fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<Val<'v>> {
+    if !matches!(v, Val::UInt(_)) || !(is_bits(ty) || ty.col.is_enum_or_set()) {
+        return None;
+    }
+    Some(to_bytes(cx, v.clone(), ty).map_or(Val::Null, Val::Bytes))
+}
+
+/// As DATETIME; a TIME counts from the current date.
+pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    to_asked(cx, v, ty, Asked::any(false))
+}
+
+/// As the DATETIME of which only the date is wanted.
+pub fn to_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    to_asked(cx, v, ty, Asked::any(true))
+}
+
+/// As a date and time of some kind; NULL where it is none, with a warning unless it is a date
+/// already.
+pub(crate) fn to_asked(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    ty: &ExprType,
+    asked: Asked,
+) -> Option<DateTime> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
+    let d = match v {
+        Val::Null => return None,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            return json::converted(cx, doc, "DATETIME", |v, ty| to_asked(cx, v, ty, asked));
+        }
+        Val::Bytes(text) => return parse_text(cx, text, ty, asked),
+        Val::Date(d) => d.at_midnight(),
+        Val::DateTime(d) => *d,
+        Val::Time(t) => {
+            let today = cx.now(0).date().at_midnight().to_linear();
+            return DateTime::from_linear(today + t.micros(), t.fsp);
+        }
+        // A year is its first day.
+        Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),
+        _ => return number_as_date(cx, v, ty, asked),
+    };
+    // What is a date already is refused without a word.
+    let allowed = parse::check_date(d.date(), d.packed() == 0, asked.flags).is_ok();
+    allowed.then_some(d)
+}
+
+/// Whether values of the type are those of a YEAR column (a display width marks the numbers that
+/// YEAR() and CAST give).
+pub(crate) fn is_year(ty: &ColumnType) -> bool {
+    ty.kind == TypeKind::Year && ty.width == 0
+}
+
+/// A year as a comparison with dates takes it: without month and day.
+pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
+    match v {
+        Val::UInt(0) | Val::Int(0) if ty.col.kind == TypeKind::Year => Some(DateTime::ZERO),
+        Val::UInt(year) if ty.col.kind == TypeKind::Year => {
+            Some(Date::new(*year as u32, 0, 0).at_midnight())
+        }
+        // YEAR() gives one with a sign.
+        Val::Int(year @ 1..) if ty.col.kind == TypeKind::Year => {
+            Some(Date::new(*year as u32, 0, 0).at_midnight())
+        }
+        _ => None,
+    }
+}
+
+/// A number as a date and time. The fraction of one that is a date alone says nothing.
+fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> Option<DateTime> {
+    let found = datetime_of(v, asked);
+    match (v, &found) {
+        (Val::Decimal(_), None) => asked.warn(cx, &shown_number(v, ty), ty),
+        (Val::Double(_) | Val::Float(_), None) if whole_and_micros(v).is_none() => {
+            asked.warn(cx, &shown_number(v, ty), ty);
+        }
+        (_, None) => {
+            let shown = whole_and_micros(v).map_or(0, |(n, ..)| n).to_string();
+            warn_no_value(cx, "datetime", shown.as_bytes(), ty);
+        }
+        (_, Some((_, true))) if !asked.date => warn_incorrect(cx, "date", &shown_number(v, ty), ty),
+        _ => {}
+    }
+    found.map(|(d, _)| d)
+}
+
+/// The flag tells that a fraction was left out.
+fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
+    let (whole, micros, fsp) = whole_and_micros(v)?;
+    let below = match v {
+        Val::Decimal(d) => d.is_negative(),
+        Val::Double(d) => *d < 0.0,
+        Val::Float(f) => *f < 0.0,
+        _ => false,
+    };
+    if below && micros > 0 {
+        return None;
+    }
+    let mut asked = asked;
+    // Half a second is no zero date, but its month is none.
+    asked.flags.no_zero_date &= micros == 0 || asked.flags.no_zero_in_date;
+    let d = asked.number(whole)?;
+    let has_time = whole == 0 || whole > 99_991_231;
+    Some(match micros {
+        1..1_000_000 if has_time => {
+            let (h, m, s, _) = d.time().parts();
+            (DateTime::new(d.date(), h, m, s, micros, fsp), false)
+        }
+        1_000_000 if has_time => {
+            let next = d.to_linear() + i64::from(micros);
+            (DateTime::from_linear(next, fsp)?, false)
+        }
+        _ => (d, micros != 0),
+    })
+}
+
+/// As TIME.
+pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
+    match v {
+        Val::Null => None,
+        Val::Bytes(doc) if ty.col.is_json() => {
+            json::converted(cx, doc, "TIME", |v, ty| to_time(cx, v, ty))
+        }
+        Val::Time(t) => Some(*t),
+        Val::Date(_) => Some(Time::from_micros(0, 0)),
+        Val::DateTime(d) => Some(d.time()),
+        Val::UInt(_) if is_year(&ty.col) => Some(Time::from_micros(0, 0)),
+        Val::Bytes(text) => {
+            let parsed = parse::parse_time(text).ok();
+            if parsed.is_none_or(|p| p.truncated || p.clamped) {
+                warn_incorrect(cx, "time", text, ty);
+            }
+            parsed.and_then(|p| p.rounded(cx.env().time_zone()))
+        }
+        _ => number_as_time(cx, v, ty),
+    }
+}
+
+fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    let parsed = time_of(v).and_then(|(t, clamped)| (!clamped).then_some(t));
+    if parsed.is_none() {
+        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
+    }
+    parsed
+}
+
+/// A number in a list of times: a double is the nearest time that there is, or 00:00:00 where it
+/// reads as none, and so is a decimal beyond all integers.
+pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
+    let double = matches!(v, Val::Double(_) | Val::Float(_));
+    let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v).is_none();
+    if !double && !beyond {
+        return to_time(cx, v, ty);
+    }
+    let found = time_of(v);
+    if found.is_none_or(|(_, clamped)| clamped) {
+        warn_incorrect(cx, "time", &shown_number(v, ty), ty);
+    }
+    Some(found.map(|(t, _)| t).unwrap_or_default())
+}
+
+/// The flag tells that it is the greatest or least time instead of one beyond.
+fn time_of(v: &Val<'_>) -> Option<(Time, bool)> {
+    whole_and_micros(v).and_then(|(whole, micros, fsp)| {
+        let (t, clamped) = parse::time_of_number(whole).ok()?;
+        let negative = match v {
+            Val::Decimal(d) => d.is_negative(),
+            Val::Double(d) => *d < 0.0,
+            _ => false,
+        };
+        let micros = i64::from(micros);
+        let all = t.micros() + if negative { -micros } else { micros };
+        Some(match clamped {
+            true => (t, true),
+            false => (Time::from_micros(all, fsp), false),
+        })
+    })
+}
+
+/// A date and time, or a time alone.
+#[derive(Clone, Copy)]
+pub(crate) enum Moment {
+    DateTime(DateTime),
+    Time(Time),
+}
+
+impl Moment {
+    /// The time of it.
+    pub fn time(self) -> Time {
+        match self {
+            Moment::DateTime(d) => d.time(),
+            Moment::Time(t) => t,
+        }
+    }
+}
+
+/// Any day up to 31 in any month.
+const ANY_DAY: DateFlags = DateFlags {
+    no_zero_in_date: false,
+    no_zero_date: false,
+    allow_invalid: true,
+};
+
+/// What a value is where both will do: `12:34:56` in a text is a time, another text that reads as a
+/// date is one, and so is a number too large for a time.
+pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
+    match v {
+        Val::Null => None,
+        Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
+        Val::DateTime(d) => Some(Moment::DateTime(*d)),
+        Val::Time(t) => Some(Moment::Time(*t)),
+        Val::Bytes(text) => {
+            let time = || to_time(cx, v, ty).map(Moment::Time);
+            if is_clock(text) && parse::parse_time(text).is_ok_and(|t| !t.clamped) {
+                return time();
+            }
+            match parse::parse_datetime(text, ANY_DAY) {
+                Ok(parsed) => {
+                    warn_odd(cx, &parsed, text);
+                    parsed.rounded(cx.env().time_zone()).map(Moment::DateTime)
+                }
+                Err(_) if parse::parse_time(text).is_ok() => time(),
+                Err(_) => {
+                    warn_no_value(cx, "datetime", text, ty);
+                    None
+                }
+            }
+        }
+        _ => match whole_and_micros(v) {
+            Some((n, ..)) if n > 8_385_959 => to_datetime(cx, v, ty).map(Moment::DateTime),
+            _ => number_as_time(cx, v, ty).map(Moment::Time),
+        },
+    }
+}
+
+/// Digits, colons and perhaps a fraction: `12:34` and `-1:2:3.5`.
+fn is_clock(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (clock, fraction) = match digits.iter().position(|b| *b == b'.') {
+        Some(at) => (&digits[..at], &digits[at + 1..]),
+        None => (digits, &[][..]),
+    };
+    clock.contains(&b':')
+        && clock.iter().all(|b| b.is_ascii_digit() || *b == b':')
+        && fraction.iter().all(u8::is_ascii_digit)
+}
+
+/// What EXTRACT of a part of a time takes: what reads as a date is one, and anything else a time.
+pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+    let own = own_text(cx, v, ty);
+    let v = own.as_ref().unwrap_or(v);
+    match v {
+        Val::Null => None,
+        Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
+        Val::DateTime(d) => Some(Moment::DateTime(*d)),
+        Val::Bytes(text) => {
+            let parsed = parse::parse_datetime(text, ANY_DAY);
+            if !parsed.is_ok_and(|p| !p.truncated && p.odd.is_none()) {
+                return to_time(cx, v, ty).map(Moment::Time);
+            }
+            let d = to_datetime(cx, v, ty)?;
+            if d.packed() == 0 && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE) {
+                warn_no_value(cx, "datetime", text, ty);
+                return None;
+            }
+            Some(Moment::DateTime(d))
+        }
+        Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(Moment::Time),
+        Val::Time(t) => Some(Moment::Time(*t)),
+        _ => match datetime_of(v, Asked::any(false)) {
+            // A number of at most four digits is minutes and seconds.
+            Some((d, _)) if whole_and_micros(v).is_some_and(|(n, ..)| n >= 10_000) => {
+                Some(Moment::DateTime(d))
+            }
+            _ => to_time(cx, v, ty).map(Moment::Time),
+        },
+    }
+}
+
+/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those
+/// are. As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign. `None`: too large, or no
+/// number.
+fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
+    Some(match v {
+        Val::Int(n) => (*n, 0, 0),
+        Val::UInt(n) => (*n as i64, 0, 0),
+        Val::Decimal(d) => {
+            let whole = d.truncate(0);
+            let micros = d.sub(&whole)?.abs().mul(&Decimal::from(1_000_000i64))?;
+            let micros = micros.round(0)?.to_i64()? as u32;
+            (whole.to_i64()?, micros, d.scale().min(6))
+        }
+        Val::Double(_) | Val::Float(_) => {
+            let d = match v {
+                Val::Float(f) => f64::from(*f),
+                Val::Double(d) => *d,
+                _ => 0.0,
+            };
+            let whole = d.trunc();
+            if whole.abs() > 1e18 {
+                return None;
+            }
+            let micros = ((d - whole).abs() * 1e6).round() as u32;
+            (whole as i64, micros, if micros == 0 { 0 } else { 6 })
+        }
+        _ => return None,
+    })
+}
+
+/// A number for the warning that it is no moment.
+fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
+    let mut out = Vec::new();
+    match v {
+        Val::UInt(n) => number::write_i64(*n as i64, &mut out),
+        other => write_text(other, ty, &mut out),
+    }
+    out
+}
+
+/// `CAST(v AS YEAR)`
+pub(crate) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option<u64> {
+    let (n, from_text) = match v {
+        Val::Date(d) => (i128::from(d.year()), false),
+        Val::DateTime(d) => (i128::from(d.date().year()), false),
+        Val::Time(_) => (i128::from(cx.now(0).date().year()), false),
+        Val::UInt(n) if from.class() == Class::Int => (i128::from(*n as i64), false),
+        Val::Bytes(text) if !binary_number(from) => {
+            let parsed = number::parse_integer(text);
+            let digits = text
+                .trim_ascii_start()
+                .first()
+                .is_some_and(u8::is_ascii_digit);
+            if !digits && parsed.value == 0 {
+                let shown = shown(cx, text, from);
+                cx.warn(ErrorCode::ER_WRONG_VALUE, &[&"YEAR", &shown]);
+                return None;
+            }
+            if parsed.truncated || parsed.overflow {
+                warn_incorrect(cx, "YEAR", text, from);
+            }
+            (parsed.value, true)
+        }
+        other => (to_integer(cx, other, from)?, false),
+    };
+    match n {
+        0 if from_text => Some(2000),
+        1..=69 => Some(2000 + n as u64),
+        70..=99 => Some(1900 + n as u64),
+        0 | 1901..=2155 => Some(n as u64),
+        _ => {
+            warn_incorrect(cx, "YEAR", n.to_string().as_bytes(), from);
+            None
+        }
+    }
+}
+
+/// An instant in the session's time zone, cut to `fsp` digits.
+pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
+    cx.env()
+        .time_zone()
+        .to_local(at)
+        .unwrap_or(DateTime::ZERO)
+        .truncate(fsp)
+}

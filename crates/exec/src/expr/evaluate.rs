@@ -1,0 +1,313 @@
+//! The evaluator: one match over the kinds of expressions.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use nfold_sql::ast::IsTest;
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value, ValueRef};
+
+use super::eval::{
+    CONDITION_WORK, COPY_BYTES, EvalCx, RowRef, Val, arith, compare, convert, row_error,
+};
+
+/// Work of a function of small values.
+const CALL_WORK: u64 = 100;
+
+impl<'a> EvalCx<'a> {
+    /// The value of an expression.
+    pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
+        use ExprKind::*;
+        Ok(match &e.kind {
+            Const(v) => self.stored(v.as_ref(), &e.ty),
+            Param(n) => self.stored(self.st.params.get(*n), &e.ty),
+            Column(at) => self.column(self.rows, *at, &e.ty)?,
+            Outer { level, at } => {
+                let frame = self
+                    .outer
+                    .len()
+                    .checked_sub(usize::from(*level))
+                    .and_then(|i| self.outer.get(i));
+                match frame {
+                    Some(rows) => self.column(rows, *at, &e.ty)?,
+                    None => return Err(SqlError::not_supported("outer reference at this place")),
+                }
+            }
+            UserVar(name) => self.user_var(name)?,
+            AssignUserVar(name, value) => self.assign_user_var(name, value)?,
+            SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
+            Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,
+            Compare { .. }
+            | CompareRows { .. }
+            | Between { .. }
+            | In { .. }
+            | InRows { .. }
+            | InParam { .. }
+            | Like { .. } => Val::from_bool(compare::eval(self, e)?),
+            And(list) => Val::from_bool(self.all(list)?),
+            Or(list) => Val::from_bool(self.any_of(e, list)?),
+            Xor(sides) => {
+                let (a, b) = (self.bool(&sides[0])?, self.bool(&sides[1])?);
+                Val::from_bool(a.zip(b).map(|(a, b)| a != b))
+            }
+            Not(inner) => Val::from_bool(self.bool(inner)?.map(|b| !b)),
+            Is {
+                expr,
+                test,
+                negated,
+            } => {
+                let holds = match test {
+                    IsTest::Null => self.val(expr)?.is_null(),
+                    IsTest::True => self.bool(expr)? == Some(true),
+                    IsTest::False => self.bool(expr)? == Some(false),
+                    IsTest::Unknown => self.bool(expr)?.is_none(),
+                };
+                Val::Int(i64::from(holds != *negated))
+            }
+            Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    self.checkpoint(CONDITION_WORK)?;
+                    if self.bool(when)? == Some(true) {
+                        return self.val_alike(then, &e.ty);
+                    }
+                }
+                match otherwise {
+                    Some(other) => self.val_alike(other, &e.ty)?,
+                    None => Val::Null,
+                }
+            }
+            Cast(inner) => {
+                let v = self.val(inner)?;
+                convert::cast(self, v, &inner.ty, &e.ty)?
+            }
+            Collate(inner) => match self.bytes(inner)? {
+                Some(text) => Val::Bytes(text),
+                None => Val::Null,
+            },
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => {
+                super::func::eval_special(self, e)?
+            }
+            Call { func, args } => {
+                self.checkpoint(CALL_WORK)?;
+                super::func::eval_fn(*func)(self, args, &e.ty)?
+            }
+            Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
+            Default(v) => self.stored(v.as_ref(), &e.ty),
+            DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
+        })
+    }
+
+    /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits, and a date or time among strings stays one: what IF and CASE give.
+    pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        let v = self.val(e)?;
+        match (ty.class(), &v) {
+            (Class::Decimal, _) => {
+                Ok(convert::to_decimal(self, &v, &e.ty).map_or(Val::Null, Val::Decimal))
+            }
+            (Class::String, Val::Date(_) | Val::DateTime(_) | Val::Time(_)) => Ok(v),
+            _ => self.alike(v, &e.ty, ty),
+        }
+    }
+
+    /// The value of an expression, in the class (and character set) of `ty`: what COALESCE gives.
+    pub fn val_as(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        let v = self.val(e)?;
+        self.alike(v, &e.ty, ty)
+    }
+
+    /// The value of a BIT or YEAR as the digits of its number, in the character set of `ty`.
+    pub fn digits(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        let v = self.val(e)?;
+        self.alike(v, &ExprType::ubigint(true), ty)
+    }
+
+    fn alike(&self, v: Val<'a>, from: &ExprType, ty: &ExprType) -> Result<Val<'a>, SqlError> {
+        let alike = from.col.kind == ty.col.kind
+            && from.col.collation == ty.col.collation
+            && from.col.unsigned == ty.col.unsigned;
+        if v.is_null() || alike {
+            return Ok(v);
+        }
+        Ok(match ty.class() {
+            Class::String => {
+                convert::to_text(self, v, from, ty.collation()).map_or(Val::Null, Val::Bytes)
+            }
+            Class::Int => match convert::to_integer(self, &v, from) {
+                Some(i) if ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_)) => {
+                    Val::UInt(i as u64)
+                }
+                Some(i) => Val::Int(i as i64),
+                None => Val::Null,
+            },
+            Class::Decimal => match convert::to_decimal(self, &v, from) {
+                Some(d) => {
+                    let scale = ty.decimal_shape().1 as u8;
+                    Val::Decimal(if d.scale() < scale {
+                        d.rescale(scale).unwrap_or(d)
+                    } else {
+                        d
+                    })
+                }
+                None => Val::Null,
+            },
+            Class::Double => {
+                convert::to_f64(self, &v, from).map_or(Val::Null, |v| match ty.col.kind {
+                    TypeKind::Float => Val::Float(v as f32),
+                    _ => Val::Double(v),
+                })
+            }
+            Class::DateTime => convert::to_datetime(self, &v, from).map_or(Val::Null, |d| {
+                Val::DateTime(nfold_types::DateTime::from_packed(d.packed(), ty.col.fsp()))
+            }),
+            Class::Date => {
+                convert::to_datetime(self, &v, from).map_or(Val::Null, |d| Val::Date(d.date()))
+            }
+            Class::Time => convert::to_time(self, &v, from).map_or(Val::Null, Val::Time),
+            Class::Json => super::eval::json::cast(self, v, from)?,
+            Class::Null => Val::Null,
+        })
+    }
+
+    /// A constant, parameter or column value as an evaluation sees it.
+    #[inline]
+    fn stored(&self, v: ValueRef<'a>, _ty: &ExprType) -> Val<'a> {
+        match v {
+            ValueRef::Timestamp(t) => Val::DateTime(convert::local(self, t, t.fsp)),
+            other => Val::from_ref(other),
+        }
+    }
+
+    /// Assigns the value of an expression to a user variable, and returns it. A long text is copied
+    /// in pieces.
+    #[inline(never)]
+    fn assign_user_var(&self, name: &str, value: &'a Expr) -> Result<Val<'a>, SqlError> {
+        let v = self.val(value)?;
+        let stored = match &v {
+            Val::Bytes(text) if text.len() > COPY_BYTES => {
+                let copy = |start, end, to: &mut Vec<u8>| to.extend(&text[start..end]);
+                Value::Bytes(self.in_pieces(text.len(), copy)?)
+            }
+            v => convert::var_value(self, v.borrowed(), &value.ty),
+        };
+        let collation = convert::var_collation(&value.ty);
+        self.env().set_user_var(name, stored, collation);
+        Ok(v)
+    }
+
+    /// A user variable's value. A long text is copied in pieces.
+    #[inline(never)]
+    fn user_var(&self, name: &str) -> Result<Val<'a>, SqlError> {
+        let bytes = match self.env().short_user_var(name, COPY_BYTES) {
+            Ok(value) => return Ok(Self::owned(value)),
+            Err(bytes) => bytes,
+        };
+        let piece = |start, end, to: &mut Vec<u8>| self.env().append_user_var(name, start..end, to);
+        Ok(Val::string(self.in_pieces(bytes, piece)?))
+    }
+
+    fn owned(v: nfold_types::Value) -> Val<'a> {
+        match v {
+            nfold_types::Value::Bytes(b) => Val::Bytes(Cow::Owned(b)),
+            nfold_types::Value::Null => Val::Null,
+            nfold_types::Value::Int(v) => Val::Int(v),
+            nfold_types::Value::UInt(v) => Val::UInt(v),
+            nfold_types::Value::Float(v) => Val::Float(v),
+            nfold_types::Value::Double(v) => Val::Double(v),
+            nfold_types::Value::Decimal(v) => Val::Decimal(v),
+            nfold_types::Value::Date(v) => Val::Date(v),
+            nfold_types::Value::DateTime(v) => Val::DateTime(v),
+            nfold_types::Value::Timestamp(_) => Val::Null,
+            nfold_types::Value::Time(v) => Val::Time(v),
+        }
+    }
+
+    #[inline]
+    fn column(
+        &self,
+        rows: &'a [RowRef<'a>],
+        at: ColumnAt,
+        ty: &ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        match rows[usize::from(at.table)].get(at.column) {
+            Ok(v) => Ok(self.stored(v, ty)),
+            Err(e) => Err(row_error(&e)),
+        }
+    }
+
+    /// AND: false wins over NULL.
+    pub fn all(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+        let mut result = Some(true);
+        for e in list {
+            self.checkpoint(CONDITION_WORK)?;
+            match self.bool(e)? {
+                Some(false) => return Ok(Some(false)),
+                None => result = None,
+                Some(true) => {}
+            }
+        }
+        Ok(result)
+    }
+
+    /// OR (`e`) of a list: true wins over NULL.
+    #[inline(never)]
+    fn any_of(&self, e: &'a Expr, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
+        if let Some(found) = compare::in_ranges(self, e, list)? {
+            return Ok(found);
+        }
+        let mut result = Some(false);
+        for e in list {
+            self.checkpoint(CONDITION_WORK)?;
+            match self.bool(e)? {
+                Some(true) => return Ok(Some(true)),
+                None => result = None,
+                Some(false) => {}
+            }
+        }
+        Ok(result)
+    }
+
+    /// Whether every condition of a list holds.
+    #[inline]
+    pub fn passes(&self, list: &'a [Expr]) -> Result<bool, SqlError> {
+        for e in list {
+            if self.bool(e)? != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether two expressions are equal; NULL if either is.
+    pub fn equal(&self, a: &'a Expr, b: &'a Expr) -> Result<Option<bool>, SqlError> {
+        Ok(self.order_of(a, b)?.map(|o| o.is_eq()))
+    }
+
+    /// The order of two expressions, compared as MySQL's `<` would; NULL if either is.
+    pub fn order_of(
+        &self,
+        a: &'a Expr,
+        b: &'a Expr,
+    ) -> Result<Option<std::cmp::Ordering>, SqlError> {
+        let sides = [nfold_plan::expr::operand(a), nfold_plan::expr::operand(b)];
+        let connection = self.env().collation();
+        let kind = nfold_plan::collate::comparison(&a.ty, &b.ty, sides, connection, "=")?;
+        let (x, y) = (self.val(a)?, self.val(b)?);
+        if kind == nfold_plan::expr::CmpKind::DateTime {
+            compare::refuse_no_date(self, [a, b], [&x, &y])?;
+        }
+        Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
+    }
+
+    /// A string made by a function, or NULL with warning 1301 when it is longer than `max_allowed_packet`.
+    pub fn checked_string(&self, text: Vec<u8>, function: &str) -> Result<Val<'a>, SqlError> {
+        let max = self.env().max_allowed_packet();
+        if text.len() > max {
+            self.warn(
+                ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED,
+                &[&function, &max],
+            );
+            return Ok(Val::Null);
+        }
+        self.checkpoint(text.len() as u64)?;
+        Ok(Val::string(text))
+    }
+}

@@ -1,0 +1,299 @@
+//! AES_ENCRYPT and AES_DECRYPT (FIPS 197; modes of NIST SP 800-38A) by `block_encryption_mode`, and
+//! RANDOM_BYTES.
+
+use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
+use aes::{Aes128, Aes192, Aes256};
+use nfold_plan::expr::{Coercibility, Expr, ExprType};
+use nfold_plan::func::Infer;
+use nfold_types::{CollationId, ErrorCode, SqlError, Value};
+
+use super::builtin::{Evaluated, Func, Inferred, Pace, arg, func, volatile};
+use crate::expr::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("aes_encrypt", (2, 3), infer_bytes, |cx, a, _| {
+        run(cx, a, "aes_encrypt", encrypt)
+    }),
+    func("aes_decrypt", (2, 3), infer_decrypted, |cx, a, _| {
+        run(cx, a, "aes_decrypt", decrypt)
+    }),
+    volatile(func("random_bytes", (1, 1), infer_random, eval_random)),
+];
+
+const BLOCK: usize = 16;
+type Block = [u8; BLOCK];
+
+fn binary(bytes: u64) -> ExprType {
+    ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, true)
+}
+
+fn infer_bytes(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let bytes = args[0].ty.byte_length();
+    Ok(binary((bytes / BLOCK as u64 + 1) * BLOCK as u64))
+}
+
+fn infer_decrypted(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(binary(args[0].ty.max_length()))
+}
+
+fn infer_random(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(binary(1024))
+}
+
+fn eval_random<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let length = arg!(cx.int(&args[0]));
+    let out_of_range = || {
+        let what = (&"length", &"random_bytes");
+        SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[what.0, what.1])
+    };
+    if !(1..=1024).contains(&length) {
+        return Err(out_of_range());
+    }
+    let mut out = vec![0; length as usize];
+    getrandom::fill(&mut out).map_err(|e| {
+        SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("no random bytes: {e}"))
+    })?;
+    Ok(Val::string(out))
+}
+
+/// A cipher with its key.
+enum Cipher {
+    Short(Aes128),
+    Middle(Aes192),
+    Long(Aes256),
+}
+
+impl Cipher {
+    /// A key of any length is folded into one of `bits` by XOR.
+    fn new(bits: usize, key: &[u8]) -> Cipher {
+        let mut folded = [0u8; 32];
+        let length = bits / 8;
+        key.iter()
+            .enumerate()
+            .for_each(|(i, b)| folded[i % length] ^= b);
+        let mut short = [0u8; 16];
+        short.copy_from_slice(&folded[..16]);
+        let mut middle = [0u8; 24];
+        middle.copy_from_slice(&folded[..24]);
+        match bits {
+            128 => Cipher::Short(Aes128::new(&Array(short))),
+            192 => Cipher::Middle(Aes192::new(&Array(middle))),
+            _ => Cipher::Long(Aes256::new(&Array(folded))),
+        }
+    }
+
+    fn forward(&self, block: &Block) -> Block {
+        let mut block = Array(*block);
+        match self {
+            Cipher::Short(c) => c.encrypt_block(&mut block),
+            Cipher::Middle(c) => c.encrypt_block(&mut block),
+            Cipher::Long(c) => c.encrypt_block(&mut block),
+        }
+        block.0
+    }
+
+    fn backward(&self, block: &Block) -> Block {
+        let mut block = Array(*block);
+        match self {
+            Cipher::Short(c) => c.decrypt_block(&mut block),
+            Cipher::Middle(c) => c.decrypt_block(&mut block),
+            Cipher::Long(c) => c.decrypt_block(&mut block),
+        }
+        block.0
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Ecb,
+    Cbc,
+    /// Cipher feedback of so many bits.
+    Cfb(u8),
+    Ofb,
+}
+
+/// `aes-128-ecb` and its like.
+fn read_mode(name: &str) -> Option<(usize, Mode)> {
+    let mut parts = name.split('-').skip(1);
+    let bits = parts.next()?.parse().ok()?;
+    let mode = match parts.next()? {
+        "ecb" => Mode::Ecb,
+        "cbc" => Mode::Cbc,
+        "cfb1" => Mode::Cfb(1),
+        "cfb8" => Mode::Cfb(8),
+        "cfb128" => Mode::Cfb(128),
+        "ofb" => Mode::Ofb,
+        _ => return None,
+    };
+    Some((bits, mode))
+}
+
+fn run<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    name: &'static str,
+    f: fn(&EvalCx<'_>, &Cipher, Mode, Block, &[u8]) -> Result<Option<Vec<u8>>, SqlError>,
+) -> Evaluated<'a> {
+    let Value::Bytes(setting) = cx.env().sysvar(None, "block_encryption_mode")? else {
+        return Ok(Val::Null);
+    };
+    let setting = String::from_utf8_lossy(&setting).to_lowercase();
+    let Some((bits, mode)) = read_mode(&setting) else {
+        return Err(SqlError::not_supported(format_args!(
+            "block_encryption_mode {setting}"
+        )));
+    };
+    let mut iv = [0; BLOCK];
+    match (mode, args.get(2)) {
+        (Mode::Ecb, None) => {}
+        (Mode::Ecb, Some(_)) => cx.warn(ErrorCode::WARN_OPTION_IGNORED, &[&"IV"]),
+        (_, None) => {
+            return Err(SqlError::new(
+                ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+                &[&name],
+            ));
+        }
+        (_, Some(given)) => {
+            let given = cx.bytes(given)?.unwrap_or_default();
+            let Some(start) = given.first_chunk::<BLOCK>() else {
+                return Err(SqlError::new(
+                    ErrorCode::ER_AES_INVALID_IV,
+                    &[&name, &BLOCK],
+                ));
+            };
+            iv = *start;
+        }
+    }
+    let text = arg!(cx.bytes(&args[0]));
+    let key = arg!(cx.bytes(&args[1]));
+    let cipher = Cipher::new(bits, &key);
+    Ok(f(cx, &cipher, mode, iv, &text)?.map_or(Val::Null, Val::string))
+}
+
+fn xor(a: &Block, b: &Block) -> Block {
+    std::array::from_fn(|i| a[i] ^ b[i])
+}
+
+fn encrypt(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+) -> Result<Option<Vec<u8>>, SqlError> {
+    if !matches!(mode, Mode::Ecb | Mode::Cbc) {
+        return stream(cx, cipher, mode, iv, text, true).map(Some);
+    }
+    // PKCS #7: filled up with bytes that say how many they are.
+    let fill = BLOCK - text.len() % BLOCK;
+    let mut padded = text.to_vec();
+    padded.resize(text.len() + fill, fill as u8);
+    let mut last = iv;
+    let mut out = Vec::with_capacity(padded.len());
+    let mut pace = Pace::new(cx);
+    for block in padded.as_chunks::<BLOCK>().0 {
+        pace.step()?;
+        let block = if mode == Mode::Cbc {
+            xor(block, &last)
+        } else {
+            *block
+        };
+        last = cipher.forward(&block);
+        out.extend_from_slice(&last);
+    }
+    Ok(Some(out))
+}
+
+/// `None`: no text was encrypted to this, or not with this key.
+fn decrypt(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+) -> Result<Option<Vec<u8>>, SqlError> {
+    if !matches!(mode, Mode::Ecb | Mode::Cbc) {
+        return stream(cx, cipher, mode, iv, text, false).map(Some);
+    }
+    if text.is_empty() || !text.len().is_multiple_of(BLOCK) {
+        return Ok(None);
+    }
+    let mut last = iv;
+    let mut out = Vec::with_capacity(text.len());
+    let mut pace = Pace::new(cx);
+    for block in text.as_chunks::<BLOCK>().0 {
+        pace.step()?;
+        let mut plain = cipher.backward(block);
+        if mode == Mode::Cbc {
+            plain = xor(&plain, &last);
+        }
+        last = *block;
+        out.extend_from_slice(&plain);
+    }
+    Ok(without_fill(out))
+}
+
+/// The text without the bytes that fill its last block.
+fn without_fill(mut out: Vec<u8>) -> Option<Vec<u8>> {
+    let fill = usize::from(*out.last()?);
+    let rest = out.len().checked_sub(fill)?;
+    let whole = (1..=BLOCK).contains(&fill) && out[rest..].iter().all(|b| usize::from(*b) == fill);
+    whole.then(|| {
+        out.truncate(rest);
+        out
+    })
+}
+
+/// The modes that make a stream of the cipher: as long as the text.
+fn stream(
+    cx: &EvalCx<'_>,
+    cipher: &Cipher,
+    mode: Mode,
+    iv: Block,
+    text: &[u8],
+    forward: bool,
+) -> Result<Vec<u8>, SqlError> {
+    let mut register = iv;
+    let mut pace = Pace::new(cx);
+    let mut out = Vec::with_capacity(text.len());
+    match mode {
+        Mode::Cfb(1) => {
+            for byte in text {
+                cx.checkpoint(200)?;
+                let mut made = 0;
+                for bit in (0..8).rev() {
+                    let given = byte >> bit & 1;
+                    let result = given ^ cipher.forward(&register)[0] >> 7;
+                    let fed = if forward { result } else { given };
+                    register = (u128::from_be_bytes(register) << 1 | u128::from(fed)).to_be_bytes();
+                    made = made << 1 | result;
+                }
+                out.push(made);
+            }
+        }
+        Mode::Cfb(8) => {
+            for byte in text {
+                pace.step()?;
+                let result = byte ^ cipher.forward(&register)[0];
+                let fed = if forward { result } else { *byte };
+                register = (u128::from_be_bytes(register) << 8 | u128::from(fed)).to_be_bytes();
+                out.push(result);
+            }
+        }
+        _ => {
+            for block in text.chunks(BLOCK) {
+                pace.step()?;
+                let key = cipher.forward(&register);
+                let result: Vec<u8> = block.iter().zip(&key).map(|(a, b)| a ^ b).collect();
+                let fed: &[u8] = match (mode, forward) {
+                    (Mode::Ofb, _) => &key,
+                    (_, true) => &result,
+                    (_, false) => block,
+                };
+                register[..fed.len().min(BLOCK)].copy_from_slice(&fed[..fed.len().min(BLOCK)]);
+                out.extend_from_slice(&result);
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,136 @@
+//! What each built-in function is made with: its entry in the table, and help for large values.
+
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::func::{FuncDef, Infer, VOLATILE};
+use nfold_types::{Charset, CollationId, SqlError};
+
+use crate::expr::eval::{EvalCx, EvalFn, Val};
+
+/// A built-in function.
+pub struct Func {
+    pub def: FuncDef,
+    pub eval: EvalFn,
+}
+
+/// What a function's type inference gives.
+pub(super) type Inferred = Result<ExprType, SqlError>;
+/// What a function gives.
+pub(super) type Evaluated<'a> = Result<Val<'a>, SqlError>;
+
+pub(super) const fn func(
+    name: &'static str,
+    args: (u8, u8),
+    infer: fn(&Infer<'_>, &mut [Expr]) -> Inferred,
+    eval: EvalFn,
+) -> Func {
+    Func {
+        def: FuncDef {
+            name,
+            min_args: args.0,
+            max_args: args.1,
+            infer,
+            flags: 0,
+        },
+        eval,
+    }
+}
+
+/// The function as one that is evaluated for each row, also if its arguments are constant.
+pub(super) const fn volatile(f: Func) -> Func {
+    Func {
+        def: FuncDef {
+            flags: VOLATILE,
+            ..f.def
+        },
+        ..f
+    }
+}
+
+/// The value of an argument, or out of the function with NULL.
+macro_rules! arg {
+    ($e:expr) => {
+        match $e? {
+            Some(v) => v,
+            None => return Ok($crate::expr::eval::Val::Null),
+        }
+    };
+}
+pub(super) use arg;
+
+/// Bytes of a large value between two checkpoints.
+pub(super) const PIECE_BYTES: usize = 128 << 10;
+
+/// Calls `f` for a text piece by piece, each ending between two characters; a byte of them takes `cost` steps.
+pub(super) fn in_pieces(
+    cx: &EvalCx<'_>,
+    set: &Charset,
+    text: &[u8],
+    cost: u64,
+    mut f: impl FnMut(&[u8]),
+) -> Result<(), SqlError> {
+    let mut rest = text;
+    while rest.len() > PIECE_BYTES {
+        let (piece, after) = rest.split_at(set.piece_end(rest, PIECE_BYTES));
+        f(piece);
+        cx.checkpoint(piece.len() as u64 * cost)?;
+        rest = after;
+    }
+    f(rest);
+    Ok(())
+}
+
+/// [`Charset::char_len`]
+pub(super) fn char_len(cx: &EvalCx<'_>, set: &Charset, text: &[u8]) -> Result<usize, SqlError> {
+    let mut chars = 0;
+    in_pieces(cx, set, text, 2, |piece| chars += set.char_len(piece))?;
+    Ok(chars)
+}
+
+/// [`Charset::char_prefix_len`]
+pub(super) fn char_prefix_len(
+    cx: &EvalCx<'_>,
+    set: &Charset,
+    text: &[u8],
+    chars: usize,
+) -> Result<usize, SqlError> {
+    let (mut at, mut left) = (0, chars);
+    while text.len() - at > PIECE_BYTES && left > PIECE_BYTES {
+        let piece = set.piece_end(&text[at..], PIECE_BYTES);
+        // No character is shorter than a byte.
+        left -= set.char_len(&text[at..at + piece]);
+        at += piece;
+        cx.checkpoint(4 * piece as u64)?;
+    }
+    Ok(at + set.char_prefix_len(&text[at..], left))
+}
+
+/// Counts the steps of a loop over a large value.
+pub(super) struct Pace<'c, 'a> {
+    cx: &'c EvalCx<'a>,
+    steps: u32,
+}
+
+impl<'c, 'a> Pace<'c, 'a> {
+    const STEPS: u32 = 4096;
+
+    pub(super) fn new(cx: &'c EvalCx<'a>) -> Pace<'c, 'a> {
+        Pace { cx, steps: 0 }
+    }
+
+    /// To be called once a round, which takes some ten steps.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<(), SqlError> {
+        self.steps += 1;
+        if self.steps < Self::STEPS {
+            return Ok(());
+        }
+        self.steps = 0;
+        self.cx.checkpoint(10 * u64::from(Self::STEPS))
+    }
+}
+
+/// The collation in which a function compares its arguments.
+pub(super) fn merged(cx: &EvalCx<'_>, args: &[&Expr], name: &str) -> Result<CollationId, SqlError> {
+    let types = args.iter().map(|e| &e.ty);
+    Ok(nfold_plan::collate::merge(types, cx.env().collation(), name)?.collation)
+}

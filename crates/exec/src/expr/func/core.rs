@@ -1,0 +1,217 @@
+//! The functions that the rest of the registry follows as models: control flow, and a few of each kind.
+
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
+use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
+
+use super::builtin::{Evaluated, Func, Inferred, func};
+use crate::expr::eval::{EvalCx, Val, convert};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("if", (3, 3), infer_if, eval_if),
+    func("ifnull", (2, 2), infer_coalesce, eval_coalesce),
+    func("coalesce", (1, ANY_ARGS), infer_coalesce, eval_coalesce),
+    func("nullif", (2, 2), infer_nullif, eval_nullif),
+    func(
+        "isnull",
+        (1, 1),
+        |_, _| Ok(ExprType::boolean(false)),
+        eval_isnull,
+    ),
+    func(
+        "abs",
+        (1, 1),
+        |_, args| Ok(infer_numeric_of(args)),
+        eval_abs,
+    ),
+    func("length", (1, 1), infer_int::<11>, eval_length),
+    func("char_length", (1, 1), infer_int::<11>, eval_char_length),
+    func("concat", (1, ANY_ARGS), infer_concat, eval_concat),
+    func("lower", (1, 1), infer_same_string, eval_lower),
+    func("now", (0, 1), infer_now, eval_now),
+    func(
+        "last_insert_id",
+        (0, 1),
+        |_, _| Ok(ExprType::ubigint(false)),
+        eval_last_insert_id,
+    ),
+    func("database", (0, 0), infer_database, eval_database),
+];
+
+fn infer_if(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.common(&[&args[1], &args[2]])
+}
+
+fn eval_if<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let chosen = if cx.bool(&args[0])? == Some(true) {
+        &args[1]
+    } else {
+        &args[2]
+    };
+    cx.val_alike(chosen, ty)
+}
+
+fn infer_coalesce(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let mut ty = cx.common(&args.iter().collect::<Vec<_>>())?;
+    ty.nullable = args.iter().all(|e| e.ty.nullable);
+    Ok(ty)
+}
+
+fn eval_coalesce<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    for arg in args {
+        let v = cx.val_as(arg, ty)?;
+        if !v.is_null() {
+            return Ok(v);
+        }
+    }
+    Ok(Val::Null)
+}
+
+fn infer_nullif(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    if args.iter().all(|a| a.ty.class() == Class::String) {
+        cx.comparable(&[&args[0], &args[1]])?;
+    }
+    Ok(ExprType {
+        nullable: true,
+        ..args[0].ty.item()
+    })
+}
+
+fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let equal = cx.equal(&args[0], &args[1])?;
+    if equal == Some(true) {
+        Ok(Val::Null)
+    } else {
+        cx.val_alike(&args[0], ty)
+    }
+}
+
+fn eval_isnull<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    Ok(Val::Int(i64::from(cx.val(&args[0])?.is_null())))
+}
+
+fn eval_abs<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    Ok(match ty.class() {
+        Class::Int => match cx.integer(&args[0])? {
+            None => Val::Null,
+            Some(v) => {
+                let magnitude = v.unsigned_abs() as u64;
+                if ty.col.unsigned {
+                    Val::UInt(magnitude)
+                } else {
+                    Val::Int(i64::try_from(magnitude).map_err(|_| {
+                        SqlError::new(
+                            ErrorCode::ER_DATA_OUT_OF_RANGE,
+                            &[&"BIGINT", &cx.describe_call("abs", args)],
+                        )
+                    })?)
+                }
+            }
+        },
+        Class::Decimal => cx
+            .decimal(&args[0])?
+            .map_or(Val::Null, |d| Val::Decimal(d.abs())),
+        _ => cx
+            .f64(&args[0])?
+            .map_or(Val::Null, |v| Val::Double(v.abs())),
+    })
+}
+
+fn eval_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    Ok(cx
+        .bytes(&args[0])?
+        .map_or(Val::Null, |b| Val::Int(b.len() as i64)))
+}
+
+fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = convert::string_collation(cx, &args[0].ty);
+    let Some(text) = cx.bytes(&args[0])? else {
+        return Ok(Val::Null);
+    };
+    let chars = super::builtin::char_len(cx, collation.known().charset, &text)?;
+    Ok(Val::Int(chars as i64))
+}
+
+fn infer_concat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let args: Vec<&Expr> = args.iter().collect();
+    cx.string_from(&args, cx.total_length(&args)?)
+}
+
+fn eval_concat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let mut out = Vec::new();
+    for arg in args {
+        match cx.text(arg, ty.collation())? {
+            Some(text) => cx.append(&text, &mut out)?,
+            None => return Ok(Val::Null),
+        }
+    }
+    cx.checked_string(out, "concat")
+}
+
+fn infer_same_string(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
+}
+
+fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(text) = cx.text(&args[0], ty.collation())? else {
+        return Ok(Val::Null);
+    };
+    if ty.collation() == CollationId::BINARY {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let known = ty.collation().known();
+    super::builtin::in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.lower(piece, &mut out)
+    })?;
+    Ok(Val::string(out))
+}
+
+fn infer_now(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    // The digits are structural, so a constant stands here.
+    let fsp = match args.first().map(|e| &e.kind) {
+        Some(nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)))
+            if (0..=6).contains(n) =>
+        {
+            *n as u8
+        }
+        _ => 0,
+    };
+    Ok(ExprType::new(
+        ColumnType::new(TypeKind::DateTime(fsp)),
+        false,
+    ))
+}
+
+fn eval_now<'a>(cx: &EvalCx<'a>, _: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    Ok(Val::DateTime(cx.now(ty.col.fsp())))
+}
+
+fn eval_last_insert_id<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    match args.first() {
+        None => Ok(Val::UInt(cx.env().last_insert_id())),
+        Some(arg) => {
+            let Some(v) = cx.integer(arg)? else {
+                return Ok(Val::Null);
+            };
+            cx.env().set_last_insert_id(v as u64);
+            Ok(Val::UInt(v as u64))
+        }
+    }
+}
+
+fn infer_database(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::string(
+        64,
+        CollationId::UTF8MB3_GENERAL_CI,
+        Coercibility::SysConst,
+        true,
+    ))
+}
+
+fn eval_database<'a>(cx: &EvalCx<'a>, _: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    Ok(cx
+        .env()
+        .database()
+        .map_or(Val::Null, |d| Val::string(d.into_bytes())))
+}

@@ -1,0 +1,544 @@
+//! Dates and times: their parts, their making, and counting with them.
+
+use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::func::{Infer, any_nullable, infer_int_null};
+use nfold_types::temporal::calendar::{
+    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, is_valid_date,
+    week, weekday,
+};
+use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
+use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
+
+use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
+use super::moments::{
+    date_of, dated, dated_time, fsp_of, moment, text_of, warn_value, week_format, whole_date,
+    whole_datetime,
+};
+use crate::expr::eval::convert::{Asked, Moment};
+use crate::expr::eval::{EvalCx, Val, compare, convert};
+
+/// A part of a date, zero parts included.
+macro_rules! date_part {
+    ($name:literal, $infer:expr, $part:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
+            let part: fn(Date) -> u32 = $part;
+            Ok(Val::Int(i64::from(part(arg!(date_of(cx, &a[0])).date()))))
+        })
+    };
+}
+
+/// A number from a date without zero parts.
+macro_rules! of_date {
+    ($name:literal, $infer:expr, $part:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
+            let part: fn(Date) -> u32 = $part;
+            Ok(Val::Int(i64::from(part(arg!(whole_date(cx, &a[0]))))))
+        })
+    };
+}
+
+/// A part of a time: hours, minutes, seconds, microseconds.
+macro_rules! time_part {
+    ($name:literal, $infer:expr, $part:tt) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
+            Ok(Val::Int(i64::from(arg!(cx.time(&a[0])).parts().$part)))
+        })
+    };
+}
+
+pub(super) static FUNCS: &[Func] = &[
+    func(
+        nfold_plan::func::YEAR_CONSTANT,
+        (1, 1),
+        infer_int_null::<21>,
+        eval_year_constant,
+    ),
+    func("curdate", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(cx.now(0).date()))
+    }),
+    func("current_date", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(cx.now(0).date()))
+    }),
+    func("curtime", (0, 1), infer_clock_time, |cx, _, ty| {
+        Ok(Val::Time(cx.now(ty.col.fsp()).time()))
+    }),
+    volatile(func("sysdate", (0, 1), infer_clock, |cx, _, ty| {
+        Ok(Val::DateTime(convert::local(
+            cx,
+            cx.env().clock(),
+            ty.col.fsp(),
+        )))
+    })),
+    func("utc_date", (0, 0), infer_date, |cx, _, _| {
+        Ok(Val::Date(utc(cx, 0).date()))
+    }),
+    func("utc_time", (0, 1), infer_clock_time, |cx, _, ty| {
+        Ok(Val::Time(utc(cx, ty.col.fsp()).time()))
+    }),
+    func("utc_timestamp", (0, 1), infer_clock, |cx, _, ty| {
+        Ok(Val::DateTime(utc(cx, ty.col.fsp())))
+    }),
+    func("date", (1, 1), infer_date_null, |cx, a, _| {
+        Ok(Val::Date(arg!(dated(cx, &a[0])).date()))
+    }),
+    func("time", (1, 1), infer_time_of, eval_time),
+    func("timestamp", (1, 2), infer_timestamp, eval_timestamp),
+    date_part!("year", infer_year, Date::year),
+    date_part!("month", infer_int_null::<3>, Date::month),
+    date_part!("day", infer_int_null::<3>, Date::day),
+    date_part!("dayofmonth", infer_int_null::<3>, Date::day),
+    date_part!("quarter", infer_int_null::<2>, |d| d.month().div_ceil(3)),
+    of_date!("dayofweek", infer_int_null::<2>, |d| (weekday(day_number(
+        d
+    )) + 1)
+        % 7
+        + 1),
+    of_date!("weekday", infer_int_null::<2>, |d| weekday(day_number(d))),
+    of_date!("dayofyear", infer_int_null::<4>, day_of_year),
+    of_date!("weekofyear", infer_int_null::<3>, |d| week(
+        d,
+        WeekMode::new(3)
+    )
+    .1),
+    of_date!("to_days", infer_int_null::<8>, day_number),
+    time_part!("hour", infer_int_null::<4>, 0),
+    time_part!("minute", infer_int_null::<3>, 1),
+    time_part!("second", infer_int_null::<3>, 2),
+    time_part!("microsecond", infer_int_null::<21>, 3),
+    func("week", (1, 2), infer_int_null::<3>, |cx, a, _| {
+        let (d, mode) = arg!(week_arguments(cx, a));
+        Ok(Val::Int(i64::from(week(d, WeekMode::new(mode)).1)))
+    }),
+    func("yearweek", (1, 2), infer_int_null::<7>, |cx, a, _| {
+        let (d, mode) = arg!(week_arguments(cx, a));
+        let (year, week) = week(d, WeekMode::new(mode | 2));
+        Ok(Val::Int(i64::from(year * 100 + week)))
+    }),
+    func("last_day", (1, 1), infer_date_null, |cx, a, _| {
+        let d = arg!(last_day_of(cx, &a[0]));
+        Ok(Val::Date(Date::new(
+            d.year(),
+            d.month(),
+            days_in_month(d.year(), d.month()),
+        )))
+    }),
+    func("makedate", (2, 2), infer_date_null, eval_makedate),
+    func("maketime", (3, 3), infer_maketime, eval_maketime),
+    func("from_days", (1, 1), infer_date_null, |cx, a, _| {
+        let n = arg!(cx.int(&a[0]));
+        Ok(match u32::try_from(n) {
+            Ok(n @ 366..=MAX_DAYNR) => Val::Date(date_of_day_number(n)),
+            Ok(0..366) => Val::Date(Date::new(0, 0, 0)),
+            _ => Val::Null,
+        })
+    }),
+    func("to_seconds", (1, 1), infer_int_null::<21>, |cx, a, _| {
+        let d = arg!(whole_datetime(cx, &a[0]));
+        Ok(Val::Int(d.to_linear() / MICROS_PER_SECOND))
+    }),
+    func("time_to_sec", (1, 1), infer_int_null::<10>, |cx, a, _| {
+        Ok(Val::Int(arg!(cx.time(&a[0])).micros() / MICROS_PER_SECOND))
+    }),
+    func("sec_to_time", (1, 1), infer_seconds, eval_sec_to_time),
+    func(
+        "unix_timestamp",
+        (0, 1),
+        infer_unix_timestamp,
+        eval_unix_timestamp,
+    ),
+    func("datediff", (2, 2), infer_int_null::<9>, |cx, a, _| {
+        let (x, y) = (arg!(whole_date(cx, &a[0])), arg!(whole_date(cx, &a[1])));
+        Ok(Val::Int(
+            i64::from(day_number(x)) - i64::from(day_number(y)),
+        ))
+    }),
+    func("timediff", (2, 2), infer_timediff, eval_timediff),
+    func("addtime", (2, 2), infer_addtime, |cx, a, ty| {
+        add_time(cx, a, ty, 1)
+    }),
+    func("subtime", (2, 2), infer_addtime, |cx, a, ty| {
+        add_time(cx, a, ty, -1)
+    }),
+    func("period_add", (2, 2), infer_period, |cx, a, _| {
+        let period = arg!(cx.int(&a[0]));
+        let months = arg!(cx.int(&a[1]));
+        let start = period_months(period, "period_add")?;
+        let sum = start.saturating_add(months);
+        Ok(Val::Int(if sum <= 0 {
+            0
+        } else {
+            sum / 12 * 100 + sum % 12 + 1
+        }))
+    }),
+    func("period_diff", (2, 2), infer_period, |cx, a, _| {
+        let (x, y) = (arg!(cx.int(&a[0])), arg!(cx.int(&a[1])));
+        let from = period_months(y, "period_diff")?;
+        Ok(Val::Int(period_months(x, "period_diff")? - from))
+    }),
+    func("convert_tz", (3, 3), infer_convert_tz, eval_convert_tz),
+];
+
+fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let v = compare::as_text(cx, cx.val(&args[0])?, &args[0].ty);
+    let marker = compare::is_marker(cx, &args[0]);
+    Ok(compare::year_constant(cx, &v, &args[0].ty, marker))
+}
+
+fn infer_year(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    // Not of a column: a width tells it from one.
+    Ok(ExprType::new(ColumnType::new(TypeKind::Year), true).with_width(4))
+}
+
+fn infer_date(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::new(ColumnType::new(TypeKind::Date), false))
+}
+
+fn infer_date_null(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::new(ColumnType::new(TypeKind::Date), true))
+}
+
+/// The digits asked of a clock, written out.
+fn clock_digits(args: &[Expr]) -> u8 {
+    match args.first().map(|e| &e.kind) {
+        Some(nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n))) => {
+            (*n).clamp(0, 6) as u8
+        }
+        _ => 0,
+    }
+}
+
+fn infer_clock(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::DateTime(clock_digits(args));
+    Ok(ExprType::new(ColumnType::new(kind), false))
+}
+
+fn infer_clock_time(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = clock_digits(args);
+    let width = 8 + u32::from(fsp) + u32::from(fsp > 0); // no sign
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), false).with_width(width))
+}
+
+fn utc(cx: &EvalCx<'_>, fsp: u8) -> DateTime {
+    TimeZone::UTC
+        .to_local(cx.env().now())
+        .unwrap_or(DateTime::ZERO)
+        .truncate(fsp)
+}
+
+fn infer_time_of(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::Time(fsp_of(&args[0]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    Ok(Val::Time(arg!(cx.time(&args[0])).with_fsp(ty.col.fsp())))
+}
+
+fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(ExprType::new(
+        ColumnType::new(TypeKind::DateTime(fsp)),
+        true,
+    ))
+}
+
+fn eval_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let start = arg!(dated_time(cx, &args[0]));
+    let fsp = ty.col.fsp();
+    let Some(e) = args.get(1) else {
+        return Ok(Val::DateTime(start.with_fsp(fsp)));
+    };
+    let by = arg!(cx.time(e)).micros();
+    let sum = DateTime::from_linear(start.to_linear() + by, fsp);
+    Ok(sum.map_or(Val::Null, Val::DateTime))
+}
+
+fn week_arguments<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+) -> Result<Option<(Date, u32)>, nfold_types::SqlError> {
+    let Some(d) = whole_date(cx, &args[0])? else {
+        return Ok(None);
+    };
+    let mode = match args.get(1) {
+        // None below 0 is a mode.
+        Some(e) => cx.int(e)?.unwrap_or(0).max(0) as u32,
+        None => week_format(cx),
+    };
+    Ok(Some((d, mode & 7)))
+}
+
+/// The date whose month LAST_DAY ends. Its day may be zero; of a month that is, this function alone
+/// warns whatever the value came from.
+fn last_day_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, nfold_types::SqlError> {
+    let v = cx.val(e)?;
+    let found = convert::to_asked(cx, &v, &e.ty, Asked::any(true));
+    Ok(found.and_then(|d| {
+        if d.date().month() == 0 {
+            warn_value(cx, "date", &text_of(d));
+            return None;
+        }
+        Some(d.date())
+    }))
+}
+
+fn eval_makedate<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let (year, day) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
+    if !(0..=9999).contains(&year) || day <= 0 {
+        return Ok(Val::Null);
+    }
+    let year = match year as u32 {
+        y @ 0..70 => y + 2000,
+        y @ 70..100 => y + 1900,
+        y => y,
+    };
+    let n = i64::from(day_number(Date::new(year, 1, 1))).saturating_add(day - 1);
+    Ok(match u32::try_from(n) {
+        Ok(n) if n <= MAX_DAYNR => Val::Date(date_of_day_number(n)),
+        _ => Val::Null,
+    })
+}
+
+fn infer_maketime(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::Time(seconds_fsp(&args[2]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let (hour, minute) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
+    let second = arg!(cx.decimal(&args[2]));
+    let million = Decimal::from(MICROS_PER_SECOND);
+    let micros = second
+        .mul(&million)
+        .and_then(|d| d.round(0))
+        .and_then(|d| d.to_i64());
+    let Some(micros @ 0..60_000_000) = micros else {
+        return Ok(Val::Null);
+    };
+    if !(0..60).contains(&minute) {
+        return Ok(Val::Null);
+    }
+    let fsp = ty.col.fsp();
+    let sign = if hour < 0 { -1 } else { 1 };
+    if hour.unsigned_abs() > 838 {
+        let shown = format!("{hour}:{minute:02}:{:02}", micros / MICROS_PER_SECOND);
+        warn_value(cx, "time", shown.as_bytes());
+        return Ok(Val::Time(Time::from_micros(sign * TIME_MAX_MICROS, fsp)));
+    }
+    let total = (hour.abs() * 3600 + minute * 60) * MICROS_PER_SECOND + micros;
+    Ok(Val::Time(Time::from_micros(
+        sign * total.min(TIME_MAX_MICROS),
+        fsp,
+    )))
+}
+
+/// Fractional digits of a number of seconds; a text may have any.
+pub(super) fn seconds_fsp(e: &Expr) -> u8 {
+    match e.ty.class() {
+        Class::String if !e.ty.col.zerofill => 6,
+        _ => fsp_of(e),
+    }
+}
+
+fn infer_seconds(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = seconds_fsp(&args[0]);
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true))
+}
+
+fn eval_sec_to_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let seconds = arg!(cx.decimal(&args[0]));
+    let million = Decimal::from(MICROS_PER_SECOND);
+    let micros = seconds
+        .mul(&million)
+        .and_then(|d| d.round(0))
+        .and_then(|d| d.to_i64())
+        .unwrap_or(if seconds.is_negative() {
+            i64::MIN
+        } else {
+            i64::MAX
+        });
+    let within = micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS);
+    if within != micros {
+        warn_value(cx, "time", seconds.to_string().as_bytes());
+    }
+    Ok(Val::Time(
+        Time::from_micros(within, ty.col.fsp())
+            .round(0, ty.col.fsp())
+            .0,
+    ))
+}
+
+fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let Some(e) = args.first() else {
+        return Ok(ExprType::bigint(false));
+    };
+    Ok(match fsp_of(e) {
+        0 => ExprType::bigint(e.ty.nullable),
+        fsp => ExprType::decimal(11 + u32::from(fsp), u32::from(fsp), e.ty.nullable),
+    })
+}
+
+/// 3001-01-19 00:00:00, in seconds: no instant lies as far.
+const MAX_INSTANT_S: i64 = 32_536_771_200;
+
+/// Seconds since 1970; 0 outside what a time stamp can hold.
+fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(e) = args.first() else {
+        return Ok(Val::Int(cx.env().now().seconds()));
+    };
+    if cx.val(e)?.is_null() {
+        return Ok(Val::Null);
+    }
+    let at = match cx.datetime(e)? {
+        Some(local) => cx.env().time_zone().to_instant(local).map(|(at, _)| at),
+        None => None,
+    };
+    let micros = at
+        .map(Timestamp::micros)
+        .filter(|us| (MICROS_PER_SECOND..MAX_INSTANT_S * MICROS_PER_SECOND).contains(us))
+        .unwrap_or(0);
+    if ty.class() == Class::Int {
+        return Ok(Val::Int(micros / MICROS_PER_SECOND));
+    }
+    let scale = ty.decimal_shape().1 as i32;
+    let text = format!(
+        "{}.{:06}",
+        micros / MICROS_PER_SECOND,
+        micros % MICROS_PER_SECOND
+    );
+    Ok(Val::Decimal(
+        Decimal::parse_prefix(text.as_bytes()).value.truncate(scale),
+    ))
+}
+
+fn infer_timediff(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true))
+}
+
+fn eval_timediff<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let micros = match (arg!(moment(cx, &args[0])), arg!(moment(cx, &args[1]))) {
+        (Moment::Time(x), Moment::Time(y)) => x.micros() - y.micros(),
+        (Moment::DateTime(x), Moment::DateTime(y)) => y.micros_until(x),
+        _ => return Ok(Val::Null),
+    };
+    Ok(clamped(cx, micros, ty.col.fsp()))
+}
+
+/// A TIME, cut to its range with warning 1292.
+fn clamped<'a>(cx: &EvalCx<'a>, micros: i64, fsp: u8) -> Val<'a> {
+    let within = micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS);
+    if within != micros {
+        let s = micros.abs() / MICROS_PER_SECOND;
+        let sign = if micros < 0 { "-" } else { "" };
+        let shown = format!("{sign}{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+        warn_value(cx, "time", shown.as_bytes());
+    }
+    Val::Time(Time::from_micros(within, fsp))
+}
+
+fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = args.iter().map(fsp_of).max().unwrap_or(0);
+    Ok(match args[0].ty.class() {
+        Class::Date | Class::DateTime => {
+            ExprType::new(ColumnType::new(TypeKind::DateTime(fsp)), true)
+        }
+        Class::Time => ExprType::new(ColumnType::new(TypeKind::Time(fsp)), true),
+        _ => {
+            let mut ty = cx.connection_string(29);
+            ty.col.kind = TypeKind::Char(29);
+            ty
+        }
+    })
+}
+
+fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) -> Evaluated<'a> {
+    let start = match arg!(moment(cx, &args[0])) {
+        Moment::Time(t) if ty.class() == Class::DateTime => {
+            let today = cx.now(0).date().at_midnight().to_linear();
+            let sum = DateTime::from_linear(today + t.micros(), t.fsp);
+            Moment::DateTime(sum.unwrap_or_default())
+        }
+        start => start,
+    };
+    let by = arg!(cx.time(&args[1])).micros() * sign;
+    let text = ty.class() == Class::String;
+    let digits = |micros: i64| {
+        if !text {
+            ty.col.fsp()
+        } else if micros % MICROS_PER_SECOND == 0 {
+            0
+        } else {
+            6
+        }
+    };
+    Ok(match start {
+        Moment::DateTime(d) => {
+            if d.date().month() == 0 || !is_valid_date(d.date()) {
+                return Ok(Val::Null);
+            }
+            let micros = d.to_linear() + by;
+            match DateTime::from_linear(micros, digits(micros)) {
+                Some(sum) => Val::DateTime(sum),
+                None => {
+                    cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
+                    Val::Null
+                }
+            }
+        }
+        Moment::Time(t) => {
+            let micros = t.micros() + by;
+            let sum = clamped(cx, micros, digits(micros));
+            match sum {
+                // A TIME has an end; what is called a string is cut.
+                Val::Time(t) if !text && t.micros() != micros => Val::Null,
+                Val::Time(t) if t.micros() != micros => {
+                    Val::Time(Time::from_micros(t.micros(), digits(t.micros())))
+                }
+                sum => sum,
+            }
+        }
+    })
+}
+
+fn infer_period(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::bigint(any_nullable(args)))
+}
+
+/// Months since year 0 of a period YYYYMM or YYMM; error 1210.
+fn period_months(period: i64, name: &str) -> Result<i64, nfold_types::SqlError> {
+    let (year, month) = (period / 100, period % 100);
+    if period <= 0 || !(1..=12).contains(&month) {
+        return Err(nfold_types::SqlError::new(
+            ErrorCode::ER_WRONG_ARGUMENTS,
+            &[&name],
+        ));
+    }
+    let year = match year {
+        0..70 => year + 2000,
+        70..100 => year + 1900,
+        _ => year,
+    };
+    Ok(year * 12 + month - 1)
+}
+
+fn infer_convert_tz(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::DateTime(fsp_of(&args[0]));
+    Ok(ExprType::new(ColumnType::new(kind), true))
+}
+
+fn eval_convert_tz<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let local = arg!(whole_datetime(cx, &args[0]));
+    let (from, to) = (arg!(cx.bytes(&args[1])), arg!(cx.bytes(&args[2])));
+    let zone = |name: &[u8]| TimeZone::parse(&String::from_utf8_lossy(name));
+    let (Some(from), Some(to)) = (zone(&from), zone(&to)) else {
+        return Ok(Val::Null);
+    };
+    // Outside the range of a time stamp the value stays as it is.
+    let at = from
+        .to_instant(local)
+        .map(|(at, _)| at)
+        .filter(|at| (MICROS_PER_SECOND..MAX_INSTANT_S * MICROS_PER_SECOND).contains(&at.micros()));
+    let moved = at.and_then(|at| to.to_local(at)).unwrap_or(local);
+    Ok(Val::DateTime(moved.with_fsp(ty.col.fsp())))
+}

@@ -1,0 +1,135 @@
+//! Functions that change a document.
+
+use nfold_json::{EditMode, Json, Leg};
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::member::infer_document;
+use super::{result, single_path, tree, value};
+use crate::expr::eval::{EvalCx, Val};
+use crate::expr::func::builtin::{Evaluated, Func, Inferred, arg, func};
+
+pub(super) const FUNCS: &[Func] = &[
+    func("json_set", (3, ANY_ARGS), infer_pairs, eval_set),
+    func("json_insert", (3, ANY_ARGS), infer_pairs, eval_insert),
+    func("json_replace", (3, ANY_ARGS), infer_pairs, eval_replace),
+    func("json_array_append", (3, ANY_ARGS), infer_pairs, eval_append),
+    func(
+        "json_array_insert",
+        (3, ANY_ARGS),
+        infer_pairs,
+        eval_array_insert,
+    ),
+    func("json_remove", (2, ANY_ARGS), infer_document, eval_remove),
+    func("json_merge", (2, ANY_ARGS), infer_document, eval_merge),
+    func(
+        "json_merge_preserve",
+        (2, ANY_ARGS),
+        infer_document,
+        eval_merge_preserve,
+    ),
+    func(
+        "json_merge_patch",
+        (2, ANY_ARGS),
+        infer_document,
+        eval_merge_patch,
+    ),
+];
+
+/// A document, then paths and values in turn. Error 1582.
+fn infer_pairs(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    if args.len().is_multiple_of(2) {
+        let code = ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT;
+        return Err(SqlError::new(code, &[&cx.written]));
+    }
+    Ok(ExprType::json(true))
+}
+
+fn edited<'a>(cx: &EvalCx<'a>, args: &'a [Expr], mode: EditMode, function: &str) -> Evaluated<'a> {
+    let mut doc = arg!(tree(cx, args, 0, function));
+    for pair in args[1..].chunks_exact(2) {
+        let path = arg!(single_path(cx, &pair[0]));
+        nfold_json::set(&mut doc, &path, value(cx, &pair[1])?, mode)?;
+    }
+    result(cx, doc)
+}
+
+fn eval_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    edited(cx, args, EditMode::Set, "json_set")
+}
+
+fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    edited(cx, args, EditMode::Insert, "json_insert")
+}
+
+fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    edited(cx, args, EditMode::Replace, "json_replace")
+}
+
+fn eval_append<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let mut doc = arg!(tree(cx, args, 0, "json_array_append"));
+    for pair in args[1..].chunks_exact(2) {
+        let path = arg!(single_path(cx, &pair[0]));
+        nfold_json::array_append(&mut doc, &path, value(cx, &pair[1])?);
+    }
+    result(cx, doc)
+}
+
+fn eval_array_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let mut doc = arg!(tree(cx, args, 0, "json_array_insert"));
+    for pair in args[1..].chunks_exact(2) {
+        let path = arg!(single_path(cx, &pair[0]));
+        if !matches!(path.legs.last(), Some(Leg::Cell(_))) {
+            let code = ErrorCode::ER_INVALID_JSON_PATH_ARRAY_CELL;
+            return Err(SqlError::new(code, &[]));
+        }
+        nfold_json::array_insert(&mut doc, &path, value(cx, &pair[1])?);
+    }
+    result(cx, doc)
+}
+
+fn eval_remove<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let mut doc = arg!(tree(cx, args, 0, "json_remove"));
+    for e in &args[1..] {
+        let path = arg!(single_path(cx, e));
+        if path.legs.is_empty() {
+            return Err(SqlError::new(ErrorCode::ER_JSON_VACUOUS_PATH, &[]));
+        }
+        nfold_json::remove(&mut doc, &path);
+    }
+    result(cx, doc)
+}
+
+fn merged<'a>(cx: &EvalCx<'a>, args: &'a [Expr], function: &str) -> Evaluated<'a> {
+    let mut doc = arg!(tree(cx, args, 0, function));
+    for place in 1..args.len() {
+        let next = arg!(tree(cx, args, place, function));
+        doc = nfold_json::merge_preserve(doc, next);
+    }
+    result(cx, doc)
+}
+
+fn eval_merge<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    merged(cx, args, "json_merge")
+}
+
+fn eval_merge_preserve<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    merged(cx, args, "json_merge_preserve")
+}
+
+fn eval_merge_patch<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    // NULL merged with an object is NULL; any other patch replaces what was before it.
+    let mut doc = tree(cx, args, 0, "json_merge_patch")?;
+    for place in 1..args.len() {
+        doc = match (doc, tree(cx, args, place, "json_merge_patch")?) {
+            (Some(target), Some(patch)) => Some(nfold_json::merge_patch(target, patch)),
+            (None, Some(patch)) if !matches!(patch, Json::Object(_)) => Some(patch),
+            _ => None,
+        };
+    }
+    match doc {
+        Some(doc) => result(cx, doc),
+        None => Ok(Val::Null),
+    }
+}

@@ -1,0 +1,203 @@
+//! Functions that find members: JSON_EXTRACT, JSON_CONTAINS, JSON_SEARCH and their like.
+
+use nfold_json::{Doc, Json};
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int_null};
+use nfold_types::{CollationId, ErrorCode, SqlError};
+
+use super::{document, only_one, path, result, short_text, single_path};
+use crate::expr::eval::{EvalCx, Val, compare, json};
+use crate::expr::func::builtin::{Evaluated, Func, Inferred, arg, func};
+
+pub(super) const FUNCS: &[Func] = &[
+    func("json_extract", (2, ANY_ARGS), infer_document, eval_extract),
+    func("json_contains", (2, 3), infer_int_null::<21>, eval_contains),
+    func(
+        "json_contains_path",
+        (3, ANY_ARGS),
+        infer_int_null::<21>,
+        eval_contains_path,
+    ),
+    func("json_overlaps", (2, 2), infer_truth, eval_overlaps),
+    func("member of", (2, 2), infer_truth, eval_member_of),
+    func("json_search", (3, ANY_ARGS), infer_document, eval_search),
+    func("json_keys", (1, 2), infer_document, eval_keys),
+    func("json_value", (2, 2), infer_value, eval_value),
+    func("json_schema_valid", (2, 2), infer_schema, eval_keys),
+    func(
+        "json_schema_validation_report",
+        (2, 2),
+        infer_schema,
+        eval_keys,
+    ),
+];
+
+pub(super) fn infer_document(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::json(true))
+}
+
+/// JSON_VALUE without RETURNING.
+fn infer_value(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(short_text(512))
+}
+
+/// Error 1235: there is no validation against a schema.
+fn infer_schema(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Err(SqlError::not_supported(cx.name))
+}
+
+fn infer_truth(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::boolean(true))
+}
+
+fn eval_extract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_extract"));
+    let doc = Doc::new(&bytes)?;
+    if let [_, only] = args {
+        let path = arg!(path(cx, only));
+        if !path.has_wildcard() {
+            let mut out = Vec::new();
+            return match nfold_json::seek_one(doc, &path.legs)? {
+                Some(found) => found.write_to(&mut out).map(|()| Val::string(out)),
+                None => Ok(Val::Null),
+            };
+        }
+    }
+    let work = json::work(cx);
+    let mut found = Vec::new();
+    for e in &args[1..] {
+        nfold_json::seek(doc, &*arg!(path(cx, e)), &work, &mut found)?;
+    }
+    if found.is_empty() {
+        return Ok(Val::Null);
+    }
+    let elements = found.iter().map(|value| value.to_json(&work));
+    let elements = elements.collect::<Result<_, SqlError>>()?;
+    result(cx, Json::Array(elements))
+}
+
+/// The text of a member. A text that is too long is an error, for which NULL stands.
+fn eval_value<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_value"));
+    let path = arg!(single_path(cx, &args[1]));
+    let found = arg!(nfold_json::seek_one(Doc::new(&bytes)?, &path.legs));
+    if matches!(found.scalar()?, Some(nfold_json::Scalar::Null)) {
+        return Ok(Val::Null);
+    }
+    let mut text = Vec::new();
+    nfold_json::print_unquoted(found, &json::work(cx), &mut text)?;
+    let chars = CollationId::UTF8MB4_BIN.known().char_len(&text);
+    Ok(if chars > 512 {
+        Val::Null
+    } else {
+        Val::string(text)
+    })
+}
+
+fn eval_contains<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_contains"));
+    let candidate = arg!(document(cx, args, 1, "json_contains"));
+    let mut doc = Doc::new(&bytes)?;
+    if let Some(e) = args.get(2) {
+        let path = arg!(single_path(cx, e));
+        doc = arg!(nfold_json::seek_one(doc, &path.legs));
+    }
+    let found = nfold_json::contains(doc, Doc::new(&candidate)?, &json::work(cx))?;
+    Ok(Val::Int(i64::from(found)))
+}
+
+fn eval_contains_path<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_contains_path"));
+    let one = arg!(only_one(cx, &args[1], "json_contains_path"));
+    let doc = Doc::new(&bytes)?;
+    let mut every = true;
+    for e in &args[2..] {
+        let path = arg!(path(cx, e));
+        let mut found = Vec::new();
+        nfold_json::seek(doc, &path, &json::work(cx), &mut found)?;
+        if one && !found.is_empty() {
+            return Ok(Val::Int(1));
+        }
+        every &= !found.is_empty();
+    }
+    Ok(Val::Int(i64::from(every && !one)))
+}
+
+fn eval_overlaps<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let a = arg!(document(cx, args, 0, "json_overlaps"));
+    let b = arg!(document(cx, args, 1, "json_overlaps"));
+    let found = nfold_json::overlaps(Doc::new(&a)?, Doc::new(&b)?, &json::work(cx))?;
+    Ok(Val::Int(i64::from(found)))
+}
+
+fn eval_member_of<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let v = cx.val(&args[0])?;
+    if v.is_null() {
+        return Ok(Val::Null);
+    }
+    let array = arg!(document(cx, args, 1, "member of"));
+    let value = json::encoded(cx, &json::of_sql(cx, &v, &args[0].ty)?)?;
+    let (array, value, work) = (Doc::new(&array)?, Doc::new(&value)?, json::work(cx));
+    if array.kind() != nfold_json::DocKind::Array {
+        let order = nfold_json::compare(array, value, &work)?;
+        return Ok(Val::Int(i64::from(order.is_eq())));
+    }
+    for element in array.elements()? {
+        if nfold_json::compare(element?, value, &work)?.is_eq() {
+            return Ok(Val::Int(1));
+        }
+    }
+    Ok(Val::Int(0))
+}
+
+fn eval_search<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_search"));
+    let one = arg!(only_one(cx, &args[1], "json_search"));
+    let collation = CollationId::UTF8MB4_BIN;
+    let pattern = arg!(cx.text(&args[2], collation));
+    let escape = match args.get(3) {
+        None => Some('\\'),
+        Some(e) => {
+            let text = cx.text(e, collation)?;
+            if text
+                .as_ref()
+                .is_some_and(|t| collation.known().char_len(t) > 1)
+            {
+                let code = ErrorCode::ER_WRONG_ARGUMENTS;
+                return Err(SqlError::new(code, &[&"ESCAPE"]));
+            }
+            compare::escape_char(text.as_deref().filter(|t| !t.is_empty()))
+        }
+    };
+    let mut paths = Vec::new();
+    for e in args.iter().skip(4) {
+        paths.push((*arg!(path(cx, e))).clone());
+    }
+    let mut matches = |text: &str| {
+        let mut goes_on = |work| cx.goes_on(work);
+        let known = collation.known();
+        let found = known.like_stoppable(text.as_bytes(), &pattern, escape, &mut goes_on);
+        cx.checkpoint(0)?;
+        Ok(found)
+    };
+    let work = json::work(cx);
+    let found = nfold_json::search(Doc::new(&bytes)?, &paths, one, &mut matches, &work)?;
+    let mut found: Vec<Json> = found.into_iter().map(Json::String).collect();
+    match found.len() {
+        0 => Ok(Val::Null),
+        1 => result(cx, found.remove(0)),
+        _ => result(cx, Json::Array(found)),
+    }
+}
+
+fn eval_keys<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let bytes = arg!(document(cx, args, 0, "json_keys"));
+    let mut doc = Doc::new(&bytes)?;
+    if let Some(e) = args.get(1) {
+        let path = arg!(single_path(cx, e));
+        doc = arg!(nfold_json::seek_one(doc, &path.legs));
+    }
+    let names = arg!(nfold_json::keys(doc));
+    let names = names.iter().map(|name| Json::String(name.to_string()));
+    result(cx, Json::Array(names.collect()))
+}

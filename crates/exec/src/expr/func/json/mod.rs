@@ -1,0 +1,152 @@
+//! The functions of JSON documents: thin over `nfold_json`.
+
+mod edit;
+mod inspect;
+mod make;
+mod member;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nfold_json::{Json, Path};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
+
+use super::builtin::Func;
+use crate::expr::eval::{EvalCx, Val, json};
+
+/// All functions of the folder.
+pub(super) const FUNCS: [&[Func]; 4] = [member::FUNCS, inspect::FUNCS, edit::FUNCS, make::FUNCS];
+
+/// Paths that a thread keeps parsed.
+const PATHS_MAX: usize = 64;
+
+thread_local! {
+    /// Paths by their text, the newest last.
+    static PATHS: RefCell<Vec<(Box<[u8]>, Rc<Path>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The path that an argument is; `None` for NULL. Error 3143.
+fn path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, SqlError> {
+    let Some(text) = cx.text(e, CollationId::UTF8MB4_BIN)? else {
+        return Ok(None);
+    };
+    let known = PATHS.with_borrow(|paths| {
+        let found = paths.iter().rev().find(|(known, _)| **known == *text);
+        found.map(|(_, path)| path.clone())
+    });
+    if known.is_some() {
+        return Ok(known);
+    }
+    let parsed = Path::parse(&String::from_utf8_lossy(&text)).map_err(|e| {
+        let code = ErrorCode::ER_INVALID_JSON_PATH;
+        SqlError::new(code, &[&e.position, &""])
+    })?;
+    let path = Rc::new(parsed);
+    PATHS.with_borrow_mut(|paths| {
+        if paths.len() == PATHS_MAX {
+            paths.remove(0);
+        }
+        paths.push((text.into(), path.clone()));
+    });
+    Ok(Some(path))
+}
+
+/// A path without wildcards. Error 3149.
+fn single_path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, SqlError> {
+    let path = path(cx, e)?;
+    if path.as_ref().is_some_and(|p| p.has_wildcard()) {
+        let code = ErrorCode::ER_INVALID_JSON_PATH_WILDCARD;
+        return Err(SqlError::new(code, &[]));
+    }
+    Ok(path)
+}
+
+/// The document that argument `place` is: its bytes, or those of its text; `None` for NULL.
+/// Errors 3141, 3144, 3146.
+fn document<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    place: usize,
+    function: &str,
+) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+    let e = &args[place];
+    let v = cx.val(e)?;
+    match v {
+        Val::Null => return Ok(None),
+        Val::Bytes(doc) if e.ty.col.is_json() => return Ok(Some(doc)),
+        _ => {}
+    }
+    let argument = place + 1;
+    if e.ty.class() != Class::String {
+        let code = ErrorCode::ER_INVALID_TYPE_FOR_JSON;
+        return Err(SqlError::new(code, &[&argument, &function]));
+    }
+    if e.ty.collation() == CollationId::BINARY {
+        let code = ErrorCode::ER_INVALID_JSON_CHARSET;
+        return Err(SqlError::new(code, &[&"binary"]));
+    }
+    let text = json::utf8(cx, &v, &e.ty);
+    let parsed = nfold_json::parse(text.as_bytes(), &json::work(cx))
+        .map_err(|e| json::syntax_error(e, argument, function))?;
+    json::encoded(cx, &parsed).map(|bytes| Some(bytes.into()))
+}
+
+/// As [`document`], as a tree.
+fn tree<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    place: usize,
+    function: &str,
+) -> Result<Option<Json>, SqlError> {
+    let Some(bytes) = document(cx, args, place, function)? else {
+        return Ok(None);
+    };
+    nfold_json::Doc::new(&bytes)?
+        .to_json(&json::work(cx))
+        .map(Some)
+}
+
+/// An SQL value as a part of a document: a text is a string, NULL is `null`.
+fn value<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Json, SqlError> {
+    let v = cx.val(e)?;
+    json::of_sql(cx, &v, &e.ty)
+}
+
+/// A tree as a function's result. Error 3157.
+fn result<'a>(cx: &EvalCx<'a>, value: Json) -> Result<Val<'a>, SqlError> {
+    Ok(Val::string(json::encoded(cx, &value.check_depth()?)?))
+}
+
+/// Whether `one` or `all` was said. Error 3154.
+fn only_one<'a>(cx: &EvalCx<'a>, e: &'a Expr, function: &str) -> Result<Option<bool>, SqlError> {
+    let Some(word) = cx.bytes(e)? else {
+        return Ok(None);
+    };
+    match word.to_ascii_lowercase().as_slice() {
+        b"one" => Ok(Some(true)),
+        b"all" => Ok(Some(false)),
+        _ => {
+            let code = ErrorCode::ER_JSON_BAD_ONE_OR_ALL_ARG;
+            Err(SqlError::new(code, &[&function]))
+        }
+    }
+}
+
+/// LONGTEXT of utf8mb4.
+fn long_text() -> ExprType {
+    let mut col = ColumnType::string(TypeKind::Text(TextSize::Long), CollationId::UTF8MB4_BIN);
+    col.width = 0x3FFF_FFFF;
+    ExprType {
+        col,
+        nullable: true,
+        coercibility: Coercibility::Implicit,
+    }
+}
+
+/// A text of at most `chars` characters of utf8mb4.
+fn short_text(chars: u64) -> ExprType {
+    let collation = CollationId::UTF8MB4_BIN;
+    ExprType::string(chars, collation, Coercibility::Implicit, true)
+}

@@ -1,0 +1,103 @@
+//! Built-in functions: one table, found by name when a statement is bound and by number when it runs.
+//!
+//! A module contributes a slice of [`Func`]; to add a function, write its `infer` and its `eval` and put it into the slice of its
+//! module. Arguments are evaluated by the function itself (`cx.int(&args[0])?`), so that IF and COALESCE evaluate only what they need.
+
+mod aes;
+mod builtin;
+mod codes;
+mod compress;
+mod core;
+mod dates;
+mod digest;
+mod formats;
+mod inet6;
+mod info;
+mod json;
+mod moments;
+mod numeric;
+mod regexp;
+mod strings;
+mod text;
+mod user_locks;
+
+use std::sync::LazyLock;
+
+use nfold_plan::expr::{Expr, FuncId};
+use nfold_plan::func::{FuncDef, FuncSet};
+use rustc_hash::FxHashMap;
+
+pub use builtin::Func;
+
+use builtin::Evaluated;
+
+use super::eval::{EvalCx, EvalFn};
+
+/// All functions. A function's [`FuncId`] is its place here; ids hold for the life of the process only.
+struct Registry {
+    funcs: Vec<&'static Func>,
+    by_name: FxHashMap<&'static str, FuncId>,
+}
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+    let modules: &[&'static [Func]] = &[
+        core::FUNCS,
+        strings::FUNCS,
+        text::FUNCS,
+        codes::FUNCS,
+        digest::FUNCS,
+        numeric::FUNCS,
+        dates::FUNCS,
+        formats::FUNCS,
+        info::FUNCS,
+        regexp::FUNCS,
+        aes::FUNCS,
+        compress::FUNCS,
+        inet6::FUNCS,
+    ];
+    let modules = modules.iter().chain(&json::FUNCS);
+    let funcs: Vec<&'static Func> = modules.flat_map(|m| m.iter()).collect();
+    let by_name = funcs
+        .iter()
+        .enumerate()
+        .map(|(i, f)| (f.def.name, FuncId(i as u16)))
+        .collect();
+    Registry { funcs, by_name }
+});
+
+/// The built-in functions as the binder sees them.
+pub struct Builtins;
+
+impl FuncSet for Builtins {
+    fn find(&self, name: &str) -> Option<(FuncId, &'static FuncDef)> {
+        let id = *REGISTRY.by_name.get(name)?;
+        Some((id, self.get(id)))
+    }
+
+    fn get(&self, id: FuncId) -> &'static FuncDef {
+        &REGISTRY.funcs[usize::from(id.0)].def
+    }
+}
+
+/// How function `id` is evaluated.
+#[inline]
+pub fn eval_fn(id: FuncId) -> EvalFn {
+    REGISTRY.funcs[usize::from(id.0)].eval
+}
+
+/// Expressions with a syntax of their own: interval arithmetic, EXTRACT, TIMESTAMPDIFF, TRIM.
+pub(crate) fn eval_special<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Evaluated<'a> {
+    use nfold_plan::expr::ExprKind::*;
+    match &e.kind {
+        Trim { side, what, expr } => strings::trim(cx, *side, what.as_deref(), expr, &e.ty),
+        IntervalArith {
+            expr,
+            amount,
+            unit,
+            subtract,
+        } => moments::interval_arith(cx, expr, amount, *unit, *subtract, &e.ty),
+        Extract { unit, expr } => moments::extract(cx, *unit, expr),
+        TimestampDiff { unit, from, to } => moments::difference(cx, *unit, from, to),
+        _ => unreachable!("only expressions with a syntax of their own come here"),
+    }
+}

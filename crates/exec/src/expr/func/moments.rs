@@ -1,0 +1,297 @@
+//! Arguments that are dates and times, and the arithmetic with a syntax of its own: INTERVAL, EXTRACT, TIMESTAMPDIFF.
+
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::func::FuncSet;
+use nfold_types::temporal::calendar::{WeekMode, week};
+use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND, parse};
+use nfold_types::{Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
+
+use super::builtin::{Evaluated, arg};
+use crate::expr::eval::convert::{Asked, Moment};
+use crate::expr::eval::{EvalCx, Val, convert};
+
+/// Fractional digits of an argument used as a time: those of its type, or of its text where it is written out.
+pub(super) fn fsp_of(e: &Expr) -> u8 {
+    match e.ty.class() {
+        Class::Date | Class::Int | Class::Null => 0,
+        Class::Time | Class::DateTime => e.ty.col.fsp(),
+        Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
+        Class::Double | Class::Json => 6,
+        Class::String if e.ty.col.zerofill => 0, // a hexadecimal literal
+        Class::String if nfold_plan::expr::is_constant(e) => fsp_of_constant(e),
+        Class::String => 6,
+    }
+}
+
+/// Of a text that is known before a row is read, the digits that it may show.
+fn fsp_of_constant(e: &Expr) -> u8 {
+    match &e.kind {
+        ExprKind::Const(Value::Bytes(text)) => fraction_digits(text),
+        ExprKind::Const(_) => fsp_of(e),
+        ExprKind::Case { whens, otherwise } => {
+            let results = whens
+                .iter()
+                .map(|(_, then)| then)
+                .chain(otherwise.as_deref());
+            results.map(fsp_of).max().unwrap_or(0)
+        }
+        ExprKind::IntervalArith { expr, unit, .. } if !unit.has_micros() => fsp_of(expr),
+        ExprKind::Call { func, args } => match super::Builtins.get(*func).name {
+            "if" => fsp_of(&args[1]).max(fsp_of(&args[2])),
+            "ifnull" | "coalesce" => args.iter().map(fsp_of).max().unwrap_or(0),
+            // All six or none.
+            "addtime" | "subtime" if args.iter().all(|a| fsp_of(a) == 0) => 0,
+            _ => 6,
+        },
+        _ => 6,
+    }
+}
+
+fn fraction_digits(text: &[u8]) -> u8 {
+    match text.iter().rposition(|b| *b == b'.') {
+        Some(at)
+            if text.contains(&b':') || text.iter().all(|b| b.is_ascii_digit() || *b == b'.') =>
+        {
+            let digits = text[at + 1..].iter().take_while(|b| b.is_ascii_digit());
+            digits.count().min(6) as u8
+        }
+        _ => 0,
+    }
+}
+
+/// Warning 1292 for a value that is no date or time.
+pub(super) fn warn_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
+    let shown = String::from_utf8_lossy(text);
+    cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
+}
+
+/// The text of a moment, for a warning.
+pub(super) fn text_of(d: DateTime) -> Vec<u8> {
+    let mut out = Vec::new();
+    if d.time().micros() == 0 {
+        d.date().write_to(&mut out);
+    } else {
+        d.write_to(&mut out);
+    }
+    out
+}
+
+/// An argument as a date and time of some kind.
+fn asked<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: Asked) -> Result<Option<DateTime>, SqlError> {
+    let v = cx.val(e)?;
+    Ok(convert::to_asked(cx, &v, &e.ty, asked))
+}
+
+/// An argument of which a part is wanted, zero or not; a text '0000-00-00' is none under NO_ZERO_DATE.
+fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTime>, SqlError> {
+    let v = cx.val(e)?;
+    let flags = DateFlags {
+        no_zero_date: matches!(v, Val::Bytes(_)) && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE),
+        ..DateFlags::default()
+    };
+    Ok(convert::to_asked(cx, &v, &e.ty, Asked { date, flags }))
+}
+
+/// An argument as a date and time in a function that looks at either.
+pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    loosely(cx, e, false)
+}
+
+/// An argument of which only the date matters.
+pub(super) fn date_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    loosely(cx, e, true)
+}
+
+/// As [`datetime_of`]; what the SQL mode does not allow is none.
+pub(super) fn dated_time<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    asked(cx, e, Asked::by_mode(cx, false))
+}
+
+/// As [`date_of`]; what the SQL mode does not allow is none.
+pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    asked(cx, e, Asked::by_mode(cx, true))
+}
+
+/// An argument as a moment whose month and day are not zero.
+pub(super) fn whole_datetime<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+) -> Result<Option<DateTime>, SqlError> {
+    asked(cx, e, Asked::whole(false))
+}
+
+/// An argument as a date whose month and day are not zero.
+pub(super) fn whole_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, SqlError> {
+    Ok(asked(cx, e, Asked::whole(true))?.map(DateTime::date))
+}
+
+/// What an argument is where a time will do as well as a date and time.
+pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
+    let v = cx.val(e)?;
+    Ok(convert::to_moment(cx, &v, &e.ty))
+}
+
+fn interval_of<'a>(
+    cx: &EvalCx<'a>,
+    amount: &'a Expr,
+    unit: IntervalUnit,
+) -> Result<Option<Interval>, SqlError> {
+    if unit.is_mixed() {
+        return Ok(match cx.bytes(amount)? {
+            Some(text) => Interval::parse(unit, &text),
+            None => None,
+        });
+    }
+    if unit == IntervalUnit::Second {
+        // Seconds may have a fraction.
+        if let Val::UInt(n) = cx.val(amount)?
+            && amount.ty.class() == Class::Int
+        {
+            return Ok(Some(Interval::new(unit, n as i64)));
+        }
+        let Some(d) = cx.decimal(amount)? else {
+            return Ok(None);
+        };
+        let million = nfold_types::Decimal::from(MICROS_PER_SECOND);
+        let micros = d
+            .mul(&million)
+            .map(|d| d.truncate(0))
+            .and_then(|d| d.to_i64());
+        return Ok(micros.map(Interval::from_micros));
+    }
+    // As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign.
+    Ok(match cx.val(amount)? {
+        Val::UInt(n) if amount.ty.class() == Class::Int => Some(Interval::new(unit, n as i64)),
+        _ => cx.int(amount)?.map(|n| Interval::new(unit, n)),
+    })
+}
+
+fn overflow<'a>(cx: &EvalCx<'a>) -> Val<'a> {
+    cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]);
+    Val::Null
+}
+
+/// `expr ± INTERVAL amount unit`
+pub(super) fn interval_arith<'a>(
+    cx: &EvalCx<'a>,
+    expr: &'a Expr,
+    amount: &'a Expr,
+    unit: IntervalUnit,
+    subtract: bool,
+    ty: &'a ExprType,
+) -> Evaluated<'a> {
+    if let TypeKind::Time(fsp) = ty.col.kind {
+        let start = arg!(cx.time(expr));
+        let by = arg!(interval_of(cx, amount, unit));
+        let by = if subtract { by.negated() } else { by };
+        return Ok(match start.add_interval(unit, &by) {
+            Some(t) => Val::Time(t.with_fsp(fsp)),
+            None => {
+                cx.warn(ErrorCode::ER_DATETIME_FUNCTION_OVERFLOW, &[&"time"]);
+                Val::Null
+            }
+        });
+    }
+    let start = arg!(whole_datetime(cx, expr));
+    let by = arg!(interval_of(cx, amount, unit));
+    let by = if subtract { by.negated() } else { by };
+    let Some(result) = start.add_interval(unit, &by) else {
+        return Ok(overflow(cx));
+    };
+    Ok(match ty.col.kind {
+        TypeKind::Date => Val::Date(result.date()),
+        TypeKind::DateTime(fsp) => Val::DateTime(result.with_fsp(fsp)),
+        // Called a string, it is a date and time all the same: a date alone stays one, a fraction is shown where there is one.
+        _ if unit.is_date_only() && date_alone(cx, expr)? => Val::Date(result.date()),
+        _ => Val::DateTime(result.with_fsp(if result.micros() == 0 { 0 } else { 6 })),
+    })
+}
+
+/// Whether a text or number is written as a date alone.
+fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
+    Ok(match cx.val(e)? {
+        Val::Bytes(text) => {
+            parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
+        }
+        Val::UInt(_) if convert::is_year(&e.ty.col) => false,
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) | Val::Null => false,
+        _ => cx.integer(e)?.is_some_and(|n| n <= 99_991_231),
+    })
+}
+
+/// `EXTRACT(unit FROM expr)`: the parts written side by side, two digits each (microseconds six).
+pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -> Evaluated<'a> {
+    use IntervalUnit::*;
+    if unit.is_date_only() {
+        let d = arg!(datetime_of(cx, expr)).date();
+        let (y, m) = (i64::from(d.year()), i64::from(d.month()));
+        return Ok(Val::Int(match unit {
+            Year => y,
+            YearMonth => y * 100 + m,
+            Quarter => (m + 2) / 3,
+            Month => m,
+            Week => {
+                if m == 0 || d.day() == 0 {
+                    warn_value(cx, "datetime", &text_of(d.at_midnight()));
+                    return Ok(Val::Null);
+                }
+                i64::from(week(d, WeekMode::new(week_format(cx))).1)
+            }
+            _ => i64::from(d.day()),
+        }));
+    }
+    let v = cx.val(expr)?;
+    let Some(moment) = convert::to_extracted(cx, &v, &expr.ty) else {
+        return Ok(Val::Null);
+    };
+    let (day, time) = match moment {
+        Moment::DateTime(d) => (i64::from(d.date().day()), d.time()),
+        Moment::Time(t) => (0, t),
+    };
+    let (h, mi, s, us) = time.parts();
+    let (h, mi, s, us) = (i64::from(h), i64::from(mi), i64::from(s), i64::from(us));
+    let to_seconds = |from: i64| (from * 100 + mi) * 100 + s;
+    let magnitude = match unit {
+        Hour => h,
+        Minute => mi,
+        Second => s,
+        Microsecond => us,
+        DayHour => day * 100 + h,
+        DayMinute => (day * 100 + h) * 100 + mi,
+        DaySecond => to_seconds(day * 100 + h),
+        DayMicrosecond => to_seconds(day * 100 + h) * 1_000_000 + us,
+        HourMinute => h * 100 + mi,
+        HourSecond => to_seconds(h),
+        HourMicrosecond => to_seconds(h) * 1_000_000 + us,
+        MinuteSecond => mi * 100 + s,
+        MinuteMicrosecond => (mi * 100 + s) * 1_000_000 + us,
+        _ => s * 1_000_000 + us,
+    };
+    Ok(Val::Int(if time.is_negative() {
+        -magnitude
+    } else {
+        magnitude
+    }))
+}
+
+/// `default_week_format`
+pub(super) fn week_format(cx: &EvalCx<'_>) -> u32 {
+    match cx.env().sysvar(None, "default_week_format") {
+        Ok(Value::Int(n)) => n as u32,
+        Ok(Value::UInt(n)) => n as u32,
+        _ => 0,
+    }
+}
+
+/// `TIMESTAMPDIFF(unit, from, to)`
+pub(super) fn difference<'a>(
+    cx: &EvalCx<'a>,
+    unit: IntervalUnit,
+    from: &'a Expr,
+    to: &'a Expr,
+) -> Evaluated<'a> {
+    let from = arg!(whole_datetime(cx, from));
+    let to = arg!(whole_datetime(cx, to));
+    Ok(from.difference(unit, to).map_or(Val::Null, Val::Int))
+}

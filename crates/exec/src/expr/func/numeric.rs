@@ -1,0 +1,551 @@
+//! Functions of numbers.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_numeric_of};
+use nfold_types::{Date, DateTime, ErrorCode, SqlError, Value};
+
+use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
+use crate::expr::eval::{EvalCx, Val, compare, convert};
+
+/// A function of one double, NULL where it is not defined.
+macro_rules! of_double {
+    ($name:literal, $f:expr) => {
+        of_double!($name, infer_double_null, $f)
+    };
+    ($name:literal, $infer:expr, $f:expr) => {
+        func($name, (1, 1), $infer, |cx, a, _| {
+            let f: fn(f64) -> f64 = $f;
+            let v = f(arg!(cx.f64(&a[0])));
+            if v.is_nan() {
+                return Ok(Val::Null);
+            }
+            finite(cx, v, $name, a)
+        })
+    };
+}
+
+/// A logarithm: NULL and warning 3020 where the argument is not positive.
+macro_rules! logarithm {
+    ($name:literal, $f:expr) => {
+        func($name, (1, 1), infer_double_null, |cx, a, _| {
+            let v = arg!(cx.f64(&a[0]));
+            let f: fn(f64) -> f64 = $f;
+            Ok(positive(cx, v).map_or(Val::Null, |v| Val::Double(f(v))))
+        })
+    };
+}
+
+pub(super) static FUNCS: &[Func] = &[
+    func("ceil", (1, 1), infer_whole, |cx, a, ty| {
+        whole(cx, a, ty, true)
+    }),
+    func("ceiling", (1, 1), infer_whole, |cx, a, ty| {
+        whole(cx, a, ty, true)
+    }),
+    func("floor", (1, 1), infer_whole, |cx, a, ty| {
+        whole(cx, a, ty, false)
+    }),
+    func("round", (1, 2), infer_round, |cx, a, ty| {
+        round(cx, a, ty, false)
+    }),
+    func("truncate", (2, 2), infer_truncate, |cx, a, ty| {
+        round(cx, a, ty, true)
+    }),
+    func(
+        "sign",
+        (1, 1),
+        |_, a| Ok(ExprType::bigint(any_nullable(a))),
+        eval_sign,
+    ),
+    func("pow", (2, 2), infer_double_null, eval_pow),
+    func("power", (2, 2), infer_double_null, eval_pow),
+    of_double!("sqrt", f64::sqrt),
+    of_double!("exp", f64::exp),
+    of_double!("sin", f64::sin),
+    of_double!("cos", f64::cos),
+    of_double!("tan", f64::tan),
+    of_double!("asin", f64::asin),
+    of_double!("acos", f64::acos),
+    of_double!("cot", |v| 1.0 / v.tan()),
+    of_double!("degrees", infer_double, |v| v
+        * (180.0 / std::f64::consts::PI)),
+    of_double!("radians", infer_double, |v| v
+        * (std::f64::consts::PI / 180.0)),
+    func("atan", (1, 2), infer_double_null, eval_atan),
+    func("atan2", (1, 2), infer_double_null, eval_atan),
+    logarithm!("ln", f64::ln),
+    logarithm!("log2", f64::log2),
+    logarithm!("log10", f64::log10),
+    func("log", (1, 2), infer_double_null, eval_log),
+    func("pi", (0, 0), infer_pi, |_, _, _| {
+        Ok(Val::Double(std::f64::consts::PI))
+    }),
+    func("greatest", (2, ANY_ARGS), infer_extreme, |cx, a, ty| {
+        extreme(cx, a, ty, true)
+    }),
+    func("least", (2, ANY_ARGS), infer_extreme, |cx, a, ty| {
+        extreme(cx, a, ty, false)
+    }),
+    func(
+        "interval",
+        (2, ANY_ARGS),
+        |_, _| Ok(ExprType::int(2, false)),
+        eval_interval,
+    ),
+    volatile(func(
+        "rand",
+        (0, 1),
+        |_, _| Ok(ExprType::double(false)),
+        eval_rand,
+    )),
+];
+
+/// Error 1690.
+fn out_of_range(cx: &EvalCx<'_>, kind: &str, name: &str, args: &[Expr]) -> SqlError {
+    SqlError::new(
+        ErrorCode::ER_DATA_OUT_OF_RANGE,
+        &[&kind, &cx.describe_call(name, args)],
+    )
+}
+
+fn finite<'a>(cx: &EvalCx<'a>, v: f64, name: &str, args: &[Expr]) -> Evaluated<'a> {
+    if v.is_finite() {
+        Ok(Val::Double(v))
+    } else {
+        Err(out_of_range(cx, "DOUBLE", name, args))
+    }
+}
+
+/// The argument of a logarithm; otherwise warning 3020.
+fn positive(cx: &EvalCx<'_>, v: f64) -> Option<f64> {
+    if v <= 0.0 {
+        cx.warn(ErrorCode::ER_INVALID_ARGUMENT_FOR_LOGARITHM, &[]);
+        return None;
+    }
+    Some(v)
+}
+
+fn eval_log<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let Some(first) = positive(cx, arg!(cx.f64(&args[0]))) else {
+        return Ok(Val::Null);
+    };
+    let Some(e) = args.get(1) else {
+        return Ok(Val::Double(first.ln()));
+    };
+    let Some(second) = positive(cx, arg!(cx.f64(e))) else {
+        return Ok(Val::Null);
+    };
+    if first == 1.0 {
+        cx.warn(ErrorCode::ER_INVALID_ARGUMENT_FOR_LOGARITHM, &[]);
+        return Ok(Val::Null);
+    }
+    Ok(Val::Double(second.ln() / first.ln()))
+}
+
+fn eval_atan<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let y = arg!(cx.f64(&args[0]));
+    Ok(Val::Double(match args.get(1) {
+        Some(e) => y.atan2(arg!(cx.f64(e))),
+        None => y.atan(),
+    }))
+}
+
+fn eval_pow<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let (base, exponent) = (arg!(cx.f64(&args[0])), arg!(cx.f64(&args[1])));
+    finite(cx, base.powf(exponent), "pow", args)
+}
+
+fn infer_double(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::double(any_nullable(args)))
+}
+
+fn infer_pi(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::double_fixed(6, false).with_width(8))
+}
+
+fn eval_sign<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let sign = if args[0].ty.class() == Class::Int {
+        arg!(cx.integer(&args[0])).signum() as i64
+    } else if args[0].ty.class() == Class::Decimal {
+        let d = arg!(cx.decimal(&args[0]));
+        if d.is_zero() {
+            0
+        } else if d.is_negative() {
+            -1
+        } else {
+            1
+        }
+    } else {
+        let v = arg!(cx.f64(&args[0]));
+        i64::from(v > 0.0) - i64::from(v < 0.0)
+    };
+    Ok(Val::Int(sign))
+}
+
+/// CEILING and FLOOR of a DECIMAL are BIGINT where it is sure to fit.
+fn infer_whole(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let mut ty = infer_numeric_of(args);
+    match ty.class() {
+        Class::Decimal => {}
+        Class::Int => {
+            ty.col.width = 21;
+            return Ok(ty);
+        }
+        _ => return Ok(ExprType::double(ty.nullable)),
+    }
+    let (precision, scale) = ty.decimal_shape();
+    let digits = precision - scale.min(precision) + u32::from(scale > 0);
+    if digits <= 18 {
+        return Ok(ExprType::bigint(ty.nullable));
+    }
+    Ok(ExprType::decimal(digits, 0, ty.nullable))
+}
+
+fn whole<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, up: bool) -> Evaluated<'a> {
+    match args[0].ty.class() {
+        Class::Int => return cx.val(&args[0]),
+        Class::Decimal => {}
+        _ => {
+            let v = arg!(cx.f64(&args[0]));
+            return Ok(Val::Double(if up { v.ceil() } else { v.floor() }));
+        }
+    }
+    let d = arg!(cx.decimal(&args[0]));
+    let rounded = if up { d.ceil() } else { d.floor() };
+    let name = if up { "ceiling" } else { "floor" };
+    let overflow = || out_of_range(cx, "DECIMAL", name, args);
+    let rounded = rounded.ok_or_else(overflow)?;
+    match ty.class() {
+        Class::Int => rounded.to_i64().map(Val::Int).ok_or_else(overflow),
+        _ => Ok(Val::Decimal(rounded)),
+    }
+}
+
+fn infer_round(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    infer_rounded(cx, args, false)
+}
+
+fn infer_truncate(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    infer_rounded(cx, args, true)
+}
+
+/// The number of digits is written out in most calls; it shapes the result then.
+fn infer_rounded(_: &Infer<'_>, args: &mut [Expr], truncate: bool) -> Inferred {
+    let mut ty = infer_numeric_of(args);
+    ty.nullable = any_nullable(args);
+    let digits = match args.get(1) {
+        None => Some(0),
+        Some(e) => written_integer(e),
+    };
+    match ty.class() {
+        Class::Decimal => {
+            let (precision, scale) = ty.decimal_shape();
+            let wanted = match digits {
+                Some(n) => n.clamp(0, 30) as u32,
+                None => scale,
+            };
+            let kept = wanted.min(scale);
+            let carry = u32::from(kept < scale && !truncate);
+            ty = ExprType::decimal(precision - (scale - kept) + carry, kept, ty.nullable);
+        }
+        Class::Int => ty.col.width = 21,
+        _ => ty = ExprType::double(ty.nullable),
+    }
+    Ok(ty)
+}
+
+fn written_integer(e: &Expr) -> Option<i64> {
+    match &e.kind {
+        ExprKind::Const(Value::Int(n)) => Some(*n),
+        ExprKind::Neg(inner) => written_integer(inner).map(|n| -n),
+        _ => None,
+    }
+}
+
+fn round<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, truncate: bool) -> Evaluated<'a> {
+    let digits = match args.get(1) {
+        Some(e) => arg!(cx.int(e)),
+        None => 0,
+    };
+    let name = if truncate { "truncate" } else { "round" };
+    match ty.class() {
+        Class::Int => {
+            let v = arg!(cx.integer(&args[0]));
+            let v = round_integer(v, digits, truncate);
+            if ty.col.unsigned {
+                u64::try_from(v)
+                    .map(Val::UInt)
+                    .map_err(|_| out_of_range(cx, "BIGINT UNSIGNED", name, args))
+            } else {
+                i64::try_from(v)
+                    .map(Val::Int)
+                    .map_err(|_| out_of_range(cx, "BIGINT", name, args))
+            }
+        }
+        Class::Decimal => {
+            let d = arg!(cx.decimal(&args[0]));
+            let digits = digits.clamp(-81, 30) as i32;
+            let rounded = if truncate {
+                d.truncate(digits)
+            } else {
+                d.round(digits)
+                    .ok_or_else(|| out_of_range(cx, "DECIMAL", name, args))?
+            };
+            // Digits that only the row knows leave the scale as it is.
+            let scale = ty.decimal_shape().1 as u8;
+            let by_row = args.get(1).is_some_and(|e| {
+                written_integer(e).is_none() && !matches!(e.kind, ExprKind::Const(_))
+            });
+            let shown = rounded.rescale(scale).filter(|_| by_row);
+            Ok(Val::Decimal(shown.unwrap_or(rounded)))
+        }
+        _ => Ok(Val::Double(round_double(
+            arg!(cx.f64(&args[0])),
+            digits,
+            truncate,
+        ))),
+    }
+}
+
+fn round_integer(v: i128, digits: i64, truncate: bool) -> i128 {
+    if digits >= 0 {
+        return v;
+    }
+    if digits < -20 {
+        return 0;
+    }
+    let unit = 10i128.pow(digits.unsigned_abs() as u32);
+    let rest = v % unit;
+    let down = v - rest;
+    if !truncate && rest.abs() * 2 >= unit {
+        down + unit * v.signum()
+    } else {
+        down
+    }
+}
+
+/// `v` to so many digits after the point, halves to even as the C library's `rint` does.
+pub(super) fn round_double(v: f64, digits: i64, truncate: bool) -> f64 {
+    let scale = 10f64.powi(digits.unsigned_abs().min(400) as i32);
+    if digits < 0 {
+        if scale.is_infinite() {
+            return 0.0;
+        }
+        let scaled = v / scale;
+        return scale
+            * if truncate {
+                scaled.trunc()
+            } else {
+                scaled.round_ties_even()
+            };
+    }
+    let scaled = v * scale;
+    if !scaled.is_finite() {
+        return v;
+    }
+    if truncate {
+        scaled.trunc() / scale
+    } else {
+        scaled.round_ties_even() / scale
+    }
+}
+
+fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.common(&args.iter().collect::<Vec<_>>())
+}
+
+/// GREATEST and LEAST: NULL if any argument is; strings that stand beside dates compare as dates.
+fn extreme<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    greatest: bool,
+) -> Evaluated<'a> {
+    use nfold_plan::expr::CmpKind;
+    let dates = args
+        .iter()
+        .any(|e| matches!(e.ty.class(), Class::Date | Class::DateTime));
+    if dates && ty.class() == Class::String {
+        return extreme_date(cx, args, ty, greatest);
+    }
+    let kind = match ty.class() {
+        Class::String | Class::Null => CmpKind::String(ty.collation()),
+        Class::Int => CmpKind::Int,
+        Class::Decimal => CmpKind::Decimal,
+        Class::Double => CmpKind::Double,
+        Class::Json => CmpKind::Json,
+        Class::Time => CmpKind::Time,
+        Class::Date | Class::DateTime => CmpKind::DateTime,
+    };
+    let mut best: Option<Val<'a>> = None;
+    for e in args {
+        let v = cx.val_as(e, ty)?;
+        if v.is_null() {
+            return Ok(Val::Null);
+        }
+        let better = match &best {
+            None => true,
+            Some(b) => compare::order(cx, kind, (&v, ty), (b, ty))
+                .is_some_and(|o| if greatest { o.is_ge() } else { o.is_lt() }),
+        };
+        if better {
+            best = Some(v);
+        }
+    }
+    Ok(best.unwrap_or_default())
+}
+
+/// GREATEST and LEAST of dates among texts or numbers: all compare as dates. Beside a DATETIME what is no date is zero, and where zero wins
+/// all compare as texts; beside DATEs alone it is greater than each, and MySQL shows the bits of its own mark for it.
+fn extreme_date<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    greatest: bool,
+) -> Evaluated<'a> {
+    let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
+    // Of equal ones GREATEST gives the last.
+    let wins = |o: std::cmp::Ordering| if greatest { o.is_ge() } else { o.is_lt() };
+    let mut best: Option<u64> = None;
+    for e in args {
+        let v = cx.val(e)?;
+        if v.is_null() {
+            return Ok(Val::Null);
+        }
+        let found = date_among(cx, v, e, datetimes);
+        let rank = found.map_or(if datetimes { 0 } else { u64::MAX }, |d| d.packed());
+        if best.is_none_or(|b| wins(rank.cmp(&b))) {
+            best = Some(rank);
+        }
+    }
+    match best {
+        None | Some(0) if datetimes => extreme_text(cx, args, ty, wins),
+        None => Ok(Val::Null),
+        Some(u64::MAX) => Ok(Val::Bytes(b"16383-15-31".as_slice().into())),
+        Some(packed) if !datetimes => Ok(Val::Date(DateTime::from_packed(packed, 0).date())),
+        Some(packed) => {
+            let mut fsp = 0;
+            for e in args {
+                fsp = fsp.max(digits_among_dates(cx, e)?);
+            }
+            Ok(Val::DateTime(DateTime::from_packed(packed, fsp)))
+        }
+    }
+}
+
+/// Digits after the point that an argument beside DATETIMEs gives the result; a constant text has those that are written.
+fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> {
+    Ok(match e.ty.class() {
+        Class::String if nfold_plan::expr::is_constant(e) && !e.ty.col.zerofill => {
+            let v = cx.val(e)?;
+            convert::to_datetime(cx, &v, &e.ty).map_or(6, |d| d.fsp)
+        }
+        // A hexadecimal literal is a number.
+        Class::String if e.ty.col.zerofill => 0,
+        Class::String | Class::Double => 6,
+        Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
+        _ => e.ty.col.fsp(),
+    })
+}
+
+/// The date that an argument beside dates is.
+fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> Option<DateTime> {
+    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
+    if temporal || matches!(v, Val::Bytes(_)) {
+        return convert::to_datetime(cx, &v, &e.ty);
+    }
+    match v {
+        v if datetimes || e.ty.class() == Class::String => convert::to_datetime(cx, &v, &e.ty),
+        // What MySQL 9.7 takes a zero for.
+        Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),
+        v => convert::to_date(cx, &v, &e.ty),
+    }
+}
+
+/// GREATEST and LEAST as texts; none of the arguments is NULL.
+fn extreme_text<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    wins: impl Fn(std::cmp::Ordering) -> bool,
+) -> Evaluated<'a> {
+    let collation = ty.collation();
+    let mut best: Option<Cow<'a, [u8]>> = None;
+    for e in args {
+        let Some(text) = cx.text(e, collation)? else {
+            return Ok(Val::Null);
+        };
+        let better = |b: &Cow<'_, [u8]>| wins(collation.known().compare(&text, b));
+        if best.as_ref().is_none_or(better) {
+            best = Some(text);
+        }
+    }
+    Ok(best.map_or(Val::Null, Val::Bytes))
+}
+
+/// How many of the limits the first argument reaches; -1 for NULL.
+fn eval_interval<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let exact = args
+        .iter()
+        .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal | Class::Null));
+    let reached = |e: &'a Expr| -> Result<Option<bool>, SqlError> {
+        Ok(if exact {
+            let (a, b) = (cx.decimal(&args[0])?, cx.decimal(e)?);
+            a.zip(b).map(|(a, b)| a >= b)
+        } else {
+            let (a, b) = (cx.f64(&args[0])?, cx.f64(e)?);
+            a.zip(b).map(|(a, b)| a >= b)
+        })
+    };
+    if cx.val(&args[0])?.is_null() {
+        return Ok(Val::Int(-1));
+    }
+    let mut n = 0;
+    for e in &args[1..] {
+        if reached(e)? == Some(false) {
+            break;
+        }
+        n += 1;
+    }
+    Ok(Val::Int(n))
+}
+
+/// A random number in [0, 1). A constant seed starts MySQL's own generator (mysys/my_rnd.cc) once for the statement, a seed that
+/// depends on the row anew for each row.
+fn eval_rand<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    const MAX: u64 = 0x3FFF_FFFF;
+    let Some(seed) = args.first() else {
+        return Ok(Val::Double(
+            (cx.env().random() >> 11) as f64 / (1u64 << 53) as f64,
+        ));
+    };
+    let of_row = seed.any(&mut |e| {
+        matches!(
+            e.kind,
+            ExprKind::Column(_) | ExprKind::Outer { .. } | ExprKind::Subquery { .. }
+        )
+    });
+    let start = |seed: u32| {
+        let one = seed.wrapping_mul(0x10001).wrapping_add(55_555_555);
+        let two = seed.wrapping_mul(0x1000_0001);
+        [u64::from(one) % MAX, u64::from(two) % MAX]
+    };
+    let mut sequences = cx.st.lists.sequences.borrow_mut();
+    let place = std::ptr::from_ref(seed) as usize;
+    let state = match sequences.get_mut(&place) {
+        Some(state) if !of_row => state,
+        _ => {
+            drop(sequences);
+            let first = start(cx.integer(seed)?.unwrap_or(0) as u32);
+            sequences = cx.st.lists.sequences.borrow_mut();
+            let state = sequences.entry(place).or_insert(first);
+            *state = first;
+            state
+        }
+    };
+    state[0] = (state[0] * 3 + state[1]) % MAX;
+    state[1] = (state[0] + state[1] + 33) % MAX;
+    Ok(Val::Double(state[0] as f64 / MAX as f64))
+}

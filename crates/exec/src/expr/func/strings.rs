@@ -1,0 +1,429 @@
+//! Parts of strings, and places in them. Positions and lengths are characters of the result's character set, counted from 1.
+
+use std::borrow::Cow;
+
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
+use nfold_sql::ast::TrimSide;
+use nfold_types::charset::Charset;
+use nfold_types::{CollationId, SqlError, Value};
+
+use super::builtin::{
+    Evaluated, Func, Inferred, Pace, arg, char_len, char_prefix_len, func, in_pieces, merged,
+};
+use crate::expr::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("upper", (1, 1), infer_same, eval_upper),
+    func("ucase", (1, 1), infer_same, eval_upper),
+    func("lcase", (1, 1), infer_same, eval_lower),
+    func("substring", (2, 3), infer_substring, eval_substring),
+    func("substr", (2, 3), infer_substring, eval_substring),
+    func("mid", (2, 3), infer_substring, eval_substring),
+    func("left", (2, 2), infer_side, eval_left),
+    func("right", (2, 2), infer_side, eval_right),
+    func("ltrim", (1, 1), infer_same, |cx, a, ty| {
+        trim(cx, TrimSide::Leading, None, &a[0], ty)
+    }),
+    func("rtrim", (1, 1), infer_same, |cx, a, ty| {
+        trim(cx, TrimSide::Trailing, None, &a[0], ty)
+    }),
+    func("substring_index", (3, 3), infer_index, eval_index),
+    func("reverse", (1, 1), infer_same, eval_reverse),
+    func("instr", (2, 2), infer_places, |cx, a, _| {
+        locate(cx, &a[1], &a[0], None)
+    }),
+    func("locate", (2, 3), infer_places, |cx, a, _| {
+        locate(cx, &a[0], &a[1], a.get(2))
+    }),
+    func("position", (2, 2), infer_places, |cx, a, _| {
+        locate(cx, &a[0], &a[1], None)
+    }),
+    func("strcmp", (2, 2), infer_strcmp, eval_strcmp),
+    func("find_in_set", (2, 2), infer_find_in_set, eval_find_in_set),
+    func("octet_length", (1, 1), infer_int::<11>, |cx, a, _| {
+        Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64))
+    }),
+    func("bit_length", (1, 1), infer_int::<11>, |cx, a, _| {
+        Ok(Val::Int(arg!(cx.bytes(&a[0])).len() as i64 * 8))
+    }),
+    func(
+        "character_length",
+        (1, 1),
+        infer_int::<11>,
+        eval_char_length,
+    ),
+    func("field", (2, ANY_ARGS), infer_field, eval_field),
+    func("elt", (2, ANY_ARGS), infer_elt, eval_elt),
+];
+
+/// A string no longer than the first argument, in its character set.
+fn infer_same(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
+}
+
+fn infer_index(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let ty = cx.string_from(&[&args[0], &args[1]], 0)?;
+    let chars = args[0].ty.length_in(ty.collation());
+    cx.string_from(&[&args[0], &args[1]], chars)
+}
+
+/// An integer from two strings that must be comparable.
+fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.merge(&[&args[0], &args[1]])?;
+    infer_int::<11>(cx, args)
+}
+
+fn infer_strcmp(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.comparable(&[&args[0], &args[1]])?;
+    infer_int::<2>(cx, args)
+}
+
+fn infer_find_in_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.comparable(&[&args[0], &args[1]])?;
+    infer_int::<11>(cx, args)
+}
+
+/// The integer that an argument is, if it is written out.
+fn written(e: &Expr) -> Option<i64> {
+    match &e.kind {
+        ExprKind::Const(Value::Int(n)) => Some(*n),
+        _ => None,
+    }
+}
+
+/// LEFT and RIGHT: no longer than the length that is written out.
+fn infer_side(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = cx.total_length(&[&args[0]])?;
+    let wanted = written(&args[1]).map_or(chars, |n| u64::try_from(n).unwrap_or(0));
+    cx.string_from(&[&args[0]], chars.min(wanted))
+}
+
+fn infer_substring(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let mut chars = cx.total_length(&[&args[0]])?;
+    chars = match written(&args[1]) {
+        None => chars,
+        Some(0) => 0,
+        Some(from) if from < 0 && from.unsigned_abs() > chars => 0,
+        Some(from) if from < 0 => from.unsigned_abs(),
+        Some(from) => chars.saturating_sub(from as u64 - 1),
+    };
+    if let Some(wanted) = args.get(2).and_then(written) {
+        chars = chars.min(u64::try_from(wanted).unwrap_or(0));
+    }
+    cx.string_from(&[&args[0]], chars)
+}
+
+fn cut(text: Cow<'_, [u8]>, from: usize, to: usize) -> Val<'_> {
+    match text {
+        Cow::Borrowed(b) => Val::Bytes(Cow::Borrowed(&b[from..to])),
+        Cow::Owned(b) => Val::string(b[from..to].to_vec()),
+    }
+}
+
+fn eval_upper<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    if ty.collation() == CollationId::BINARY {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let known = ty.collation().known();
+    in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.upper(piece, &mut out)
+    })?;
+    Ok(Val::string(out))
+}
+
+fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    if ty.collation() == CollationId::BINARY {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let known = ty.collation().known();
+    in_pieces(cx, known.charset, &text, 6, |piece| {
+        known.lower(piece, &mut out)
+    })?;
+    Ok(Val::string(out))
+}
+
+fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = crate::expr::eval::convert::string_collation(cx, &args[0].ty);
+    let text = arg!(cx.bytes(&args[0]));
+    Ok(Val::Int(
+        char_len(cx, collation.known().charset, &text)? as i64
+    ))
+}
+
+fn charset(ty: &ExprType) -> &'static Charset {
+    ty.collation().known().charset
+}
+
+fn eval_substring<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let start = arg!(cx.length(&args[1]));
+    let len = match args.get(2) {
+        Some(e) => usize::try_from(arg!(cx.length(e))).unwrap_or(0),
+        None => usize::MAX,
+    };
+    let set = charset(ty);
+    let first = if start < 0 {
+        let chars = char_len(cx, set, &text)?;
+        match chars.checked_sub(start.unsigned_abs() as usize) {
+            Some(first) => first,
+            None => return Ok(Val::string(Vec::new())),
+        }
+    } else if start == 0 {
+        return Ok(Val::string(Vec::new()));
+    } else {
+        start as usize - 1
+    };
+    let from = char_prefix_len(cx, set, &text, first)?;
+    let to = from + char_prefix_len(cx, set, &text[from..], len)?;
+    Ok(cut(text, from, to))
+}
+
+fn eval_left<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let n = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
+    let to = char_prefix_len(cx, charset(ty), &text, n)?;
+    Ok(cut(text, 0, to))
+}
+
+fn eval_right<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let n = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
+    let set = charset(ty);
+    let skip = char_len(cx, set, &text)?.saturating_sub(n);
+    let from = char_prefix_len(cx, set, &text, skip)?;
+    let to = text.len();
+    Ok(cut(text, from, to))
+}
+
+/// `TRIM([side] [what FROM] expr)`; without `what`, spaces go.
+pub(super) fn trim<'a>(
+    cx: &EvalCx<'a>,
+    side: TrimSide,
+    what: Option<&'a Expr>,
+    expr: &'a Expr,
+    ty: &'a ExprType,
+) -> Evaluated<'a> {
+    let text = arg!(cx.text(expr, ty.collation()));
+    let what: Cow<'_, [u8]> = match what {
+        Some(e) => arg!(cx.text(e, ty.collation())),
+        None => Cow::Borrowed(b" "),
+    };
+    let (mut from, mut to) = (0, text.len());
+    let mut pace = Pace::new(cx);
+    if !what.is_empty() {
+        if side != TrimSide::Trailing {
+            while text[from..to].starts_with(&what) {
+                from += what.len();
+                pace.step()?;
+            }
+        }
+        if side != TrimSide::Leading {
+            while text[from..to].ends_with(&what) {
+                to -= what.len();
+                pace.step()?;
+            }
+        }
+    }
+    Ok(cut(text, from, to))
+}
+
+fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let delimiter = arg!(cx.text(&args[1], ty.collation()));
+    let count = arg!(cx.int(&args[2]));
+    if text.is_empty() || delimiter.is_empty() || count == 0 {
+        return Ok(Val::string(Vec::new()));
+    }
+    // Delimiters are found from the left, also for those counted from the right: there the search goes backwards.
+    let (mut from, mut to) = (0, text.len());
+    let mut left = count.unsigned_abs();
+    let mut pace = Pace::new(cx);
+    if count > 0 {
+        let mut at = 0;
+        while at + delimiter.len() <= text.len() {
+            pace.step()?;
+            if text[at..].starts_with(&delimiter) {
+                left -= 1;
+                if left == 0 {
+                    to = at;
+                    break;
+                }
+                at += delimiter.len();
+            } else {
+                at += charset(ty).step(&text[at..]).max(1);
+            }
+        }
+    } else {
+        let mut at = text.len();
+        while at >= delimiter.len() {
+            pace.step()?;
+            if text[..at].ends_with(&delimiter) {
+                left -= 1;
+                if left == 0 {
+                    from = at;
+                    break;
+                }
+                at -= delimiter.len();
+            } else {
+                at -= 1;
+            }
+        }
+    }
+    Ok(cut(text, from, to))
+}
+
+fn eval_reverse<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let mut out = Vec::with_capacity(text.len());
+    let set = charset(ty);
+    let mut ends = vec![0];
+    in_pieces(cx, set, &text, 1, |piece| {
+        ends.push(ends[ends.len() - 1] + piece.len())
+    })?;
+    for ends in ends.windows(2).rev() {
+        set.reverse(&text[ends[0]..ends[1]], &mut out);
+        cx.checkpoint(4 * (ends[1] - ends[0]) as u64)?;
+    }
+    Ok(Val::string(out))
+}
+
+/// The place of `needle` in `hay` from character `from`; 0: nowhere.
+fn locate<'a>(
+    cx: &EvalCx<'a>,
+    needle: &'a Expr,
+    hay: &'a Expr,
+    from: Option<&'a Expr>,
+) -> Evaluated<'a> {
+    let collation = merged(cx, &[needle, hay], "locate")?;
+    let needle = arg!(cx.text(needle, collation));
+    let hay = arg!(cx.text(hay, collation));
+    let skip = match from {
+        None => 0,
+        Some(e) => match arg!(cx.int(e)) {
+            n if n > 0 => n as usize - 1,
+            _ => return Ok(Val::Int(0)),
+        },
+    };
+    let collation = collation.known();
+    let set = collation.charset;
+    if skip > 0 && skip > char_len(cx, set, &hay)? {
+        return Ok(Val::Int(0));
+    }
+    let start = char_prefix_len(cx, set, &hay, skip)?;
+    let mut goes_on = |work| cx.goes_on(work);
+    let found = collation.position_stoppable(&hay, &needle, start, &mut goes_on);
+    cx.checkpoint(0)?;
+    Ok(Val::Int(match found {
+        Some(at) => char_len(cx, set, &hay[..at])? as i64 + 1,
+        None => 0,
+    }))
+}
+
+fn eval_strcmp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = merged(cx, &[&args[0], &args[1]], "strcmp")?;
+    let a = arg!(cx.text(&args[0], collation));
+    let b = arg!(cx.text(&args[1], collation));
+    Ok(Val::Int(collation.known().compare(&a, &b) as i64))
+}
+
+fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let collation = merged(cx, &[&args[0], &args[1]], "find_in_set")?;
+    let needle = arg!(cx.text(&args[0], collation));
+    let set = arg!(cx.text(&args[1], collation));
+    if set.is_empty() {
+        return Ok(Val::Int(0));
+    }
+    // Spaces at the end count, whatever the collation says of them.
+    let spaces = |t: &[u8]| t.iter().rev().take_while(|b| **b == b' ').count();
+    let known = collation.known();
+    let equal = |member: &[u8]| {
+        known.eq(member, &needle) && (!known.pad_space || spaces(member) == spaces(&needle))
+    };
+    for (n, member) in set.split(|b| *b == b',').enumerate() {
+        cx.checkpoint(10 + member.len() as u64)?;
+        if equal(member) {
+            return Ok(Val::Int(n as i64 + 1));
+        }
+    }
+    Ok(Val::Int(0))
+}
+
+fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::int(11, false))
+}
+
+/// The place of the first argument among the others: compared as strings if all are strings, as integers if all are integers, else as
+/// doubles.
+fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    use nfold_plan::expr::Class;
+    let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
+    let (first, rest) = (&args[0], &args[1..]);
+    if cx.val(first)?.is_null() {
+        return Ok(Val::Int(0));
+    }
+    let (strings, ints, decimals) = (
+        args.iter()
+            .all(|e| matches!(e.ty.class(), Class::String | Class::Null)),
+        all(Class::Int),
+        args.iter()
+            .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal)),
+    );
+    let collation = if strings {
+        merged(cx, &args.iter().collect::<Vec<_>>(), "field")?
+    } else {
+        CollationId::BINARY
+    };
+    let found = if strings {
+        let wanted = arg!(cx.text(first, collation));
+        place(rest, |e| {
+            let text = cx.text(e, collation)?;
+            Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
+        })?
+    } else if ints {
+        let wanted = cx.integer(first)?;
+        place(rest, |e| Ok(cx.integer(e)? == wanted))?
+    } else if decimals {
+        let wanted = cx.decimal(first)?;
+        place(rest, |e| Ok(cx.decimal(e)? == wanted))?
+    } else {
+        let wanted = cx.f64(first)?;
+        place(rest, |e| Ok(cx.f64(e)? == wanted))?
+    };
+    Ok(Val::Int(found))
+}
+
+/// The place of the first argument that is the one looked for, from 1; 0: none is.
+fn place<'a>(
+    list: &'a [Expr],
+    mut found: impl FnMut(&'a Expr) -> Result<bool, SqlError>,
+) -> Result<i64, SqlError> {
+    for (i, e) in list.iter().enumerate() {
+        if found(e)? {
+            return Ok(i as i64 + 1);
+        }
+    }
+    Ok(0)
+}
+
+fn infer_elt(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings: Vec<&Expr> = args[1..].iter().collect();
+    let collation = cx.merge(&strings)?.collation;
+    let chars = strings.iter().map(|e| e.ty.length_in(collation)).max();
+    cx.string_from(&strings, chars.unwrap_or(0))
+}
+
+fn eval_elt<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let n = arg!(cx.int(&args[0]));
+    match usize::try_from(n)
+        .ok()
+        .filter(|n| (1..args.len()).contains(n))
+    {
+        Some(n) => Ok(Val::Bytes(arg!(cx.text(&args[n], ty.collation())))),
+        None => Ok(Val::Null),
+    }
+}

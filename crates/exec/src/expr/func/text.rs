@@ -1,0 +1,480 @@
+//! Strings made from strings: padding, replacing, joining, quoting, and numbers written for people.
+
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
+use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+
+use super::builtin::{
+    Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, char_len, char_prefix_len, func,
+};
+use crate::expr::eval::{EvalCx, Val};
+
+pub(super) static FUNCS: &[Func] = &[
+    func("lpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, true)),
+    func("rpad", (3, 3), infer_pad, |cx, a, ty| pad(cx, a, ty, false)),
+    func(
+        nfold_plan::func::PADDED,
+        (1, 1),
+        |_, args| Ok(args[0].ty.clone()),
+        eval_padded,
+    ),
+    func("repeat", (2, 2), infer_repeat, eval_repeat),
+    func("space", (1, 1), infer_space, eval_space),
+    func("replace", (3, 3), infer_replace, eval_replace),
+    func("insert", (4, 4), infer_insert, eval_insert),
+    func("concat_ws", (2, ANY_ARGS), infer_concat_ws, eval_concat_ws),
+    func("make_set", (2, ANY_ARGS), infer_make_set, eval_make_set),
+    func("export_set", (3, 5), infer_export_set, eval_export_set),
+    func("quote", (1, 1), infer_quote, eval_quote),
+    func("soundex", (1, 1), infer_soundex, eval_soundex),
+    func("format", (2, 3), infer_format, eval_format),
+];
+
+/// The value of an argument that is written out as an integer.
+fn constant(e: &Expr) -> Option<u64> {
+    match &e.kind {
+        ExprKind::Const(Value::Int(n)) => u64::try_from(*n).ok(),
+        ExprKind::Const(Value::Decimal(d)) => d.round(0).and_then(|d| d.to_u64()),
+        ExprKind::Const(Value::Bytes(text)) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether `bytes` is longer than a client may get; then there is warning 1301 and the result is NULL.
+fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
+    let max = cx.env().max_allowed_packet();
+    if bytes > max {
+        cx.warn(ErrorCode::ER_WARN_ALLOWED_PACKET_OVERFLOWED, &[&name, &max]);
+    }
+    bytes > max
+}
+
+/// PAD_CHAR_TO_FULL_LENGTH
+fn eval_padded<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(text) = cx.bytes(&args[0])? else {
+        return Ok(Val::Null);
+    };
+    let missing = match ty.col.kind {
+        TypeKind::Char(n) => (n as usize).saturating_sub(ty.col.charset().char_len(&text)),
+        _ => 0,
+    };
+    if missing == 0 {
+        return Ok(Val::Bytes(text));
+    }
+    let mut text = text.into_owned();
+    text.resize(text.len() + missing, b' ');
+    Ok(Val::string(text))
+}
+
+fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.long_string_from(&[&args[0], &args[2]], constant(&args[1]))
+}
+
+fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> Evaluated<'a> {
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let wanted = arg!(cx.length(&args[1]));
+    let fill = arg!(cx.text(&args[2], ty.collation()));
+    let Ok(wanted) = usize::try_from(wanted) else {
+        return Ok(Val::Null);
+    };
+    let have = char_len(cx, set, &text)?;
+    if wanted <= have {
+        let keep = char_prefix_len(cx, set, &text, wanted)?;
+        return Ok(Val::string(text[..keep].to_vec()));
+    }
+    let unit = set.char_len(&fill);
+    if unit == 0 {
+        return Ok(Val::Bytes(text));
+    }
+    let name = if left { "lpad" } else { "rpad" };
+    let per_char = usize::from(set.max_len);
+    if too_long(cx, wanted.saturating_mul(per_char), name) {
+        return Ok(Val::Null);
+    }
+    let missing = wanted - have;
+    let mut padding = repeated(cx, &fill, missing / unit)?;
+    padding.extend_from_slice(set.char_prefix(&fill, missing % unit));
+    if left {
+        padding.extend_from_slice(&text);
+        return Ok(Val::string(padding));
+    }
+    let mut out = text.into_owned();
+    out.extend_from_slice(&padding);
+    Ok(Val::string(out))
+}
+
+fn infer_repeat(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let length = cx.total_length(&[&args[0]])?;
+    let times = match &args[1].kind {
+        _ if length == 0 => Some(0),
+        ExprKind::Const(Value::Int(n)) if *n < 0 => Some(u64::MAX),
+        _ => constant(&args[1]),
+    };
+    let chars = times.map(|n| length.saturating_mul(n));
+    cx.long_string_from(&[&args[0]], chars)
+}
+
+fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let times = usize::try_from(arg!(cx.length(&args[1]))).unwrap_or(0);
+    if too_long(cx, text.len().saturating_mul(times), "repeat") {
+        return Ok(Val::Null);
+    }
+    Ok(Val::string(repeated(cx, &text, times)?))
+}
+
+/// A text so many times.
+fn repeated(cx: &EvalCx<'_>, text: &[u8], times: usize) -> Result<Vec<u8>, SqlError> {
+    if text.is_empty() || text.len().saturating_mul(times) <= PIECE_BYTES {
+        return Ok(text.repeat(times));
+    }
+    let at_once = (PIECE_BYTES / text.len()).max(1);
+    let piece = text.repeat(at_once);
+    let mut out = Vec::with_capacity(text.len() * times);
+    for _ in 0..times / at_once {
+        out.extend_from_slice(&piece);
+        cx.checkpoint(piece.len() as u64)?;
+    }
+    out.extend_from_slice(&piece[..text.len() * (times % at_once)]);
+    Ok(out)
+}
+
+fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    cx.long_string_from(&[], constant(&args[0]))
+}
+
+fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let n = usize::try_from(arg!(cx.length(&args[0]))).unwrap_or(0);
+    if too_long(cx, n, "space") {
+        return Ok(Val::Null);
+    }
+    Ok(Val::string(repeated(cx, b" ", n)?))
+}
+
+fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let all: Vec<&Expr> = args.iter().collect();
+    let collation = cx.merge(&all)?.collation;
+    let (text, to) = (
+        args[0].ty.length_in(collation),
+        args[2].ty.length_in(collation),
+    );
+    // As MySQL counts it, whatever is replaced.
+    cx.string_from(
+        &all,
+        text.saturating_add(text.saturating_mul(to.saturating_sub(2))),
+    )
+}
+
+/// Every occurrence, byte for byte whatever the collation.
+fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let from = arg!(cx.text(&args[1], ty.collation()));
+    let to = arg!(cx.text(&args[2], ty.collation()));
+    if from.is_empty() {
+        return Ok(Val::Bytes(text));
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut copied = 0;
+    let mut end = |until: usize, next: usize, to: &[u8]| {
+        out.extend_from_slice(&text[copied..until]);
+        out.extend_from_slice(to);
+        copied = next;
+        too_long(cx, out.len(), "replace")
+    };
+    let mut last = 0;
+    for at in memchr::memmem::find_iter(&text, &from[..]) {
+        cx.checkpoint((at - last + to.len()) as u64)?;
+        last = at;
+        if end(at, at + from.len(), &to) {
+            return Ok(Val::Null);
+        }
+    }
+    match end(text.len(), text.len(), &[]) {
+        true => Ok(Val::Null),
+        false => Ok(Val::string(out)),
+    }
+}
+
+fn infer_insert(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings = [&args[0], &args[3]];
+    cx.string_from(&strings, cx.total_length(&strings)?)
+}
+
+fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let (at, len) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
+    let new = arg!(cx.text(&args[3], ty.collation()));
+    let chars = char_len(cx, set, &text)?;
+    let Some(at) = usize::try_from(at)
+        .ok()
+        .filter(|at| (1..=chars).contains(at))
+    else {
+        return Ok(Val::Bytes(text));
+    };
+    let from = char_prefix_len(cx, set, &text, at - 1)?;
+    let to = match usize::try_from(len) {
+        Ok(len) => from + char_prefix_len(cx, set, &text[from..], len)?,
+        Err(_) => text.len(),
+    };
+    cx.checked_string([&text[..from], &new, &text[to..]].concat(), "insert")
+}
+
+fn infer_concat_ws(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let all: Vec<&Expr> = args.iter().collect();
+    let collation = cx.merge(&all)?.collation;
+    let separators = args[0]
+        .ty
+        .length_in(collation)
+        .saturating_mul(args.len() as u64 - 2);
+    let chars = args[1..]
+        .iter()
+        .map(|e| e.ty.length_in(collation))
+        .fold(separators, u64::saturating_add);
+    cx.string_from(&all, chars)
+}
+
+fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let separator = arg!(cx.text(&args[0], ty.collation()));
+    let mut out = Vec::new();
+    let mut first = true;
+    for e in &args[1..] {
+        if let Some(text) = cx.text(e, ty.collation())? {
+            if !first {
+                out.extend_from_slice(&separator);
+            }
+            first = false;
+            cx.append(&text, &mut out)?;
+        }
+    }
+    cx.checked_string(out, "concat_ws")
+}
+
+fn infer_make_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings: Vec<&Expr> = args[1..].iter().collect();
+    let chars = cx
+        .total_length(&strings)?
+        .saturating_add(args.len() as u64 - 2);
+    let mut ty = cx.string_from(&strings, chars)?;
+    ty.nullable = any_nullable(args);
+    Ok(ty)
+}
+
+fn eval_make_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let bits = arg!(cx.integer(&args[0])) as u64;
+    let mut out = Vec::new();
+    let mut first = true;
+    for (_, e) in args[1..]
+        .iter()
+        .take(64)
+        .enumerate()
+        .filter(|(i, _)| bits >> i & 1 == 1)
+    {
+        if let Some(text) = cx.text(e, ty.collation())? {
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            out.extend_from_slice(&text);
+        }
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_export_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let strings: Vec<&Expr> = args[1..args.len().min(4)].iter().collect();
+    let longest = strings[0].ty.char_length().max(strings[1].ty.char_length());
+    let separator = strings.get(2).map_or(1, |e| e.ty.char_length());
+    cx.string_from(
+        &strings,
+        longest.saturating_mul(64).saturating_add(separator * 63),
+    )
+}
+
+fn eval_export_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let bits = arg!(cx.integer(&args[0])) as u64;
+    let on = arg!(cx.text(&args[1], ty.collation()));
+    let off = arg!(cx.text(&args[2], ty.collation()));
+    let separator = match args.get(3) {
+        Some(e) => arg!(cx.text(e, ty.collation())),
+        None => b",".as_slice().into(),
+    };
+    let count = match args.get(4) {
+        Some(e) => match arg!(cx.int(e)) {
+            n @ 0..=64 => n,
+            _ => 64,
+        },
+        None => 64,
+    };
+    let mut out = Vec::new();
+    for i in 0..count {
+        if i > 0 {
+            out.extend_from_slice(&separator);
+        }
+        out.extend_from_slice(if bits >> i & 1 == 1 { &on } else { &off });
+    }
+    cx.checked_string(out, "export_set")
+}
+
+fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = cx.total_length(&[&args[0]])?.saturating_mul(2) + 2;
+    cx.string_from(&[&args[0]], chars)
+}
+
+fn eval_quote<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    let Some(text) = cx.text(&args[0], ty.collation())? else {
+        return Ok(Val::string(b"NULL".to_vec()));
+    };
+    let mut out = vec![b'\''];
+    let mut pace = Pace::new(cx);
+    for b in text.iter() {
+        pace.step()?;
+        match b {
+            b'\'' | b'\\' => out.extend([b'\\', *b]),
+            0 => out.extend(b"\\0"),
+            0x1A => out.extend(b"\\Z"),
+            _ => out.push(*b),
+        }
+    }
+    out.push(b'\'');
+    Ok(Val::string(out))
+}
+
+fn infer_soundex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = cx.total_length(&[&args[0]])?.max(4);
+    cx.string_from(&[&args[0]], chars)
+}
+
+/// The original Soundex, vowels dropped before duplicates, without a limit of four characters.
+fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    const CODES: &[u8; 26] = b"01230120022455012623010202";
+    let set = ty.collation().known().charset;
+    let text = arg!(cx.text(&args[0], ty.collation()));
+    let code = |c: char| {
+        let upper = c.to_ascii_uppercase();
+        if upper.is_ascii_uppercase() {
+            CODES[(upper as u8 - b'A') as usize]
+        } else {
+            b'0'
+        }
+    };
+    let mut out = Vec::new();
+    let mut last = b'0';
+    let mut rest = &text[..];
+    let mut pace = Pace::new(cx);
+    while !rest.is_empty() {
+        pace.step()?;
+        let (c, step) = set.decode(rest).unwrap_or(('\0', 1));
+        rest = &rest[step..];
+        if !(c.is_ascii_alphabetic() || u32::from(c) >= 0xC0) {
+            continue;
+        }
+        let this = code(c);
+        if out.is_empty() {
+            set.encode(c.to_ascii_uppercase(), &mut out);
+        } else if this != b'0' && this != last {
+            out.push(this);
+        } else if this == b'0' {
+            continue;
+        }
+        last = this;
+    }
+    if !out.is_empty() {
+        let chars = set.char_len(&out);
+        out.resize(out.len() + 4usize.saturating_sub(chars), b'0');
+    }
+    Ok(Val::string(out))
+}
+
+fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let chars = args[0].ty.char_length();
+    Ok(cx.connection_string(chars + chars / 3 + 32))
+}
+
+/// Decimal point and separator of thousands of a locale.
+fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
+    let name = String::from_utf8_lossy(locale).to_ascii_lowercase();
+    Some(match name.as_str() {
+        "en_us" | "en_gb" | "en_au" | "en_ca" | "en_ie" | "en_nz" | "en_ph" | "en_sg" | "ja_jp"
+        | "zh_cn" | "zh_tw" | "zh_hk" | "ko_kr" | "th_th" | "he_il" | "es_mx" => (".", ","),
+        "de_de" | "de_be" | "de_lu" | "da_dk" | "nl_nl_" | "id_id" | "tr_tr" | "is_is"
+        | "vi_vn" => (",", "."),
+        "de_ch" => (".", "'"),
+        "de_at" | "fr_fr" | "fr_be" | "it_it" | "pl_pl" | "es_es" | "nl_nl" | "nl_be"
+        | "bg_bg_" => (",", ""),
+        _ => return None,
+    })
+}
+
+/// Rounded to so many digits, thousands apart.
+/// A number with so many digits after the point; of a large one those that tell it from others, and zeros.
+fn plain_digits(v: f64, digits: usize) -> String {
+    /// From here on a double has no digits after the point.
+    const WHOLE: f64 = 1e16;
+    if v.abs() < WHOLE {
+        return format!("{v:.digits$}");
+    }
+    let shortest = format!("{v:e}");
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let sign = if v < 0.0 { "-" } else { "" };
+    let mut whole: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let wanted = exponent.parse::<usize>().unwrap_or(0) + 1;
+    whole.extend(std::iter::repeat_n('0', wanted.saturating_sub(whole.len())));
+    match digits {
+        0 => format!("{sign}{whole}"),
+        n => format!("{sign}{whole}.{}", "0".repeat(n)),
+    }
+}
+
+fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let exact = matches!(args[0].ty.class(), Class::Int | Class::Decimal);
+    let number = cx.val(&args[0])?;
+    if number.is_null() {
+        return Ok(Val::Null);
+    }
+    let digits = arg!(cx.int(&args[1])).clamp(0, 30);
+    let text = if exact {
+        let d = arg!(cx.decimal(&args[0]));
+        let d = d.round(digits as i32).unwrap_or(d);
+        match d.rescale(digits as u8) {
+            Some(d) => d.to_string(),
+            None => d.to_string(),
+        }
+    } else {
+        let v = super::numeric::round_double(arg!(cx.f64(&args[0])), digits, false);
+        plain_digits(v, digits as usize)
+    };
+    let (point, comma) = match args.get(2) {
+        None => (".", ","),
+        Some(e) => match cx.bytes(e)? {
+            Some(name) => match separators(&name) {
+                Some(found) => found,
+                None => {
+                    return Err(SqlError::not_supported(format_args!(
+                        "locale {}",
+                        String::from_utf8_lossy(&name)
+                    )));
+                }
+            },
+            None => (".", ","),
+        },
+    };
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let mut out = String::from(sign);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            out.push_str(comma);
+        }
+        out.push(c);
+    }
+    if digits > 0 {
+        out.push_str(point);
+        out.push_str(fraction);
+    }
+    Ok(Val::string(out.into_bytes()))
+}

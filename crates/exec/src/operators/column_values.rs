@@ -1,0 +1,227 @@
+//! Values for columns: conversion with MySQL's strictness, defaults, and NULL.
+
+use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_json::Work;
+use nfold_plan::SqlMode;
+use nfold_plan::expr::{Class, ExprType};
+use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
+use nfold_types::temporal::DateFlags;
+use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef};
+
+use crate::expr::documents;
+use crate::expr::eval::{EvalCx, Val, convert, json};
+use crate::runtime::Runtime;
+
+/// Makes the values that one statement writes into columns.
+pub(crate) struct ColumnValues {
+    pub mode: StoreMode,
+    /// NULL for a NOT NULL column is an error (strict mode, or a single row), not the type's zero.
+    pub null_is_error: bool,
+    sql_mode: SqlMode,
+}
+
+impl ColumnValues {
+    pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> ColumnValues {
+        let sql_mode = rt.env.sql_mode();
+        let strict = sql_mode.has(SqlMode::STRICT);
+        rt.strict.set(strict && !ignore);
+        let now = rt
+            .env
+            .time_zone()
+            .to_local(rt.env.now())
+            .unwrap_or_default();
+        ColumnValues {
+            mode: StoreMode {
+                strict,
+                ignore,
+                dates: DateFlags {
+                    no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
+                    no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
+                    allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
+                },
+                truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+                time_zone: rt.env.time_zone().clone(),
+                today: now.date(),
+            },
+            null_is_error: !ignore && (strict || single_row),
+            sql_mode,
+        }
+    }
+
+    /// Zero in an AUTO_INCREMENT column is a value.
+    pub fn zero_is_a_value(&self) -> bool {
+        self.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO)
+    }
+
+    /// Stores a value as it stands: a parameter, a value of another column.
+    pub fn store_ref(
+        &self,
+        rt: &Runtime<'_>,
+        column: &ColumnDef,
+        value: ValueRef<'_>,
+        from: CollationId,
+        row: u64,
+    ) -> Result<Value, SqlError> {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        if column.ty.is_json() {
+            return documents::of_value(value, from, &column.name, &Work::new(rt));
+        }
+        let mut warnings = rt.warnings.borrow_mut();
+        let mut cx = StoreCx {
+            mode: &self.mode,
+            column: &column.name,
+            row,
+            warnings: &mut warnings,
+        };
+        store_value(value, from, &column.ty, &mut cx)
+    }
+
+    /// Stores an evaluated value.
+    pub fn store(
+        &self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        column: &ColumnDef,
+        v: Val<'_>,
+        ty: &ExprType,
+        row: u64,
+    ) -> Result<Value, SqlError> {
+        if v.is_null() {
+            return Ok(Value::Null);
+        }
+        if column.ty.is_json() {
+            return self.document(rt, cx, column, v, ty);
+        }
+        if ty.col.is_json() {
+            let text = json::text(cx, convert::bytes_of(&v), false)?;
+            let from = CollationId::UTF8MB4_BIN;
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+        }
+        // What is no member comes from a column that holds it already.
+        if v == Val::UInt(0)
+            && matches!(ty.col.kind, TypeKind::Enum(_))
+            && ty.col.kind == column.ty.kind
+        {
+            return Ok(Value::UInt(0));
+        }
+        let hex = ty.col.zerofill
+            && matches!(ty.col.kind, TypeKind::VarBinary(_))
+            && column.ty.is_numeric();
+        if hex {
+            let number = convert::to_integer(cx, &v, ty).unwrap_or(0);
+            return self.store_ref(
+                rt,
+                column,
+                ValueRef::UInt(number as u64),
+                CollationId::BINARY,
+                row,
+            );
+        }
+        if let Val::UInt(n) = v
+            && ty.col.is_enum_or_set()
+            && column.ty.is_numeric()
+        {
+            let number = ValueRef::UInt(n);
+            return self.store_ref(rt, column, number, CollationId::BINARY, row);
+        }
+        if ty.col.is_enum_or_set() && ty.col != column.ty {
+            let from = ty.col.collation;
+            let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+        }
+        let from = convert::string_collation(cx, ty);
+        // As it is shown, where a short text has the digits of its number.
+        if column.ty.is_blob() && (convert::is_bits(ty) || convert::is_year(&ty.col)) {
+            let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
+            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+        }
+        self.store_ref(rt, column, v.as_value_ref(), from, row)
+    }
+
+    /// A document for a JSON column. Errors 3140, 3144.
+    fn document(
+        &self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        column: &ColumnDef,
+        v: Val<'_>,
+        ty: &ExprType,
+    ) -> Result<Value, SqlError> {
+        if let (Val::Bytes(doc), true) = (&v, ty.col.is_json()) {
+            return Ok(Value::Bytes(doc.to_vec()));
+        }
+        if ty.class() != Class::String {
+            return Err(documents::no_text(&column.name));
+        }
+        if ty.collation() == CollationId::BINARY {
+            let code = ErrorCode::ER_INVALID_JSON_CHARSET;
+            return Err(SqlError::new(code, &[&"binary"]));
+        }
+        let text = json::utf8(cx, &v, ty);
+        documents::parsed(text.as_bytes(), &column.name, &Work::new(rt)).map(Value::Bytes)
+    }
+
+    /// What becomes of NULL in this column. Error 1048.
+    pub fn null(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
+        if column.nullable {
+            return Ok(Value::Null);
+        }
+        if self.null_is_error {
+            return Err(SqlError::new(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]));
+        }
+        rt.warnings
+            .borrow_mut()
+            .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
+        Ok(match column.ty.kind {
+            // Not the first member: that is for a column that is not named.
+            TypeKind::Enum(_) => Value::UInt(0),
+            _ => implicit_default(&column.ty),
+        })
+    }
+
+    /// The column's default. Error 1364.
+    pub fn default_value(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
+        match &column.default {
+            ColumnDefault::Null => Ok(Value::Null),
+            ColumnDefault::Literal(v) => Ok(v.clone()),
+            ColumnDefault::CurrentTimestamp(fsp) => Ok(now_value(rt, column, *fsp)),
+            ColumnDefault::None if column.nullable => Ok(Value::Null),
+            ColumnDefault::None if column.auto_increment => Ok(Value::Int(0)),
+            // An ENUM without a default has its first member.
+            ColumnDefault::None if matches!(column.ty.kind, TypeKind::Enum(_)) => {
+                Ok(Value::UInt(1))
+            }
+            ColumnDefault::None => {
+                if self.mode.strict && !self.mode.ignore {
+                    return Err(SqlError::new(
+                        ErrorCode::ER_NO_DEFAULT_FOR_FIELD,
+                        &[&column.name],
+                    ));
+                }
+                rt.warnings
+                    .borrow_mut()
+                    .warn(ErrorCode::ER_NO_DEFAULT_FOR_FIELD, &[&column.name]);
+                Ok(implicit_default(&column.ty))
+            }
+        }
+    }
+}
+
+/// CURRENT_TIMESTAMP for a column.
+pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value {
+    let now = rt.env.now();
+    let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
+    let cut = Timestamp::from_micros(now.micros().div_euclid(unit) * unit, fsp);
+    match column.ty.kind {
+        TypeKind::Timestamp(_) => Value::Timestamp(cut),
+        _ => Value::DateTime(
+            rt.env
+                .time_zone()
+                .to_local(cut)
+                .unwrap_or_default()
+                .truncate(fsp),
+        ),
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows without their duplicates: keys seen so far in a hash set, and beyond its memory by sorting.
+//!
+//! # Invariants
+//! D1. A row is given once: at once while its key finds room in the set, else from the sorted rest,
+//!     whose keys the set does not hold (once a row was put off, the set takes no more keys).
+
+use std::hash::Hasher;
+use std::thread::LocalKey;
+
+use hashbrown::HashTable;
+use nfold_types::SqlError;
+use rustc_hash::FxHasher;
+
+use super::sort::Sorter;
+use crate::env::scratch::{Lent, Memory, Pool};
+use crate::runtime::Runtime;
+
+/// A key's cost in the set beyond its bytes.
+const KEY_BYTES: usize = 24;
+
+/// Memory taken with the first key.
+const FIRST_BYTES: usize = 8 << 10;
+const FIRST_KEYS: usize = 128;
+
+/// Keys in one arena, each once.
+#[derive(Default)]
+struct KeySet {
+    arena: Vec<u8>,
+    /// Where keys begin and end.
+    spans: HashTable<(u32, u32)>,
+    /// The key at hand.
+    key: Vec<u8>,
+}
+
+thread_local! {
+    static POOL: Pool<KeySet> = const { Pool::new() };
+}
+
+impl Memory for KeySet {
+    fn pool() -> &'static LocalKey<Pool<KeySet>> {
+        &POOL
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.spans.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity() + self.spans.capacity() * KEY_BYTES + self.key.capacity()
+    }
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl KeySet {
+    fn bytes_used(&self) -> usize {
+        self.arena.len() + self.spans.len() * KEY_BYTES
+    }
+
+    fn key(arena: &[u8], (start, end): (u32, u32)) -> &[u8] {
+        &arena[start as usize..end as usize]
+    }
+
+    /// Looks the key up; where it is not there and `room` says so, adds it.
+    fn look(&mut self, key: &[u8], room: bool) -> Looked {
+        let KeySet { arena, spans, .. } = self;
+        let hashed = hash(key);
+        if spans
+            .find(hashed, |s| Self::key(arena, *s) == key)
+            .is_some()
+        {
+            return Looked::There;
+        }
+        if !room {
+            return Looked::NoRoom;
+        }
+        if arena.capacity() == 0 {
+            arena.reserve(FIRST_BYTES);
+            spans.reserve(FIRST_KEYS, |_| 0);
+        }
+        let start = arena.len() as u32;
+        arena.extend_from_slice(key);
+        let span = (start, arena.len() as u32);
+        spans.insert_unique(hashed, span, |s| hash(Self::key(arena, *s)));
+        Looked::Added
+    }
+}
+
+enum Looked {
+    There,
+    Added,
+    NoRoom,
+}
+
+/// Rows seen so far; see the module.
+pub(crate) struct Distinct {
+    seen: Lent<KeySet>,
+    limit_bytes: usize,
+    rest: Option<Sorter>,
+}
+
+impl Distinct {
+    pub fn new(limit_bytes: usize) -> Distinct {
+        Distinct {
+            seen: Lent::take(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
+            rest: None,
+        }
+    }
+
+    /// Whether the row is known to be new, by the key that `make` appends. If that is not known
+    /// yet, what `row` appends is kept for [`Distinct::put_off`].
+    pub fn is_new(
+        &mut self,
+        rt: &Runtime<'_>,
+        make: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+        row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<bool, SqlError> {
+        let mut key = std::mem::take(&mut self.seen.key);
+        key.clear();
+        make(&mut key)?;
+        let new = self.is_new_key(rt, &key, row);
+        self.seen.key = key;
+        new
+    }
+
+    fn is_new_key(
+        &mut self,
+        rt: &Runtime<'_>,
+        key: &[u8],
+        row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Result<bool, SqlError> {
+        let room = self.rest.is_none() && self.seen.bytes_used() < self.limit_bytes;
+        match self.seen.look(key, room) {
+            Looked::There => return Ok(false),
+            Looked::Added => return Ok(true),
+            Looked::NoRoom => {}
+        }
+        let limit = self.limit_bytes;
+        let mut image = Vec::new();
+        row(&mut image)?;
+        self.rest
+            .get_or_insert_with(|| Sorter::new(limit, 0))
+            .push(rt, key, &image)?;
+        Ok(false)
+    }
+
+    /// Whether rows were put off.
+    pub fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Gives the rows that were put off, each once, until `f` wants no more.
+    pub fn put_off(
+        self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let Some(rest) = self.rest else {
+            return Ok(());
+        };
+        drop(self.seen);
+        let mut sorted = rest.finish(rt)?;
+        let mut last: Option<Vec<u8>> = None;
+        let mut n = 0u32;
+        while let Some((key, row)) = sorted.next(rt)? {
+            n = n.wrapping_add(1);
+            if n.is_multiple_of(1024) {
+                rt.tick()?;
+            }
+            if last.as_deref() == Some(key) {
+                continue;
+            }
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+            if !f(row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

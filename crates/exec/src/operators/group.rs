@@ -1,0 +1,612 @@
+//! Grouping: a hash table of groups, or groups that come together in order.
+//!
+//! When the table outgrows its memory, rows of groups that are not in it go to partition files by
+//! the hash of their key, keys and arguments evaluated; each partition is then grouped in the same
+//! way, by other bits of the hash. What groups that are in the table would have to keep (values of
+//! DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the
+//! end.
+
+mod rollup;
+
+use std::hash::{Hash, Hasher};
+use std::thread::LocalKey;
+
+use hashbrown::HashTable;
+use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
+use nfold_types::row::{OrderedField, RowLayout};
+use nfold_types::{Decimal, SqlError};
+use rustc_hash::FxHasher;
+
+use super::aggregate::{Acc, AggInfo, AggShape, Values};
+use super::sort::{Sorted, Sorter};
+use crate::env::scratch::{Lent, Memory, Pool};
+use crate::expr::eval::tuple;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{EvalCx, Val, row_error};
+use crate::expr::kernels::NumberKernel;
+use crate::runtime::Runtime;
+use crate::runtime::spill::SpillWriter;
+pub(crate) use rollup::Rollup;
+
+const PARTITIONS: usize = 16;
+/// Partitions of partitions, at most; a group table beyond that takes the memory it needs.
+const MAX_LEVEL: u32 = 6;
+
+/// One group's place in [`Groups`].
+#[derive(Clone, Copy)]
+struct Group {
+    /// Its key, then the row image of its keys' values, in the arena.
+    key: usize,
+    image: usize,
+    end: usize,
+}
+
+thread_local! {
+    static POOL: Pool<Groups> = const { Pool::new() };
+}
+
+/// The groups in memory.
+#[derive(Default)]
+struct Groups {
+    arena: Vec<u8>,
+    groups: Vec<Group>,
+    /// Of all groups, one after the other.
+    accs: Vec<Acc>,
+    by_key: HashTable<u32>,
+    /// The key of the row at hand, and the result row.
+    key: Vec<u8>,
+    image: Vec<u8>,
+}
+
+impl Memory for Groups {
+    fn pool() -> &'static LocalKey<Pool<Groups>> {
+        &POOL
+    }
+
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.groups.clear();
+        self.accs.clear();
+        self.by_key.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        self.arena.capacity()
+            + self.groups.capacity() * size_of::<Group>()
+            + self.accs.capacity() * size_of::<Acc>()
+            + self.by_key.capacity() * 8
+            + self.key.capacity()
+            + self.image.capacity()
+    }
+}
+
+fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl Groups {
+    fn key(&self, n: u32) -> &[u8] {
+        let group = self.groups[n as usize];
+        &self.arena[group.key..group.image]
+    }
+
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let found = self.by_key.find(hash_of(key), |&n| self.key(n) == key);
+        found.map(|&n| n as usize)
+    }
+
+    /// Makes the group that was added last one that is found by its key.
+    fn index_last(&mut self) {
+        let n = self.groups.len() as u32 - 1;
+        let hash = hash_of(self.key(n));
+        let Groups {
+            arena,
+            groups,
+            by_key,
+            ..
+        } = self;
+        by_key.insert_unique(hash, n, |&n| {
+            let group = groups[n as usize];
+            hash_of(&arena[group.key..group.image])
+        });
+    }
+}
+
+/// What is made of a GROUP BY once and kept with its plan: how keys, values and results are laid
+/// out.
+pub(crate) struct Grouping {
+    infos: Vec<AggShape>,
+    key_maker: KeyMaker,
+    key_layout: RowLayout,
+    /// Keys, then results.
+    pub result: RowLayout,
+    /// Keys, then all arguments: what is spilled.
+    spill_layout: RowLayout,
+    /// What each aggregate takes from row images, where images of one table are enough: see
+    /// [`image_inputs`].
+    pub inputs: Option<Vec<ImageInput>>,
+}
+
+/// What an aggregate takes from the image of a row.
+#[derive(Clone, Copy)]
+pub(crate) enum ImageInput {
+    /// That there is a row.
+    Row,
+    Column(PlainColumn),
+    /// A [`NumberKernel`], compiled for each execution.
+    Number,
+}
+
+/// A column of row images that an aggregate is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct PlainColumn {
+    pub ordinal: usize,
+    /// How many rows are gone through without a value for each, if they can be.
+    pub field: Option<OrderedField>,
+}
+
+impl Grouping {
+    pub fn new(plan: &GroupPlan, inputs: Option<Vec<ImageInput>>) -> Grouping {
+        let keys = || plan.keys.iter().map(|k| &k.ty);
+        let arguments = plan
+            .aggregates
+            .iter()
+            .flat_map(super::aggregate::input_types);
+        let spilled: Vec<ExprType> = keys().cloned().chain(arguments).collect();
+        Grouping {
+            infos: plan.aggregates.iter().map(AggShape::new).collect(),
+            key_maker: KeyMaker::new(keys().map(|t| (t, false))),
+            key_layout: tuple::layout_of(keys()),
+            result: tuple::layout_of(&result_types(plan)),
+            spill_layout: tuple::layout_of(&spilled),
+            inputs,
+        }
+    }
+}
+
+/// The inputs of aggregates over a whole table `table` that count rows, count, sum or compare plain
+/// columns, or sum exact numbers computed of columns; `None` if one of them needs more. `column`
+/// tells where the images hold the column that an expression is.
+pub(crate) fn image_inputs(
+    plan: &GroupPlan,
+    table: usize,
+    column: impl Fn(&Expr) -> Option<PlainColumn>,
+) -> Option<Vec<ImageInput>> {
+    if !plan.implicit {
+        return None;
+    }
+    let argument = |agg: &Aggregate| match agg.args.as_slice() {
+        [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
+        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
+            let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
+            let number = sums && NumberKernel::is_possible(arg, table);
+            match column(arg) {
+                Some(column) => Some(ImageInput::Column(column)),
+                None => number.then_some(ImageInput::Number),
+            }
+        }
+        _ => None,
+    };
+    plan.aggregates.iter().map(argument).collect()
+}
+
+/// Groups rows; see the module.
+pub(crate) struct Grouper<'p> {
+    plan: &'p GroupPlan,
+    shape: &'p Grouping,
+    groups: Lent<Groups>,
+    bytes: usize,
+    limit_bytes: usize,
+    partitions: Vec<SpillWriter>,
+    level: u32,
+    /// What groups in memory have no room for; see [`put_off`].
+    put_off: Option<Sorter>,
+}
+
+/// Keeps an aggregate's values for later, sorted by group, aggregate and `key`.
+fn put_off(
+    rt: &Runtime<'_>,
+    sorter: &mut Sorter,
+    (group, aggregate): (usize, usize),
+    key: &[u8],
+    layout: &RowLayout,
+    values: &[Val<'_>],
+) -> Result<(), SqlError> {
+    let mut full = Vec::with_capacity(PLACE_BYTES + key.len());
+    full.extend_from_slice(&(group as u32).to_be_bytes());
+    full.extend_from_slice(&(aggregate as u32).to_be_bytes());
+    full.extend_from_slice(key);
+    let mut image = Vec::new();
+    tuple::encode_row(layout, values, &mut image)?;
+    sorter.push(rt, &full, &image)
+}
+
+/// Before the key of what is put off: group and aggregate.
+const PLACE_BYTES: usize = 8;
+
+/// What was put off, in order.
+struct Later {
+    sorted: Sorted,
+    /// The key at hand; empty: none is left.
+    key: Vec<u8>,
+    row: Vec<u8>,
+}
+
+impl Later {
+    fn new(rt: &Runtime<'_>, sorter: Sorter) -> Result<Later, SqlError> {
+        let mut later = Later {
+            sorted: sorter.finish(rt)?,
+            key: Vec::new(),
+            row: Vec::new(),
+        };
+        later.advance(rt)?;
+        Ok(later)
+    }
+
+    /// Moves to the next key.
+    fn advance(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        loop {
+            let Some((key, row)) = self.sorted.next(rt)? else {
+                self.key.clear();
+                return Ok(());
+            };
+            if key != self.key {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.row.clear();
+                self.row.extend_from_slice(row);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives a group's aggregates what was put off for them.
+    fn take_in<'p>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        group: usize,
+        accs: &mut [Acc],
+        infos: impl Fn(usize) -> AggInfo<'p>,
+    ) -> Result<(), SqlError> {
+        let mut n = 0u32;
+        while let Some((place, aggregate)) = self.place()
+            && place == group
+        {
+            let (acc, info) = (&mut accs[aggregate], infos(aggregate));
+            let mut values = Values::new();
+            for v in info.shape.layout.values(&self.row) {
+                values.push(Val::from_ref(v.map_err(|e| row_error(&e))?));
+            }
+            acc.take(cx, &info, &values)?;
+            drop(values);
+            n = n.wrapping_add(1);
+            if n.is_multiple_of(1024) {
+                rt.tick()?;
+            }
+            self.advance(rt)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> Option<(usize, usize)> {
+        let (group, rest) = self.key.split_first_chunk()?;
+        let aggregate = rest.first_chunk()?;
+        let number = |b: &[u8; 4]| u32::from_be_bytes(*b) as usize;
+        Some((number(group), number(aggregate)))
+    }
+}
+
+/// Types of the grouped row.
+pub(crate) fn result_types(plan: &GroupPlan) -> Vec<ExprType> {
+    let level = plan.level().map(|_| ExprType::ubigint(false));
+    plan.keys
+        .iter()
+        .map(|k| k.ty.clone())
+        .chain(level)
+        .chain(plan.aggregates.iter().map(|a| a.ty.clone()))
+        .collect()
+}
+
+impl<'p> Grouper<'p> {
+    pub fn new(plan: &'p GroupPlan, shape: &'p Grouping, limit_bytes: usize) -> Grouper<'p> {
+        Grouper {
+            plan,
+            shape,
+            groups: Lent::take(),
+            bytes: 0,
+            limit_bytes: limit_bytes.max(64 << 10),
+            partitions: Vec::new(),
+            level: 0,
+            put_off: None,
+        }
+    }
+
+    fn infos(plan: &'p GroupPlan, shape: &'p Grouping) -> impl Fn(usize) -> AggInfo<'p> {
+        |n| AggInfo {
+            plan: &plan.aggregates[n],
+            shape: &shape.infos[n],
+        }
+    }
+
+    /// `COUNT(*)` and nothing else of everything: rows need not be looked at.
+    pub fn counts_only(&self) -> bool {
+        self.plan.implicit
+            && self
+                .plan
+                .aggregates
+                .iter()
+                .all(|a| a.func == AggFunc::CountStar)
+    }
+
+    pub fn count_rows(&mut self, n: u64) {
+        self.only().iter_mut().for_each(|a| a.count_rows(n));
+    }
+
+    /// Takes rows in by their images, where [`Grouping::inputs`] says that this is enough.
+    /// `kernels` holds one for each aggregate with [`ImageInput::Number`]; `evaluate` computes an
+    /// expression of a row for which its kernel fails.
+    pub fn add_images<'i>(
+        &mut self,
+        layout: &RowLayout,
+        kernels: &[Option<NumberKernel>],
+        images: impl Iterator<Item = &'i [u8]> + Clone,
+        mut evaluate: impl FnMut(&[u8], &Expr) -> Result<Option<Decimal>, SqlError>,
+    ) -> Result<(), SqlError> {
+        let (plan, shape) = (self.plan, self.shape);
+        let inputs = shape.inputs.as_deref().unwrap_or_default();
+        let aggregates = plan.aggregates.iter().zip(inputs).enumerate();
+        for (acc, (n, (agg, input))) in self.only().iter_mut().zip(aggregates) {
+            if let Some(Some(kernel)) = kernels.get(n) {
+                let evaluate = |image: &[u8]| evaluate(image, &agg.args[0]);
+                acc.add_numbers(kernel, images.clone(), evaluate)?;
+                continue;
+            }
+            let ImageInput::Column(column) = input else {
+                acc.count_rows(images.clone().count() as u64);
+                continue;
+            };
+            let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
+            if let Some(field) = &column.field
+                && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
+            {
+                best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?))?;
+                continue;
+            }
+            for image in images.clone() {
+                acc.add_stored(agg.func, get(image)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The aggregates of the only group.
+    #[inline]
+    fn only(&mut self) -> &mut [Acc] {
+        if self.groups.groups.is_empty() {
+            self.groups.groups.push(Group {
+                key: 0,
+                image: 0,
+                end: 0,
+            });
+            let accs = self.plan.aggregates.iter().map(Acc::new);
+            self.groups.accs.extend(accs);
+        }
+        &mut self.groups.accs
+    }
+
+    /// Takes one joined row in. With ordered input, `emit` gets each group when it is whole.
+    pub fn add<'a>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'a>,
+        plan: &'a GroupPlan,
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        let mut keys = Values::new();
+        for k in &plan.keys {
+            keys.push(cx.val(k)?);
+        }
+        let mut values = Values::new();
+        for agg in &plan.aggregates {
+            super::aggregate::values(cx, agg, &mut values)?;
+        }
+        self.add_values(rt, cx, &keys, &values, emit)
+    }
+
+    fn add_values(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        keys: &[Val<'_>],
+        values: &[Val<'_>],
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        let mut go_on = true;
+        let place = if self.plan.implicit {
+            self.only();
+            0
+        } else {
+            let mut key = std::mem::take(&mut self.groups.key);
+            key.clear();
+            self.shape.key_maker.push_all(keys, &mut key)?;
+            let place = if self.plan.ordered && self.level == 0 {
+                if self.groups.groups.is_empty() || key != self.groups.key(0) {
+                    go_on = self.flush(rt, cx, emit)?;
+                    self.new_group(&key, keys)?;
+                }
+                Some(0)
+            } else if let Some(place) = self.groups.find(&key) {
+                Some(place)
+            } else if self.bytes > self.limit_bytes && self.level < MAX_LEVEL {
+                self.spill(rt, &key, keys, values)?;
+                None
+            } else {
+                let place = self.new_group(&key, keys)?;
+                self.bytes += key.len() + 64;
+                self.groups.index_last();
+                Some(place)
+            };
+            self.groups.key = key;
+            match place {
+                Some(place) => place,
+                None => return Ok(true),
+            }
+        };
+        let infos = Self::infos(self.plan, self.shape);
+        let first = place * self.plan.aggregates.len();
+        let mut at = 0;
+        for n in 0..self.plan.aggregates.len() {
+            let info = infos(n);
+            let acc = &mut self.groups.accs[first + n];
+            let before = acc.bytes;
+            let inputs = &values[at..at + info.shape.width];
+            at += info.shape.width;
+            let put = acc.add(cx, &info, inputs, self.bytes > self.limit_bytes)?;
+            self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
+            if let Some(key) = put {
+                let sorter = self
+                    .put_off
+                    .get_or_insert_with(|| Sorter::new(self.limit_bytes, 0));
+                put_off(rt, sorter, (place, n), &key, &info.shape.layout, inputs)?;
+            }
+        }
+        Ok(go_on)
+    }
+
+    /// Adds a group with this key; gives its number.
+    fn new_group(&mut self, key: &[u8], keys: &[Val<'_>]) -> Result<usize, SqlError> {
+        let Groups {
+            arena,
+            groups,
+            accs,
+            ..
+        } = &mut *self.groups;
+        let start = arena.len();
+        arena.extend_from_slice(key);
+        let image = arena.len();
+        tuple::encode_row(&self.shape.key_layout, keys, arena)?;
+        let end = arena.len();
+        groups.push(Group {
+            key: start,
+            image,
+            end,
+        });
+        accs.extend(self.plan.aggregates.iter().map(Acc::new));
+        self.bytes += end - image + self.plan.aggregates.len() * size_of::<Acc>() + 64;
+        Ok(groups.len() - 1)
+    }
+
+    fn spill(
+        &mut self,
+        rt: &Runtime<'_>,
+        key: &[u8],
+        keys: &[Val<'_>],
+        values: &[Val<'_>],
+    ) -> Result<(), SqlError> {
+        if self.partitions.is_empty() {
+            self.partitions = (0..PARTITIONS)
+                .map(|_| SpillWriter::new(rt))
+                .collect::<Result<_, _>>()?;
+        }
+        let mut hasher = FxHasher::default();
+        (self.level, key).hash(&mut hasher);
+        let place = (hasher.finish() >> 40) as usize % PARTITIONS;
+        let all: Vec<Val<'_>> = keys.iter().chain(values).cloned().collect();
+        let mut image = Vec::new();
+        tuple::encode_row(&self.shape.spill_layout, &all, &mut image)?;
+        self.partitions[place].push(rt, &[], &image)
+    }
+
+    /// Gives all groups in memory, and forgets them. False: no more are wanted.
+    fn flush(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        self.bytes = 0;
+        let (plan, shape) = (self.plan, self.shape);
+        let mut later = match self.put_off.take() {
+            Some(sorter) => Some(Later::new(rt, sorter)?),
+            None => None,
+        };
+        let Groups {
+            arena,
+            groups,
+            accs,
+            by_key,
+            image,
+            ..
+        } = &mut *self.groups;
+        by_key.clear();
+        let mut go_on = true;
+        for (place, group) in groups.drain(..).enumerate() {
+            let first = place * plan.aggregates.len();
+            let accs = &mut accs[first..first + plan.aggregates.len()];
+            if let Some(later) = &mut later {
+                later.take_in(rt, cx, place, accs, Self::infos(plan, shape))?;
+            }
+            let mut values = Values::new();
+            for n in 0..plan.keys.len() {
+                let keys = &arena[group.image..group.end];
+                let value = shape.key_layout.get(keys, n);
+                values.push(Val::from_ref(value.map_err(|e| row_error(&e))?));
+            }
+            for (acc, agg) in accs.iter_mut().zip(&plan.aggregates) {
+                values.push(acc.finish(cx, agg)?);
+            }
+            image.clear();
+            tuple::encode_row(&shape.result, &values, image)?;
+            go_on = emit(image)?;
+            if !go_on {
+                break;
+            }
+        }
+        arena.clear();
+        accs.clear();
+        Ok(go_on)
+    }
+
+    /// No more rows come.
+    pub fn finish(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        if self.plan.implicit {
+            self.only();
+        }
+        if !self.flush(rt, cx, emit)? {
+            return Ok(());
+        }
+        for partition in std::mem::take(&mut self.partitions) {
+            if partition.records() == 0 {
+                continue;
+            }
+            let mut reader = partition.into_reader(rt)?;
+            let mut part = Grouper::new(self.plan, self.shape, self.limit_bytes);
+            part.level = self.level + 1;
+            let mut n = 0u32;
+            while reader.advance(rt)? {
+                n += 1;
+                if n.is_multiple_of(1024) {
+                    rt.tick()?;
+                }
+                let image = reader.record().1;
+                let mut all = Values::new();
+                for v in self.shape.spill_layout.values(image) {
+                    all.push(Val::from_ref(v.map_err(|e| row_error(&e))?));
+                }
+                let (keys, values) = all.split_at(self.plan.keys.len());
+                part.add_values(rt, cx, keys, values, emit)?;
+            }
+            part.finish(rt, cx, emit)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! The inner rows of a hash join, by the hash of their keys: in memory, and beyond its limit in a
+//! file sorted by hash.
+//!
+//! # Picture
+//! ```text
+//! file:   | hash u64, length u32, image | ... |   blocks of whole records, BLOCK_BYTES or one record
+//! index:  first hash and place of each block, in memory: about a thousandth of the file
+//! ```
+//! The outer rows keep their order either way: each asks for its candidates, block by block.
+//! Without a key all rows are candidates, and all have the same hash.
+//!
+//! # Invariants
+//! H1. Candidates are a superset of what matches: the join tests the promised conditions on each of
+//!     them.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use nfold_engine::RowBatch;
+use nfold_types::SqlError;
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::sort::Sorter;
+use crate::env::batch::KEPT_BYTES;
+use crate::runtime::Runtime;
+use crate::runtime::spill;
+
+const BLOCK_BYTES: usize = 32 << 10;
+const HEAD: usize = 12;
+const NO_ROW: u32 = u32::MAX;
+
+/// Rows that are added, then looked up.
+#[derive(Default)]
+pub(crate) struct HashTable {
+    pub built: bool,
+    pub rows: RowBatch,
+    /// The first and the last row of each hash, and for each row the next one of its hash
+    /// ([`NO_ROW`]: none).
+    by_hash: FxHashMap<u64, (u32, u32)>,
+    next: Vec<u32>,
+    bytes: usize,
+    sorter: Option<Sorter>,
+    spilled: Option<SortedFile>,
+}
+
+/// The hash of a key's bytes.
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// The image and the hidden row id of a row that was added with its id behind it.
+pub(crate) fn with_id(row: &[u8]) -> (&[u8], Option<u64>) {
+    match row.split_last_chunk::<8>() {
+        Some((image, id)) => (image, Some(u64::from_le_bytes(*id))),
+        None => (row, None),
+    }
+}
+
+impl HashTable {
+    /// Forgets the rows, keeps the memory.
+    pub fn clear(&mut self) {
+        self.built = false;
+        self.rows.clear();
+        self.by_hash.clear();
+        self.next.clear();
+        self.bytes = 0;
+        (self.sorter, self.spilled) = (None, None);
+    }
+
+    /// Between executions: closes the file, gives back what is more than usual.
+    pub fn release(&mut self) {
+        if self.bytes > KEPT_BYTES || self.rows.memory() > KEPT_BYTES || self.is_spilled() {
+            *self = HashTable::default();
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, rt: &Runtime<'_>, hash: u64, image: &[u8]) -> Result<(), SqlError> {
+        if let Some(sorter) = &mut self.sorter {
+            return sorter.push(rt, &hash.to_be_bytes(), image);
+        }
+        let row = self.rows.len() as u32;
+        let (_, last) = self.by_hash.entry(hash).or_insert((row, NO_ROW));
+        if let Some(before) = self.next.get_mut(*last as usize) {
+            *before = row;
+        }
+        *last = row;
+        self.next.push(NO_ROW);
+        self.rows.push(0, image);
+        self.bytes += image.len() + 64;
+        if self.bytes > rt.env.work_memory().clamp(64 << 10, 1 << 30) {
+            self.spill(rt)?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        let mut sorter = Sorter::new(rt.env.work_memory(), 0);
+        for &hash in self.by_hash.keys() {
+            for place in self.places(hash) {
+                sorter.push(rt, &hash.to_be_bytes(), self.rows.row(place as usize))?;
+            }
+        }
+        (self.by_hash, self.next) = Default::default();
+        self.rows = RowBatch::new();
+        self.sorter = Some(sorter);
+        Ok(())
+    }
+
+    /// No more rows come.
+    pub fn finish(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        self.built = true;
+        if let Some(sorter) = self.sorter.take() {
+            self.spilled = Some(SortedFile::write(rt, sorter)?);
+        }
+        Ok(())
+    }
+
+    /// Whether rows are on their way to the file.
+    pub fn is_building_file(&self) -> bool {
+        self.sorter.is_some()
+    }
+
+    /// Whether rows are looked up in the file.
+    pub fn is_spilled(&self) -> bool {
+        self.spilled.is_some()
+    }
+
+    /// The file, where rows are not in memory.
+    pub fn spilled(&mut self) -> Option<&mut SortedFile> {
+        self.spilled.as_mut()
+    }
+
+    /// Whether a row with this hash has exactly these bytes.
+    pub fn contains(
+        &mut self,
+        rt: &Runtime<'_>,
+        hash: u64,
+        image: &[u8],
+    ) -> Result<bool, SqlError> {
+        let Some(file) = &mut self.spilled else {
+            let mut places = self.places(hash);
+            return Ok(places.any(|p| self.rows.row(p as usize) == image));
+        };
+        let mut piece = RowBatch::new();
+        let mut place = Some(file.find(hash));
+        while let Some(at) = place {
+            piece.clear();
+            place = file.next(rt, at, &mut piece)?;
+            if piece.iter().any(|row| row == image) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives all rows to `f`, in any order.
+    pub fn each(
+        &mut self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        match &mut self.spilled {
+            Some(file) => file.each(rt, f),
+            None => self.rows.iter().try_for_each(f),
+        }
+    }
+
+    /// Rows in memory with this hash, in the order in which they came.
+    pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let first = self.by_hash.get(&hash).map(|(first, _)| *first);
+        std::iter::successors(first, |&row| {
+            let next = self.next[row as usize];
+            (next != NO_ROW).then_some(next)
+        })
+    }
+}
+
+/// Where the reading of one hash's rows is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    hash: u64,
+    block: usize,
+}
+
+/// Rows in a file, sorted by hash.
+pub(crate) struct SortedFile {
+    file: Arc<File>,
+    /// First hash and offset of each block; at the end the file's length.
+    blocks: Vec<(u64, u64)>,
+    end: u64,
+    buffer: Vec<u8>,
+    /// The block in the buffer.
+    loaded: Option<usize>,
+}
+
+impl SortedFile {
+    fn write(rt: &Runtime<'_>, sorter: Sorter) -> Result<SortedFile, SqlError> {
+        let mut sorted = sorter.finish(rt)?;
+        let file = spill::nameless(rt)?;
+        let (mut blocks, mut end) = (Vec::new(), 0u64);
+        let mut buffer = Vec::new();
+        while let Some((key, image)) = sorted.next(rt)? {
+            let hash = key.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
+            if buffer.is_empty() {
+                blocks.push((hash, end));
+            }
+            buffer.extend_from_slice(&hash.to_le_bytes());
+            buffer.extend_from_slice(&(image.len() as u32).to_le_bytes());
+            buffer.extend_from_slice(image);
+            if buffer.len() >= BLOCK_BYTES {
+                rt.tick()?;
+                let len = buffer.len() as u64;
+                buffer = spill::write_at(rt, &file, end, buffer)?;
+                buffer.clear();
+                end += len;
+            }
+        }
+        let len = buffer.len() as u64;
+        buffer = spill::write_at(rt, &file, end, buffer)?;
+        Ok(SortedFile {
+            file,
+            blocks,
+            end: end + len,
+            buffer,
+            loaded: None,
+        })
+    }
+
+    /// Where the rows with this hash begin.
+    pub fn find(&self, hash: u64) -> Place {
+        let after = self.blocks.partition_point(|(first, _)| *first < hash);
+        Place {
+            hash,
+            // The block before may end with it.
+            block: after.saturating_sub(1),
+        }
+    }
+
+    /// Reads a block into the buffer, unless it is there.
+    fn load(&mut self, rt: &Runtime<'_>, block: usize) -> Result<(), SqlError> {
+        if self.loaded == Some(block) {
+            return Ok(());
+        }
+        let (_, start) = self.blocks[block];
+        let end = self.blocks.get(block + 1).map_or(self.end, |(_, at)| *at);
+        self.loaded = None;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        self.buffer = spill::read_at(rt, &self.file, start, (end - start) as usize, buffer)?;
+        self.loaded = Some(block);
+        Ok(())
+    }
+
+    /// Gives all rows to `f`.
+    fn each(
+        &mut self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        for block in 0..self.blocks.len() {
+            rt.tick()?;
+            self.load(rt, block)?;
+            let mut at = 0;
+            while let Some((_, image, after)) = record(&self.buffer, at) {
+                f(image)?;
+                at = after;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends some rows with the place's hash; `None`: there are no more behind them.
+    pub fn next(
+        &mut self,
+        rt: &Runtime<'_>,
+        place: Place,
+        out: &mut RowBatch,
+    ) -> Result<Option<Place>, SqlError> {
+        if place.block >= self.blocks.len() {
+            return Ok(None);
+        }
+        self.load(rt, place.block)?;
+        let next = self.blocks.get(place.block + 1);
+        let mut at = 0;
+        while let Some((hash, image, after)) = record(&self.buffer, at) {
+            if hash > place.hash {
+                return Ok(None);
+            }
+            if hash == place.hash {
+                out.push(0, image);
+            }
+            at = after;
+        }
+        Ok(next
+            .is_some_and(|(first, _)| *first <= place.hash)
+            .then_some(Place {
+                block: place.block + 1,
+                ..place
+            }))
+    }
+}
+
+/// The record at `at`: its hash, its image, where the next one begins.
+fn record(block: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
+    let head = block.get(at..at + HEAD)?;
+    let hash = u64::from_le_bytes(*head.first_chunk()?);
+    let len = u32::from_le_bytes(*head.last_chunk()?) as usize;
+    let image = block.get(at + HEAD..at + HEAD + len)?;
+    Some((hash, image, at + HEAD + len))
+}

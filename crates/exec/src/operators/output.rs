@@ -1,0 +1,435 @@
+//! Result rows: from row images and expressions straight into the sink's buffer, in the client's character set.
+//!
+//! A result that is plain columns of one table takes [`Direct`]: an encoder made from the table's layout once. Everything else goes
+//! expression by expression through [`emit`].
+
+use nfold_engine::{RowInPlace, RowTaker, RowsInPlace};
+use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::Block;
+use nfold_types::row::{General, RowEncoder, RowError, RowLayout};
+use nfold_types::temporal::TimeZone;
+use nfold_types::wire::RowFrames;
+use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
+
+use super::step::{Slot, Source};
+use crate::env::{RowSink, SessionEnv, WireFormat};
+use crate::expr::eval::{EvalCx, row_error};
+
+/// Encodes the rows of a block whose result is plain columns of its only table, neither grouped, sorted nor filtered after the read.
+pub(crate) struct Direct {
+    /// Columns of the slot's layout, in the order of the select list.
+    ordinals: Vec<usize>,
+    /// For the character set of results it was made for.
+    encoder: Option<(Option<&'static Charset>, RowEncoder)>,
+}
+
+impl Direct {
+    /// `None` where the block is another.
+    pub fn open(block: &Block, slot: Option<&Slot>) -> Option<Direct> {
+        let [step] = block.joins.as_slice() else {
+            return None;
+        };
+        // A derived table that is all a block reads is streamed, not read in batches.
+        let plain = matches!(slot?.source, Source::Table(_))
+            && block.group.is_none()
+            && block.windows.is_empty()
+            && block.having.is_empty()
+            && block.order.is_empty()
+            && !block.distinct
+            && !block.calc_found_rows;
+        let ordinal = |e: &Expr| match e.kind {
+            ExprKind::Column(at) if usize::from(at.table) == step.table => {
+                slot?.ordinal(at.column.into())
+            }
+            _ => None,
+        };
+        let ordinals = block.select.iter().map(ordinal).collect::<Option<_>>()?;
+        plain.then_some(Direct {
+            ordinals,
+            encoder: None,
+        })
+    }
+
+    /// For rows that hold the select list as their columns: grouped away duplicates, sorted rows.
+    pub fn of_made(columns: usize) -> Direct {
+        Direct::of_columns((0..columns).collect())
+    }
+
+    /// For rows that hold the select list in these columns.
+    pub fn of_columns(ordinals: Vec<usize>) -> Direct {
+        Direct {
+            ordinals,
+            encoder: None,
+        }
+    }
+
+    /// What encodes rows of `layout` for the session's character set of results.
+    pub fn rows<'d>(
+        &'d mut self,
+        layout: &'d RowLayout,
+        select: &'d [Expr],
+        env: &'d dyn SessionEnv,
+    ) -> Option<DirectRows<'d>> {
+        if !self.prepare(layout, select, env) {
+            return None;
+        }
+        self.prepared(layout, select, env)
+    }
+
+    /// Makes the encoder, unless there is one for this character set; false: it is not to be had.
+    pub fn prepare(&mut self, layout: &RowLayout, select: &[Expr], env: &dyn SessionEnv) -> bool {
+        let charset = env.result_charset();
+        let same = |known: &Option<&'static Charset>| match (known, charset) {
+            (Some(a), Some(b)) => std::ptr::eq(*a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if !self.encoder.as_ref().is_some_and(|(known, _)| same(known)) {
+            let as_stored = |n: usize| {
+                let ty = &select[n].ty.col;
+                let same = charset.is_none_or(|to| ty.charset() == to);
+                ty.collation == CollationId::BINARY || same && !ty.is_json()
+            };
+            let ordinals = self.ordinals.iter().copied();
+            let result = |n: usize| &select[n].ty.col;
+            self.encoder =
+                RowEncoder::new(layout, ordinals, result, as_stored).map(|e| (charset, e));
+        }
+        self.encoder.is_some()
+    }
+
+    /// After [`prepare`](Self::prepare).
+    pub fn prepared<'d>(
+        &'d self,
+        layout: &'d RowLayout,
+        select: &'d [Expr],
+        env: &'d dyn SessionEnv,
+    ) -> Option<DirectRows<'d>> {
+        let (charset, encoder) = self.encoder.as_ref()?;
+        let to = ResultText {
+            zone: env.time_zone(),
+            charset: *charset,
+        };
+        Some(DirectRows {
+            encoder,
+            layout,
+            select,
+            to,
+        })
+    }
+}
+
+/// [`Direct`] during one execution.
+pub(crate) struct DirectRows<'d> {
+    encoder: &'d RowEncoder,
+    layout: &'d RowLayout,
+    select: &'d [Expr],
+    to: ResultText<'d>,
+}
+
+impl DirectRows<'_> {
+    /// Appends one row to the sink's buffer and ends it.
+    pub fn emit(
+        &self,
+        image: &[u8],
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        self.emit_all(1, |_| image, format, sink)
+    }
+
+    /// Appends rows `0..count` to the sink's buffer.
+    pub fn emit_all<'i>(
+        &self,
+        count: usize,
+        image: impl Fn(usize) -> &'i [u8],
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        let DirectRows {
+            encoder,
+            layout,
+            select,
+            to,
+        } = self;
+        match format {
+            WireFormat::Text => {
+                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
+                    to.text(v, &select[n].ty.col, out);
+                };
+                let rows = Rows::<false> {
+                    encoder,
+                    layout,
+                    general,
+                };
+                put_rows(count, image, rows, sink)
+            }
+            WireFormat::Binary => {
+                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
+                    to.binary(v, &select[n].ty.col, out);
+                };
+                let rows = Rows::<true> {
+                    encoder,
+                    layout,
+                    general,
+                };
+                put_rows(count, image, rows, sink)
+            }
+        }
+    }
+}
+
+impl<'d> DirectRows<'d> {
+    /// Whether rows can be encoded where they lie on their pages.
+    pub fn are_in_place(&self, format: WireFormat) -> bool {
+        self.encoder.is_in_place(format == WireFormat::Binary)
+    }
+
+    /// What encodes rows where they lie into the sink's buffer; they are to be [counted](RowSink::framed) afterwards. `None`: the sink has no frames.
+    pub fn taker<'s>(&'s self, format: WireFormat, sink: &'s mut dyn RowSink) -> Option<Taker<'s>> {
+        Some(Taker {
+            encoder: self.encoder,
+            binary: format == WireFormat::Binary,
+            frames: sink.frames()?,
+            taken: 0,
+        })
+    }
+}
+
+/// Encodes rows where they lie on their pages.
+pub(crate) struct Taker<'s> {
+    encoder: &'s RowEncoder,
+    binary: bool,
+    frames: RowFrames<'s>,
+    taken: u64,
+}
+
+impl Taker<'_> {
+    /// Rows encoded so far.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    #[inline(always)]
+    fn encode<const BINARY: bool>(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+        let (image, holds) = (RowInPlace::image, RowInPlace::validate);
+        let taken =
+            self.encoder
+                .rows_in_place::<_, _, BINARY>(rows, image, holds, &mut self.frames);
+        self.taken += taken as u64;
+        taken
+    }
+}
+
+impl RowTaker for Taker<'_> {
+    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+        match self.binary {
+            true => self.encode::<true>(rows),
+            false => self.encode::<false>(rows),
+        }
+    }
+}
+
+/// Appends row images in one of the two formats. Not a closure, so that what a row takes is a part of the loop over them.
+struct Rows<'d, const BINARY: bool> {
+    encoder: &'d RowEncoder,
+    layout: &'d RowLayout,
+    general: &'d mut General<'d>,
+}
+
+impl<const BINARY: bool> Rows<'_, BINARY> {
+    #[inline(always)]
+    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
+        match BINARY {
+            true => self.encoder.binary(self.layout, image, out, self.general),
+            false => self.encoder.text(self.layout, image, out, self.general),
+        }
+    }
+}
+
+/// Puts rows `0..count` into the sink.
+#[inline(always)]
+fn put_rows<'i, const BINARY: bool>(
+    count: usize,
+    image: impl Fn(usize) -> &'i [u8],
+    mut rows: Rows<'_, BINARY>,
+    sink: &mut dyn RowSink,
+) -> Result<(), SqlError> {
+    let mut next = 0;
+    while next < count {
+        let first = next;
+        let Some(mut frames) = sink.frames() else {
+            return put_singly(next..count, &image, &mut rows, sink);
+        };
+        let mut done = Ok(());
+        while done.is_ok() && next < count && (next == first || !frames.is_full()) {
+            done = frames.row(|out| rows.row(image(next), out));
+            next += 1;
+        }
+        let whole = (next - first) as u64 - u64::from(done.is_err());
+        sink.framed(whole)?;
+        done.map_err(|e| row_error(&e))?;
+    }
+    Ok(())
+}
+
+/// [`put_rows`] for a sink without frames.
+#[cold]
+#[inline(never)]
+fn put_singly<'i, const BINARY: bool>(
+    range: std::ops::Range<usize>,
+    image: &dyn Fn(usize) -> &'i [u8],
+    rows: &mut Rows<'_, BINARY>,
+    sink: &mut dyn RowSink,
+) -> Result<(), SqlError> {
+    for i in range {
+        rows.row(image(i), sink.row_buffer())
+            .map_err(|e| row_error(&e))?;
+        sink.end_row()?;
+    }
+    Ok(())
+}
+
+/// Appends one row to the sink's buffer and ends it. Plain columns are encoded from the row image.
+pub(crate) fn emit<'a>(
+    cx: &EvalCx<'a>,
+    select: &'a [Expr],
+    sink: &mut dyn RowSink,
+) -> Result<(), SqlError> {
+    let to = ResultText {
+        zone: cx.env().time_zone(),
+        charset: cx.env().result_charset(),
+    };
+    match sink.format() {
+        WireFormat::Text => {
+            let out = sink.row_buffer();
+            for e in select {
+                match e.kind {
+                    ExprKind::Column(at) => {
+                        let v = cx.rows[usize::from(at.table)]
+                            .get(at.column)
+                            .map_err(|e| row_error(&e))?;
+                        to.text(v, &e.ty.col, out);
+                    }
+                    _ => to.text(cx.val(e)?.as_value_ref(), &e.ty.col, out),
+                }
+            }
+        }
+        WireFormat::Binary => binary(cx, select, &to, sink.row_buffer())?,
+    }
+    sink.end_row()
+}
+
+fn binary<'a>(
+    cx: &EvalCx<'a>,
+    select: &'a [Expr],
+    to: &ResultText<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let start = out.len();
+    out.push(0);
+    out.resize(start + 1 + (select.len() + 9) / 8, 0);
+    for (n, e) in select.iter().enumerate() {
+        let null = match e.kind {
+            ExprKind::Column(at) => {
+                let v = cx.rows[usize::from(at.table)]
+                    .get(at.column)
+                    .map_err(|e| row_error(&e))?;
+                to.binary(v, &e.ty.col, out)
+            }
+            _ => to.binary(cx.val(e)?.as_value_ref(), &e.ty.col, out),
+        };
+        if null {
+            out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
+        }
+    }
+    Ok(())
+}
+
+/// What the client gets values in: a time zone, and the character set of results (see [`SessionEnv::result_charset`]).
+pub struct ResultText<'a> {
+    pub zone: &'a TimeZone,
+    pub charset: Option<&'static Charset>,
+}
+
+impl ResultText<'_> {
+    /// The string in the client's character set, if it is to be converted.
+    #[inline]
+    fn converted(&self, v: ValueRef<'_>, ty: &ColumnType) -> Option<Vec<u8>> {
+        if let ValueRef::UInt(number) = v
+            && ty.is_enum_or_set()
+        {
+            return converted_member(number, ty, self.charset.unwrap_or(ty.charset()));
+        }
+        if ty.is_json() {
+            return self.document(v);
+        }
+        let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
+            return None;
+        };
+        if ty.collation == CollationId::BINARY || text.is_ascii() {
+            return None;
+        }
+        let from = ty.charset();
+        if from == to {
+            return None;
+        }
+        let mut out = Vec::with_capacity(text.len() * 2);
+        charset::convert(from, to, text, &mut out);
+        Some(out)
+    }
+
+    /// The text of a document; that of a damaged one ends where the damage begins.
+    #[cold]
+    fn document(&self, v: ValueRef<'_>) -> Option<Vec<u8>> {
+        let ValueRef::Bytes(doc) = v else {
+            return None;
+        };
+        let mut text = Vec::new();
+        let work = nfold_json::Work::new(&nfold_types::NoCheckpoint);
+        if let Ok(doc) = nfold_json::Doc::new(doc) {
+            let _ = nfold_json::print(doc, &work, &mut text);
+        }
+        let Some(to) = self.charset.filter(|to| !to.is_utf8() && !text.is_ascii()) else {
+            return Some(text);
+        };
+        let mut out = Vec::with_capacity(text.len());
+        charset::convert(&charset::UTF8MB4, to, &text, &mut out);
+        Some(out)
+    }
+
+    /// Appends a value of the text protocol.
+    #[inline]
+    pub fn text(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
+        match self.converted(v, ty) {
+            Some(text) => wire::write_text(ValueRef::Bytes(&text), ty, self.zone, out),
+            None => wire::write_text(v, ty, self.zone, out),
+        }
+    }
+
+    /// Appends a value; true for NULL, which has no bytes.
+    #[inline]
+    pub fn binary(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) -> bool {
+        match self.converted(v, ty) {
+            _ if v.is_null() => {}
+            Some(text) => wire::write_binary(ValueRef::Bytes(&text), ty, self.zone, out),
+            None => wire::write_binary(v, ty, self.zone, out),
+        }
+        v.is_null()
+    }
+}
+
+/// The text of an ENUM's or SET's value, whose members are kept in UTF-8.
+fn converted_member(number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8>> {
+    let from = &charset::UTF8MB4;
+    if std::ptr::eq(from, to) || to.is_binary() {
+        return None;
+    }
+    let mut name = Vec::new();
+    ty.member_text(number, &mut name);
+    if name.is_ascii() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(name.len());
+    charset::convert(from, to, &name, &mut out);
+    Some(out)
+}

@@ -1,0 +1,297 @@
+//! ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of one table: rows stay
+//! the images that were read, from the page to the client, with no values in between. Everything
+//! else goes through [`crate::block`]'s general way.
+//!
+//! # Invariants
+//! - L1: of equal rows the first one that is read is given, as the general way does.
+
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
+use nfold_plan::query::Block;
+use nfold_types::row::RowLayout;
+use nfold_types::{SqlError, TypeKind};
+
+use super::distinct::Distinct;
+use super::heads::{HEAD, HeadSorter, MakeKeys};
+use super::output::{Direct, DirectRows};
+use super::row_out::{Counts, Limits, top_of};
+use super::step::{Slot, Source};
+use crate::env::RowSink;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{Val, row_error};
+use crate::runtime::Runtime;
+
+/// Bytes of columns that nobody asked for which a row may carry through a sort.
+const CARRIED_MAX: u64 = 1024;
+
+/// The whole of a text belongs to the key.
+const ALL: usize = usize::MAX;
+
+/// Key bytes made from columns of row images.
+struct ImageKeys {
+    maker: KeyMaker,
+    ordinals: Vec<usize>,
+    /// Whether the column's stored values are the key part's.
+    as_stored: Vec<bool>,
+}
+
+impl ImageKeys {
+    fn new<'e>(
+        keys: impl Iterator<Item = (&'e Expr, bool)> + Clone,
+        ordinal: impl Fn(&Expr) -> Option<usize>,
+        max_sort_length: usize,
+    ) -> Option<ImageKeys> {
+        // A TIMESTAMP is compared as the session's local time.
+        let simple = |e: &Expr| !matches!(e.ty.col.kind, TypeKind::Timestamp(_));
+        let ordinals = keys
+            .clone()
+            .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
+            .collect::<Option<_>>()?;
+        // Another type than the column's may be kept, and numbers with digits may have another
+        // scale there.
+        let as_stored = keys
+            .clone()
+            .map(|(e, _)| matches!(e.ty.class(), Class::String | Class::Int | Class::DateTime))
+            .collect();
+        let maker = KeyMaker::of_order(keys.map(|(e, desc)| (&e.ty, desc)), max_sort_length);
+        Some(ImageKeys {
+            maker,
+            ordinals,
+            as_stored,
+        })
+    }
+
+    /// Appends the key of an image in a form.
+    #[inline]
+    fn push(
+        &self,
+        form: Form,
+        layout: &RowLayout,
+        image: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        for (n, ordinal) in self.ordinals.iter().enumerate() {
+            let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
+            match form {
+                _ if !self.as_stored[n] => self.maker.push(n, &Val::from_ref(value), out)?,
+                Form::Whole => self.maker.push_stored(n, value, out)?,
+                Form::Identity => self.maker.push_identity(n, value, out)?,
+                Form::Head => self.maker.push_head(n, value, HEAD - out.len(), out)?,
+            }
+            if form == Form::Head && out.len() >= HEAD {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is made of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    /// Equal exactly when whole keys are, without their order.
+    Identity,
+    /// At least the first [`HEAD`] bytes.
+    Head,
+}
+
+/// Keys of images of one layout.
+struct Keyed<'k>(&'k ImageKeys, &'k RowLayout);
+
+impl MakeKeys for Keyed<'_> {
+    fn key(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.0.push(Form::Whole, self.1, image, out)
+    }
+
+    fn head(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.0.push(Form::Head, self.1, image, out)
+    }
+}
+
+/// What a block that fits does with its rows; made once per plan.
+pub(crate) struct Plain {
+    pub direct: Direct,
+    /// The select list as columns of the table, for the encoder.
+    pub select: Vec<Expr>,
+    order: Option<ImageKeys>,
+    unique: Option<ImageKeys>,
+}
+
+impl Plain {
+    /// `None` where the block is another.
+    pub fn open(rt: &Runtime<'_>, block: &Block, slot: Option<&Slot>) -> Option<Plain> {
+        let ([step], slot) = (block.joins.as_slice(), slot?) else {
+            return None;
+        };
+        let other = !matches!(slot.source, Source::Table(_))
+            || !block.having.is_empty()
+            || !block.windows.is_empty()
+            || block.calc_found_rows
+            || (block.order.is_empty() && !block.distinct && block.group.is_none());
+        if other {
+            return None;
+        }
+        let keys = match &block.group {
+            None => None,
+            Some(g) if !g.aggregates.is_empty() || g.implicit || g.rollup => return None,
+            // Groups that come together need no set; and of groups DISTINCT would be another step.
+            Some(g) if g.ordered || g.first_row_only || block.distinct => return None,
+            Some(g) => Some(&g.keys),
+        };
+        // Behind a grouping, columns are numbers of its keys.
+        let column = |e: &Expr| -> Option<ColumnAt> {
+            match (&e.kind, keys) {
+                (ExprKind::Column(at), None) => Some(*at),
+                (ExprKind::Column(at), Some(keys)) => {
+                    match keys.get(usize::from(at.column))?.kind {
+                        ExprKind::Column(at) => Some(at),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            }
+        };
+        let of_table = |at: ColumnAt| {
+            (usize::from(at.table) == step.table).then(|| slot.ordinal(at.column.into()))?
+        };
+        let ordinal = |e: &Expr| of_table(column(e)?);
+        let select = block
+            .select
+            .iter()
+            .map(|e| {
+                let kind = ExprKind::Column(column(e)?);
+                let ty = e.ty.clone();
+                Some(Expr { kind, ty })
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let ordinals = select
+            .iter()
+            .map(|e| match e.kind {
+                ExprKind::Column(at) => of_table(at),
+                _ => None,
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let unneeded = slot.layout().columns().iter().enumerate();
+        let carried = unneeded
+            .filter(|(n, _)| !ordinals.contains(n))
+            .map(|(_, c)| c.ty.max_bytes())
+            .sum::<u64>();
+        if carried > CARRIED_MAX {
+            return None;
+        }
+        let unique = match (keys, block.distinct) {
+            (Some(keys), _) => {
+                let own = |e: &Expr| match e.kind {
+                    ExprKind::Column(at) => of_table(at),
+                    _ => None,
+                };
+                Some(ImageKeys::new(keys.iter().map(|e| (e, false)), own, ALL)?)
+            }
+            (None, true) => Some(ImageKeys::new(
+                block.select.iter().map(|e| (e, false)),
+                ordinal,
+                ALL,
+            )?),
+            (None, false) => None,
+        };
+        let order = match block.order.as_slice() {
+            [] => None,
+            order => Some(ImageKeys::new(
+                order.iter().map(|k| (&k.expr, k.desc)),
+                ordinal,
+                rt.env.max_sort_length(),
+            )?),
+        };
+        Some(Plain {
+            direct: Direct::of_columns(ordinals),
+            select,
+            order,
+            unique,
+        })
+    }
+
+    /// Takes images from `rows`, and gives the result's to the sink. `rows` calls its argument for
+    /// each row that passes the filter.
+    pub fn run(
+        parts: (&Plain, &DirectRows<'_>, &RowLayout),
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        rows: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError>,
+        (sink, counts): (&mut dyn RowSink, &mut Counts),
+    ) -> Result<(), SqlError> {
+        let (plain, encoder, layout) = parts;
+        if limits.wanted() == 0 {
+            return Ok(());
+        }
+        let format = sink.format();
+        let wanted = limits.wanted();
+        let mut seen = 0;
+        let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+            seen += 1;
+            if seen > limits.skip {
+                encoder.emit(image, format, sink)?;
+                counts.sent += 1;
+            } else {
+                counts.skipped += 1;
+            }
+            Ok(seen < wanted)
+        };
+        let mut unique = plain
+            .unique
+            .as_ref()
+            .map(|keys| (keys, Distinct::new(rt.env.work_memory())));
+        let Some(order) = &plain.order else {
+            let mut more = true;
+            rows(&mut |image| {
+                if let Some(unique) = &mut unique
+                    && !is_new(rt, unique, layout, image)?
+                {
+                    return Ok(true);
+                }
+                more = give(image)?;
+                Ok(more)
+            })?;
+            return match unique {
+                Some((_, set)) if more => set.put_off(rt, &mut give),
+                _ => Ok(()),
+            };
+        };
+        let keyed = Keyed(order, layout);
+        let mut sorter = HeadSorter::new(&keyed, rt.env.work_memory(), top_of(block, limits));
+        rows(&mut |image| {
+            if let Some(unique) = &mut unique
+                && !is_new(rt, unique, layout, image)?
+            {
+                return Ok(true);
+            }
+            sorter.push(rt, image)?;
+            Ok(true)
+        })?;
+        if let Some((_, set)) = unique {
+            set.put_off(rt, &mut |image| {
+                sorter.push(rt, image)?;
+                Ok(true)
+            })?;
+        }
+        sorter.finish(rt, &mut give)
+    }
+}
+
+/// Whether the row is known to be new.
+#[inline]
+fn is_new(
+    rt: &Runtime<'_>,
+    (keys, set): &mut (&ImageKeys, Distinct),
+    layout: &RowLayout,
+    image: &[u8],
+) -> Result<bool, SqlError> {
+    set.is_new(
+        rt,
+        |key| keys.push(Form::Identity, layout, image, key),
+        |out| {
+            out.extend_from_slice(image);
+            Ok(())
+        },
+    )
+}

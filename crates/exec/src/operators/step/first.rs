@@ -1,0 +1,196 @@
+//! The first step: the rows of one table, locked where they pass, or of a derived table or view.
+
+use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
+use nfold_plan::expr::Expr;
+use nfold_plan::query::{AccessKind, JoinStep, TableSource};
+use nfold_types::{Checkpoint, SqlError, Value};
+
+use super::{CANDIDATE_WORK, COMPILE_AFTER, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
+use crate::env::batch::{BATCH_ROWS, Batch};
+use crate::expr::eval::Val;
+use crate::expr::eval::tuple;
+use crate::runtime::spill::Spool;
+
+/// Work of testing one row by compiled conditions.
+const KERNEL_WORK: u64 = 10;
+
+/// The conditions on the rows of the first step, in order: first those that the access path
+/// implies, unless its values were converted exactly, then the filter.
+fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
+    let implied = match exact {
+        true => &[],
+        false => step.access.implied.as_slice(),
+    };
+    implied.iter().chain(&step.filter)
+}
+
+impl StepCx<'_, '_> {
+    /// The next rows; false: no more. `taker` gets those that need neither a filter nor a copy.
+    pub(super) fn first(
+        &self,
+        me: &mut StepExec,
+        out: &mut Batch,
+        mut taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
+        let step = &self.block.joins[0];
+        if !me.started {
+            me.started = true;
+            if let Some(reader) = &mut me.reader {
+                me.exact = reader.bind(&self.eval(&self.empty_rows()), &step.access)?;
+            }
+        }
+        let filtered = !step.filter.is_empty() || !me.exact;
+        loop {
+            out.clear();
+            let more = match &mut me.reader {
+                Some(reader) => {
+                    let taker = lend(&mut taker).filter(|_| !filtered);
+                    reader.next_into(self.rt, &mut out.read, taker)?
+                }
+                None => self.made(me, step, &mut out.read)?,
+            };
+            out.select_all();
+            if let Some(reader) = &me.reader
+                && reader.spec.lock != RowLock::None
+                && (filtered || reader.spec.semi_consistent)
+            {
+                self.select_locked(me, reader, step, out)?;
+            } else if filtered {
+                self.select(me, step, out)?;
+            }
+            let some = !out.is_empty() || out.read.taken() > 0;
+            if some || !more {
+                return Ok(some || more);
+            }
+        }
+    }
+
+    /// Selects the rows that pass.
+    fn select(&self, me: &mut StepExec, step: &JoinStep, out: &mut Batch) -> Result<(), SqlError> {
+        let slot = &self.slots[step.table];
+        let mut rows = self.empty_rows();
+        out.selected.clear();
+        let kernel = &mut me.kernel;
+        if kernel.evaluated >= COMPILE_AFTER && kernel.compiled.is_none() {
+            let ordinal = |column| slot.ordinal(column);
+            let images = slot.images(step.table, &ordinal);
+            let conditions = conditions(step, me.exact);
+            let cx = self.eval(&rows);
+            kernel.compiled = Some(kernel.filter.compile(&cx, images, conditions));
+        }
+        if kernel.compiled == Some(true) {
+            let filter = &kernel.filter;
+            self.rt.checkpoint(KERNEL_WORK * out.read.len() as u64)?;
+            let layout = slot.layout();
+            for i in 0..out.read.len() {
+                let image = out.read.row(i);
+                let evaluate = |condition: usize| {
+                    self.rt.checkpoint(CANDIDATE_WORK)?;
+                    rows[step.table] = slot.row(Some(image));
+                    let condition = conditions(step, me.exact).nth(condition);
+                    let cx = self.eval(&rows);
+                    condition.map_or(Ok(true), |e| Ok(cx.bool(e)? == Some(true)))
+                };
+                if filter.passes(layout, image, evaluate)? {
+                    out.selected.push(i as u32);
+                }
+            }
+            return Ok(());
+        }
+        self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
+        kernel.evaluated += out.read.len();
+        for i in 0..out.read.len() {
+            rows[step.table] = slot.row(Some(out.read.row(i)));
+            let cx = self.eval(&rows);
+            if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
+                out.selected.push(i as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass
+    /// are let go.
+    fn select_locked(
+        &self,
+        me: &StepExec,
+        reader: &TableReader,
+        step: &JoinStep,
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        out.selected.clear();
+        self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
+        let mut i = 0;
+        while i < out.read.len() {
+            let passes = {
+                let mut rows = self.empty_rows();
+                rows[step.table] = self.slots[step.table].row(Some(out.read.row(i)));
+                let cx = self.eval(&rows);
+                (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
+            };
+            if !passes {
+                reader.release(self.rt, &out.read, i);
+            } else if !out.read.is_unlocked(i) {
+                out.selected.push(i as u32);
+            } else if reader.lock_row(self.rt, &mut out.read, i)? {
+                continue; // it may have changed meanwhile: look again
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// Some rows of a derived table or view; false: no more.
+    fn made(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        out: &mut RowBatch,
+    ) -> Result<bool, SqlError> {
+        if matches!(step.access.kind, AccessKind::Empty) {
+            return Ok(false);
+        }
+        if me.made.is_none() {
+            let mut spool = Spool::new(self.rt.env.work_memory());
+            self.all_made(step.table, &mut |image| spool.push(self.rt, 0, image))?;
+            me.made = Some(spool.into_rows(self.rt)?);
+        }
+        let Some(rows) = &mut me.made else {
+            return Ok(false);
+        };
+        self.rt.tick()?;
+        while out.len() < BATCH_ROWS && out.bytes() < PIECE_BYTES {
+            let Some((_, image)) = rows.next(self.rt)? else {
+                return Ok(false);
+            };
+            out.push(0, image);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn all_made(
+        &self,
+        table: usize,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let slot = &self.slots[table];
+        match (&slot.source, &self.block.tables[table].source) {
+            (Source::Derived(exec), TableSource::Derived(q)) => {
+                exec.collect(self.rt, q, self.outer_rows, slot.layout(), push)
+            }
+            (Source::Virtual(v), _) => {
+                let layout = slot.layout();
+                self.rt
+                    .env
+                    .virtual_rows(&v.schema, &v.name, &mut |values: &[Value]| {
+                        let vals: Vec<Val<'_>> =
+                            values.iter().map(|v| Val::from_ref(v.as_ref())).collect();
+                        let mut image = Vec::new();
+                        tuple::encode_row(layout, &vals, &mut image)?;
+                        push(&image)
+                    })
+            }
+            _ => Ok(()),
+        }
+    }
+}

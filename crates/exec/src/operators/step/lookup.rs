@@ -1,0 +1,391 @@
+//! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash
+//! table.
+
+use nfold_engine::PointSet;
+use nfold_plan::expr::{CmpKind, Expr, ExprKind};
+use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
+use nfold_types::SqlError;
+
+use super::nest::goes_through;
+use super::read::Point;
+use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
+use crate::env::batch::BATCH_ROWS;
+use crate::expr::eval::tuple::normal_key;
+use crate::expr::eval::{EvalCx, compare};
+use crate::operators::hash::hash_of;
+
+/// Outer rows whose points go into one read.
+const OUTER_ROWS: usize = 256;
+
+/// The points of outer rows that are looked up together; keeps its memory.
+#[derive(Default)]
+pub(super) struct Looking {
+    /// Each row's key, if it has one, in `keys`.
+    keys: Vec<u8>,
+    spans: Vec<Option<(u32, u32)>>,
+    points: PointSet,
+    /// Of each row, the number of its point.
+    places: Vec<Option<u32>>,
+    /// Where the rows found for each point begin, and where the next one of it belongs.
+    starts: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl Looking {
+    /// Bytes that it holds, near enough.
+    pub fn memory(&self) -> usize {
+        self.keys.capacity() + self.points.memory()
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.spans.clear();
+        self.points.clear();
+        self.places.clear();
+        self.starts.clear();
+        self.next.clear();
+    }
+
+    fn push(&mut self, key: Option<&[u8]>) {
+        let start = self.keys.len() as u32;
+        self.spans.push(key.map(|key| {
+            self.keys.extend_from_slice(key);
+            self.points.push(key);
+            (start, self.keys.len() as u32)
+        }));
+    }
+
+    /// All are there: numbers them.
+    fn seal(&mut self) {
+        self.points.seal();
+        let (keys, points) = (&self.keys, &self.points);
+        let place = |span: &Option<(u32, u32)>| {
+            let (start, end) = (*span)?;
+            place_of(points, &keys[start as usize..end as usize])
+        };
+        self.places.extend(self.spans.iter().map(place));
+    }
+}
+
+/// The number of a key among sealed points.
+fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
+    let (mut lo, mut hi) = (0, points.len());
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        match points.key(mid).cmp(key) {
+            std::cmp::Ordering::Equal => return Some(mid as u32),
+            std::cmp::Ordering::Less => lo = mid + 1,
+            std::cmp::Ordering::Greater => hi = mid,
+        }
+    }
+    None
+}
+
+impl StepExec {
+    /// The candidates at hand are part of no joined row yet.
+    fn keep_none(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+            kept.resize(self.inner.len(), false);
+        }
+    }
+}
+
+impl StepCx<'_, '_> {
+    /// Finds the candidates of outer rows from `outer_at` on.
+    pub(super) fn look_up(&self, me: &mut StepExec, position: usize) -> Result<(), SqlError> {
+        let step = &self.block.joins[position];
+        self.give_up(me);
+        me.group_start = me.outer_at;
+        me.spans.clear();
+        me.inner_order.clear();
+        me.candidate = 0;
+        me.more = More::No;
+        me.exact = true;
+        self.rt.tick()?;
+        match me.lookup {
+            Lookup::Batched => self.look_up_batched(me, step),
+            Lookup::Hash(_) => self.look_up_hash(me, step),
+            Lookup::Scan | Lookup::PerRow => self.look_up_one(me, step),
+        }
+    }
+
+    /// The candidates of one outer row, in pieces.
+    fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let mut rows = self.empty_rows();
+        self.fill(&me.outer, me.outer_at, &mut rows);
+        let through = goes_through(step, &rows);
+        if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
+            me.exact = reader.bind(&self.eval(&rows), &step.access)?;
+            me.more = More::Read;
+        }
+        drop(rows);
+        me.group_end = me.outer_at + 1;
+        self.next_piece(me)
+    }
+
+    /// The candidates at hand are done with: the locks of those that no joined row has are given
+    /// up.
+    pub(super) fn give_up(&self, me: &mut StepExec) {
+        let (Some(kept), Some(reader)) = (&mut me.kept, &me.reader) else {
+            return;
+        };
+        for i in (0..kept.len()).filter(|&i| !kept[i]) {
+            reader.release(self.rt, &me.inner, i);
+        }
+        kept.clear();
+    }
+
+    /// Reads the next candidates of the only outer row of the group.
+    pub(super) fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
+        self.give_up(me);
+        me.inner.clear();
+        while me.inner.bytes() < PIECE_BYTES {
+            me.more = match std::mem::replace(&mut me.more, More::No) {
+                More::No => break,
+                More::Read => match &mut me.reader {
+                    Some(reader) => match reader.next(self.rt, &mut me.inner)? {
+                        true => More::Read,
+                        false => More::No,
+                    },
+                    None => More::No,
+                },
+                More::Spilled(place) => match &mut me.lookup {
+                    Lookup::Hash(table) => match table.spilled() {
+                        Some(file) => file
+                            .next(self.rt, place, &mut me.inner)?
+                            .map_or(More::No, More::Spilled),
+                        None => More::No,
+                    },
+                    _ => More::No,
+                },
+            };
+        }
+        me.candidate = 0;
+        me.inner_order.clear();
+        me.inner_order.extend(0..me.inner.len() as u32);
+        me.keep_none();
+        me.spans.clear();
+        me.spans.push((0, me.inner.len() as u32));
+        Ok(())
+    }
+
+    fn look_up_batched(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let Some(reader) = &mut me.reader else {
+            return Ok(());
+        };
+        let mut end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
+        let looking = &mut me.looking;
+        looking.clear();
+        for i in me.outer_at..end {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            if goes_through(step, &rows) {
+                looking.push(None);
+                continue;
+            }
+            match reader.point(&self.eval(&rows), &step.access)? {
+                Point::At(key) => looking.push(Some(key)),
+                Point::None => looking.push(None),
+                Point::Ranges => {
+                    end = i;
+                    break;
+                }
+            }
+            me.exact &= reader.bound.exact;
+        }
+        if end == me.outer_at {
+            return self.look_up_one(me, step);
+        }
+        looking.seal();
+        let count = looking.points.len();
+        me.inner.clear();
+        if count > 0 {
+            reader.look_up(&mut looking.points);
+            while reader.next(self.rt, &mut me.inner)? {
+                if me.inner.bytes() > self.rt.env.work_memory().max(PIECE_BYTES) {
+                    return self.look_up_one(me, step);
+                }
+            }
+        }
+        // Rows by point.
+        let (starts, next) = (&mut looking.starts, &mut looking.next);
+        starts.resize(count + 1, 0);
+        for i in 0..me.inner.len() {
+            starts[me.inner.point(i) + 1] += 1;
+        }
+        for p in 0..count {
+            starts[p + 1] += starts[p];
+        }
+        next.extend_from_slice(starts);
+        me.inner_order.resize(me.inner.len(), 0);
+        for i in 0..me.inner.len() {
+            let p = me.inner.point(i);
+            me.inner_order[next[p] as usize] = i as u32;
+            next[p] += 1;
+        }
+        let span = |place: &Option<u32>| {
+            place.map_or((0, 0), |p| (starts[p as usize], starts[p as usize + 1]))
+        };
+        me.spans.extend(looking.places.iter().map(span));
+        me.group_end = end;
+        me.keep_none();
+        Ok(())
+    }
+
+    fn look_up_hash(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let keys: &[HashKey] = match &step.access.kind {
+            AccessKind::Hash { keys, .. } => keys,
+            _ => &[],
+        };
+        let built = matches!(&me.lookup, Lookup::Hash(t) if t.built);
+        if !built {
+            self.build(me, step, keys)?;
+        }
+        let Lookup::Hash(table) = &mut me.lookup else {
+            return Ok(());
+        };
+        let mut key = std::mem::take(&mut me.key);
+        if let Some(file) = table.spilled() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, me.outer_at, &mut rows);
+            let through = goes_through(step, &rows);
+            if !through && hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
+                me.more = More::Spilled(file.find(hash_of(&key)));
+            }
+            drop(rows);
+            me.group_end = me.outer_at + 1;
+            me.key = key;
+            return self.next_piece(me);
+        }
+        for i in me.outer_at..me.outer.len() {
+            let mut rows = self.empty_rows();
+            self.fill(&me.outer, i, &mut rows);
+            let cx = self.eval(&rows);
+            let start = me.inner_order.len() as u32;
+            let through = goes_through(step, &rows);
+            if !through && hash_key(&cx, keys, outer_side, &mut key)? {
+                me.inner_order.extend(table.places(hash_of(&key)));
+            }
+            me.spans.push((start, me.inner_order.len() as u32));
+            me.group_end = i + 1;
+            if me.inner_order.len() > 4 * BATCH_ROWS {
+                break;
+            }
+        }
+        me.key = key;
+        Ok(())
+    }
+
+    fn build(&self, me: &mut StepExec, step: &JoinStep, keys: &[HashKey]) -> Result<(), SqlError> {
+        let Lookup::Hash(table) = &mut me.lookup else {
+            return Ok(());
+        };
+        table.clear();
+        let slot = &self.slots[step.table];
+        let key = &mut me.key;
+        let mut whole = Vec::new();
+        let mut add = |image: &[u8], id: Option<u64>| -> Result<(), SqlError> {
+            let mut rows = self.empty_rows();
+            rows[step.table] = slot.row(Some(image));
+            if hash_key(&self.eval(&rows), keys, inner_side, key)? {
+                let mut row = image;
+                if slot.has_ids {
+                    whole.clear();
+                    whole.extend_from_slice(image);
+                    whole.extend_from_slice(&id.unwrap_or(0).to_le_bytes());
+                    row = &whole;
+                }
+                table.push(self.rt, hash_of(key), row)?;
+            }
+            Ok(())
+        };
+        match (&mut me.reader, &step.access.kind) {
+            (Some(reader), AccessKind::Hash { build, .. }) => {
+                let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
+                let own = match reader.gives_up(self.rt) {
+                    true => conditions_of(step),
+                    false => Vec::new(),
+                };
+                let batch = &mut me.inner;
+                let mut more = true;
+                while more {
+                    batch.clear();
+                    more = reader.next(self.rt, batch)?;
+                    for i in 0..batch.len() {
+                        let image = batch.row(i);
+                        let mut rows = self.empty_rows();
+                        rows[step.table] = slot.row(Some(image));
+                        let cx = self.eval(&rows);
+                        if (exact || cx.passes(&build.implied)?) && passes_all(&cx, &own)? {
+                            add(image, batch.row_id(i))?;
+                        } else {
+                            reader.release(self.rt, batch, i);
+                        }
+                    }
+                }
+            }
+            (None, kind) if !matches!(kind, AccessKind::Empty) => {
+                self.all_made(step.table, &mut |image| add(image, None))?;
+            }
+            _ => {}
+        }
+        table.finish(self.rt)
+    }
+}
+
+/// Conditions that a row of the step's table alone decides, as often as they are asked: a row that
+/// does not pass is part of no joined row.
+fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
+    let conditions = match (step.kind, &step.nest) {
+        (JoinType::Inner, None) => &step.filter,
+        _ => &step.on,
+    };
+    let asks_more = |e: &Expr| match &e.kind {
+        ExprKind::Column(at) => usize::from(at.table) != step.table,
+        ExprKind::Call { .. } | ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
+        _ => false,
+    };
+    let own = |e: &&Expr| !e.any(&mut |e| asks_more(e));
+    conditions.iter().filter(own).collect()
+}
+
+fn passes_all(cx: &EvalCx<'_>, conditions: &[&Expr]) -> Result<bool, SqlError> {
+    for e in conditions {
+        if !cx.passes(std::slice::from_ref(*e))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The outer side of an equality, and what it is compared with.
+fn outer_side(key: &HashKey) -> (&Expr, &Expr) {
+    (&key.outer, &key.inner)
+}
+
+/// The inner side, and what it is compared with.
+fn inner_side(key: &HashKey) -> (&Expr, &Expr) {
+    (&key.inner, &key.outer)
+}
+
+/// The hash key of a row; false where a part is NULL, which equals nothing.
+fn hash_key<'a>(
+    cx: &EvalCx<'a>,
+    keys: &'a [HashKey],
+    side: impl Fn(&'a HashKey) -> (&'a Expr, &'a Expr),
+    out: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    out.clear();
+    for key in keys {
+        let (e, other) = side(key);
+        let mut v = cx.val(e)?;
+        if key.kind == CmpKind::DateTime {
+            v = compare::day_of_text(cx, e, v, &other.ty.col);
+        }
+        if !normal_key(cx, (&v, &e.ty), key.kind, out) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,432 @@
+//! Steps of a join pipeline: the first reads its table, each later one joins its table to the rows
+//! before it.
+//!
+//! # Picture
+//! ```text
+//!   outer batch ──▶ lookup: points of all outer rows in one read (equality on an index)
+//!                          or one read per outer row (other access paths)
+//!                          or a hash table over the inner rows, read once
+//!               ──▶ for each outer row, its candidates ──▶ ON ──▶ (no match: NULLs) ──▶ filter ──▶ batch
+//! ```
+
+mod first;
+mod lookup;
+mod nest;
+mod read;
+mod slot;
+
+use nfold_engine::{RowBatch, RowLock, RowTaker};
+use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
+use nfold_types::{Checkpoint, SqlError};
+use smallvec::{SmallVec, smallvec};
+
+use super::hash;
+use super::hash::{HashTable, Place};
+use crate::env::batch::{Batch, KEPT_BYTES};
+use crate::expr::eval::{EvalCx, RowRef, StmtState};
+use crate::expr::kernels::RowFilter;
+use crate::runtime::Runtime;
+use crate::runtime::spill::SpoolRows;
+
+pub(crate) use read::row_lock;
+pub(crate) use slot::{DerivedTable, Slot, Source, keeps_ids};
+
+use lookup::Looking;
+use read::{TableReader, read_spec};
+
+/// Candidates of one outer row that are looked at together, about, where there may be very many.
+const PIECE_BYTES: usize = 256 << 10;
+/// Work of looking whether one row passes, and rows between two checkpoints.
+const CANDIDATE_WORK: u64 = 100;
+const CANDIDATES: usize = 64;
+
+/// Candidates of one outer row that come in pieces, as they may be too many for memory.
+enum More {
+    /// All are there.
+    No,
+    /// The reader has more.
+    Read,
+    /// The build side's file has more.
+    Spilled(Place),
+}
+
+enum Lookup {
+    /// The first step, or a source read whole.
+    Scan,
+    /// Equality on an index: the points of many outer rows in one read.
+    Batched,
+    /// The access path is bound for each outer row.
+    PerRow,
+    Hash(Box<HashTable>),
+}
+
+/// One step.
+pub(crate) struct StepExec {
+    reader: Option<TableReader>,
+    lookup: Lookup,
+    /// Rows of the outer side at hand, and the next of them.
+    outer: Batch,
+    outer_at: usize,
+    outer_done: bool,
+    /// Candidates of the outer rows from `group_start` on.
+    inner: RowBatch,
+    /// For each outer row of the lookup at hand: its candidates, as places in `inner_order`.
+    spans: Vec<(u32, u32)>,
+    inner_order: Vec<u32>,
+    group_start: usize,
+    group_end: usize,
+    candidate: usize,
+    looking: Looking,
+    /// The hash key at hand.
+    key: Vec<u8>,
+    /// Which of the candidates at hand are part of a joined row, where the locks of the others are
+    /// given up: the rows are locked, and read under no other name. READ COMMITTED alone does so.
+    kept: Option<Vec<bool>>,
+    /// Behind the candidates at hand.
+    more: More,
+    matched: bool,
+    /// For each nest that ends here: whether a row has matched since it was last left.
+    found: SmallVec<[bool; 2]>,
+    pub exact: bool,
+    started: bool,
+    /// Rows of a derived table or view that is the first step.
+    made: Option<SpoolRows>,
+    kernel: Kernel,
+}
+
+/// The compiled conditions of the first step.
+#[derive(Default)]
+struct Kernel {
+    /// Rows that the evaluator has tested.
+    evaluated: usize,
+    /// Compiled once `evaluated` has reached [`COMPILE_AFTER`], in the memory of the execution
+    /// before.
+    filter: RowFilter,
+    /// `None`: not compiled in this execution. False: the evaluator decides all conditions.
+    compiled: Option<bool>,
+}
+
+/// A short statement does not pay for compiling its conditions: the evaluator tests as many rows
+/// first.
+const COMPILE_AFTER: usize = 256;
+
+impl StepExec {
+    pub fn new(
+        rt: &Runtime<'_>,
+        block: &Block,
+        step: &JoinStep,
+        position: usize,
+        first_rows: usize,
+    ) -> Result<StepExec, SqlError> {
+        let (access, hash) = match &step.access.kind {
+            AccessKind::Hash { build, .. } => (&**build, true),
+            _ => (&step.access, false),
+        };
+        let reader = match &block.tables[step.table].source {
+            TableSource::Table(def) => Some(TableReader::new(
+                rt.table(def.id)?,
+                read_spec(rt, block, step.table, access, first_rows),
+            )),
+            _ => None,
+        };
+        let lookup = match &step.access.kind {
+            _ if hash => Lookup::Hash(Box::default()),
+            _ if position == 0 => Lookup::Scan,
+            AccessKind::Points(parts)
+                if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
+            {
+                Lookup::Batched
+            }
+            AccessKind::Empty | AccessKind::Source => Lookup::Hash(Box::default()),
+            _ => Lookup::PerRow,
+        };
+        let locks = reader
+            .as_ref()
+            .is_some_and(|r| r.spec.lock != RowLock::None);
+        let kept = locks && position > 0 && !matches!(lookup, Lookup::Hash(_));
+        let kept = kept && is_named_once(block, step.table);
+        Ok(StepExec {
+            reader,
+            lookup,
+            outer: Batch::with_ids(if position <= 1 { 0 } else { position }, keeps_ids(block)),
+            outer_at: 0,
+            outer_done: false,
+            inner: RowBatch::new(),
+            spans: Vec::new(),
+            inner_order: Vec::new(),
+            group_start: 0,
+            group_end: 0,
+            candidate: 0,
+            looking: Looking::default(),
+            key: Vec::new(),
+            kept: kept.then(Vec::new),
+            more: More::No,
+            matched: false,
+            found: smallvec![false; step.nest.as_ref().map_or(0, |nest| nest.ends.len())],
+            exact: true,
+            started: false,
+            made: None,
+            kernel: Kernel::default(),
+        })
+    }
+
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let hash = match &self.lookup {
+            Lookup::Hash(table) => table.rows.memory(),
+            _ => 0,
+        };
+        let reader = self.reader.as_ref().map_or(0, TableReader::memory);
+        let read = self.inner.memory() + self.looking.memory() + reader;
+        self.outer.memory() + read + hash + self.kernel.filter.memory()
+    }
+
+    /// After an execution: closes files, gives back what is more than usual.
+    pub fn release(&mut self) {
+        self.made = None;
+        self.outer.release();
+        if self.kernel.compiled.is_some() {
+            self.kernel.filter.clear();
+        }
+        if self.inner.memory() > KEPT_BYTES {
+            self.inner = RowBatch::new();
+        }
+        if self.looking.memory() > KEPT_BYTES {
+            self.looking = Looking::default();
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.give_back();
+        }
+        if let Lookup::Hash(table) = &mut self.lookup {
+            table.release();
+        }
+    }
+
+    /// The outer row at hand is done with.
+    fn next_outer(&mut self) {
+        self.outer_at += 1;
+        self.candidate = 0;
+        self.matched = false;
+    }
+
+    /// Ready for the next execution; keeps all memory.
+    pub fn reset(&mut self) {
+        self.outer.clear();
+        (self.outer_at, self.outer_done) = (0, false);
+        self.inner.clear();
+        self.spans.clear();
+        (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
+        (self.matched, self.exact, self.started) = (false, true, false);
+        self.found.fill(false);
+        (self.made, self.more) = (None, More::No);
+        (self.kernel.evaluated, self.kernel.compiled) = (0, None);
+        if let Some(kept) = &mut self.kept {
+            kept.clear();
+        }
+        if let Lookup::Hash(table) = &mut self.lookup {
+            table.clear();
+        }
+    }
+}
+
+/// Whether no other slot is of the same table.
+pub(crate) fn is_named_once(block: &Block, slot: usize) -> bool {
+    let TableSource::Table(def) = &block.tables[slot].source else {
+        return true;
+    };
+    let same = |s: &TableSource| matches!(s, TableSource::Table(t) if t.id == def.id);
+    block.tables.iter().filter(|t| same(&t.source)).count() == 1
+}
+
+/// The row slots of a block.
+pub(crate) type RowRefs<'a> = SmallVec<[RowRef<'a>; 4]>;
+
+/// What steps share while a block runs.
+pub(crate) struct StepCx<'r, 's> {
+    pub rt: &'r Runtime<'s>,
+    pub block: &'r Block,
+    pub slots: &'r [Slot],
+    pub state: &'r StmtState<'r>,
+    pub outer_rows: &'r [&'r [RowRef<'r>]],
+}
+
+impl<'r> StepCx<'r, '_> {
+    /// Row slots with nothing in them.
+    pub fn empty_rows(&self) -> RowRefs<'r> {
+        self.slots.iter().map(|s| s.row(None)).collect()
+    }
+
+    /// An evaluation over `rows`.
+    pub fn eval<'a>(&'a self, rows: &'a [RowRef<'a>]) -> EvalCx<'a> {
+        EvalCx {
+            rows,
+            outer: self.outer_rows,
+            st: self.state,
+        }
+    }
+
+    /// Puts row `i` of a batch of step `position` into the slots.
+    pub fn fill<'a>(&'a self, batch: &'a Batch, i: usize, rows: &mut [RowRef<'a>]) {
+        for (n, step) in self.block.joins.iter().take(batch.width()).enumerate() {
+            rows[step.table] = self.slots[step.table].row(batch.image(i, n));
+        }
+    }
+
+    /// Whether some rows of the only step may go to a [`RowTaker`]: they are looked up by what a
+    /// secondary index says, all of them.
+    #[inline]
+    pub fn may_be_taken(&self, steps: &[StepExec]) -> bool {
+        let reader = steps.first().and_then(|step| step.reader.as_ref());
+        reader.is_some_and(|reader| reader.looks_up_rows())
+    }
+
+    /// The next batch of rows of the only step; false: no more. `taker` gets those that need no
+    /// copy.
+    pub fn next_into(
+        &self,
+        steps: &mut [StepExec],
+        out: &mut Batch,
+        taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
+        out.clear();
+        self.first(&mut steps[0], out, taker)
+    }
+
+    /// The next batch of joined rows of step `position`; false: no more.
+    pub fn next(
+        &self,
+        steps: &mut [StepExec],
+        position: usize,
+        out: &mut Batch,
+    ) -> Result<bool, SqlError> {
+        out.clear();
+        if position == 0 {
+            return self.first(&mut steps[0], out, None);
+        }
+        loop {
+            let (before, rest) = steps.split_at_mut(position);
+            let me = &mut rest[0];
+            if me.outer_at >= me.outer.len() {
+                if me.outer_done {
+                    self.give_up(me);
+                    return Ok(!out.is_empty());
+                }
+                let mut outer = std::mem::take(&mut me.outer);
+                let more = self.next(before, position - 1, &mut outer);
+                let me = &mut steps[position];
+                me.outer = outer;
+                me.outer_at = 0;
+                (me.group_start, me.group_end, me.candidate, me.matched) = (0, 0, 0, false);
+                me.outer_done = !more?;
+                continue;
+            }
+            self.join(me, position, out)?;
+            if out.is_full() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Joins outer rows until the batch is full or the outer rows at hand are used up.
+    fn join(&self, me: &mut StepExec, position: usize, out: &mut Batch) -> Result<(), SqlError> {
+        let step = &self.block.joins[position];
+        if me.outer_at >= me.group_end {
+            self.look_up(me, position)?;
+        }
+        while me.outer_at < me.group_end && !out.is_full() {
+            self.join_row(me, step, position, out)?;
+        }
+        Ok(())
+    }
+
+    /// Joins one outer row with its candidates.
+    fn join_row(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        position: usize,
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        let mut rows = self.empty_rows();
+        self.fill(&me.outer, me.outer_at, &mut rows);
+        if nest::goes_through(step, &rows) {
+            rows[step.table] = self.slots[step.table].row(None);
+            self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
+            drop(rows);
+            me.next_outer();
+            return Ok(());
+        }
+        let (start, end) = me.spans[me.outer_at - me.group_start];
+        let slot = &self.slots[step.table];
+        // What the access path promises is tested where values did not convert exactly, and for
+        // hash keys.
+        let (candidates, promised) = match &me.lookup {
+            Lookup::Hash(table) if table.is_spilled() => (&me.inner, false),
+            Lookup::Hash(table) => (&table.rows, false),
+            _ => (&me.inner, me.exact),
+        };
+        let mut n = (start as usize).max(me.candidate);
+        while n < end as usize {
+            let candidate = me.inner_order[n] as usize;
+            let (image, id) = match (&me.lookup, slot.has_ids) {
+                (_, false) => (candidates.row(candidate), None),
+                (Lookup::Hash(_), true) => hash::with_id(candidates.row(candidate)),
+                (_, true) => (candidates.row(candidate), candidates.row_id(candidate)),
+            };
+            n += 1;
+            if n.is_multiple_of(CANDIDATES) {
+                self.rt.checkpoint(CANDIDATE_WORK * CANDIDATES as u64)?;
+            }
+            rows[step.table] = slot.row(Some(image));
+            let cx = self.eval(&rows);
+            if !((promised || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?) {
+                continue;
+            }
+            me.matched = true;
+            if nest::leave(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
+                for p in 0..position {
+                    out.push_of(&me.outer, me.outer_at, p);
+                }
+                out.push_row(Some(image), id);
+                if let Some(kept) = &mut me.kept {
+                    kept[candidate] = true;
+                }
+                if out.is_full() && n < end as usize {
+                    me.candidate = n;
+                    return Ok(());
+                }
+            }
+        }
+        if !matches!(me.more, More::No) {
+            drop(rows);
+            return self.next_piece(me);
+        }
+        let missing = !me.matched && step.kind == JoinType::Left;
+        if missing || nest::begins(step) {
+            rows[step.table] = slot.row(None);
+            self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
+        }
+        drop(rows);
+        me.next_outer();
+        Ok(())
+    }
+
+    /// Adds an outer row with NULL in the step's place, as `rows` are, if it passes.
+    fn add_missing<'a>(
+        &'a self,
+        rows: &'a [RowRef<'a>],
+        step: &'a JoinStep,
+        (outer, i): (&Batch, usize),
+        found: &mut [bool],
+        out: &mut Batch,
+    ) -> Result<(), SqlError> {
+        let cx = self.eval(rows);
+        if nest::leave(&cx, step, found)? && cx.passes(&step.filter)? {
+            for p in 0..outer.width() {
+                out.push_of(outer, i, p);
+            }
+            out.push_row(None, None);
+        }
+        Ok(())
+    }
+}

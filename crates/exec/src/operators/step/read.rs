@@ -1,0 +1,272 @@
+//! One table read by its access path.
+
+use std::sync::Arc;
+
+use nfold_engine::{
+    Isolation, LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
+};
+use nfold_plan::query::{Access, AccessKind, Block, PointPart};
+use nfold_sql::ast::{LockStrength, LockWait};
+use nfold_types::SqlError;
+
+use crate::env::batch::KEPT_BYTES;
+use crate::expr::eval::EvalCx;
+use crate::expr::keys::{BoundAccess, BoundKind};
+use crate::runtime::Runtime;
+
+/// What the reads of slot `table` lock.
+pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
+    match block.lock.of_slot(table) {
+        Some(LockStrength::Share) => RowLock::Shared,
+        Some(LockStrength::Update) if block.locks_to_change(table) => RowLock::Exclusive,
+        _ if rt.lock_reads => RowLock::Shared,
+        _ => RowLock::None,
+    }
+}
+
+/// How a block's tables are read.
+pub(super) fn read_spec(
+    rt: &Runtime<'_>,
+    block: &Block,
+    table: usize,
+    access: &Access,
+    first_rows: usize,
+) -> ReadSpec {
+    let used = block.tables[table].used.iter().enumerate();
+    let lock = row_lock(rt, block, table);
+    ReadSpec {
+        index: access.index,
+        // An exclusive lock is on the clustered row, too.
+        covering: access.covering && lock != RowLock::Exclusive,
+        lock,
+        wait: match block.lock.wait {
+            LockWait::Wait => LockWaitPolicy::Wait,
+            LockWait::NoWait => LockWaitPolicy::NoWait,
+            LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
+        },
+        columns: used.filter(|(_, u)| **u).map(|(c, _)| c).collect(),
+        first_rows,
+        semi_consistent: rt.semi_consistent
+            && block.joins.len() == 1
+            && block.lock.strength == Some(LockStrength::Update),
+    }
+}
+
+/// Where an outer row's candidates are.
+pub(super) enum Point<'k> {
+    None,
+    /// Under this key.
+    At(&'k [u8]),
+    /// The value is not known to the last digit: in ranges, to be read for this row alone.
+    Ranges,
+}
+
+/// Reads one table by its access path.
+pub(crate) struct TableReader {
+    table: Arc<Table>,
+    pub(super) spec: ReadSpec,
+    read: Option<Read>,
+    pub bound: BoundAccess,
+    kind: BoundKind,
+    /// Next of `bound.ranges`.
+    next_range: usize,
+    reverse: bool,
+    open: bool,
+    /// What `bound` held when it was bound last: points go on to `read`, which keeps as much.
+    bound_bytes: usize,
+}
+
+impl TableReader {
+    pub fn new(table: Arc<Table>, spec: ReadSpec) -> TableReader {
+        TableReader {
+            table,
+            spec,
+            read: None,
+            bound: BoundAccess::default(),
+            kind: BoundKind::Empty,
+            next_range: 0,
+            reverse: false,
+            open: false,
+            bound_bytes: 0,
+        }
+    }
+
+    /// After an execution: gives back what a long list or long rows have taken.
+    pub fn give_back(&mut self) {
+        if self.memory() > KEPT_BYTES {
+            self.read = None;
+            self.bound = BoundAccess::default();
+            self.bound_bytes = 0;
+        }
+    }
+
+    /// Bytes that it keeps, near enough.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        self.bound_bytes + self.read.as_ref().map_or(0, |read| read.memory())
+    }
+
+    /// Binds the access path; whether its conditions hold for every row found.
+    pub fn bind<'a>(&mut self, cx: &EvalCx<'a>, access: &'a Access) -> Result<bool, SqlError> {
+        self.reverse = access.reverse;
+        self.kind = self
+            .bound
+            .bind(cx, &self.table, access.index, &access.kind)?;
+        self.bound_bytes = self.bound.memory();
+        self.scan_clustered(access);
+        // Points are read forwards; reading them backwards is reading their ranges.
+        if self.kind == BoundKind::Points && self.reverse {
+            let keys: Vec<_> = self
+                .bound
+                .points
+                .iter()
+                .map(nfold_engine::KeyRange::prefix)
+                .collect();
+            self.bound.ranges = keys;
+            self.kind = BoundKind::Ranges;
+        }
+        if self.reverse {
+            self.bound.ranges.reverse();
+        }
+        if self.kind == BoundKind::Points {
+            self.bind_points();
+        }
+        self.next_range = 0;
+        self.open = self.kind == BoundKind::Points;
+        Ok(self.bound.exact)
+    }
+
+    /// Where the values of a subquery are not looked up, the table itself is read: there is no
+    /// order to keep.
+    fn scan_clustered(&mut self, access: &Access) {
+        let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
+        let AccessKind::Points(parts) = &access.kind else {
+            return;
+        };
+        if access.covering || !parts.iter().any(by_subquery) {
+            return;
+        }
+        let index = if self.bound.unkeyed { 0 } else { access.index };
+        if self.spec.index != index {
+            self.spec.index = index;
+            self.read = None;
+        }
+    }
+
+    fn bind_points(&mut self) {
+        let points = std::mem::take(&mut self.bound.points);
+        match &mut self.read {
+            Some(read) => self.bound.points = read.bind_points(points),
+            None => self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points)),
+        }
+    }
+
+    /// The only point of an access path whose members are all single values; `None` where there is
+    /// none.
+    pub fn point<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        access: &'a Access,
+    ) -> Result<Point<'_>, SqlError> {
+        let (table, bound) = (&self.table, &mut self.bound);
+        let kind = bound.bind(cx, table, access.index, &access.kind)?;
+        Ok(match kind {
+            BoundKind::Points => Point::At(self.bound.points.key(0)),
+            BoundKind::Empty => Point::None,
+            BoundKind::Ranges => Point::Ranges,
+        })
+    }
+
+    /// Binds these points, and gives others' memory for them.
+    pub fn look_up(&mut self, points: &mut PointSet) {
+        std::mem::swap(&mut self.bound.points, points);
+        self.kind = BoundKind::Points;
+        self.bind_points();
+        self.open = true;
+    }
+
+    /// Whether it looks up the rows that a secondary index leads to, without locks, and all of
+    /// them.
+    #[inline]
+    pub fn looks_up_rows(&self) -> bool {
+        let spec = &self.spec;
+        spec.index != 0 && !spec.covering && spec.first_rows == 0 && spec.lock == RowLock::None
+    }
+
+    /// Appends rows; false: there are no more.
+    pub fn next(&mut self, rt: &Runtime<'_>, out: &mut RowBatch) -> Result<bool, SqlError> {
+        self.next_into(rt, out, None)
+    }
+
+    /// As [`Self::next`]; `taker` gets rows that need no copy.
+    pub fn next_into(
+        &mut self,
+        rt: &Runtime<'_>,
+        out: &mut RowBatch,
+        mut taker: Option<&mut dyn RowTaker>,
+    ) -> Result<bool, SqlError> {
+        loop {
+            if !self.open {
+                if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
+                    return Ok(false);
+                }
+                let range = &self.bound.ranges[self.next_range];
+                match &mut self.read {
+                    Some(read) => read.bind_range(range, self.reverse),
+                    None => {
+                        self.read = Some(Read::range(
+                            self.table.clone(),
+                            self.spec.clone(),
+                            range,
+                            self.reverse,
+                        ))
+                    }
+                }
+                self.next_range += 1;
+                self.open = true;
+            }
+            let Some(read) = &mut self.read else {
+                return Ok(false);
+            };
+            let more = rt.read_into(read, out, lend(&mut taker))?;
+            if more {
+                return Ok(true);
+            }
+            self.open = false;
+            let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();
+            if last || !out.is_empty() || out.taken() > 0 {
+                return Ok(!last);
+            }
+        }
+    }
+
+    /// Whether the locks of rows that do not match are given up.
+    pub fn gives_up(&self, rt: &Runtime<'_>) -> bool {
+        let level = rt.env.isolation();
+        self.spec.lock != RowLock::None
+            && matches!(level, Isolation::ReadCommitted | Isolation::ReadUncommitted)
+    }
+
+    /// Row `i` of the rows read last does not match.
+    pub fn release(&self, rt: &Runtime<'_>, batch: &RowBatch, i: usize) {
+        if let Some(read) = &self.read
+            && self.spec.lock != RowLock::None
+        {
+            rt.release(read, batch, i);
+        }
+    }
+
+    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or
+    /// has changed and is to be looked at again.
+    pub fn lock_row(
+        &self,
+        rt: &Runtime<'_>,
+        batch: &mut RowBatch,
+        i: usize,
+    ) -> Result<bool, SqlError> {
+        match &self.read {
+            Some(read) => rt.lock_row(read, batch, i),
+            None => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Where the rows of a block's tables come from, and how their images are read.
+
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_engine::{RowLock, Table};
+use nfold_plan::query::{Access, AccessKind, Block, QueryPlan, TableSource};
+use nfold_types::SqlError;
+use nfold_types::row::RowLayout;
+
+use super::row_lock;
+use crate::expr::eval::tuple;
+use crate::expr::eval::{ABSENT, RowRef};
+use crate::expr::kernels::Images;
+use crate::operators::row_out::RowOut;
+use crate::runtime::Runtime;
+
+/// The query of a derived table, with its operators: queries lie above the operators.
+pub(crate) trait DerivedTable {
+    /// Runs the query; its rows go to `out`.
+    fn run(
+        &self,
+        rt: &Runtime<'_>,
+        q: &QueryPlan,
+        outer: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError>;
+
+    /// Runs the query; each row's image, in `layout`, goes to `push`.
+    fn collect(
+        &self,
+        rt: &Runtime<'_>,
+        q: &QueryPlan,
+        outer: &[&[RowRef<'_>]],
+        layout: &RowLayout,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError>;
+
+    /// Bytes that it keeps between executions, near enough.
+    fn memory(&self) -> usize;
+}
+
+/// Where a slot's rows come from, opened.
+pub(crate) enum Source {
+    Table(Arc<Table>),
+    Derived(Box<dyn DerivedTable>),
+    Virtual(Arc<TableDef>),
+}
+
+/// Whether the rows of a slot are going to be changed, and have hidden row ids.
+fn has_ids(block: &Block, table: usize) -> bool {
+    let keyless = |def: &TableDef| !def.has_primary_key();
+    block.changes(table)
+        && matches!(&block.tables[table].source, TableSource::Table(def) if keyless(def))
+}
+
+/// Whether batches of joined rows keep hidden row ids.
+pub(crate) fn keeps_ids(block: &Block) -> bool {
+    block.changed != 0 && (0..block.tables.len()).any(|table| has_ids(block, table))
+}
+
+/// A row slot, opened: how to read its images.
+pub(crate) struct Slot {
+    pub source: Source,
+    /// Layout of made rows; a table's own is in the table.
+    made: Option<RowLayout>,
+    /// A covering read gives rows in the index's layout.
+    covering: Option<usize>,
+    places: Option<Vec<u16>>,
+    /// See [`has_ids`].
+    pub has_ids: bool,
+}
+
+impl Slot {
+    pub fn open(
+        rt: &Runtime<'_>,
+        block: &Block,
+        table: usize,
+        access: &Access,
+        derived: fn() -> Box<dyn DerivedTable>,
+    ) -> Result<Slot, SqlError> {
+        let source = match &block.tables[table].source {
+            TableSource::Table(def) => Source::Table(rt.table(def.id)?),
+            TableSource::Derived(_) => Source::Derived(derived()),
+            TableSource::Virtual(v) => Source::Virtual(v.clone()),
+        };
+        let access = match &access.kind {
+            AccessKind::Hash { build, .. } => build,
+            _ => access,
+        };
+        let (mut covering, mut places, mut made) = (None, None, None);
+        if let TableSource::Derived(q) = &block.tables[table].source {
+            made = Some(tuple::layout_of(&q.types));
+        }
+        match &source {
+            Source::Table(t)
+                if access.covering && row_lock(rt, block, table) != RowLock::Exclusive =>
+            {
+                covering = Some(access.index);
+                let mut map = vec![ABSENT; t.def().columns.len()];
+                for (place, &column) in t.index_columns(access.index).iter().enumerate() {
+                    map[column] = place as u16;
+                }
+                places = Some(map);
+            }
+            Source::Table(_) | Source::Derived(_) => {}
+            Source::Virtual(v) => {
+                let types: Vec<_> = v
+                    .columns
+                    .iter()
+                    .map(|c| nfold_plan::expr::ExprType::new(c.ty.clone(), true))
+                    .collect();
+                made = Some(tuple::layout_of(&types));
+            }
+        }
+        Ok(Slot {
+            source,
+            made,
+            covering,
+            places,
+            has_ids: has_ids(block, table),
+        })
+    }
+
+    pub fn layout(&self) -> &RowLayout {
+        match (&self.source, &self.made) {
+            (_, Some(made)) => made,
+            (Source::Table(t), None) => match self.covering {
+                Some(i) => t.index_layout(i),
+                None => t.layout(),
+            },
+            _ => unreachable!("derived rows have a layout of their own"),
+        }
+    }
+
+    /// Where the images hold the table's column `column`; `None` where they do not.
+    pub fn ordinal(&self, column: usize) -> Option<usize> {
+        match &self.places {
+            None => Some(column),
+            Some(places) => places
+                .get(column)
+                .filter(|&&p| p != ABSENT)
+                .map(|&p| p.into()),
+        }
+    }
+
+    /// The images of the slot's rows, for a kernel; `ordinal` is [`Self::ordinal`].
+    pub fn images<'a>(
+        &'a self,
+        table: usize,
+        ordinal: &'a dyn Fn(usize) -> Option<usize>,
+    ) -> Images<'a> {
+        Images {
+            table,
+            layout: self.layout(),
+            ordinal,
+        }
+    }
+
+    #[inline]
+    pub fn row<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
+        RowRef {
+            layout: self.layout(),
+            image,
+            places: self.places.as_deref(),
+        }
+    }
+}

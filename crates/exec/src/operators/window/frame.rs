@@ -1,0 +1,151 @@
+//! The rows of a partition that a function looks at: `start..end`, by the numbers of rows. Both
+//! only ever move on.
+
+use std::cmp::Ordering;
+
+use nfold_plan::expr::{CmpKind, Expr};
+use nfold_plan::query::FrameBound;
+use nfold_types::SqlError;
+
+use super::pass::{CallShape, PassCx, Peers};
+use super::rows::{Cursor, Rows};
+use crate::expr::eval::{Val, compare};
+use crate::operators::aggregate::owned;
+
+/// A bound that values decide.
+#[derive(Default)]
+struct Mark {
+    at: u64,
+    cursor: Cursor,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Frame {
+    start: Mark,
+    end: Mark,
+    own: Cursor,
+}
+
+/// Where a row is in its partition.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub row: u64,
+    pub rows: u64,
+    pub peers: Peers,
+}
+
+impl Frame {
+    /// Another partition begins.
+    pub fn reset(&mut self) {
+        (self.start.at, self.end.at) = (0, 0);
+        for cursor in [&mut self.start.cursor, &mut self.end.cursor, &mut self.own] {
+            cursor.reset();
+        }
+    }
+
+    /// The frame of a row.
+    pub fn of(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        at: At,
+    ) -> Result<(u64, u64), SqlError> {
+        let frame = &shape.call.frame;
+        let start = match &frame.start {
+            FrameBound::Unbounded => 0,
+            FrameBound::CurrentRow => at.row,
+            FrameBound::Peers => at.peers.start,
+            FrameBound::Rows { following, .. } => match following {
+                false => at.row.saturating_sub(shape.start_rows),
+                true => at.row.saturating_add(shape.start_rows).min(at.rows),
+            },
+            FrameBound::Value { value, kind, .. } => {
+                let to = (value, *kind, Ordering::Less);
+                match self.bound(cx, shape, rows, at.row, shape.start)? {
+                    None => at.peers.start,
+                    Some(bound) => self.start.move_to(cx, shape, rows, &bound, to)?,
+                }
+            }
+        };
+        let end = match &frame.end {
+            FrameBound::Unbounded => at.rows,
+            FrameBound::CurrentRow => at.row + 1,
+            FrameBound::Peers => at.peers.end,
+            FrameBound::Rows { following, .. } => match following {
+                false => (at.row + 1).saturating_sub(shape.end_rows),
+                true => (at.row + 1).saturating_add(shape.end_rows).min(at.rows),
+            },
+            FrameBound::Value { value, kind, .. } => {
+                let to = (value, *kind, Ordering::Equal);
+                match self.bound(cx, shape, rows, at.row, shape.end)? {
+                    None => at.peers.end,
+                    Some(bound) => self.end.move_to(cx, shape, rows, &bound, to)?,
+                }
+            }
+        };
+        Ok((start, end))
+    }
+
+    /// The value that bounds the frame of a row; `None` where the order's own value is NULL, which
+    /// is like its peers only.
+    fn bound(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        row: u64,
+        input: usize,
+    ) -> Result<Option<Val<'static>>, SqlError> {
+        let image = rows.get(cx.rt, &mut self.own, row)?;
+        if shape.input(cx, image, shape.key)?.is_null() {
+            return Ok(None);
+        }
+        let v = shape.input(cx, image, input)?;
+        Ok(Some(owned(v.to_value())))
+    }
+}
+
+impl Mark {
+    /// Moves on over the rows that are before the bound, or (`Equal`) not beyond it; gives the
+    /// first other one.
+    fn move_to(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        bound: &Val<'_>,
+        (value, kind, most): (&Expr, CmpKind, Ordering),
+    ) -> Result<u64, SqlError> {
+        while self.at < rows.len() && self.compared(cx, shape, rows, (bound, value), kind)? <= most
+        {
+            self.at += 1;
+        }
+        Ok(self.at)
+    }
+
+    /// How the row at hand is to a bound, in the order of the window: NULL is less than everything,
+    /// and a bound that there is not, beyond the last date, is more.
+    fn compared(
+        &mut self,
+        cx: &PassCx<'_, '_>,
+        shape: &CallShape<'_>,
+        rows: &Rows,
+        (bound, value): (&Val<'_>, &Expr),
+        kind: CmpKind,
+    ) -> Result<Ordering, SqlError> {
+        let image = rows.get(cx.rt, &mut self.cursor, self.at)?;
+        let key = shape.input(cx, image, shape.key)?;
+        let member = &cx.pass.order[0];
+        let sides = ((&key, &member.expr.ty), (bound, &value.ty));
+        let order = match key.is_null() || bound.is_null() {
+            true => Ordering::Less,
+            false => compare::order(&cx.eval, kind, sides.0, sides.1).unwrap_or(Ordering::Equal),
+        };
+        Ok(match member.desc {
+            true => order.reverse(),
+            false => order,
+        })
+    }
+}

@@ -1,0 +1,814 @@
+//! One query block: join steps, then grouping, HAVING, DISTINCT, ORDER BY and LIMIT, then the
+//! result's consumer.
+//!
+//! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever
+//! has enough says so, and the pull ends.
+
+use nfold_engine::RowLock;
+use nfold_plan::expr::{Class, Expr, ExprKind};
+use nfold_plan::query::{AccessKind, AggFunc, Aggregate, Block, GroupPlan, QueryPlan, TableSource};
+use nfold_types::row::RowLayout;
+use nfold_types::{Checkpoint, ErrorCode, SqlError};
+use smallvec::SmallVec;
+
+use super::KeptQuery;
+use super::subquery::{BlockSubqueries, KeptSubquery};
+use crate::env::RowSink;
+use crate::env::batch::{Batch, KEPT_BYTES};
+use crate::env::scratch::{Buffer, Lent};
+use crate::expr::eval::tuple;
+use crate::expr::eval::tuple::KeyMaker;
+use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
+use crate::expr::kernels::NumberKernel;
+use crate::operators::distinct::Distinct;
+use crate::operators::group;
+use crate::operators::group::{Grouper, Grouping, ImageInput, PlainColumn};
+use crate::operators::output::{Direct, DirectRows};
+use crate::operators::plain::Plain;
+use crate::operators::row_out::{
+    Counts, Limits, RowOut, give_sorted, projected, sorter_of, values_of,
+};
+use crate::operators::step::{DerivedTable, Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
+use crate::operators::window::Windowing;
+use crate::runtime::Runtime;
+
+/// Work of one row in an operator.
+const ROW_WORK: u64 = 200;
+
+/// A block's operators; kept between executions.
+pub(crate) struct BlockExec {
+    slots: Vec<Slot>,
+    steps: Vec<StepExec>,
+    batch: Batch,
+    /// Of sorted rows: the select list as plain columns.
+    projected: Vec<Expr>,
+    direct: Option<Direct>,
+    /// Boxed, as `made` and `grouping` are: most statements have none of these, and each session
+    /// keeps many.
+    plain: Option<Box<Plain>>,
+    made: Option<Box<Made>>,
+    grouping: Option<Box<Grouping>>,
+    windowing: Option<Box<Windowing>>,
+    /// Results are computed after the sort.
+    late: bool,
+    subqueries: Box<[KeptSubquery]>,
+}
+
+/// For rows that are sorted or kept apart for DISTINCT.
+struct Made {
+    /// The result's columns.
+    layout: RowLayout,
+    direct: Direct,
+    unique: KeyMaker,
+    order: KeyMaker,
+    /// Of the row at hand.
+    key: Vec<u8>,
+    image: Vec<u8>,
+}
+
+impl Made {
+    fn new(rt: &Runtime<'_>, block: &Block) -> Made {
+        Made {
+            layout: tuple::layout_of(block.select.iter().map(|e| &e.ty)),
+            direct: Direct::of_made(block.select.len()),
+            unique: KeyMaker::new(block.select.iter().map(|e| (&e.ty, false))),
+            order: KeyMaker::of_order(
+                block.order.iter().map(|k| (&k.expr.ty, k.desc)),
+                rt.env.max_sort_length(),
+            ),
+            key: Vec::new(),
+            image: Vec::new(),
+        }
+    }
+}
+
+impl BlockExec {
+    pub fn open(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Result<BlockExec, SqlError> {
+        let mut slots: Vec<Option<Slot>> = (0..block.tables.len()).map(|_| None).collect();
+        let plain = block.group.is_none()
+            && block.windows.is_empty()
+            && block.order.is_empty()
+            && !block.distinct;
+        let few = plain
+            && limits.wanted() < 1000
+            && block.joins.len() == 1
+            && block.joins[0].filter.is_empty();
+        // Rows behind the LIMIT are not to be locked.
+        let locks = (block.joins.first())
+            .is_some_and(|step| row_lock(rt, block, step.table) != RowLock::None);
+        let first_rows = match &block.group {
+            Some(g) if g.first_row_only => 1,
+            _ if few => limits.wanted() as usize,
+            _ if plain && locks && limits.count != u64::MAX => 1,
+            _ => 0,
+        };
+        let mut steps = Vec::with_capacity(block.joins.len());
+        for (position, step) in block.joins.iter().enumerate() {
+            slots[step.table] = Some(Slot::open(
+                rt,
+                block,
+                step.table,
+                &step.access,
+                KeptQuery::derived,
+            )?);
+            steps.push(StepExec::new(
+                rt,
+                block,
+                step,
+                position,
+                if position == 0 { first_rows } else { 0 },
+            )?);
+        }
+        let slots: Vec<Slot> = slots.into_iter().flatten().collect();
+        let grouping = block.group.as_ref().map(|plan| {
+            let inputs = image_inputs(block, &slots, plan);
+            Box::new(Grouping::new(plan, inputs))
+        });
+        let direct = Direct::open(block, slots.first());
+        let plain = Plain::open(rt, block, slots.first()).map(Box::new);
+        let windowing =
+            (!block.windows.is_empty()).then(|| Box::new(Windowing::new(block, &slots)));
+        let width = if block.joins.len() <= 1 {
+            0
+        } else {
+            block.joins.len()
+        };
+        let batch = Batch::with_ids(width, keeps_ids(block));
+        Ok(BlockExec {
+            slots,
+            steps,
+            batch,
+            projected: projected(&block.select),
+            direct,
+            plain,
+            made: (block.distinct || !block.order.is_empty())
+                .then(|| Box::new(Made::new(rt, block))),
+            grouping,
+            windowing,
+            late: super::late::applies(block),
+            subqueries: KeptSubquery::of(&block.subqueries),
+        })
+    }
+
+    /// Runs the block once.
+    pub fn run(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        outer_rows: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError> {
+        let result = self.execute(rt, block, limits, outer_rows, out);
+        self.release();
+        result
+    }
+
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let made = self.made.as_ref();
+        let derived = self.slots.iter().filter_map(|slot| match &slot.source {
+            Source::Derived(query) => Some(query.memory()),
+            _ => None,
+        });
+        self.batch.memory()
+            + made.map_or(0, |made| made.key.capacity() + made.image.capacity())
+            + self.steps.iter().map(StepExec::memory).sum::<usize>()
+            + self
+                .subqueries
+                .iter()
+                .map(KeptSubquery::memory)
+                .sum::<usize>()
+            + derived.sum::<usize>()
+    }
+
+    fn release(&mut self) {
+        self.batch.release();
+        if let Some(made) = &mut self.made
+            && made.key.capacity() + made.image.capacity() > KEPT_BYTES
+        {
+            (made.key, made.image) = Default::default();
+        }
+        self.steps.iter_mut().for_each(StepExec::release);
+        self.subqueries.iter().for_each(KeptSubquery::release);
+    }
+
+    fn execute(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        limits: Limits,
+        outer_rows: &[&[RowRef<'_>]],
+        out: &mut dyn RowOut,
+    ) -> Result<(), SqlError> {
+        self.steps.iter_mut().for_each(StepExec::reset);
+        self.batch.clear();
+        for (what, instead) in &block.deprecated {
+            rt.warnings
+                .borrow_mut()
+                .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
+        }
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
+        let state = StmtState {
+            scope: Scope::Tables(block),
+            ..rt.state(&subqueries)
+        };
+        let cx = EvalCx {
+            rows: &[],
+            outer: outer_rows,
+            st: &state,
+        };
+        let nothing = !cx.passes(&block.constant_filter)?;
+        let scx = StepCx {
+            rt,
+            block,
+            slots: &self.slots,
+            state: &state,
+            outer_rows,
+        };
+        let run = Run {
+            scx: &scx,
+            steps: &mut self.steps,
+            batch: &mut self.batch,
+            grouping: self.grouping.as_deref(),
+            windowing: self.windowing.as_deref(),
+            nothing,
+        };
+        if let Some(direct) = &mut self.direct
+            && let Some((sink, counts)) = out.sink()
+            && let Some(rows) = direct.rows(self.slots[0].layout(), &block.select, rt.env)
+        {
+            return run.direct(&rows, limits, sink, counts);
+        }
+        if let Some(plain) = self.plain.as_deref_mut()
+            && out.sink().is_some()
+        {
+            let layout = self.slots[0].layout();
+            let Plain { direct, select, .. } = &mut *plain;
+            if direct.prepare(layout, select, rt.env)
+                && let Some(to) = out.sink()
+            {
+                let encoder = plain.direct.prepared(layout, &plain.select, rt.env);
+                let rows = |each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>| run.images(each);
+                return match encoder {
+                    Some(encoder) => {
+                        Plain::run((plain, &encoder, layout), rt, block, limits, rows, to)
+                    }
+                    None => Ok(()),
+                };
+            }
+        }
+        let mut limiter = Limiter {
+            limits,
+            seen: 0,
+            out,
+            counting: block.calc_found_rows,
+        };
+        match &mut self.made {
+            None => run.rows(&mut |cx, select| limiter.row(cx, select))?,
+            Some(_) if self.late => super::late::run(rt, block, run, limits, &mut limiter)?,
+            Some(made) => {
+                let projected = &self.projected;
+                ordered(rt, block, &state, run, (projected, made), &mut limiter)?;
+            }
+        }
+        if block.calc_found_rows {
+            rt.found_rows.set(Some(limiter.seen));
+        }
+        Ok(())
+    }
+
+    /// Pulls batches of joined rows for a writer.
+    pub fn batches(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let result = self.pull(rt, block, f);
+        self.release();
+        result
+    }
+
+    fn pull(
+        &mut self,
+        rt: &Runtime<'_>,
+        block: &Block,
+        f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        self.steps.iter_mut().for_each(StepExec::reset);
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
+        let state = StmtState {
+            scope: Scope::Tables(block),
+            ..rt.state(&subqueries)
+        };
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        if !cx.passes(&block.constant_filter)? {
+            return Ok(());
+        }
+        let scx = StepCx {
+            rt,
+            block,
+            slots: &self.slots,
+            state: &state,
+            outer_rows: &[],
+        };
+        let last = self.steps.len().saturating_sub(1);
+        while scx.next(&mut self.steps, last, &mut self.batch)? {
+            if !self.batch.is_empty() && !f(&scx, &self.batch)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts the result to LIMIT and OFFSET.
+pub(super) struct Limiter<'o> {
+    pub(super) limits: Limits,
+    pub(super) seen: u64,
+    pub(super) out: &'o mut dyn RowOut,
+    /// SQL_CALC_FOUND_ROWS: go on counting.
+    pub(super) counting: bool,
+}
+
+impl Limiter<'_> {
+    pub(super) fn row<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        select: &'a [Expr],
+    ) -> Result<bool, SqlError> {
+        self.pass(|out| out.row(cx, select))
+    }
+
+    /// Counts a row, and gives it on if LIMIT lets it through.
+    #[inline]
+    pub(super) fn pass(
+        &mut self,
+        give: impl FnOnce(&mut dyn RowOut) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        let wanted = self.limits.wanted();
+        if wanted == 0 && !self.counting {
+            return Ok(false);
+        }
+        self.seen += 1;
+        if self.seen <= self.limits.skip {
+            self.out.skip();
+        }
+        if self.seen > self.limits.skip && self.seen <= wanted && !give(self.out)? {
+            return Ok(false);
+        }
+        Ok(self.counting || self.seen < wanted)
+    }
+}
+
+impl<'r> StepCx<'r, '_> {
+    /// The derived table that is all this block reads: its rows are taken as they come.
+    fn streamed(&self) -> Option<(&'r QueryPlan, &'r dyn DerivedTable)> {
+        let [step] = self.block.joins.as_slice() else {
+            return None;
+        };
+        match (
+            &self.block.tables[step.table].source,
+            &self.slots[step.table].source,
+        ) {
+            _ if matches!(step.access.kind, AccessKind::Empty) => None,
+            (TableSource::Derived(q), Source::Derived(exec)) => Some((q, &**exec)),
+            _ => None,
+        }
+    }
+}
+
+/// Takes the rows of a derived table one by one, as the only row slot of the block that reads it.
+struct Streamed<'r, 's, 'e> {
+    scx: &'r StepCx<'r, 's>,
+    layout: &'r RowLayout,
+    image: Lent<Buffer>,
+    each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
+}
+
+impl RowOut for Streamed<'_, '_, '_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let values = values_of(cx, select)?;
+        let image = &mut self.image.0;
+        image.clear();
+        tuple::encode_row(self.layout, &values, image)?;
+        let rows = [self.scx.slots[0].row(Some(image))];
+        let cx = self.scx.eval(&rows);
+        if !cx.passes(&self.scx.block.joins[0].filter)? {
+            return Ok(true);
+        }
+        (self.each)(&cx)
+    }
+}
+
+pub(super) type Each<'f> =
+    dyn for<'a> FnMut(&EvalCx<'a>, &'a [Expr]) -> Result<bool, SqlError> + 'f;
+
+/// The pull side: joined rows, grouped where asked for, that pass HAVING.
+pub(super) struct Run<'r, 's> {
+    pub(super) scx: &'r StepCx<'r, 's>,
+    pub(super) steps: &'r mut [StepExec],
+    pub(super) batch: &'r mut Batch,
+    pub(super) grouping: Option<&'r Grouping>,
+    pub(super) windowing: Option<&'r Windowing>,
+    pub(super) nothing: bool,
+}
+
+impl Run<'_, '_> {
+    /// The rows of the only table, encoded as they were read.
+    fn direct(
+        self,
+        rows: &DirectRows<'_>,
+        limits: Limits,
+        sink: &mut dyn RowSink,
+        counts: &mut Counts,
+    ) -> Result<(), SqlError> {
+        if self.nothing || limits.wanted() == 0 {
+            return Ok(());
+        }
+        let format = sink.format();
+        let mut left = limits;
+        let in_place =
+            limits.is_none() && rows.are_in_place(format) && self.scx.may_be_taken(self.steps);
+        loop {
+            let mut taker = match in_place {
+                true => rows.taker(format, sink),
+                false => None,
+            };
+            let to = taker.as_mut().map(|taker| taker as _);
+            let more = self.scx.next_into(self.steps, self.batch, to);
+            let taken = taker.map_or(0, |taker| taker.taken());
+            if taken > 0 {
+                // Also before an error: they are in the buffer.
+                counts.sent += taken;
+                sink.framed(taken)?;
+            }
+            if !more? {
+                return Ok(());
+            }
+            let batch = &*self.batch;
+            let skipped = left.skip.min(batch.len() as u64);
+            let sent = left.count.min(batch.len() as u64 - skipped);
+            rows.emit_all(
+                sent as usize,
+                |i| batch.scanned(skipped as usize + i),
+                format,
+                sink,
+            )?;
+            (counts.skipped, counts.sent) = (counts.skipped + skipped, counts.sent + sent);
+            (left.skip, left.count) = (left.skip - skipped, left.count - sent);
+            if left.wanted() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The images of the only table's rows that pass its filter.
+    pub(super) fn images(
+        self,
+        each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        if self.nothing {
+            return Ok(());
+        }
+        while self.scx.next(self.steps, 0, self.batch)? {
+            for i in 0..self.batch.len() {
+                if let Some(image) = self.batch.image(i, 0)
+                    && !each(image)?
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+        match self.windowing {
+            None => self.plain_rows(each),
+            Some(windowing) => super::windowed::run(self, windowing, each),
+        }
+    }
+
+    /// [`rows`](Self::rows) before window functions.
+    #[inline]
+    pub(super) fn plain_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+        let block = self.scx.block;
+        match &block.group {
+            None => self.joined(&mut |cx| {
+                if !cx.passes(&block.having)? {
+                    return Ok(true);
+                }
+                each(cx, &block.select)
+            }),
+            Some(plan) => match self.grouping {
+                Some(grouping) => self.grouped(plan, grouping, each),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Every joined row.
+    pub(super) fn joined(
+        self,
+        each: &mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let Run {
+            scx,
+            steps,
+            batch,
+            nothing,
+            grouping: _,
+            windowing: _,
+        } = self;
+        if nothing {
+            return Ok(());
+        }
+        if steps.is_empty() {
+            // No table: one row without columns.
+            return each(&scx.eval(&[])).map(|_| ());
+        }
+        if let Some((q, exec)) = scx.streamed() {
+            let layout = scx.slots[0].layout();
+            let mut out = Streamed {
+                scx,
+                image: Lent::take(),
+                layout,
+                each,
+            };
+            return exec.run(scx.rt, q, scx.outer_rows, &mut out);
+        }
+        let last = steps.len() - 1;
+        while scx.next(steps, last, batch)? {
+            let mut rows = scx.empty_rows();
+            scx.rt.checkpoint(ROW_WORK * batch.len() as u64)?;
+            for i in 0..batch.len() {
+                scx.fill(batch, i, &mut rows);
+                if !each(&scx.eval(&rows))? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernels of [`Grouping::inputs`], by aggregate; empty if there is none. `None`: the rows'
+    /// images are not enough.
+    fn number_kernels(
+        &self,
+        plan: &GroupPlan,
+        grouping: &Grouping,
+    ) -> Option<Vec<Option<NumberKernel>>> {
+        let inputs = grouping.inputs.as_ref()?;
+        let sums = |agg: &Aggregate| {
+            matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
+                && agg.args.iter().all(|e| e.ty.class() == Class::Decimal)
+        };
+        if !plan.aggregates.iter().any(sums) {
+            return Some(Vec::new());
+        }
+        let (scx, table) = (self.scx, self.scx.block.joins.first()?.table);
+        let rows = scx.empty_rows();
+        let cx = scx.eval(&rows);
+        let kernel = |(input, agg): (&ImageInput, &Aggregate)| {
+            let slot = &scx.slots[0];
+            let ordinal = |column| slot.ordinal(column);
+            let compile = |e| NumberKernel::compile(&cx, slot.images(table, &ordinal), e);
+            let kernel = agg.args.first().filter(|_| sums(agg)).and_then(compile);
+            let missing = kernel.is_none() && matches!(input, ImageInput::Number);
+            (!missing).then_some(kernel)
+        };
+        inputs.iter().zip(&plan.aggregates).map(kernel).collect()
+    }
+
+    pub(super) fn grouped(
+        self,
+        plan: &GroupPlan,
+        grouping: &Grouping,
+        each: &mut Each<'_>,
+    ) -> Result<(), SqlError> {
+        let scx = self.scx;
+        let (rt, block) = (scx.rt, scx.block);
+        let result = &grouping.result;
+        let above = StmtState {
+            scope: Scope::Groups(block),
+            ..*scx.state
+        };
+        let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
+            let rows = [RowRef {
+                layout: result,
+                image: Some(image),
+                places: None,
+            }];
+            let cx = EvalCx {
+                rows: &rows,
+                outer: scx.outer_rows,
+                st: &above,
+            };
+            if !cx.passes(&block.having)? {
+                return Ok(true);
+            }
+            each(&cx, &block.select)
+        };
+        if plan.rollup {
+            return self.rolled_up(plan, grouping, &mut emit);
+        }
+        let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
+        let mut go_on = true;
+        if grouper.counts_only()
+            && !self.nothing
+            && !self.steps.is_empty()
+            && scx.streamed().is_none()
+        {
+            let last = self.steps.len() - 1;
+            while scx.next(self.steps, last, self.batch)? {
+                grouper.count_rows(self.batch.len() as u64);
+            }
+        } else if let Some(kernels) = self.number_kernels(plan, grouping)
+            && !self.nothing
+        {
+            let slot = &scx.slots[0];
+            let layout = slot.layout();
+            let evaluate = |image: &[u8], e: &Expr| {
+                let mut rows = scx.empty_rows();
+                rows[block.joins[0].table] = slot.row(Some(image));
+                scx.eval(&rows).decimal(e)
+            };
+            while scx.next(self.steps, 0, self.batch)? {
+                let read = &self.batch.read;
+                match self.batch.is_whole() {
+                    true => grouper.add_images(layout, &kernels, read.iter(), evaluate)?,
+                    false => {
+                        grouper.add_images(layout, &kernels, self.batch.images(), evaluate)?;
+                    }
+                }
+            }
+        } else {
+            let first_only = plan.first_row_only;
+            self.joined(&mut |cx| {
+                // MIN and MAX by the first row: NULL does not count.
+                let found = first_only
+                    && plan
+                        .aggregates
+                        .iter()
+                        .all(|a| a.args.iter().all(|e| cx.val(e).is_ok_and(|v| !v.is_null())));
+                go_on = grouper.add(rt, cx, plan, &mut emit)?;
+                Ok(go_on && !found)
+            })?;
+        }
+        if go_on {
+            let empty: [RowRef<'_>; 0] = [];
+            let cx = EvalCx {
+                rows: &empty,
+                outer: scx.outer_rows,
+                st: scx.state,
+            };
+            grouper.finish(rt, &cx, &mut emit)?;
+        }
+        Ok(())
+    }
+}
+
+/// See [`Grouping::inputs`]; `None` also where the rows are not those of one table.
+fn image_inputs(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<ImageInput>> {
+    let ([step], [slot]) = (block.joins.as_slice(), slots) else {
+        return None;
+    };
+    if plan.first_row_only || !matches!(slot.source, Source::Table(_)) {
+        return None;
+    }
+    group::image_inputs(plan, step.table, |e| match e.kind {
+        ExprKind::Column(at) if usize::from(at.table) == step.table => {
+            let ordinal = slot.ordinal(at.column.into())?;
+            Some(PlainColumn {
+                ordinal,
+                field: slot.layout().ordered_field(ordinal),
+            })
+        }
+        _ => None,
+    })
+}
+
+/// DISTINCT and ORDER BY: rows are projected, kept or sorted, and given on.
+fn ordered(
+    rt: &Runtime<'_>,
+    block: &Block,
+    state: &StmtState<'_>,
+    run: Run<'_, '_>,
+    (projected, made): (&[Expr], &mut Made),
+    limiter: &mut Limiter<'_>,
+) -> Result<(), SqlError> {
+    let limits = limiter.limits;
+    let Made {
+        layout,
+        direct,
+        unique,
+        order: maker,
+        key,
+        image,
+    } = made;
+    let (layout, unique) = (&*layout, &*unique);
+    let direct = direct.rows(layout, projected, rt.env);
+    let mut seen = block.distinct.then(|| Distinct::new(rt.env.work_memory()));
+    let mut give = |image: &[u8]| -> Result<bool, SqlError> {
+        limiter.pass(|out| {
+            if let Some(direct) = &direct
+                && let Some((sink, counts)) = out.sink()
+            {
+                direct.emit(image, sink.format(), sink)?;
+                counts.sent += 1;
+                return Ok(true);
+            }
+            let rows = [RowRef {
+                layout,
+                image: Some(image),
+                places: None,
+            }];
+            let cx = EvalCx {
+                rows: &rows,
+                outer: &[],
+                st: state,
+            };
+            out.row(&cx, projected)
+        })
+    };
+    if block.order.is_empty() {
+        let mut more = true;
+        run.rows(&mut |cx, select| {
+            let values = values_of(cx, select)?;
+            if let Some(seen) = &mut seen
+                && !seen.is_new(
+                    rt,
+                    |key| unique.push_all(&values, key),
+                    |out| tuple::encode_row(layout, &values, out),
+                )?
+            {
+                return Ok(true);
+            }
+            image.clear();
+            tuple::encode_row(layout, &values, image)?;
+            more = give(image)?;
+            Ok(more)
+        })?;
+        if let Some(seen) = seen
+            && more
+        {
+            seen.put_off(rt, &mut give)?;
+        }
+    } else {
+        let mut sorter = sorter_of(rt, block, limits);
+        // What is a column of the result is computed once: another RAND() would be another number.
+        let same: SmallVec<[Option<usize>; 4]> = block
+            .order
+            .iter()
+            .map(|k| match k.expr.kind {
+                ExprKind::Column(_) => None,
+                _ => block.select.iter().position(|s| *s == k.expr),
+            })
+            .collect();
+        run.rows(&mut |cx, select| {
+            let values = values_of(cx, select)?;
+            key.clear();
+            for (n, (k, same)) in block.order.iter().zip(&same).enumerate() {
+                match same {
+                    Some(i) => maker.push(n, &values[*i], key)?,
+                    None => maker.push(n, &cx.val(&k.expr)?, key)?,
+                }
+            }
+            if let Some(seen) = &mut seen
+                && !seen.is_new(
+                    rt,
+                    |unique_key| unique.push_all(&values, unique_key),
+                    |out| {
+                        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+                        out.extend_from_slice(key);
+                        tuple::encode_row(layout, &values, out)
+                    },
+                )?
+            {
+                return Ok(true);
+            }
+            image.clear();
+            tuple::encode_row(layout, &values, image)?;
+            sorter.push(rt, key, image)?;
+            Ok(true)
+        })?;
+        if let Some(seen) = seen {
+            seen.put_off(rt, &mut |row| {
+                if let Some((len, rest)) = row.split_first_chunk::<4>() {
+                    let (key, image) = rest.split_at(u32::from_le_bytes(*len) as usize);
+                    sorter.push(rt, key, image)?;
+                }
+                Ok(true)
+            })?;
+        }
+        give_sorted(rt, sorter, &mut give)?;
+    }
+    Ok(())
+}

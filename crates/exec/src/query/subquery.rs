@@ -1,0 +1,499 @@
+//! Subqueries: queries that run in the middle of an expression. Their operators and the rows they gave are kept beside the operators of the
+//! block whose expressions they belong to.
+//!
+//! # Invariants
+//! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
+//! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
+//! - B3: what is correlated by equalities alone runs for each outer row until that has cost as much as the set of its keyed form, which then
+//!   answers for the rest of the run ([`BlockSubqueries::by_keys`]).
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::time::Instant;
+
+use nfold_catalog::UserLockWait;
+use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryUse};
+use nfold_plan::query::SubqueryPlan;
+use nfold_sql::ast::BinaryOp;
+use nfold_types::{ErrorCode, SqlError, Value};
+use smallvec::SmallVec;
+
+use super::KeptQuery;
+use super::subquery_set::KeySet;
+use crate::env::batch::KEPT_BYTES;
+use crate::expr::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
+use crate::operators::aggregate::owned;
+use crate::operators::row_out::{RowOut, values_of};
+use crate::runtime::Runtime;
+
+/// A set is made for no fewer runs of a subquery.
+const RUNS_MIN: u32 = 2;
+
+/// What is kept of one subquery: its operators, and memory for its rows.
+#[derive(Default)]
+pub(crate) struct KeptSubquery {
+    query: KeptQuery,
+    rows: RefCell<SubRows>,
+    /// The rows are those of the present run of the block.
+    known: Cell<bool>,
+    keyed: Option<Box<KeptKeyed>>,
+}
+
+/// What is kept of a subquery's keyed form.
+#[derive(Default)]
+struct KeptKeyed {
+    query: KeptQuery,
+    set: RefCell<Option<KeySet>>,
+    /// The set is that of the present run of the block.
+    known: Cell<bool>,
+    /// How often the subquery itself ran in this run, and the rows that this has read.
+    runs: Cell<u32>,
+    spent: Cell<u64>,
+}
+
+impl KeptKeyed {
+    fn begin(&self) {
+        self.known.set(false);
+        self.runs.set(0);
+        self.spent.set(0);
+    }
+}
+
+impl KeptSubquery {
+    /// One for each subquery of a block.
+    pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
+        let kept = |plan: &SubqueryPlan| KeptSubquery {
+            keyed: plan.decorrelated.as_ref().map(|_| Box::default()),
+            ..KeptSubquery::default()
+        };
+        plans.iter().map(kept).collect()
+    }
+
+    /// Bytes that it keeps between executions, near enough.
+    pub fn memory(&self) -> usize {
+        let rows = self.rows.borrow().values.capacity() * size_of::<Value>();
+        let keyed = self.keyed.as_ref().map_or(0, |k| k.query.memory());
+        rows + self.query.memory() + keyed
+    }
+
+    /// Begins a run of the block.
+    fn begin(&self) {
+        self.known.set(false);
+        if let Some(keyed) = &self.keyed {
+            keyed.begin();
+        }
+    }
+
+    /// After the block has run: forgets the rows, gives back what is more than usual.
+    pub fn release(&self) {
+        self.known.set(false);
+        self.rows.borrow_mut().release();
+        if let Some(keyed) = &self.keyed {
+            keyed.begin();
+            if let Some(set) = &mut *keyed.set.borrow_mut() {
+                set.release();
+            }
+        }
+    }
+}
+
+/// A subquery's rows.
+#[derive(Default)]
+struct SubRows {
+    /// Row by row.
+    values: Vec<Value>,
+    rows: usize,
+    /// For IN that is not correlated, instead of the values.
+    set: Option<Box<KeySet>>,
+}
+
+impl SubRows {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.rows = 0;
+        if let Some(set) = &mut self.set {
+            set.clear();
+        }
+    }
+
+    fn release(&mut self) {
+        self.values.clear();
+        if self.values.capacity() * size_of::<Value>() > KEPT_BYTES {
+            self.values = Vec::new();
+        }
+        if let Some(set) = &mut self.set {
+            set.release();
+        }
+    }
+
+    /// Column `n` of the only row; error 1242 where there are more.
+    fn only<'a>(&self, n: usize) -> Result<Val<'a>, SqlError> {
+        match self.rows {
+            0 => Ok(Val::Null),
+            1 => Ok(owned(self.values[n].clone())),
+            _ => Err(SqlError::new(ErrorCode::ER_SUBQUERY_NO_1_ROW, &[])),
+        }
+    }
+
+    /// Rows of `width` values.
+    fn rows(&self, width: usize) -> impl Iterator<Item = &[Value]> {
+        self.values.chunks_exact(width.max(1))
+    }
+}
+
+/// Takes rows as values, up to a number.
+struct Values<'o> {
+    to: &'o mut SubRows,
+    most: usize,
+}
+
+impl RowOut for Values<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        for e in select {
+            self.to.values.push(cx.val(e)?.to_value());
+        }
+        self.to.rows += 1;
+        Ok(self.to.rows < self.most)
+    }
+}
+
+/// Keeps the least and the greatest value of the only column, which say what all of them say beside another one, and of NULL that there is one.
+struct Extremes<'o> {
+    to: &'o mut SubRows,
+    kind: CmpKind,
+    ty: &'o ExprType,
+    null: bool,
+}
+
+impl Extremes<'_> {
+    /// Behind the last row.
+    fn finish(self) {
+        let SubRows { values, rows, .. } = self.to;
+        values.extend(self.null.then_some(Value::Null));
+        *rows = values.len();
+    }
+}
+
+impl RowOut for Extremes<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let v = cx.val(&select[0])?;
+        if v.is_null() {
+            self.null = true;
+            return Ok(true);
+        }
+        let values = &mut self.to.values;
+        if values.is_empty() {
+            values.extend([v.to_value(), v.to_value()]);
+            return Ok(true);
+        }
+        for (known, beyond) in values.iter_mut().zip([Ordering::Less, Ordering::Greater]) {
+            let at_hand = Val::from_ref(known.as_ref());
+            if compare::order(cx, self.kind, (&v, self.ty), (&at_hand, self.ty)) == Some(beyond) {
+                *known = v.to_value();
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Counts rows up to a number, without looking at them.
+struct Existence<'o> {
+    to: &'o mut SubRows,
+}
+
+impl RowOut for Existence<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        // What a result does, like an error or an assignment, it does.
+        for e in select {
+            cx.val(e)?;
+        }
+        self.to.rows += 1;
+        Ok(false)
+    }
+}
+
+/// Subqueries of a block while it runs. What is not correlated runs once.
+pub(crate) struct BlockSubqueries<'r, 's> {
+    rt: &'r Runtime<'s>,
+    plans: &'r [SubqueryPlan],
+    /// As many.
+    kept: &'r [KeptSubquery],
+}
+
+impl<'r, 's> BlockSubqueries<'r, 's> {
+    /// Begins a run of the block: what was found before counts no more.
+    pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
+        kept.iter().for_each(KeptSubquery::begin);
+        BlockSubqueries { rt, plans, kept }
+    }
+
+    /// Whether IN looks its left side up in a set. Of rows it does so where no column is converted that would not have been looked at, with an error.
+    fn in_set(&self, sub: &SubqueryPlan, left: &[Expr], kinds: &[CmpKind]) -> bool {
+        let strict = kinds.len() > 1 && self.rt.warnings.borrow().is_strict();
+        let mut columns = left.iter().zip(&sub.plan.types).zip(kinds);
+        !sub.correlated
+            && (kinds.len() == 1
+                || kinds.len() <= super::subquery_set::MAX_COLUMNS
+                    && columns.all(|((l, ty), kind)| {
+                        kind.has_key(&l.ty, ty) && (!strict || l.ty.is_alike(ty))
+                    }))
+    }
+
+    /// The subquery with its rows for the current rows of `cx`.
+    fn found(
+        &self,
+        cx: &EvalCx<'_>,
+        index: u16,
+        use_as: &SubqueryUse,
+    ) -> Result<&'r KeptSubquery, SqlError> {
+        let n = usize::from(index);
+        let (sub, kept) = (&self.plans[n], &self.kept[n]);
+        if kept.known.get() {
+            return Ok(kept);
+        }
+        let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+        frames.push(cx.rows);
+        let mut rows = kept.rows.take();
+        rows.clear();
+        let before = self.rt.examined.get();
+        let found = self.fill(cx, (sub, &kept.query), use_as, &frames, &mut rows);
+        kept.rows.replace(rows);
+        found?;
+        kept.known.set(!sub.correlated);
+        if let Some(keyed) = &kept.keyed {
+            let read = self.rt.examined.get() - before + 1;
+            keyed.spent.set(keyed.spent.get() + read);
+            keyed.runs.set(keyed.runs.get() + 1);
+        }
+        Ok(kept)
+    }
+
+    /// What a set says of the current rows of `cx`, in place of the subquery; `None`: it does not pay yet.
+    fn by_keys(
+        &self,
+        cx: &EvalCx<'_>,
+        n: usize,
+        use_as: &SubqueryUse,
+    ) -> Result<Option<Option<bool>>, SqlError> {
+        let (Some(plan), Some(kept)) = (&self.plans[n].decorrelated, &self.kept[n].keyed) else {
+            return Ok(None);
+        };
+        let (left, kinds): (&[Expr], &[CmpKind]) = match use_as {
+            SubqueryUse::In { left, kinds, .. } => (left, kinds),
+            _ => (&[], &[]),
+        };
+        if !kept.known.get() {
+            // A set costs about one run; so it is made when as much has been spent on runs.
+            let pays = kept.runs.get() >= RUNS_MIN && kept.spent.get() as f64 >= plan.rows;
+            if !pays || plan.converts && self.rt.warnings.borrow().is_strict() {
+                return Ok(None);
+            }
+            let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+            frames.push(cx.rows);
+            let set = kept.set.take();
+            let mut set = set.unwrap_or_else(|| KeySet::new(&plan.plan, &plan.keys, kinds));
+            set.collect(self.rt, (&kept.query, &plan.plan), cx, &frames)?;
+            kept.set.replace(Some(set));
+            kept.known.set(true);
+        }
+        let cx = EvalCx { ..*cx };
+        if !cx.passes(&plan.conditions)? {
+            return Ok(Some(Some(false)));
+        }
+        // It is out of its place while expressions are evaluated.
+        let Some(mut set) = kept.set.take() else {
+            return Ok(None);
+        };
+        let keys = plan.keys.iter().map(|key| &key.outer);
+        let found = set.find(self.rt, &cx, keys.chain(left));
+        kept.set.replace(Some(set));
+        found.map(Some)
+    }
+
+    fn fill(
+        &self,
+        cx: &EvalCx<'_>,
+        (sub, query): (&SubqueryPlan, &KeptQuery),
+        use_as: &SubqueryUse,
+        frames: &[&[RowRef<'_>]],
+        rows: &mut SubRows,
+    ) -> Result<(), SqlError> {
+        let most = match use_as {
+            SubqueryUse::In { left, kinds, .. } if self.in_set(sub, left, kinds) => {
+                let set = rows
+                    .set
+                    .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, &[], kinds)));
+                return set.collect(self.rt, (query, &sub.plan), cx, frames);
+            }
+            SubqueryUse::Exists => {
+                let mut out = Existence { to: rows };
+                return query.run(self.rt, &sub.plan, frames, &mut out);
+            }
+            SubqueryUse::Quantified { left, kind, .. } if by_extremes(sub, left, *kind) => {
+                let mut out = Extremes {
+                    to: rows,
+                    kind: *kind,
+                    ty: &sub.plan.types[0],
+                    null: false,
+                };
+                query.run(self.rt, &sub.plan, frames, &mut out)?;
+                out.finish();
+                return Ok(());
+            }
+            SubqueryUse::Scalar | SubqueryUse::Column(_) => 2,
+            _ => usize::MAX,
+        };
+        let mut out = Values { to: rows, most };
+        query.run(self.rt, &sub.plan, frames, &mut out)
+    }
+}
+
+/// Whether the least and the greatest value of the subquery stand for all, and are found without a warning.
+fn by_extremes(sub: &SubqueryPlan, left: &Expr, kind: CmpKind) -> bool {
+    let ty = &sub.plan.types[0];
+    !sub.correlated && left.ty.is_alike(ty) && kind.has_key(&left.ty, ty)
+}
+
+impl Subqueries for BlockSubqueries<'_, '_> {
+    fn members(
+        &self,
+        cx: &EvalCx<'_>,
+        index: u16,
+        kind: CmpKind,
+        most: usize,
+        f: &mut Member<'_>,
+    ) -> Result<bool, SqlError> {
+        let n = usize::from(index);
+        let (sub, kept) = (&self.plans[n], &self.kept[n]);
+        let mut rows = kept.rows.take();
+        let set = rows
+            .set
+            .get_or_insert_with(|| Box::new(KeySet::new(&sub.plan, &[], &[kind])));
+        let mut result = Ok(());
+        if !kept.known.get() {
+            let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+            frames.push(cx.rows);
+            set.want_members(most);
+            result = set.collect(self.rt, (&kept.query, &sub.plan), cx, &frames);
+            set.want_members(0);
+            kept.known.set(result.is_ok());
+        }
+        let result = result.and_then(|()| set.members(f));
+        kept.rows.replace(rows);
+        result
+    }
+
+    fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+        self.rt.sleep(time)
+    }
+
+    fn wait_for_user_lock(
+        &self,
+        wait: &mut UserLockWait,
+        deadline: Option<Instant>,
+    ) -> Result<(), SqlError> {
+        self.rt.wait_for_user_lock(wait, deadline)
+    }
+
+    fn value<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        _: &'a ExprType,
+    ) -> Result<Val<'a>, SqlError> {
+        if let Some(found) = self.by_keys(cx, usize::from(index), use_as)? {
+            let negated = matches!(use_as, SubqueryUse::In { negated: true, .. });
+            return Ok(Val::from_bool(found.map(|f| f != negated)));
+        }
+        let kept = self.found(cx, index, use_as)?;
+        let sub = &self.plans[usize::from(index)];
+        let types = sub.plan.types.as_slice();
+        match use_as {
+            SubqueryUse::Scalar => kept.rows.borrow().only(0),
+            SubqueryUse::Column(n) => kept.rows.borrow().only(usize::from(*n)),
+            SubqueryUse::Exists => Ok(Val::Int(i64::from(kept.rows.borrow().rows > 0))),
+            SubqueryUse::In {
+                left,
+                kinds,
+                negated,
+            } => {
+                let mut rows = kept.rows.borrow_mut();
+                let found = match &mut rows.set {
+                    Some(set) if self.in_set(sub, left, kinds) => {
+                        set.find(self.rt, cx, left.iter())?
+                    }
+                    _ => in_rows(cx, (&rows, types), left, kinds)?,
+                };
+                Ok(Val::from_bool(found.map(|f| f != *negated)))
+            }
+            SubqueryUse::Quantified {
+                left,
+                op,
+                kind,
+                all,
+            } => {
+                let x = cx.val(left)?;
+                let mut unknown = false;
+                for row in kept.rows.borrow().rows(types.len()) {
+                    let y = Val::from_ref(row[0].as_ref());
+                    match compare::order(cx, *kind, (&x, &left.ty), (&y, &types[0])) {
+                        None => unknown = true,
+                        Some(o) => {
+                            let holds = compare::holds(
+                                if *op == BinaryOp::NullSafeEq {
+                                    BinaryOp::Eq
+                                } else {
+                                    *op
+                                },
+                                o,
+                            );
+                            if holds != *all {
+                                return Ok(Val::Int(i64::from(!all)));
+                            }
+                        }
+                    }
+                }
+                Ok(if unknown {
+                    Val::Null
+                } else {
+                    Val::Int(i64::from(*all))
+                })
+            }
+        }
+    }
+}
+
+/// `left IN (rows)`; with the rows' types.
+fn in_rows<'a>(
+    cx: &EvalCx<'a>,
+    (rows, types): (&SubRows, &[ExprType]),
+    left: &'a [Expr],
+    kinds: &[CmpKind],
+) -> Result<Option<bool>, SqlError> {
+    if rows.rows == 0 {
+        return Ok(Some(false));
+    }
+    let values = values_of(cx, left)?;
+    let mut unknown = false;
+    for row in rows.rows(types.len()) {
+        let mut result = Some(true);
+        for (n, (x, e)) in values.iter().zip(left).enumerate() {
+            let y = Val::from_ref(row[n].as_ref());
+            match compare::order(cx, kinds[n], (x, &e.ty), (&y, &types[n])) {
+                Some(o) if o.is_eq() => {}
+                Some(_) => {
+                    result = Some(false);
+                    break;
+                }
+                None => result = None,
+            }
+        }
+        match result {
+            Some(true) => return Ok(Some(true)),
+            None => unknown = true,
+            Some(false) => {}
+        }
+    }
+    Ok(if unknown { None } else { Some(false) })
+}

@@ -1,0 +1,354 @@
+//! Files for what does not fit in memory. They have no name: what a crash leaves behind is nothing.
+//!
+//! # Picture
+//! ```text
+//! record: | shared u32 | rest of a, length u32 | b, length u32 | rest of a | b |       little-endian
+//! ```
+//! The first `shared` bytes of `a` are those of the record before: keys of a sorted run mostly
+//! repeat each other.
+//!
+//! # Cost
+//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], each on a thread that may block;
+//! the worker goes on meanwhile.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use nfold_engine::RowBatch;
+use nfold_types::{ErrorCode, SqlError};
+
+use super::Runtime;
+use crate::env::scratch::Lent;
+
+const WRITE_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 64 << 10;
+const HEAD: usize = 12;
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+#[cfg(test)]
+thread_local! {
+    /// Files made by this thread, so that a test knows that it tests files.
+    pub(crate) static MADE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+fn io_error(e: &io::Error) -> SqlError {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    if matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
+        return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"temporary file"]);
+    }
+    let text = e.to_string();
+    SqlError::new(
+        ErrorCode::ER_ERROR_ON_WRITE,
+        &[
+            &"temporary file",
+            &e.raw_os_error().unwrap_or(0),
+            &text.split(" (os error").next().unwrap_or_default(),
+        ],
+    )
+}
+
+/// Runs `job` where it may block.
+fn apart<T: Send + 'static>(
+    rt: &Runtime<'_>,
+    job: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, SqlError> {
+    let (give, take) = sync_channel(1);
+    rt.offload(Box::new(move || {
+        // The receiver waits below, so it is there.
+        let _ = give.send(job());
+    }))?;
+    match take.try_recv() {
+        Ok(result) => result.map_err(|e| io_error(&e)),
+        Err(_) => Err(SqlError::with_message(
+            ErrorCode::ER_UNKNOWN_ERROR,
+            "reading or writing a temporary file failed",
+        )),
+    }
+}
+
+/// A file without a name.
+pub(crate) fn nameless(rt: &Runtime<'_>) -> Result<Arc<File>, SqlError> {
+    let name = format!(
+        "nfold-{}-{}.tmp",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    #[cfg(test)]
+    MADE.with(|made| made.set(made.get() + 1));
+    let path = rt.env.tmpdir().join(name);
+    apart(rt, move || {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(Arc::new(file))
+    })
+}
+
+/// Writes `bytes` at `at`, and gives the buffer back.
+pub(crate) fn write_at(
+    rt: &Runtime<'_>,
+    file: &Arc<File>,
+    at: u64,
+    bytes: Vec<u8>,
+) -> Result<Vec<u8>, SqlError> {
+    let file = file.clone();
+    apart(rt, move || {
+        file.write_all_at(&bytes, at)?;
+        Ok(bytes)
+    })
+}
+
+/// Reads `len` bytes at `at` to the end of `buffer`, and gives it back.
+pub(crate) fn read_at(
+    rt: &Runtime<'_>,
+    file: &Arc<File>,
+    at: u64,
+    len: usize,
+    mut buffer: Vec<u8>,
+) -> Result<Vec<u8>, SqlError> {
+    let file = file.clone();
+    apart(rt, move || {
+        let start = buffer.len();
+        buffer.resize(start + len, 0);
+        file.read_exact_at(&mut buffer[start..], at)?;
+        Ok(buffer)
+    })
+}
+
+/// Records of two byte strings, written in order.
+pub(crate) struct SpillWriter {
+    file: Arc<File>,
+    buffer: Vec<u8>,
+    /// Bytes in the file.
+    written: u64,
+    records: u64,
+    /// `a` of the record before.
+    last: Vec<u8>,
+}
+
+impl SpillWriter {
+    /// A new file in the session's directory for temporary files.
+    pub fn new(rt: &Runtime<'_>) -> Result<SpillWriter, SqlError> {
+        Ok(SpillWriter {
+            file: nameless(rt)?,
+            buffer: Vec::new(),
+            written: 0,
+            records: 0,
+            last: Vec::new(),
+        })
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, rt: &Runtime<'_>, a: &[u8], b: &[u8]) -> Result<(), SqlError> {
+        let shared = common(&self.last, a);
+        for n in [shared, a.len() - shared, b.len()] {
+            self.buffer.extend_from_slice(&(n as u32).to_le_bytes());
+        }
+        self.buffer.extend_from_slice(&a[shared..]);
+        self.buffer.extend_from_slice(b);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(&a[shared..]);
+        self.records += 1;
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush(rt)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        let bytes = std::mem::take(&mut self.buffer);
+        let len = bytes.len() as u64;
+        self.buffer = write_at(rt, &self.file, self.written, bytes)?;
+        self.buffer.clear();
+        self.written += len;
+        Ok(())
+    }
+
+    /// How many records were written.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// No more is written for now: gives the buffer's memory back.
+    pub fn pause(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        self.flush(rt)?;
+        (self.buffer, self.last) = (Vec::new(), Vec::new());
+        Ok(())
+    }
+
+    /// Goes back to the beginning, to read.
+    pub fn into_reader(mut self, rt: &Runtime<'_>) -> Result<SpillReader, SqlError> {
+        self.flush(rt)?;
+        Ok(SpillReader {
+            file: self.file,
+            len: self.written,
+            read: 0,
+            buffer: Vec::new(),
+            at: 0,
+            left: self.records,
+            a: Vec::new(),
+            b: (0, 0),
+        })
+    }
+}
+
+/// Length of the common prefix.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let words = a.chunks_exact(16).zip(b.chunks_exact(16));
+    let start = 16 * words.take_while(|(x, y)| x == y).count();
+    let rest = a[start..].iter().zip(&b[start..]);
+    start + rest.take_while(|(x, y)| x == y).count()
+}
+
+/// Reads what a [`SpillWriter`] wrote.
+pub(crate) struct SpillReader {
+    file: Arc<File>,
+    len: u64,
+    /// Bytes of the file that are in the buffer or behind it.
+    read: u64,
+    buffer: Vec<u8>,
+    /// The next record's place in the buffer.
+    at: usize,
+    left: u64,
+    a: Vec<u8>,
+    /// Where `b` is in the buffer.
+    b: (usize, usize),
+}
+
+impl SpillReader {
+    /// Moves to the next record; false: there is none.
+    pub fn advance(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.have(rt, HEAD)?;
+        let number = |n: usize| {
+            let bytes = self.buffer[self.at + 4 * n..].first_chunk::<4>();
+            bytes.map_or(0, |b| u32::from_le_bytes(*b)) as usize
+        };
+        let (shared, rest, b) = (number(0), number(1), number(2));
+        self.have(rt, HEAD + rest + b)?;
+        let start = self.at + HEAD;
+        self.a.truncate(shared);
+        self.a.extend_from_slice(&self.buffer[start..start + rest]);
+        self.b = (start + rest, start + rest + b);
+        self.at = self.b.1;
+        Ok(true)
+    }
+
+    /// Makes sure that so many bytes are in the buffer.
+    fn have(&mut self, rt: &Runtime<'_>, bytes: usize) -> Result<(), SqlError> {
+        let missing = bytes.saturating_sub(self.buffer.len() - self.at);
+        if missing == 0 {
+            return Ok(());
+        }
+        let left = self.len - self.read;
+        let len = left.min(missing.max(READ_BYTES) as u64) as usize;
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let buffer = std::mem::take(&mut self.buffer);
+        self.buffer = read_at(rt, &self.file, self.read, len, buffer)?;
+        self.read += len as u64;
+        Ok(())
+    }
+
+    /// The record at hand.
+    pub fn record(&self) -> (&[u8], &[u8]) {
+        (&self.a, &self.buffer[self.b.0..self.b.1])
+    }
+}
+
+/// Rows kept for later, in memory and then in a file.
+pub(crate) struct Spool {
+    memory: Lent<RowBatch>,
+    limit_bytes: usize,
+    file: Option<SpillWriter>,
+}
+
+impl Spool {
+    pub fn new(limit_bytes: usize) -> Spool {
+        Spool {
+            memory: Lent::take(),
+            limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
+            file: None,
+        }
+    }
+
+    /// Keeps a row; `extra` is the caller's own.
+    pub fn push(&mut self, rt: &Runtime<'_>, extra: u64, row: &[u8]) -> Result<(), SqlError> {
+        if self.file.is_none() && self.memory.bytes() + row.len() + 8 > self.limit_bytes {
+            self.file = Some(SpillWriter::new(rt)?);
+        }
+        match &mut self.file {
+            Some(file) => file.push(rt, &extra.to_le_bytes(), row),
+            None => {
+                self.memory.push_with(0, |out| {
+                    out.extend_from_slice(&extra.to_le_bytes());
+                    out.extend_from_slice(row);
+                    true
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// No more rows come: gives them in the order in which they came.
+    pub fn into_rows(self, rt: &Runtime<'_>) -> Result<SpoolRows, SqlError> {
+        Ok(SpoolRows {
+            memory: self.memory,
+            at: 0,
+            file: self.file.map(|f| f.into_reader(rt)).transpose()?,
+        })
+    }
+
+    /// Gives the rows in the order in which they came, until `f` wants no more.
+    pub fn each(
+        self,
+        rt: &Runtime<'_>,
+        f: &mut dyn FnMut(u64, &[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let mut rows = self.into_rows(rt)?;
+        while let Some((extra, row)) = rows.next(rt)? {
+            if !f(extra, row)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a [`Spool`] kept.
+pub(crate) struct SpoolRows {
+    memory: Lent<RowBatch>,
+    at: usize,
+    file: Option<SpillReader>,
+}
+
+impl SpoolRows {
+    /// The next row, with the caller's own number.
+    pub fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<(u64, &[u8])>, SqlError> {
+        let number = |b: &[u8]| b.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
+        if self.at < self.memory.len() {
+            let record = self.memory.row(self.at);
+            self.at += 1;
+            return Ok(Some((number(record), record.get(8..).unwrap_or_default())));
+        }
+        let Some(reader) = &mut self.file else {
+            return Ok(None);
+        };
+        if !reader.advance(rt)? {
+            return Ok(None);
+        }
+        let (extra, row) = reader.record();
+        Ok(Some((number(extra), row)))
+    }
+}
