@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn numbers_of_all_kinds_have_one_order() {
-        // Ascending; what stands together is equal.
+        // The groups ascend; the members of a group are equal.
         let groups = [
             vec![Value::Null],
             vec![Value::Double(-1e300)],

@@ -6,11 +6,11 @@
 //!   |  the vector's bytes  |  written through the tail  |  spare capacity  |
 //!   0                      len                          at                 end
 //! ```
-//! A piece is written whole and advanced over in part: a copy of known size needs neither a call
-//! nor a loop, whatever follows is written over.
+//! A piece is copied with a fixed size, and the tail then advances by its real length: such a copy
+//! needs neither a call nor a loop, and the next piece overwrites the surplus bytes.
 //!
-//! `Tail<false>` grows the vector as it must. `Tail<true>` was promised how much will be written,
-//! and looks no more.
+//! `Tail<false>` grows the vector when necessary. `Tail<true>` has reserved the room in advance,
+//! and checks nothing.
 //!
 //! # Invariants
 //! - T1: `base + vec.len() <= at <= end`, and `end` is the end of the vector's allocation, whose
@@ -25,7 +25,7 @@
 use crate::row::Image;
 use crate::wire::{HEADER, LONG};
 
-/// Bytes that are copied without a call where so many may be read.
+/// Pieces of at most this many bytes are copied without a call, if this many bytes can be read.
 const SHORT: usize = 16;
 const QUICK: usize = 64;
 /// The longest string whose length-encoded length is one byte.
@@ -59,7 +59,7 @@ fn grow(vec: &mut Vec<u8>, at: *mut u8, room: usize) -> (*mut u8, *mut u8) {
 }
 
 impl<'v> Tail<'v, false> {
-    /// Appends to `vec`, which gets room for so many bytes; more are allowed.
+    /// A tail that appends to `vec`, with room reserved for `room` bytes. More may be appended.
     #[inline(always)]
     pub fn new(vec: &'v mut Vec<u8>, room: usize) -> Self {
         vec.reserve(room);
@@ -72,7 +72,7 @@ impl<'v> Tail<'v, false> {
 pub(crate) const OVER: usize = QUICK;
 
 impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
-    /// Appends to `vec`, which gets room for so many bytes, and [`OVER`] more.
+    /// A tail that appends to `vec`, with room reserved for `room` bytes and [`OVER`] more.
     ///
     /// # Safety
     /// If `PROMISED`, no more than `room` bytes are appended.
@@ -83,19 +83,19 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         Tail { vec, at, end }
     }
 
-    /// How long the vector is with what was written.
+    /// The length of the vector with the bytes written through the tail.
     #[inline(always)]
     pub fn len(&self) -> usize {
         (self.at as usize) - (self.vec.as_ptr() as usize)
     }
 
-    /// Sees to it that so many bytes can be written, of which all but [`OVER`] are appended.
+    /// Reserves `room` bytes for writing, of which all but [`OVER`] are appended.
     #[inline(always)]
     fn make_room(&mut self, room: usize) {
         let left = (self.end as usize) - (self.at as usize);
         if PROMISED {
-            // What is appended has room as the maker of the tail promised, and what else is written
-            // has `OVER` behind it.
+            // The creator of the tail has promised the room for appended bytes; the `OVER` bytes
+            // behind it take the surplus of fixed-size copies.
             return debug_assert!(room <= left, "T1: more than was promised");
         }
         if left < room {
@@ -103,12 +103,12 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         }
     }
 
-    /// Appends the first `keep` of `bytes`; all of them where there are not so many.
+    /// Appends the first `keep` of `bytes`, or all if there are fewer.
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(N);
-        // SAFETY: `N` bytes from `at` on are the vector's (T1, `make_room`); no alignment is asked
-        // for. What is advanced over was written (T2).
+        // SAFETY: `N` bytes from `at` on are the vector's (T1, `make_room`); the write is
+        // unaligned. The bytes that the tail advances over were written (T2).
         unsafe {
             self.at.cast::<[u8; N]>().write(bytes);
             self.at = self.at.add(keep.min(N));
@@ -134,8 +134,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         }
     }
 
-    /// Appends a byte, a minus if `negative`, and the first `keep` of the digits; all of them where
-    /// there are not so many.
+    /// Appends a byte, a minus if `negative`, and the first `keep` of the digits, or all if there
+    /// are fewer.
     #[inline(always)]
     pub fn headed_number(&mut self, head: u8, negative: bool, digits: [u8; 8], keep: usize) {
         self.make_room(2 + 8);
@@ -152,8 +152,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     #[inline(always)]
     pub fn slice(&mut self, bytes: &[u8]) {
         self.make_room(bytes.len());
-        // SAFETY: so many bytes from `at` on are the vector's (T1), which is borrowed mutably, so
-        // `bytes` are others.
+        // SAFETY: the bytes from `at` on are the vector's (T1), which is borrowed mutably, so
+        // `bytes` do not overlap them.
         unsafe {
             self.at
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -170,7 +170,7 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         }
     }
 
-    /// Appends so many zeros.
+    /// Appends `count` zero bytes.
     #[inline(always)]
     pub fn zeros(&mut self, mut count: usize) {
         while count > SHORT {
@@ -180,8 +180,7 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         self.put([0; SHORT], count);
     }
 
-    /// Appends `len` bytes of `from`, of which it has so many from byte `at` on, as a
-    /// length-encoded string.
+    /// Appends the `len` bytes of `from` at `at`, which must all exist, as a length-encoded string.
     #[inline(always)]
     pub fn counted<'i>(&mut self, from: impl Image<'i>, at: usize, len: usize) {
         if len <= SHORT
@@ -218,8 +217,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
             return self.put([0], 1);
         };
         self.make_room(LENGTH_MAX + len);
-        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it wrote what
-        // it says (T2).
+        // SAFETY: the bytes from `at` on are the vector's (T1, `make_room`), and `write_counted`
+        // wrote as many as it returns (T2).
         unsafe { self.at = self.at.add(write_counted(bytes, self.at)) };
     }
 
@@ -260,16 +259,15 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     pub fn image<'i>(&mut self, bytes: impl Image<'i>) {
         let len = bytes.len();
         self.make_room(len);
-        // SAFETY: so many bytes from `at` on are the vector's (T1, `make_room`), and it writes as
-        // many (T2).
+        // SAFETY: the bytes from `at` on are the vector's (T1, `make_room`), and the call writes
+        // all of them (T2).
         unsafe {
             write_image(bytes, self.at);
             self.at = self.at.add(len);
         }
     }
 
-    /// Appends a byte that says `keep`, and the first `keep` of `bytes`; all of them where there
-    /// are not so many.
+    /// Appends the byte `keep`, and the first `keep` of `bytes`, or all if there are fewer.
     #[inline(always)]
     fn headed<const N: usize>(&mut self, bytes: [u8; N], keep: usize) {
         self.make_room(1 + N);
@@ -312,12 +310,12 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     }
 }
 
-/// Writes a length-encoded string, and gives how many bytes that took, [`LENGTH_MAX`] more than it
-/// has at most. A function of its own that knows nothing of any [`Tail`], whose ends so stay in
-/// registers.
+/// Writes a length-encoded string and returns the number of bytes written, at most [`LENGTH_MAX`]
+/// more than the string has. The function takes no [`Tail`], so that the fields of the caller's
+/// tail stay in registers.
 ///
 /// # Safety
-/// So many bytes from `to` on are the caller's alone.
+/// The caller has exclusive access to as many bytes at `to`.
 #[inline(never)]
 unsafe fn write_counted<'i>(bytes: impl Image<'i>, to: *mut u8) -> usize {
     let len = bytes.len();
@@ -346,7 +344,7 @@ unsafe fn write_counted<'i>(bytes: impl Image<'i>, to: *mut u8) -> usize {
 /// Writes all bytes of an image.
 ///
 /// # Safety
-/// So many bytes from `to` on are the caller's alone.
+/// The caller has exclusive access to as many bytes at `to`.
 #[inline(never)]
 unsafe fn write_image<'i>(bytes: impl Image<'i>, to: *mut u8) {
     let len = bytes.len();
@@ -368,12 +366,12 @@ unsafe fn write_image<'i>(bytes: impl Image<'i>, to: *mut u8) {
 }
 
 impl Tail<'_, true> {
-    /// Makes room for so many bytes, and [`OVER`] more.
+    /// Reserves room for `room` bytes, and [`OVER`] more.
     ///
     /// # Safety
-    /// From now on no more than `room` bytes are appended, unless more are promised. The tail is
-    /// not [lent](Self::lend): the lender's ends would be those of a vector that has grown, if
-    /// whoever it is lent to panics.
+    /// The caller appends at most `room` bytes until the next promise. The tail must not be
+    /// [lent](Self::lend): if the borrower panicked after the vector has grown, the lender would
+    /// still have the old pointers.
     #[inline(always)]
     pub unsafe fn promise(&mut self, room: usize) {
         let left = (self.end as usize) - (self.at as usize);
@@ -382,7 +380,7 @@ impl Tail<'_, true> {
         }
     }
 
-    /// Begins a packet, whose header is a part of what was promised; gives where.
+    /// Begins a packet and returns the offset of its header, which counts as promised room.
     #[inline(always)]
     pub fn begin_frame(&mut self) -> usize {
         let start = self.len();
@@ -401,14 +399,14 @@ impl Tail<'_, true> {
             "the caller's: no longer than what is promised at once"
         );
         let header = len as u32 | u32::from(sequence) << 24;
-        // SAFETY: so many bytes from `start` on are written already (T1, T2).
+        // SAFETY: the header's bytes at `start` were written before (T1, T2).
         unsafe {
             let at = self.vec.as_mut_ptr().add(start).cast::<[u8; HEADER]>();
             at.write(header.to_le_bytes());
         }
     }
 
-    /// Forgets all behind the first `len` bytes of the vector and what was written.
+    /// Truncates the vector, with the bytes written through the tail, to `len` bytes.
     #[inline(always)]
     pub fn back_to(&mut self, len: usize) {
         if len > self.len() {
@@ -416,7 +414,7 @@ impl Tail<'_, true> {
         }
         // A tail that was lent has left its end in the vector.
         self.vec.truncate(len);
-        // SAFETY: T1: so many bytes are in the allocation; T2: and written.
+        // SAFETY: T1: the allocation has `len` bytes; T2: they were written.
         self.at = unsafe { self.vec.as_mut_ptr().add(len) };
     }
 

@@ -12,7 +12,7 @@ const MAX_EXPONENT: i64 = 1 << 40;
 
 type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
 
-/// How many bytes at the start of a text are of a kind.
+/// The number of bytes at the start of a text for which `is_of_kind` holds.
 fn run(text: &[u8], is_of_kind: impl Fn(u8) -> bool, goes_on: GoesOn<'_>) -> usize {
     let mut at = 0;
     loop {
@@ -73,7 +73,7 @@ pub fn shortened(text: &[u8], goes_on: GoesOn<'_>) -> Vec<u8> {
             out.push(b'1');
         }
     } else if run(dropped, zero, goes_on) < dropped.len() {
-        // One more digit, which stands for all that were dropped.
+        // One nonzero digit represents all dropped digits, so that rounding stays right.
         out.push(b'1');
         exponent -= 1;
     }

@@ -1,5 +1,5 @@
-//! Conversions between values, with MySQL's rules: what a text means as a number, how a number reads as a text, what a column
-//! makes of a value.
+//! Conversions between values by MySQL's rules: strings to numbers, numbers to strings, and values
+//! to a column's type.
 
 pub mod long_number;
 pub mod number;

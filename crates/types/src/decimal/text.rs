@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 /// Digits kept of a text: a literal may have more than 30 after the point.
 const MAX_TEXT_DIGITS: i64 = 71;
 
-/// What a text held.
+/// How much of a text was a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsedDecimal {
     /// The number; at the largest magnitude where the text has too many digits.
@@ -145,7 +145,7 @@ fn build(negative: bool, int: &[u8], fraction: &[u8], exponent: i64, used: usize
     let all = || int.iter().chain(fraction).map(|d| d - b'0');
     let total = int.len() + fraction.len();
     let zeros = all().take_while(|d| *d == 0).count();
-    // The point stands behind so many of the significant digits.
+    // The number of significant digits before the decimal point.
     let point = int.len() as i64 - zeros as i64 + exponent;
     let significant = total - zeros;
     if significant == 0 {

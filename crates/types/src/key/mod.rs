@@ -16,7 +16,7 @@
 //! TIMESTAMP(0), (f)        4: seconds, big-endian; 8: microseconds, sign bit flipped, big-endian
 //! strings                  sort key of the collation (the bytes themselves for `binary`) with 00 written as 00 FF, ended by 00 00
 //! ```
-//! A part with a prefix length keeps the first so many characters (bytes of a binary string).
+//! A part with prefix length `n` holds the first `n` characters (bytes of a binary string).
 //!
 //! # Invariants
 //! - K1: for two keys of one layout, `memcmp` agrees with comparing the values part by part.
@@ -25,10 +25,10 @@
 //! - K3: decoding an invertible part gives the value that was encoded (0.0 for -0.0).
 //!
 //! # Not here
-//! How long a key may be: source columns are limited to [`MAX_KEY_SOURCE_BYTES`], but a sort key
-//! can be longer than its string (`Collation::max_sort_key_len`), and what a page cannot hold is
-//! the engine's to refuse. The original bytes of collated parts, which a covering read needs, stand
-//! in the entry's value.
+//! The maximum length of a key. Source columns are limited to [`MAX_KEY_SOURCE_BYTES`], but a sort
+//! key can be longer than its string (`Collation::max_sort_key_len`); the engine refuses keys that
+//! do not fit on a page. A covering read needs the original bytes of collated parts, which are
+//! stored in the entry's value.
 //!
 //! # Cost
 //! Encoding appends to the caller's buffer. A collated string's sort key is written in place and
@@ -280,8 +280,8 @@ impl KeyLayout {
         self.parts.iter().all(KeyPart::is_invertible)
     }
 
-    /// Appends part `index` for one value, which is of the column's kind (as `store_value` leaves
-    /// it).
+    /// Appends part `index` for one value. The value must have the column's type, as `store_value`
+    /// returns it.
     #[inline]
     pub fn encode_part(
         &self,

@@ -122,8 +122,8 @@ fn encode_string(part: &KeyPart, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-/// Appends the beginning of what [`encode`] appends for a string, at least `limit` bytes. False,
-/// and nothing appended: it takes the whole string.
+/// Appends a prefix, at least `limit` bytes long, of the part that [`encode`] appends for a string.
+/// Returns false, and appends nothing, if the prefix depends on the whole string.
 pub(super) fn encode_string_head(
     part: &KeyPart,
     bytes: &[u8],

@@ -87,10 +87,9 @@ pub struct RowEncoder {
     gathered: Box<[Column]>,
     /// The bits of [`RowView::nulls`] of all columns.
     null_bits: u64,
-    /// Where the strings begin in an image, behind their end offsets; 0 where none is asked for.
+    /// Where the strings begin in an image, behind their end offsets; 0 if no string is read.
     strings_at: u32,
-    /// Bytes that an image has at least: its fixed columns, and the end offsets, as far as they are
-    /// asked for.
+    /// The minimum length of an image: the fixed columns and end offsets that are read.
     least: usize,
     /// Bytes that a row takes at most, but for those of its strings.
     room: usize,
@@ -155,7 +154,7 @@ impl RowEncoder {
             .map(column)
             .collect::<Option<Box<[Column]>>>()?;
         let bits = columns.iter().filter(|c| c.null_bit != NEVER_SET);
-        // Where no string is asked for, the image may end before the strings do.
+        // If no string is read, the image may end before the strings do.
         let has_bytes = |c: &Column| matches!(c.form, Form::Bytes | Form::FirstBytes);
         let strings_at = match columns.iter().any(has_bytes) {
             true => layout.ends_at + 2 * layout.var_count,
@@ -204,12 +203,13 @@ impl RowEncoder {
         self.in_place[usize::from(binary)]
     }
 
-    /// Appends rows, each as a packet, from images of any kind: where bytes may be garbage or
-    /// change meanwhile, `holds` tells afterwards whether they were the row's. Gives how many of
-    /// the first ones it took: up to one that does not hold, that is damaged or not all in place
-    /// (wide offsets, external fields), may take more than [`ROOM_MAX`], or has columns that are
-    /// the caller's, of which nothing is left; or until twice of what is
-    /// [enough](RowFrames::enough) is there.
+    /// Appends rows, each as a packet, and returns the number of rows appended.
+    ///
+    /// The bytes of an image may change while they are read; `holds` tells afterwards whether they
+    /// were valid. Stops before a row that `holds` rejects, that is damaged, that is not stored in
+    /// one piece (wide offsets, external fields), that may take more than [`ROOM_MAX`] bytes, or
+    /// that has columns which the caller encodes; no byte of that row remains. Also stops at twice
+    /// the size that is [enough](RowFrames::enough).
     #[inline(always)]
     pub fn rows_in_place<'i, R, I: Image<'i>, const BINARY: bool>(
         &self,
@@ -242,7 +242,7 @@ impl RowEncoder {
             } else {
                 false
             };
-            // Whatever was read until now was garbage unless the page is as it was.
+            // The bytes that were read count only if the page has not changed.
             if !whole || !holds(&row) {
                 tail.back_to(start);
                 break;
@@ -465,7 +465,7 @@ impl RowEncoder {
         }
     }
 
-    /// What a binary row is made of.
+    /// The parts of a binary row.
     #[inline(always)]
     fn binary_columns<const NULLS: bool>(&self) -> std::slice::Iter<'_, Column> {
         match NULLS {
@@ -531,9 +531,9 @@ impl RowEncoder {
         Ok(())
     }
 
-    /// Bytes that the simple columns of a row with an image of `row_bytes` take at most, with a
-    /// binary row's null map; `None`: so many that no room should be made for them before they are
-    /// known.
+    /// An upper bound for the bytes of the simple columns of a row whose image has `row_bytes`,
+    /// with the null map of a binary row. `None` if the bound is too large to reserve it in
+    /// advance.
     #[inline(always)]
     pub(super) fn room_of(&self, row_bytes: usize) -> Option<usize> {
         // Each string is a part of the image.
@@ -555,8 +555,7 @@ impl RowEncoder {
         unsafe { Tail::with_room(out, room) }
     }
 
-    /// Makes room for so many bytes more, and a packet's header, in a tail that was promised
-    /// nothing yet, or that all of it is written.
+    /// Reserves room for further bytes and a packet header, in a tail without an open promise.
     #[inline(always)]
     #[allow(unsafe_code)]
     fn promise(&self, tail: &mut Tail<'_, true>, room: usize) {
@@ -661,11 +660,12 @@ fn seconds(stored: u64) -> DateTime {
     DateTime::from_packed(stored << 20, 0)
 }
 
-/// A row image with narrow offsets, which is as long as the encoder asks for at least.
+/// A row image with narrow offsets that has at least the encoder's minimum length.
 #[derive(Clone, Copy)]
 struct RowView<I> {
     row: I,
-    /// The first [`NULL_BITS`] bits of the null map or of what follows it; zeros above.
+    /// The [`NULL_BITS`] bits at the start of the null map, which may extend behind it; higher bits
+    /// are zero.
     nulls: u64,
 }
 
@@ -677,8 +677,8 @@ const DISORDER: RowError = RowError::Corrupt("end offsets out of order or past t
 
 /// The eight bytes from `at` on, zeros behind the end.
 ///
-/// As with all that is called where little can be read behind an image, whoever calls it makes its
-/// arguments there: made before, they would be written to memory for every column.
+/// Callers must compute the arguments in the branch that calls it. If they were computed before,
+/// the compiler would store them to memory for every column.
 #[cold]
 #[inline(never)]
 fn short_word<'i>(row: impl Image<'i>, at: usize) -> u64 {
@@ -695,8 +695,8 @@ impl<'i, I: Image<'i>> RowView<I> {
         self.nulls >> (column.null_bit & 63) & 1 == 1
     }
 
-    /// The field's bytes at the top of a word. Only the last columns of a short image are followed
-    /// by less than a word; what is cut off there reads as zeros.
+    /// The field's bytes in the highest bytes of a word. Only the last columns of a short image
+    /// have less than a word behind them; missing bytes read as zeros.
     #[inline(always)]
     fn word(&self, column: &Column) -> u64 {
         let place = column.place as usize;

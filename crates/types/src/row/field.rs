@@ -123,7 +123,7 @@ pub(super) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'
     })
 }
 
-/// Writes a value into its field; `None` if it is of another kind or out of the field's range.
+/// Encodes a value for its field. `None` if the value has another type or is out of range.
 #[inline]
 pub(super) fn write_fixed(kind: FieldKind, value: ValueRef<'_>, out: &mut [u8]) -> Option<()> {
     use FieldKind as F;

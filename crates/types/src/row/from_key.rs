@@ -1,8 +1,8 @@
-//! Rows made from the entries of an index: what a covering read gives.
+//! Builds rows from index entries, for covering reads.
 //!
-//! The key holds numbers and moments in another order of bytes (`crate::key`), texts stand beside
-//! it as they were. What has to be done with each key part is worked out once per index, so that a
-//! row costs a copy of a template and a few stores.
+//! The key holds numbers and temporal values in big-endian form (`crate::key`); the entry's value
+//! holds the original strings. The steps for each key part are computed once per index, so a row
+//! costs a copy of a template and a few stores.
 
 use super::field::FieldKind;
 use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
@@ -23,7 +23,7 @@ pub enum KeySource {
 /// How the bits of a key part become those of a field.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// Not asked for.
+    /// The column is not read.
     Skip,
     /// Big-endian to little-endian, these bits flipped.
     Bits { flip: u64 },
@@ -37,7 +37,7 @@ enum Op {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     op: Op,
-    /// A null mark stands before it.
+    /// The part begins with a null mark.
     nullable: bool,
     /// All its bytes are inverted.
     desc: bool,
@@ -53,14 +53,14 @@ struct Step {
 struct Text {
     end_at: usize,
     null_bit: u32,
-    /// Its bytes are asked for.
+    /// Its bytes are read.
     wanted: bool,
 }
 
 /// Longest image without its variable bytes that is made in registers.
 const SHORT: usize = 32;
 
-/// Makes rows of an index's own layout, or of those columns of it that are asked for.
+/// Builds rows of an index's own layout, or of some of its columns.
 #[derive(Clone, Debug)]
 pub struct KeyRows {
     /// An image of zeros without variable bytes.
@@ -76,7 +76,7 @@ pub struct KeyRows {
     moves: Option<Box<[Move]>>,
 }
 
-/// A number or moment in a fixed place of its key.
+/// A number or temporal value at a fixed place of the key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Move {
     at: u32,
@@ -119,9 +119,10 @@ const FIELD_MAX: usize = 8;
 const MOVES: usize = 8;
 
 impl KeyRows {
-    /// For rows of `layout`, whose columns come from `sources`. What is in columns that are not
-    /// `wanted` means nothing. `None` where a wanted column is a string held by the key itself, or
-    /// one stands between two wanted texts: such rows are made value by value.
+    /// A builder for rows of `layout`, whose columns come from `sources`. Columns that are not
+    /// `wanted` get arbitrary values. `None` if a wanted column is a string that the key itself
+    /// holds, or if such a string lies between two wanted strings; those rows are built value by
+    /// value.
     pub fn new(
         layout: &RowLayout,
         sources: &[KeySource],
@@ -326,8 +327,8 @@ impl Move {
 }
 
 impl LeafRows {
-    /// Appends the row of an entry, whose primary key has so many bytes. False, and `out` is as
-    /// before: by [`KeyRows::append`], perhaps.
+    /// Appends the row of an entry. Returns false, and leaves `out` unchanged, if the caller must
+    /// use [`KeyRows::append`] instead.
     #[inline(always)]
     pub fn append(
         &self,
@@ -450,7 +451,7 @@ impl KeyRows {
     }
 }
 
-/// Stands for NULL among the lengths of original values.
+/// The length that marks NULL among the lengths of original values.
 pub const NULL_TEXT: u16 = u16::MAX;
 
 fn step(layout: &RowLayout, part: &KeyPart, column: Option<usize>) -> Option<Step> {

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 /// The bytes of a row image, or a part of them.
 ///
-/// Those of a page are read while others may write to it: two reads of the same bytes may differ,
-/// so whoever reads a number that decides something reads it once. What was made of them counts
-/// when the page was validated afterwards.
+/// Other threads may write to a page while its bytes are read, so two reads of the same bytes may
+/// differ. Code that decides by a number must read it once. Results count only after the page was
+/// validated.
 ///
-/// *Invariants*, which unsafe code (`types::tail`) relies on, so that nobody else makes images:
-/// `len` is always the same, and a part has the length that was asked for.
+/// *Invariants*: `len` never changes, and a part has the requested length. Unsafe code in
+/// `types::tail` relies on them, so the trait is sealed.
 pub trait Image<'i>: Copy + Sealed {
     /// Number of bytes.
     fn len(self) -> usize;
@@ -24,14 +24,14 @@ pub trait Image<'i>: Copy + Sealed {
     /// Some of them; `None` if they are not all there.
     fn part(self, range: Range<usize>) -> Option<Self>;
 
-    /// `N` bytes (2, 4, 8, or a multiple of 16) from byte `at` on; those behind the end are
-    /// arbitrary. `None`: so many cannot be read.
+    /// The `N` bytes (2, 4, 8, or a multiple of 16) at `at`. Bytes behind the end are arbitrary.
+    /// `None` if `N` bytes cannot be read there.
     fn at<const N: usize>(self, at: usize) -> Option<[u8; N]>;
 
     /// Copies the bytes; the rest of `out`, if that is longer, becomes zeros.
     fn copy_to(self, out: &mut [u8]);
 
-    /// The bytes, where nobody writes to them.
+    /// The bytes, if no other thread can write to them.
     fn slice(self) -> Option<&'i [u8]>;
 }
 

@@ -1,4 +1,5 @@
-//! The stored image of a row (format v1, frozen): what clustered leaves and secondary entries hold, read field by field in place.
+//! The stored image of a row (format v1, frozen): what clustered leaves and secondary entries hold,
+//! read field by field in place.
 //!
 //! # Picture
 //! ```text
@@ -28,12 +29,14 @@
 //! | TIMESTAMP(0), TIMESTAMP(f) | 4: seconds, 0 is the zero value; 8: microseconds, i64::MIN is the zero value |
 //! | ENUM | 1 or 2 (more than 255 members): the index |
 //!
-//! CHAR (trailing spaces removed), VARCHAR, BINARY, VARBINARY, TEXT and BLOB are variable. A row of an older schema version has
-//! fewer columns and is read with that version's layout.
+//! CHAR (trailing spaces removed), VARCHAR, BINARY, VARBINARY, TEXT and BLOB are variable. A row of
+//! an older schema version has fewer columns and is read with that version's layout.
 //!
 //! # Invariants
-//! - I1: every offset is checked against the image; a damaged image gives [`RowError::Corrupt`], never a panic.
-//! - I2: where a field lies depends on the layout and the wide flag only, so reading one field costs O(1).
+//! - I1: every offset is checked against the image; a damaged image gives [`RowError::Corrupt`],
+//!   never a panic.
+//! - I2: where a field lies depends on the layout and the wide flag only, so reading one field
+//!   costs O(1).
 //!
 //! # Cost
 //! Reading allocates nothing and writes nothing shared. The layout is immutable.
@@ -53,7 +56,7 @@ use crate::{ColumnType, TypeKind, ValueRef};
 use field::{FieldKind, read_fixed, write_fixed};
 use std::fmt::{self, Display, Formatter};
 
-/// Bytes that are loaded for a field of fixed width, where so many are left.
+/// The bytes that are loaded at once for a fixed-width field, unless the image ends before.
 const FIELD_ROOM: usize = 8;
 const FLAG_WIDE: u8 = 1;
 const FLAG_EXTERNAL: u8 = 2;
@@ -77,7 +80,8 @@ pub struct OverflowPointer {
     pub first_page: u32,
     /// Bytes of the whole value.
     pub length: u64,
-    /// The transaction that wrote the chain; stands on its pages too, so that a chain is never freed twice.
+    /// The transaction that wrote the chain. The pages of the chain have it as well, so that a
+    /// chain is never freed twice.
     pub owner: u64,
 }
 
@@ -99,7 +103,7 @@ pub enum RawField<'a> {
 pub enum RowError {
     /// The image contradicts itself or the layout.
     Corrupt(&'static str),
-    /// The image is of another schema version than the layout.
+    /// The image has another schema version than the layout.
     Version {
         /// The version found.
         found: u16,
@@ -165,7 +169,7 @@ pub struct RowLayout {
     var_count: usize,
 }
 
-/// The bytes of a DECIMAL of so many digits, in rows and keys.
+/// The number of bytes of a DECIMAL with `precision` digits in rows and keys.
 pub const fn decimal_width(precision: u8) -> usize {
     // Bits of 10^precision - 1 (log2(10) * 2^16 = 217705.8) and one for the sign.
     let bits = ((precision as usize * 217_706) >> 16) + 2;
@@ -213,7 +217,8 @@ impl RowLayout {
         }
     }
 
-    /// Bytes of an image up to its flags, and the flag that says that a field lies on overflow pages.
+    /// Bytes of an image up to its flags, and the flag that says that a field lies on overflow
+    /// pages.
     pub const FLAGS_END: usize = HEADER_BYTES;
     pub const EXTERNAL: u8 = FLAG_EXTERNAL;
 
@@ -232,8 +237,9 @@ impl RowLayout {
         self.ends_at + 2 * self.var_count
     }
 
-    /// How many bytes from the beginning of an image hold all that is needed to read `columns`; `usize::MAX`: some of them have no fixed place. No
-    /// bytes of other columns are missed by [`get`](Self::get), nor by a [`RowEncoder`] of these columns.
+    /// How many bytes from the beginning of an image hold all that is needed to read `columns`;
+    /// `usize::MAX`: some of them have no fixed place. No bytes of other columns are missed by
+    /// [`get`](Self::get), nor by a [`RowEncoder`] of these columns.
     pub fn bytes_up_to(&self, columns: &[usize]) -> usize {
         let end = |&column: &usize| match self.slots.get(column) {
             Some(slot) if slot.width != 0 => {
@@ -246,8 +252,8 @@ impl RowLayout {
         ends.map_or(usize::MAX, |ends| ends.into_iter().fold(head, usize::max))
     }
 
-    /// Appends the image of a row. Values are as `store_value` left them: of the column's kind and within its bounds.
-    /// On an error `out` is as before.
+    /// Appends the image of a row. Values are as `store_value` left them: of the column's kind and
+    /// within its bounds. On an error `out` is as before.
     pub fn encode<'v>(
         &self,
         values: impl IntoIterator<Item = ValueRef<'v>>,
@@ -388,7 +394,8 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Turns u32 end offsets into u16 where the variable bytes allow it, otherwise sets the wide flag.
+    /// Turns u32 end offsets into u16 where the variable bytes allow it, otherwise sets the wide
+    /// flag.
     fn narrow(&self, out: &mut Vec<u8>, start: usize) {
         let var_at = start + self.ends_at + 4 * self.var_count;
         if out.len() - var_at > 0x7FFF {
@@ -585,8 +592,8 @@ impl RowLayout {
         Ok(())
     }
 
-    /// Appends a copy of an image in which each variable field is replaced as `change` tells: to bytes (also of a field that was
-    /// external) or to an overflow pointer. NULL fields are not asked for. On an error `out` is as before.
+    /// Appends a copy of an image in which `change` replaces each variable field by bytes or by an
+    /// overflow pointer. `change` is not called for NULL fields. After an error `out` is unchanged.
     pub fn rewrite<'a>(
         &self,
         row: &'a [u8],

@@ -10,9 +10,9 @@ pub struct OrderedField {
     /// Where it begins, and 64 less its bits.
     place: u32,
     shift: u8,
-    /// What is less than zero is less than what is not.
+    /// The type has negative values.
     signed: bool,
-    /// It is a number, not a moment.
+    /// The column is an integer, not a temporal value.
     integer: bool,
     /// Byte and bit of the null map; no bit where it cannot be NULL.
     null: (u32, u8),
@@ -125,7 +125,7 @@ impl OrderedField {
         Some(top as i64 >> (self.shift & 63))
     }
 
-    /// The number that the key of an integer column stands for.
+    /// The column's value that has this key.
     #[inline(always)]
     pub fn number(&self, key: i64) -> i128 {
         i128::from(key) - self.zero()

@@ -430,7 +430,8 @@ proptest! {
         out.truncate(6);
         encoder.binary(&layout, &row, &mut out, &mut |n, v, out| write_binary(v, ty(n), &zone, out)).expect("a good row");
         prop_assert_eq!(&out[6..], &*binary);
-        // The same from the middle of other bytes, or near to their end; several rows, the last of which is another one when it was read.
+        // The same from the middle of other bytes, or near to their end; several rows, the last of
+        // which is another one when it was read.
         for behind in [0, 1, 9, 70, 300] {
             let around = [&[0xEE; 7][..], &row, &vec![0xEE; behind]].concat();
             let image = Inside { all: &around, range: (7, 7 + row.len()) };
@@ -617,7 +618,7 @@ proptest! {
                 false => key.truncate(some.own_bytes()),
             }
             prop_assert!(some.append(&key, &primary_bytes, originals(), &mut out));
-            // As it lies in a leaf, whatever the keys there have in common.
+            // The key as a leaf stores it, for any common prefix of the leaf's keys.
             let whole = [&*own_bytes, &*primary_bytes].concat();
             let shared = usize::from(asked) % (own_bytes.len() + 1);
             if let Some(leaf) = some.for_leaf(&whole[..shared]) {

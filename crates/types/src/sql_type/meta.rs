@@ -1,4 +1,4 @@
-//! Result-set metadata: what a column definition packet says of a type.
+//! Result-set metadata: the fields of a column definition packet that depend on the type.
 //!
 //! Source: "Protocol::ColumnDefinition41" of MySQL's client/server protocol documentation.
 

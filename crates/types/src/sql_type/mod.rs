@@ -107,9 +107,9 @@ pub struct ColumnType {
     pub unsigned: bool,
     /// ZEROFILL (numbers only; implies unsigned).
     pub zerofill: bool,
-    /// Explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`, at most
-    /// 255 for those of a table; of what an expression makes, the characters that it is described
-    /// with (bytes for binary strings). 0 when the type says it itself.
+    /// The explicit display width: of `TINYINT(1)`, of ZEROFILL integers, M of `FLOAT(M,D)`; at
+    /// most 255 for table columns. For the result of an expression, the length in characters (bytes
+    /// for binary strings) that its metadata shows. 0 if the type implies the width.
     pub width: u32,
     /// D of `FLOAT(M,D)` and `DOUBLE(M,D)`, otherwise [`NOT_FIXED_DECIMALS`].
     pub decimals: u8,
@@ -143,7 +143,7 @@ impl ColumnType {
         ColumnType::string(TypeKind::VarChar(n), collation)
     }
 
-    /// `JSON`; as text a document is of this collation.
+    /// The type `JSON`; its collation is that of a document's text.
     pub fn json() -> ColumnType {
         ColumnType::string(TypeKind::Json, CollationId::UTF8MB4_BIN)
     }
@@ -169,7 +169,7 @@ impl ColumnType {
         self
     }
 
-    /// The character set of the values (`binary` for what is not a character string).
+    /// The character set of the values; `binary` for types other than character strings.
     pub fn charset(&self) -> &'static Charset {
         self.collation.known().charset
     }
@@ -324,7 +324,7 @@ impl ColumnType {
     }
 }
 
-/// Bytes that a SET of so many members takes in a row: 1, 2, 3, 4 or 8.
+/// The number of bytes of a SET with `members` members in a row: 1, 2, 3, 4 or 8.
 pub(crate) fn set_width(members: usize) -> usize {
     match members.div_ceil(8) {
         0 | 1 => 1,

@@ -274,7 +274,7 @@ impl Interval {
 }
 
 impl Date {
-    /// This date plus so many days; `None` outside 0000-01-01 to 9999-12-31.
+    /// This date plus `days` days. `None` outside 0000-01-01 to 9999-12-31.
     pub fn add_days(self, days: i64) -> Option<Date> {
         let n = i64::from(day_number(self)).checked_add(days)?;
         (1..=i64::from(MAX_DAYNR))
@@ -282,8 +282,8 @@ impl Date {
             .then(|| date_of_day_number(n as u32))
     }
 
-    /// This date plus so many months, the day cut to the month's last one; `None` outside the years
-    /// 0 to 9999.
+    /// This date plus `months` months, with the day reduced to the month's last day. `None` outside
+    /// the years 0 to 9999.
     pub fn add_months(self, months: i64) -> Option<Date> {
         let total =
             (i64::from(self.year()) * 12 + i64::from(self.month()) - 1).checked_add(months)?;

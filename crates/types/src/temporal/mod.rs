@@ -97,7 +97,7 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    /// The same value displayed with `fsp` fractional digits. The value itself stays unrounded.
     #[inline]
     #[must_use]
     pub const fn with_fsp(mut self, fsp: u8) -> DateTime {
@@ -198,7 +198,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    /// The same value displayed with `fsp` fractional digits. The value itself stays unrounded.
     #[inline]
     #[must_use]
     pub const fn with_fsp(mut self, fsp: u8) -> Time {
@@ -254,7 +254,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The same value shown with so many fractional digits; nothing is rounded or cut.
+    /// The same value displayed with `fsp` fractional digits. The value itself stays unrounded.
     #[inline]
     #[must_use]
     pub const fn with_fsp(mut self, fsp: u8) -> Timestamp {

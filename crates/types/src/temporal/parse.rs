@@ -1,5 +1,5 @@
-//! What a text or a number means as a date or time; the algorithm of MySQL's `my_time.cc`, whose
-//! answers clients rely on.
+//! Parses strings and numbers as dates and times, by the algorithm of MySQL's `my_time.cc`, because
+//! clients rely on its results.
 
 use super::calendar::days_in_month;
 use super::{Date, DateTime, MICROS_PER_SECOND, TIME_MAX_MICROS, Time, TimeZone};
@@ -53,9 +53,9 @@ pub struct ParsedDateTime {
 pub struct OddDelimiter {
     /// The delimiter.
     pub byte: u8,
-    /// Where it stands in the text, from 0.
+    /// Its offset in the text.
     pub at: usize,
-    /// The standard delimiter of the place; `None`: one stands there already.
+    /// The standard delimiter at this position. `None`: the text has it already.
     pub standard: Option<u8>,
 }
 
@@ -400,7 +400,7 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
         return Err(TemporalError::Malformed);
     }
     if text.len() - start >= 12 {
-        // Of a date and time the time is taken, whatever the day.
+        // A date and time yields its time of day; the date may be invalid.
         let flags = DateFlags {
             allow_invalid: true,
             ..DateFlags::default()
@@ -560,8 +560,8 @@ pub fn datetime_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tem
     Ok(value)
 }
 
-/// A number as a date where no time of day is asked for: also one whose year, or year and month,
-/// are 0, as 101 or 7.
+/// Converts a number to a date without time of day. The year, or year and month, may be missing, as
+/// in 101 or 7.
 pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, TemporalError> {
     match number {
         1..=100 => datetime_of_number(number + 20_000_000, flags),

@@ -5,10 +5,10 @@
 
 /// Bytes before a packet's payload: its length (3, little-endian), its sequence number.
 pub(crate) const HEADER: usize = 4;
-/// A payload of so many bytes or more takes several packets.
+/// A payload of at least this many bytes takes several packets.
 pub(crate) const LONG: usize = 0xFF_FFFF;
 
-/// Where rows go. What is in `out` already stays.
+/// The output buffer of rows. Rows are appended to `out`.
 pub struct RowFrames<'o> {
     pub out: &'o mut Vec<u8>,
     /// Of the next packet.
@@ -21,7 +21,7 @@ pub struct RowFrames<'o> {
 }
 
 impl RowFrames<'_> {
-    /// Whether what is there should be sent before more is written.
+    /// Whether the buffer should be sent before more rows are appended.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.out.len() >= self.enough

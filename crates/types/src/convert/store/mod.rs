@@ -1,7 +1,8 @@
-//! What a column makes of a value: INSERT, UPDATE and CAST-like assignments.
+//! Converts values for storage in a column: INSERT, UPDATE and CAST-like assignments.
 //!
-//! [`store_value`] gives a value of the column's own kind, within its bounds, as rows and keys take
-//! it; or, in strict mode, the error that MySQL gives; otherwise the nearest value and a warning.
+//! [`store_value`] returns a value of the column's own type, within its range, as rows and keys
+//! expect it. If the value does not fit, strict mode returns MySQL's error, and other modes return
+//! the nearest value and a warning.
 
 mod member;
 mod numeric;
@@ -92,8 +93,8 @@ impl StoreCx<'_> {
     }
 }
 
-/// What `ty` makes of `value`, whose strings are of the collation `from` (`BINARY` for binary
-/// strings). NULL stays NULL: whether the column takes it is the caller's question.
+/// Converts `value` to the column type `ty`. Strings have the collation `from` (`BINARY` for binary
+/// strings). NULL stays NULL; the caller checks NOT NULL.
 ///
 /// # Errors
 /// In strict mode without IGNORE: 1264 out of range, 1265 data truncated, 1366 incorrect value,

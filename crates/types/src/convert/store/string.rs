@@ -83,7 +83,8 @@ pub fn double_text(v: f64, ty: &ColumnType, out: &mut Vec<u8>) {
     }
 }
 
-/// What does not fit: only spaces of a character string are let go, silently by CHAR.
+/// Handles the characters `rest` that do not fit. Trailing spaces of a character string are cut,
+/// without a warning for CHAR; anything else is an error or a warning.
 fn too_long(rest: &[u8], ty: &ColumnType, cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
     let spaces = rest.iter().all(|b| *b == b' ');
     match ty.kind {
@@ -100,7 +101,8 @@ fn too_long(rest: &[u8], ty: &ColumnType, cx: &mut StoreCx<'_>) -> Result<(), Sq
     }
 }
 
-/// The string in the column's character set. Characters that it lacks become '?', malformed ones end the string; both are 1366.
+/// The string in the column's character set. Characters that it lacks become '?', malformed ones
+/// end the string; both are 1366.
 fn in_charset(
     bytes: &[u8],
     from: &Charset,

@@ -10,7 +10,7 @@ use crate::temporal::parse::{
 use crate::temporal::{Date, DateTime, TIME_MAX_MICROS, TemporalError, Time, Timestamp};
 use crate::{Decimal, Value, ValueRef};
 
-/// What is wrong with a value, by the code it has outside strict mode.
+/// Why a value does not fit, named by the warning outside strict mode.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Problem {
     /// 1265: no date at all, or something behind it.
@@ -67,7 +67,7 @@ fn note(kind: &str, value: &str, cx: &mut StoreCx<'_>) {
     }
 }
 
-/// What a value says as a date and time, before it is fitted to the column.
+/// A value as a date and time, before it is fitted to the column.
 struct Given {
     value: DateTime,
     nanos: u32,
@@ -262,7 +262,7 @@ pub(super) fn timestamp(
     if let ValueRef::Timestamp(v) = value
         && !v.is_zero()
     {
-        // An instant stays the same instant, whatever the time zone.
+        // A TIMESTAMP is a point in time, independent of the time zone.
         let fitted = v.round(fsp);
         if (1..=Timestamp::MAX_SECONDS).contains(&fitted.seconds()) && !cx.mode.truncate_fractional
         {
@@ -305,7 +305,7 @@ pub(super) fn timestamp(
     }
 }
 
-/// What a value says as a time.
+/// A value as a TIME, before it is fitted to the column.
 struct GivenTime {
     value: Time,
     nanos: u32,

@@ -7,7 +7,7 @@ use crate::tail::Tail;
 use crate::temporal::{Date, DateTime};
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
-/// 10^8: what a word of digits can hold.
+/// 10^8: one more than the largest number that a word of eight digits holds.
 const WORD: u64 = 100_000_000;
 
 /// The eight digits of four numbers below 100, the first one in the lowest 16 bits; digit values,
@@ -135,7 +135,7 @@ mod tests {
         out
     }
 
-    /// What is written behind its length, which is right.
+    /// Checks the length byte of a written number, and returns its digits.
     fn text(write: impl FnOnce(&mut Tail<'_, false>)) -> String {
         let out = written(write);
         assert_eq!(usize::from(out[0]), out.len() - 1);
