@@ -5,13 +5,14 @@ use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
 use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 use crate::error::{Step, TxnError};
+use hashbrown::HashMap;
+use hashbrown::hash_map::{EntryRef, OccupiedEntry};
 use nfold_observe::contention::{Contention, Site, Ticket, WaitKind};
 use nfold_store::{Stop, TrxId, Wait, lock_watched};
 use nfold_sync::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,9 @@ pub(super) const KEY_AT: usize = 9;
 pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
 pub(super) type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
 type KeyBuf = SmallVec<[u8; 128]>;
+/// Where a queue is, or would be: looked for once a call, as a transaction may lock a million rows.
+type QueueEntry<'s, 'k> = EntryRef<'s, 'k, Arc<[u8]>, [u8], Queue, FxBuildHasher>;
+type FoundQueue<'s> = OccupiedEntry<'s, Arc<[u8]>, Queue, FxBuildHasher>;
 
 /// Counters for the status.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -146,18 +150,26 @@ impl LockTable {
             if let Some(holder) = self.active_holder(owner, request.implicit_holder, kind) {
                 Self::make_explicit(&mut shard, at, &bytes, &holder);
             }
-            let queue = shard.get(&bytes[..]);
-            if queue.is_some_and(|q| q.holds(owner, request.mode, kind)) {
+            let takes_entry = kind != LockKind::InsertIntention && !request.becomes_implicit;
+            let mut found = match shard.entry_ref(&bytes[..]) {
+                EntryRef::Occupied(found) => found,
+                vacant => {
+                    if takes_entry {
+                        Self::grant(vacant, at, owner, request.mode, kind);
+                    }
+                    return Ok(Locked::New);
+                }
+            };
+            let queue = found.get_mut();
+            if queue.holds(owner, request.mode, kind) {
                 return Ok(Locked::Held);
             }
-            let blocked = queue.is_some_and(|q| {
-                q.blockers(owner, request.mode, kind, usize::MAX)
-                    .next()
-                    .is_some()
-            });
+            let mut blockers = queue.blockers(owner, request.mode, kind, usize::MAX);
+            let blocked = blockers.next().is_some();
+            drop(blockers);
             if !blocked {
-                if kind != LockKind::InsertIntention && !request.becomes_implicit {
-                    Self::grant_new(&mut shard, at, &bytes, owner, request.mode, kind);
+                if takes_entry {
+                    Self::grant(EntryRef::Occupied(found), at, owner, request.mode, kind);
                 }
                 return Ok(Locked::New);
             }
@@ -166,13 +178,12 @@ impl LockTable {
                 OnConflict::Skip => return Ok(Locked::Skipped),
                 OnConflict::Wait => {}
             }
-            let (key, queue) = Self::queue(&mut shard, &bytes);
-            place = key.clone();
             waiter = queue.wait(owner, request.mode, kind);
+            place = found.key().clone();
             owner.state.lock().waiting = Some((
                 Place {
                     shard: at as u16,
-                    key,
+                    key: place.clone(),
                 },
                 waiter.clone(),
             ));
@@ -246,15 +257,6 @@ impl LockTable {
         }
     }
 
-    fn queue<'s>(shard: &'s mut Shard, bytes: &[u8]) -> (Arc<[u8]>, &'s mut Queue) {
-        let key = match shard.get_key_value(bytes) {
-            Some((key, _)) => key.clone(),
-            None => Arc::from(bytes),
-        };
-        let queue = shard.entry(key.clone()).or_default();
-        (key, queue)
-    }
-
     fn grant_new(
         shard: &mut Shard,
         at: usize,
@@ -263,24 +265,34 @@ impl LockTable {
         mode: LockMode,
         kind: LockKind,
     ) {
-        let (key, queue) = Self::queue(shard, bytes);
-        {
-            let mut state = owner.state.lock();
-            if state.closed {
-                if queue.is_empty() {
-                    shard.remove(bytes);
-                }
-                return;
-            }
-            state.note_kind(&key, mode, kind);
-            if !queue.has_granted(owner) {
-                state.held.push(Place {
-                    shard: at as u16,
-                    key,
-                });
-            }
+        Self::grant(shard.entry_ref(bytes), at, owner, mode, kind);
+    }
+
+    /// Grants the owner a lock in the queue at `entry`, which may be vacant.
+    fn grant(
+        entry: QueueEntry<'_, '_>,
+        at: usize,
+        owner: &Arc<LockOwner>,
+        mode: LockMode,
+        kind: LockKind,
+    ) {
+        let mut state = owner.state.lock();
+        if state.closed {
+            return;
         }
-        queue.granted.push(Entry {
+        let mut found = match entry {
+            EntryRef::Occupied(found) => found,
+            EntryRef::Vacant(vacant) => vacant.insert_entry(Queue::default()),
+        };
+        state.note_kind(found.key(), mode, kind);
+        if !found.get().has_granted(owner) {
+            state.held.push(Place {
+                shard: at as u16,
+                key: found.key().clone(),
+            });
+        }
+        drop(state);
+        found.get_mut().granted.push(Entry {
             owner: owner.clone(),
             mode,
             kind,
@@ -289,14 +301,13 @@ impl LockTable {
     }
 
     /// Grants what can be granted in a queue that lost an entry, and forgets an empty queue.
-    fn settle(shard: &mut Shard, place: &Place, woken: &mut ToWake) {
-        let Some(queue) = shard.get_mut(&place.key) else {
-            return;
-        };
-        while let Some(mut entry) = queue
-            .next_to_grant()
-            .and_then(|at| queue.remove_waiting(at))
-        {
+    fn settle(mut found: FoundQueue<'_>, at: u16, woken: &mut ToWake) {
+        loop {
+            let queue = found.get_mut();
+            let next = queue.next_to_grant();
+            let Some(mut entry) = next.and_then(|n| queue.remove_waiting(n)) else {
+                break;
+            };
             let owner = entry.owner.clone();
             let mut state = owner.state.lock();
             state.waiting = None;
@@ -304,16 +315,20 @@ impl LockTable {
             if entry.kind == LockKind::InsertIntention || state.closed {
                 continue;
             }
-            state.note_kind(&place.key, entry.mode, entry.kind);
-            if !queue.has_granted(&owner) {
-                state.held.push(place.clone());
+            state.note_kind(found.key(), entry.mode, entry.kind);
+            if !found.get().has_granted(&owner) {
+                state.held.push(Place {
+                    shard: at,
+                    key: found.key().clone(),
+                });
             }
-            queue.granted.push(entry);
+            found.get_mut().granted.push(entry);
         }
+        let queue = found.get();
         // The check takes quadratic time, and tests run with thousands of waiting requests, too.
         debug_assert!(queue.waiting().len() > CHECKED_MAX || queue.check() == Ok(()));
         if queue.is_empty() {
-            shard.remove(&place.key);
+            found.remove();
         }
     }
 
@@ -329,17 +344,17 @@ impl LockTable {
         let mut woken = ToWake::default();
         {
             let mut shard = self.lock_shard(place.shard as usize);
-            let Some(queue) = shard.get_mut(&place.key) else {
+            let EntryRef::Occupied(mut found) = shard.entry_ref(&place.key[..]) else {
                 return;
             };
             // Granted in the meantime: then it is held, and released with the others.
-            let Some(at) = queue.position(waiter) else {
+            let Some(at) = found.get().position(waiter) else {
                 return;
             };
-            queue.remove_waiting(at);
+            found.get_mut().remove_waiting(at);
             owner.state.lock().waiting = None;
             woken.0.push(waiter.clone());
-            Self::settle(&mut shard, &place, &mut woken);
+            Self::settle(found, place.shard, &mut woken);
         }
         woken.wake();
     }
@@ -375,29 +390,22 @@ impl LockTable {
         let mut woken = ToWake::default();
         {
             let mut shard = self.shards[at].lock();
-            let Some((key, queue)) = shard.get_key_value(&bytes[..]) else {
+            let EntryRef::Occupied(mut found) = shard.entry_ref(&bytes[..]) else {
                 return;
             };
             let mine = |e: &Entry| Arc::ptr_eq(&e.owner, owner) && (e.mode, e.kind) == (mode, kind);
-            let Some(found) = queue.granted.iter().position(mine) else {
+            let Some(granted) = found.get().granted.iter().position(mine) else {
                 return;
             };
-            let place = Place {
-                shard: at as u16,
-                key: key.clone(),
-            };
-            let Some(queue) = shard.get_mut(&bytes[..]) else {
-                return;
-            };
-            queue.granted.remove(found);
-            if !queue.has_granted(owner) {
+            found.get_mut().granted.remove(granted);
+            if !found.get().has_granted(owner) {
                 let held = &mut owner.state.lock().held;
                 // Locks are given up soon after they were taken.
-                if let Some(at) = held.iter().rposition(|p| p.key == place.key) {
+                if let Some(at) = held.iter().rposition(|p| p.key == *found.key()) {
                     held.swap_remove(at);
                 }
             }
-            Self::settle(&mut shard, &place, &mut woken);
+            Self::settle(found, at as u16, &mut woken);
         }
         woken.wake();
     }
@@ -406,11 +414,12 @@ impl LockTable {
         let mut woken = ToWake::default();
         {
             let mut shard = self.shards[place.shard as usize].lock();
-            let Some(queue) = shard.get_mut(&place.key) else {
+            let EntryRef::Occupied(mut found) = shard.entry_ref(&place.key[..]) else {
                 return;
             };
-            queue.granted.retain(|e| !Arc::ptr_eq(&e.owner, owner));
-            Self::settle(&mut shard, place, &mut woken);
+            let granted = &mut found.get_mut().granted;
+            granted.retain(|e| !Arc::ptr_eq(&e.owner, owner));
+            Self::settle(found, place.shard, &mut woken);
         }
         woken.wake();
     }

@@ -698,6 +698,13 @@ fn a_waiter_that_ends_gives_up_its_request_before_its_locks() {
     ]);
 }
 
+fn next_random(random: &mut u64) -> usize {
+    *random = random
+        .wrapping_mul(6364136223846793005)
+        .wrapping_add(1442695040888963407);
+    (*random >> 33) as usize
+}
+
 /// Threads lock three of a few keys exclusively and change what they guard; deadlocks are retried.
 #[test]
 fn threads_exclude_each_other() {
@@ -711,12 +718,7 @@ fn threads_exclude_each_other() {
                 let mut random = seed + 1;
                 for _ in 0..300 {
                     let keys: Vec<usize> = (0..3)
-                        .map(|_| {
-                            random = random
-                                .wrapping_mul(6364136223846793005)
-                                .wrapping_add(1442695040888963407);
-                            (random >> 33) as usize % guarded.len()
-                        })
+                        .map(|_| next_random(&mut random) % guarded.len())
                         .collect();
                     while !attempt(t, seed, &keys, guarded) {}
                     done.fetch_add(1, Ordering::Relaxed);
@@ -725,6 +727,46 @@ fn threads_exclude_each_other() {
         }
     });
     assert_eq!(done.load(Ordering::Relaxed), 1200);
+    assert!(t.locks().is_empty());
+}
+
+/// Threads lock random keys in ascending order, shared or exclusively, so their waits never form a
+/// cycle.
+#[test]
+fn threads_without_a_cycle_have_no_victim() {
+    let t = table();
+    std::thread::scope(|scope| {
+        for seed in 0..6u64 {
+            let t = &t;
+            scope.spawn(move || {
+                let mut random = seed + 1;
+                for _ in 0..300 {
+                    let me = owner(seed);
+                    for key in 0..4u8 {
+                        let chosen = next_random(&mut random) % 4;
+                        if chosen == 0 {
+                            continue;
+                        }
+                        let mode = [LockMode::S, LockMode::X][chosen % 2];
+                        let bytes = [key];
+                        let key = LockKey::Key(&bytes);
+                        let request = LockRequest::new(1, key, mode, LockKind::NextKey);
+                        loop {
+                            match t.lock(&me, &request) {
+                                Ok(_) => break,
+                                Err(Stop::Wait(wait)) => wait.block(),
+                                Err(Stop::Error(e)) => panic!("{e} without a cycle"),
+                            }
+                        }
+                        std::thread::yield_now();
+                    }
+                    t.release_all(&me);
+                }
+            });
+        }
+    });
+    assert_eq!(t.status().deadlocks, 0);
+    assert!(t.status().waits > 0);
     assert!(t.locks().is_empty());
 }
 
