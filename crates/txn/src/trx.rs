@@ -129,9 +129,9 @@ pub struct Trx {
     noted: bool,
     /// The first change that could not be undone, because its table is damaged.
     stuck: Option<UndoPtr>,
-    /// A statement, or what followed a savepoint, could not be taken back: the transaction can only
-    /// be rolled back.
-    broken: Option<TxnError>,
+    /// The changes after this number could not be undone: until a later attempt succeeds, the
+    /// transaction can only be rolled back.
+    broken: Option<(u32, TxnError)>,
 }
 
 impl Trx {
@@ -353,10 +353,16 @@ impl Trx {
         loop {
             match system.undo_newest(undo, mark, applier, record) {
                 Ok(true) => {}
-                Ok(false) => return Ok(()),
+                Ok(false) => {
+                    if broken.as_ref().is_some_and(|(lowest, _)| mark <= *lowest) {
+                        *broken = None;
+                    }
+                    return Ok(());
+                }
                 Err(stop) => {
                     if let Stop::Error(error) = &stop {
-                        broken.get_or_insert(error.clone());
+                        let (lowest, _) = broken.get_or_insert((mark, error.clone()));
+                        *lowest = mark.min(*lowest);
                     }
                     return Err(stop);
                 }
@@ -427,7 +433,7 @@ impl Trx {
     /// room, for the horizon, or for the disk; made again it goes on.
     pub fn commit(&mut self, flush: FlushAtCommit) -> Step<Lsn> {
         if self.state == State::Active {
-            if let Some(error) = &self.broken {
+            if let Some((_, error)) = &self.broken {
                 return Err(Stop::Error(error.clone()));
             }
             match self.fill_commit()? {

@@ -1,6 +1,7 @@
 //! Short stories with known ends.
 
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn repeatable_read_keeps_its_state_and_read_committed_moves_on() {
@@ -85,6 +86,55 @@ fn savepoints_nest_and_undone_changes_are_not_purged() {
     w.settle();
     let mut b = w.begun();
     assert_eq!(w.scan(&mut b), rows(&[("k", "v"), ("x", "1"), ("z", "4")]));
+}
+
+/// Undoes rows as the world does, but only while `works`.
+struct Faulty<'w> {
+    world: &'w World,
+    works: AtomicBool,
+}
+
+impl RowApplier for Faulty<'_> {
+    fn undo(&self, record: &UndoRecord, system: &TrxSystem) -> Step<()> {
+        match self.works.load(Ordering::Relaxed) {
+            true => self.world.undo(record, system),
+            false => Err(TxnError::LockNotAvailable.into()),
+        }
+    }
+
+    fn purge(&self, record: &UndoRecord, system: &TrxSystem) -> Step<()> {
+        self.world.purge(record, system)
+    }
+
+    fn give_up(&self, record: &UndoRecord, error: &TxnError) -> bool {
+        self.world.give_up(record, error)
+    }
+}
+
+#[test]
+fn commit_needs_failed_rollbacks_to_be_repeated() {
+    let w = World::new(0);
+    let faulty = Faulty {
+        world: &w,
+        works: false.into(),
+    };
+    let mut a = w.begun();
+    w.write(&mut a, b"x", Some(b"1")).unwrap();
+    let statement = a.mark();
+    w.write(&mut a, b"y", Some(b"2")).unwrap();
+    let failed = Err(TxnError::LockNotAvailable);
+    let undone = block_on(|| a.rollback_to_mark(statement, &faulty));
+    assert_eq!(undone, failed);
+    faulty.works.store(true, Ordering::Relaxed);
+    // The rollback of a later statement does not undo the rest of the first one.
+    let later = a.mark();
+    w.write(&mut a, b"z", Some(b"3")).unwrap();
+    block_on(|| a.rollback_to_mark(later, &faulty)).unwrap();
+    let committed = block_on(|| a.commit(FlushAtCommit::Lazy)).map(drop);
+    assert_eq!(committed, failed);
+    block_on(|| a.rollback_to_mark(statement, &faulty)).unwrap();
+    w.commit(&mut a);
+    assert_eq!(w.scan(&mut w.begun()), rows(&[("x", "1")]));
 }
 
 #[test]
