@@ -46,7 +46,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -74,7 +74,6 @@ struct Slot {
     session: AtomicU64,
     /// How many ids stand in `overflow`; tells a scan whether to take the mutex.
     overflow_len: AtomicU64,
-    in_use: AtomicBool,
     overflow: Mutex<Vec<u64>>,
 }
 
@@ -84,7 +83,6 @@ impl Slot {
             entries: std::array::from_fn(|_| AtomicU64::new(0)),
             session: AtomicU64::new(0),
             overflow_len: AtomicU64::new(0),
-            in_use: AtomicBool::new(true),
             overflow: Mutex::new(Vec::new()),
         }
     }
@@ -126,6 +124,8 @@ impl Wanted {
 #[derive(Default)]
 struct Inner {
     slots: Vec<Arc<Slot>>,
+    /// Slots that no session uses.
+    free: Vec<Arc<Slot>>,
     closing: Vec<Claimed>,
     /// Claims so far.
     claims: u64,
@@ -286,19 +286,11 @@ impl Mdl {
     /// A slot for `session`. Dropping it frees it for another.
     pub fn slot(self: &Arc<Self>, session: u64) -> MdlSlot {
         let mut inner = self.inner.lock();
-        let free = inner.slots.iter().find(|s| {
-            s.in_use
-                .compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        let slot = inner.free.pop().unwrap_or_else(|| {
+            let slot = Arc::new(Slot::new());
+            inner.slots.push(slot.clone());
+            slot
         });
-        let slot = match free {
-            Some(slot) => slot.clone(),
-            None => {
-                let slot = Arc::new(Slot::new());
-                inner.slots.push(slot.clone());
-                slot
-            }
-        };
         slot.session.store(session, Ordering::Relaxed);
         MdlSlot {
             mdl: self.clone(),
@@ -541,7 +533,7 @@ impl Drop for MdlSlot {
     fn drop(&mut self) {
         self.release_all();
         self.slot.session.store(0, Ordering::Relaxed);
-        self.slot.in_use.store(false, Ordering::Release);
+        self.mdl.inner.lock().free.push(self.slot.clone());
     }
 }
 

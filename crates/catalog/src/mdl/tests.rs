@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 
 const T1: TableId = TableId(1);
