@@ -1,7 +1,8 @@
-//! The engine's own threads: purge, rollback of what a crash left, statistics, guesses.
+//! The engine's background threads: purge, rollback of transactions that a crash interrupted,
+//! statistics, and correction of row-location hints.
 //!
 //! # Concurrency
-//! Purge and rollback work through mini-transactions like everybody else, and take no row locks.
+//! Purge and rollback use mini-transactions like statements, and take no row locks.
 //! The threads sleep when there is nothing to do, and end when the engine shuts down.
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const STATS_PAUSE: Duration = Duration::from_secs(2);
 /// Pause when no reader has noted a wrong guess.
 const GUESS_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a thread does until it is stopped.
+/// The loop of a background thread, which ends when it is stopped.
 type Job = fn(&Arc<Shared>, &Stopper);
 
 /// The running threads.
@@ -80,7 +81,7 @@ impl Background {
         Ok(Background { stop, threads })
     }
 
-    /// Ends the threads; what they were doing goes on at the next start.
+    /// Stops the threads. Their unfinished work continues at the next start.
     pub(crate) fn stop(self) {
         {
             let _guard = self.stop.lock.lock();
@@ -103,7 +104,8 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// After a step that stopped: waits, or says what is wrong. False: there has to be a pause.
+    /// Handles a step that stopped: waits for its page or lock, or logs its error. Returns false if
+    /// the thread must pause before the next attempt.
     fn wait_out(&mut self, stop: StoreStop<TxnError>, what: &str) -> bool {
         match stop {
             StoreStop::Wait(wait) => {

@@ -7,7 +7,7 @@ use nfold_btree::padded_word;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Encoded keys, full or prefixes. A point stands for every entry whose key starts with it.
+/// Encoded keys or key prefixes. Each selects all entries whose keys start with it.
 ///
 /// *Invariant* P1: after [`PointSet::seal`] the keys are sorted and unique, and no key is a prefix
 /// of another unless the encoding itself is not prefix-free (keys of equal numbers of parts always
@@ -241,8 +241,8 @@ impl KeyRange {
             Bound::Included(k) => k.clone(),
             Bound::Excluded(k) => match successor(k) {
                 Some(lo) => lo,
-                // No key is above all that start with it: whatever the upper bound is, nothing is
-                // inside.
+                // The prefix has no upper neighbour, so the range behind it is empty, whatever the
+                // upper bound is.
                 None => return (k.clone(), Some(k.clone())),
             },
         };
@@ -278,8 +278,8 @@ pub struct RowBatch {
     taken: usize,
 }
 
-/// What a locking read remembers of a row that it gave out, so that its locks can be given up, or
-/// taken after all.
+/// The state of a row that a locking read has returned, so that its locks can be released or taken
+/// later.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowNote {
     /// Where the entry's key begins and ends.
@@ -288,7 +288,7 @@ pub(crate) struct RowNote {
     pub primary: u32,
     /// The read took the lock on the entry; on the clustered row behind it.
     pub fresh: (bool, bool),
-    /// Given out as it was committed last: somebody else has the lock.
+    /// The batch holds the last committed version, because another transaction has locked the row.
     pub unlocked: bool,
 }
 
@@ -328,7 +328,7 @@ impl RowBatch {
         self.taken
     }
 
-    /// So many more rows went there.
+    /// Counts `rows` further rows that the sink has taken.
     pub(crate) fn add_taken(&mut self, rows: usize) {
         self.taken += rows;
     }
@@ -365,8 +365,8 @@ impl RowBatch {
         Some(self.rows[i].row_id).filter(|&id| id != 0)
     }
 
-    /// Whether row `i` is the version committed last of a row that somebody else has locked: to be
-    /// locked by [`Read::lock_row`](crate::Read::lock_row) before it is used.
+    /// Whether row `i` is the last committed version of a row that another transaction has locked.
+    /// The caller must lock it by [`Read::lock_row`](crate::Read::lock_row) before using it.
     pub fn is_unlocked(&self, i: usize) -> bool {
         self.note(i).is_some_and(|(note, _)| note.unlocked)
     }
@@ -418,7 +418,7 @@ impl RowBatch {
         &mut self.data
     }
 
-    /// Makes room for so many rows.
+    /// Reserves room for `rows` rows.
     #[inline]
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve(rows);
@@ -511,7 +511,7 @@ impl RowBatch {
         });
     }
 
-    /// Where row `i` stands in [`RowBatch::data`].
+    /// The position of row `i` in [`RowBatch::data`].
     pub fn span(&self, i: usize) -> Range<usize> {
         let r = self.rows[i];
         r.start as usize..r.end as usize
@@ -565,8 +565,8 @@ impl RowBatch {
         self.rows.truncate(kept);
     }
 
-    /// Leaves a gap for a row that is still to be made of what the caller knows as number `n`. It
-    /// is filled before the batch is given out.
+    /// Adds a placeholder for a row that the caller, who identifies it by the number `n`, fills
+    /// before the batch is returned.
     pub(crate) fn push_gap(&mut self, point: usize, n: usize) {
         let n = n as u32;
         self.rows.push(BatchRow {
@@ -595,7 +595,7 @@ impl RowBatch {
         self.rows.truncate(end);
     }
 
-    /// Drops what no row was made of, from number `from` on.
+    /// Removes unfilled placeholders from row `from` on.
     pub(crate) fn close_gaps(&mut self, from: usize) {
         self.keep(from, |r| r.start != NO_ROW);
     }

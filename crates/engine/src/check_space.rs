@@ -26,7 +26,8 @@ struct Found {
 }
 
 impl Engine {
-    /// What is lost or used twice in a table's file; empty: nothing. See the module. Blocks.
+    /// Reports the pages of a table's file that are lost or used twice; see the module. Empty if
+    /// there are none. Blocks.
     pub fn check_space(&self, table: &Table) -> Result<Vec<String>, EngineError> {
         let mut found = self.read_pages(table)?;
         for index in &table.def().indexes {

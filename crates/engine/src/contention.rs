@@ -1,5 +1,5 @@
-//! Wait sites with the names of what they belong to: SHOW ENGINE NFOLD CONTENTION. The counting is
-//! in [`nfold_observe::contention`].
+//! Wait sites with the names of their tables and indexes, for SHOW ENGINE NFOLD CONTENTION. The
+//! counters are in [`nfold_observe::contention`].
 
 use std::sync::Arc;
 use std::time::Duration;

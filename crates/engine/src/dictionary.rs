@@ -7,17 +7,17 @@
 //!   kind 1  database: id = name                       data = DatabaseDef
 //!   kind 2  table:    id = table id, big-endian       data = TableDef
 //!   kind 3  account:  id = user, 0, host              data = Account
-//!   kind 4  leftover: id = index id, big-endian       data = u32 space, u32 root: a tree that nobody uses any more
+//!   kind 4  leftover: id = index id, big-endian       data = u32 space, u32 root: an unused tree
 //!   kind 5  view:     id = view id, big-endian        data = StoredView
 //! ```
 //! # Invariants
-//! D1. What the dictionary's committed rows say is what there is: a space that no row names is an
-//!     orphan and goes at the next start; a tree that a leftover row names goes at the next start,
-//!     and the row with it.
-//! D2. Ids are logged before they are used and never given out twice.
+//! D1. The committed rows of the dictionary define which objects exist. The next start removes a
+//!     tablespace that no row names, and a tree that a leftover row names together with the row.
+//! D2. Ids are logged before they are used, and are never reused.
 //!
 //! # Failure
-//! An object that cannot be read stops the start with its kind and id: guessing would lose tables.
+//! An object that cannot be read stops the start with its kind and id. To go on without it would
+//! lose tables.
 
 use std::sync::Arc;
 

@@ -41,13 +41,13 @@ pub struct EngineOptions {
     pub store: StoreOptions,
     /// `innodb_flush_log_at_trx_commit`: 0, 1 or 2.
     pub flush_at_commit: u8,
-    /// Bytes of an index being built that are sorted in memory; what is beyond goes through a
-    /// scratch file.
+    /// The bytes of an index under construction that are sorted in memory. More entries are sorted
+    /// through a scratch file.
     pub build_memory: usize,
 }
 
 impl EngineOptions {
-    /// What a server gives to building an index, bytes.
+    /// The default of `build_memory` in a server, in bytes.
     pub const BUILD_MEMORY: usize = 128 << 20;
 }
 
@@ -158,7 +158,8 @@ impl Engine {
         ))
     }
 
-    /// Opens what the dictionary names, and removes what it does not; the number of orphan spaces.
+    /// Opens the tables of the dictionary, and removes files that it does not name. Returns the
+    /// number of removed files.
     fn adopt(&self, contents: Contents) -> Result<usize, EngineError> {
         let store = &self.shared.store;
         let on_disk = store.spaces_on_disk()?;
@@ -168,7 +169,8 @@ impl Engine {
         let mut orphans = 0;
         for (id, name) in &on_disk {
             if let Err(error) = store.open_space(*id, name) {
-                // One table's file: the others are served. Whoever uses the table finds out.
+                // Only this table's file is missing. The engine serves the others, and statements
+                // on this table get an error.
                 if !contents.tables.iter().any(|t| t.space == *id) {
                     return Err(error.into());
                 }
@@ -246,8 +248,8 @@ impl Engine {
         Ok(self.shared.store.shutdown()?)
     }
 
-    /// Without background threads: one round of what they would do. Gives whether there was
-    /// anything.
+    /// Runs one round of the background threads' work, for an engine without these threads. Returns
+    /// whether there was work.
     pub fn step_background(&self) -> Result<bool, EngineError> {
         let applier = Applier(self.shared.clone());
         let mut more = block(|| self.shared.trx.rollback_step(&applier, 64))?;
@@ -322,10 +324,10 @@ impl Engine {
         self.shared.store.status()
     }
 
-    /// Asks for the syncs that commits of this thread wait for, after
-    /// [`gather_syncs`](crate::gather_syncs): called before it sleeps. `may_block`: nothing else
-    /// waits for this thread, so where a sync is short and nobody else waits for one, it may make
-    /// it itself.
+    /// Requests the syncs that this thread's commits have collected since
+    /// [`gather_syncs`](crate::gather_syncs). A worker calls it before it sleeps. `may_block` says
+    /// that the thread has nothing else to do, so it may run a short sync itself if no other thread
+    /// waits for one.
     pub fn settle_syncs(&self, may_block: bool) {
         self.shared.store.settle_syncs(may_block);
     }

@@ -57,10 +57,11 @@ pub struct GuessStatus {
     pub repaired: u64,
 }
 
-/// The misses noted by readers, and whether guesses are used at all (`innodb_adaptive_hash_index`).
+/// The wrong row-location hints that readers have noted, and the switch for hints
+/// (`innodb_adaptive_hash_index`).
 ///
-/// On lines of its own: readers look at the switch, and what stands beside this in memory is
-/// written by the background.
+/// It has cache lines of its own, because readers load the switch while the background writes to
+/// neighbouring fields.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Guesses {
@@ -125,7 +126,7 @@ impl Guesses {
     /// Takes what readers noted.
     fn drain(&self, leaves: &mut Vec<u64>) {
         let slots = self.rings.iter().flat_map(|r| &r.slots);
-        // Looked at before it is swapped: a line that nobody has written stays shared.
+        // Load before the swap, so that the cache line stays shared if it is empty.
         leaves.extend(
             slots
                 .filter(|slot| slot.load(Relaxed) != 0)

@@ -1,5 +1,5 @@
-//! Chains of overflow pages that no row names, because their row is still to be written, or is
-//! gone: what a crash would lose without a list.
+//! The list of overflow chains that no row refers to, because their row is not written yet or is
+//! gone. Without it a crash would lose their pages.
 //!
 //! # Picture (format v1)
 //! ```text
@@ -21,13 +21,13 @@
 //!
 //! # Concurrency
 //! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex
-//! covers the lists in memory, and making the page. What a slot or an undo record names may by now
-//! be any page (L3), also a leaf whose writer is about to latch the limbo page. So it is looked at
-//! before the limbo page is latched, and then latched only if it is still what was seen, without
-//! sleeping.
+//! covers the lists in memory and the creation of the page. The page that a slot or an undo record
+//! names may have been reused (L3), also for a leaf whose writer is about to latch the limbo page.
+//! So it is read before the limbo page is latched, and then latched only if it is unchanged,
+//! without waiting.
 //!
 //! # Failure
-//! A chain with a damaged page is forgotten: what is behind that page is lost until the table is
+//! A chain with a damaged page is given up: the pages behind it are lost until the table is
 //! rebuilt.
 
 use std::sync::Arc;
@@ -230,8 +230,8 @@ impl Limbo {
         page.expect("a slot was taken, so the page is known")
     }
 
-    /// Frees everything that nobody owns. Gives whether there was anything. Costs a load when there
-    /// is nothing.
+    /// Frees all chains without an owner. Returns whether there were any. Costs one load if there
+    /// are none.
     pub(crate) fn drain(&self, store: &Store) -> Result<bool, Stop> {
         if !self.dirty.swap(false, Relaxed) {
             return Ok(false);

@@ -1,8 +1,8 @@
 //! Locks, waits, transactions and the last deadlock as the status views show them:
 //! `performance_schema.data_locks`, `data_lock_waits` and SHOW ENGINE INNODB STATUS.
 //!
-//! Names and texts are InnoDB's. What stands on no page in memory is shown without its data, as
-//! there.
+//! Names and texts are InnoDB's. As in InnoDB, a lock on a page that is not in memory is shown
+//! without its data.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -60,8 +60,8 @@ pub struct TrxInfo {
     pub trx: TrxId,
 }
 
-/// A lock on a table that stands for those on its records: the transaction, the table's id, whether
-/// one of them is exclusive.
+/// The intention lock on a table that the views derive from its record locks: by transaction and
+/// table id, with whether one of the record locks is exclusive.
 type TableLocks = FxHashMap<(usize, u64), (LockInfo, bool)>;
 
 impl Engine {
@@ -141,7 +141,7 @@ impl Engine {
     }
 
     /// The part of SHOW ENGINE INNODB STATUS about deadlocks and transactions. `of_session` appends
-    /// what is known of a session: its user, its statement.
+    /// the description of a session: its user and statement.
     pub fn transaction_report(&self, of_session: &dyn Fn(u64, &mut String)) -> String {
         let mut out = String::new();
         if let Some(deadlock) = self.trx_system().locks().last_deadlock() {

@@ -61,7 +61,7 @@ pub(crate) struct ChainWriter {
 }
 
 impl ChainWriter {
-    /// Goes on writing; the pointer when all is written.
+    /// Continues writing, and returns the pointer when the whole value is written.
     fn run(
         &mut self,
         store: &Store,
@@ -154,11 +154,11 @@ impl Mover {
         }
     }
 
-    /// The image that goes on the tree page behind a key of `key_len` bytes, into `out`; false if
-    /// `row` fits as it is.
+    /// Writes to `out` the image that is stored on the tree page behind a key of `key_len` bytes,
+    /// with long values moved to overflow pages. Returns false if `row` fits unchanged.
     ///
     /// # Errors
-    /// [`EngineError::RowTooLarge`] when it does not fit with all long values out.
+    /// [`EngineError::RowTooLarge`] if the row does not fit even with all long values moved.
     pub(crate) fn run(
         &mut self,
         store: &Store,

@@ -5,10 +5,10 @@ use nfold_store::PageId;
 use crate::engine::Engine;
 
 impl Engine {
-    /// `innodb_buffer_pool_size`: the pool grows or shrinks to that in the background, while
-    /// everything goes on. Gives the bytes that it will have: whole pages, at most
-    /// [`max_pool_bytes`](Self::max_pool_bytes). The last call wins; `store_status().resize` tells
-    /// how far it is.
+    /// Sets `innodb_buffer_pool_size`. The pool grows or shrinks in the background, while
+    /// statements run. Returns its future size: whole pages, at most
+    /// [`max_pool_bytes`](Self::max_pool_bytes). The last call wins; `store_status().resize` shows
+    /// the progress.
     pub fn resize_pool(&self, bytes: u64) -> u64 {
         self.shared().store.resize_pool(bytes)
     }
@@ -24,9 +24,9 @@ impl Engine {
         pages.into_iter().map(|id| (id.space, id.page)).collect()
     }
 
-    /// Brings pages (space, page) into memory, behind those that somebody waits for, and blocks
-    /// until they are there. Those that do not exist or cannot be read are passed over. Gives how
-    /// many were missing.
+    /// Reads pages (space, page) into memory, with lower priority than pages that statements wait
+    /// for, and blocks until they are read. Skips pages that do not exist or cannot be read.
+    /// Returns the number of pages that were not in memory before.
     pub fn warm(&self, pages: &[(u32, u32)]) -> usize {
         let ids: Vec<PageId> = pages
             .iter()

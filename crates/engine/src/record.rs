@@ -1,12 +1,11 @@
-//! What stands behind a key in the two kinds of tree: the clustered row's header and the secondary
-//! entry's.
+//! The format of values in leaves: headers of clustered rows and of secondary entries.
 //!
 //! # Picture (format v1)
 //!
 //! ```text
 //! clustered leaf value                          secondary leaf value
 //!  0  u48 transaction id                         0  u48 transaction id of the newest change of this entry
-//!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark, 2 original bytes left out
+//!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark, 2 without original bytes
 //! 14  u8  flags: 1 delete mark                   7  u8  guess: slot where the clustered row was last seen
 //! 15  u8  0                                      8  u32 guess: its page, or 0
 //! 16  row image (nfold_types::row)              12  u16 length of the primary key at the end of the entry's key
@@ -16,8 +15,8 @@
 //!
 //! # Invariants
 //! I1. A value shorter than its header is corruption, never an index out of bounds.
-//! I2. The guess is no part of the entry's meaning: it is never compared, and a change of it is
-//!     never logged.
+//! I2. The row-location hint ("guess") is advisory: it is never compared, and its changes are never
+//!     logged.
 
 use nfold_btree::Guess;
 use nfold_store::TrxId;
@@ -35,9 +34,9 @@ pub const BARE: u8 = 2;
 pub const CLUSTERED_HEADER: usize = 16;
 /// Bytes before the original column bytes.
 pub const SECONDARY_HEADER: usize = 14;
-/// Where the guess stands in a secondary value.
+/// The offset of the row-location hint in a secondary value.
 pub const GUESS_AT: usize = 7;
-/// Stands for NULL among the lengths of original bytes.
+/// The length that marks NULL among the lengths of original bytes.
 pub const NULL_LENGTH: u16 = NULL_TEXT;
 
 fn u48(bytes: &[u8]) -> u64 {
@@ -179,7 +178,8 @@ impl<'a> Iterator for Originals<'a> {
 /// Bytes of a transaction id.
 const TRX_MASK: u64 = (1 << 48) - 1;
 
-/// What decides whether a clustered row is taken as it stands, from two words that may be anything.
+/// The header fields that decide whether a clustered row is visible without its undo log. They are
+/// decoded from two words that may be garbage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowHead {
     pub trx: TrxId,

@@ -87,7 +87,7 @@ impl EngineSession {
         self.trx.ask_for_own();
     }
 
-    /// Asks for what those lead to: the slots in which snapshots and tables are announced.
+    /// Prefetches the slots in which snapshots and tables are announced.
     pub fn ask_for_rest(&self) {
         self.mdl.ask_for();
         self.trx.ask_for_rest();
@@ -150,8 +150,9 @@ impl EngineSession {
         self.refused = false;
     }
 
-    /// For the status views: the open transaction has begun to work; what was noted first counts.
-    /// `since_us`: microseconds since 1970. `single`: it is the statement's own, and ends with it.
+    /// Records for the status views that the open transaction has begun to work; only the first
+    /// call counts. `since_us` is in microseconds since 1970. `single` says that the transaction
+    /// ends with its statement.
     #[inline]
     pub fn note_start(&mut self, since_us: u64, single: bool) {
         self.trx.note_start(since_us, single);
@@ -175,10 +176,10 @@ impl EngineSession {
         }
     }
 
-    /// A statement ends. If it failed, what it changed is undone; call again after a wait.
+    /// Ends a statement, and undoes its changes if it failed. After a wait, call again.
     ///
-    /// The mark moves with it: a statement that fails before it began (its table does not exist,
-    /// say) has nothing to undo, least of all what the statement before it changed.
+    /// It also moves the statement's mark. So a later statement that fails before it began, because
+    /// its table does not exist, does not undo the changes of this one.
     #[inline]
     pub fn statement_end(&mut self, ok: bool) -> Result<(), Stop> {
         if !ok && self.trx.is_active() && self.trx.mark() > self.mark {
@@ -215,7 +216,8 @@ impl EngineSession {
         Ok(())
     }
 
-    /// As [`commit`](Self::commit), and durable whatever is configured.
+    /// As [`commit`](Self::commit), but always durable, whatever `innodb_flush_log_at_trx_commit`
+    /// says.
     pub(crate) fn commit_durably(&mut self) -> Result<(), Stop> {
         if self.trx.is_active() {
             self.trx.commit(FlushAtCommit::Durable).map_err(lift)?;
@@ -331,7 +333,7 @@ impl EngineSession {
         self.trx.snapshot();
     }
 
-    /// What a read needs that opens the snapshot on its way.
+    /// The parts of the session that a read needs to open the snapshot itself.
     #[inline]
     pub(crate) fn reader(&mut self) -> (&Store, &mut Trx) {
         (&self.shared.store, &mut self.trx)

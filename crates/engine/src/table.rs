@@ -7,8 +7,8 @@
 //!      indexes[i] secondary:  key = encoded parts ‖ primary key;  value = record::SecondaryEntry
 //! ```
 //! # Concurrency
-//! Everything but `auto_increment`, `row_id`, `rows` and `stats` is immutable: DDL makes a new `Table`. Those are written by
-//! writers and background work, never by reads.
+//! Everything but `auto_increment`, `row_id`, `rows` and `stats` is immutable: DDL makes a new
+//! `Table`. Those are written by writers and background work, never by reads.
 //! # Not here
 //! Transactions: see `write` and `read`.
 
@@ -31,7 +31,8 @@ use crate::overflow;
 use crate::record::{self, SecondaryEntry};
 use crate::undo::lost::LostEntries;
 
-/// Bytes of a key that a byte of text makes at most: eighteen weights for three bytes, zeros doubled.
+/// Bytes of a key that a byte of text makes at most: eighteen weights for three bytes, zeros
+/// doubled.
 const LONGEST_WEIGHTS: usize = 24;
 /// Bytes of a text's part in a key besides its weights, at most.
 const PART_MARKS: usize = 8;
@@ -44,7 +45,8 @@ pub struct Index {
     pub tree: TreeHandle,
     /// How the key's own parts are encoded (without the primary key behind them).
     pub key: KeyLayout,
-    /// What a covering read of this index gives: its parts' columns, then primary key columns that are not among them.
+    /// The row layout of covering reads: the columns of the index's parts, then the primary key
+    /// columns that are not among them.
     pub layout: RowLayout,
     /// Table ordinals of the columns of `layout`.
     pub columns: Vec<usize>,
@@ -56,7 +58,8 @@ pub struct Index {
     originals: Vec<usize>,
     /// Whether any two rows with equal keys (without NULL) are refused.
     pub unique: bool,
-    /// Snapshots below this LSN cannot use it: it was filled later, with the newest versions alone. 0: all can.
+    /// Snapshots below this LSN cannot use it: it was filled later, with the newest versions alone.
+    /// 0: all can.
     pub(crate) usable_from: Lsn,
 }
 
@@ -179,7 +182,8 @@ impl Table {
         }
     }
 
-    /// Refuses a change of a table in which a damaged page was found: what is there is all that can be saved.
+    /// Refuses changes of a table in which a damaged page was found, so that its remaining rows can
+    /// be saved.
     pub fn check_sound(&self) -> Result<(), EngineError> {
         if !self.damaged.load(Relaxed) {
             return Ok(());
@@ -206,7 +210,7 @@ impl Table {
         &self.indexes
     }
 
-    /// Layout of what a covering read of an index gives.
+    /// The row layout of covering reads of an index.
     pub fn index_layout(&self, ordinal: usize) -> &RowLayout {
         if ordinal == 0 {
             &self.layout
@@ -252,19 +256,22 @@ impl Table {
         self.private
     }
 
-    /// The table was filled just now, with the newest versions alone: older snapshots cannot read it.
+    /// The table was filled just now, with the newest versions alone: older snapshots cannot read
+    /// it.
     pub(crate) fn usable_from(mut self, now: Lsn) -> Table {
         self.indexes.iter_mut().for_each(|i| i.usable_from = now);
         self
     }
 
-    /// Takes over what outlives a change of the definition. `now`: snapshots from here on can use indexes that are new.
+    /// Takes over what outlives a change of the definition. `now`: snapshots from here on can use
+    /// indexes that are new.
     pub(crate) fn take_over(&mut self, old: &Table, now: Lsn) {
         for (index, def) in self.indexes.iter_mut().zip(&self.def.indexes) {
             let before = old.def.indexes.iter().position(|i| i.id == def.id);
             index.usable_from = before.map_or(now, |n| old.indexes[n].usable_from);
             if let Some(n) = before {
-                // Purge and rollback may still be at work on the old table: one structure mutex for each tree.
+                // Purge and rollback may still be at work on the old table: one structure mutex for
+                // each tree.
                 index.tree = old.indexes[n].tree.clone();
             }
         }
@@ -300,7 +307,8 @@ impl Table {
         *current = Arc::new(stats);
     }
 
-    /// Appends the clustered key of a row image. A hidden row id is not part of the image and is appended by the caller.
+    /// Appends the clustered key of a row image. A hidden row id is not part of the image and is
+    /// appended by the caller.
     pub(crate) fn clustered_key(&self, row: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.indexes[0]
             .key
@@ -308,8 +316,8 @@ impl Table {
             .map_err(|e| self.key_error(0, e))
     }
 
-    /// Appends the key of index `ordinal` (parts, then `primary`) for a row image; gives the length of the parts. Brings in a long column of
-    /// which a prefix is indexed.
+    /// Appends the key of index `ordinal` (parts, then `primary`) for a row image; gives the length
+    /// of the parts. Brings in a long column of which a prefix is indexed.
     pub(crate) fn secondary_key(
         &self,
         ordinal: usize,
@@ -335,7 +343,8 @@ impl Table {
         Ok(own)
     }
 
-    /// Whether the row's keys fit pages, behind which `primary` stands; asked before the row's first change. `buffer` is used.
+    /// Checks, before a row is first changed, that all its keys, each followed by `primary`, fit on
+    /// a page. `buffer` is scratch memory.
     ///
     /// # Errors
     /// [`EngineError::KeyTooLong`].
@@ -369,8 +378,9 @@ impl Table {
         Ok(())
     }
 
-    /// Appends the value of a secondary entry. `lengths`: of its key and of the primary key at the key's end. Original bytes that would make the
-    /// entry too large are left out: such an entry covers nothing.
+    /// Appends the value of a secondary entry. `lengths`: of its key and of the primary key at the
+    /// key's end. Original bytes that would make the entry too large are left out: such an entry
+    /// covers nothing.
     pub(crate) fn secondary_value(
         &self,
         ordinal: usize,
@@ -442,8 +452,8 @@ impl Table {
         })
     }
 
-    /// What makes rows of a secondary index's own layout from its entries, in which only these columns of the table are asked for. `None` where
-    /// one of them is a string that the key holds.
+    /// The builder of rows from entries of a secondary index, with the given columns of the table.
+    /// `None` if one of them is a string that the key itself holds.
     pub(crate) fn key_rows(&self, ordinal: usize, columns: &[usize]) -> Option<KeyRows> {
         let index = &self.indexes[ordinal];
         let sources: Vec<KeySource> = index.sources.iter().map(|s| s.of_key()).collect();
@@ -452,7 +462,8 @@ impl Table {
         KeyRows::new(&index.layout, &sources, &index.key, primary, wanted)
     }
 
-    /// Appends the row image of a secondary entry in the index's own layout. False: the entry is damaged.
+    /// Appends the row image of a secondary entry in the index's own layout. False: the entry is
+    /// damaged.
     pub(crate) fn covering_row(
         &self,
         ordinal: usize,
@@ -492,7 +503,8 @@ impl Table {
         index.layout.encode(values, out).is_ok()
     }
 
-    /// Adds a clustered row to a batch in the layout of an index: what a covering read gives for an older version.
+    /// Adds a clustered row to a batch in the layout of an index. A covering read uses it for older
+    /// versions.
     pub(crate) fn project_into(
         &self,
         ordinal: usize,
@@ -528,7 +540,8 @@ pub(crate) struct CoveringScratch {
     primary: Vec<Value>,
 }
 
-/// Decodes the invertible parts of a key; the others stand as NULL (their bytes come from the originals).
+/// Decodes the invertible parts of a key; the others stand as NULL (their bytes come from the
+/// originals).
 fn decode_parts(layout: &KeyLayout, key: &[u8], out: &mut Vec<Value>) -> Option<()> {
     let mut rest = key;
     for (n, part) in layout.parts().iter().enumerate() {

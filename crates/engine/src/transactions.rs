@@ -25,13 +25,13 @@ pub struct ActiveTrx {
     pub trx: TrxId,
     /// The connection; 0: the server's own, or being undone in the background.
     pub session: u64,
-    /// Nobody's any more: it is being undone.
+    /// Its session is gone, and the background rolls it back.
     pub rolling_back: bool,
     /// Microseconds since 1970.
     pub started_us: u64,
     /// Since when it waits for a lock, in microseconds since 1970, and for which.
     pub waiting: Option<(u64, Option<String>)>,
-    /// It has asked for a lock or changed something.
+    /// It has requested a lock or changed a row.
     pub locking: bool,
     /// Row changes so far.
     pub changes: u64,

@@ -1,32 +1,31 @@
-//! What rollback and purge do to tables: the engine's side of the undo log.
+//! Applies rollback and purge to tables: the engine's side of the undo log.
 //!
 //! # Invariants
-//! U1. *Undo*: nothing is done unless the clustered row still points at the record, and the row
-//!     itself is restored last. So a step that a crash cut off is done again, and one that was done
-//!     is not.
+//! U1. *Undo* changes nothing unless the clustered row still points at the record, and it restores
+//!     the row itself last. So a step that a crash interrupted is repeated, and a completed one is
+//!     not.
 //! U2. *Purge* removes an entry or a row only if it is delete-marked and no version newer than the
-//!     record needs it; that is checked under the leaf's latch and is as good the second time as
-//!     the first.
+//!     record needs it. The check runs under the leaf's latch and is idempotent.
 //! U3. A restored entry, or one that is marked again, gets the transaction id of the row version
-//!     that comes back. The id of the one that is rolled back would be wrong for itself: after a
-//!     savepoint it reads on, sees its own id, and would take the entry for visible (settle::V1).
-//! U4. Purge passes over a delete-marked row that a newer transaction has revived. When that one is
-//!     undone, and the mark's transaction is purgeable, undoing takes the row and its entries away
-//!     as if they had been inserted: nobody else will. The same with an entry that purge has passed
-//!     over because an unfinished transaction brought its key back: undoing leaves it marked only
-//!     if purge has still to come by. Both are asked again under the row's latch, behind a fence:
-//!     purge publishes its floor, fences, and looks at the row. So either purge sees the restored
-//!     row, and takes away what nobody needs, or the floor is seen here, and the step starts over.
-//! U5. The chains of a version are freed last of all that its purge does. So a record whose version
-//!     has lost them was purged before a crash; and an older version without them, met on a walk,
-//!     is one that nobody needs.
-//! U6. Damage counts only on the table that is in force: a step that began on another one, whose
-//!     indexes a definition frees meanwhile, is done again. A definition publishes the new table
-//!     before it frees anything of the old.
+//!     that becomes current again. The id of the rolled-back transaction would be wrong: after
+//!     ROLLBACK TO SAVEPOINT that transaction goes on reading, and would take an entry with its own
+//!     id for visible (settle::V1).
+//! U4. Purge skips a delete-marked row that a newer transaction has revived. If that transaction is
+//!     undone, and the transaction of the mark is purgeable, undo removes the row and its entries
+//!     as if they had been inserted, because purge does not come back. The same holds for an entry
+//!     that purge has skipped because an unfinished transaction had inserted its key again: undo
+//!     leaves it marked only if purge has not passed yet. Both conditions are checked again under
+//!     the row's latch, behind a fence: purge publishes its floor, fences, and reads the row. So
+//!     either purge sees the restored row and removes it, or undo sees the floor and starts over.
+//! U5. Purge of a version frees its overflow chains last. So a record whose version has lost its
+//!     chains was purged before a crash, and no snapshot needs an older version without chains.
+//! U6. Damage counts only on the current table definition. A step that began on an older one, whose
+//!     indexes a DDL statement frees meanwhile, is repeated. DDL publishes the new table before it
+//!     frees anything of the old one.
 //!
 //! # Failure
-//! The overflow chains of a row that is undone get into the table's [`limbo`](crate::limbo) in the
-//! mini-transaction that takes the row away, those of a version that is purged after all else; the
+//! The overflow chains of an undone row enter the table's [`limbo`](crate::limbo) in the
+//! mini-transaction that removes the row; the chains of a purged version enter it last. The
 //! background frees them. A crash in between loses nothing.
 
 use std::sync::Arc;
@@ -430,8 +429,8 @@ fn restore_row(
     Ok(())
 }
 
-/// Whether a version before `header`'s that somebody may still ask for has `key` in index `n`: the
-/// transaction that ended that version, and whose purge takes the entry away.
+/// Searches the versions before `header`'s that a snapshot may still need for one with `key` in
+/// index `n`. Returns the transaction that replaced that version, whose purge removes the entry.
 fn older_version_ended_by(
     shared: &Shared,
     table: &Table,
@@ -496,8 +495,8 @@ fn walk(
     }
 }
 
-/// The version before `header`'s, if its undo record is still there: purge has been past one that
-/// is not, and nobody needs it.
+/// The version before `header`'s, if its undo record still exists. If purge has removed the record,
+/// no snapshot needs the version.
 fn existing_version(
     shared: &Shared,
     header: RowHeader,
@@ -509,8 +508,8 @@ fn existing_version(
     }
 }
 
-/// Removes what only snapshots that are all closed could see: a change is visible to everybody, so
-/// what it replaced can go.
+/// Removes the versions that a change has replaced. The change is visible to every snapshot, so no
+/// snapshot needs them.
 fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop> {
     if record.kind == UndoKind::Insert {
         return Ok(());

@@ -2,11 +2,11 @@
 //! memory are sorted and stacked leaf by leaf.
 //!
 //! # Picture
-//! What happens when the memory is full for the first time depends on how the entries came:
+//! When the memory is full for the first time, the order of the entries decides:
 //! ```text
-//! not in order   sorted runs in a scratch file, merged at the end and stacked (`runs`)
-//! in order       stacked at once, and so on while the order lasts: rows of a table that is copied mostly come so
-//!                  └ an entry below the last one: what is left goes in one by one, chunks sorted
+//! not sorted   sorted runs in a scratch file, merged at the end and stacked (`runs`)
+//! sorted       stacked at once while the order lasts; rows of a copied table mostly come sorted
+//!                └ an entry below the last one: the rest is inserted one by one, in sorted chunks
 //! ```
 
 use nfold_btree::{Builder, Room, TreeHandle};
@@ -48,7 +48,7 @@ pub(super) struct Filler<'a> {
     written: Written,
 }
 
-/// The tree, and what is known of its entries.
+/// The tree that is filled, and the state of its entries.
 struct Target<'a> {
     store: &'a Store,
     space: SpaceId,
@@ -155,7 +155,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the remaining entries.
     pub(super) fn finish(mut self) -> Result<(), Filled> {
         if matches!(self.written, Written::Nothing) {
             self.sort();
@@ -166,7 +166,7 @@ impl<'a> Filler<'a> {
         match self.written {
             Written::Stacked(mut stack) => stack.finish(&self.target),
             Written::Runs(runs) => {
-                // Room for what is read of the runs.
+                // Frees memory for reading the runs.
                 drop((self.arena, self.entries));
                 let mut stack = Stack::default();
                 runs.merge(self.memory, |key, value| {
@@ -277,7 +277,7 @@ fn insert(target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Stop> {
 
 /// Why filling stopped.
 pub(super) enum Filled {
-    /// This key stands already.
+    /// The tree already has this key.
     Duplicate(Vec<u8>),
     Error(EngineError),
 }

@@ -153,7 +153,7 @@ impl Engine {
         )
     }
 
-    /// Frees trees that nobody uses, and their leftover rows.
+    /// Frees unused trees, and deletes their leftover rows in the dictionary.
     fn remove_leftovers(&self, space: u32, indexes: &[IndexDef]) -> Result<(), EngineError> {
         indexes
             .iter()

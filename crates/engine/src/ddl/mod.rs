@@ -1,23 +1,22 @@
-//! Definitions: databases, tables, indexes, accounts. Every call is atomic, and blocks: it runs on
-//! a thread that may.
+//! DDL: databases, tables, indexes, accounts. Every call is atomic. Calls block, so they run on
+//! threads that may.
 //!
 //! # Protocol
-//! 1. Files and trees for what is new are made and filled, and made durable.
-//! 2. One transaction changes the dictionary's rows and commits, durably: that is the moment of the
-//!    change.
-//! 3. The open tables and the schema snapshot follow; then files that nobody names any more are
-//!    unlinked.
+//! 1. New files and trees are created, filled, and made durable.
+//! 2. One transaction changes the dictionary's rows and commits durably. This commit is the moment
+//!    of the change.
+//! 3. The open tables and the schema snapshot are replaced. Then unused files are unlinked.
 //!
-//! A crash before 2 leaves orphan files (removed at the next start) or a tree that a leftover row
-//! names (likewise); a crash after 2 leaves the change done.
+//! A crash before step 2 leaves orphan files, or a tree that a leftover row names; the next start
+//! removes both. After step 2 the change is complete.
 //!
 //! # Invariants
 //! L1. The caller holds the exclusive metadata locks of every table involved, and has released its
 //!     own uses of them.
-//! L2. Changes of the dictionary and what goes with them run one at a time (`Shared::ddl`). What
-//!     may take minutes is done without that mutex: copying a table, filling and freeing trees,
-//!     waiting for rollbacks, unlinking the files of tables that are gone. L1 keeps others from
-//!     these tables meanwhile, and what is not named yet is nobody else's.
+//! L2. The mutex `Shared::ddl` serializes changes of the dictionary and of the open tables. Long
+//!     operations run without it: copying a table, filling and freeing trees, waiting for
+//!     rollbacks, unlinking files of dropped tables. L1 protects existing tables meanwhile, and no
+//!     other session can name the new ones.
 
 mod build;
 mod index;

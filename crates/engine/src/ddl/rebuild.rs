@@ -1,12 +1,11 @@
-//! ALTER TABLE by copy, and OPTIMIZE TABLE: every row is read, converted and written into a new
-//! space, which then takes the old one's place.
+//! ALTER TABLE by copy, and OPTIMIZE TABLE: reads and converts every row, and writes it into a new
+//! tablespace, which then replaces the old one.
 //!
 //! # Invariants
-//! B1. Copied rows carry transaction 0: the copy shows what was committed, so every snapshot sees
-//!     them. The copy's own id would hide them from whoever has a snapshot, as a transaction
-//!     without undo records never counts as committed.
-//! B2. The copy has a table id of its own: undo records of the old rows, which purge has still to
-//!     work off, do not find it.
+//! B1. Copied rows carry transaction 0. The copy holds committed rows, so every snapshot may see
+//!     them. An id of its own would hide them from open snapshots, because a transaction without
+//!     undo records never counts as committed.
+//! B2. The copy has a new table id, so pending undo records of the old rows do not apply to it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -42,14 +41,14 @@ impl<E> From<EngineError> for CopyError<E> {
 }
 
 impl Engine {
-    /// Copies `old` into a table made from `spec`, which takes its place (new id, new space).
-    /// `convert` gets each row image of the old table and appends the new one (in the new table's
-    /// layout, which [`Engine::layout_of`] gives). The caller holds the exclusive metadata lock.
-    /// Gives the number of rows.
+    /// Copies `old` into a table created from `spec`, which replaces it under a new id in a new
+    /// tablespace. `convert` gets each row image of the old table and appends the new one, in the
+    /// layout that [`Engine::layout_of`] returns for the new table. The caller holds the exclusive
+    /// metadata lock. Returns the number of rows.
     ///
     /// # Errors
-    /// A duplicate in a unique index is [`EngineError::DuplicateInBuild`]; whatever `convert`
-    /// refuses ends the copy, and so does [`EngineError::Stopped`]. Nothing is changed then.
+    /// [`EngineError::DuplicateInBuild`] for a duplicate in a unique index,
+    /// [`EngineError::Stopped`], and errors of `convert`. After an error nothing has changed.
     pub fn rebuild_table<E>(
         &self,
         old: &Arc<TableDef>,
@@ -59,9 +58,8 @@ impl Engine {
         self.rebuild_table_beside(old, spec, Vec::new(), convert, |_| Ok(()))
     }
 
-    /// As [`Engine::rebuild_table`]. `verify` looks at the filled table before it takes the place
-    /// of the old one, and may refuse it. The definitions `others` take the place of those with
-    /// the same ids in the same moment.
+    /// As [`Engine::rebuild_table`]. `verify` may refuse the filled table before it replaces the
+    /// old one. The definitions `others` replace those with the same ids in the same transaction.
     pub fn rebuild_table_beside<E>(
         &self,
         old: &Arc<TableDef>,

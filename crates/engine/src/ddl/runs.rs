@@ -78,7 +78,7 @@ impl Runs {
                 runs.push(run);
             }
         }
-        // A binary heap, the run with the least key first; what is sorted is one.
+        // A binary heap with the least key first. A sorted list is a valid heap.
         runs.sort_by(|a, b| a.key().cmp(b.key()));
         while let Some(first) = runs.first_mut() {
             take(first.key(), first.value())?;
@@ -91,7 +91,7 @@ impl Runs {
     }
 }
 
-/// Makes a heap of what is one but for its first element.
+/// Restores the heap order after the first element has changed.
 fn sift_down(runs: &mut [Run]) {
     let mut at = 0;
     loop {

@@ -1,12 +1,13 @@
-//! Stopping what runs for minutes: a change of a definition that fills trees, CHECK and ANALYZE
-//! TABLE. Whoever runs one on a thread lends it a flag, which KILL raises.
+//! Stops long operations: DDL that fills trees, CHECK TABLE and ANALYZE TABLE. The thread that runs
+//! one has a flag, which KILL sets.
 //!
 //! # Concurrency
-//! The flag is shared with the session's worker, which stores it once. It orders nothing: the
-//! change ends by its own error, and the session learns that as of any other.
+//! The session's worker shares the flag and sets it once. The flag orders no memory: the operation
+//! ends with an error of its own, which the session gets like any other error.
+//!
 //! # Failure
-//! What stops of a change is the filling alone (step 1 of the protocol), so the change leaves what
-//! a full disk would: nothing.
+//! Only the filling of trees (step 1 of the protocol) can be stopped, so a stopped DDL statement
+//! leaves nothing behind, like one that met a full disk.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ thread_local! {
 /// Runs `change`; a filling of trees in it ends with [`EngineError::Stopped`] soon after `asked`
 /// was raised.
 pub fn stoppable<T>(asked: Arc<AtomicBool>, change: impl FnOnce() -> T) -> T {
-    /// Takes the flag away, also when the change panics: the thread goes on to other jobs.
+    /// Removes the flag, also after a panic, because the thread runs other jobs afterwards.
     struct Restore(Option<Arc<AtomicBool>>);
     impl Drop for Restore {
         fn drop(&mut self) {

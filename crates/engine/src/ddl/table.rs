@@ -244,8 +244,8 @@ impl Engine {
         }
     }
 
-    /// The first AUTO_INCREMENT value of a table that nobody knows yet; durable with its
-    /// definition.
+    /// Sets the first AUTO_INCREMENT value of a table that is being created. It becomes durable
+    /// with the table's definition.
     pub(super) fn begin_auto_increment(
         &self,
         new: &TableDef,

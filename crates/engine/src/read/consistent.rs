@@ -1,5 +1,5 @@
-//! Consistent reads: what a snapshot sees, without latch or lock. See the parent module for the
-//! picture.
+//! Consistent reads: the rows that a snapshot sees, without latches or locks. The parent module has
+//! the picture.
 
 use std::sync::Arc;
 
@@ -118,11 +118,12 @@ impl Read {
         &self.spec
     }
 
-    /// Appends rows to `out`, or none: after much that is not to be seen it is left to the caller
-    /// whether to go on. False: there are no more. After a wait, call again with the same batch.
+    /// Appends rows to `out`. It may append none after many invisible rows, so that the caller can
+    /// check for KILL. Returns false if there are no more rows. After a wait, call again with the
+    /// same batch.
     ///
     /// # Errors
-    /// Whatever the engine can meet; a locking read also deadlocks and NOWAIT.
+    /// I/O errors and corruption; for a locking read also deadlock and NOWAIT.
     pub fn next(&mut self, session: &mut EngineSession, out: &mut RowBatch) -> Result<bool, Stop> {
         self.next_into(session, out, None)
     }
@@ -211,7 +212,7 @@ enum Stage {
 /// Where a key of [`GetMany`] comes from.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    /// The entry's place (secondary), or the point's (keys); and [`STANDS`](Self::STANDS).
+    /// The index of the entry (secondary) or of the key, and the flag [`STANDS`](Self::STANDS).
     place: u32,
     point: u32,
     /// The leaf that the entry is in.
@@ -223,8 +224,9 @@ impl Asked {
     const NO_ENTRY: u32 = Self::STANDS - 1;
     const STANDS: u32 = 1 << 31;
 
-    /// `stands`: the row counts as it stands, if its newest version is visible: it was asked for by
-    /// its own key, or by an entry that stands (settle::V1).
+    /// `stands`: the row needs no comparison with an entry if its newest version is visible,
+    /// because it was requested by its own key or by an entry that is known to be visible
+    /// (settle::V1).
     #[inline(always)]
     fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
         debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
@@ -336,8 +338,8 @@ impl Consistent {
                 self.get.push_with(key, Guess::NONE, asked);
             }
         } else if points.len() == 1 && (clustered || spec.covering || spec.first_rows != 0) {
-            // A cursor goes on from leaf to leaf without a descent. And where few rows are wanted
-            // it brings no more.
+            // A cursor moves from leaf to leaf without a descent, and reads no more leaves than a
+            // small LIMIT needs.
             self.source = Source::Range;
             let point = points.iter().next().unwrap_or_default();
             self.key.clear();

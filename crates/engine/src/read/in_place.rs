@@ -1,15 +1,14 @@
-//! Rows that the caller takes where they lie on their pages, without a copy in between.
+//! Zero-copy reads: the caller encodes rows directly from their pages.
 //!
 //! # Picture
 //! ```text
 //!   lookups of a group ──▶ values on their pages ──▶ visible, and whole? ──▶ image ──▶ the caller: result packets
-//!                                                          │ no: this row, and what follows      │ page changed: taken back
-//!                                                          └─────▶ copied, settled, in the RowBatch ◀─┘
+//!                                                          │ no: this row and the rest           │ page changed: removed
+//!                                                          └──▶ copied, made visible, in the RowBatch ◀─┘
 //! ```
 //! # Concurrency
-//! The caller reads an image while others may write to its page, and
-//! [validates](RowInPlace::validate) the page afterwards. Until then what it has made of the row
-//! may be garbage.
+//! The caller reads an image while other threads may write to its page, and
+//! [validates](RowInPlace::validate) the page afterwards. Before that its output may be garbage.
 
 use super::View;
 use super::settle::stands;
@@ -79,7 +78,7 @@ impl<'p> RowInPlace<'p> {
         self.image
     }
 
-    /// Whether the row is what was read of it until now.
+    /// Whether all bytes read from the row so far were valid.
     #[inline(always)]
     #[must_use]
     pub fn validate(&self) -> bool {
@@ -87,11 +86,12 @@ impl<'p> RowInPlace<'p> {
     }
 }
 
-/// What a lookup gives its values to: those that are rows as they stand go to the caller.
+/// A sink for the values of a lookup. It passes rows that are visible without the undo log on to
+/// the caller.
 pub(super) struct Standing<'t> {
     pub view: &'t View<'t>,
     pub taker: &'t mut dyn RowTaker,
-    /// So many of the first values belong to entries that stand (settle::V1).
+    /// The number of leading values whose entries are known to be visible (settle::V1).
     pub most: usize,
 }
 

@@ -1,5 +1,6 @@
-//! Whether a table has a row with a key: the newest version, committed or to be waited for. The
-//! executor's foreign-key checks call this after they have changed their own row.
+//! Checks whether the newest version of a row with a given key exists, and waits for the
+//! transaction if that version is not committed. The executor's foreign-key checks call this after
+//! they have changed their own row.
 //!
 //! # Picture
 //! ```text
@@ -18,9 +19,9 @@
 //!     that.
 //! P3. Every other entry belongs to an active transaction: the probe waits for its end and looks
 //!     again.
-//! P4. A transaction counts as ended only if it was so before the entry was read. One that ended
-//!     between the read and the look at its status may have been rolled back, and the entry with
-//!     it: it is read again.
+//! P4. A transaction counts as ended only if it had ended before the entry was read. One that ended
+//!     between the read of the entry and that of its status may have rolled the entry back, so the
+//!     entry is read again.
 //!
 //! `foreign_key_leaves_no_orphan` of `txn` is the loom model of the picture.
 //!

@@ -2,31 +2,33 @@
 //! change.
 //!
 //! # Protocol
-//! A handful of entries is copied without latch, each is locked, and if any lock was new the
-//! entries are copied again: only when both copies have the same keys do they count, so nothing can
-//! have come between (REPEATABLE READ locks the gaps too, READ COMMITTED only the records). Behind
-//! the last entry of a range the gap up to the next entry is locked. Then the newest version of
-//! each row is what the statement works on.
+//! The read copies a few entries without a latch and locks each of them. If a lock was new, it
+//! copies the entries again. The entries count only if both copies have the same keys, so no entry
+//! was inserted in between. (REPEATABLE READ locks the gaps as well, READ COMMITTED only the
+//! records.) Behind the last entry of a range it locks the gap up to the next entry. The statement
+//! then works on the newest version of each row.
 //!
 //! # Invariants
-//! K1. A row is given out only after its clustered record is locked and was read again under that
-//!     lock. (But see K5.)
-//! K2. After a wait the entries at hand are copied and locked again (locks that are held cost a
-//!     lookup); rows that were given out are told apart by their key, in the direction of the scan.
-//! K3. READ COMMITTED: every row given out has a note of the locks that this read took for it, so
-//!     that they can be given up.
-//! K4. A version that is looked at without a lock is kept by nothing once its successor is
-//!     committed. If it, or a chain of it, is not there, and the successor has ended or is not the
-//!     newest any more, the step is done again; otherwise it is damage.
-//! K5. A shared read that an index answers alone locks its entries and nothing else, as in InnoDB.
-//!     Whoever changes what the entry holds has to lock the entry, and an entry that is locked and
-//!     not marked is of no active transaction but the own one: so it stands.
-//! K6. A lock that was granted beside somebody else's uncommitted change counts for nothing: that
-//!     change came between the look at the entry and the lock. It is given up before the step is
-//!     done again, and before anything is waited for.
-//! K7. Forwards, a gap is locked with the entry behind it, after the entries before it were given
-//!     out. What came into it until then is looked for once it is locked: behind the last entry of
-//!     a leaf, and behind the last one of the range.
+//! K1. A row is returned only after its clustered record was locked and read again under the lock.
+//!     (Exception: K5.)
+//! K2. After a wait the current entries are copied and locked again (a lock that is already held
+//!     costs one lookup). Rows that were already returned are recognized by their key, in scan
+//!     direction.
+//! K3. READ COMMITTED: every returned row records the locks that this read took for it, so that
+//!     they can be released.
+//! K4. A version that was read without a lock may be purged once its successor is committed. If the
+//!     version or one of its overflow chains is missing, and the successor has ended or is no
+//!     longer the newest version, the step is repeated; otherwise the row is damaged.
+//! K5. A shared covering read locks the index entries alone, as in InnoDB. A transaction that
+//!     changes an entry must lock it, and a locked entry without a delete mark belongs to no other
+//!     active transaction. So the entry is visible without its row.
+//! K6. A lock that was granted although another transaction has an uncommitted change does not
+//!     count: the change was made between the read of the entry and the lock. The lock is released
+//!     before the step is repeated, and before any wait.
+//! K7. A forward scan locks a gap together with the entry behind it, after it has returned the
+//!     entries before the gap. Once the gap is locked, the scan looks for entries that were
+//!     inserted into it meanwhile: behind the last entry of a leaf, and behind the last one of the
+//!     range.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -88,7 +90,7 @@ pub(super) struct LockingRead {
     covering: CoveringScratch,
 }
 
-/// Where the point or range at hand stands.
+/// The position in the current key or range.
 struct Here {
     /// First byte string above the range; `None`: no end.
     end: Option<KeyBytes>,
@@ -276,8 +278,8 @@ impl LockingRead {
                 return Err(stop);
             }
         };
-        // A leaf that is as it was needs no second look: whoever changes it latches it before it
-        // asks for its lock.
+        // An unchanged leaf is not read again: a writer latches the leaf before it requests its
+        // lock.
         if !self.new.is_empty() && !self.to.is_unchanged(tree, store) {
             self.to.copy_from(&self.from);
             self.again.clear();
@@ -423,7 +425,8 @@ fn holder_of(
     Ok(session.active_other(trx))
 }
 
-/// Gives up the new lock on an entry that has become somebody else's (K6). Whether it has.
+/// Releases the new lock on an entry that another transaction has changed (K6). Returns whether it
+/// has.
 fn give_up_late(
     table: &Table,
     spec: &ReadSpec,
@@ -578,7 +581,8 @@ struct Given<'a> {
     out: &'a mut RowBatch,
 }
 
-/// Gives out a row that somebody else has locked, as it was committed last, if it was there then.
+/// Returns the last committed version of a row that another transaction has locked, if that version
+/// exists.
 fn look_unlocked(
     table: &Table,
     spec: &ReadSpec,
@@ -610,7 +614,7 @@ fn is_outdated(
     may_have_gone(table, session, key, &header)
 }
 
-/// Gives out a row as it was committed last; its lock is somebody else's.
+/// Appends the last committed version of a row that another transaction has locked.
 fn give_unlocked(
     table: &Table,
     spec: &ReadSpec,
@@ -683,7 +687,7 @@ fn give_entry(
     let Given { at, covering, .. } = given;
     let mut whole = true;
     if entry.bare {
-        // The entry is locked, so the row is what it stands for.
+        // The entry is locked, so the row belongs to it.
         let row = &mut *given.buffers.2;
         row.clear();
         let tree = &table.index(0).tree;

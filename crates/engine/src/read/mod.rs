@@ -1,4 +1,4 @@
-//! Reading: points and ranges of an index, as batches of row images.
+//! Reads: keys and ranges of an index, as batches of row images.
 //!
 //! # Picture
 //! ```text
@@ -6,14 +6,14 @@
 //!            ├─▶ entries of an index                                            ├─▶ RowBatch
 //!  KeyRange ─┘   (one leaf a time)  else: primary keys ─▶ get_many ─▶ settle the row ┘
 //! ```
-//! *Settling* decides what the snapshot sees of an entry or a row: as it stands, an older version,
-//! or nothing.
+//! *Settling* resolves visibility: the snapshot sees the newest version of an entry or a row, an
+//! older version, or nothing.
 //!
 //! # Invariants
-//! R1. A consistent read takes no latch and no lock and stores to nothing but its own buffers.
-//! R2. Every call that stops at a wait keeps its progress; rows already in the caller's batch stay
+//! R1. A consistent read takes no latch and no lock, and writes only to its own buffers.
+//! R2. Every call that stops at a wait keeps its progress. Rows already in the caller's batch stay
 //!     there and are not read again.
-//! R3. Rows come in the order of the index: points in their sorted order, entries of a point in key
+//! R3. Rows come in index order: the requested keys in sorted order, and the entries of each in key
 //!     order.
 //!
 //! # Cost
@@ -39,7 +39,7 @@ pub(crate) fn prefix_range(prefix: &[u8]) -> nfold_btree::KeyRange {
     consistent::tree_range(&crate::batch::KeyRange::prefix(prefix))
 }
 
-/// What a read locks.
+/// The lock mode of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RowLock {
     /// A consistent read: no lock.
@@ -51,7 +51,7 @@ pub enum RowLock {
     Exclusive,
 }
 
-/// What a locking read does at a row that somebody else has locked.
+/// How a locking read treats a row that another transaction has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LockWaitPolicy {
     /// Wait.

@@ -1,11 +1,11 @@
-//! What a reader sees of a row or an index entry.
+//! Visibility: which version of a row or an index entry a reader sees.
 //!
 //! # Invariants
 //! V1. An entry without a delete mark, whose newest change is visible, belongs to the row's visible
 //!     version, and no other version is needed. An entry with one, whose newest change is visible,
 //!     belongs to no visible version.
-//! V2. Everything else is settled through the clustered row: its visible version counts if it has
-//!     the entry's key.
+//! V2. For every other entry the clustered row decides: its visible version counts if it has the
+//!     entry's key.
 //!
 //! READ UNCOMMITTED has no snapshot; its invariants are `newest::V3` and `newest::V4`.
 //!
@@ -25,9 +25,9 @@ use crate::record::{RowHead, RowHeader};
 /// Which versions a reader sees.
 #[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
-    /// The newest version, committed or not (READ UNCOMMITTED, and what a lock protects).
+    /// The newest version, committed or not (READ UNCOMMITTED, and locked rows).
     Newest,
-    /// What was committed when the snapshot was opened, and the reader's own changes.
+    /// The versions committed when the snapshot was opened, and the reader's own changes.
     Snapshot(Snapshot, &'a StatusTable),
 }
 
@@ -70,10 +70,10 @@ impl Scratch {
     }
 }
 
-/// What a reader sees of a clustered value.
+/// The version of a clustered value that a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// The value as it stands.
+    /// The newest version.
     Current,
     /// The version in [`Scratch::version`].
     Older,
@@ -103,9 +103,9 @@ pub(crate) fn settle_row<'k>(
     older(system, view, header, primary(), scratch)
 }
 
-/// Whether `view`, which sees what is `below`, sees the clustered `value` as it stands, and all of
-/// its row is there: false where that takes a longer look, or it is damaged, or as short as hardly
-/// any is.
+/// Whether `view`, which sees all transactions below `below`, sees the newest version of the
+/// clustered `value`, and the whole row is on the page. Returns false also if the quick check
+/// cannot decide: the full check follows then.
 #[inline(always)]
 pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -> bool {
     let len = value.len();

@@ -21,8 +21,8 @@ const MEMO_BYTES: usize = 1 << 20;
 /// Bytes counted per row beside its key and its version.
 const ROW_OVERHEAD: usize = 64;
 
-/// Visible versions of one snapshot by primary key: header and image, or `None` if the snapshot
-/// does not see the row. All rows are of one table.
+/// The versions of one table's rows that a snapshot sees, by primary key: header and image, or
+/// `None` if it does not see the row.
 pub(super) struct VersionMemo {
     snapshot: Snapshot,
     rows: FxHashMap<Box<[u8]>, Option<Box<[u8]>>>,

@@ -1,13 +1,13 @@
-//! Entries of a version whose key cannot be computed, because an overflow page that belongs to it
-//! is damaged: they are looked for by what does not need the page.
+//! Finds index entries of a row version whose key cannot be computed because an overflow page of
+//! the version is damaged. The search uses the columns that do not need the page.
 //!
 //! # Invariants
-//! U7. What a rolled-back transaction has left in a sound index is taken back, whatever has become
-//!     of the long columns. An entry without its row would be a row to whoever reads the index
-//!     alone, and a key that is taken for ever.
+//! U7. Rollback removes a transaction's entries from a sound index even if its long columns are
+//!     damaged. An entry without a row would appear in covering reads, and would occupy its unique
+//!     key for ever.
 //!
 //! # Cost
-//! A walk over the index. Its place is kept over waits, so each page is waited for once.
+//! A scan of the index. It continues at its position after a wait, so it waits for each page once.
 
 use nfold_btree::{Cursor, EntryBatch, KeyRange};
 use nfold_store::{Store, StoreError};

@@ -1,7 +1,9 @@
-//! Buffers that write operations leave to the next ones of their thread: a statement of one row allocates none.
+//! Buffers that write operations leave to the next ones of their thread: a statement of one row
+//! allocates none.
 //!
 //! # Invariants
-//! - A buffer is empty while it lies here; large ones, and too many, are given back to the allocator.
+//! - A buffer is empty while it lies here; large ones, and too many, are given back to the
+//!   allocator.
 
 use std::cell::RefCell;
 
@@ -17,7 +19,7 @@ thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty buffer, with whatever capacity.
+/// An empty buffer, of any capacity.
 pub(super) fn take() -> Vec<u8> {
     BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }

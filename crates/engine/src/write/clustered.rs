@@ -105,8 +105,8 @@ pub(super) fn insert(
         let (header, _) = RowHeader::split(current).ok_or_else(damaged)?;
         let holder = session.active_other(header.trx);
         if holder.is_some() || !header.deleted {
-            // Whoever has the row may still give it up: its lock decides. The row is looked at
-            // again under it.
+            // The transaction that has locked the row may still roll back, so lock the row and read
+            // it again under the lock.
             drop(mtr);
             return duplicate_under_lock(session, table, (key, duplicates), holder, current);
         }
@@ -195,8 +195,8 @@ pub(super) fn is_duplicate(
     Ok(inserted == Inserted::Duplicate)
 }
 
-/// A row stands where one is to be inserted: locks it in `mode`, and says whether it is still there
-/// then.
+/// Locks, in `mode`, the existing row with the key of a row to be inserted. Returns whether it
+/// still exists under the lock.
 fn duplicate_under_lock(
     session: &mut EngineSession,
     table: &Table,
@@ -216,7 +216,8 @@ fn duplicate_under_lock(
         .transpose()?
         .map(|(header, _)| header);
     if locked == Locked::New && header.is_some_and(|h| session.active_other(h.trx).is_some()) {
-        // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
+        // Another transaction has changed the row in between, which the lock did not cover (K6 of
+        // `read::locking`).
         session.unlock(index, key, mode, LockKind::Record);
         return Err(Stop::Wait(nfold_store::Wait::ready()));
     }
@@ -244,7 +245,7 @@ pub(super) fn put(
     tree.set_newest_trx(mtr, pos, header.trx);
 }
 
-/// What is done to an existing row.
+/// The kind of change of an existing row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change<'a> {
     /// Another image; whether the entries of all indexes stay under their keys.

@@ -1,4 +1,5 @@
-//! Writing rows: each operation is an object that is called again after a wait and goes on where it was.
+//! Writes rows. Each operation is an object that is called again after a wait and continues where
+//! it stopped.
 //!
 //! # Picture
 //! ```text
@@ -8,15 +9,17 @@
 //!  a changed primary key is a delete and an insert under one operation
 //! ```
 //! # Invariants
-//! W1. The clustered row changes before the entries of the secondary indexes; undoing goes the other way round (see `settle`, V1).
-//! W2. Each step is one mini-transaction: locks and latches first, then room for log and undo, then changes that cannot fail. A
-//!     step that stops has changed nothing.
-//! W3. A row that this transaction changes carries its id, which is an exclusive lock on the record.
-//! W4. A new value of a unique index is locked as a key of its own (the key's own parts, without the primary key) before it is looked
-//!     for, so that two transactions cannot both find it absent.
+//! W1. The clustered row changes before the entries of the secondary indexes; undo uses the reverse
+//!     order (see `settle`, V1).
+//! W2. Each step is one mini-transaction: first locks and latches, then room for log and undo, then
+//!     changes that cannot fail. A step that stops has changed nothing.
+//! W3. A changed row carries the transaction's id, which is an exclusive lock on the record.
+//! W4. A new value of a unique index is locked as a key of its own (without the primary key) before
+//!     the search for it, so that two transactions cannot both find it absent.
 //!
 //! # Failure
-//! [`WriteOutcome::Duplicate`] undoes the operation's own steps first. Any other error leaves them to the statement's rollback.
+//! [`WriteOutcome::Duplicate`] undoes the operation's own steps first. Any other error leaves them
+//! to the statement's rollback.
 
 mod buffers;
 mod clustered;
@@ -38,7 +41,8 @@ pub use update::UpdateOp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
     Done,
-    /// A row with the same key stands in unique index `index` (ordinal in the definition); nothing was changed.
+    /// Unique index `index` (ordinal in the definition) has another row with the same key. Nothing
+    /// was changed.
     Duplicate {
         index: usize,
     },
@@ -49,7 +53,8 @@ pub enum WriteOutcome {
 pub(crate) enum Progress {
     #[default]
     Start,
-    /// The clustered index is done; secondary index `n` is next, and `half` says that its old entry is marked already.
+    /// The clustered index is done; secondary index `n` is next, and `half` says that its old entry
+    /// is marked already.
     Index { n: usize, half: bool },
     /// A duplicate was met in this index: the operation's own changes are being undone.
     Undoing { index: usize },
@@ -69,7 +74,7 @@ pub(crate) struct Work {
     /// Where the clustered row is, for the guesses of its entries.
     pub place: Guess,
     pub mover: Mover,
-    /// The new row as it goes on the tree page, if long columns had to move out.
+    /// The new row as stored on the tree page, if long columns were moved to overflow pages.
     pub moved: Vec<u8>,
     pub moved_out: bool,
     /// How a row of the same key is locked.

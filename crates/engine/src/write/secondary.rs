@@ -12,8 +12,8 @@ use crate::table::Table;
 use crate::write::Work;
 use crate::write::clustered::reserve;
 
-/// Whether unique index `n` holds a live entry with the same own key parts (`own` bytes of `key`) of another row. Locks the key first
-/// (W4), and whatever entry it finds.
+/// Whether unique index `n` has a live entry of another row with the same own key parts (`own`
+/// bytes of `key`). Locks the key first (W4), and each entry that it finds.
 pub(super) fn unique_conflict(
     session: &mut EngineSession,
     table: &Table,
@@ -83,7 +83,8 @@ fn live_under_lock(
         };
         holder = entry.as_ref().and_then(|e| session.active_other(e.trx));
         if locked == Locked::New && (holder.is_some() || looked.is_err()) {
-            // Somebody's change came between: the lock did not know of it (K6 of `read::locking`).
+            // Another transaction has changed the entry in between, which the lock did not cover
+            // (K6 of `read::locking`).
             session.unlock(id, key, mode, LockKind::Record);
             looked?;
             continue;
@@ -199,7 +200,8 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// Whether index `n` has another entry for `new` than for `old`: another key, or other original bytes.
+/// Whether index `n` has another entry for `new` than for `old`: another key, or other original
+/// bytes.
 pub(super) fn differs(
     table: &Table,
     n: usize,

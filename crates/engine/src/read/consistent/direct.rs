@@ -1,17 +1,17 @@
-//! Rows that a leaf gives by itself: clustered rows, and rows of an index alone, go into the
-//! caller's batch from where they lie, without a copy of the entry.
+//! Rows that one leaf provides: clustered rows and covering reads. They are appended to the
+//! caller's batch directly from the page, without a copy of the entry.
 //!
 //! # Picture
 //! ```text
 //!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
-//!                               │                    yes: the row, as far as its columns are wanted ──▶ RowBatch
-//!                               └── no, or the row is not all there: a copy of the entry, and a gap in the batch,
-//!                                   which is filled when the leaf is behind (settle::V2)
+//!                               │                    yes: the requested columns of the row ──▶ RowBatch
+//!                               └── no, or the row is incomplete: a copy of the entry, and a placeholder in the
+//!                                   batch, which is filled after the leaf was read (settle::V2)
 //! ```
 //! # Concurrency
-//! What is read of a leaf counts when the tree has validated the leaf. Until then it may be
-//! garbage, and what became of it is cut off. An entry that gives no row is looked at again as a
-//! copy, so that damage is told from garbage there.
+//! Bytes read from a leaf count after the tree has validated the leaf. Before that they may be
+//! garbage; if validation fails, the appended rows are removed. An entry without a valid row is
+//! copied and read again after validation, which tells damage from garbage.
 
 use super::newest::Origin;
 use super::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
@@ -32,13 +32,13 @@ const LEAVES: usize = 64;
 /// Bytes of rows after which a range leaves the entries behind them for the next call: rows with
 /// long columns are handed over few at a time.
 const LONG_ROWS_BYTES: usize = 128 << 10;
-/// Bytes of a row that are asked for ahead, at most.
+/// The most bytes of a row that are prefetched.
 const LONGEST_AHEAD: usize = 1024;
 
 /// How rows are made of entries; worked out once per read.
 #[derive(Default)]
 pub(super) enum Form {
-    /// Clustered rows, of whose images so many bytes are wanted.
+    /// Clustered rows; the first `cut` bytes of their images are read.
     Clustered { cut: usize },
     /// Rows of an index alone.
     Covering(Box<KeyRows>),
@@ -198,7 +198,7 @@ impl Direct<'_> {
         });
     }
 
-    /// Appends the row of an entry that stands, by its key as a whole.
+    /// Appends the row of a visible entry, decoding its whole key.
     fn cover_by_key(
         &mut self,
         point: u32,
@@ -213,7 +213,7 @@ impl Direct<'_> {
             prefix,
             ..
         } = &mut *self.buffers;
-        // The primary key stands behind the other parts.
+        // The primary key follows the other parts.
         let wanted = match rows.needs_primary() {
             true => usize::MAX,
             false => rows.own_bytes(),
@@ -341,8 +341,7 @@ impl Consistent {
                 0 => self.slice,
                 wanted => wanted.min(self.slice),
             };
-            // Of leaves that give nothing, so many before the caller may look whether it is to go
-            // on.
+            // After this many leaves without a row, return to the caller, which checks for KILL.
             for _ in 0..LEAVES {
                 // Where all rows are wanted, a leaf is taken as a whole, unless rows are long.
                 let entries = match (spec.first_rows, self.long_rows) {

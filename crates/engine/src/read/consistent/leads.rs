@@ -1,15 +1,15 @@
-//! Points of a secondary index whose rows are wanted: entries become keys of the clustered lookup
-//! where they lie in their leaf, without a copy.
+//! Reads rows through a secondary index: entries become keys of the clustered lookup directly from
+//! their leaf, without a copy.
 //!
 //! # Picture
 //! ```text
 //!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
-//!                                   │                 yes: primary key, guess ──▶ GetMany; its row needs no second look
-//!                                   └── no: the same, and a copy of the entry, as the row has to be compared with it (settle::V2)
+//!                                   │                 yes: primary key, row-location hint ──▶ GetMany; its row is not checked again
+//!                                   └── no: the same, and a copy of the entry for comparison with the row (settle::V2)
 //! ```
 //! # Concurrency
-//! What is read of a leaf counts when the scan has validated the leaf. Until then it may be
-//! garbage, and what became of it is cut off.
+//! Bytes read from a leaf count after the scan has validated the leaf. Before that they may be
+//! garbage; if validation fails, the keys made of them are removed.
 
 use super::rows::sort_nearly_sorted;
 use super::{Asked, Consistent, Stage};
@@ -166,7 +166,7 @@ impl Consistent {
         self.more = more.map_err(lift)?;
         self.filling = false;
         if self.point_order.mixed {
-            // A point that goes on in the next leaf was looked at again behind others.
+            // A key whose entries continue on the next leaf comes again after others.
             sort_nearly_sorted(self.get.keys_mut(), |key| key.tag().point);
         }
         if !self.get.is_empty() {

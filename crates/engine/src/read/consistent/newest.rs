@@ -1,12 +1,11 @@
-//! READ UNCOMMITTED: rows as they are at this moment, finished or not.
+//! READ UNCOMMITTED: reads the newest version of each row, committed or not.
 //!
 //! # Invariants
-//! V3. Nothing keeps a version that is not committed: its transaction may take it back while it is
-//!     read, and its chains of overflow pages are freed then, or taken by others of the same
-//!     transaction. So a row counts only if its newest version is the same behind the reading of
-//!     its chains; else what is there now is read. A version that a rollback brings back has kept
-//!     its chains.
-//! V4. An entry and its row are not of one moment: the row has to have the entry's key.
+//! V3. An uncommitted version can disappear while it is read: its transaction may roll back, and
+//!     its overflow chains are then freed or reused. So a row counts only if it still has the same
+//!     newest version after its chains were read; otherwise the reader starts over with the current
+//!     version. A version that a rollback restores has kept its chains.
+//! V4. An entry and its row are read at different times, so the row must have the entry's key.
 
 use super::has_key;
 use crate::batch::RowBatch;

@@ -13,11 +13,11 @@ use nfold_types::row::RowLayout;
 use std::ops::Range;
 
 impl Consistent {
-    /// Reads the row of the only point, if it is there. After a wait, call again.
+    /// Reads the row of a single key, if it exists. After a wait, call again.
     ///
-    /// The snapshot is opened while the leaf comes from memory: nothing of a row was read before,
-    /// and what is read then is of a page that did not change from before the snapshot to the look
-    /// that validates it.
+    /// The snapshot is opened while the leaf is loaded into the cache. This is correct because no
+    /// row was read before, and the validation shows that the page has not changed since before the
+    /// snapshot was opened.
     #[inline]
     pub(super) fn read_point(
         &mut self,

@@ -1,5 +1,5 @@
-//! From primary keys to rows: the clustered lookup, what the snapshot sees of what it found, and
-//! what it says of the guesses.
+//! From primary keys to rows: the clustered lookup, the visible version of each row, and feedback
+//! on row-location hints.
 
 use super::newest::{self, Origin};
 use super::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
@@ -55,8 +55,8 @@ impl Consistent {
         first.unwrap_or(self.get.len())
     }
 
-    /// Puts what was found into the order of the keys, which pages that were waited for, or wrong
-    /// guesses, have broken.
+    /// Sorts the values found into the order of the keys. Waits for pages and wrong row-location
+    /// hints return values out of order.
     fn order_found(&mut self) {
         if !self.get.is_in_order() {
             sort_nearly_sorted(self.get.found_mut(), |found| found.key);
@@ -89,8 +89,9 @@ impl Consistent {
         }
     }
 
-    /// Makes values found, from number `from` on, rows in place while they need no longer look: the
-    /// row counts as it stands, and is visible and whole. Gives how many did.
+    /// Appends the values found, from number `from` on, as rows, until one needs a closer look: its
+    /// entry is not known to be visible, or its newest version is not visible or not complete.
+    /// Returns the number of rows appended.
     #[inline(always)]
     fn settle_standing(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
         let found = self.get.found_tags(from);
@@ -211,7 +212,7 @@ impl Consistent {
 /// Runs that are moved one by one before everything is sorted.
 const RUNS: usize = 16;
 
-/// Sorts what is in order but for a few runs, stably: each is moved to its place.
+/// Stable sort for input that consists of a few sorted runs: each run is moved to its place.
 pub(super) fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
     let mut sorted = 1;
     for _ in 0..RUNS {
