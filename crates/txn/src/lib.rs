@@ -11,8 +11,8 @@
 //! 4. [`Trx::commit`] appends the commit record, whose end is the place in the commit order; or
 //!    [`Trx::rollback`] walks back.
 //!
-//! One read: [`Trx::snapshot`]; a row whose id the snapshot [sees](view::Snapshot::sees) stands as
-//! it is, for another [`TrxSystem::find_visible`] walks the undo log.
+//! One read: [`Trx::snapshot`]. If the snapshot [sees](view::Snapshot::sees) a row's transaction
+//! id, the row is visible. Otherwise [`TrxSystem::find_visible`] walks the undo log.
 //!
 //! In the background: [`TrxSystem::purge_step`] and [`TrxSystem::rollback_step`], with the engine's
 //! [`RowApplier`].

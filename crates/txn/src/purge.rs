@@ -1,4 +1,5 @@
-//! Background work: purging what nobody can see any more, and undoing what nobody will finish.
+//! Background work: purges versions that no snapshot can see, and rolls back transactions without a
+//! session.
 //!
 //! # Picture
 //! ```text
@@ -6,17 +7,18 @@
 //!                                                                       └─▶ pages released ──▶ freed, one mini-transaction each
 //! ```
 //! # Concurrency
-//! One purger at a time: a second caller finds the state locked and does nothing. A step that has
-//! to wait keeps its place.
-//! # Failure
-//! Nothing of purge's progress is on disk but its effects; after a crash it begins again, and finds
-//! them done.
+//! One purger runs at a time: a second caller finds the state locked and does nothing. A step that
+//! has to wait keeps its position.
 //!
-//! A page that cannot be read (an I/O error that stays) is damage of nothing: the transaction that
-//! leads to it is *put off* after a few attempts, and those behind it are purged. It is tried again
-//! rarely, up to [`RARELY`] steps apart. That a transaction is purged later than those that
-//! committed behind it changes nothing: it finds what a purge finds that a crash made begin again
-//! (a version that is gone needs nothing). Its undo pages stay until then.
+//! # Failure
+//! Purge does not store its progress. After a crash it starts again, and skips versions that are
+//! already removed.
+//!
+//! A persistent I/O error is no sign of damage: after a few attempts purge *defers* the transaction
+//! that needs the page, and goes on with the following ones. It retries the deferred transaction
+//! rarely, up to [`RARELY`] steps apart. Purging a transaction later than its successors is safe,
+//! as purging again after a crash is: versions that are gone are skipped. Its undo pages stay until
+//! then.
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
@@ -63,7 +65,7 @@ pub(crate) struct PurgeState {
     oldest: Option<OldestReader>,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct PurgeProgress {
     /// Row records purged.
@@ -106,7 +108,7 @@ pub(crate) fn is_damage(error: &TxnError) -> bool {
     )
 }
 
-/// An error that says nothing about what is on disk.
+/// Whether an error is an I/O error, which is no proof of damage.
 fn is_io(error: &TxnError) -> bool {
     matches!(error, TxnError::Store(StoreError::Io { .. }))
 }
@@ -231,7 +233,7 @@ impl TrxSystem {
                 Ok(()) => {
                     if !record.quiet {
                         match applier.purge(record, self) {
-                            // What it would have removed stays in the damaged table.
+                            // The old version stays in the damaged table.
                             Err(Stop::Error(e)) if applier.give_up(record, &e) => {}
                             other => other?,
                         }
@@ -307,8 +309,8 @@ impl TrxSystem {
         });
     }
 
-    /// Undoes up to `budget` row changes of transactions without a session: what a crash left, and
-    /// what dropped sessions left. Gives whether there is more to do.
+    /// Undoes up to `budget` row changes of transactions without a session: those that a crash
+    /// interrupted, and those of closed sessions. Returns whether there is more to undo.
     pub fn rollback_step(&self, applier: &dyn RowApplier, budget: usize) -> Step<bool> {
         let Some(mut orphan) = self.orphans.lock().pop_front() else {
             return Ok(false);
@@ -428,7 +430,7 @@ impl TrxSystem {
         Ok(true)
     }
 
-    /// The counters; not one moment's picture.
+    /// The counters, which are not read at one point in time.
     pub fn status(&self) -> TrxStatus {
         let (undo_pages, undo_pages_free) = self.undo().page_counts();
         let (waiting, oldest_reader, purged_transactions) = {

@@ -1,14 +1,15 @@
-//! The transaction system of an engine: ids, snapshots, undo, locks, and what a crash left.
+//! The transaction system of an engine: ids, snapshots, undo, locks, and recovery of transactions.
 //!
 //! # Invariants
-//! - T1: every id that was given out is below the ceiling in the undo space's header page, whose
-//!   change is in the log before that of anything stamped with the id. So after a crash the next id
-//!   is above all that were used.
-//! - T2: a transaction that a crash left unfinished stays active, with its row locks implicit,
-//!   until its last change is undone.
-//! - T3: one of which a damaged table keeps a change from being undone is undone everywhere else,
-//!   and *parked*: it stays active, so nobody sees what is left of it. It is tried again when
-//!   tables were repaired or dropped, and at the next start.
+//! - T1: every assigned id is below the ceiling in the undo space's header page. The log has the
+//!   change of the ceiling before any change that carries the id. So after a crash the next id is
+//!   above all used ids.
+//! - T2: a transaction that a crash interrupted stays active, with its row locks implicit, until
+//!   its last change is undone.
+//! - T3: if a damaged table prevents a change from being undone, the transaction's other changes
+//!   are undone, and it is *parked*: it stays active, so no reader sees its remaining change.
+//!   Rollback is tried again after tables were repaired or dropped, and at the next start.
+//!
 //! # Concurrency
 //! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking
 //! an id is one `fetch_add`; the mutex around the ceiling is taken once in 65,536 ids.
@@ -32,7 +33,7 @@ const LEASE: u64 = 65536;
 /// The ceiling is raised when fewer ids than this are left: more threads than half of this never
 /// take ids at once.
 const LEASE_MARGIN: u64 = 8192;
-/// While more than this many are left, nobody waits for another who raises it.
+/// While more than this many ids are left, no thread waits for another that raises the ceiling.
 const LEASE_URGENT: u64 = LEASE_MARGIN / 2;
 
 /// Pages of an undo file that is not given up: 1 GiB.
@@ -103,9 +104,9 @@ pub fn block_on<T>(mut call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
 }
 
 impl TrxSystem {
-    /// Opens the undo space, makes it if the store has none, and finds out what a crash left. The
-    /// undoing itself is done by [`rollback_step`](Self::rollback_step), the purging by
-    /// [`purge_step`](Self::purge_step). Blocks.
+    /// Opens the undo space, or creates it if the store has none, and finds unfinished
+    /// transactions. [`rollback_step`](Self::rollback_step) rolls them back, and
+    /// [`purge_step`](Self::purge_step) purges. Blocks.
     pub fn open(
         store: &Arc<Store>,
         options: &TrxOptions,
@@ -225,8 +226,9 @@ impl TrxSystem {
         self.views.low()
     }
 
-    /// Whether purge has got, or is about to get, beyond the end of a committed transaction: nobody
-    /// asks for what it replaced. See [`RowApplier::undo`](crate::RowApplier::undo).
+    /// Whether purge has passed, or is about to pass, the end of a committed transaction, so that
+    /// no snapshot needs the versions it replaced. See
+    /// [`RowApplier::undo`](crate::RowApplier::undo).
     pub fn is_purgeable(&self, id: TrxId) -> bool {
         match self.views.status.get(id) {
             Status::Active | Status::Aborted(_) => false,
@@ -263,8 +265,8 @@ impl TrxSystem {
     fn raise_ceiling(&self) -> Step<()> {
         let _raising = match self.raising.try_lock() {
             Some(raising) => raising,
-            // Somebody raises it, or turns to another undo file, which waits for the disk: not
-            // worth waiting for while there are ids.
+            // Another thread raises it, or switches the undo file, which waits for the disk. There
+            // is no need to wait while ids are left.
             None if self.views.next() + LEASE_URGENT < self.ceiling.load(Ordering::Acquire) => {
                 return Ok(());
             }
@@ -296,7 +298,7 @@ impl TrxSystem {
         block_on(|| self.undo.write_rest(next))
     }
 
-    /// A transaction that nobody drives any more is undone in the background (T2).
+    /// Hands a transaction without a session to the background, which rolls it back (T2).
     pub(crate) fn adopt(&self, undo: TrxUndo, owner: Option<Arc<LockOwner>>) {
         let owner = owner.unwrap_or_else(|| {
             let owner = LockOwner::new(0, true);
@@ -331,7 +333,7 @@ impl TrxSystem {
         });
     }
 
-    /// Tables were repaired or dropped: what was set aside is tried again.
+    /// Retries parked transactions after tables were repaired or dropped.
     pub fn retry_parked(&self) {
         let parked = std::mem::take(&mut *self.parked.lock());
         self.undoing.fetch_add(parked.len(), Ordering::SeqCst);

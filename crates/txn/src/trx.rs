@@ -9,13 +9,14 @@
 //! ```
 //! # Invariants
 //! - X1: the id is taken with the first change; a transaction without one costs nothing shared.
-//! - X2: row locks are released when the commit is below the horizon: who gets one of them sees the
-//!   commit in a new snapshot.
-//! - X3: a call that stopped to wait is made again, and goes on where it stopped; nothing is done
+//! - X2: row locks are released when the commit is below the horizon, so the next holder of a lock
+//!   sees the commit in a new snapshot.
+//! - X3: a call that stopped to wait is repeated, and continues where it stopped. No step runs
 //!   twice.
+//!
 //! # Failure
-//! A transaction that is dropped while it has changes is undone in the background, and keeps its
-//! locks until then. Once its commit is in the log it stays committed.
+//! A transaction that is dropped while it has changes is rolled back in the background, and keeps
+//! its locks until then. Once its commit is in the log, it stays committed.
 
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
@@ -43,7 +44,7 @@ impl Isolation {
     }
 }
 
-/// What a transaction is like, for the status views.
+/// The properties of a transaction for the status views.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TrxAbout {
     pub isolation: Isolation,
@@ -67,7 +68,7 @@ impl TrxAbout {
         }
     }
 
-    /// What a slot's note says.
+    /// Decodes the properties from a slot.
     pub fn decode(about: u64) -> TrxAbout {
         let isolation = match about & 3 {
             0 => Isolation::ReadUncommitted,
@@ -168,7 +169,7 @@ impl Trx {
         prefetch_line_outer(&self.stuck);
     }
 
-    /// Asks for the slot in which snapshots are announced.
+    /// Prefetches the slot in which snapshots are announced.
     pub fn ask_for_rest(&self) {
         self.system.views().slots.ask_for(self.slot);
     }
@@ -295,8 +296,8 @@ impl Trx {
             .get_or_insert_with(|| LockOwner::new(session, gaps))
     }
 
-    /// Asks for a row lock; see [`LockTable::lock`](crate::locks::LockTable::lock). After
-    /// `Deadlock` the transaction is rolled back by the caller.
+    /// Requests a row lock; see [`LockTable::lock`](crate::locks::LockTable::lock). After
+    /// `Deadlock` the caller rolls the transaction back.
     pub fn lock(&mut self, request: &LockRequest<'_>) -> Step<Locked> {
         let owner = self.owner().clone();
         self.system.locks().lock(&owner, request)
@@ -310,7 +311,7 @@ impl Trx {
         }
     }
 
-    /// The owner of its locks, if it has asked for any or changed anything.
+    /// The owner of its locks, if it has requested a lock or changed a row.
     pub fn lock_owner(&self) -> Option<&Arc<LockOwner>> {
         self.owner.as_ref()
     }
@@ -428,9 +429,12 @@ impl Trx {
         }
     }
 
-    /// Commits, unless [`rollback_to_mark`](Self::rollback_to_mark) has failed before: then it is
-    /// rolled back by the caller. Gives the LSN of the end, 0 if nothing was changed. `Wait`: for
-    /// room, for the horizon, or for the disk; made again it goes on.
+    /// Commits. Returns the LSN of the end, or 0 if nothing was changed. After a wait for room, for
+    /// the horizon or for the disk, call again.
+    ///
+    /// # Errors
+    /// The error of a failed [`rollback_to_mark`](Self::rollback_to_mark) that was not repeated
+    /// with success. The caller must roll back then.
     pub fn commit(&mut self, flush: FlushAtCommit) -> Step<Lsn> {
         if self.state == State::Active {
             if let Some((_, error)) = &self.broken {
@@ -492,8 +496,8 @@ impl Trx {
         })))
     }
 
-    /// Rolls back everything; what damaged tables keep from being undone is left to the background
-    /// (system::T3). Made again after a wait it goes on.
+    /// Rolls back the transaction. Changes that damaged tables prevent from being undone are left
+    /// to the background (system::T3). After a wait, call again.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
         match self.state {
             State::Idle => {
@@ -539,7 +543,7 @@ impl Trx {
         }
     }
 
-    /// What a crash does to a transaction: nothing is undone, nothing is released.
+    /// Ends a transaction as a crash does: nothing is undone or released.
     #[cfg(test)]
     pub(crate) fn vanish(mut self) {
         self.undo = TrxUndo::default();

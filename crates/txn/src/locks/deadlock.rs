@@ -8,7 +8,7 @@
 //! ```
 //! Everything that blocks an earlier request also blocks a request for an exclusive record lock
 //! that conflicts with all earlier ones. The earlier owners wait in this queue only, since an owner
-//! waits for one lock (L3). So the search goes on from the holders alone: it has *covered* the
+//! waits for one lock (L3). So the search continues from the holders alone: it has *covered* the
 //! waiting requests.
 //!
 //! # Invariants
@@ -151,12 +151,12 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Whether everything that blocks the waiting requests before `position` blocks `request`
-    /// there, too: it asks for an exclusive record lock and is blocked by each of them.
+    /// Whether all blockers of the waiting requests before `position` also block `request` there:
+    /// it requests an exclusive record lock, and each of those requests blocks it.
     ///
-    /// Requests that it conflicts with are for record locks. Whatever they wait for is a record
-    /// lock or a request for one, and conflicts with an exclusive one. The exceptions are locks of
-    /// the request's own owner: a request that waits for one of them does not block it.
+    /// Those requests are for record locks. They wait for record locks or requests for them, which
+    /// all conflict with an exclusive record lock. The exceptions are locks of the request's own
+    /// owner: a request that waits for one of them does not block it.
     fn covers_those_before(&mut self, queue: &Queue, request: &Entry, position: usize) -> bool {
         if request.excludes_all_records() && queue.all_waiting_exclude(&request.owner) {
             return true;

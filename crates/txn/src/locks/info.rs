@@ -1,5 +1,5 @@
-//! The lock table as the status views show it. Not one moment's picture: shards are looked at one
-//! after the other.
+//! The lock table for the status views. The shards are read one after the other, not at one point
+//! in time.
 
 use super::owner::LockOwner;
 use super::queue::Entry;

@@ -1,5 +1,4 @@
-//! Row locks: who may read for update, change, or insert next to a row. Plain reads never come
-//! here.
+//! Row locks, for locking reads, changes and inserts. Consistent reads take none.
 //!
 //! # Picture
 //! ```text
@@ -8,37 +7,36 @@
 //!  owner A (a transaction)   held: [(shard, key), ...]   waiting: none
 //!  owner B                   held: [...]                 waiting: (shard, key, waiter)   ── the edge B → A of the waits-for graph
 //! ```
-//! A lock is on a *record* (the key itself), on the *gap* before it, or on both (*next-key*). The
-//! supremum stands behind the last key of an index, and has only a gap. An *insert intention* is
-//! asked for on the key after the place of an insert: it waits for the gap locks of others there,
-//! and holds nothing once it is granted.
+//! A lock covers a *record* (the key itself), the *gap* before it, or both (*next-key*). The
+//! supremum follows the last key of an index, and has only a gap. An *insert intention* is
+//! requested on the key after the position of an insert. It waits for gap locks of other
+//! transactions, and holds nothing once it is granted.
 //!
 //! A row's own transaction id, while active, is an exclusive record lock without an entry
-//! (*implicit*). Whoever meets it and must wait first makes it explicit on the holder's behalf, so
-//! that waiting and deadlock detection know explicit locks only.
+//! (*implicit*). A transaction that must wait for it first makes it explicit for the holder, so
+//! that waiting and deadlock detection deal with explicit locks only.
 //!
 //! # Invariants
 //! - L1: two granted entries of different owners in one queue do not conflict.
 //! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that
 //!   conflicts. When the last one goes, the entry is granted, in the order of the queue.
-//! - L3: an owner waits for at most one lock; after `closed` is set, nothing is granted to it any
-//!   more.
+//! - L3: an owner waits for at most one lock. After `closed` is set, it gets no further locks.
 //! - L4: every queue in which an owner has a granted entry is on its held list (the list may name
 //!   queues that are gone).
 //!
 //! # Concurrency
-//! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Nobody is woken
-//! under a shard's mutex. The caller looks at the row under the leaf's latch, or looks again after
-//! the lock is granted: between its first look and the grant the row may have changed. If somebody
-//! else's change is there then, it came before the lock, which did not know of it and is worth
-//! nothing: it is given up, and asked for again with that holder's name.
+//! Order of mutexes: detector → shard (one at a time) → owner map → owner → waiter. Waiters are
+//! woken after the shard's mutex is released. The caller reads the row under the leaf's latch, or
+//! reads it again after the lock is granted, because the row may have changed in between. If the
+//! row then has another transaction's uncommitted change, that change precedes the lock, which does
+//! not cover it. The caller releases the lock, and requests it again with the name of that holder.
 //!
 //! # Deadlocks
 //! After a request was queued, its owner searches the waits-for graph for a cycle, under the
-//! detector's mutex (waiters only). The graph is computed from the queues as they are, and each
-//! queue is visited once (`deadlock`). The owner that begins to wait last closes a cycle, and finds
-//! it. The victim is the owner with the least work to lose (row changes and locks together), the
-//! requester among equals.
+//! detector's mutex (waiters only). The search reads the current queues, each of them once
+//! (`deadlock`). The owner that begins to wait last closes the cycle, and finds it. The victim is
+//! the owner with the least work to lose (row changes and locks together), or the requester among
+//! equals.
 //!
 //! # Not here
 //! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes
@@ -149,7 +147,7 @@ pub enum Locked {
     New,
     /// The owner had it, or a stronger one.
     Held,
-    /// SKIP LOCKED, and somebody else has it.
+    /// SKIP LOCKED, and another transaction has the lock.
     Skipped,
 }
 
@@ -182,7 +180,7 @@ pub struct OwnerInfo {
     pub owner: usize,
     /// 0 if it has changed nothing yet.
     pub trx_id: TrxId,
-    /// 0: nobody's any more; it is being undone in the background.
+    /// 0 if the session is gone and the background rolls the transaction back.
     pub session: u64,
     /// Row changes so far.
     pub changes: u64,
@@ -201,8 +199,8 @@ pub struct OwnerInfo {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeadlockInfo {
     pub at: SystemTime,
-    /// Each waits for the next, the last for the first: itself, what it waits for, and the lock of
-    /// the next that is in the way.
+    /// Each member waits for the next, and the last for the first: the owner, its request, and the
+    /// conflicting lock of the next member.
     pub members: Vec<(OwnerInfo, Option<WaitInfo>)>,
     /// Who was sacrificed.
     pub victim: usize,

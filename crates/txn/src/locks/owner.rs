@@ -13,7 +13,7 @@ use std::time::Instant;
 pub struct LockOwner {
     session: u64,
     trx_id: AtomicU64,
-    /// Row changes so far: what a rollback would have to undo.
+    /// The number of row changes so far, which a rollback would have to undo.
     changes: AtomicU64,
     /// READ COMMITTED and below do not inherit gaps.
     keeps_gaps: AtomicBool,
@@ -110,9 +110,9 @@ impl LockOwner {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// What a rollback costs: the deadlock detector sacrifices the lightest. As in InnoDB: row
-    /// changes plus lock objects, of which one stands for all locks of a sort on a page's worth of
-    /// rows.
+    /// The cost of a rollback; the deadlock detector chooses the owner with the least. As in
+    /// InnoDB: row changes plus lock objects, where one object covers the locks of one kind on a
+    /// page of rows.
     pub(super) fn weight(&self) -> u64 {
         let state = self.state.lock();
         let locks = state.kinds.len() + state.held.len() / ROWS_PER_LOCK_OBJECT;

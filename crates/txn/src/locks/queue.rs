@@ -49,8 +49,8 @@ fn covers_gap(kind: LockKind) -> bool {
 }
 
 /// Whether a request for `(mode, kind)` has to wait for another owner's `(other_mode, other_kind)`.
-/// Gap locks never wait and do not exclude each other; an insert intention waits for gaps and
-/// nobody waits for it.
+/// Gap locks never wait and do not exclude each other. An insert intention waits for gap locks, and
+/// no request waits for it.
 pub(super) fn conflicts(
     mode: LockMode,
     kind: LockKind,

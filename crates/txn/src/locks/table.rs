@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
-/// Queues with at most so many waiting requests are checked by debug assertions.
+/// Debug assertions check queues with at most this many waiting requests.
 const CHECKED_MAX: usize = 64;
 pub(super) const TAG_KEY: u8 = 0;
 const TAG_SUPREMUM: u8 = 1;
@@ -122,7 +122,8 @@ impl LockTable {
         Arc::new(LockTable::default())
     }
 
-    /// Makes the owner known by its transaction id: from now on its id on a row is an implicit lock.
+    /// Makes the owner known by its transaction id: from now on its id on a row is an implicit
+    /// lock.
     pub fn register(&self, owner: &Arc<LockOwner>, id: TrxId) {
         owner.set_trx_id(id);
         self.owners[owner_shard(id)]
@@ -130,8 +131,10 @@ impl LockTable {
             .insert(id, owner.clone());
     }
 
-    /// Asks for a lock. `Stop::Wait`: queued; the wait is over when the same call is worth repeating. Errors: `Deadlock` (the
-    /// owner is a victim and stays one), `LockNotAvailable`.
+    /// Requests a lock. `Stop::Wait`: the request is queued; repeat the call after the wait.
+    ///
+    /// # Errors
+    /// `Deadlock` (the owner is a victim, and stays one), `LockNotAvailable`.
     pub fn lock(
         self: &Arc<Self>,
         owner: &Arc<LockOwner>,
@@ -245,8 +248,8 @@ impl LockTable {
         self.owners[owner_shard(id)].lock().get(&id).cloned()
     }
 
-    /// The holder's implicit lock becomes an entry, unless it has ended, or others hold what it would exclude: then the row that the
-    /// caller saw is out of date.
+    /// Adds an entry for the holder's implicit lock, unless the holder has ended or other owners
+    /// have conflicting locks. In both cases the row that the caller read is outdated.
     fn make_explicit(shard: &mut Shard, at: usize, bytes: &[u8], holder: &Arc<LockOwner>) {
         let (mode, kind) = (LockMode::X, LockKind::Record);
         let in_the_way = shard.get(bytes).is_some_and(|q| {
@@ -375,8 +378,9 @@ impl LockTable {
         self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives up one lock early: what READ COMMITTED does with a row that does not match, and what is done with a lock that came too late
-    /// (see "Concurrency" in the module's header). Other locks of the owner at the same place stay.
+    /// Releases one lock early: READ COMMITTED does so for a row that does not match, and every
+    /// level does so for a lock that came too late (see "Concurrency" in the module's header). The
+    /// owner's other locks on the same key stay.
     pub fn unlock(
         &self,
         owner: &Arc<LockOwner>,
@@ -424,7 +428,8 @@ impl LockTable {
         woken.wake();
     }
 
-    /// The end of the transaction: everything it holds is released, and whoever can go on is woken. The owner is used up.
+    /// Releases all locks at the end of a transaction, and wakes the owners that can proceed. The
+    /// owner gets no further locks.
     pub fn release_all(&self, owner: &Arc<LockOwner>) {
         let (held, waiting) = {
             let mut state = owner.state.lock();
@@ -446,7 +451,8 @@ impl LockTable {
         }
     }
 
-    /// `new_key` was inserted before `next`: the gap locks on the gap that it splits now cover both halves. Under the leaf's latch.
+    /// `new_key` was inserted before `next`: the gap locks on the gap that it splits now cover both
+    /// halves. Under the leaf's latch.
     pub fn inherit_on_insert(&self, index: u64, new_key: &[u8], next: LockKey<'_>) {
         let from = encode(index, next);
         let heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = {
@@ -465,9 +471,12 @@ impl LockTable {
         self.add_gaps(index, LockKey::Key(new_key), &heirs);
     }
 
-    /// `key` was removed from the index: locks on it become gap locks on `next`, those too that were waited for, and whoever waits tries again. As
-    /// in InnoDB, READ COMMITTED keeps of what it waits for only what was to be shared: the check for a duplicate. So two inserts that waited for
-    /// a third, which is rolled back, exclude each other. Under the leaf's latch.
+    /// Moves locks after `key` was removed from the index: granted and waiting locks on it become
+    /// gap locks on `next`, and waiters retry. The caller holds the leaf's latch.
+    ///
+    /// As in InnoDB, READ COMMITTED keeps of its waiting requests only the shared ones, which check
+    /// for duplicates. So two inserts that waited for a third one, which was rolled back, exclude
+    /// each other.
     pub fn inherit_on_remove(&self, index: u64, key: &[u8], next: LockKey<'_>) {
         let bytes = encode(index, LockKey::Key(key));
         let mut woken = ToWake::default();

@@ -28,7 +28,7 @@ const MAX_CHANGES: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct Stream {
-    /// The page that is appended to; 0: none yet. Changed by whoever has it latched.
+    /// The page that records are appended to; 0 if there is none yet. Changed under its latch.
     current: AtomicU32,
     /// Transactions that ended, in the order of their ends.
     ended: Mutex<VecDeque<Ended>>,
@@ -294,8 +294,8 @@ impl UndoLog {
         UndoPtr::new(page, offset, header.undo_no)
     }
 
-    /// A new current page for the transaction's stream. The old one, if any, is latched, so nobody
-    /// appends to it meanwhile.
+    /// Starts a new current page for the transaction's stream. The caller has latched the old one,
+    /// if any, so no other thread appends to it.
     fn turn_page(&self, mtr: &mut Mtr<'_>, space: SpaceId, trx: &mut TrxUndo) -> Latched {
         let latched = mtr.alloc_page(space, PageType::UNDO, 0, 0);
         let page = self.spaces.number(mtr, latched);
@@ -425,7 +425,8 @@ impl UndoLog {
         self.streams.iter().map(|s| s.ended.lock().len()).sum()
     }
 
-    /// The transaction is purged: its pages may go when nobody else needs them (U3, U4).
+    /// Releases the pages of a purged transaction, which are freed when no other transaction needs
+    /// them (U3, U4).
     pub(crate) fn release(&self, ended: &Ended) {
         let Some((last, others)) = ended.pages.split_last() else {
             return;
@@ -438,7 +439,7 @@ impl UndoLog {
         }
     }
 
-    /// Frees one page that nobody needs; gives whether there was one.
+    /// Frees one unused page. Returns whether there was one.
     pub(crate) fn free_one(&self) -> Step<bool> {
         let Some((page, long)) = self.pages.next_free() else {
             return Ok(false);
@@ -446,7 +447,7 @@ impl UndoLog {
         let damaged = |stop: &Stop<TxnError>| matches!(stop, Stop::Error(e) if is_damage(e));
         for long in long {
             match self.free_page(long, || ()) {
-                // It stays where it is; nobody comes to it any more.
+                // The page stays allocated; no pointer leads to it any more.
                 Err(stop) if damaged(&stop) => {}
                 other => other?,
             }
@@ -455,7 +456,7 @@ impl UndoLog {
         // Forgotten before the space may give the page out again: its next owner counts on it from
         // the start.
         match self.free_page(page, || self.pages.freed(page)) {
-            // U3: what it holds back stays, too.
+            // U3: the pages that must be freed before it stay as well.
             Err(stop) if damaged(&stop) => self.pages.set_aside(page),
             other => other?,
         }
@@ -474,8 +475,8 @@ impl UndoLog {
         self.pages.offer(page);
     }
 
-    /// Frees a page of the undo space; `forget` is called when nothing can fail any more, and
-    /// nobody else can have the page yet.
+    /// Frees a page of the undo space. `forget` is called when the operation can no longer fail,
+    /// and before another thread can allocate the page.
     pub(super) fn free_page(&self, page: PageNo, forget: impl FnOnce()) -> Step<()> {
         let mut mtr = self.store.mtr();
         let id = self.id(page);

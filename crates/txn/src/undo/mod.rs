@@ -1,4 +1,4 @@
-//! The undo log: what every row change replaced, kept until nobody can ask for it.
+//! The undo log: the previous version of every changed row, kept until no snapshot can need it.
 //!
 //! # Picture
 //! ```text
@@ -10,7 +10,7 @@
 //!  long   64 u64 transaction id  72 u32 page and 76 u16 offset of the record  78 u16 length here  80 u32 next page or 0
 //!         84 u32 undo number     88 bytes of a body that does not fit in a page (page type 0x22)
 //!
-//!  record  0 u16 length in the page   2 u8 kind   3 u8 flags (1: the body is in overflow pages, 2: purge has nothing to do)
+//!  record  0 u16 length in the page   2 u8 kind   3 u8 flags (1: the body is in overflow pages, 2: purge skips it)
 //!          4 u32 undo number          8 u48 transaction id      14 u16 row flags of the previous version
 //!         16 u64 table id            24 u64 previous record of this transaction
 //!         ── commit and end records stop here ──
@@ -48,7 +48,7 @@
 //! that ends in a freed page was purged to the end before.
 //!
 //! # Not here
-//! What undoing or purging a row means: [`RowApplier`](crate::RowApplier).
+//! Undoing and purging rows: [`RowApplier`](crate::RowApplier).
 
 mod log;
 mod pages;

@@ -40,7 +40,7 @@ impl UndoPtr {
     }
 }
 
-/// What a record says.
+/// The kind of change that a record describes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum UndoKind {

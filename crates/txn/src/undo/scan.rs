@@ -1,10 +1,11 @@
-//! What a start finds in the undo space.
+//! Scans the undo space at start.
 //!
 //! # Failure
-//! A damaged page hides which transactions wrote on it, and which of them committed: a change that
-//! was committed would be undone, or one that was not would stand. So it stops the start, with its
-//! file and offset, unless nobody needs it: it is on the free list, or nothing was unfinished at
-//! the shutdown before (spaces::F5); then it costs what purge would have removed.
+//! A damaged page hides the transactions that wrote on it, and whether they committed. Recovery
+//! could then undo a committed change, or leave an uncommitted one. So a damaged page stops the
+//! start with its file and offset, unless it is not needed: it is on the free list, or no
+//! transaction was unfinished at the last shutdown (spaces::F5). In the latter case purge does not
+//! remove the old versions whose records it held.
 
 use super::log::{Ended, PageList};
 use super::record::{HEADER, UndoHeader, UndoKind, UndoPtr};
@@ -55,7 +56,7 @@ pub(crate) struct Scanned {
 }
 
 impl UndoLog {
-    /// Reads all pages of the undo space and rebuilds what is counted in memory. Blocks; called
+    /// Reads all pages of the undo space and rebuilds the page counts in memory. Blocks. Called
     /// once, at start.
     pub(crate) fn scan(&self) -> Result<Scanned, TxnError> {
         let mut scan = Scan::default();
@@ -110,7 +111,7 @@ impl UndoLog {
         Ok(result)
     }
 
-    /// A damaged page: an error, unless nobody needs it.
+    /// Returns the error of a damaged page, unless the page is not needed.
     fn pass_over(&self, number: PageNo, error: StoreError) -> Result<(), TxnError> {
         let id = self.id(number);
         let (file, offset) = self.spaces.locate(number);

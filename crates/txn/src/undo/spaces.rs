@@ -1,5 +1,5 @@
-//! The files of the undo log: one that is appended to, and for a while the one before it, until
-//! everything in it is purged.
+//! The files of the undo log: the active file, and for a while its predecessor, until all records
+//! in it are purged.
 //!
 //! # Picture
 //! ```text
@@ -10,24 +10,26 @@
 //!  user area of page 0:  0 u64 transaction id ceiling   8 u64 magic   16 u64 generations below this are retired   24 u64 at rest
 //! ```
 //! # Invariants
-//! - F1: there are at most two files, of successive generations, so one bit tells them apart. A
-//!   pointer into a file that is gone leads to a page of the next but one, or nowhere; the record
-//!   there is another transaction's, if there is one.
-//! - F2: a file is retired when no page of it is known, no stream appends to it, and nobody is
-//!   about to; that is durable before the file is unlinked. A file of a retired generation that a
-//!   crash brings back is removed unread: pages of it may never have been written.
-//! - F3: the ceiling over all transaction ids is in the newest file's header before the one before
+//! - F1: at most two files of successive generations exist, so one bit tells them apart. A pointer
+//!   into a removed file leads to a page of the file two generations later, or nowhere. A record
+//!   found there belongs to another transaction.
+//! - F2: a file is retired when none of its pages is in use, and no stream appends to it or is
+//!   about to. The retirement is durable before the file is unlinked. If a crash restores a file of
+//!   a retired generation, the next start removes it unread, because some of its pages may never
+//!   have been written.
+//! - F3: the newest file's header has the ceiling over all transaction ids before the file before
 //!   it is retired.
-//! - F4: while nobody has turned to a generation, nothing points into a file of it: a file that an
-//!   attempt which failed has left is removed for the next one. After a crash such a file is the
-//!   newest, and is turned to.
-//! - F5: "at rest" equals the ceiling if, and only if, every transaction that ever began had ended
-//!   at a shutdown, and none began since: the ceiling is raised before the first id is given out
-//!   (system::T1). Then no undo page is needed but for purging.
+//! - F4: no pointer leads into the file of a generation before that generation becomes active. A
+//!   file left by a failed switch is removed before the next attempt. After a crash such a file is
+//!   the newest one, and becomes active.
+//! - F5: "at rest" equals the ceiling if and only if all transactions had ended at a shutdown and
+//!   none began since, because the ceiling is raised before the first id is assigned (system::T1).
+//!   Then undo pages are needed for purge alone.
+//!
 //! # Concurrency
-//! Whoever takes new pages counts itself in `turning`, then looks at `active` once more; the purger
-//! stores `active`, then looks at `turning`. All four are SeqCst: one of the two sees the other.
-//! Turning and retiring belong to the purge thread.
+//! A thread that takes new pages increments `turning` and then loads `active` again. The purger
+//! stores `active` and then loads `turning`. All four operations are SeqCst, so at least one thread
+//! sees the other. Only the purge thread switches and retires files.
 
 use super::UndoLog;
 use crate::error::{Step, TxnError};
@@ -90,16 +92,16 @@ pub(super) fn file_of(page: PageNo) -> usize {
 }
 
 impl UndoSpaces {
-    /// Opens the files, makes the first if there is none, and removes what is retired (F2). Gives
-    /// the ceiling, too. Blocks.
+    /// Opens the files, creates the first if there is none, and removes retired ones (F2). Also
+    /// returns the ceiling. Blocks.
     pub(crate) fn open(store: &Arc<Store>) -> Result<(UndoSpaces, u64), TxnError> {
         let on_disk = store.spaces_on_disk()?.into_iter();
         let mut found: Vec<(u64, SpaceId, String)> = on_disk
             .filter_map(|(id, name)| Some((generation_of(&name)?, id, name)))
             .collect();
         found.sort_unstable();
-        // Without a file that is damaged beyond knowing it, what is left would pass for all, or a
-        // new first file for it.
+        // If a file were too damaged to be recognized, the remaining files would pass for the whole
+        // undo log, or a new first file would replace it.
         let mut names = store.space_names()?.into_iter();
         let known = |name: &String| found.iter().any(|(_, _, known)| known == name);
         if let Some(name) = names.find(|name| generation_of(name).is_some() && !known(name)) {
@@ -271,9 +273,9 @@ impl UndoLog {
         self.spaces.all().map(pages).sum()
     }
 
-    /// Turns to a new file if the one at hand has more than `limit` pages and the one before it is
-    /// gone. The caller keeps others from raising the ceiling meanwhile. Blocks for a moment on the
-    /// disk. Gives whether it did.
+    /// Switches to a new file if the active one has more than `limit` pages and its predecessor is
+    /// gone. The caller prevents changes of the ceiling meanwhile. Blocks shortly on the disk.
+    /// Returns whether it switched.
     pub(crate) fn turn_file(&self, limit: u32, ceiling: u64) -> Result<bool, TxnError> {
         let spaces = &self.spaces;
         if spaces.draining().is_some() || self.store.space_pages(spaces.active())? <= limit {

@@ -8,7 +8,7 @@
 //!   status ring                [ts][0][ts][ab][0][ts] ...                  [0]     one word per id
 //!
 //!   log   ......................... floor ........ S (a reader's) ....... horizon .... end
-//!                                     └ nobody looks at states before this
+//!                                     └ no reader needs versions before this
 //! ```
 //! A snapshot is three words: `L`, the oldest id that may be active; `S`, the horizon; `H`, the
 //! next id. An id below `L` is visible, one at or above `H` is not, one between is visible if its
@@ -16,8 +16,8 @@
 //!
 //! # Invariants
 //! - I1 (commit before horizon): the status word of a commit that ends at LSN `c` is stored before
-//!   the range that ends at `c` counts as filled. So whoever loaded `S >= c` from the horizon finds
-//!   it.
+//!   the range that ends at `c` counts as filled. So a reader that loaded `S >= c` from the horizon
+//!   finds it.
 //! - I2 (L only over settled ids): when `L` is published as `l`, every id below `l` is aborted and
 //!   undone, or committed at `c <= h`, where `h` was loaded from the horizon before.
 //! - I3 (floor): purge's floor is at most the `S` of every open snapshot, also of one that is just
@@ -42,9 +42,9 @@
 //! and not a part of the proof.
 //!
 //! # Concurrency
-//! Each slot is stored to by its session alone. Status words are stored once by the transaction's
-//! owner. `L` is raised by whoever finishes a transaction (`fetch_max`), so it needs no lock. The
-//! floor and recycling belong to the purge thread.
+//! Only its session writes to a slot. The transaction's owner stores its status word once. Each
+//! session that finishes a transaction raises `L` by `fetch_max`, so it needs no lock. Only the
+//! purge thread changes the floor and recycles chunks.
 //!
 //! # Cost
 //! Opening a snapshot: two stores to the own line, four loads of shared lines. Where

@@ -24,8 +24,8 @@ pub(super) struct Line {
     pub(super) s: AtomicU64,
     /// Who it is, for the status: the session's own number.
     session: AtomicU64,
-    /// For the status as well, and stored to by the session alone: when its transaction began, in
-    /// microseconds since 1970 (0: it has none that was noted), and what it is like.
+    /// For status views, written by the session alone: the start of its transaction in microseconds
+    /// since 1970 (0 if none was recorded), and the transaction's properties.
     since_us: std::sync::atomic::AtomicU64,
     about: std::sync::atomic::AtomicU64,
 }
@@ -35,7 +35,7 @@ pub(super) struct Line {
 pub struct SlotInfo {
     /// The session's number, as given to [`SlotTable::take`].
     pub session: u64,
-    /// The LSN that its snapshot stands at, if one is open; 0 if it was just being opened.
+    /// The LSN of its snapshot, if one is open; 0 while it is being opened.
     pub s: Option<Lsn>,
     /// As given to [`SlotTable::note`]; 0 if nothing was.
     pub since_us: u64,
@@ -47,7 +47,7 @@ pub struct SlotInfo {
 pub struct OldestReader {
     /// The session's number, as given to [`SlotTable::take`].
     pub session: u64,
-    /// The LSN that its snapshot stands at; 0 if it was just being opened.
+    /// The LSN of its snapshot; 0 while it is being opened.
     pub s: Lsn,
 }
 
@@ -136,7 +136,8 @@ impl SlotTable {
         &chunk[index % LINES_PER_CHUNK]
     }
 
-    /// The reader is done. What it read happens before whatever purge does after it saw this.
+    /// Closes the snapshot. The session's reads happen before all actions of purge that follow its
+    /// load of this slot.
     #[inline]
     pub fn close(&self, index: u32) {
         self.line(index).s.store(CLOSED, Ordering::Release);
@@ -151,7 +152,7 @@ impl SlotTable {
         line.since_us.store(since_us, Ordering::Relaxed);
     }
 
-    /// All sessions with a noted transaction or an open snapshot. Not one moment's picture.
+    /// All sessions with a recorded transaction or an open snapshot, not read at one point in time.
     pub fn in_use(&self) -> Vec<SlotInfo> {
         let made = self.made.load(Ordering::Acquire) as u32;
         let info = |index| {

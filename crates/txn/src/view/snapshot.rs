@@ -137,8 +137,8 @@ impl Snapshots {
         }
     }
 
-    /// Orders the caller's changes of rows before what it reads next: of two transactions that
-    /// each change a row and then look for the other's, at least one sees the other's.
+    /// Orders the caller's row changes before its next reads. If two transactions each change a row
+    /// and then read the other's row, at least one sees the other's change.
     pub fn order_changes_before_probe() {
         fence(Ordering::SeqCst);
     }
@@ -174,7 +174,7 @@ impl Snapshots {
     pub fn raise_floor(&self, horizon: impl Fn() -> Lsn) -> (Lsn, Option<OldestReader>) {
         let reached = horizon();
         let published = self.floor.load(Ordering::Relaxed);
-        // While nothing commits the floor cannot rise, and nobody is interrupted.
+        // While no transaction commits, the floor cannot rise, and the heavy barrier is skipped.
         if reached > published {
             self.barrier.heavy();
         }
@@ -182,8 +182,8 @@ impl Snapshots {
         let floor = oldest.map_or(reached, |o| o.s.min(reached));
         if floor > published {
             self.floor.store(floor, Ordering::Release);
-            // Rollback latches a row, fences, and asks for the floor; purge looks at the row after
-            // this: one of them sees the other.
+            // Rollback latches a row, fences, and loads the floor; purge reads the row after this
+            // fence. So one of them sees the other.
             fence(Ordering::SeqCst);
         }
         (floor.max(published), oldest)

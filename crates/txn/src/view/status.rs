@@ -41,7 +41,7 @@ const NO_CHUNK: u32 = 0;
 const ALL_COMMITTED: u32 = u32::MAX;
 const ABORTED: u64 = 1 << 63;
 
-/// What is known of a transaction.
+/// The state of a transaction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Status {
     /// Also an id that was never given out.
@@ -142,8 +142,8 @@ impl StatusTable {
         }
     }
 
-    /// Makes sure that `id`'s word exists. Called by whoever was given the id, before it stamps
-    /// anything with it.
+    /// Ensures that `id`'s word exists. The owner of the id calls it before the first use of the
+    /// id.
     pub fn ensure(&self, id: TrxId) {
         let number = id / CHUNK_IDS;
         if self.chunk(number).is_some() {
