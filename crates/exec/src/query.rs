@@ -10,6 +10,7 @@
 
 pub(crate) mod block;
 mod counted;
+mod grouped;
 mod late;
 mod recursion;
 mod rolled_up;

@@ -273,6 +273,21 @@ impl Acc {
         Some(None)
     }
 
+    /// Adds the sum of `rows` numbers. Only a sum or average of class DECIMAL takes it.
+    ///
+    /// # Errors
+    /// The result has more digits than a DECIMAL.
+    pub fn add_sum(&mut self, number: Option<Decimal>, rows: u64) -> Result<(), SqlError> {
+        let State::SumDecimal { sum, count } = &mut self.state else {
+            debug_assert!(false, "kernels are made for sums alone");
+            return Ok(());
+        };
+        let total = number.and_then(|number| sum.add(&number));
+        *sum = total.ok_or_else(sum_overflow)?;
+        *count += rows;
+        Ok(())
+    }
+
     /// Takes in the number that `kernel` computes of each row; `evaluate` computes it where the
     /// kernel cannot. Only a sum or average of class DECIMAL does so.
     pub fn add_numbers<'i>(

@@ -6,6 +6,7 @@
 //! DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the
 //! end.
 
+mod images;
 mod rollup;
 
 use std::hash::{Hash, Hasher};
@@ -27,6 +28,7 @@ use crate::expr::eval::{EvalCx, Val, row_error};
 use crate::expr::kernels::NumberKernel;
 use crate::runtime::Runtime;
 use crate::runtime::spill::SpillWriter;
+pub(crate) use images::{GroupedImages, KnownKeys, add_evaluated, grouped_images};
 pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
@@ -128,6 +130,8 @@ pub(crate) struct Grouping {
     /// What each aggregate takes from row images, where images of one table are enough: see
     /// [`image_inputs`].
     pub inputs: Option<Vec<ImageInput>>,
+    /// How rows are grouped by their images, where GROUP BY names columns of one table.
+    pub grouped: Option<GroupedImages>,
 }
 
 /// What an aggregate takes from the image of a row.
@@ -138,6 +142,8 @@ pub(crate) enum ImageInput {
     Column(PlainColumn),
     /// A [`NumberKernel`], compiled for each execution.
     Number,
+    /// The arguments, evaluated for each row.
+    Expression,
 }
 
 /// A column of row images that an aggregate is made of.
@@ -149,7 +155,11 @@ pub(crate) struct PlainColumn {
 }
 
 impl Grouping {
-    pub fn new(plan: &GroupPlan, inputs: Option<Vec<ImageInput>>) -> Grouping {
+    pub fn new(
+        plan: &GroupPlan,
+        inputs: Option<Vec<ImageInput>>,
+        grouped: Option<GroupedImages>,
+    ) -> Grouping {
         let keys = || plan.keys.iter().map(|k| &k.ty);
         let arguments = plan
             .aggregates
@@ -163,6 +173,7 @@ impl Grouping {
             result: tuple::layout_of(&result_types(plan)),
             spill_layout: tuple::layout_of(&spilled),
             inputs,
+            grouped,
         }
     }
 }
@@ -178,7 +189,19 @@ pub(crate) fn image_inputs(
     if !plan.implicit {
         return None;
     }
-    let argument = |agg: &Aggregate| match agg.args.as_slice() {
+    let aggregates = plan.aggregates.iter();
+    aggregates
+        .map(|agg| image_input(agg, table, &column))
+        .collect()
+}
+
+/// What an aggregate takes from images, as in [`image_inputs`].
+fn image_input(
+    agg: &Aggregate,
+    table: usize,
+    column: impl Fn(&Expr) -> Option<PlainColumn>,
+) -> Option<ImageInput> {
+    match agg.args.as_slice() {
         [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
         [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
             let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
@@ -189,8 +212,7 @@ pub(crate) fn image_inputs(
             }
         }
         _ => None,
-    };
-    plan.aggregates.iter().map(argument).collect()
+    }
 }
 
 /// Groups rows; see the module.
@@ -204,6 +226,8 @@ pub(crate) struct Grouper<'p> {
     level: u32,
     /// What groups in memory have no room for; see [`put_off`].
     put_off: Option<Sorter>,
+    /// The group of the row that was added last; `None`: the row was spilled.
+    last: Option<usize>,
 }
 
 /// Keeps an aggregate's values for later, sorted by group, aggregate and `key`.
@@ -322,6 +346,7 @@ impl<'p> Grouper<'p> {
             partitions: Vec::new(),
             level: 0,
             put_off: None,
+            last: None,
         }
     }
 
@@ -451,6 +476,7 @@ impl<'p> Grouper<'p> {
                 Some(place)
             };
             self.groups.key = key;
+            self.last = place;
             match place {
                 Some(place) => place,
                 None => return Ok(true),

@@ -5,8 +5,8 @@
 //! has enough says so, and the pull ends.
 
 use nfold_engine::RowLock;
-use nfold_plan::expr::{Class, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, AggFunc, Aggregate, Block, GroupPlan, QueryPlan, TableSource};
+use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::{AccessKind, Block, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -19,10 +19,8 @@ use crate::env::scratch::{Buffer, Lent};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
-use crate::expr::kernels::NumberKernel;
 use crate::operators::distinct::Distinct;
-use crate::operators::group;
-use crate::operators::group::{Grouper, Grouping, ImageInput, PlainColumn};
+use crate::operators::group::Grouping;
 use crate::operators::output::{Direct, DirectRows};
 use crate::operators::plain::Plain;
 use crate::operators::row_out::{
@@ -120,10 +118,10 @@ impl BlockExec {
             )?);
         }
         let slots: Vec<Slot> = slots.into_iter().flatten().collect();
-        let grouping = block.group.as_ref().map(|plan| {
-            let inputs = image_inputs(block, &slots, plan);
-            Box::new(Grouping::new(plan, inputs))
-        });
+        let grouping = block
+            .group
+            .as_ref()
+            .map(|plan| Box::new(super::grouped::grouping(block, &slots, plan)));
         let direct = Direct::open(block, slots.first());
         let plain = Plain::open(rt, block, slots.first()).map(Box::new);
         let windowing =
@@ -368,7 +366,7 @@ impl Limiter<'_> {
 
 impl<'r> StepCx<'r, '_> {
     /// The derived table that is all this block reads: its rows are taken as they come.
-    fn streamed(&self) -> Option<(&'r QueryPlan, &'r dyn DerivedTable)> {
+    pub(super) fn streamed(&self) -> Option<(&'r QueryPlan, &'r dyn DerivedTable)> {
         let [step] = self.block.joins.as_slice() else {
             return None;
         };
@@ -557,142 +555,6 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
-
-    /// The kernels of [`Grouping::inputs`], by aggregate; empty if there is none. `None`: the rows'
-    /// images are not enough.
-    fn number_kernels(
-        &self,
-        plan: &GroupPlan,
-        grouping: &Grouping,
-    ) -> Option<Vec<Option<NumberKernel>>> {
-        let inputs = grouping.inputs.as_ref()?;
-        let sums = |agg: &Aggregate| {
-            matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
-                && agg.args.iter().all(|e| e.ty.class() == Class::Decimal)
-        };
-        if !plan.aggregates.iter().any(sums) {
-            return Some(Vec::new());
-        }
-        let (scx, table) = (self.scx, self.scx.block.joins.first()?.table);
-        let rows = scx.empty_rows();
-        let cx = scx.eval(&rows);
-        let kernel = |(input, agg): (&ImageInput, &Aggregate)| {
-            let slot = &scx.slots[0];
-            let ordinal = |column| slot.ordinal(column);
-            let compile = |e| NumberKernel::compile(&cx, slot.images(table, &ordinal), e);
-            let kernel = agg.args.first().filter(|_| sums(agg)).and_then(compile);
-            let missing = kernel.is_none() && matches!(input, ImageInput::Number);
-            (!missing).then_some(kernel)
-        };
-        inputs.iter().zip(&plan.aggregates).map(kernel).collect()
-    }
-
-    pub(super) fn grouped(
-        self,
-        plan: &GroupPlan,
-        grouping: &Grouping,
-        each: &mut Each<'_>,
-    ) -> Result<(), SqlError> {
-        let scx = self.scx;
-        let (rt, block) = (scx.rt, scx.block);
-        let result = &grouping.result;
-        let above = StmtState {
-            scope: Scope::Groups(block),
-            ..*scx.state
-        };
-        let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
-            let rows = [RowRef {
-                layout: result,
-                image: Some(image),
-                places: None,
-            }];
-            let cx = EvalCx {
-                rows: &rows,
-                outer: scx.outer_rows,
-                st: &above,
-            };
-            if !cx.passes(&block.having)? {
-                return Ok(true);
-            }
-            each(&cx, &block.select)
-        };
-        if plan.rollup {
-            return self.rolled_up(plan, grouping, &mut emit);
-        }
-        let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
-        let mut go_on = true;
-        if grouper.counts_only()
-            && !self.nothing
-            && !self.steps.is_empty()
-            && scx.streamed().is_none()
-        {
-            let last = self.steps.len() - 1;
-            while scx.next(self.steps, last, self.batch)? {
-                grouper.count_rows(self.batch.len() as u64);
-            }
-        } else if let Some(kernels) = self.number_kernels(plan, grouping)
-            && !self.nothing
-        {
-            let slot = &scx.slots[0];
-            let layout = slot.layout();
-            let evaluate = |image: &[u8], e: &Expr| {
-                let mut rows = scx.empty_rows();
-                rows[block.joins[0].table] = slot.row(Some(image));
-                scx.eval(&rows).decimal(e)
-            };
-            while scx.next(self.steps, 0, self.batch)? {
-                let read = &self.batch.read;
-                match self.batch.is_whole() {
-                    true => grouper.add_images(layout, &kernels, read.iter(), evaluate)?,
-                    false => {
-                        grouper.add_images(layout, &kernels, self.batch.images(), evaluate)?;
-                    }
-                }
-            }
-        } else {
-            let first_only = plan.first_row_only;
-            self.joined(&mut |cx| {
-                // MIN and MAX by the first row: NULL does not count.
-                let found = first_only
-                    && plan
-                        .aggregates
-                        .iter()
-                        .all(|a| a.args.iter().all(|e| cx.val(e).is_ok_and(|v| !v.is_null())));
-                go_on = grouper.add(rt, cx, plan, &mut emit)?;
-                Ok(go_on && !found)
-            })?;
-        }
-        if go_on {
-            let empty: [RowRef<'_>; 0] = [];
-            let cx = EvalCx {
-                rows: &empty,
-                outer: scx.outer_rows,
-                st: scx.state,
-            };
-            grouper.finish(rt, &cx, &mut emit)?;
-        }
-        Ok(())
-    }
-}
-
-/// See [`Grouping::inputs`]; `None` also where the rows are not those of one table.
-fn image_inputs(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<ImageInput>> {
-    let ([step], [slot]) = (block.joins.as_slice(), slots) else {
-        return None;
-    };
-    if plan.first_row_only || !matches!(slot.source, Source::Table(_)) {
-        return None;
-    }
-    group::image_inputs(plan, step.table, |e| match e.kind {
-        ExprKind::Column(at) if usize::from(at.table) == step.table => {
-            let ordinal = slot.ordinal(at.column.into())?;
-            Some(PlainColumn {
-                ordinal,
-                field: slot.layout().ordered_field(ordinal),
-            })
-        }
-        _ => None,
-    })
 }
 
 /// DISTINCT and ORDER BY: rows are projected, kept or sorted, and given on.

@@ -108,7 +108,7 @@ struct Kernel {
 
 /// A short statement does not pay for compiling its conditions: the evaluator tests as many rows
 /// first.
-const COMPILE_AFTER: usize = 256;
+pub(crate) const COMPILE_AFTER: usize = 256;
 
 impl StepExec {
     pub fn new(
