@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use nfold_engine::Engine;
-use nfold_server::auth::AccountSource;
 use nfold_server::config::{DataDir, ServerOptions};
 use nfold_server::database::{self, CatalogAccounts};
-use nfold_server::handler::SessionFactory;
+use nfold_server::net::auth::AccountSource;
+use nfold_server::net::fiber::handler::SessionFactory;
+use nfold_server::net::worker::{Registry, WorkerCounters};
 use nfold_server::server::StartError;
 use nfold_server::session::ServerState;
 use nfold_server::statement::{Sessions, server_state};
-use nfold_server::worker::{Registry, WorkerCounters};
 
 /// An open database.
 pub struct Backend {

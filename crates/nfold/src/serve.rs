@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use nfold_server::config::{ConfigError, DataDir, ServerOptions, Values, read};
+use nfold_server::net::worker::Registry;
 use nfold_server::server::{Bound, Server, StartError};
-use nfold_server::worker::Registry;
 
 use crate::signals::Signals;
 use crate::{backend, logging, memory, signals};

@@ -15,9 +15,9 @@ use nfold_engine::{
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
-use crate::auth::{Account, AccountSource};
 use crate::config::{DataDir, ServerOptions};
-use crate::conn::Peer;
+use crate::net::auth::{Account, AccountSource};
+use crate::net::conn::Peer;
 use crate::server::StartError;
 
 /// Bytes by which table files grow.

@@ -16,15 +16,17 @@ use nfold_engine::Engine;
 use nfold_protocol::consts::cap;
 
 use crate::config::{DataDir, ServerOptions, Values};
-use crate::conn::{After, Conn, Input, Job, Link, Output, Peer, Phase, Socket, Transport, run};
 use crate::database;
-use crate::handler::LoginInfo;
+use crate::net::conn::{
+    After, Conn, Input, Job, Link, Output, Peer, Phase, Socket, Transport, run,
+};
+use crate::net::fiber::handler::LoginInfo;
+use crate::net::worker::{
+    ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, Suspend, Token,
+};
 use crate::server::StartError;
 use crate::session::ServerState;
 use crate::statement::{Sessions, server_state};
-use crate::worker::{
-    ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, Suspend, Token,
-};
 
 /// Longer than any statement.
 const SLICE: Duration = Duration::from_secs(1 << 20);

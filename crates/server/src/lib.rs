@@ -1,28 +1,28 @@
 //! Sessions, system variables, authentication, workers, system views, configuration.
 //!
-//! ```text
-//! listen ── accepts ──▶ worker (epoll, fibers) ── owns ──▶ conn (login, commands) ── calls ──▶ handler::SessionHandler
-//! config, auth, tls: what they are given
+//! Imports go one way, from a folder to those below it:
 //!
-//! SessionHandler: statement ─▶ introspection ─▶ ddl ─▶ session
+//! ```text
+//! server, database, embedded   what is started
+//! statement                    a command, from its text to its answer
+//! introspection                SHOW, information_schema, performance_schema
+//! ddl                          definitions: bind and run
+//! session                      what a session holds, and what all of them share
+//! net                          sockets, login, workers, fibers
+//! config                       options and the data directory
 //! ```
 
-pub mod auth;
 pub mod config;
-pub mod conn;
 pub mod database;
 pub mod ddl;
 pub mod embedded;
 mod general_log;
-pub mod handler;
 pub mod heavy;
 pub mod introspection;
-mod listen;
 mod log_file;
+pub mod net;
 pub mod pool_list;
 pub mod server;
 pub mod session;
 pub mod slow_log;
 pub mod statement;
-mod tls;
-pub mod worker;

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::auth::{AccountSource, Authenticator, RsaKeys};
 use crate::config::ServerOptions;
-use crate::handler::SessionFactory;
-use crate::listen::{Acceptor, Listeners};
-use crate::tls;
-use crate::worker::{Loads, Registry, Shared, WorkerCounters, Workers};
+use crate::net::auth::{AccountSource, Authenticator, RsaKeys};
+use crate::net::fiber::handler::SessionFactory;
+use crate::net::listen::{Acceptor, Listeners};
+use crate::net::tls;
+use crate::net::worker::{Loads, Registry, Shared, WorkerCounters, Workers};
 
 /// Why the server did not start: one line for the user.
 #[derive(Debug)]

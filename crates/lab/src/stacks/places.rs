@@ -124,6 +124,9 @@ const STATEMENT: &[&str] = &[
     "handler::",
     "Prepared_statement",
     "nfold_server::session",
+    "nfold_server::ddl",
+    "nfold_server::introspection",
+    "nfold_server::statement",
 ];
 
 /// A thread with one of these frames, and without a statement, waits for a client.
@@ -140,7 +143,7 @@ const CLIENT: &[&str] = &[
 ];
 
 /// The same in a Rust server, whose threads serve many clients.
-const LOOP: &[&str] = &["nfold_server::worker", "nfold_server::listen"];
+const LOOP: &[&str] = &["nfold_server::net::worker", "nfold_server::net::listen"];
 
 /// Loops that take work from other threads, whose names look like a statement's. The thread is idle
 /// if there is no frame between them and the wait.
@@ -344,7 +347,7 @@ mod tests {
             (
                 &[
                     "std::sys::thread::start",
-                    "nfold_server::worker::event_loop::run",
+                    "nfold_server::net::worker::event_loop::run",
                     "mio::poll::Poll::poll",
                     "epoll_wait",
                 ][..],

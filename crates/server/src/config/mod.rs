@@ -4,6 +4,7 @@
 
 mod datadir;
 mod ini;
+mod limits;
 pub mod switches;
 pub mod table;
 mod values;
@@ -13,9 +14,8 @@ use std::time::Duration;
 
 pub use datadir::{DataDir, DataDirError, pem_encode, write_private};
 pub use ini::{ConfigError, Line, read};
+pub use limits::Limits;
 pub use values::{Value, Values};
-
-use crate::handler::Limits;
 
 /// What the server is started with.
 #[derive(Debug, Clone)]

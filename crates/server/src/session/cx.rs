@@ -13,7 +13,7 @@ use nfold_exec::{ExecCx, OperatorPool, StatementFiber};
 use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
-use crate::worker::{FiberCx, Interrupt, Waiter};
+use crate::net::worker::{FiberCx, Interrupt, Waiter};
 
 /// The executor's context over a fiber.
 pub struct FiberExec<'a, 'b> {

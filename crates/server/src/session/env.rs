@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use super::{ServerState, deadlock};
-use crate::handler::LoginInfo;
+use crate::net::fiber::handler::LoginInfo;
 
 /// A user variable. `collation`: that of a text, where it is not the connection's.
 struct UserVar {

@@ -11,7 +11,6 @@
 pub mod cx;
 pub(crate) mod deadlock;
 pub mod env;
-pub(crate) mod lent;
 pub(crate) mod locks;
 pub(crate) mod plan_info;
 pub(crate) mod plans;
@@ -38,9 +37,8 @@ use nfold_sql::digest::Digested;
 use nfold_sql::parser::Deprecated;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
-use crate::handler::LoginInfo;
+use crate::net::fiber::handler::LoginInfo;
 
-pub use lent::Lent;
 pub use server::ServerState;
 
 use env::Env;

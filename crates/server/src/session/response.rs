@@ -12,9 +12,9 @@ use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, ColumnType, SqlError, TypeKind, Value};
 
-use crate::conn::ResponseWriter;
-use crate::handler::ClientError;
-use crate::worker::Interrupt;
+use crate::net::conn::ResponseWriter;
+use crate::net::fiber::handler::ClientError;
+use crate::net::worker::Interrupt;
 
 /// The outcome of a statement.
 #[derive(Debug)]

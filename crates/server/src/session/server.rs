@@ -16,9 +16,9 @@ use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
 use crate::general_log::GeneralLog;
+use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
-use crate::worker::{ProcessInfo, Registry, WorkerCounters};
 
 /// See the module's header.
 pub struct ServerState {

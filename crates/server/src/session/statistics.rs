@@ -16,8 +16,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Session;
 use crate::heavy;
+use crate::net::worker::FiberCx;
 use crate::slow_log::{Entry, with_values, without_secrets};
-use crate::worker::FiberCx;
 
 /// Ids of one session for statements that have no plan.
 const MAX_IDS: usize = 256;

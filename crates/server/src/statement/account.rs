@@ -14,7 +14,7 @@ use nfold_sql::ast::{
 };
 use nfold_types::{ErrorCode, Level, SqlError, Value};
 
-use crate::auth::{hash_password, is_valid_hash};
+use crate::net::auth::{hash_password, is_valid_hash};
 use crate::session::Session;
 use crate::session::cx::blocking;
 use crate::session::response::{Response, RowSet};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nfold_engine::Engine;
 
 use crate::config::ServerOptions;
-use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::introspection::system::Tables;
+use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::net::worker::{FiberCx, Registry};
 use crate::session::{ServerState, Session};
-use crate::worker::{FiberCx, Registry};
 
 /// What the sessions over an open engine share.
 pub fn server_state(
@@ -36,7 +36,7 @@ impl SessionFactory for Sessions {
 
     /// A panic above the engine spoils its own session only; one inside ends the process.
     fn survives_panic(&self) -> bool {
-        crate::worker::last_was_contained()
+        crate::net::worker::last_was_contained()
     }
 
     /// Commits of one turn of a worker share a sync, and one waking of the log thread.

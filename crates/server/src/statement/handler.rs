@@ -9,14 +9,14 @@ use nfold_sql::digest::Digested;
 use nfold_sync::words::prefetch_value;
 use nfold_types::{ErrorCode, SqlError};
 
-use crate::conn::ResponseWriter;
-use crate::handler::{ClientError, Limits, LoginInfo, SessionHandler};
+use crate::net::conn::ResponseWriter;
+use crate::net::fiber::handler::{ClientError, Limits, LoginInfo, SessionHandler};
+use crate::net::worker::{FiberCx, KillKind};
 use crate::session::Session;
 use crate::session::cx::FiberExec;
 use crate::session::plans::Work;
 use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
 use crate::session::statistics::Facts;
-use crate::worker::{FiberCx, KillKind};
 
 /// A read-only cursor was asked for.
 const CURSOR_READ_ONLY: u8 = 1;

@@ -16,12 +16,12 @@ use nfold_protocol::command::ExecuteHeader;
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, column_type, status};
 use nfold_protocol::lenenc::put_bytes;
 use nfold_protocol::response::{Column, Ok as OkPacket};
-use nfold_server::auth::{Account, AccountSource, hash_password};
 use nfold_server::config::{ServerOptions, Values};
-use nfold_server::conn::{Peer, ResponseWriter};
-use nfold_server::handler::*;
+use nfold_server::net::auth::{Account, AccountSource, hash_password};
+use nfold_server::net::conn::{Peer, ResponseWriter};
+use nfold_server::net::fiber::handler::*;
+use nfold_server::net::worker::{FiberCx, Interrupt, KillKind, Registry, Waiter};
 use nfold_server::server::{Bound, Server};
-use nfold_server::worker::{FiberCx, Interrupt, KillKind, Registry, Waiter};
 
 /// `root` without a password, `nat`/`npw` and `sha`/`spw` with one, `locked`.
 pub struct Accounts(Vec<Account>);

@@ -5,9 +5,9 @@ use nfold_protocol::command::command_name;
 use nfold_sql::ast::{Expr, KillTarget};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
+use crate::net::worker::KillKind;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
-use crate::worker::KillKind;
 
 /// Characters of a statement that SHOW PROCESSLIST shows without FULL.
 const SHORT: usize = 100;

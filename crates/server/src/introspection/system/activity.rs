@@ -6,8 +6,8 @@ use nfold_types::{SqlError, Value};
 use nfold_catalog::Privileges;
 
 use super::rows::{Cx, Put};
+use crate::net::worker::ProcessInfo;
 use crate::session::vars::{Scope, definitions};
-use crate::worker::ProcessInfo;
 
 /// Connections that the account may see: its own, or all with PROCESS.
 fn processes(cx: &Cx<'_>) -> Vec<(ProcessInfo, &'static str)> {

@@ -5,12 +5,12 @@
 //! command at a time. The session writes its answer through [`ResponseWriter`] and waits only
 //! through [`FiberCx`]. Both sides know nothing else of each other.
 
-use std::time::Duration;
-
 use nfold_protocol::command::ExecuteHeader;
 
-use crate::conn::ResponseWriter;
-use crate::worker::{FiberCx, Interrupt};
+pub use crate::config::Limits;
+
+use super::writer::ResponseWriter;
+use super::{FiberCx, Interrupt};
 
 /// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,20 +71,6 @@ pub struct LoginInfo {
     pub attributes: Vec<(String, String)>,
     /// TLS is on.
     pub tls: bool,
-}
-
-/// Time and size limits of one connection. The session changes its own with
-/// [`FiberCx::set_limits`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// An idle connection is closed after this.
-    pub wait_timeout: Duration,
-    /// A command that has begun to arrive must be whole within this.
-    pub net_read_timeout: Duration,
-    /// A client that takes nothing of its result for this long is dropped.
-    pub net_write_timeout: Duration,
-    /// Largest command in bytes.
-    pub max_allowed_packet: usize,
 }
 
 /// The session behind one connection.

@@ -17,7 +17,7 @@ use nfold_protocol::handshake::SALT;
 use nfold_protocol::scramble;
 
 use super::{Account, Authenticator};
-use crate::conn::Peer;
+use crate::net::conn::Peer;
 
 const FAST_AUTH_OK: u8 = 3;
 const FULL_AUTH: u8 = 4;

@@ -1,5 +1,5 @@
 //! Connections that leave a worker for another, and those that come (see
-//! [`balance`](crate::worker::balance)).
+//! [`balance`](crate::net::worker::balance)).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,12 +10,12 @@ use std::time::Instant;
 use nfold_protocol::consts::status;
 
 use super::Worker;
-use crate::conn::{Conn, Input, Link, Output, Phase};
-use crate::worker::balance::Moved;
-use crate::worker::inbox::Message;
-use crate::worker::slot::KillKind;
-use crate::worker::table::{Entry, State};
-use crate::worker::{Token, counters_add};
+use crate::net::conn::{Conn, Input, Link, Output, Phase};
+use crate::net::fiber::inbox::Message;
+use crate::net::fiber::inbox::Moved;
+use crate::net::fiber::slot::KillKind;
+use crate::net::worker::table::{Entry, State};
+use crate::net::worker::{Token, counters_add};
 
 /// Whether nothing holds a connection at its worker (balance::B1).
 fn may_go(entry: &Entry) -> bool {

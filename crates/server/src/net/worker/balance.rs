@@ -28,33 +28,8 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-use super::slot::ConnSlot;
-use crate::conn::{Peer, Transport};
-use crate::handler::{Limits, SessionHandler};
-
-/// A connection on its way from one worker to another: what is left of it between two commands
-/// (B1).
-pub(crate) struct Moved {
-    pub slot: Arc<ConnSlot>,
-    pub limits: Limits,
-    /// Nobody watches it.
-    pub transport: Transport,
-    pub peer: Peer,
-    pub session: Box<dyn SessionHandler>,
-    pub capabilities: u32,
-    pub deadline: Option<Instant>,
-    pub in_reserve: bool,
-}
-
-impl std::fmt::Debug for Moved {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Moved({:?})", self.peer)
-    }
-}
 
 /// Between two looks.
 pub(super) const WINDOW: Duration = Duration::from_millis(100);

@@ -8,67 +8,25 @@
 //!   └───────────────▶ Closing: reads on for a moment, so that the client sees the error ◀────────┘
 //! ```
 
-mod buffer;
 mod dispatch;
 mod login;
-mod transport;
-mod writer;
 
-use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Waker;
 use std::time::Instant;
 
 use nfold_protocol::frame::{begin_packet, end_packet};
 
-pub use writer::{FLUSH_BYTES, ResponseWriter};
+pub use super::fiber::writer::{FLUSH_BYTES, ResponseWriter};
 
-pub(crate) use buffer::{Input, Output};
+pub(crate) use super::fiber::buffer::{Input, Output};
+pub(crate) use super::fiber::transport::{Received, Socket, Transport};
+pub(crate) use super::fiber::writer::send_some;
 pub(crate) use dispatch::{After, Job, run};
 pub(crate) use login::{LoginState, LoginStep, too_many_connections};
-pub(crate) use transport::{Received, Socket, Transport};
-pub(crate) use writer::send_some;
 
-use crate::handler::{Limits, SessionHandler};
-use crate::worker::ConnSlot;
-
-/// Where a client comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
-    Tcp(SocketAddr),
-    /// The unix socket.
-    Local,
-}
-
-impl Peer {
-    /// The name that accounts are matched against: `localhost` for this machine, else the address.
-    /// No name service is asked.
-    pub fn host_name(&self) -> String {
-        match self {
-            Peer::Local => "localhost".into(),
-            Peer::Tcp(a) if a.ip().to_canonical().is_loopback() => "localhost".into(),
-            Peer::Tcp(a) => a.ip().to_canonical().to_string(),
-        }
-    }
-
-    /// The address, also of this machine; `None` for the unix socket.
-    pub fn address(&self) -> Option<String> {
-        match self {
-            Peer::Local => None,
-            Peer::Tcp(a) => Some(a.ip().to_canonical().to_string()),
-        }
-    }
-
-    /// As in PROCESSLIST: `host:port`.
-    pub fn process_host(&self) -> String {
-        match self {
-            Peer::Local => "localhost".into(),
-            Peer::Tcp(a) => format!("{}:{}", self.host_name(), a.port()),
-        }
-    }
-}
+use super::fiber::handler::SessionHandler;
+pub(crate) use super::fiber::link::Link;
+pub use super::fiber::link::Peer;
 
 pub(crate) enum Phase {
     Login(Box<LoginState>),
@@ -76,14 +34,6 @@ pub(crate) enum Phase {
     /// Nothing is answered any more; what arrives is thrown away until the client closes or
     /// `Conn::deadline`.
     Closing,
-}
-
-/// What a fiber borrows while its [`Conn`] is in other hands. Counted without atomics: all of it
-/// stays on one thread.
-pub(crate) struct Link {
-    pub slot: Arc<ConnSlot>,
-    pub waker: Waker,
-    pub limits: Cell<Limits>,
 }
 
 pub(crate) struct Conn {

@@ -7,10 +7,10 @@ use nfold_protocol::consts::{cap, com};
 use nfold_protocol::frame::{Frame, FrameError, HEADER, join, next_frame};
 use nfold_protocol::response;
 
-use super::writer::{ResponseWriter, flush};
 use super::{Conn, Phase};
-use crate::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
-use crate::worker::{FiberCx, Interrupt, counters_add};
+use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
+use crate::net::fiber::writer::{ResponseWriter, flush};
+use crate::net::worker::{FiberCx, Interrupt, counters_add};
 
 /// What a fiber is started for.
 pub(crate) enum Job {
@@ -255,7 +255,7 @@ fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> O
     }
     cx.limit_statement(None);
     slot.end(now_us);
-    if slot.killed() == Some(crate::worker::KillKind::Connection) {
+    if slot.killed() == Some(crate::net::worker::KillKind::Connection) {
         return Some(After::Close);
     }
     flow

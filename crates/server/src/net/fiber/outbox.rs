@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use nfold_ring::{MOST, Op, Ring};
 
-use super::Token;
-use crate::conn::{Conn, Output, Transport};
+use super::buffer::Output;
+use super::slot::Token;
+use super::transport::Transport;
 
 /// Longer answers go out alone: what they cost is not the way into the kernel, and they would drive
 /// one another out of the cache.
@@ -97,16 +98,21 @@ impl Outbox {
     }
 
     /// Takes a connection's answer, if it takes such. Gives the round, for [`Self::holds`].
-    pub fn put(&mut self, token: Token, conn: &mut Conn, now: Instant) -> Option<u64> {
-        let fd = conn.transport.plain_fd()?;
-        if !self.takes(&conn.output, &conn.transport) {
+    pub fn put(
+        &mut self,
+        token: Token,
+        (output, transport): (&mut Output, &Transport),
+        now: Instant,
+    ) -> Option<u64> {
+        let fd = transport.plain_fd()?;
+        if !self.takes(output, transport) {
             return None;
         }
         if self.waiting.is_empty() {
             self.since = now;
         }
-        let sent = std::mem::take(&mut conn.output.sent);
-        let bytes = std::mem::take(&mut conn.output.bytes);
+        let sent = std::mem::take(&mut output.sent);
+        let bytes = std::mem::take(&mut output.bytes);
         self.bytes += bytes.len();
         self.waiting.push(Answer {
             token,

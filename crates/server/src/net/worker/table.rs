@@ -13,9 +13,9 @@ use corosensei::stack::DefaultStack;
 use nfold_sync::words::{prefetch_line_outer, prefetch_value};
 
 use super::Token;
-use super::fiber::Suspend;
-use super::slot::ConnSlot;
-use crate::conn::{After, Conn};
+use crate::net::conn::{After, Conn};
+use crate::net::fiber::Suspend;
+use crate::net::fiber::slot::ConnSlot;
 
 pub(crate) type Finished = (Box<Conn>, After);
 pub(crate) type Fiber = Coroutine<(), Suspend, Finished, DefaultStack>;

@@ -3,11 +3,7 @@
 
 mod balance;
 mod event_loop;
-mod fiber;
-mod inbox;
-mod outbox;
-mod panics;
-mod slot;
+mod shared;
 mod table;
 mod timers;
 
@@ -18,61 +14,20 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
-pub use slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
+pub use super::fiber::slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYTES, Tunables};
+pub use super::fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
 
+pub(crate) use super::fiber::inbox::{Inbox, Message};
+pub(crate) use super::fiber::panics::{EndProcessOnPanic, last_was_contained};
+pub(crate) use super::fiber::slot::{ConnSlot, Token};
+pub(crate) use super::fiber::{Local, Suspend, add as counters_add};
 pub(crate) use balance::Loads;
-pub(crate) use fiber::{Local, Suspend, add as counters_add};
-pub(crate) use inbox::{Inbox, Message};
-pub(crate) use panics::last_was_contained;
-pub(crate) use slot::ConnSlot;
+pub(crate) use shared::Shared;
 pub(crate) use table::Fiber;
-
-use crate::auth::Authenticator;
-use crate::config::ServerOptions;
-use crate::handler::SessionFactory;
 
 /// How long workers may take to hear that no connection is to move any more; they are back at their
 /// inboxes within milliseconds.
 const STAY_LIMIT: Duration = Duration::from_secs(10);
-
-/// Names one connection of one worker; never used again for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Token(u64);
-
-impl Token {
-    pub const INBOX: mio::Token = mio::Token(usize::MAX);
-
-    pub fn new(index: u32, generation: u32) -> Self {
-        Token(u64::from(generation) << 32 | u64::from(index))
-    }
-
-    pub fn index(self) -> usize {
-        self.0 as u32 as usize
-    }
-
-    pub fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    pub fn to_mio(self) -> mio::Token {
-        mio::Token(self.0 as usize)
-    }
-
-    pub fn from_mio(t: mio::Token) -> Self {
-        Token(t.0 as u64)
-    }
-}
-
-/// What all workers share.
-pub(crate) struct Shared {
-    pub options: Arc<ServerOptions>,
-    pub auth: Authenticator,
-    pub sessions: Arc<dyn SessionFactory>,
-    pub registry: Arc<Registry>,
-    /// How much each worker has to do.
-    pub loads: Loads,
-}
 
 /// Sums over all workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -130,7 +85,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub fn start(shared: &Arc<Shared>) -> io::Result<Self> {
-        panics::watch();
+        super::fiber::panics::watch();
         let cpus = if shared.options.pin_workers {
             allowed_cpus()
         } else {
@@ -196,18 +151,6 @@ impl Workers {
             if t.join().is_err() {
                 tracing::error!("a worker thread panicked");
             }
-        }
-    }
-}
-
-/// A thread without which clients would hang takes the process with it: better to be started again.
-pub(crate) struct EndProcessOnPanic;
-
-impl Drop for EndProcessOnPanic {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            tracing::error!("a thread of the network side panicked; the server ends");
-            std::process::abort();
         }
     }
 }

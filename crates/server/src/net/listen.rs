@@ -17,29 +17,16 @@ use mio::{Events, Interest, Poll, Token};
 use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_protocol::response::encode_err;
 
+use super::conn::{Peer, Socket, too_many_connections};
+use super::fiber::inbox::Accepted;
+use super::worker::{EndProcessOnPanic, Inbox, Message, Registry};
 use crate::config::ServerOptions;
-use crate::conn::{Peer, Socket, too_many_connections};
-use crate::worker::{EndProcessOnPanic, Inbox, Message, Registry};
 
 mod pacing;
 
 use pacing::Elsewhere;
 
 const STOP: Token = Token(usize::MAX);
-
-/// A socket on its way to a worker.
-pub(crate) struct Accepted {
-    pub socket: Socket,
-    pub peer: Peer,
-    /// It is number `max_connections` + 1: for an administrator only.
-    pub in_reserve: bool,
-}
-
-impl std::fmt::Debug for Accepted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Accepted({:?})", self.peer)
-    }
-}
 
 enum Listener {
     Tcp(TcpListener, Option<Elsewhere>),

@@ -17,6 +17,18 @@ thread_local! {
 /// A panic in the standard library is reported where it was called.
 const PRIVATE: [&str; 6] = ["protocol", "server", "sql", "plan", "exec", "types"];
 
+/// A thread without which clients would hang takes the process with it: better to be started again.
+pub(crate) struct EndProcessOnPanic;
+
+impl Drop for EndProcessOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("a thread of the network side panicked; the server ends");
+            std::process::abort();
+        }
+    }
+}
+
 /// Sets the hook, once in a process; the one before it still prints the panic.
 pub(crate) fn watch() {
     static ONCE: Once = Once::new();

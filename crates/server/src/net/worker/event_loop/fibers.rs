@@ -6,10 +6,10 @@ use corosensei::{Coroutine, CoroutineResult};
 use nfold_protocol::consts::status;
 
 use super::Worker;
-use crate::conn::{After, Conn, Job, run};
-use crate::worker::fiber::{Local, Suspend, TIME_SLICE, add};
-use crate::worker::table::{Fiber, State};
-use crate::worker::{FiberCx, Token};
+use crate::net::conn::{After, Conn, Job, run};
+use crate::net::fiber::{Local, Suspend, TIME_SLICE, add};
+use crate::net::worker::table::{Fiber, State};
+use crate::net::worker::{FiberCx, Token};
 
 impl Worker {
     /// Starts the fiber for the waiting command, or queues it (I3).
@@ -165,7 +165,7 @@ impl Worker {
             return;
         }
         let (now, mut outbox) = (self.local.clock.get(), self.local.outbox.borrow_mut());
-        if let Some(round) = outbox.put(token, conn, now)
+        if let Some(round) = outbox.put(token, (&mut conn.output, &conn.transport), now)
             && let Some(entry) = self.table.get(token)
         {
             entry.put_out = round;

@@ -15,8 +15,8 @@ use nfold_protocol::handshake::{
 };
 
 use super::{Conn, Phase};
-use crate::auth::{Authenticator, Exchange, Outcome};
-use crate::handler::{ClientError, LoginInfo};
+use crate::net::auth::{Authenticator, Exchange, Outcome};
+use crate::net::fiber::handler::{ClientError, LoginInfo};
 
 /// An unauthenticated client may send no larger packet, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;

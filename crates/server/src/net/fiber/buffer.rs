@@ -1,7 +1,7 @@
 //! The two buffers of a connection. Both are borrowed from the worker and given back when empty, so
 //! that an idle connection holds none.
 
-use crate::worker::{Interrupt, Local};
+use super::{Interrupt, Local};
 
 /// Size of a fresh receive buffer in bytes.
 const RECEIVE_BYTES: usize = 16 << 10;
@@ -120,13 +120,16 @@ mod tests {
 
     struct NoSessions;
 
-    impl crate::handler::SessionFactory for NoSessions {
+    impl crate::net::fiber::handler::SessionFactory for NoSessions {
         fn connect(
             &self,
-            _: &crate::worker::FiberCx<'_>,
-            _: crate::handler::LoginInfo,
-        ) -> Result<Box<dyn crate::handler::SessionHandler>, crate::handler::ClientError> {
-            Err(crate::conn::too_many_connections())
+            _: &crate::net::worker::FiberCx<'_>,
+            _: crate::net::fiber::handler::LoginInfo,
+        ) -> Result<
+            Box<dyn crate::net::fiber::handler::SessionHandler>,
+            crate::net::fiber::handler::ClientError,
+        > {
+            Err(crate::net::conn::too_many_connections())
         }
 
         fn survives_panic(&self) -> bool {

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::Token;
 use super::inbox::{Inbox, Message};
 
 /// Bytes of a statement that PROCESSLIST can show.
@@ -63,6 +62,34 @@ pub struct ProcessInfo {
     pub elapsed_us: u64,
     /// First [`TEXT_BYTES`] of the running statement.
     pub text: Option<Vec<u8>>,
+}
+
+/// Names one connection of one worker; never used again for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Token(u64);
+
+impl Token {
+    pub const INBOX: mio::Token = mio::Token(usize::MAX);
+
+    pub fn new(index: u32, generation: u32) -> Self {
+        Token(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub fn to_mio(self) -> mio::Token {
+        mio::Token(self.0 as usize)
+    }
+
+    pub fn from_mio(t: mio::Token) -> Self {
+        Token(t.0 as u64)
+    }
 }
 
 /// What a statement touches lies in the first cache line.

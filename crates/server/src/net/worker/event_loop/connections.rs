@@ -6,12 +6,12 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::{LINGER, Worker};
-use crate::conn::{Conn, Input, Job, Link, Output, Phase, Transport, send_some};
-use crate::listen::Accepted;
-use crate::worker::Token;
-use crate::worker::fiber::add;
-use crate::worker::slot::{ConnSlot, KillKind};
-use crate::worker::table::{Entry, State};
+use crate::net::conn::{Conn, Input, Job, Link, Output, Phase, Transport, send_some};
+use crate::net::fiber::add;
+use crate::net::fiber::inbox::Accepted;
+use crate::net::fiber::slot::{ConnSlot, KillKind};
+use crate::net::worker::Token;
+use crate::net::worker::table::{Entry, State};
 
 impl Worker {
     pub(super) fn accept(&mut self, accepted: Accepted) {

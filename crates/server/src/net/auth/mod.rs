@@ -18,8 +18,8 @@ pub(crate) use cache::Cache;
 pub(crate) use exchange::{Exchange, Outcome};
 pub use keys::{KeyError, RsaKeys};
 
-use crate::conn::Peer;
-use crate::worker::Registry;
+use super::conn::Peer;
+use super::worker::Registry;
 
 /// An account as authentication needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

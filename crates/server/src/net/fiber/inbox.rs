@@ -5,14 +5,50 @@
 //! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker
 //!   itself (its own wakes find it awake).
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
 
 use nfold_sync::Wakeup;
 use parking_lot::Mutex;
 
-use super::Token;
-use super::balance::Moved;
-use crate::listen::Accepted;
+use super::handler::{Limits, SessionHandler};
+use super::link::Peer;
+use super::slot::{ConnSlot, Token};
+use super::transport::{Socket, Transport};
+
+/// A connection on its way from one worker to another: what is left of it between two commands
+/// (`balance::B1`).
+pub(crate) struct Moved {
+    pub slot: Arc<ConnSlot>,
+    pub limits: Limits,
+    /// Nobody watches it.
+    pub transport: Transport,
+    pub peer: Peer,
+    pub session: Box<dyn SessionHandler>,
+    pub capabilities: u32,
+    pub deadline: Option<Instant>,
+    pub in_reserve: bool,
+}
+
+impl std::fmt::Debug for Moved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Moved({:?})", self.peer)
+    }
+}
+
+/// A socket on its way to a worker.
+pub(crate) struct Accepted {
+    pub socket: Socket,
+    pub peer: Peer,
+    /// It is number `max_connections` + 1: for an administrator only.
+    pub in_reserve: bool,
+}
+
+impl std::fmt::Debug for Accepted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Accepted({:?})", self.peer)
+    }
+}
 
 /// What a worker is told.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use nfold_ring::{MOST, Op};
 use smallvec::SmallVec;
 
 use super::Worker;
-use crate::conn::{Conn, Phase};
-use crate::worker::Token;
-use crate::worker::fiber::add;
-use crate::worker::table::{Entry, State};
+use crate::net::conn::{Conn, Phase};
+use crate::net::fiber::add;
+use crate::net::worker::Token;
+use crate::net::worker::table::{Entry, State};
 
 /// The socket may be received from whatever comes: a command begins there, and nothing else is to
 /// be done before.

@@ -16,6 +16,17 @@
 //! # Cost
 //! A command that never waits costs two stack switches. Stacks come from the worker's pool; an idle connection has none.
 
+pub(crate) mod buffer;
+pub mod handler;
+pub(crate) mod inbox;
+pub(crate) mod lent;
+pub(crate) mod link;
+pub(crate) mod outbox;
+pub(crate) mod panics;
+pub(crate) mod slot;
+pub(crate) mod transport;
+pub(crate) mod writer;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -25,11 +36,11 @@ use std::time::{Duration, Instant};
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
 
-use super::outbox::{Answer, Outbox};
-use super::slot::{KillKind, Registry};
-use crate::conn::Link;
-use crate::handler::{Limits, SessionFactory};
-use crate::session::Lent;
+use handler::{Limits, SessionFactory};
+use lent::Lent;
+use link::Link;
+use outbox::{Answer, Outbox};
+use slot::{KillKind, Registry};
 
 /// How long a statement may run before it gives way at its next [`Waiter::tick`].
 pub const TIME_SLICE: Duration = Duration::from_millis(2);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::auth::{AccountSource, RsaKeys, hash_password};
+use crate::net::auth::{AccountSource, RsaKeys, hash_password};
 
 struct Accounts(Vec<Account>);
 
@@ -138,7 +138,7 @@ fn in_the_open_only_the_key_helps() {
         };
         let mut password = *b"pw\0";
         password.iter_mut().zip(SALT_1).for_each(|(b, s)| *b ^= s);
-        let encrypted = crate::auth::keys::encrypt_for_test(&pem, &password);
+        let encrypted = crate::net::auth::keys::encrypt_for_test(&pem, &password);
         let o = e.answer(&with_key, &encrypted, false);
         assert_eq!(accepted(&o), right, "{user}");
     }

@@ -37,13 +37,13 @@ use nfold_protocol::consts::com;
 use nfold_protocol::frame::{Frame, HEADER, next_frame};
 
 use super::balance::Meter;
-use super::fiber::{Counters, Local, Suspend, add};
-use super::inbox::{Inbox, Message};
-use super::slot::KillKind;
 use super::table::{STAGES, State, Table};
 use super::timers::Timers;
 use super::{Shared, Token};
-use crate::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
+use crate::net::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
+use crate::net::fiber::inbox::{Inbox, Message};
+use crate::net::fiber::slot::KillKind;
+use crate::net::fiber::{Counters, Local, Suspend, add};
 
 /// A worker that has run commands of one connection alone for so long may block for it. Whoever
 /// comes then meets at most one such block, and none while it goes on: of a connection's statements

@@ -1,9 +1,9 @@
 //! Writes the answer to one command into the connection's send buffer, and sends it when it grows.
 //!
 //! # Invariants
-//! - I1: between calls the buffer holds whole packets, except for a row that
+//! - P1: between calls the buffer holds whole packets, except for a row that
 //!   [`ResponseWriter::row_buffer`] has opened.
-//! - I2: sequence numbers count on from the command's last packet.
+//! - P2: sequence numbers count on from the command's last packet.
 //!
 //! # Cost
 //! No allocation once the buffer has its size; one `send` for all answers of one batch of pipelined
@@ -21,9 +21,9 @@ use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, charset};
 
 use super::buffer::Output;
+use super::handler::ClientError;
 use super::transport::Transport;
-use crate::handler::ClientError;
-use crate::worker::{FiberCx, Interrupt, counters_add};
+use super::{FiberCx, Interrupt, add as counters_add};
 
 /// Rows are sent when so many bytes are waiting.
 pub const FLUSH_BYTES: usize = 256 << 10;
@@ -95,7 +95,7 @@ impl<'a> ResponseWriter<'a> {
 
     /// Appends one packet whose payload `fill` writes.
     fn packet(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        debug_assert!(self.row.is_none(), "I1: a row is open");
+        debug_assert!(self.row.is_none(), "P1: a row is open");
         let at = begin_packet(&mut self.output.bytes);
         fill(&mut self.output.bytes);
         end_packet(&mut self.output.bytes, at, &mut self.sequence);
@@ -205,7 +205,7 @@ impl<'a> ResponseWriter<'a> {
     /// [`flush_if_much`](Self::flush_if_much) comes after them.
     #[inline]
     pub fn frames(&mut self) -> RowFrames<'_> {
-        debug_assert!(self.row.is_none(), "I1: a row is open");
+        debug_assert!(self.row.is_none(), "P1: a row is open");
         RowFrames {
             out: &mut self.output.bytes,
             sequence: &mut self.sequence,
@@ -254,7 +254,7 @@ impl<'a> ResponseWriter<'a> {
 
     /// Sends everything; suspends while the client does not take it.
     pub fn flush(&mut self) -> Result<(), Interrupt> {
-        debug_assert!(self.row.is_none(), "I1: only whole packets are sent");
+        debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
         flush(self.output, self.transport, self.cx)
     }
 
@@ -310,7 +310,7 @@ fn flush_blocking(
 pub(crate) fn send_some(
     output: &mut Output,
     transport: &mut Transport,
-    local: &crate::worker::Local,
+    local: &crate::net::worker::Local,
 ) -> std::io::Result<bool> {
     while !output.is_empty() {
         match transport.send(output.pending()) {
