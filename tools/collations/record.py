@@ -30,7 +30,16 @@ COLLATIONS = {
     "ascii": ["ascii_general_ci", "ascii_bin"],
     "binary": ["binary"],
 }
-PYTHON = {"utf8mb4": "utf8", "utf8mb3": "utf8", "latin1": "cp1252", "ascii": "ascii", "binary": "ascii"}
+PYTHON = {"utf8mb4": "utf8", "utf8mb3": "utf8", "latin1": "cp1252", "ascii": "ascii", "binary": "ascii", "ucs2": "utf-16-be",
+          "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
+WIDE = ["ucs2", "utf16", "utf16le", "utf32"]
+HIGH = [(0xA1, 0xFE)]
+# First and second bytes of the characters of two bytes; random_code makes those behind 8E and 8F.
+CODES = {
+    "big5": ((0xA1, 0xF9), [(0x40, 0x7E), (0xA1, 0xFE)]), "gbk": ((0x81, 0xFE), [(0x40, 0x7E), (0x80, 0xFE)]),
+    "gb18030": ((0x81, 0xFE), [(0x40, 0x7E), (0x80, 0xFE)]), "gb2312": ((0xA1, 0xF7), HIGH),
+    "euckr": ((0x81, 0xFE), [(0x41, 0x5A), (0x61, 0x7A), (0x81, 0xFE)]), "sjis": ((0xE0, 0xFC), [(0x40, 0x7E), (0x80, 0xFC)]),
+    "cp932": ((0x81, 0x9F), [(0x40, 0x7E), (0x80, 0xFC)]), "ujis": ((0xA1, 0xFE), HIGH), "eucjpms": ((0xA1, 0xFE), HIGH)}
 ASCII = "aAbBcCsStTeE019.-_% \t\n~!\x00\x01\x1f\x7f"
 LATIN = "aAáÁàäÄåÅæÆéÉèëñÑöÖøØßsSuüÜyÿzþÞ€Š \xa0\xad"
 MARKS = "\u0300\u0301\u0308\u030a\u0327\u0345\u0591\u200d\ufe0f\u0e47"
@@ -53,7 +62,31 @@ def characters(charset):
     return [ASCII, LATIN, MARKS, BMP] + MORE + ([SUPPLEMENTARY] if charset == "utf8mb4" else [])
 
 
+def random_code(rng, charset):
+    """A character of a set that has two bytes for most of them; often one whose case there is."""
+    if charset in ("sjis", "cp932") and rng.random() < 0.2:
+        return bytes([rng.randint(0xA1, 0xDF)])
+    if charset in ("ujis", "eucjpms") and rng.random() < 0.3:
+        return bytes([0x8E, rng.randint(0xA1, 0xDF)] if rng.random() < 0.3 else [0x8F, rng.randint(0xA1, 0xFE), rng.randint(0xA1, 0xFE)])
+    if charset == "gb18030" and rng.random() < 0.4:
+        cp = rng.randrange(0x80, 0x110000) if rng.random() < 0.2 else ord(rng.choice(rng.choice([LATIN, BMP, LANGUAGES])))
+        return chr(cp).encode("gb18030") if not 0xD800 <= cp <= 0xDFFF else b"a"
+    (low, high), seconds = CODES[charset]
+    first = rng.choice([0xA2, 0xA3, 0xA6, 0xA7]) if rng.random() < 0.3 and high > 0xA7 >= low else rng.randint(low, high)
+    return bytes([first, rng.randint(*rng.choice(seconds))])
+
+
 def random_char(rng, charset):
+    if charset in CODES and rng.random() < 0.6:
+        return random_code(rng, charset)
+    if charset in WIDE:
+        last = 0x10FFFF if charset != "ucs2" and rng.random() < 0.2 else 0xFFFF
+        cp = rng.randrange(last + 1) if rng.random() < 0.2 else ord(rng.choice(rng.choice([ASCII, LATIN, MARKS, BMP, LANGUAGES, KANA])))
+        return chr(cp if cp < 0xD800 or 0xDFFF < cp <= last else 0x41).encode(PYTHON[charset])
+    if charset not in PYTHON:
+        if charset not in CODES and rng.random() < 0.5:
+            return bytes([rng.randrange(256)])
+        return rng.choice(ASCII).encode()
     if charset == "latin1" and rng.random() < 0.3:
         return bytes([rng.randrange(256)])
     if charset == "binary" and rng.random() < 0.3:
@@ -70,12 +103,18 @@ def random_char(rng, charset):
 def random_string(rng, charset, longest=6):
     s = [random_char(rng, charset) for _ in range(rng.randint(0, longest))]
     if rng.random() < 0.15:
-        s += [b" "] * rng.randint(1, 3)
+        s += [in_set(charset, " ")] * rng.randint(1, 3)
     return s
+
+
+def in_set(charset, c):
+    return c.encode(PYTHON.get(charset, "ascii"))
 
 
 def swapped(charset, char):
     """The character in the other case, where that is one character of the set."""
+    if charset not in PYTHON:
+        return bytes([char[0] ^ 0x20]) if len(char) == 1 and (charset not in CODES or char[0] < 0x80) else char
     try:
         other = char.decode(PYTHON[charset]).swapcase()
         if len(other) == 1 and (charset != "utf8mb3" or other <= "\uffff"):
@@ -94,7 +133,7 @@ def mutated(rng, charset, s):
             i = rng.randrange(len(s))
             s[i] = swapped(charset, s[i])
         elif kind == 1:
-            s.append(b" ")
+            s.append(in_set(charset, " "))
         elif kind == 2:
             s.insert(rng.randint(0, len(s)), random_char(rng, charset))
         elif kind == 3 and s:
@@ -109,17 +148,17 @@ def pattern_of(rng, charset, s):
     for c in mutated(rng, charset, s):
         r = rng.random()
         if r < 0.15:
-            out.append(b"%")
+            out.append(in_set(charset, "%"))
         elif r < 0.25:
-            out.append(b"_")
+            out.append(in_set(charset, "_"))
         elif r < 0.35:
-            out += [rng.choice([b"\\", b"|"]), c]
+            out += [in_set(charset, rng.choice(["\\", "|"])), c]
         elif r < 0.4:
             pass
         else:
             out.append(c)
     if rng.random() < 0.3:
-        out.insert(rng.randint(0, len(out)), b"%")
+        out.insert(rng.randint(0, len(out)), in_set(charset, "%"))
     return out
 
 
@@ -200,7 +239,9 @@ def main():
                 pattern = pattern_of(rng, charset, text)
                 # The server does not tell apart "no escape" from a backslash in every mode, so always name one.
                 # With ESCAPE '%' or '_' it takes byte 0xFF for the wildcard under collations of one byte.
-                escape = rng.choice(["\\", "|", "|", "a"] + ([] if charset == "latin1" else ["%", "_"]))
+                escape = rng.choice(["\\", "|", "|", "a"] + ([] if charset == "latin1" or charset not in PYTHON else ["%", "_"]))
+                if charset == "swe7":
+                    escape = "a"
                 asker.ask([f"{lit(text)} like {literal(charset, pattern)} escape '{escape}'"],
                           put("like", name, hexed(text), hexed(pattern), escape))
                 hay = random_string(rng, charset, 8)
@@ -209,7 +250,7 @@ def main():
                 asker.ask([f"locate({literal(charset, needle)}, {lit(hay)})"], put("locate", name, hexed(hay), hexed(needle)))
                 s = random_string(rng, charset)
                 # Room behind the string, because LOWER and UPPER cut off what grows.
-                room = literal(charset, [b"." * 20])
+                room = literal(charset, [in_set(charset, "." * 20)])
                 padded = f"concat({lit(s)}, {room})"
                 asker.ask([f"hex(left(lower({padded}), char_length({lit(s)})))", f"hex(left(upper({padded}), char_length({lit(s)})))",
                            f"hex(reverse({lit(s)}))", f"hex(left({lit(s)}, 2))", f"char_length({lit(s)})"],

@@ -7,6 +7,7 @@
 pub mod charset;
 mod checkpoint;
 pub mod collation;
+mod collation_id;
 pub mod compare;
 pub mod convert;
 pub mod decimal;

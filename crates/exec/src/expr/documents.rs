@@ -48,7 +48,7 @@ pub(crate) fn of_value(
         let code = ErrorCode::ER_INVALID_JSON_CHARSET;
         return Err(SqlError::new(code, &[&"binary"]));
     }
-    if set.is_utf8() || text.is_ascii() {
+    if set.is_utf8() || set.is_ascii(text) {
         return parsed(text, column, work).map(Value::Bytes);
     }
     let mut converted = Vec::new();

@@ -366,11 +366,11 @@ impl ResultText<'_> {
         let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
             return None;
         };
-        if ty.collation == CollationId::BINARY || text.is_ascii() {
+        if ty.collation == CollationId::BINARY {
             return None;
         }
         let from = ty.charset();
-        if from == to {
+        if from == to || (to.is_ascii_compatible() && from.is_ascii(text)) {
             return None;
         }
         let mut out = Vec::with_capacity(text.len() * 2);
@@ -389,7 +389,8 @@ impl ResultText<'_> {
         if let Ok(doc) = nfold_json::Doc::new(doc) {
             let _ = nfold_json::print(doc, &work, &mut text);
         }
-        let Some(to) = self.charset.filter(|to| !to.is_utf8() && !text.is_ascii()) else {
+        let is_same = |to: &&Charset| to.is_utf8() || to.is_ascii(&text);
+        let Some(to) = self.charset.filter(|to| !is_same(to)) else {
             return Some(text);
         };
         let mut out = Vec::with_capacity(text.len());
@@ -426,7 +427,7 @@ fn converted_member(number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8
     }
     let mut name = Vec::new();
     ty.member_text(number, &mut name);
-    if name.is_ascii() {
+    if to.is_ascii(&name) {
         return None;
     }
     let mut out = Vec::with_capacity(name.len());

@@ -1,6 +1,7 @@
 //! Which collation and which type a result has when several expressions meet (manual, "Collation
 //! Coercibility in Expressions").
 
+use nfold_types::charset::{self, Charset};
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
@@ -89,13 +90,17 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
             (b, a)
         };
         let (fc, lc) = (firm.collation.known(), loose.collation.known());
-        // A binary string stays binary whatever it meets, unless the other side is explicit or
-        // loose constants convert.
-        if fc.charset != lc.charset
-            && firm.coercibility >= Coercibility::Implicit
-            && loose.coercibility == Coercibility::Implicit
-            && !superset(fc.charset.name, lc.charset.name)
-        {
+        // Values of a column are converted only where no character can be lost. A binary string
+        // needs no conversion.
+        let converts = fc.charset != lc.charset && loose.coercibility == Coercibility::Implicit;
+        let safe = match firm.coercibility {
+            Coercibility::Explicit => {
+                let binary = fc.charset.is_binary() || lc.charset.is_binary();
+                binary || fc.charset.is_utf8() || *lc.charset == charset::ASCII
+            }
+            _ => is_superset(fc.charset, lc.charset),
+        };
+        if converts && !safe {
             return None;
         }
         return Some(firm);
@@ -121,21 +126,23 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     if b.collation == CollationId::BINARY {
         return Some(b);
     }
-    if superset(ca.charset.name, cb.charset.name) {
+    if is_superset(ca.charset, cb.charset) {
         return Some(a);
     }
-    if superset(cb.charset.name, ca.charset.name) {
+    if is_superset(cb.charset, ca.charset) {
         return Some(b);
     }
     None
 }
 
-/// Whether every character of `small` is one of `big`, and MySQL converts on its own.
-fn superset(big: &str, small: &str) -> bool {
-    matches!(
-        (big, small),
-        ("utf8mb4", _) | ("utf8mb3", "latin1" | "ascii") | ("latin1", "ascii")
-    )
+/// Whether MySQL converts text of `small` to `big` on its own: from ascii, from a set that is not
+/// Unicode to one that is, and from utf8mb3 to utf8mb4.
+fn is_superset(big: &Charset, small: &Charset) -> bool {
+    if *small == charset::ASCII {
+        return true;
+    }
+    let wider = *big == charset::UTF8MB4 && *small == charset::UTF8MB3;
+    big.is_utf8() && (!small.is_utf8() || wider)
 }
 
 /// Merges the collations of operands that are used as strings.
@@ -226,7 +233,8 @@ pub fn convertible<'e>(
         };
         let from = e.ty.col.charset();
         let free = e.ty.coercibility == Coercibility::Coercible && !e.ty.col.zerofill;
-        if !free || from == to || from.is_binary() || to.is_binary() || text.is_ascii() {
+        let same = from == to || from.is_binary() || to.is_binary();
+        if !free || same || (to.is_ascii_compatible() && from.is_ascii(text)) {
             return Ok(());
         }
         if nfold_types::charset::convert(from, to, text, &mut Vec::new()) > 0 {

@@ -405,7 +405,8 @@ impl SessionEnv for Env {
 impl Env {
     /// The character sets and the collation that the client asked for in its handshake.
     pub fn set_handshake_collation(&mut self, id: u16) {
-        let Some(collation) = CollationId(id).get() else {
+        let found = CollationId(id).get();
+        let Some(collation) = found.filter(|c| c.charset.is_for_clients()) else {
             return;
         };
         let set = VarValue::text(collation.charset.name);

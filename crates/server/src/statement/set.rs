@@ -16,7 +16,7 @@ use crate::session::tables::needs_query;
 
 use crate::session::vars;
 use crate::session::vars::{
-    Assigned, Scope, VarDef, VarValue, charset_by_name, check, collation_by_name,
+    Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name,
 };
 
 /// One assignment, checked.
@@ -219,7 +219,7 @@ impl Session {
 
     /// `SET NAMES`
     fn names(&self, charset: Option<&str>, collation: Option<&str>) -> Result<Assigned, SqlError> {
-        let set = charset_by_name(charset.unwrap_or("utf8mb4"))?;
+        let set = client_charset(charset.unwrap_or("utf8mb4"))?;
         let collation = match collation {
             Some(name) => collation_by_name(name)?,
             None => set.default_collation.known(),
@@ -241,7 +241,7 @@ impl Session {
 
     /// `SET CHARACTER SET`: the connection takes the database's.
     fn character_set(&self, charset: Option<&str>) -> Result<Assigned, SqlError> {
-        let set = charset_by_name(charset.unwrap_or("utf8mb4"))?;
+        let set = client_charset(charset.unwrap_or("utf8mb4"))?;
         let of_database = |name: &str| vars::find(name).map(|at| self.env.vars.get(at).clone());
         let word = |s: &'static str| VarValue::text(s);
         Ok(vec![

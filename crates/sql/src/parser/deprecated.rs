@@ -25,6 +25,8 @@ pub enum Deprecated {
     Utf8mb3,
     /// The character set utf8mb3 by the name utf8.
     Utf8,
+    /// A character set, by its name.
+    Charset(&'static str),
     /// A collation of utf8mb3, by its name.
     Utf8mb3Collation(&'static str),
     /// `N'x'`, `NCHAR(1)`
@@ -80,7 +82,16 @@ const FOUND_ROWS: &str = "FOUND_ROWS() is deprecated and will be removed in a fu
 const ROW_ALIAS: &str = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) \
                          in the ON DUPLICATE KEY UPDATE clause with alias.col";
 
+/// Character sets other than utf8mb3 that MySQL 9.7 deprecates.
+const CHARSETS: &[&str] = &["dec8", "hp8", "macce", "macroman"];
+
 impl Deprecated {
+    /// The deprecated character set of this name, which is in lower case.
+    pub fn charset(name: &str) -> Option<Deprecated> {
+        let known = CHARSETS.iter().find(|set| **set == name)?;
+        Some(Deprecated::Charset(known))
+    }
+
     /// The deprecated system variable of this name.
     pub(super) fn variable(name: &str) -> Option<Deprecated> {
         let known = VARIABLES.iter().find(|v| v.eq_ignore_ascii_case(name))?;
@@ -102,6 +113,7 @@ impl Deprecated {
             Deprecated::ValuesFunction => SqlError::new(INSTEAD, &[&"VALUES function", &ROW_ALIAS]),
             Deprecated::CalcFoundRows => with_text(INSTEAD, CALC_FOUND_ROWS),
             Deprecated::FoundRows => with_text(INSTEAD, FOUND_ROWS),
+            Deprecated::Charset(name) => SqlError::new(INSTEAD, &[&name, &"utf8mb4"]),
             Deprecated::Utf8mb3 => SqlError::new(INSTEAD, &[&"utf8mb3", &"utf8mb4"]),
             Deprecated::Utf8 => SqlError::new(ErrorCode::ER_DEPRECATED_UTF8_ALIAS, &[]),
             Deprecated::Utf8mb3Collation(name) => {

@@ -42,6 +42,7 @@ use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
 use crate::watch::Watch;
 pub use deprecated::Deprecated;
+use nfold_types::charset::Charset;
 use nfold_types::error::{ErrorCode, SqlError};
 
 pub(crate) type Result<T> = std::result::Result<T, SqlError>;
@@ -688,6 +689,22 @@ fn utf8(bytes: Vec<u8>) -> Result<String> {
             &[&"utf8mb4", &shown],
         )
     })
+}
+
+/// A literal behind an introducer must be well-formed in a set of several bytes. Otherwise the
+/// error is 1300.
+fn check_introduced(charset: &str, bytes: &[u8]) -> Result<()> {
+    let known = Charset::by_name(charset).filter(|set| set.is_multi_byte());
+    let Some(Err(at)) = known.map(|set| set.is_valid(bytes)) else {
+        return Ok(());
+    };
+    let shown: String = bytes[at..]
+        .iter()
+        .take(3)
+        .map(|b| format!("{b:02X}"))
+        .collect();
+    let code = ErrorCode::ER_INVALID_CHARACTER_STRING;
+    Err(SqlError::new(code, &[&charset, &shown]))
 }
 
 /// The error for an unknown word as the value of an option.

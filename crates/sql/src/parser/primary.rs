@@ -2,7 +2,7 @@
 //! parenthesis.
 
 use super::expr::{Paren, level};
-use super::{Deprecated, Parser, Result, utf8};
+use super::{Deprecated, Parser, Result, check_introduced, utf8};
 use crate::ast::{
     ColumnRef, Expr, FunctionCall, Ident, Literal, StringLiteral, TemporalKind, UnaryOp, VarScope,
 };
@@ -136,6 +136,7 @@ impl Parser<'_> {
         while token.kind == TokenKind::Str && self.is(TokenKind::Str) {
             bytes.extend(self.string()?);
         }
+        check_introduced(&charset, &bytes)?;
         Ok(Expr::Literal(Literal::String(StringLiteral {
             bytes,
             charset: Some(charset),
@@ -452,8 +453,12 @@ impl Parser<'_> {
         Ok(self.known_charset(name))
     }
 
-    /// Notes the names of utf8mb3, which are deprecated.
+    /// Notes the names of deprecated character sets; that of utf8 becomes utf8mb3.
     fn known_charset(&mut self, name: String) -> String {
+        if let Some(set) = Deprecated::charset(&name) {
+            self.deprecated.push(set);
+            return name;
+        }
         match name.as_str() {
             "utf8" => self.deprecated.push(Deprecated::Utf8),
             "utf8mb3" => self.deprecated.push(Deprecated::Utf8mb3),

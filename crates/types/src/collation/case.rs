@@ -1,17 +1,26 @@
-//! LOWER and UPPER: one character to one character, as in MySQL ('ß' stays what it is). Where the result is longer in
-//! bytes than the source ('Ⱥ'), MySQL cuts the string off at that character; here it is whole.
+//! LOWER and UPPER: one character to one character, as in MySQL ('ß' stays what it is). Where the
+//! result is longer in bytes than the source ('Ⱥ'), MySQL cuts the string off at that character;
+//! here it is whole.
 
+use super::orders::Cased;
 use super::tables::{ASCII_LOWER, ASCII_UPPER, LATIN1_LOWER, LATIN1_UPPER};
 use super::tables::{CASE_0520, CASE_0900, CASE_GENERAL, CaseTable, Trie};
 use crate::charset::Charset;
+use crate::charset::coded::CodedSet;
+use crate::charset::single::SingleSet;
 
 /// Where a collation has its case mapping from.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone)]
 pub(super) enum CaseMap {
     /// `binary` has no letters.
     None,
     Latin1,
     Ascii,
+    /// A set of one byte that has a table.
+    Single(&'static SingleSet),
+    /// A collation of one byte that has its own table.
+    Own(&'static Cased),
+    Coded(&'static CodedSet),
     /// The older Unicode mapping of general_ci, unicode_ci and utf8mb4_bin.
     General,
     /// That mapping, but for 'I' with 'ı' and 'İ' with 'i'.
@@ -28,13 +37,12 @@ pub(super) fn lower(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_LOWER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_LOWER[usize::from(b)])),
-        CaseMap::Turkish => turkish(
-            s,
-            b'I',
-            "ı",
-            |s, out| lower(CaseMap::General, charset, s, out),
-            out,
-        ),
+        CaseMap::Single(set) => out.extend(s.iter().map(|&b| set.lower[usize::from(b)])),
+        CaseMap::Own(own) => out.extend(s.iter().map(|&b| own.lower[usize::from(b)])),
+        CaseMap::Coded(set) => set.convert_case(s, false, out),
+        CaseMap::Turkish => turkish(charset, s, 'I', 'ı', out, |s, out| {
+            lower(CaseMap::General, charset, s, out)
+        }),
         CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).lower, u8::to_ascii_lowercase, charset, s, out)
         }
@@ -47,13 +55,12 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
         CaseMap::None => out.extend_from_slice(s),
         CaseMap::Latin1 => out.extend(s.iter().map(|&b| LATIN1_UPPER[usize::from(b)])),
         CaseMap::Ascii => out.extend(s.iter().map(|&b| ASCII_UPPER[usize::from(b)])),
-        CaseMap::Turkish => turkish(
-            s,
-            b'i',
-            "İ",
-            |s, out| upper(CaseMap::General, charset, s, out),
-            out,
-        ),
+        CaseMap::Single(set) => out.extend(s.iter().map(|&b| set.upper[usize::from(b)])),
+        CaseMap::Own(own) => out.extend(s.iter().map(|&b| own.upper[usize::from(b)])),
+        CaseMap::Coded(set) => set.convert_case(s, true, out),
+        CaseMap::Turkish => turkish(charset, s, 'i', 'İ', out, |s, out| {
+            upper(CaseMap::General, charset, s, out)
+        }),
         CaseMap::General | CaseMap::Uca0520 | CaseMap::Uca0900 => {
             convert(&table(map).upper, u8::to_ascii_uppercase, charset, s, out)
         }
@@ -61,13 +68,25 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
 }
 
 /// Appends `s` with `to` for each `from`, and the other characters as `convert` maps them.
-fn turkish(s: &[u8], from: u8, to: &str, convert: impl Fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
-    for (i, part) in s.split(|&b| b == from).enumerate() {
-        if i > 0 {
-            out.extend_from_slice(to.as_bytes());
+fn turkish(
+    charset: &Charset,
+    s: &[u8],
+    from: char,
+    to: char,
+    out: &mut Vec<u8>,
+    convert: impl Fn(&[u8], &mut Vec<u8>),
+) {
+    let (mut start, mut at) = (0, 0);
+    while at < s.len() {
+        let len = charset.step(&s[at..]);
+        if charset.decode(&s[at..]) == Some((from, len)) {
+            convert(&s[start..at], out);
+            charset.encode(to, out);
+            start = at + len;
         }
-        convert(part, out);
+        at += len;
     }
+    convert(&s[start..], out);
 }
 
 fn table(map: CaseMap) -> &'static CaseTable {
@@ -88,14 +107,14 @@ fn convert(
     out.reserve(s.len());
     let mut rest = s;
     while let Some(first) = rest.first() {
-        if first.is_ascii() {
+        if first.is_ascii() && charset.is_ascii_compatible() {
             out.push(ascii(first));
             rest = &rest[1..];
             continue;
         }
         let (c, len) = match charset.decode(rest) {
             Some((c, len)) => (Some(c), len),
-            None => (None, 1),
+            None => (None, charset.step(rest)),
         };
         let mapped = c.and_then(|c| {
             let delta = deltas.get(u32::from(c)).filter(|&d| d != 0)?;

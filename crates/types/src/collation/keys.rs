@@ -411,6 +411,39 @@ pub(super) fn push_bytes_unended<S: Sink>(table: &[u8; 256], s: &[u8], out: &mut
     }
 }
 
+/// [`push_bytes_padded`] where the weight of the space is not 0x20: it has the three codes from its
+/// weight on, and those above it move by 2.
+pub(super) fn push_spaced<S: Sink>(table: &[u8; 256], s: &[u8], out: &mut S) {
+    push_spaced_unended(table, s, out);
+    spaces_of(table).push_end(out);
+}
+
+fn spaces_of(table: &[u8; 256]) -> Spaces {
+    Spaces { low: table[0x20] }
+}
+
+/// [`push_spaced`] without the end.
+pub(super) fn push_spaced_unended<S: Sink>(table: &[u8; 256], s: &[u8], out: &mut S) {
+    let (spaces, space) = (spaces_of(table), table[0x20]);
+    let mut run = 0;
+    for &x in s {
+        let weight = table[usize::from(x)];
+        if weight == space {
+            run += 1;
+            continue;
+        }
+        if run > 0 {
+            spaces.push_run(run, weight < space, out);
+            run = 0;
+        }
+        match weight {
+            0xFD.. => out.push_all(&[0xFF, weight]),
+            _ if weight > space => out.push(weight + 2),
+            _ => out.push(weight),
+        }
+    }
+}
+
 /// Appends the second and, with three levels, the third level of a key.
 pub(super) fn push_accents<S: Sink>(uca: &'static Uca, s: &[u8], levels: u8, out: &mut S) {
     if levels >= 2 {

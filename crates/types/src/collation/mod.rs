@@ -9,6 +9,10 @@ mod identity;
 mod keys;
 mod like;
 mod list;
+mod mapped;
+mod mariadb;
+mod orders;
+mod search;
 mod tables;
 mod tailored;
 mod tailoring;
@@ -23,40 +27,22 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use crate::charset::Charset;
+pub use crate::collation_id::CollationId;
 use case::CaseMap;
 use compare::{Mixer, Progress, Unwatched, Watched};
 use keys::Sink;
 pub use like::LikePrefix;
 use list::{ALL, PLACES};
+use mapped::{Mapped, Scratch};
+use orders::{CZECH_CASE, CZECH1250_CASE};
+pub use search::GoesOn;
 use tables::IDENTITY;
 use tailored::Tailored;
 use weights::{
     GENERAL_CI, GENERAL_MYSQL500_CI, GENERAL_TOLOWER_CI, UCA_0400, UCA_0520, UCA_0900, Weigher,
 };
 
-/// MySQL's number of a collation, as in the protocol and in `information_schema.COLLATIONS`.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CollationId(pub u16);
-
 impl CollationId {
-    pub const LATIN1_SWEDISH_CI: CollationId = CollationId(8);
-    pub const ASCII_GENERAL_CI: CollationId = CollationId(11);
-    pub const UTF8MB3_GENERAL_CI: CollationId = CollationId(33);
-    pub const UTF8MB4_GENERAL_CI: CollationId = CollationId(45);
-    pub const UTF8MB4_BIN: CollationId = CollationId(46);
-    pub const LATIN1_BIN: CollationId = CollationId(47);
-    pub const LATIN1_GENERAL_CI: CollationId = CollationId(48);
-    pub const LATIN1_GENERAL_CS: CollationId = CollationId(49);
-    pub const BINARY: CollationId = CollationId(63);
-    pub const ASCII_BIN: CollationId = CollationId(65);
-    pub const UTF8MB3_BIN: CollationId = CollationId(83);
-    pub const UTF8MB3_UNICODE_CI: CollationId = CollationId(192);
-    pub const UTF8MB4_UNICODE_CI: CollationId = CollationId(224);
-    pub const UTF8MB4_0900_AI_CI: CollationId = CollationId(255);
-    pub const UTF8MB4_0900_AS_CS: CollationId = CollationId(278);
-    pub const UTF8MB4_0900_AS_CI: CollationId = CollationId(305);
-    pub const UTF8MB4_0900_BIN: CollationId = CollationId(309);
-
     /// The collation of this id, or `None` where it is not supported.
     #[inline]
     pub fn get(self) -> Option<&'static Collation> {
@@ -82,6 +68,10 @@ enum Kind {
     Bytes,
     /// By a weight of each byte, PAD SPACE.
     Table(&'static [u8; 256]),
+    /// That, where the weight of the space is not 0x20.
+    Spaced(&'static [u8; 256]),
+    /// By what the string becomes.
+    Mapped(Mapped),
     /// MySQL's general_ci, PAD SPACE.
     General,
     /// general_ci as it was before MySQL 5.1.24: 'ß' is not 's'.
@@ -138,6 +128,13 @@ const fn collation(
         (_, Kind::Tailored(t)) if t.is_turkish() => CaseMap::Turkish,
         _ => CaseMap::General,
     };
+    let case = match (charset.single(), kind) {
+        (_, Kind::Mapped(Mapped::Coded(set, _))) => CaseMap::Coded(set),
+        (_, Kind::Mapped(Mapped::Czech)) => CaseMap::Own(&CZECH_CASE),
+        (_, Kind::Mapped(Mapped::Czech1250)) => CaseMap::Own(&CZECH1250_CASE),
+        (Some(set), _) => CaseMap::Single(set),
+        _ => case,
+    };
     let id = CollationId(id);
     Collation {
         id,
@@ -169,31 +166,15 @@ const LONG_BYTES: usize = 64 << 10;
 /// Bytes before a difference that are compared once more; a contraction is shorter.
 const CONTEXT_BYTES: usize = 64;
 
-/// Called now and then by a long search, with the work done since the last call; false: it gives up.
-pub type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
-
-/// Where `needle` stands in `haystack` from byte `from` on.
-fn find_bytes(haystack: &[u8], needle: &[u8], from: usize, goes_on: GoesOn<'_>) -> Option<usize> {
-    /// Bytes that are searched at a time.
-    const PIECE: usize = 1 << 20;
-    let finder = memchr::memmem::Finder::new(needle);
-    let mut at = from;
-    loop {
-        let rest = haystack.get(at..)?;
-        let piece = &rest[..rest.len().min(PIECE.max(needle.len()) + needle.len())];
-        if let Some(found) = finder.find(piece) {
-            return Some(at + found);
-        }
-        if piece.len() == rest.len() || !goes_on(piece.len() as u64) {
-            return None;
-        }
-        at += piece.len() - needle.len() + 1;
-    }
-}
-
 impl Collation {
-    /// The collation of that name, in any case; `utf8_...` is `utf8mb3_...`.
+    /// The collation of that name, in any case; `utf8_...` is `utf8mb3_...`, and a name that only
+    /// MariaDB has is the nearest collation of MySQL.
     pub fn by_name(name: &str) -> Option<&'static Collation> {
+        Collation::by_own_name(name)
+            .or_else(|| mariadb::nearest(name).and_then(|own| Collation::by_own_name(&own)))
+    }
+
+    fn by_own_name(name: &str) -> Option<&'static Collation> {
         if let Some((head, tail)) = name.split_once('_')
             && head.eq_ignore_ascii_case("utf8")
         {
@@ -216,6 +197,7 @@ impl Collation {
         match self.kind {
             Kind::Bytes => true,
             Kind::Table(table) => std::ptr::eq(table, &IDENTITY),
+            Kind::Mapped(mapped) => mapped.is_binary(),
             _ => false,
         }
     }
@@ -237,6 +219,10 @@ impl Collation {
             // What is left differs soon, or the strings are equal, or `goes_on` has returned false.
             return self.compare(&a[equal..], &b[equal..]);
         }
+        if let Kind::Mapped(_) = self.kind {
+            // Weights may depend on everything before them.
+            return self.compare_by(a, b, &mut Watched::new(goes_on));
+        }
         // The part before the difference holds what a contraction may join to it.
         let mut start = equal.saturating_sub(CONTEXT_BYTES);
         while start > 0 && a[start] & 0xC0 == 0x80 && self.charset.is_multi_byte() {
@@ -249,7 +235,10 @@ impl Collation {
     fn compare_by<P: Progress>(&self, a: &[u8], b: &[u8], p: &mut P) -> Ordering {
         match self.kind {
             Kind::Bytes => a.cmp(b),
-            Kind::Table(table) => compare::compare_bytes_padded(table, a, b, p),
+            Kind::Table(table) | Kind::Spaced(table) => {
+                compare::compare_bytes_padded(table, a, b, p)
+            }
+            Kind::Mapped(mapped) => mapped.compare(a, b, p),
             Kind::General => compare::compare(GENERAL_CI, a, b, true, p),
             Kind::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true, p),
             Kind::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true, p),
@@ -282,6 +271,8 @@ impl Collation {
         match self.kind {
             Kind::Bytes => out.push_all(s),
             Kind::Table(table) => keys::push_bytes_padded(table, s, out),
+            Kind::Spaced(table) => keys::push_spaced(table, s, out),
+            Kind::Mapped(mapped) => mapped.push_key(s, out),
             Kind::General => keys::push_padded(GENERAL_CI, keys::PLAIN_SPACES, s, out),
             Kind::General500 => keys::push_padded(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, s, out),
             Kind::GeneralLower => keys::push_padded(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, s, out),
@@ -319,6 +310,8 @@ impl Collation {
         match self.kind {
             Kind::Bytes => out.extend_from_slice(prefix),
             Kind::Table(table) => keys::push_bytes_unended(table, prefix, out),
+            Kind::Spaced(table) => keys::push_spaced_unended(table, prefix, out),
+            Kind::Mapped(mapped) => mapped.push_prefix(prefix, out),
             Kind::General => keys::push_unended(GENERAL_CI, keys::PLAIN_SPACES, prefix, out),
             Kind::General500 => {
                 keys::push_unended(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, prefix, out)
@@ -338,7 +331,8 @@ impl Collation {
         let (per_char, fixed) = match self.kind {
             Kind::Bytes => (usize::from(self.charset.max_len), 0),
             // A run of spaces takes two bytes, and so do the three weights without room.
-            Kind::Table(_) => (2.max(usize::from(self.charset.max_len)), 1),
+            Kind::Table(_) | Kind::Spaced(_) => (2.max(usize::from(self.charset.max_len)), 1),
+            Kind::Mapped(mapped) => mapped.key_len(),
             Kind::General | Kind::General500 | Kind::GeneralLower => (3, 1),
             Kind::Tailored(t) => (t.longest_code(), 3),
             Kind::Uca0400 => (keys::MAX_0400, 1),
@@ -350,142 +344,6 @@ impl Collation {
         per_char.saturating_mul(chars).saturating_add(fixed)
     }
 
-    /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an escape character.
-    pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
-        self.like_stoppable(text, pattern, escape, &mut |_| true)
-    }
-
-    /// As [`Self::like`]; false as well where `goes_on`, which is called with the work done since the last
-    /// call, returns false.
-    pub fn like_stoppable(
-        &self,
-        text: &[u8],
-        pattern: &[u8],
-        escape: Option<char>,
-        goes_on: GoesOn<'_>,
-    ) -> bool {
-        let charset = self.charset;
-        match self.kind {
-            Kind::Bytes | Kind::Table(_) if charset.is_multi_byte() => {
-                let by_char = like::ByChar {
-                    charset,
-                    same: |a, b| a == b,
-                };
-                like::like(&by_char, text, pattern, escape, goes_on)
-            }
-            Kind::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
-            Kind::Table(table) => like::like(
-                &like::ByByte(table),
-                text,
-                pattern,
-                self.byte_of(escape),
-                goes_on,
-            ),
-            Kind::General => {
-                let same = |a, b| a == b || GENERAL_CI.weight(a) == GENERAL_CI.weight(b);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::General500 => {
-                let weight = |c| GENERAL_MYSQL500_CI.weight(c);
-                let same = |a, b| weight(a) == weight(b);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::GeneralLower => {
-                let weight = |c| GENERAL_TOLOWER_CI.weight(c);
-                let same = |a, b| weight(a) == weight(b);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::Tailored(t) => {
-                let same = |a, b| t.same_char(a, b);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::Uca0400 => {
-                let same = |a, b| UCA_0400.same_char(a, b, 1);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::Uca0520 => {
-                let same = |a, b| UCA_0520.same_char(a, b, 1);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-            Kind::Uca0900(levels) => {
-                let same = |a, b| UCA_0900.same_char(a, b, levels);
-                like::like(
-                    &like::ByChar { charset, same },
-                    text,
-                    pattern,
-                    escape,
-                    goes_on,
-                )
-            }
-        }
-    }
-
-    /// Appends the literal beginning of a LIKE pattern. The sort keys of all texts that match have
-    /// [`Collation::sort_key_prefix`] of it in common.
-    pub fn like_prefix(
-        &self,
-        pattern: &[u8],
-        escape: Option<char>,
-        out: &mut Vec<u8>,
-    ) -> LikePrefix {
-        if self.charset.is_multi_byte() {
-            let by_char = like::ByChar {
-                charset: self.charset,
-                same: |a, b| a == b,
-            };
-            return like::literal_prefix(&by_char, pattern, escape, out);
-        }
-        like::literal_prefix(&like::ByByte(&IDENTITY), pattern, self.byte_of(escape), out)
-    }
-
-    /// In sets of one byte a byte stands for the code point of its number; so must the escape character, then.
-    fn byte_of(&self, escape: Option<char>) -> Option<char> {
-        let mut byte = Vec::new();
-        escape.map(|c| {
-            if self.charset.encode(c, &mut byte) {
-                char::from(byte[0])
-            } else {
-                c
-            }
-        })
-    }
-
     /// Appends the string in lower case.
     pub fn lower(&self, s: &[u8], out: &mut Vec<u8>) {
         case::lower(self.case, self.charset, s, out);
@@ -494,64 +352,6 @@ impl Collation {
     /// Appends the string in upper case.
     pub fn upper(&self, s: &[u8], out: &mut Vec<u8>) {
         case::upper(self.case, self.charset, s, out);
-    }
-
-    /// Byte offset of the first place at or after byte `from` (where a character starts) at which the weights of `needle` are
-    /// the first ones of the rest of `haystack`: LOCATE, INSTR, and what else searches. So 'ss' is found in 'aß', and 'e' in 'é'.
-    pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-        self.position_stoppable(haystack, needle, from, &mut |_| true)
-    }
-
-    /// As [`Self::position`]; `None` as well where `goes_on`, which is called with the work done since the
-    /// last call, returns false.
-    pub fn position_stoppable(
-        &self,
-        haystack: &[u8],
-        needle: &[u8],
-        from: usize,
-        goes_on: GoesOn<'_>,
-    ) -> Option<usize> {
-        if needle.is_empty() {
-            return (from <= haystack.len()).then_some(from);
-        }
-        // Bytes that begin a character are found only where a character begins.
-        if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
-            return find_bytes(haystack, needle, from, goes_on);
-        }
-        let mut at = from;
-        let mut steps = 0;
-        while at < haystack.len() {
-            let rest = &haystack[at..];
-            if self.has_prefix(rest, needle, goes_on) {
-                return Some(at);
-            }
-            at += self.charset.step(rest);
-            steps += 1;
-            if steps % 4096 == 0 && !goes_on(10 * 4096) {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// Whether the weights of `prefix` begin those of `s`, level by level.
-    fn has_prefix(&self, s: &[u8], prefix: &[u8], goes_on: GoesOn<'_>) -> bool {
-        match self.kind {
-            Kind::Bytes => s.starts_with(prefix),
-            Kind::Table(table) => {
-                s.len() >= prefix.len()
-                    && s.iter()
-                        .zip(prefix)
-                        .all(|(&a, &b)| table[usize::from(a)] == table[usize::from(b)])
-            }
-            Kind::General => compare::has_prefix(GENERAL_CI, s, prefix, goes_on),
-            Kind::General500 => compare::has_prefix(GENERAL_MYSQL500_CI, s, prefix, goes_on),
-            Kind::GeneralLower => compare::has_prefix(GENERAL_TOLOWER_CI, s, prefix, goes_on),
-            Kind::Tailored(t) => t.has_prefix(s, prefix, goes_on),
-            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
-            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
-            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on),
-        }
     }
 
     /// Appends what MySQL's WEIGHT_STRING() gives: two bytes a weight, levels apart by a zero, no padding removed.
@@ -571,7 +371,14 @@ impl Collation {
                     rest = &rest[len..];
                 }
             }
-            Kind::Table(table) => out.extend(s.iter().map(|&b| table[usize::from(b)])),
+            Kind::Table(table) | Kind::Spaced(table) => {
+                out.extend(s.iter().map(|&b| table[usize::from(b)]))
+            }
+            Kind::Mapped(mapped) => {
+                let mut rewritten = Scratch::new();
+                mapped.rewrite_whole(s, &mut rewritten);
+                out.extend_from_slice(rewritten.bytes());
+            }
             Kind::General => GENERAL_CI.weights(s).for_each(push),
             Kind::General500 => GENERAL_MYSQL500_CI.weights(s).for_each(push),
             Kind::GeneralLower => GENERAL_TOLOWER_CI.weights(s).for_each(push),

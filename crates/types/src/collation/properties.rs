@@ -65,6 +65,13 @@ fn any_collation() -> impl Strategy<Value = &'static Collation> {
     proptest::sample::select(Collation::all().iter().collect::<Vec<_>>())
 }
 
+/// Those that compare characters of one byte or of UTF-8 one by one.
+fn any_plain_collation() -> impl Strategy<Value = &'static Collation> {
+    let all = Collation::all().iter();
+    let plain = |c: &&Collation| !matches!(c.kind, Kind::Mapped(_));
+    proptest::sample::select(all.filter(plain).collect::<Vec<_>>())
+}
+
 fn any_utf8_collation() -> impl Strategy<Value = &'static Collation> {
     let all = Collation::all().iter();
     proptest::sample::select(all.filter(|c| c.charset.is_utf8()).collect::<Vec<_>>())
@@ -120,15 +127,17 @@ proptest! {
     }
 
     #[test]
-    fn padding_is_without_effect_or_makes_greater(c in any_collation(), a in text(), n in 1..5_usize) {
+    fn padding_is_without_effect_or_makes_greater(c in any_plain_collation(), a in text(), n in 1..5_usize) {
         let padded = [&a[..], &b" ".repeat(n)].concat();
         let expected = if c.pad_space { Ordering::Equal } else { Ordering::Greater };
         prop_assert_eq!(c.compare(&padded, &a), expected);
-        prop_assert_eq!(c.compare(&[&a[..], b"\t"].concat(), &a), if c.pad_space { Ordering::Less } else { Ordering::Greater });
+        // The tab of latin7 may weigh more than the space.
+        let tab = if c.charset.name == "latin7" { b"\0" } else { b"\t" };
+        prop_assert_eq!(c.compare(&[&a[..], tab].concat(), &a), if c.pad_space { Ordering::Less } else { Ordering::Greater });
     }
 
     #[test]
-    fn a_common_beginning_does_not_change_the_order(c in any_collation(), s in "[a-zA-Z \té]{0,9}", a in text(), b in text()) {
+    fn a_common_beginning_does_not_change_the_order(c in any_plain_collation(), s in "[a-zA-Z \té]{0,9}", a in text(), b in text()) {
         // Nothing joins a full stop to what follows it.
         let with = |t: &[u8]| [s.as_bytes(), b".", t].concat();
         prop_assert_eq!(c.compare(&with(&a), &with(&b)), c.compare(&a, &b));
@@ -180,7 +189,10 @@ proptest! {
 fn like_takes_no_exponential_time() {
     let text = b"a".repeat(3000);
     let pattern = b"%a".repeat(40);
-    for c in Collation::all() {
+    for c in Collation::all()
+        .iter()
+        .filter(|c| c.charset.is_ascii_compatible())
+    {
         assert!(c.like(&text, &pattern, Some('\\')));
         assert!(!c.like(&text, &[&pattern[..], b"b"].concat(), Some('\\')));
     }

@@ -43,7 +43,7 @@ pub(crate) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
     }
     let mut converted = Vec::new();
     let utf8 = CollationId::UTF8MB4_BIN.known().charset;
-    let text = if text.is_ascii() || charset == utf8 {
+    let text = if charset == utf8 || charset.is_ascii(text) {
         text
     } else {
         charset::convert(charset, utf8, text, &mut converted);
@@ -259,13 +259,24 @@ fn with_micros(whole: i128, micros: u32, fsp: u8, negative: bool) -> Decimal {
     }
 }
 
-/// Appends the text that a client sees.
+/// Appends the text of an ENUM's or SET's value. Members are stored in UTF-8.
+fn write_member(value: u64, ty: &ExprType, out: &mut Vec<u8>) {
+    let set = ty.col.charset();
+    if set.is_utf8() {
+        return ty.col.member_text(value, out);
+    }
+    let mut text = Vec::new();
+    ty.col.member_text(value, &mut text);
+    charset::convert(&charset::UTF8MB4, set, &text, out);
+}
+
+/// Appends the text that a client sees, in the character set of its type.
 pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
     match v {
         Val::Null => {}
         Val::Int(v) => number::write_i64(*v, out),
         Val::UInt(v) => match &ty.col.kind {
-            TypeKind::Enum(_) | TypeKind::Set(_) => ty.col.member_text(*v, out),
+            TypeKind::Enum(_) | TypeKind::Set(_) => write_member(*v, ty, out),
             TypeKind::Bit(n) => {
                 out.extend_from_slice(&v.to_be_bytes()[8 - usize::from(n.div_ceil(8)).min(8)..])
             }
@@ -332,11 +343,12 @@ pub fn to_text<'a>(
 ) -> Option<Cow<'a, [u8]>> {
     let from = string_collation(cx, ty);
     let bytes = to_bytes(cx, v, ty)?;
-    if from == collation || bytes.is_ascii() {
+    if from == collation {
         return Some(bytes);
     }
     let (from, to) = (from.known().charset, collation.known().charset);
-    if from == to || from.is_binary() || to.is_binary() {
+    let same = from == to || from.is_binary() || to.is_binary();
+    if same || (to.is_ascii_compatible() && from.is_ascii(&bytes)) {
         return Some(bytes);
     }
     let mut out = Vec::with_capacity(bytes.len());

@@ -365,7 +365,7 @@ fn infer_substr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 /// Text in the result's character set.
 fn encoded<'a>(text: &str, ty: &ExprType) -> Val<'a> {
     let set = ty.collation().known().charset;
-    if set.is_utf8() || text.is_ascii() {
+    if set.is_utf8() || set.is_ascii(text.as_bytes()) {
         return Val::string(text.as_bytes().to_vec());
     }
     if set.is_binary() {

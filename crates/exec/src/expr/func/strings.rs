@@ -223,7 +223,8 @@ pub(super) fn trim<'a>(
             }
         }
         if side != TrimSide::Leading {
-            while text[from..to].ends_with(&what) {
+            let set = charset(ty);
+            while text[from..to].ends_with(&what) && set.is_boundary(&text, to - what.len()) {
                 to -= what.len();
                 pace.step()?;
             }
@@ -262,7 +263,8 @@ fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
         let mut at = text.len();
         while at >= delimiter.len() {
             pace.step()?;
-            if text[..at].ends_with(&delimiter) {
+            let ends = text[..at].ends_with(&delimiter);
+            if ends && charset(ty).is_boundary(&text, at - delimiter.len()) {
                 left -= 1;
                 if left == 0 {
                     from = at;

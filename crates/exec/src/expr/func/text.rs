@@ -182,8 +182,16 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
         copied = next;
         too_long(cx, out.len(), "replace")
     };
-    let mut last = 0;
-    for at in memchr::memmem::find_iter(&text, &from[..]) {
+    let (mut last, mut next) = (0, 0);
+    let set = ty.collation().known().charset;
+    let finder = memchr::memmem::Finder::new(&from[..]);
+    while let Some(found) = finder.find(&text[next..]) {
+        let at = next + found;
+        if !set.is_boundary(&text, at) {
+            next = at + 1;
+            continue;
+        }
+        next = at + from.len();
         cx.checkpoint((at - last + to.len()) as u64)?;
         last = at;
         if end(at, at + from.len(), &to) {

@@ -1,10 +1,12 @@
 //! Columns: types with their limits, NOT NULL, defaults.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, DefaultValue, Expr, Literal, TypeSpec, UnaryOp};
 use nfold_sql::parser::Deprecated;
+use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::{StoreCx, StoreMode, number, store_value};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -299,6 +301,21 @@ fn text_size(name: &str, spec: &TypeSpec, per_char: u64) -> Result<TextSize, Sql
     })
 }
 
+/// The name of a member without spaces at its end, in UTF-8. Characters that the column's set lacks
+/// are question marks.
+fn member_name(member: &[u8], from: &Charset, to: &Charset) -> String {
+    let (mut stored, mut text) = (Vec::new(), Vec::new());
+    if to.is_binary() || to.is_utf8() {
+        charset::convert(from, &charset::UTF8MB4, member, &mut text);
+    } else {
+        charset::convert(from, to, member, &mut stored);
+        charset::convert(to, &charset::UTF8MB4, &stored, &mut text);
+    }
+    String::from_utf8_lossy(&text)
+        .trim_end_matches(' ')
+        .to_owned()
+}
+
 fn members(
     name: &str,
     spec: &TypeSpec,
@@ -309,24 +326,29 @@ fn members(
     let known = collation.known();
     let from = cx.connection.known().charset;
     let mut all: Vec<Box<str>> = Vec::with_capacity(spec.members.len());
+    // Sort keys are equal where members are.
+    let mut places = HashMap::with_capacity(spec.members.len());
     for member in &spec.members {
-        let mut bytes = Vec::new();
-        charset::convert(from, &charset::UTF8MB4, member, &mut bytes);
-        let text = String::from_utf8_lossy(&bytes)
-            .trim_end_matches(' ')
-            .to_owned();
+        let text = member_name(member, from, known.charset);
         if set && text.contains(',') {
             return Err(error(
                 ErrorCode::ER_ILLEGAL_VALUE_FOR_TYPE,
                 &[&"set", &text],
             ));
         }
-        let same = |o: &str| known.eq(o.as_bytes(), text.as_bytes());
-        if let (true, Some(text)) = (known.charset.is_utf8(), all.iter().find(|o| same(o))) {
+        let (mut stored, mut key) = (Vec::new(), Vec::new());
+        charset::convert(
+            &charset::UTF8MB4,
+            known.charset,
+            text.as_bytes(),
+            &mut stored,
+        );
+        known.sort_key(&stored, &mut key);
+        if let Some(first) = places.insert(key, all.len()) {
             let word = if set { "SET" } else { "ENUM" };
             return Err(error(
                 ErrorCode::ER_DUPLICATED_VALUE_IN_TYPE,
-                &[&name, &text, &word],
+                &[&name, &all[first], &word],
             ));
         }
         all.push(text.into());

@@ -263,9 +263,24 @@ fn modes(name: &str, value: &Value) -> Result<ModeSet, SqlError> {
 }
 
 /// The character set of this name; error 1115.
-pub fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
+fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
     Charset::by_name(name)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
+}
+
+/// That, for what a client sends; error 1235 for a set whose characters may hide a backslash.
+pub fn client_charset(name: &str) -> Result<&'static Charset, SqlError> {
+    for_client(charset_by_name(name)?)
+}
+
+fn for_client(set: &'static Charset) -> Result<&'static Charset, SqlError> {
+    match set.is_for_clients() {
+        true => Ok(set),
+        false => Err(SqlError::not_supported(format_args!(
+            "character_set_client = {}",
+            set.name
+        ))),
+    }
 }
 
 /// The collation of this name; error 1273.
@@ -292,6 +307,9 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
         None => {
             let name = text_of(def.name, value)?;
             let set = charset_by_name(&name)?;
+            if let Some(warning) = Deprecated::charset(set.name) {
+                warnings.push_error(Level::Warning, &warning.warning());
+            }
             if set.name == "utf8mb3" {
                 let warning = match name.eq_ignore_ascii_case("utf8") {
                     true => Deprecated::Utf8,
@@ -302,6 +320,9 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
             set
         }
     };
+    if def.name == "character_set_client" {
+        for_client(set)?;
+    }
     let mut changes = vec![(find(def.name)?, VarValue::text(set.name))];
     let follower = def.name.replace("character_set_", "collation_");
     if let Ok(at) = find(&follower) {

@@ -109,7 +109,7 @@ fn in_charset(
     to: &Charset,
     cx: &mut StoreCx<'_>,
 ) -> Result<Vec<u8>, SqlError> {
-    if to.is_binary() || bytes.is_ascii() {
+    if to.is_binary() || (to.is_ascii_compatible() && from.is_ascii(bytes)) {
         return Ok(bytes.to_vec());
     }
     if from.is_binary() || from == to {

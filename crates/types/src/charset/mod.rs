@@ -1,20 +1,34 @@
 //! Character sets: how bytes form characters, and conversion between sets.
 //!
-//! Five sets are known: utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii
-//! and binary. Malformed input never panics: a byte that starts no character counts as a character
-//! of its own, as in MySQL.
+//! utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii and binary stand
+//! here; the others in `sets.rs`. Malformed input never panics: a byte that starts no character
+//! counts as a character of its own, as in MySQL.
 
-use crate::collation::CollationId;
+pub(crate) mod coded;
+pub(crate) mod sets;
+pub(crate) mod single;
+
+use crate::collation_id::CollationId;
+use coded::CodedSet;
+use sets::*;
+use single::SingleSet;
 
 /// How the bytes of a set form characters.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, Debug)]
 enum Encoding {
     Utf8Mb4,
     Utf8Mb3,
     Latin1,
     Ascii,
     Binary,
+    /// One byte, by a table.
+    Single(&'static SingleSet),
+    /// One to three bytes, by tables.
+    Coded(&'static CodedSet),
 }
+
+/// The end of ASCII, for the sets whose bytes below it are ASCII characters.
+const ASCII_END: u8 = 0x80;
 
 /// One of MySQL's character sets. Compare by `name`; each exists once.
 #[derive(Debug)]
@@ -29,6 +43,9 @@ pub struct Charset {
     pub binary_collation: CollationId,
     /// Longest character, in bytes.
     pub max_len: u8,
+    /// Bytes below this one are the ASCII characters of the same number: 0x80, or 0 where ASCII
+    /// text has other bytes.
+    ascii_end: u8,
     encoding: Encoding,
 }
 
@@ -39,6 +56,7 @@ pub static UTF8MB4: Charset = Charset {
     default_collation: CollationId::UTF8MB4_0900_AI_CI,
     binary_collation: CollationId::UTF8MB4_BIN,
     max_len: 4,
+    ascii_end: ASCII_END,
     encoding: Encoding::Utf8Mb4,
 };
 /// UTF-8 of up to three bytes: the Basic Multilingual Plane. Also called `utf8`.
@@ -48,6 +66,7 @@ pub static UTF8MB3: Charset = Charset {
     default_collation: CollationId::UTF8MB3_GENERAL_CI,
     binary_collation: CollationId::UTF8MB3_BIN,
     max_len: 3,
+    ascii_end: ASCII_END,
     encoding: Encoding::Utf8Mb3,
 };
 /// MySQL's latin1: code page 1252, its five holes filled with the C1 controls of the same number.
@@ -57,6 +76,7 @@ pub static LATIN1: Charset = Charset {
     default_collation: CollationId::LATIN1_SWEDISH_CI,
     binary_collation: CollationId::LATIN1_BIN,
     max_len: 1,
+    ascii_end: ASCII_END,
     encoding: Encoding::Latin1,
 };
 /// US ASCII; bytes from 0x80 up are not characters of it.
@@ -66,6 +86,7 @@ pub static ASCII: Charset = Charset {
     default_collation: CollationId::ASCII_GENERAL_CI,
     binary_collation: CollationId::ASCII_BIN,
     max_len: 1,
+    ascii_end: ASCII_END,
     encoding: Encoding::Ascii,
 };
 /// Bytes that are no text.
@@ -75,11 +96,17 @@ pub static BINARY: Charset = Charset {
     default_collation: CollationId::BINARY,
     binary_collation: CollationId::BINARY,
     max_len: 1,
+    ascii_end: ASCII_END,
     encoding: Encoding::Binary,
 };
 
 /// Every character set, sorted by name.
-pub static ALL: [&Charset; 5] = [&ASCII, &BINARY, &LATIN1, &UTF8MB3, &UTF8MB4];
+#[rustfmt::skip]
+pub static ALL: [&Charset; 36] = [
+    &ARMSCII8, &ASCII, &BIG5, &BINARY, &CP1250, &CP1251, &CP1256, &CP1257, &CP850, &CP852, &CP866, &CP932, &DEC8, &EUCJPMS,
+    &EUCKR, &GB2312, &GBK, &GEOSTD8, &GREEK, &HEBREW, &HP8, &KEYBCS2, &KOI8R, &KOI8U, &LATIN1, &LATIN2, &LATIN5,
+    &LATIN7, &MACCE, &MACROMAN, &SJIS, &SWE7, &TIS620, &UJIS, &UTF8MB3, &UTF8MB4,
+];
 
 /// Code points of latin1 bytes 0x80 to 0x9F (the others are equal to their byte).
 const CP1252_C1: [u16; 32] = [
@@ -90,7 +117,7 @@ const CP1252_C1: [u16; 32] = [
 
 impl PartialEq for Charset {
     fn eq(&self, other: &Charset) -> bool {
-        self.encoding == other.encoding
+        std::ptr::eq(self, other)
     }
 }
 impl Eq for Charset {}
@@ -113,7 +140,7 @@ impl Charset {
     /// Whether this is the set `binary`.
     #[inline]
     pub fn is_binary(&self) -> bool {
-        self.encoding == Encoding::Binary
+        matches!(self.encoding, Encoding::Binary)
     }
 
     /// Whether the set is one of the two UTF-8 sets.
@@ -122,12 +149,61 @@ impl Charset {
         matches!(self.encoding, Encoding::Utf8Mb4 | Encoding::Utf8Mb3)
     }
 
+    /// Whether ASCII text has the same bytes in this set.
+    #[inline]
+    pub fn is_ascii_compatible(&self) -> bool {
+        self.ascii_end == ASCII_END
+    }
+
+    /// Whether `bytes` are ASCII text, which has the same bytes in every compatible set.
+    #[inline]
+    pub fn is_ascii(&self, bytes: &[u8]) -> bool {
+        self.is_ascii_compatible() && bytes.is_ascii()
+    }
+
+    /// Whether a client may send statements in the set: no character of several bytes has an ASCII
+    /// sign among them.
+    pub fn is_for_clients(&self) -> bool {
+        !self.coded().is_some_and(CodedSet::hides_backslash)
+    }
+
+    /// Whether a character begins, or the text ends, at byte `at`, where bytes of other text were
+    /// found. In most sets they are found nowhere else.
+    pub fn is_boundary(&self, text: &[u8], at: usize) -> bool {
+        let Some(set) = self.coded() else {
+            return true;
+        };
+        // No byte below 0x40 is part of a longer character.
+        let certain = text[..at].iter().rposition(|b| *b < 0x40);
+        let mut start = certain.map_or(0, |before| before + 1);
+        while start < at {
+            start += set.len(&text[start..]).unwrap_or(1);
+        }
+        start == at
+    }
+
+    /// The tables of a set of one byte.
+    pub(crate) const fn single(&self) -> Option<&'static SingleSet> {
+        match self.encoding {
+            Encoding::Single(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// The tables of a set of East Asia.
+    pub(crate) const fn coded(&self) -> Option<&'static CodedSet> {
+        match self.encoding {
+            Encoding::Coded(set) => Some(set),
+            _ => None,
+        }
+    }
+
     /// The first character and its length in bytes; `None` when `bytes` is empty or starts with no
     /// character. A byte of `binary` is the code point of the same number.
     #[inline]
     pub fn decode(&self, bytes: &[u8]) -> Option<(char, usize)> {
         let &first = bytes.first()?;
-        if first < 0x80 {
+        if first < self.ascii_end {
             return Some((char::from(first), 1));
         }
         match self.encoding {
@@ -136,6 +212,8 @@ impl Charset {
             Encoding::Latin1 => Some((latin1_to_char(first), 1)),
             Encoding::Ascii => None,
             Encoding::Binary => Some((char::from(first), 1)),
+            Encoding::Single(set) => set.decode(first).map(|c| (c, 1)),
+            Encoding::Coded(set) => set.decode(bytes),
         }
     }
 
@@ -144,8 +222,12 @@ impl Charset {
     pub fn step(&self, bytes: &[u8]) -> usize {
         match bytes.first() {
             None => 0,
-            Some(&b) if b < 0x80 || !self.is_multi_byte() => 1,
-            Some(_) => self.decode(bytes).map_or(1, |(_, len)| len),
+            Some(&b) if b < self.ascii_end || !self.is_multi_byte() => 1,
+            Some(_) => match self.encoding {
+                // Well-formed characters may have no code point.
+                Encoding::Coded(set) => set.len(bytes).unwrap_or(1),
+                _ => self.decode(bytes).map_or(1, |(_, len)| len),
+            },
         }
     }
 
@@ -161,6 +243,8 @@ impl Charset {
             Encoding::Latin1 => char_to_latin1(c),
             Encoding::Ascii => u8::try_from(c).ok().filter(u8::is_ascii),
             Encoding::Binary => u8::try_from(u32::from(c)).ok(),
+            Encoding::Single(set) => set.encode(c),
+            Encoding::Coded(set) => return set.encode(c, out),
         };
         match byte {
             Some(b) => {
@@ -177,7 +261,7 @@ impl Charset {
             return bytes.len();
         }
         if let Ok(s) = std::str::from_utf8(bytes)
-            && self.encoding == Encoding::Utf8Mb4
+            && matches!(self.encoding, Encoding::Utf8Mb4)
         {
             return s.chars().count();
         }
@@ -195,8 +279,8 @@ impl Charset {
         if !self.is_multi_byte() || bytes.len() <= n {
             return bytes.len().min(n);
         }
-        // Nearly always: ASCII is one byte each in all sets.
-        if bytes[..n].is_ascii() {
+        // Nearly always: ASCII is one byte each in nearly all sets.
+        if self.is_ascii(&bytes[..n]) {
             return n;
         }
         let mut at = 0;
@@ -249,7 +333,14 @@ impl Charset {
     /// Checks that `bytes` are well-formed; the error is the offset of the first byte that is not.
     pub fn is_valid(&self, bytes: &[u8]) -> Result<(), usize> {
         match self.encoding {
-            Encoding::Binary | Encoding::Latin1 => Ok(()),
+            Encoding::Binary | Encoding::Latin1 | Encoding::Single(_) => Ok(()),
+            Encoding::Coded(set) => {
+                let mut at = 0;
+                while at < bytes.len() {
+                    at += set.len(&bytes[at..]).ok_or(at)?;
+                }
+                Ok(())
+            }
             Encoding::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
                 Some(at) => Err(at),
                 None => Ok(()),
@@ -285,7 +376,7 @@ impl Charset {
 /// they were malformed or `to` lacks them. To and from `binary` bytes are copied as they are (check
 /// them with [`Charset::is_valid`]).
 pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) -> usize {
-    if from.is_binary() || to.is_binary() || bytes.is_ascii() {
+    if from.is_binary() || to.is_binary() || (from.is_ascii(bytes) && to.is_ascii_compatible()) {
         out.extend_from_slice(bytes);
         return 0;
     }
@@ -300,15 +391,15 @@ pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) ->
         match from.decode(rest) {
             Some((c, len)) => {
                 if !to.encode(c, out) {
-                    out.push(b'?');
+                    to.encode('?', out);
                     lost += 1;
                 }
                 rest = &rest[len..];
             }
             None => {
-                out.push(b'?');
+                to.encode('?', out);
                 lost += 1;
-                rest = &rest[1..];
+                rest = &rest[from.step(rest)..];
             }
         }
     }
@@ -357,3 +448,6 @@ fn char_to_latin1(c: char) -> Option<u8> {
             .and_then(|i| u8::try_from(0x80 + i).ok()),
     }
 }
+
+#[cfg(test)]
+mod tests;

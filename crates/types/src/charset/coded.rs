@@ -1,0 +1,344 @@
+//! Character sets of East Asia: ASCII, and characters of two or three bytes.
+//!
+//! `tools/collations/coded.py` wrote the tables from a MySQL server's answers and documents their
+//! layout. They are frozen: sort keys in indexes are made of the weights. A set is unpacked once in
+//! a process, when it is first used.
+
+use std::io::Read;
+use std::sync::OnceLock;
+
+static FILE: &[u8] = include_bytes!("tables/coded.bin");
+
+/// Which bytes form characters.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum CharacterForm {
+    Big5,
+    Euckr,
+    Gb2312,
+    Gbk,
+    /// sjis and cp932, which have half-width Katakana of one byte.
+    Sjis,
+    /// ujis and eucjpms, which have characters of three bytes.
+    Ujis,
+}
+
+/// One set.
+#[derive(Debug)]
+pub(crate) struct CodedSet {
+    form: CharacterForm,
+    section: usize,
+    /// The set from whose code points this one's differ.
+    base: Option<&'static CodedSet>,
+    tables: OnceLock<Tables>,
+}
+
+const fn set(form: CharacterForm, section: usize, base: Option<&'static CodedSet>) -> CodedSet {
+    CodedSet {
+        form,
+        section,
+        base,
+        tables: OnceLock::new(),
+    }
+}
+
+pub(crate) static BIG5: CodedSet = set(CharacterForm::Big5, 0, None);
+pub(crate) static CP932: CodedSet = set(CharacterForm::Sjis, 1, Some(&SJIS));
+pub(crate) static EUCJPMS: CodedSet = set(CharacterForm::Ujis, 2, Some(&UJIS));
+pub(crate) static EUCKR: CodedSet = set(CharacterForm::Euckr, 3, None);
+pub(crate) static GB2312: CodedSet = set(CharacterForm::Gb2312, 4, Some(&GBK));
+pub(crate) static GBK: CodedSet = set(CharacterForm::Gbk, 5, None);
+pub(crate) static SJIS: CodedSet = set(CharacterForm::Sjis, 6, None);
+pub(crate) static UJIS: CodedSet = set(CharacterForm::Ujis, 7, None);
+
+/// A set's tables. A character's code is the number that its bytes are, big-endian.
+#[derive(Debug)]
+struct Tables {
+    /// Code point of each code of two bytes, and behind them of three, whose first one is 8F; 0:
+    /// none.
+    code_points: Vec<u16>,
+    /// Code points with their codes, ascending.
+    codes: Vec<(u32, u32)>,
+    /// Codes with those of their small and great letters, ascending.
+    cases: Vec<(u32, u32, u32)>,
+    /// Weight of each byte of ASCII in the collation that is not binary.
+    ascii: [u8; 128],
+    /// Weight of each code of two bytes; empty: the code.
+    weights: Vec<u16>,
+}
+
+/// Place of a code in the tables: the three-byte codes stand behind those of two.
+fn place(code: u32) -> usize {
+    let low = (code & 0xFFFF) as usize;
+    if code > 0xFFFF { 0x1_0000 + low } else { low }
+}
+
+const KATAKANA: std::ops::RangeInclusive<u8> = 0xA1..=0xDF;
+/// The code point of the Katakana byte 0xA1.
+const FIRST_KATAKANA: u32 = 0xFF61;
+
+impl CodedSet {
+    /// Length of the character of several bytes at the front.
+    pub(crate) fn multi_len(&self, bytes: &[u8]) -> Option<usize> {
+        let [first, second] = *bytes.first_chunk()?;
+        let whole = match self.form {
+            CharacterForm::Big5 => {
+                matches!(first, 0xA1..=0xF9) && matches!(second, 0x40..=0x7E | 0xA1..=0xFE)
+            }
+            CharacterForm::Euckr => {
+                let seconds = matches!(second, 0x41..=0x5A | 0x61..=0x7A | 0x81..=0xFE);
+                matches!(first, 0x81..=0xFE) && seconds
+            }
+            CharacterForm::Gb2312 => matches!(first, 0xA1..=0xF7) && matches!(second, 0xA1..=0xFE),
+            CharacterForm::Gbk => {
+                matches!(first, 0x81..=0xFE) && matches!(second, 0x40..=0x7E | 0x80..=0xFE)
+            }
+            CharacterForm::Sjis => {
+                let firsts = matches!(first, 0x81..=0x9F | 0xE0..=0xFC);
+                firsts && matches!(second, 0x40..=0x7E | 0x80..=0xFC)
+            }
+            CharacterForm::Ujis if first == 0x8F => {
+                let third = bytes.get(2)?;
+                let whole = matches!(second, 0xA1..=0xFE) && matches!(third, 0xA1..=0xFE);
+                return whole.then_some(3);
+            }
+            CharacterForm::Ujis if first == 0x8E => KATAKANA.contains(&second),
+            CharacterForm::Ujis => matches!(first, 0xA1..=0xFE) && matches!(second, 0xA1..=0xFE),
+        };
+        whole.then_some(2)
+    }
+
+    /// Whether a backslash may be the second byte of a character.
+    pub(crate) const fn hides_backslash(&self) -> bool {
+        matches!(
+            self.form,
+            CharacterForm::Big5 | CharacterForm::Gbk | CharacterForm::Sjis
+        )
+    }
+
+    /// Length of the well-formed character at the front.
+    pub(crate) fn len(&self, bytes: &[u8]) -> Option<usize> {
+        let first = *bytes.first()?;
+        let single =
+            first < 0x80 || (self.form == CharacterForm::Sjis && KATAKANA.contains(&first));
+        if single {
+            return Some(1);
+        }
+        self.multi_len(bytes)
+    }
+
+    /// The code of the character at the front and its length; a byte that begins none is a code of
+    /// its own.
+    pub(crate) fn code(&self, bytes: &[u8]) -> Option<(u32, usize)> {
+        let first = *bytes.first()?;
+        let len = match first {
+            0..0x80 => 1,
+            _ => self.multi_len(bytes).unwrap_or(1),
+        };
+        let code = bytes[..len].iter().fold(0, |n, b| n << 8 | u32::from(*b));
+        Some((code, len))
+    }
+
+    /// The character at the front, and its length.
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Option<(char, usize)> {
+        let len = self.len(bytes)?;
+        let (code, _) = self.code(bytes)?;
+        let code_point = match len {
+            1 if code >= 0x80 => code - u32::from(*KATAKANA.start()) + FIRST_KATAKANA,
+            1 => code,
+            _ => match self.tables().code_points[place(code)] {
+                0 => return None,
+                code_point => u32::from(code_point),
+            },
+        };
+        char::from_u32(code_point).map(|c| (c, len))
+    }
+
+    /// Appends a character; false, and nothing appended: the set lacks it.
+    pub(crate) fn encode(&self, c: char, out: &mut Vec<u8>) -> bool {
+        let wanted = u32::from(c);
+        if wanted < 0x80 {
+            out.push(wanted as u8);
+            return true;
+        }
+        let katakana = wanted
+            .checked_sub(FIRST_KATAKANA)
+            .and_then(|n| u8::try_from(n).ok());
+        if let (CharacterForm::Sjis, Some(n @ 0..=0x3E)) = (self.form, katakana) {
+            out.push(KATAKANA.start() + n);
+            return true;
+        }
+        let codes = &self.tables().codes;
+        let Ok(at) = codes.binary_search_by_key(&wanted, |(code_point, _)| *code_point) else {
+            return false;
+        };
+        push_code(codes[at].1, out);
+        true
+    }
+
+    /// Appends the string in small or great letters.
+    pub(crate) fn convert_case(&self, s: &[u8], upper: bool, out: &mut Vec<u8>) {
+        let mut rest = s;
+        while let Some((code, len)) = self.code(rest) {
+            if len == 1 {
+                let byte = rest[0];
+                out.push(if upper {
+                    byte.to_ascii_uppercase()
+                } else {
+                    byte.to_ascii_lowercase()
+                });
+            } else {
+                let cases = &self.tables().cases;
+                let found = cases.binary_search_by_key(&code, |(code, ..)| *code);
+                let (_, small, great) = found.map_or((code, code, code), |at| cases[at]);
+                push_code(if upper { great } else { small }, out);
+            }
+            rest = &rest[len..];
+        }
+    }
+
+    /// The weight of a byte that is a character, or belongs to none.
+    pub(crate) fn byte_weight(&self, byte: u8) -> u8 {
+        let ascii = &self.tables().ascii;
+        ascii.get(usize::from(byte)).copied().unwrap_or(byte)
+    }
+
+    /// Whether strings compare by the weights of their bytes: the letters of ASCII are equal in
+    /// either case also as second bytes of euckr's characters.
+    pub(crate) fn compares_bytes(&self) -> bool {
+        self.form == CharacterForm::Euckr
+    }
+
+    /// Whether strings compare by the weights of their characters of two bytes. Those of big5 are
+    /// strokes, which only WEIGHT_STRING shows: MySQL compares codes.
+    pub(crate) fn has_compared_weights(&self) -> bool {
+        self.form != CharacterForm::Big5
+    }
+
+    /// The weight of a character of two bytes, where it is not its code.
+    pub(crate) fn weight(&self, code: u32) -> Option<u16> {
+        self.tables().weights.get(place(code)).copied()
+    }
+
+    fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| {
+            let unpacked = unpack(self.section);
+            self.read(&unpacked)
+                .expect("the tables of character sets are whole")
+        })
+    }
+
+    /// The codes of several bytes in ascending order, those of two before those of three.
+    fn all_codes(&self) -> impl Iterator<Item = u32> {
+        let two = (0x8000..=0xFFFF_u32).filter(|code| {
+            let bytes = code.to_be_bytes();
+            self.multi_len(&bytes[2..]) == Some(2)
+        });
+        let three = (0x8F_8000..=0x8F_FFFF_u32).filter(|code| {
+            let bytes = code.to_be_bytes();
+            self.multi_len(&bytes[1..]) == Some(3)
+        });
+        two.chain(three)
+    }
+
+    fn read(&self, file: &[u8]) -> Option<Tables> {
+        let mut file = Reader(file);
+        let codes: Vec<u32> = self.all_codes().collect();
+        let size = if self.form == CharacterForm::Ujis {
+            0x2_0000
+        } else {
+            0x1_0000
+        };
+        let mut code_points = vec![0; size];
+        let deltas = file.halves()?;
+        let mut last = 0_u16;
+        for (code, delta) in codes.iter().zip(&deltas) {
+            last = match self.base {
+                Some(base) => base.tables().code_points[place(*code)].wrapping_add(*delta),
+                None => last.wrapping_add(*delta),
+            };
+            code_points[place(*code)] = last;
+        }
+        let mut by_point: Vec<(u32, u32)> = codes
+            .iter()
+            .map(|code| (u32::from(code_points[place(*code)]), *code))
+            .filter(|(code_point, _)| *code_point != 0)
+            .collect();
+        for _ in 0..file.number()? {
+            let (code_point, code) = (file.number()?, file.number()?);
+            by_point.retain(|(found, _)| *found != code_point);
+            by_point.push((code_point, code));
+        }
+        by_point.sort_by_key(|(code_point, _)| *code_point);
+        by_point.dedup_by_key(|(code_point, _)| *code_point);
+        let mut cases = Vec::new();
+        for _ in 0..file.number()? {
+            cases.push((file.number()?, file.number()?, file.number()?));
+        }
+        let ascii = *file.take(128)?.first_chunk()?;
+        let mut weights = Vec::new();
+        let deltas = file.halves()?;
+        if !deltas.is_empty() {
+            weights = vec![0; size];
+            let mut last = 0_u16;
+            for (code, delta) in codes.iter().zip(&deltas) {
+                last = last.wrapping_add(*delta);
+                weights[place(*code)] = last;
+            }
+        }
+        Some(Tables {
+            code_points,
+            codes: by_point,
+            cases,
+            ascii,
+            weights,
+        })
+    }
+}
+
+fn push_code(code: u32, out: &mut Vec<u8>) {
+    let bytes = code.to_be_bytes();
+    let start = bytes.iter().position(|b| *b != 0).unwrap_or(3);
+    out.extend_from_slice(&bytes[start..]);
+}
+
+/// The bytes of a section.
+fn unpack(section: usize) -> Vec<u8> {
+    let offset = |n: usize| {
+        let bytes = FILE[4 * n..]
+            .first_chunk()
+            .expect("the file has its offsets");
+        u32::from_le_bytes(*bytes) as usize
+    };
+    let packed = &FILE[offset(section)..offset(section + 1)];
+    let mut out = Vec::new();
+    flate2::read::ZlibDecoder::new(packed)
+        .read_to_end(&mut out)
+        .expect("the tables of character sets are whole");
+    out
+}
+
+/// Reads a section from front to back.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
+    }
+
+    /// Their count, the high bytes of all, the low bytes of all.
+    fn halves(&mut self) -> Option<Vec<u16>> {
+        let count = self.number()? as usize;
+        let (high, low) = (self.take(count)?, self.take(count)?);
+        let both = high.iter().zip(low);
+        Some(
+            both.map(|(high, low)| u16::from_be_bytes([*high, *low]))
+                .collect(),
+        )
+    }
+}

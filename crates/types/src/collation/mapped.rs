@@ -1,0 +1,396 @@
+//! Collations that rewrite a string before they compare it, into bytes of its weights.
+//!
+//! # Picture
+//! ```text
+//! latin1_german2_ci    one or two weights a byte                            PAD SPACE
+//! latin2_czech_cs      (pass 1 of a word 01 | pass 2 of a word 01)* pass 3 01 pass 4 00
+//! cp1250_czech_cs      pass 1, pass 2, of the string without spaces at its end
+//! gbk, sjis, ...       a weight for each byte of ASCII, and two bytes of weight or the bytes
+//!                      themselves for the others                            PAD SPACE
+//! tis620_thai_ci       weights, leading vowels behind their consonants, marks at the end    PAD SPACE
+//! ```
+
+use std::cmp::Ordering;
+
+use super::compare::{Progress, compare_bytes_padded};
+use super::keys::{self, Sink};
+use super::like::Matcher;
+use super::orders::{CZECH, CZECH1250, GERMAN2, THAI};
+use super::tables::IDENTITY;
+use crate::charset::coded::CodedSet;
+
+/// How a collation rewrites strings.
+#[derive(Copy, Clone)]
+pub(super) enum Mapped {
+    German2,
+    Czech,
+    Czech1250,
+    Thai,
+    /// A set of East Asia; by its weights, or by its bytes.
+    Coded(&'static CodedSet, By),
+}
+
+/// What a collation of a set of East Asia compares.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum By {
+    Weights,
+    Bytes,
+}
+
+/// How rewritten strings compare.
+enum Order {
+    /// Byte by byte, the shorter one continued with spaces.
+    Padded,
+    /// Byte by byte.
+    Plain,
+}
+
+/// A rewritten string; short ones need no memory.
+pub(super) struct Scratch {
+    short: [u8; 256],
+    len: usize,
+    long: Vec<u8>,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Scratch {
+        Scratch {
+            short: [0; 256],
+            len: 0,
+            long: Vec::new(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self.long.is_empty() {
+            true => &self.short[..self.len],
+            false => &self.long,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self.long.is_empty() {
+            true => &mut self.short[..self.len],
+            false => &mut self.long,
+        }
+    }
+}
+
+impl Sink for Scratch {
+    fn push(&mut self, byte: u8) {
+        self.push_all(&[byte]);
+    }
+    fn push_all(&mut self, bytes: &[u8]) {
+        if self.long.is_empty() {
+            if let Some(room) = self.short.get_mut(self.len..self.len + bytes.len()) {
+                room.copy_from_slice(bytes);
+                self.len += bytes.len();
+                return;
+            }
+            self.long.extend_from_slice(&self.short[..self.len]);
+        }
+        self.long.extend_from_slice(bytes);
+    }
+    fn expect_more(&mut self, _: usize) {}
+}
+
+impl Mapped {
+    fn order(self) -> Order {
+        match self {
+            Mapped::German2 | Mapped::Thai | Mapped::Coded(..) => Order::Padded,
+            Mapped::Czech | Mapped::Czech1250 => Order::Plain,
+        }
+    }
+
+    /// Appends the string that is compared in place of `s`.
+    pub(super) fn rewrite(self, s: &[u8], out: &mut Scratch) {
+        match self {
+            Mapped::German2 => german2(s, out),
+            Mapped::Czech => czech(s, out),
+            Mapped::Czech1250 => {
+                let spaces = s.iter().rev().take_while(|b| **b == b' ').count();
+                czech1250(&s[..s.len() - spaces], out);
+            }
+            Mapped::Thai => thai(s, out),
+            Mapped::Coded(set, By::Weights) if set.compares_bytes() => {
+                s.iter().for_each(|b| out.push(set.byte_weight(*b)));
+            }
+            Mapped::Coded(set, By::Weights) => {
+                let weights = set.has_compared_weights();
+                coded(set, |code| set.weight(code).filter(|_| weights), s, out);
+            }
+            Mapped::Coded(_, By::Bytes) => out.push_all(s),
+        }
+    }
+
+    /// Appends the weights that WEIGHT_STRING shows: spaces at the end count, and Thai ends at a
+    /// zero byte, spaces behind it.
+    pub(super) fn rewrite_whole(self, s: &[u8], out: &mut Scratch) {
+        match self {
+            Mapped::Czech1250 => czech1250(s, out),
+            Mapped::Thai => {
+                let end = s.iter().position(|b| *b == 0).unwrap_or(s.len());
+                thai(&s[..end], out);
+                s[end..].iter().for_each(|_| out.push(b' '));
+            }
+            Mapped::Coded(set, By::Weights) => coded(set, |code| set.weight(code), s, out),
+            _ => self.rewrite(s, out),
+        }
+    }
+
+    pub(super) fn is_binary(self) -> bool {
+        matches!(self, Mapped::Coded(_, By::Bytes))
+    }
+
+    pub(super) fn compare<P: Progress>(self, a: &[u8], b: &[u8], progress: &mut P) -> Ordering {
+        let (mut x, mut y) = (Scratch::new(), Scratch::new());
+        self.rewrite(a, &mut x);
+        self.rewrite(b, &mut y);
+        let (x, y) = (x.bytes(), y.bytes());
+        match self.order() {
+            Order::Padded => compare_bytes_padded(&IDENTITY, x, y, progress),
+            Order::Plain => x.cmp(y),
+        }
+    }
+
+    pub(super) fn push_key<S: Sink>(self, s: &[u8], out: &mut S) {
+        let mut rewritten = Scratch::new();
+        self.rewrite(s, &mut rewritten);
+        match self.order() {
+            Order::Padded => keys::push_bytes_padded(&IDENTITY, rewritten.bytes(), out),
+            Order::Plain => out.push_all(rewritten.bytes()),
+        }
+    }
+
+    /// Appends what the keys of all strings have in common that LIKE takes for strings beginning
+    /// with `prefix`.
+    pub(super) fn push_prefix(self, prefix: &[u8], out: &mut Vec<u8>) {
+        let mut rewritten = Scratch::new();
+        match self {
+            Mapped::German2 => {
+                let end = prefix.iter().position(|b| !weighs_alone(*b));
+                german2(&prefix[..end.unwrap_or(prefix.len())], &mut rewritten);
+                keys::push_bytes_unended(&IDENTITY, rewritten.bytes(), out);
+            }
+            Mapped::Coded(..) => {
+                self.rewrite(prefix, &mut rewritten);
+                keys::push_bytes_unended(&IDENTITY, rewritten.bytes(), out);
+            }
+            // Later passes, and marks that move, may stand anywhere.
+            Mapped::Czech | Mapped::Czech1250 | Mapped::Thai => {}
+        }
+    }
+
+    /// The most bytes of a key that one character adds, and those of the empty string.
+    pub(super) fn key_len(self) -> (usize, usize) {
+        match self {
+            Mapped::German2 | Mapped::Thai => (4, 1),
+            Mapped::Czech => (6, 6),
+            // Three bytes of a character may take two each.
+            Mapped::Coded(..) => (6, 1),
+            Mapped::Czech1250 => (2, 0),
+        }
+    }
+
+    /// The byte that LIKE takes each byte for.
+    pub(super) fn like_classes(self) -> &'static [u8; 256] {
+        match self {
+            Mapped::German2 => &GERMAN2.same,
+            Mapped::Thai => &THAI.same,
+            _ => &IDENTITY,
+        }
+    }
+
+    /// The byte that LOCATE takes each byte for.
+    pub(super) fn locate_classes(self) -> &'static [u8; 256] {
+        match self {
+            Mapped::Czech => &CZECH.located,
+            _ => self.like_classes(),
+        }
+    }
+}
+
+/// The weights of a set of East Asia. `weight` returns that of a character of two bytes; `None`: its
+/// code is its weight.
+fn coded(set: &CodedSet, weight: impl Fn(u32) -> Option<u16>, s: &[u8], out: &mut Scratch) {
+    let mut rest = s;
+    while let Some((code, len)) = set.code(rest) {
+        match len {
+            1 => out.push(set.byte_weight(rest[0])),
+            2 => match weight(code) {
+                Some(weight) => out.push_all(&weight.to_be_bytes()),
+                None => out.push_all(&rest[..2]),
+            },
+            _ => out.push_all(&rest[..len]),
+        }
+        rest = &rest[len..];
+    }
+}
+
+/// Characters of a set of East Asia for LIKE: those of one byte by their weights, the others by
+/// their bytes.
+pub(super) struct ByCode(pub(super) &'static CodedSet, pub(super) By);
+
+impl ByCode {
+    /// The character that stands for a code; those of several bytes are no ASCII.
+    pub(super) fn unit(code: u32) -> Option<char> {
+        char::from_u32(match code {
+            0..0x100 => code,
+            0x100..0x1_0000 => 0x1_0000 + code,
+            _ => 0x2_0000 + (code & 0xFFFF),
+        })
+    }
+}
+
+impl Matcher for ByCode {
+    fn next(&self, s: &[u8]) -> Option<(char, usize)> {
+        let (code, len) = self.0.code(s)?;
+        ByCode::unit(code).map(|c| (c, len))
+    }
+
+    fn same(&self, a: char, b: char) -> bool {
+        let byte = |c| u8::try_from(u32::from(c));
+        match (byte(a), byte(b)) {
+            (Ok(a), Ok(b)) if self.1 == By::Weights => {
+                self.0.byte_weight(a) == self.0.byte_weight(b)
+            }
+            _ => a == b,
+        }
+    }
+}
+
+fn german2(s: &[u8], out: &mut Scratch) {
+    for b in s {
+        match GERMAN2.weights[usize::from(*b)] {
+            [first, 0] => out.push(first),
+            both => out.push_all(&both),
+        }
+    }
+}
+
+/// Whether all bytes that are the same to LIKE have one and the same weight.
+fn weighs_alone(b: u8) -> bool {
+    let weights = GERMAN2.weights[usize::from(b)];
+    let same = |c: &u8| GERMAN2.same[usize::from(*c)] == GERMAN2.same[usize::from(b)];
+    weights[1] == 0
+        && (0..=255)
+            .filter(same)
+            .all(|c| GERMAN2.weights[usize::from(c)] == weights)
+}
+
+/// Which of "ch", "Ch" and "CH" stands at the front.
+fn ch(s: &[u8]) -> Option<usize> {
+    [b"ch", b"Ch", b"CH"]
+        .iter()
+        .position(|ch| s.starts_with(*ch))
+}
+
+/// The weights of a word in one pass, which ends at a space where `one_word`; returns the length of
+/// what was read.
+fn czech_pass(s: &[u8], pass: usize, one_word: bool, out: &mut Scratch) -> usize {
+    let mut at = 0;
+    while at < s.len() {
+        if let Some(ch) = ch(&s[at..]) {
+            out.push(CZECH.ch[ch][pass]);
+            at += 2;
+            continue;
+        }
+        match CZECH.passes[pass][usize::from(s[at])] {
+            0 => at += 1,
+            2 => {
+                let space = |b: &u8| CZECH.passes[pass][usize::from(*b)] == 2;
+                let run = s[at..].iter().take_while(|b| space(b)).count();
+                if at + run == s.len() {
+                    return s.len();
+                }
+                // The last pass counts spaces, the others do not.
+                at += if pass < 3 { run } else { 1 };
+                out.push(2);
+                if one_word {
+                    return at;
+                }
+            }
+            weight => {
+                out.push(weight);
+                at += 1;
+            }
+        }
+    }
+    at
+}
+
+fn czech(s: &[u8], out: &mut Scratch) {
+    let mut at = 0;
+    loop {
+        let len = czech_pass(&s[at..], 0, true, out);
+        let last = at + len == s.len();
+        if last {
+            out.push(1);
+        }
+        czech_pass(&s[at..at + len], 1, true, out);
+        if last {
+            break;
+        }
+        // The space that ends the word in the first pass ends it in the second one.
+        out.push(2);
+        at += len;
+    }
+    out.push(1);
+    czech_pass(s, 2, false, out);
+    out.push(1);
+    czech_pass(s, 3, false, out);
+    out.push(0);
+}
+
+fn czech1250(s: &[u8], out: &mut Scratch) {
+    for pass in 0..2 {
+        let mut at = 0;
+        while at < s.len() {
+            match ch(&s[at..]) {
+                Some(ch) => {
+                    out.push(CZECH1250.ch[ch][pass]);
+                    at += 2;
+                }
+                None => {
+                    out.push(CZECH1250.passes[pass][usize::from(s[at])]);
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+/// MySQL's order, step by step as it makes it: a mark's weight takes the last place, also from a
+/// mark before it.
+fn thai(s: &[u8], out: &mut Scratch) {
+    let is_consonant = |b: u8| (0xA1..=0xCE).contains(&b);
+    let start = out.bytes().len();
+    out.push_all(s);
+    let text = &mut out.bytes_mut()[start..];
+    let (mut at, mut left) = (0, text.len());
+    let mut bias = 248_u8;
+    while left > 0 {
+        let b = text[at];
+        if b < 0x80 || is_consonant(b) {
+            bias = bias.wrapping_sub(8);
+        }
+        if (0xE0..=0xE4).contains(&b) && left != 1 && is_consonant(text[at + 1]) {
+            text.swap(at, at + 1);
+            (at, left) = (at + 2, left - 2);
+            continue;
+        }
+        match THAI.levels[usize::from(b)] {
+            0 => {
+                text[at] = THAI.weights[usize::from(b)];
+                at += 1;
+            }
+            level => {
+                text.copy_within(at + 1..at + left, at);
+                if let Some(last) = text.last_mut() {
+                    *last = bias.wrapping_add(level);
+                }
+            }
+        }
+        left -= 1;
+    }
+}

@@ -1,0 +1,246 @@
+//! Searching text: LIKE, and the position of one string in another.
+
+use super::mapped::{ByCode, Mapped};
+use super::tables::IDENTITY;
+use super::weights::{
+    GENERAL_CI, GENERAL_MYSQL500_CI, GENERAL_TOLOWER_CI, UCA_0400, UCA_0520, UCA_0900,
+};
+use super::{Collation, Kind, LikePrefix, compare, like};
+use crate::charset::coded::CodedSet;
+
+/// Called now and then by a long search, with the work done since the last call; false: it gives
+/// up.
+pub type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
+
+/// Where `needle` stands in `haystack` from byte `from` on.
+fn find_bytes(haystack: &[u8], needle: &[u8], from: usize, goes_on: GoesOn<'_>) -> Option<usize> {
+    /// Bytes that are searched at a time.
+    const PIECE: usize = 1 << 20;
+    let finder = memchr::memmem::Finder::new(needle);
+    let mut at = from;
+    loop {
+        let rest = haystack.get(at..)?;
+        let piece = &rest[..rest.len().min(PIECE.max(needle.len()) + needle.len())];
+        if let Some(found) = finder.find(piece) {
+            return Some(at + found);
+        }
+        if piece.len() == rest.len() || !goes_on(piece.len() as u64) {
+            return None;
+        }
+        at += piece.len() - needle.len() + 1;
+    }
+}
+
+impl Collation {
+    /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an
+    /// escape character.
+    pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
+        self.like_stoppable(text, pattern, escape, &mut |_| true)
+    }
+
+    /// As [`Self::like`]; false as well where `goes_on`, which is called with the work done since
+    /// the last call, returns false.
+    pub fn like_stoppable(
+        &self,
+        text: &[u8],
+        pattern: &[u8],
+        escape: Option<char>,
+        goes_on: GoesOn<'_>,
+    ) -> bool {
+        match self.kind {
+            Kind::Bytes | Kind::Table(_) if self.charset.is_multi_byte() => {
+                self.like_by(|a, b| a == b, text, pattern, escape, goes_on)
+            }
+            Kind::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
+            Kind::Table(table) | Kind::Spaced(table) => {
+                self.like_bytes(table, text, pattern, escape, goes_on)
+            }
+            Kind::Mapped(Mapped::Coded(set, by)) => {
+                let escape = self.unit_of(escape);
+                like::like(&ByCode(set, by), text, pattern, escape, goes_on)
+            }
+            Kind::Mapped(mapped) => {
+                self.like_bytes(mapped.like_classes(), text, pattern, escape, goes_on)
+            }
+            Kind::General => {
+                let same = |a, b| a == b || GENERAL_CI.weight(a) == GENERAL_CI.weight(b);
+                self.like_by(same, text, pattern, escape, goes_on)
+            }
+            Kind::Uca0900(levels) => {
+                let same = |a, b| UCA_0900.same_char(a, b, levels);
+                self.like_by(same, text, pattern, escape, goes_on)
+            }
+            _ => self.like_by(|a, b| self.same_char(a, b), text, pattern, escape, goes_on),
+        }
+    }
+
+    /// LIKE, characters compared by a function.
+    #[inline]
+    fn like_by(
+        &self,
+        same: impl Fn(char, char) -> bool,
+        text: &[u8],
+        pattern: &[u8],
+        escape: Option<char>,
+        goes_on: GoesOn<'_>,
+    ) -> bool {
+        let charset = self.charset;
+        let by_char = like::ByChar { charset, same };
+        like::like(&by_char, text, pattern, escape, goes_on)
+    }
+
+    /// LIKE, bytes compared by their weights.
+    fn like_bytes(
+        &self,
+        weights: &[u8; 256],
+        text: &[u8],
+        pattern: &[u8],
+        escape: Option<char>,
+        goes_on: GoesOn<'_>,
+    ) -> bool {
+        let escape = self.byte_of(escape);
+        like::like(&like::ByByte(weights), text, pattern, escape, goes_on)
+    }
+
+    /// Whether LIKE takes one character for another, in a collation of Unicode.
+    fn same_char(&self, a: char, b: char) -> bool {
+        match self.kind {
+            Kind::General => GENERAL_CI.weight(a) == GENERAL_CI.weight(b),
+            Kind::General500 => GENERAL_MYSQL500_CI.weight(a) == GENERAL_MYSQL500_CI.weight(b),
+            Kind::GeneralLower => GENERAL_TOLOWER_CI.weight(a) == GENERAL_TOLOWER_CI.weight(b),
+            Kind::Tailored(t) => t.same_char(a, b),
+            Kind::Uca0400 => UCA_0400.same_char(a, b, 1),
+            Kind::Uca0520 => UCA_0520.same_char(a, b, 1),
+            Kind::Uca0900(levels) => UCA_0900.same_char(a, b, levels),
+            _ => a == b,
+        }
+    }
+
+    /// Appends the literal beginning of a LIKE pattern. The sort keys of all texts that match have
+    /// [`Collation::sort_key_prefix`] of it in common.
+    pub fn like_prefix(
+        &self,
+        pattern: &[u8],
+        escape: Option<char>,
+        out: &mut Vec<u8>,
+    ) -> LikePrefix {
+        if let Kind::Mapped(Mapped::Coded(set, by)) = self.kind {
+            let escape = self.unit_of(escape);
+            return like::literal_prefix(&ByCode(set, by), pattern, escape, out);
+        }
+        if self.charset.is_multi_byte() {
+            let by_char = like::ByChar {
+                charset: self.charset,
+                same: |a, b| a == b,
+            };
+            return like::literal_prefix(&by_char, pattern, escape, out);
+        }
+        like::literal_prefix(&like::ByByte(&IDENTITY), pattern, self.byte_of(escape), out)
+    }
+
+    /// What LIKE takes for the escape character in a set of East Asia.
+    fn unit_of(&self, escape: Option<char>) -> Option<char> {
+        let escape = escape?;
+        let mut bytes = Vec::new();
+        if !self.charset.encode(escape, &mut bytes) {
+            return Some(escape);
+        }
+        let code = bytes.iter().fold(0, |n, b| n << 8 | u32::from(*b));
+        ByCode::unit(code)
+    }
+
+    /// In sets of one byte a byte stands for the code point of its number; so must the escape
+    /// character, then.
+    fn byte_of(&self, escape: Option<char>) -> Option<char> {
+        let mut byte = Vec::new();
+        escape.map(|c| {
+            if self.charset.encode(c, &mut byte) {
+                char::from(byte[0])
+            } else {
+                c
+            }
+        })
+    }
+
+    /// Byte offset of the first place at or after byte `from` (where a character starts) at which
+    /// the weights of `needle` are the first ones of the rest of `haystack`: LOCATE, INSTR, and
+    /// what else searches. So 'ss' is found in 'aß', and 'e' in 'é'.
+    pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+        self.position_stoppable(haystack, needle, from, &mut |_| true)
+    }
+
+    /// As [`Self::position`]; `None` as well where `goes_on`, which is called with the work done
+    /// since the last call, returns false.
+    pub fn position_stoppable(
+        &self,
+        haystack: &[u8],
+        needle: &[u8],
+        from: usize,
+        goes_on: GoesOn<'_>,
+    ) -> Option<usize> {
+        if needle.is_empty() {
+            return (from <= haystack.len()).then_some(from);
+        }
+        if let Kind::Mapped(Mapped::Coded(set, _)) = self.kind {
+            return self.coded_position(set, haystack, needle, from);
+        }
+        // Bytes that begin a character are found only where a character begins.
+        if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
+            return find_bytes(haystack, needle, from, goes_on);
+        }
+        let mut at = from;
+        let mut steps = 0;
+        while at < haystack.len() {
+            let rest = &haystack[at..];
+            if self.has_prefix(rest, needle, goes_on) {
+                return Some(at);
+            }
+            at += self.charset.step(rest);
+            steps += 1;
+            if steps % 4096 == 0 && !goes_on(10 * 4096) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The first place between two characters where as many bytes as the needle has are equal to
+    /// it.
+    fn coded_position(
+        &self,
+        set: &CodedSet,
+        haystack: &[u8],
+        needle: &[u8],
+        from: usize,
+    ) -> Option<usize> {
+        let mut at = from;
+        while let Some(piece) = haystack.get(at..at + needle.len()) {
+            if self.eq(piece, needle) {
+                return Some(at);
+            }
+            at += set.len(&haystack[at..]).unwrap_or(1);
+        }
+        None
+    }
+
+    /// Whether the weights of `prefix` begin those of `s`, level by level.
+    fn has_prefix(&self, s: &[u8], prefix: &[u8], goes_on: GoesOn<'_>) -> bool {
+        match self.kind {
+            Kind::Bytes => s.starts_with(prefix),
+            Kind::Table(table) | Kind::Spaced(table) => bytes_have_prefix(table, s, prefix),
+            Kind::Mapped(mapped) => bytes_have_prefix(mapped.locate_classes(), s, prefix),
+            Kind::General => compare::has_prefix(GENERAL_CI, s, prefix, goes_on),
+            Kind::General500 => compare::has_prefix(GENERAL_MYSQL500_CI, s, prefix, goes_on),
+            Kind::GeneralLower => compare::has_prefix(GENERAL_TOLOWER_CI, s, prefix, goes_on),
+            Kind::Tailored(t) => t.has_prefix(s, prefix, goes_on),
+            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
+            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
+            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on),
+        }
+    }
+}
+
+fn bytes_have_prefix(table: &[u8; 256], s: &[u8], prefix: &[u8]) -> bool {
+    let same = |(a, b): (&u8, &u8)| table[usize::from(*a)] == table[usize::from(*b)];
+    s.len() >= prefix.len() && s.iter().zip(prefix).all(same)
+}
