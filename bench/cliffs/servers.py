@@ -139,6 +139,19 @@ def start_mysql(directory, dist):
     return server
 
 
+class Floor(Server):
+    """bench/floor: a server without SQL, whose cost is that of the network and the protocol."""
+
+    def __init__(self, directory):
+        super().__init__("floor", directory)
+        binary = os.path.join(directory, "floor")
+        source = os.path.join(ROOT, "bench", "floor", "floor.c")
+        subprocess.run(["cc", "-O2", "-pthread", "-o", binary, source], check=True)
+        self.process = subprocess.Popen(
+            [binary, "-p", str(self.port), "-t", str(os.cpu_count())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 class Fleet:
     """`with Fleet(names, mysql_dist) as servers:` starts them, and stops them at the end."""
 
@@ -151,9 +164,12 @@ class Fleet:
             for name in self.names:
                 directory = os.path.join(self.directory, name)
                 os.mkdir(directory)
-                start = {"nfold": start_nfold, "mariadb": start_mariadb, "mysql": lambda d: start_mysql(d, self.mysql_dist)}[name]
+                start = {"nfold": start_nfold, "mariadb": start_mariadb,
+                         "mysql": lambda d: start_mysql(d, self.mysql_dist), "floor": Floor}[name]
                 server = start(directory)
                 self.servers.append(server)
+                if name == "floor":
+                    continue
                 with server.connect(database=None) as c:
                     c.cursor().execute("CREATE DATABASE cliffs CHARACTER SET utf8mb4")
                     c.cursor().execute("CREATE USER lab@'%'")

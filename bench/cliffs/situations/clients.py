@@ -2,7 +2,8 @@
 from work import case, one_row, under_load
 
 
-@case("hot_row", "clients that update one row", "an update", [16, 256, 1000], one_row, scales=False, growth=1.3)
+@case("hot_row", "clients that update one row", "an update", [16, 256, 1000], one_row,
+      scales=False, growth=1.3, fastest=True)
 def hot_row(work):
     return under_load(work, ["UPDATE t SET n = n + 1 WHERE id = 1"], work.size)
 
@@ -23,13 +24,14 @@ def many_rows(work):
     work.rows("s", lambda n: f"({n}, {n * 7919 % 10007}, 'text of row {n:>20}')", 10_000)
 
 
-@case("many_readers", "clients that read rows by their key", "a read", [16, 1000, 4000], many_rows, scales=False)
+@case("many_readers", "clients that read rows by their key", "a read", [16, 128, 1000, 4000],
+      many_rows, scales=False, growth=1.2, floor=True)
 def many_readers(work):
     return under_load(work, [f"SELECT c FROM s WHERE id = {n * 97 % 10_000}" for n in range(1000)], work.size)
 
 
 @case("many_range_readers", "clients that read, sum, sort and deduplicate ranges of 100 rows (`oltp_read_only` without BEGIN)",
-      "a statement", [16, 1000, 4000], many_rows, scales=False)
+      "a statement", [16, 128, 1000, 4000], many_rows, scales=False, growth=1.2, floor=True)
 def many_range_readers(work):
     statements = []
     for n in range(100):

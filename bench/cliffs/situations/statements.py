@@ -71,7 +71,8 @@ def recursion(work):
     return work.size
 
 
-@case("temporary_tables", "CREATE TEMPORARY TABLE ... SELECT, a join with it, DROP", "a table of 200 rows", [10, 50, 200], small_table)
+@case("temporary_tables", "CREATE TEMPORARY TABLE ... SELECT, a join with it, DROP",
+      "a table of 200 rows", [10, 50, 200], small_table, compared=True)
 def temporary_tables(work):
     for _ in range(work.size):
         work.execute("CREATE TEMPORARY TABLE d SELECT id, a FROM t WHERE id < 200", "SELECT COUNT(*) FROM d JOIN t ON t.id = d.a",

@@ -24,7 +24,7 @@ def passes(work):
 
 
 def statement(name, about, sql):
-    @case(name, about, "a MiB", SIZES, large_values)
+    @case(name, about, "a MiB", SIZES, large_values, compared=True)
     def run(work):
         times, mib = passes(work)
         work.measure(*[sql] * times)
@@ -45,7 +45,8 @@ statement("large_crc32", "CRC32 of large texts", "SELECT CRC32(v) FROM t")
 statement("large_compress", "COMPRESS of large texts", "SELECT LENGTH(COMPRESS(v)) FROM t")
 
 
-@case("large_insert_select", "INSERT ... SELECT of large texts", "a MiB", SIZES, large_values)
+@case("large_insert_select", "INSERT ... SELECT of large texts", "a MiB", SIZES, large_values,
+      compared=True)
 def large_insert_select(work):
     times, mib = passes(work)
     for _ in range(times):

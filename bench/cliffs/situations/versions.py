@@ -19,7 +19,8 @@ def versions_of_one_row(work):
     work.execute("COMMIT")
 
 
-@case("old_reader", "an old snapshot scans the index of a row's changing column", "a version", [1000, 5000, 20000], versions_of_one_row)
+@case("old_reader", "an old snapshot scans the index of a row's changing column", "a version",
+      [1000, 5000, 20000], versions_of_one_row, compared=True)
 def old_reader(work):
     work.execute("SELECT COUNT(n) FROM t FORCE INDEX (n) WHERE n >= 0", connection=work.connections[1])
     return work.size
@@ -32,7 +33,9 @@ def versions_of_many_rows(work):
     work.execute(*["UPDATE t SET n = n + 1000"] * work.size)
 
 
-@case("old_reader_rows", "an old snapshot scans an index of 1,000 rows that changed many times each", "a version", [10, 30, 100], versions_of_many_rows)
+@case("old_reader_rows",
+      "an old snapshot scans an index of 1,000 rows that changed many times each", "a version",
+      [10, 30, 100], versions_of_many_rows, compared=True)
 def old_reader_rows(work):
     work.execute("SELECT COUNT(n) FROM t FORCE INDEX (n) WHERE n >= 0", connection=work.connections[1])
     return work.size * 1000
@@ -44,7 +47,8 @@ def rows_under_snapshot(work):
     open_snapshot(work)
 
 
-@case("old_reader_update", "three bulk updates of rows that an old snapshot still needs", "a row changed", [1000, 10000, 50000], rows_under_snapshot)
+@case("old_reader_update", "three bulk updates of rows that an old snapshot still needs",
+      "a row changed", [1000, 10000, 50000], rows_under_snapshot, compared=True)
 def old_reader_update(work):
     work.measure(*["UPDATE t SET n = n + 1"] * 3)
     return 3 * work.size
