@@ -163,9 +163,8 @@ impl QueryExec {
         let body = match &self.body {
             Body::Block(exec) => exec.memory(),
             Body::Set(exec) => {
-                let sides = exec.sides.iter().chain(&exec.more);
-                let sides: usize = sides.map(KeptQuery::memory).sum();
-                sides + exec.image.capacity() + exec.key.capacity()
+                let operands: usize = exec.operands.iter().map(KeptQuery::memory).sum();
+                operands + exec.image.capacity() + exec.key.capacity()
             }
         };
         body + self.image.capacity()
@@ -232,9 +231,8 @@ struct SetExec {
     layout: RowLayout,
     /// Their columns.
     columns: Vec<Expr>,
-    sides: [KeptQuery; 2],
-    /// The steps of a recursion behind the first one.
-    more: Vec<KeptQuery>,
+    /// Its operands, or the seed of a recursion and its steps.
+    operands: Vec<KeptQuery>,
     order: KeyMaker,
     /// What tells rows apart.
     unique: KeyMaker,
@@ -254,14 +252,9 @@ impl SetExec {
             layout: tuple::layout_of(&q.types),
             unique: KeyMaker::new(q.types.iter().map(|ty| (ty, false))),
             columns: projected(&columns),
-            sides: Default::default(),
-            more: match &q.body {
-                QueryBody::Recursive(plan) => {
-                    let more = plan.steps.iter().skip(1);
-                    more.map(|_| KeptQuery::default()).collect()
-                }
-                _ => Vec::new(),
-            },
+            operands: (0..operand_count(q))
+                .map(|_| KeptQuery::default())
+                .collect(),
             order: KeyMaker::of_order(
                 q.order.iter().map(|o| (&q.types[o.column], o.desc)),
                 rt.env.max_sort_length(),
@@ -282,8 +275,7 @@ impl SetExec {
         let SetExec {
             layout,
             columns,
-            sides,
-            more,
+            operands: kept,
             order: maker,
             unique,
             image,
@@ -322,8 +314,7 @@ impl SetExec {
             outer,
             layout,
             unique,
-            sides,
-            more,
+            kept,
             image,
         };
         let found = || rt.found_rows.set(counting.then(|| seen.get()));
@@ -347,6 +338,18 @@ impl SetExec {
         give_sorted(rt, sorter, &mut give)?;
         found();
         Ok(())
+    }
+}
+
+/// How many queries a set operation or a recursion runs.
+fn operand_count(q: &QueryPlan) -> usize {
+    match &q.body {
+        QueryBody::Set {
+            op: SetOp::Union, ..
+        } => q.chain().count(),
+        QueryBody::Set { .. } => 2,
+        QueryBody::Recursive(plan) => plan.queries().count(),
+        QueryBody::Block(_) | QueryBody::Rows(_) | QueryBody::Working(_) => 0,
     }
 }
 
@@ -398,8 +401,7 @@ struct Operands<'o, 's> {
     outer: &'o [&'o [RowRef<'o>]],
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
-    sides: &'o [KeptQuery; 2],
-    more: &'o [KeptQuery],
+    kept: &'o [KeptQuery],
     image: &'o mut Vec<u8>,
 }
 
@@ -449,37 +451,46 @@ impl Operands<'_, '_> {
             QueryBody::Recursive(plan) => {
                 drop(set);
                 let of_rows = (self.layout, self.unique, &mut *self.image);
-                let [seed, first] = self.sides;
-                let steps = std::iter::once(first).chain(self.more);
+                let Some((seed, steps)) = self.kept.split_first() else {
+                    return Ok(());
+                };
                 recursion::run(rt, plan, (seed, steps), self.outer, of_rows, &mut watched)
+            }
+            QueryBody::Set {
+                op: SetOp::Union,
+                distinct,
+                ..
+            } => {
+                // Rows of all operands of a chain go through one conversion and one search for
+                // duplicates.
+                set.distinct = distinct.then(|| Distinct::new(rt.env.work_memory()));
+                for (operand, kept) in q.chain().zip(self.kept) {
+                    kept.run(rt, operand, self.outer, &mut set)?;
+                    if !more.get() {
+                        return Ok(());
+                    }
+                }
+                match set.distinct {
+                    Some(distinct) => distinct.put_off(rt, &mut watched),
+                    None => Ok(()),
+                }
             }
             QueryBody::Set {
                 op,
                 distinct,
                 left,
                 right,
-                chained: _,
+                ..
             } => {
-                if *op != SetOp::Union {
-                    drop(set);
-                    let mut rows = Counted::new(rt, &q.types, self.layout, self.unique);
-                    let [first, second] = self.sides;
-                    first.run(rt, left, self.outer, &mut rows)?;
-                    rows.turn();
-                    second.run(rt, right, self.outer, &mut rows)?;
-                    return rows.give(*op, *distinct, &mut watched);
-                }
-                let memory = rt.env.work_memory();
-                set.distinct = distinct.then(|| Distinct::new(memory));
-                let [first, second] = self.sides;
-                first.run(rt, left, self.outer, &mut set)?;
-                if more.get() {
-                    second.run(rt, right, self.outer, &mut set)?;
-                }
-                match set.distinct {
-                    Some(distinct) if more.get() => distinct.put_off(rt, &mut watched),
-                    _ => Ok(()),
-                }
+                drop(set);
+                let [first, second] = self.kept else {
+                    return Ok(());
+                };
+                let mut rows = Counted::new(rt, &q.types, self.layout, self.unique);
+                first.run(rt, left, self.outer, &mut rows)?;
+                rows.turn();
+                second.run(rt, right, self.outer, &mut rows)?;
+                rows.give(*op, *distinct, &mut watched)
             }
         }
     }

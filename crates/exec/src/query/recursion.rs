@@ -100,10 +100,10 @@ impl Next {
 ///
 /// # Errors
 /// 3636 after too many rounds; those of storing a value in a column; the queries' own.
-pub(super) fn run<'k>(
+pub(super) fn run(
     rt: &Runtime<'_>,
     plan: &Recursion,
-    (seed, steps): (&KeptQuery, impl Iterator<Item = &'k KeptQuery> + Clone),
+    (seed, steps): (&KeptQuery, &[KeptQuery]),
     outer: &[&[RowRef<'_>]],
     (layout, unique, image): (&RowLayout, &KeyMaker, &mut Vec<u8>),
     rows: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
@@ -129,7 +129,7 @@ pub(super) fn run<'k>(
     seed.run(rt, &plan.seed, outer, &mut rounds)?;
     // A step goes on with what it has made itself before the next one begins.
     while rounds.more && rounds.next.iter().any(|n| n.any) {
-        for (n, (step, kept)) in plan.steps.iter().zip(steps.clone()).enumerate() {
+        for (n, (step, kept)) in plan.steps.iter().zip(steps).enumerate() {
             while rounds.more && rounds.next[n].any {
                 let before = rounds.begin(n, each)?;
                 let working = &rt.working.0;

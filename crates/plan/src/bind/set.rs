@@ -32,73 +32,97 @@ pub(super) fn set_body(
             Ok(block(plain, &select, &[], None, &[], outer)?.described())
         }
         AstBody::Values(rows) => values(cx, rows, outer),
-        AstBody::SetOperation {
-            op,
-            distinct,
-            left,
-            right,
-        } => {
-            // `a EXCEPT (b EXCEPT c)` is no chain.
-            let chained = [(left, true), (right, *op != ast::SetOp::Except)]
-                .map(|(side, may_be)| may_be && is_chained(side, *op, *distinct));
-            let (left, right) = (set_body(cx, left, outer)?, set_body(cx, right, outer)?);
-            let correlated = left.correlated || right.correlated;
-            let (mut left, mut right) = (left.query, right.query);
-            if left.types.len() != right.types.len() {
-                return Err(SqlError::new(
-                    ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
-                    &[],
-                ));
-            }
-            // What stands in one chain is merged together, not two by two.
-            let mut operands = Vec::new();
-            chain(&left, chained[0], &mut operands);
-            chain(&right, chained[1], &mut operands);
-            let types = (0..right.types.len())
-                .map(|n| {
-                    let of: Vec<&ExprType> = operands.iter().map(|q| &q.types[n]).collect();
-                    let ty = set_type(&of, cx.connection, name_of(*op))?;
-                    Ok(ExprType {
-                        nullable: may_be_null(*op, &of, ty.nullable),
-                        ..ty
-                    })
-                })
-                .collect::<Result<Vec<_>, _>>()?;
-            for (side, _) in [&mut left, &mut right]
-                .into_iter()
-                .zip(chained)
-                .filter(|c| c.1)
-            {
-                set_types(side, &types);
-            }
-            let columns = left
-                .columns
-                .iter()
-                .zip(&types)
-                .map(|(c, t)| kept_column(c.name.clone(), t))
-                .collect();
-            let body = QueryBody::Set {
-                op: *op,
-                distinct: *distinct,
-                left: Box::new(left),
-                right: Box::new(right),
-                chained,
-            };
-            let query = Query {
-                body,
-                columns,
-                types,
-                order: Vec::new(),
-                limit: None,
-                description: None,
-            };
-            Ok(Bound {
-                query,
-                correlated,
-                dependencies: Vec::new(),
-            })
+        AstBody::SetOperation { .. } => {
+            let mut set = set_operation(cx, body, outer)?;
+            give_types(cx, &mut set.query)?;
+            Ok(set)
         }
     }
+}
+
+/// Binds a set operation and the chain of operations that it ends, but for the types of their
+/// results: all operands of the chain decide on these together.
+fn set_operation(
+    cx: &BindCx<'_>,
+    body: &AstBody,
+    outer: Option<&BlockBinder<'_>>,
+) -> Result<Bound, SqlError> {
+    let AstBody::SetOperation {
+        op,
+        distinct,
+        left,
+        right,
+    } = without_parentheses(body)
+    else {
+        return set_body(cx, body, outer);
+    };
+    // `a EXCEPT (b EXCEPT c)` is no chain.
+    let chained = [(left, true), (right, *op != ast::SetOp::Except)]
+        .map(|(side, may_be)| may_be && is_chained(side, *op, *distinct));
+    let operand = |side: &AstBody, part: bool| match part {
+        true => set_operation(cx, side, outer),
+        false => set_body(cx, side, outer),
+    };
+    let (left, right) = (operand(left, chained[0])?, operand(right, chained[1])?);
+    let correlated = left.correlated || right.correlated;
+    let (left, right) = (left.query, right.query);
+    if left.columns.len() != right.columns.len() {
+        return Err(SqlError::new(
+            ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+            &[],
+        ));
+    }
+    let query = Query {
+        columns: left.columns.clone(),
+        types: Vec::new(),
+        body: QueryBody::Set {
+            op: *op,
+            distinct: *distinct,
+            left: Box::new(left),
+            right: Box::new(right),
+            chained,
+        },
+        order: Vec::new(),
+        limit: None,
+        description: None,
+    };
+    Ok(Bound {
+        query,
+        correlated,
+        dependencies: Vec::new(),
+    })
+}
+
+/// A set operation that stands in parentheses with nothing else, or the body itself.
+fn without_parentheses(body: &AstBody) -> &AstBody {
+    match body {
+        AstBody::Paren(q) if is_plain(q) => match without_parentheses(&q.body) {
+            inner @ AstBody::SetOperation { .. } => inner,
+            _ => body,
+        },
+        _ => body,
+    }
+}
+
+/// Computes the column types of a set operation and of the parts of its chain.
+fn give_types(cx: &BindCx<'_>, set: &mut Query) -> Result<(), SqlError> {
+    let QueryBody::Set { op, .. } = &set.body else {
+        return Ok(());
+    };
+    let mut operands = Vec::new();
+    chain(set, true, &mut operands);
+    let types = (0..set.columns.len())
+        .map(|n| {
+            let of: Vec<&ExprType> = operands.iter().map(|q| &q.types[n]).collect();
+            let ty = set_type(&of, cx.connection, name_of(*op))?;
+            Ok(ExprType {
+                nullable: may_be_null(*op, &of, ty.nullable),
+                ..ty
+            })
+        })
+        .collect::<Result<Vec<_>, SqlError>>()?;
+    set_types(set, &types);
+    Ok(())
 }
 
 /// `TABLE name`
@@ -344,12 +368,14 @@ fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
             distinct: d,
             ..
         } => *inner == op && (distinct || !d),
-        AstBody::Paren(q) => {
-            let plain = q.with.is_none() && q.order_by.is_empty() && q.limit.is_none();
-            plain && is_chained(&q.body, op, distinct)
-        }
+        AstBody::Paren(q) => is_plain(q) && is_chained(&q.body, op, distinct),
         _ => false,
     }
+}
+
+/// Whether a query in parentheses consists of its body alone.
+fn is_plain(q: &ast::Query) -> bool {
+    q.with.is_none() && q.order_by.is_empty() && q.limit.is_none() && q.into.is_none()
 }
 
 /// The operands of a chain of set operations; `q` is part of the chain where it is one itself.
@@ -368,7 +394,7 @@ fn chain<'q>(q: &'q Query, part: bool, out: &mut Vec<&'q Query>) {
     }
 }
 
-/// The types of a chain's whole result count for its parts.
+/// Sets the column types of a chain and of each of its parts.
 fn set_types(q: &mut Query, types: &[ExprType]) {
     if let QueryBody::Set {
         left,
@@ -380,6 +406,8 @@ fn set_types(q: &mut Query, types: &[ExprType]) {
         for (side, _) in [left, right].into_iter().zip(*chained).filter(|c| c.1) {
             set_types(side, types);
         }
+        let named = q.columns.iter().zip(types);
+        q.columns = named.map(|(c, t)| kept_column(c.name.clone(), t)).collect();
         q.types = types.to_vec();
     }
 }

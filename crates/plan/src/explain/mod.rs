@@ -232,25 +232,6 @@ fn set_name(op: SetOp) -> &'static str {
     }
 }
 
-/// The operands of a chain of set operations.
-fn chain<'q>(q: &'q QueryPlan, out: &mut Vec<&'q QueryPlan>) {
-    let QueryBody::Set {
-        left,
-        right,
-        chained,
-        ..
-    } = &q.body
-    else {
-        return;
-    };
-    for (side, part) in [left, right].into_iter().zip(chained) {
-        match part {
-            true => chain(side, out),
-            false => out.push(side),
-        }
-    }
-}
-
 impl Explainer<'_> {
     /// The operands of a set operation, then, where it is `kept` in a temporary table, the row for
     /// that.
@@ -258,10 +239,8 @@ impl Explainer<'_> {
         let QueryBody::Set { op, .. } = &q.body else {
             return;
         };
-        let mut parts = Vec::new();
-        chain(q, &mut parts);
-        let mut operands = Vec::with_capacity(parts.len());
-        for (n, part) in parts.into_iter().enumerate() {
+        let mut operands = Vec::new();
+        for (n, part) in q.chain().enumerate() {
             if matches!(part.body, QueryBody::Set { .. }) {
                 self.set(part, if n == 0 { role } else { "PRIMARY" }, true, results);
                 operands.push(Operand::Result(results.len() - 1));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::{LockStrength, SetOp};
 use nfold_types::ColumnType;
+use smallvec::SmallVec;
 
 use super::access::Access;
 use crate::logical::clauses::{
@@ -44,6 +45,29 @@ pub enum QueryBody {
     Recursive(Box<Recursion>),
     /// The rows that the recursion of this number has given in its last round.
     Working(u32),
+}
+
+impl QueryPlan {
+    /// The operands of a set operation and of the operations that are chained to it, in order.
+    pub fn chain(&self) -> impl Iterator<Item = &QueryPlan> {
+        let mut stack: SmallVec<[(&QueryPlan, bool); 4]> = SmallVec::from_iter([(self, true)]);
+        std::iter::from_fn(move || {
+            loop {
+                match stack.pop()? {
+                    (q, true) => match &q.body {
+                        QueryBody::Set {
+                            left,
+                            right,
+                            chained,
+                            ..
+                        } => stack.extend([(&**right, chained[1]), (&**left, chained[0])]),
+                        _ => return Some(q),
+                    },
+                    (q, false) => return Some(q),
+                }
+            }
+        })
+    }
 }
 
 /// A common table expression that names itself: the rows of `seed`, and those that each of `steps`
