@@ -10,11 +10,11 @@
 //! O2. A page of a chain bears its owner's transaction id, and so does every pointer to the chain:
 //!     a page that was freed and taken by another chain is told apart, and freeing a chain again
 //!     after a crash frees nothing.
-//! O3. A chain belongs to successive versions of one row. It is freed when the last version that
-//!     names it is purged, or the first one is rolled back. An update may name the chain of a
-//!     column that it leaves alone. No statement does so yet: with such updates in its model the
-//!     simulator found delete-marked rows that purge leaves behind (seeds 5071 and 20218 of commit
-//!     bc8a999).
+//! O3. A chain belongs to successive versions of one row: an update names the chains of the columns
+//!     that it leaves alone. A chain is freed when the last version that names it is purged, or the
+//!     first one is rolled back. Purge takes the records of a transaction newest first, so earlier
+//!     versions of that transaction may name a chain that is gone. Purge computes index keys of
+//!     these versions; hence a column of an index is never shared, but written anew.
 //! O4. A chain that no row names yet, or any more, is listed in the table's
 //!     [`limbo`](crate::limbo).
 

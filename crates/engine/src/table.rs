@@ -251,8 +251,8 @@ impl Table {
         self
     }
 
-    /// Whether no restart keeps it.
-    pub(crate) fn is_private(&self) -> bool {
+    /// Whether it is a temporary table of one session, which no restart keeps.
+    pub fn is_private(&self) -> bool {
         self.private
     }
 
@@ -430,6 +430,25 @@ impl Table {
         let (space, layout) = (self.def.space, &self.layout);
         overflow::inflate(&self.store, space, layout, row, |_| true, &mut whole)?;
         Ok(whole)
+    }
+
+    /// Puts values in the places of the overflow pointers of columns that an index covers
+    /// (overflow::O3).
+    pub(crate) fn inflate_key_columns(&self, row: &mut Vec<u8>) -> Result<(), Stop> {
+        let parts = || self.indexes.iter().flat_map(|index| index.key.parts());
+        let is_external = |part: &KeyPart| {
+            let field = self.layout.raw(row, part.ordinal);
+            matches!(field, Ok(RawField::External(_)))
+        };
+        if !parts().any(is_external) {
+            return Ok(());
+        }
+        let wanted = |column| parts().any(|part| part.ordinal == column);
+        let mut out = Vec::new();
+        let (space, layout) = (self.def.space, &self.layout);
+        overflow::inflate(&self.store, space, layout, row, wanted, &mut out)?;
+        *row = out;
+        Ok(())
     }
 
     fn key_error(&self, _ordinal: usize, error: KeyError) -> EngineError {

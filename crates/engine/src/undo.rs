@@ -17,8 +17,10 @@
 //!     leaves it marked only if purge has not passed yet. Both conditions are checked again under
 //!     the row's latch, behind a fence: purge publishes its floor, fences, and reads the row. So
 //!     either purge sees the restored row and removes it, or undo sees the floor and starts over.
-//! U5. Purge of a version frees its overflow chains last. So a record whose version has lost its
-//!     chains was purged before a crash, and no snapshot needs an older version without chains.
+//! U5. Purge of a version frees its overflow chains last. So no snapshot needs a version without
+//!     its chains: it was purged before a crash, or it shared them with a version that is purged
+//!     (overflow::O3). In the second case no index covered the long column when the version was
+//!     replaced, so there is no entry to remove.
 //! U6. Damage counts only on the current table definition. A step that began on an older one, whose
 //!     indexes a DDL statement frees meanwhile, is repeated. DDL publishes the new table before it
 //!     frees anything of the old one.
@@ -533,7 +535,7 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
     for n in 1..table.indexes().len() {
         let mut key = Vec::new();
         match table.secondary_key(n, old, record.key(), &mut key) {
-            Err(stop) if overflow::is_gone(&stop) => return Ok(()), // U5
+            Err(stop) if overflow::is_gone(&stop) => continue, // U5
             other => other?,
         };
         let needed = match newest {

@@ -417,7 +417,8 @@ impl Actor {
     /// Handles the rows of a completed locking read: checks M4, and then chooses the changes to
     /// make.
     fn locked(&mut self, rng: &mut SimRng, around: &StepContext<'_>) -> Result<(), String> {
-        let Doing::Lock(locking) = std::mem::replace(&mut self.doing, Doing::EndStatement(true))
+        let Doing::Lock(mut locking) =
+            std::mem::replace(&mut self.doing, Doing::EndStatement(true))
         else {
             return Ok(());
         };

@@ -8,11 +8,12 @@ use nfold_engine::{
     UpdateOp, WriteOutcome,
 };
 use nfold_store::SimRng;
-use nfold_types::Value;
+use nfold_types::row::RowLayout;
+use nfold_types::{Value, ValueRef};
 
 use crate::model::{Changes, Row, Rows, difference};
 use crate::select::{Wanted, some_k, some_s};
-use crate::shape::{self, S, decode, encode, id_of};
+use crate::shape::{self, B, S, decode, encode, id_of};
 
 /// The sizes of ids, rows and statements.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +83,10 @@ pub struct Locking {
     pub batch: RowBatch,
     pub intent: Intent,
     pub policy: LockWaitPolicy,
+    /// Long columns are not read: the images have overflow pointers in their places.
+    skips_long: bool,
+    /// The rows of the batch, as [`check`](Self::check) has found them.
+    rows: Vec<Arc<Row>>,
 }
 
 impl Locking {
@@ -100,7 +105,11 @@ impl Locking {
         };
         let shared = intent == Intent::Nothing && rng.one_in(2);
         let reverse = rng.one_in(4);
+        let skips_long = rng.one_in(2);
         let (read, ..) = wanted.read(table, 0, reverse, |spec| {
+            if skips_long {
+                spec.columns.retain(|&column| column != B);
+            }
             spec.wait = policy;
             spec.lock = if shared {
                 RowLock::Shared
@@ -116,18 +125,22 @@ impl Locking {
             batch: RowBatch::new(),
             intent,
             policy,
+            skips_long,
+            rows: Vec::new(),
         }
     }
 
     /// Compares the rows read with the newest rows (M4). `gaps`: the read also locks gaps, so it
     /// must have returned all rows.
-    pub fn check(&self, current: Rows, gaps: bool) -> Result<(), String> {
+    pub fn check(&mut self, current: Rows, gaps: bool) -> Result<(), String> {
         let mut expected = self.wanted.of(current);
         let mut found = Rows::new();
         for image in self.batch.iter() {
-            let row = decode(self.table.layout(), image).ok_or("a damaged row")?;
+            let row = self.decode(image, &expected).ok_or("a damaged row")?;
             let id = id_of(&row).ok_or("a row without an id")?;
-            if found.insert(id, Arc::new(row)).is_some() {
+            let row = Arc::new(row);
+            self.rows.push(row.clone());
+            if found.insert(id, row).is_some() {
                 return Err(format!("a locking read gives row {id} twice"));
             }
         }
@@ -141,14 +154,30 @@ impl Locking {
         Ok(())
     }
 
-    /// Chooses the changes that follow the read.
+    /// The row of an image. The expected row supplies the long value if the read left it out.
+    fn decode(&self, image: &[u8], expected: &Rows) -> Option<Row> {
+        let layout = self.table.layout();
+        if !self.skips_long || !RowLayout::has_external(image) {
+            return decode(layout, image);
+        }
+        let mut short = Vec::new();
+        let without_long = |column| (column == B).then_some(ValueRef::Null);
+        layout
+            .encode_changed(image, without_long, &mut short)
+            .ok()?;
+        let mut row = decode(layout, &short)?;
+        row[B] = expected.get(&id_of(&row)?)?[B].clone();
+        Some(row)
+    }
+
+    /// Chooses the changes that follow a [`check`](Self::check).
     pub fn changes(&self, scale: &Scale, rng: &mut SimRng) -> VecDeque<Change> {
         let columns = self.table.def().columns.len();
         let mut changes = VecDeque::new();
         for n in 0..self.batch.len() {
             let image = self.batch.row(n).to_vec();
             let row_id = self.batch.row_id(n);
-            let Some(id) = decode(self.table.layout(), &image).and_then(|row| id_of(&row)) else {
+            let Some((row, id)) = self.rows.get(n).and_then(|row| Some((row, id_of(row)?))) else {
                 continue;
             };
             let change = match self.intent {
@@ -161,21 +190,23 @@ impl Locking {
                         id
                     };
                     let mut new = scale.row(to, columns, rng);
-                    if rng.one_in(2)
-                        && let Some(old) = decode(self.table.layout(), &image)
-                    {
+                    let one_column = rng.one_in(2);
+                    let mut same_long = false;
+                    if one_column {
                         // Change only one column.
-                        let keep = 1 + rng.below(columns as u64 - 1) as usize;
-                        let mut row = old;
-                        row[keep] = new[keep].clone();
+                        let column = 1 + rng.below(columns as u64 - 1) as usize;
+                        let mut row = Row::clone(row);
+                        row[column] = new[column].clone();
                         row[shape::ID] = Value::Int(to);
                         new = Arc::new(row);
+                        same_long = column != B;
                     }
                     Change::Update {
                         id,
                         image,
                         row_id,
                         new,
+                        same_long,
                     }
                 }
             };
@@ -195,6 +226,8 @@ pub enum Change {
         image: Vec<u8>,
         row_id: Option<u64>,
         new: Arc<Row>,
+        /// The long column stays as it is stored, in its place or on overflow pages.
+        same_long: bool,
     },
     Delete {
         id: i64,
@@ -288,6 +321,18 @@ impl Writing {
         if !self.begun {
             match change {
                 Change::Insert { new } => encode(layout, new, self.insert.row()),
+                Change::Update {
+                    image,
+                    row_id,
+                    new,
+                    same_long: true,
+                    ..
+                } => {
+                    let changed = |column: usize| (column != B).then(|| new[column].as_ref());
+                    let out = self.update.row(image, *row_id);
+                    let encoded = layout.encode_changed(image, changed, out);
+                    encoded.expect("the model's rows fit the table");
+                }
                 Change::Update {
                     image, row_id, new, ..
                 } => encode(layout, new, self.update.row(image, *row_id)),

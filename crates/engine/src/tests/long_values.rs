@@ -138,6 +138,40 @@ fn row_under_another_key_gets_a_chain_of_its_own() {
 }
 
 #[test]
+fn purge_frees_a_chain_of_versions_of_one_transaction() {
+    let db = Db::new();
+    let mut s = db.session();
+    let table = filled(&db, &mut s, 1..3);
+    set(&mut s, &table, 1, 1, 7);
+    set(&mut s, &table, 2, 1, 7);
+    set(&mut s, &table, 2, 1, 8);
+    delete(&mut s, &table, 1);
+    update(&mut s, &table, 2, &long(2, 9, "b"));
+    commit(&mut s);
+    assert_purged(&db.engine, &table);
+    assert_eq!(all(&mut s, &table), [long(2, 9, "b")]);
+}
+
+/// Purge needs the keys of earlier versions.
+#[test]
+fn chain_of_an_indexed_column_is_not_shared() {
+    let db = Db::new();
+    let mut s = db.session();
+    let mut spec = spec("t", true);
+    spec.indexes.insert(0, secondary("b", 3, Some(12), false));
+    let def = db.engine.create_table(spec).unwrap();
+    let table = db.engine.table(def.id).unwrap();
+    assert_eq!(insert(&mut s, &table, &long(1, 1, "a")), WriteOutcome::Done);
+    commit(&mut s);
+    let before = chains(&table, 1);
+    set(&mut s, &table, 1, 1, 7);
+    assert_ne!(chains(&table, 1), before);
+    delete(&mut s, &table, 1);
+    commit(&mut s);
+    assert_purged(&db.engine, &table);
+}
+
+#[test]
 fn chain_of_another_row_is_refused() {
     let db = Db::new();
     let mut s = db.session();

@@ -52,9 +52,9 @@ impl UpdateOp {
     }
 
     /// The old row as a locking read gave it, with its hidden row id if the table has one, and the
-    /// new row's image, emptied, for the caller to fill. A column
-    /// that stays as it was may be the same overflow pointer in both. Columns of the primary key
-    /// are values.
+    /// new row's image, emptied, for the caller to fill. A column that stays as it was may be the
+    /// same overflow pointer in both; if it is part of a key, it is better a value. Columns of the
+    /// primary key are values.
     pub fn row(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         self.work.reset();
         (self.row_id, self.moves, self.left) = (row_id, false, false);
@@ -102,9 +102,12 @@ impl UpdateOp {
         locate(table, &self.old, self.row_id, &mut self.old_primary)?;
         locate(table, &self.new, self.row_id, &mut self.work.primary)?;
         self.moves = self.old_primary != self.work.primary;
-        if self.moves && RowLayout::has_external(&self.new) {
+        if RowLayout::has_external(&self.new) {
             // overflow::O3: under another key it is another row, which has chains of its own.
-            self.new = table.whole_row(&self.new)?;
+            match self.moves {
+                true => self.new = table.whole_row(&self.new)?,
+                false => table.inflate_key_columns(&mut self.new)?,
+            }
         }
         if self.moves || self.differs.contains(&Differs::Key) {
             table.check_keys(&self.new, &self.work.primary, &mut self.work.key)?;

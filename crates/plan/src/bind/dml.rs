@@ -354,12 +354,13 @@ pub(super) fn find_rows(
     let used = b.used.take();
     for (t, (table, used)) in b.tables.iter_mut().zip(used).enumerate() {
         let changes = changed >> t & 1 == 1;
-        // A row that changes is read whole. The engine could share the overflow chains of columns
-        // that stay as they are, but the simulator still finds errors there (O3 of `overflow`).
-        table.used = match changes {
-            true => vec![true; table.source.column_count()],
-            false => used,
-        };
+        table.used = used;
+        if changes && let Source::Table(def) = &table.source {
+            // An update computes the keys of the new version. It copies the other columns as they
+            // are stored, and so shares their overflow chains with the old version.
+            let parts = def.indexes.iter().flat_map(|index| &index.parts);
+            parts.for_each(|part| table.used[part.column] = true);
+        }
         // With `sql_safe_updates` a key that can find the rows does, at any cost.
         table.hints.force |= cx.safe_updates && changes;
     }

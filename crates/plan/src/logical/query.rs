@@ -134,15 +134,6 @@ pub(crate) enum Source {
     Virtual(Arc<TableDef>),
 }
 
-impl Source {
-    pub fn column_count(&self) -> usize {
-        match self {
-            Source::Table(t) | Source::Virtual(t) => t.columns.len(),
-            Source::Derived(q) => q.types.len(),
-        }
-    }
-}
-
 /// Index hints of one slot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexHints {
