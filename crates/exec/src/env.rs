@@ -39,8 +39,14 @@ pub trait SessionEnv {
             to.extend_from_slice(text.get(range).unwrap_or_default());
         }
     }
-    /// `@name := value`; `collation`: that of a text, where it is not the connection's.
-    fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>);
+    /// `@name := value`; `collation`: that of a text, where it is not the connection's. Error 3170
+    /// where the session's variables would take too much memory.
+    fn set_user_var(
+        &self,
+        name: &str,
+        value: Value,
+        collation: Option<CollationId>,
+    ) -> Result<(), SqlError>;
     fn sql_mode(&self) -> SqlMode;
     /// `NOW()` of this statement, with microseconds; the same however often it is asked for (`SET timestamp` fixes it).
     fn now(&self) -> Timestamp;

@@ -12,6 +12,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Statements and the server have limits of memory, so all of it is counted.
+#[global_allocator]
+static ALLOCATOR: nfold_memory::CountingAllocator = nfold_memory::CountingAllocator;
+
 /// A MySQL-compatible database server whose reads scale with the machine.
 #[derive(Parser)]
 #[command(name = "nfold", version)]

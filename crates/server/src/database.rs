@@ -97,7 +97,7 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
             log_buffer_bytes: v.int("innodb_log_buffer_size"),
             io_threads: (v.int("innodb_read_io_threads") + v.int("innodb_write_io_threads"))
                 as usize,
-            pool_max_bytes: memory_bytes(),
+            pool_max_bytes: machine_memory(),
             io_capacity: v.int("innodb_io_capacity") as u32,
             io_capacity_max: v.int("innodb_io_capacity_max") as u32,
             doublewrite: v.flag("innodb_doublewrite"),
@@ -114,7 +114,7 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
 }
 
 /// The machine's memory, which is what the buffer pool may grow to. 0 if the system does not say.
-fn memory_bytes() -> u64 {
+pub(crate) fn machine_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
     let kib = total.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());

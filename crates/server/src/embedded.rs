@@ -22,7 +22,7 @@ use crate::net::conn::{
 };
 use crate::net::fiber::handler::LoginInfo;
 use crate::net::worker::{
-    ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, Suspend, Token,
+    ConnSlot, CounterCells, Fiber, FiberCx, Inbox, Local, Registry, StatementMemory, Suspend, Token,
 };
 use crate::server::StartError;
 use crate::session::ServerState;
@@ -247,6 +247,7 @@ impl Client<'_> {
                 now: Cell::new(now),
                 statement_start: Cell::new(now),
                 statement_end: Cell::new(None),
+                memory: StatementMemory::default(),
                 masked: Cell::new(false),
             };
             let after = run(&mut conn, &cx, &*local.sessions, job);

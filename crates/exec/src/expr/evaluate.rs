@@ -189,7 +189,7 @@ impl<'a> EvalCx<'a> {
             v => convert::var_value(self, v.borrowed(), &value.ty),
         };
         let collation = convert::var_collation(&value.ty);
-        self.env().set_user_var(name, stored, collation);
+        self.env().set_user_var(name, stored, collation)?;
         Ok(v)
     }
 

@@ -8,7 +8,8 @@
 //! repeat each other.
 //!
 //! # Cost
-//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], each on a thread that may block;
+//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], or less under a small limit of
+//! memory, each on a thread that may block;
 //! the worker goes on meanwhile.
 
 use std::fs::{self, File, OpenOptions};
@@ -27,6 +28,16 @@ use crate::env::scratch::Lent;
 const WRITE_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 64 << 10;
 const HEAD: usize = 12;
+
+/// Bytes of a write: all files that a grouping writes at a time take no more than the grouping.
+fn write_bytes(rt: &Runtime<'_>) -> usize {
+    (rt.env.work_memory() / 16).clamp(8 << 10, WRITE_BYTES)
+}
+
+/// Bytes of a read: all runs that are merged at a time take no more than the sort.
+fn read_bytes(rt: &Runtime<'_>) -> usize {
+    (rt.env.work_memory() / 128).clamp(4 << 10, READ_BYTES)
+}
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -127,6 +138,7 @@ pub(crate) fn read_at(
 pub(crate) struct SpillWriter {
     file: Arc<File>,
     buffer: Vec<u8>,
+    write_bytes: usize,
     /// Bytes in the file.
     written: u64,
     records: u64,
@@ -140,6 +152,7 @@ impl SpillWriter {
         Ok(SpillWriter {
             file: nameless(rt)?,
             buffer: Vec::new(),
+            write_bytes: write_bytes(rt),
             written: 0,
             records: 0,
             last: Vec::new(),
@@ -157,7 +170,7 @@ impl SpillWriter {
         self.last.truncate(shared);
         self.last.extend_from_slice(&a[shared..]);
         self.records += 1;
-        if self.buffer.len() >= WRITE_BYTES {
+        if self.buffer.len() >= self.write_bytes {
             self.flush(rt)?;
         }
         Ok(())
@@ -190,6 +203,7 @@ impl SpillWriter {
         Ok(SpillReader {
             file: self.file,
             len: self.written,
+            read_bytes: read_bytes(rt),
             read: 0,
             buffer: Vec::new(),
             at: 0,
@@ -212,6 +226,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 pub(crate) struct SpillReader {
     file: Arc<File>,
     len: u64,
+    read_bytes: usize,
     /// Bytes of the file that are in the buffer or behind it.
     read: u64,
     buffer: Vec<u8>,
@@ -252,7 +267,7 @@ impl SpillReader {
             return Ok(());
         }
         let left = self.len - self.read;
-        let len = left.min(missing.max(READ_BYTES) as u64) as usize;
+        let len = left.min(missing.max(self.read_bytes) as u64) as usize;
         self.buffer.drain(..self.at);
         self.at = 0;
         let buffer = std::mem::take(&mut self.buffer);

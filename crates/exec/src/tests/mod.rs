@@ -74,7 +74,9 @@ impl SessionEnv for Env {
     fn user_var(&self, _: &str) -> Value {
         Value::Null
     }
-    fn set_user_var(&self, _: &str, _: Value, _: Option<CollationId>) {}
+    fn set_user_var(&self, _: &str, _: Value, _: Option<CollationId>) -> Result<(), SqlError> {
+        Ok(())
+    }
     fn sql_mode(&self) -> SqlMode {
         self.mode.get()
     }

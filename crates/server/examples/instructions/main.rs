@@ -15,6 +15,10 @@ use connection::{Connection, Failure};
 use kinds::{Random, kinds, load};
 use nfold_server::embedded::Embedded;
 
+/// As in the server: what counting costs belongs to the statements.
+#[global_allocator]
+static ALLOCATOR: nfold_memory::CountingAllocator = nfold_memory::CountingAllocator;
+
 /// Runs before those that count.
 const WARM_UP: u32 = 30;
 /// Background steps between two kinds at most.

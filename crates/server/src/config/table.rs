@@ -308,6 +308,8 @@ pub static OPTIONS: &[OptionDef] = &[
     flag("nfold_move_connections", true).fixed(),
     flag("nfold_pin_workers", true).fixed(),
     int("nfold_plan_cache_size", 64 * M, 0, u64::MAX),
+    int("nfold_server_memory", 0, 0, u64::MAX),
+    int_both("nfold_statement_memory", 0, 0, u64::MAX),
     int("nfold_workers", 0, 0, 1024).fixed(),
     int("open_files_limit", 0, 0, u32::MAX as u64).fixed().inert(),
     option("optimizer_max_subgraph_pairs", Kind::Int { default: 100_000, min: 1, max: 2_147_483_647 }, Scope::Both).inert(),

@@ -21,6 +21,7 @@ pub mod handler;
 pub(crate) mod inbox;
 pub(crate) mod lent;
 pub(crate) mod link;
+pub(crate) mod memory;
 pub(crate) mod outbox;
 pub(crate) mod panics;
 pub(crate) mod slot;
@@ -39,6 +40,7 @@ use corosensei::stack::DefaultStack;
 use handler::{Limits, SessionFactory};
 use lent::Lent;
 use link::Link;
+use memory::{Exceeded, StatementMemory};
 use outbox::{Answer, Outbox};
 use slot::{KillKind, Registry};
 
@@ -65,6 +67,8 @@ pub enum Interrupt {
     StatementTimeout,
     /// The client is gone, or does not take its result.
     ConnectionLost,
+    /// The statement holds too much memory, or the server does and the statement still grows.
+    Memory(Exceeded),
 }
 
 /// What code below the session may do with the coroutine it runs in. Object-safe.
@@ -107,6 +111,7 @@ pub struct FiberCx<'a> {
     /// When the statement at hand began, and when its time is over.
     pub(crate) statement_start: Cell<Instant>,
     pub(crate) statement_end: Cell<Option<Instant>>,
+    pub(crate) memory: StatementMemory,
     /// Interrupts are off (the session is closing).
     pub(crate) masked: Cell<bool>,
 }
@@ -141,14 +146,27 @@ impl FiberCx<'_> {
         self.link.limits.set(limits);
     }
 
-    /// A statement begins, with no limit of its time.
-    pub fn begin_statement(&self) {
+    /// A statement begins, with no limit of its time. It may hold `memory` bytes (0: the server's
+    /// default), `received` of which its text and its parameters hold already.
+    pub fn begin_statement(&self, memory: u64, received: usize) {
         self.statement_start.set(self.now());
         self.statement_end.set(None);
+        let limit = self.registry().tunables().statement_memory(memory);
+        self.memory.begin(limit, received);
     }
 
-    /// `max_execution_time`: the running statement is interrupted when it has taken so long. Cleared
-    /// when the statement is over.
+    /// A statement is over: its limits hold no longer.
+    pub fn lift_limits(&self) {
+        self.statement_end.set(None);
+        self.memory.end();
+    }
+
+    /// Bytes that the running statement has allocated and not freed.
+    pub fn memory_held(&self) -> u64 {
+        self.memory.held().max(0) as u64
+    }
+
+    /// `max_execution_time`: the running statement is interrupted when it has taken so long.
     pub fn limit_statement(&self, limit: Option<Duration>) {
         let end = limit.and_then(|limit| self.statement_start.get().checked_add(limit));
         self.statement_end.set(end);
@@ -165,7 +183,7 @@ impl FiberCx<'_> {
         self.link.slot.set_database(database);
     }
 
-    /// A KILL or a time limit that has come.
+    /// A KILL, or a limit of time or memory that has come.
     pub fn interrupted(&self) -> Result<(), Interrupt> {
         if self.masked.get() {
             return Ok(());
@@ -175,6 +193,8 @@ impl FiberCx<'_> {
             Some(KillKind::Query) => return Err(Interrupt::QueryKilled),
             None => {}
         }
+        let server_limit = || self.registry().tunables().server_memory();
+        self.memory.check(server_limit).map_err(Interrupt::Memory)?;
         match self.statement_end.get() {
             Some(end) if Instant::now() >= end => Err(Interrupt::StatementTimeout),
             _ => Ok(()),
@@ -194,7 +214,9 @@ impl FiberCx<'_> {
     }
 
     pub(crate) fn suspend(&self, why: Suspend) {
+        let allocated = nfold_memory::allocated_here();
         self.yielder.suspend(why);
+        self.memory.resumed(allocated);
         nfold_observe::contention::act_for(self.link.slot.id);
         let now = self.read_clock();
         self.local.catch_up_by(now);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use nfold_exec::{ExecCx, OperatorPool, StatementFiber};
 use nfold_observe::contention;
 use parking_lot::{Condvar, Mutex};
 
+use crate::net::fiber::handler::memory_exceeded;
 use crate::net::worker::{FiberCx, Interrupt, Waiter};
 
 /// The executor's context over a fiber.
@@ -26,6 +27,7 @@ fn lift(why: Interrupt) -> ExecInterrupt {
         Interrupt::Killed | Interrupt::ConnectionLost => ExecInterrupt::ConnectionKilled,
         Interrupt::Timeout => ExecInterrupt::Deadline,
         Interrupt::StatementTimeout => ExecInterrupt::TimedOut,
+        Interrupt::Memory(limit) => ExecInterrupt::Error(memory_exceeded(limit)),
     }
 }
 
@@ -62,8 +64,9 @@ impl StatementFiber for FiberExec<'_, '_> {
     }
 
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), ExecInterrupt> {
-        self.fiber
-            .wait_through(std::pin::pin!(Finished(lend_out(job))));
+        let done = lend_out(job);
+        (self.fiber).wait_through(std::pin::pin!(Finished(done.clone())));
+        (self.fiber.memory).add(done.allocated.load(Relaxed));
         Ok(())
     }
 
@@ -72,7 +75,8 @@ impl StatementFiber for FiberExec<'_, '_> {
         job: Box<dyn FnOnce() + Send>,
         asked: &AtomicBool,
     ) -> Result<(), ExecInterrupt> {
-        let mut end = std::pin::pin!(Finished(lend_out(job)));
+        let done = lend_out(job);
+        let mut end = std::pin::pin!(Finished(done.clone()));
         // Only a wait with a deadline ends when the client has closed its side.
         let far = Instant::now().checked_add(Duration::from_secs(365 * 24 * 3600));
         if self.fiber.wait(end.as_mut(), far).is_err() {
@@ -80,6 +84,7 @@ impl StatementFiber for FiberExec<'_, '_> {
         }
         // What the job holds is its own until it ends.
         self.fiber.wait_through(end);
+        (self.fiber.memory).add(done.allocated.load(Relaxed));
         Ok(())
     }
 
@@ -106,7 +111,11 @@ impl ExecCx for FiberExec<'_, '_> {
 
 /// Whether a job has run, and who waits for it.
 #[derive(Default)]
-struct Done(Mutex<(bool, Option<Waker>)>);
+struct Done {
+    state: Mutex<(bool, Option<Waker>)>,
+    /// What the job's thread has allocated for it, less what it has freed.
+    allocated: AtomicI64,
+}
 
 struct Finished(Arc<Done>);
 
@@ -114,7 +123,7 @@ impl Future for Finished {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.0.lock();
+        let mut state = self.0.state.lock();
         if state.0 {
             return Poll::Ready(());
         }
@@ -126,7 +135,7 @@ impl Future for Finished {
 impl Done {
     fn finish(&self) {
         let waker = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             state.0 = true;
             state.1.take()
         };
@@ -208,10 +217,13 @@ impl Offload {
 }
 
 fn run((job, done): Job) {
-    let _finish = FinishOnDrop(done);
+    let before = nfold_memory::allocated_here();
+    let finish = FinishOnDrop(done);
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err() {
         tracing::error!("a blocking call panicked");
     }
+    let allocated = nfold_memory::allocated_here() - before;
+    finish.0.allocated.store(allocated, Relaxed);
 }
 
 /// Gives a job to a thread that may block, which waits on behalf of the same connection.

@@ -20,12 +20,22 @@ use rustc_hash::FxHashMap;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use super::{ServerState, deadlock};
-use crate::net::fiber::handler::LoginInfo;
+use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
+use crate::net::worker::Exceeded;
 
 /// A user variable. `collation`: that of a text, where it is not the connection's.
 struct UserVar {
     value: Value,
     collation: Option<CollationId>,
+}
+
+/// What a user variable takes.
+fn user_var_bytes(name: &str, value: &Value) -> usize {
+    let text = match value {
+        Value::Bytes(text) => text.len(),
+        _ => 0,
+    };
+    name.len() + size_of::<UserVar>() + text
 }
 
 /// See the module's header.
@@ -53,6 +63,8 @@ pub struct Env {
     pub row_count: Cell<i64>,
     statement_time: Cell<i64>,
     user_vars: RefCell<FxHashMap<Box<str>, UserVar>>,
+    /// Bytes of their names and texts.
+    user_var_bytes: Cell<usize>,
     user_locks: UserLockSession,
     random: Cell<u64>,
 }
@@ -90,6 +102,7 @@ impl Env {
             row_count: Cell::new(-1),
             statement_time: Cell::new(now),
             user_vars: RefCell::default(),
+            user_var_bytes: Cell::new(0),
             user_locks: UserLockSession::new(user_locks, session),
             random: Cell::new(seed),
         }
@@ -125,6 +138,7 @@ impl Env {
     /// The names and values of all user variables are forgotten.
     pub fn clear_user_vars(&self) {
         self.user_vars.borrow_mut().clear();
+        self.user_var_bytes.set(0);
     }
 
     /// The type that a user variable's value has now.
@@ -236,9 +250,23 @@ impl SessionEnv for Env {
         }
     }
 
-    fn set_user_var(&self, name: &str, value: Value, collation: Option<CollationId>) {
-        let var = UserVar { value, collation };
-        self.user_vars.borrow_mut().insert(name.into(), var);
+    fn set_user_var(
+        &self,
+        name: &str,
+        value: Value,
+        collation: Option<CollationId>,
+    ) -> Result<(), SqlError> {
+        let mut vars = self.user_vars.borrow_mut();
+        let before = (vars.get(name)).map_or(0, |v| user_var_bytes(name, &v.value));
+        let (bytes, all) = (user_var_bytes(name, &value), self.user_var_bytes.get());
+        let after = (all + bytes).saturating_sub(before);
+        let limit = self.vars.settings().statement_memory;
+        if bytes > before && limit != 0 && after as u64 > limit {
+            return Err(memory_exceeded(Exceeded::Statement(limit)));
+        }
+        self.user_var_bytes.set(after);
+        vars.insert(name.into(), UserVar { value, collation });
+        Ok(())
     }
 
     fn sql_mode(&self) -> SqlMode {
@@ -372,8 +400,7 @@ impl SessionEnv for Env {
     }
 
     fn work_memory(&self) -> usize {
-        let s = self.vars.settings();
-        s.sort_buffer_size.max(s.tmp_table_size)
+        self.vars.settings().work_memory
     }
 
     fn insert_id(&self) -> Option<u64> {

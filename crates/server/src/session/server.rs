@@ -15,10 +15,14 @@ use super::storage;
 use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
 use crate::config::ServerOptions;
+use crate::database::machine_memory;
 use crate::general_log::GeneralLog;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
+
+/// The default of `nfold_server_memory` is at least this.
+const MIN_SERVER_MEMORY: u64 = 256 << 20;
 
 /// See the module's header.
 pub struct ServerState {
@@ -79,6 +83,7 @@ impl ServerState {
         let tunables = self.registry.tunables();
         tunables.set_max_connections(self.int("max_connections") as usize);
         tunables.set_connect_timeout(Duration::from_secs(self.int("connect_timeout")));
+        tunables.set_server_memory(self.server_memory());
         self.plans.set_limit(self.int("nfold_plan_cache_size"));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
         storage::hand_over(self);
@@ -90,6 +95,17 @@ impl ServerState {
             .configure(slow && to_files, file("slow_query_log_file"));
         self.general_log
             .configure(general && to_files, file("general_log_file"));
+    }
+
+    /// `nfold_server_memory`; 0: four fifths of the memory beside the buffer pool.
+    fn server_memory(&self) -> u64 {
+        match self.int("nfold_server_memory") {
+            0 => {
+                let left = machine_memory().saturating_sub(self.int("innodb_buffer_pool_size"));
+                (left / 5 * 4).max(MIN_SERVER_MEMORY)
+            }
+            bytes => bytes,
+        }
     }
 
     /// Connections with the states that the process list shows.

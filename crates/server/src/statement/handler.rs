@@ -84,7 +84,7 @@ impl Session {
                 result = Err(e);
             }
         }
-        cx.limit_statement(None);
+        cx.lift_limits();
         if self.env.changes() != before {
             self.publish(cx);
         }
@@ -140,8 +140,9 @@ impl Session {
         loop {
             let text = &sql[at..];
             let started = cx.now();
-            cx.begin_statement();
-            let lexing = self.env.vars.settings().lexing;
+            let settings = self.env.vars.settings();
+            cx.begin_statement(settings.statement_memory, text.len());
+            let lexing = settings.lexing;
             if text.len() > Digested::SHORT_TEXT {
                 self.limit_query(&mut FiberExec { fiber: cx }, text);
                 if let Err(e) = self.digest_long(cx, text) {
@@ -191,6 +192,8 @@ impl Session {
     ) -> Result<(), SqlError> {
         self.conditions.clear();
         self.env.begin_statement();
+        let memory = self.env.vars.settings().statement_memory;
+        cx.begin_statement(memory, sql.len());
         let mut fiber = FiberExec { fiber: cx };
         let mut statement = self.parse_prepared(&mut fiber, sql)?;
         let mut plan = None;
@@ -259,7 +262,8 @@ impl SessionHandler for Session {
         out: &mut ResponseWriter<'_>,
     ) {
         let (id, started) = (header.statement, cx.now());
-        cx.begin_statement();
+        let memory = self.env.vars.settings().statement_memory;
+        cx.begin_statement(memory, header.parameters.len());
         let Some(mut statement) = self.prepared.take(id) else {
             let e = SqlError::new(
                 ErrorCode::ER_UNKNOWN_STMT_HANDLER,

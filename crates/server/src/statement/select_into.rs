@@ -117,10 +117,13 @@ impl Session {
         let result = self.execute_plan(cx, work, run, &mut row);
         let to = self.env.collation().known().charset;
         let values = row.values(self.env.result_charset(), to);
-        for (name, value) in names.iter().zip(values) {
-            self.env.set_user_var(&name.to_lowercase(), value, None);
-        }
+        let mut assigned = names.iter().zip(values).map(|(name, value)| {
+            let name = name.to_lowercase();
+            self.env.set_user_var(&name, value, None)
+        });
+        let assigned = assigned.try_for_each(|one| one);
         let result = result?;
+        assigned?;
         if row.rows == 0 {
             self.conditions.warn(ErrorCode::ER_SP_FETCH_NO_DATA, &[]);
         }

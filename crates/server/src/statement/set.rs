@@ -290,7 +290,7 @@ impl Session {
             Change::UserVar(name, e) => {
                 let (value, collation) = self.evaluate_variable(cx, e, text)?;
                 let name = name.to_lowercase();
-                self.env.set_user_var(&name, value, collation);
+                self.env.set_user_var(&name, value, collation)?;
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
             Change::Password(item) => {

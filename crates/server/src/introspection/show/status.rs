@@ -65,6 +65,7 @@ impl ServerState {
             ("Nfold_plan_cache_hits", plans.hits),
             ("Nfold_plan_cache_misses", plans.misses),
             ("Nfold_plan_cache_plans", plans.plans),
+            ("Nfold_memory_allocated", nfold_memory::allocated_by_all()),
             ("Nfold_statement_waits", totals.waits),
             ("Nfold_statement_yields", totals.yields),
             ("Nfold_transactions_purged", trx.purged_transactions),

@@ -107,7 +107,7 @@ fn after_panic(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) 
 
 fn end_session(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) {
     cx.masked.set(true);
-    cx.limit_statement(None);
+    cx.lift_limits();
     if let Some(mut session) = conn.session.take() {
         let ended = catch_unwind(AssertUnwindSafe(|| {
             session.disconnected(cx);
@@ -253,7 +253,7 @@ fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> O
             out.error(&ClientError::new(1835, "HY000", message));
         }
     }
-    cx.limit_statement(None);
+    cx.lift_limits();
     slot.end(now_us);
     if slot.killed() == Some(crate::net::worker::KillKind::Connection) {
         return Some(After::Close);

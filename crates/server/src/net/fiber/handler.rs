@@ -6,9 +6,11 @@
 //! through [`FiberCx`]. Both sides know nothing else of each other.
 
 use nfold_protocol::command::ExecuteHeader;
+use nfold_types::{ErrorCode, SqlError};
 
 pub use crate::config::Limits;
 
+use super::memory::Exceeded;
 use super::writer::ResponseWriter;
 use super::{FiberCx, Interrupt};
 
@@ -153,6 +155,18 @@ pub trait SessionFactory: Send + Sync {
     fn catch_up(&self, _may_block: bool) {}
 }
 
+/// The error of a statement that needs more memory than it may have.
+pub fn memory_exceeded(limit: Exceeded) -> SqlError {
+    let (bytes, variable) = match limit {
+        Exceeded::Statement(bytes) => (bytes, "nfold_statement_memory"),
+        Exceeded::Server(bytes) => (bytes, "nfold_server_memory"),
+    };
+    SqlError::new(
+        ErrorCode::ER_CAPACITY_EXCEEDED,
+        &[&bytes, &variable, &"The statement was ended."],
+    )
+}
+
 impl Interrupt {
     /// The error a statement ends with when it is interrupted.
     pub fn to_client_error(self) -> ClientError {
@@ -171,6 +185,7 @@ impl Interrupt {
                 "HY000",
                 "Query execution was interrupted, maximum statement execution time exceeded",
             ),
+            Interrupt::Memory(limit) => ClientError::from(&memory_exceeded(limit)),
             Interrupt::ConnectionLost => {
                 ClientError::new(1159, "08S01", "Got timeout reading communication packets")
             }

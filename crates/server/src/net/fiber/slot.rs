@@ -288,11 +288,15 @@ pub struct Registry {
     tunables: Tunables,
 }
 
-/// Settings of the network side that SET GLOBAL may change while it runs.
+/// A statement's limit of memory is at least this.
+const MIN_STATEMENT_MEMORY: u64 = 1 << 20;
+
+/// Settings of the workers that SET GLOBAL may change while it runs.
 pub struct Tunables {
     max_connections: AtomicUsize,
     connect_timeout_s: AtomicU64,
     require_secure_transport: AtomicBool,
+    server_memory: AtomicU64,
 }
 
 impl Default for Tunables {
@@ -301,6 +305,7 @@ impl Default for Tunables {
             max_connections: AtomicUsize::new(151),
             connect_timeout_s: AtomicU64::new(10),
             require_secure_transport: AtomicBool::new(false),
+            server_memory: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -325,6 +330,24 @@ impl Tunables {
 
     pub fn require_secure_transport(&self) -> bool {
         self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    /// What the server may hold beside its page frames, bytes.
+    pub fn server_memory(&self) -> u64 {
+        self.server_memory.load(Ordering::Relaxed)
+    }
+
+    pub fn set_server_memory(&self, bytes: u64) {
+        self.server_memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What a statement may hold: `own` bytes, or for 0 half of what the server may.
+    pub fn statement_memory(&self, own: u64) -> i64 {
+        let bytes = match own {
+            0 => self.server_memory() / 2,
+            own => own,
+        };
+        i64::try_from(bytes.max(MIN_STATEMENT_MEMORY)).unwrap_or(i64::MAX)
     }
 
     pub fn set_require_secure_transport(&self, on: bool) {

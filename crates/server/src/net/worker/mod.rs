@@ -18,6 +18,8 @@ pub use super::fiber::slot::{Identity, KillKind, ProcessInfo, Registry, TEXT_BYT
 pub use super::fiber::{CounterCells, FiberCx, Interrupt, STACK_BYTES, TIME_SLICE, Waiter};
 
 pub(crate) use super::fiber::inbox::{Inbox, Message};
+pub use super::fiber::memory::Exceeded;
+pub(crate) use super::fiber::memory::StatementMemory;
 pub(crate) use super::fiber::panics::{EndProcessOnPanic, last_was_contained};
 pub(crate) use super::fiber::slot::{ConnSlot, Token};
 pub(crate) use super::fiber::{Local, Suspend, add as counters_add};

@@ -58,8 +58,11 @@ pub struct Settings {
     /// Only the global values of these two count.
     pub regexp_time_limit: u64,
     pub regexp_stack_limit: u64,
-    pub sort_buffer_size: usize,
-    pub tmp_table_size: usize,
+    /// The larger of `sort_buffer_size` and `tmp_table_size`, or less under a small
+    /// `nfold_statement_memory`.
+    pub work_memory: usize,
+    /// `nfold_statement_memory`; 0: the server's default.
+    pub statement_memory: u64,
     pub completion_chain: bool,
     pub completion_release: bool,
     /// `long_query_time`
@@ -79,7 +82,7 @@ places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
-    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, completion_type,
+    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
 }
 
@@ -190,8 +193,11 @@ impl Settings {
             cte_max_recursion_depth: int(p.cte_max_recursion_depth),
             regexp_time_limit: int(p.regexp_time_limit),
             regexp_stack_limit: int(p.regexp_stack_limit),
-            sort_buffer_size: size(p.sort_buffer_size),
-            tmp_table_size: size(p.tmp_table_size),
+            work_memory: work_memory(
+                size(p.sort_buffer_size).max(size(p.tmp_table_size)),
+                size(p.nfold_statement_memory),
+            ),
+            statement_memory: int(p.nfold_statement_memory),
             completion_chain: text(p.completion_type) == "CHAIN",
             completion_release: text(p.completion_type) == "RELEASE",
             long_query_ns: match values[p.long_query_time] {
@@ -201,6 +207,15 @@ impl Settings {
             min_examined_row_limit: int(p.min_examined_row_limit),
             sql_log_off: flag(p.sql_log_off),
         }
+    }
+}
+
+/// What one sort or hash table may hold. A statement may have several, and each doubles its buffers
+/// as they grow: one of them takes a sixteenth of the statement's limit at most.
+fn work_memory(configured: usize, statement_memory: usize) -> usize {
+    match statement_memory {
+        0 => configured,
+        limit => configured.min(limit / 16),
     }
 }
 

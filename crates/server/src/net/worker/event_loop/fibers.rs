@@ -7,6 +7,7 @@ use nfold_protocol::consts::status;
 
 use super::Worker;
 use crate::net::conn::{After, Conn, Job, run};
+use crate::net::fiber::memory::StatementMemory;
 use crate::net::fiber::{Local, Suspend, TIME_SLICE, add};
 use crate::net::worker::table::{Fiber, State};
 use crate::net::worker::{FiberCx, Token};
@@ -72,6 +73,7 @@ impl Worker {
                 now: std::cell::Cell::new(now),
                 statement_start: std::cell::Cell::new(now),
                 statement_end: std::cell::Cell::new(None),
+                memory: StatementMemory::default(),
                 masked: std::cell::Cell::new(false),
             };
             let after = run(&mut conn, &cx, &*local.sessions, job);
