@@ -61,6 +61,9 @@ const NESTED_MAX: usize = 99;
 /// Counts and code positions of a compiled pattern are 24 bits wide in ICU.
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
+/// Characters that are decoded between two reports of work.
+const PIECE_CHARS: usize = 4096;
+
 struct Parser<'p, 'w> {
     scanner: Scanner<'p>,
     work: &'p mut Work<'w>,
@@ -77,7 +80,16 @@ struct Parser<'p, 'w> {
 
 /// Parses `pattern`.
 pub fn parse(pattern: &str, flags: Flags, work: &mut Work<'_>) -> Result<Parsed, PatternError> {
-    let chars: Vec<char> = pattern.chars().collect();
+    let mut chars: Vec<char> = Vec::with_capacity(pattern.len());
+    let mut left = pattern.chars();
+    loop {
+        let before = chars.len();
+        chars.extend(left.by_ref().take(PIECE_CHARS));
+        if chars.len() == before {
+            break;
+        }
+        work.spend((chars.len() - before) as u64)?;
+    }
     if chars.is_empty() {
         return Err(PatternError::IllegalArgument);
     }

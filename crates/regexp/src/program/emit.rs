@@ -19,7 +19,8 @@ pub(super) const UNROLL_MAX: usize = 1000;
 const OPS_MAX: usize = 0x00ff_fff0;
 
 pub(super) fn compile(parsed: Parsed, work: &mut Work<'_>) -> Result<Regexp, PatternError> {
-    let start = start_of(&parsed.node);
+    let start = start_of(&parsed.node, work)?;
+    let min_units = min_units(&parsed.node, work)?;
     let mut emitter = Emitter {
         work,
         out: Regexp {
@@ -37,7 +38,7 @@ pub(super) fn compile(parsed: Parsed, work: &mut Work<'_>) -> Result<Regexp, Pat
             data: 0,
             frame_words: 2 + parsed.groups * 3,
             start,
-            min_units: min_units(&parsed.node),
+            min_units,
             groups: parsed.groups,
             names: parsed.names,
         },
@@ -131,7 +132,7 @@ impl Emitter<'_, '_> {
         match node {
             Node::Empty => {}
             Node::Never => drop(self.push(Op::Fail)),
-            Node::Char { .. } => self.literal(std::slice::from_ref(node)),
+            Node::Char { .. } => self.literal(std::slice::from_ref(node))?,
             Node::Set(set) => {
                 let set = self.set(set);
                 self.push(Op::Set(set));
@@ -185,24 +186,25 @@ impl Emitter<'_, '_> {
             };
             let same = |n: &&Node| matches!(n, Node::Char { fold: f, .. } if *f == fold);
             let len = nodes[at..].iter().take_while(same).count();
-            self.literal(&nodes[at..at + len]);
+            self.literal(&nodes[at..at + len])?;
             at += len;
         }
         Ok(())
     }
 
     /// A string; `nodes` are characters, all folded or none.
-    fn literal(&mut self, nodes: &[Node]) {
+    fn literal(&mut self, nodes: &[Node]) -> Result<(), PatternError> {
         let mut text = String::new();
         let mut is_folded = false;
         for node in nodes {
+            self.work.spend(1)?;
             let Node::Char { code, fold } = node else {
                 continue;
             };
             // A surrogate on its own is in no text.
             let Some(c) = char::from_u32(*code) else {
                 self.push(Op::Fail);
-                return;
+                return Ok(());
             };
             is_folded = *fold;
             match fold::full(c).filter(|_| is_folded) {
@@ -216,7 +218,7 @@ impl Emitter<'_, '_> {
         if let (Some(c), None) = (first, chars.next()) {
             if fold::is_cased(c) {
                 self.push(Op::FoldChar(c));
-                return;
+                return Ok(());
             }
             is_folded = false;
         }
@@ -226,7 +228,7 @@ impl Emitter<'_, '_> {
             self.out.folded.extend(text.chars());
             let len = self.out.folded.len() as u32 - start;
             self.push(Op::FoldChars { start, len });
-            return;
+            return Ok(());
         }
         self.out.literals.extend_from_slice(text.as_bytes());
         self.push(if is_folded {
@@ -234,6 +236,7 @@ impl Emitter<'_, '_> {
         } else {
             Op::Bytes { start, len }
         });
+        Ok(())
     }
 
     fn set(&mut self, set: &CharSet) -> u32 {

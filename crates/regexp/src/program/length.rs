@@ -3,6 +3,7 @@
 use crate::error::PatternError;
 use crate::fold;
 use crate::node::Node;
+use crate::work::Work;
 
 /// Longest match of a look-behind: 24 bits in ICU.
 const BEHIND_MAX: u32 = 0x00ff_ffff;
@@ -64,22 +65,32 @@ fn char_units(code: u32, is_folded: bool) -> u32 {
 }
 
 /// The fewest UTF-16 units that `node` matches, or fewer.
-pub(super) fn min_units(node: &Node) -> u64 {
-    match node {
+pub(super) fn min_units(node: &Node, work: &mut Work<'_>) -> Result<u64, PatternError> {
+    work.spend(1)?;
+    Ok(match node {
         Node::Char { code, fold: false } => u64::from(char_units(*code, false)),
         Node::Set(_) | Node::Dot(_) | Node::LineBreak | Node::Grapheme => 1,
         Node::Concat(nodes) => {
             // A character of the text folds to three at most.
             let folded = |n: &&Node| matches!(n, Node::Char { fold: true, .. });
             let folded = nodes.iter().filter(folded).count() as u64;
-            let each = nodes.iter().map(min_units);
-            each.fold(folded.div_ceil(3), u64::saturating_add)
+            let mut sum = folded.div_ceil(3);
+            for node in nodes {
+                sum = sum.saturating_add(min_units(node, work)?);
+            }
+            sum
         }
-        Node::Alternate(nodes) => nodes.iter().map(min_units).min().unwrap_or(0),
-        Node::Capture { body, .. } | Node::Atomic(body) => min_units(body),
-        Node::Repeat { body, min, .. } => min_units(body).saturating_mul(u64::from(*min)),
+        Node::Alternate(nodes) => {
+            let mut least = u64::MAX;
+            for node in nodes {
+                least = least.min(min_units(node, work)?);
+            }
+            least
+        }
+        Node::Capture { body, .. } | Node::Atomic(body) => min_units(body, work)?,
+        Node::Repeat { body, min, .. } => min_units(body, work)?.saturating_mul(u64::from(*min)),
         _ => 0,
-    }
+    })
 }
 
 /// Whether `node` may match the empty text, or may do so for all that is known.

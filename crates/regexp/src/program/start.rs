@@ -1,7 +1,9 @@
 //! Where a match can start.
 
+use crate::error::PatternError;
 use crate::fold;
 use crate::node::{Assertion, Node};
+use crate::work::Work;
 
 /// What is known about the first byte of a match.
 #[derive(Debug)]
@@ -19,22 +21,22 @@ pub(crate) enum Start {
 }
 
 /// The start of matches of `node`.
-pub(super) fn start_of(node: &Node) -> Start {
+pub(super) fn start_of(node: &Node, work: &mut Work<'_>) -> Result<Start, PatternError> {
     match anchor(node) {
-        Some(Assertion::TextStart) => return Start::Once,
-        Some(Assertion::LineStart) => return Start::Line { unix: false },
-        Some(Assertion::UnixLineStart) => return Start::Line { unix: true },
+        Some(Assertion::TextStart) => return Ok(Start::Once),
+        Some(Assertion::LineStart) => return Ok(Start::Line { unix: false }),
+        Some(Assertion::UnixLineStart) => return Ok(Start::Line { unix: true }),
         _ => {}
     }
     let mut bytes = Box::new([false; 256]);
-    if !first_bytes(node, &mut bytes) {
-        return Start::Anywhere;
+    if !first_bytes(node, &mut bytes, work)? {
+        return Ok(Start::Anywhere);
     }
     let mut few = (0..=255_u8).filter(|b| bytes[usize::from(*b)]);
     let (Some(a), b, c, None) = (few.next(), few.next(), few.next(), few.next()) else {
-        return Start::Bytes(bytes);
+        return Ok(Start::Bytes(bytes));
     };
-    Start::Few([a, b.unwrap_or(a), c.unwrap_or(a)])
+    Ok(Start::Few([a, b.unwrap_or(a), c.unwrap_or(a)]))
 }
 
 /// The assertion that every match of `node` starts with.
@@ -56,8 +58,13 @@ fn anchor(node: &Node) -> Option<Assertion> {
 
 /// Adds the first bytes of the texts that `node` matches; `false` if it may match an empty one, or
 /// if nothing is known.
-fn first_bytes(node: &Node, bytes: &mut [bool; 256]) -> bool {
-    match node {
+fn first_bytes(
+    node: &Node,
+    bytes: &mut [bool; 256],
+    work: &mut Work<'_>,
+) -> Result<bool, PatternError> {
+    work.spend(1)?;
+    Ok(match node {
         // As in ICU, a reference at the start repeats an empty group.
         Node::BackReference { .. } => false,
         Node::Empty | Node::Assert(_) | Node::Look { .. } => false,
@@ -81,20 +88,30 @@ fn first_bytes(node: &Node, bytes: &mut [bool; 256]) -> bool {
             bytes.fill(true);
             true
         }
-        Node::Concat(nodes) => nodes.iter().any(|n| first_bytes(n, bytes)),
-        Node::Alternate(nodes) => {
-            // All of them are looked at, whatever the first says.
-            let solid = nodes.iter().filter(|n| first_bytes(n, bytes)).count();
-            solid == nodes.len()
-        }
-        Node::Capture { body, .. } | Node::Atomic(body) => first_bytes(body, bytes),
-        Node::Repeat { max: Some(0), .. } => false,
-        Node::LazyOption(body) => {
-            first_bytes(body, bytes);
+        Node::Concat(nodes) => {
+            for node in nodes {
+                if first_bytes(node, bytes, work)? {
+                    return Ok(true);
+                }
+            }
             false
         }
-        Node::Repeat { body, min, .. } => first_bytes(body, bytes) && *min > 0,
-    }
+        Node::Alternate(nodes) => {
+            // All of them are looked at, whatever the first says.
+            let mut is_solid = true;
+            for node in nodes {
+                is_solid &= first_bytes(node, bytes, work)?;
+            }
+            is_solid
+        }
+        Node::Capture { body, .. } | Node::Atomic(body) => first_bytes(body, bytes, work)?,
+        Node::Repeat { max: Some(0), .. } => false,
+        Node::LazyOption(body) => {
+            first_bytes(body, bytes, work)?;
+            false
+        }
+        Node::Repeat { body, min, .. } => first_bytes(body, bytes, work)? && *min > 0,
+    })
 }
 
 fn add_beyond_ascii(bytes: &mut [bool; 256]) {
