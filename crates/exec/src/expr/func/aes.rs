@@ -65,21 +65,22 @@ enum Cipher {
 
 impl Cipher {
     /// A key of any length is folded into one of `bits` by XOR.
-    fn new(bits: usize, key: &[u8]) -> Cipher {
+    fn new(cx: &EvalCx<'_>, bits: usize, key: &[u8]) -> Result<Cipher, SqlError> {
         let mut folded = [0u8; 32];
-        let length = bits / 8;
-        key.iter()
-            .enumerate()
-            .for_each(|(i, b)| folded[i % length] ^= b);
+        let mut pace = Pace::new(cx);
+        for piece in key.chunks(bits / 8) {
+            pace.step()?;
+            folded.iter_mut().zip(piece).for_each(|(f, b)| *f ^= b);
+        }
         let mut short = [0u8; 16];
         short.copy_from_slice(&folded[..16]);
         let mut middle = [0u8; 24];
         middle.copy_from_slice(&folded[..24]);
-        match bits {
+        Ok(match bits {
             128 => Cipher::Short(Aes128::new(&Array(short))),
             192 => Cipher::Middle(Aes192::new(&Array(middle))),
             _ => Cipher::Long(Aes256::new(&Array(folded))),
-        }
+        })
     }
 
     fn forward(&self, block: &Block) -> Block {
@@ -166,7 +167,7 @@ fn run<'a>(
     }
     let text = arg!(cx.bytes(&args[0]));
     let key = arg!(cx.bytes(&args[1]));
-    let cipher = Cipher::new(bits, &key);
+    let cipher = Cipher::new(cx, bits, &key)?;
     Ok(f(cx, &cipher, mode, iv, &text)?.map_or(Val::Null, Val::string))
 }
 
@@ -185,13 +186,13 @@ fn encrypt(
         return stream(cx, cipher, mode, iv, text, true).map(Some);
     }
     // PKCS #7: filled up with bytes that say how many they are.
-    let fill = BLOCK - text.len() % BLOCK;
-    let mut padded = text.to_vec();
-    padded.resize(text.len() + fill, fill as u8);
+    let (whole, rest) = text.as_chunks::<BLOCK>();
+    let mut end = [(BLOCK - rest.len()) as u8; BLOCK];
+    end[..rest.len()].copy_from_slice(rest);
     let mut last = iv;
-    let mut out = Vec::with_capacity(padded.len());
+    let mut out = Vec::with_capacity(text.len() - rest.len() + BLOCK);
     let mut pace = Pace::new(cx);
-    for block in padded.as_chunks::<BLOCK>().0 {
+    for block in whole.iter().chain([&end]) {
         pace.step()?;
         let block = if mode == Mode::Cbc {
             xor(block, &last)

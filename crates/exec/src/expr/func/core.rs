@@ -144,6 +144,9 @@ fn eval_concat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
             Some(text) => cx.append(&text, &mut out)?,
             None => return Ok(Val::Null),
         }
+        if out.len() > cx.env().max_allowed_packet() {
+            break;
+        }
     }
     cx.checked_string(out, "concat")
 }

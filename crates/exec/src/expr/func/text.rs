@@ -250,10 +250,13 @@ fn eval_concat_ws<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Ev
     for e in &args[1..] {
         if let Some(text) = cx.text(e, ty.collation())? {
             if !first {
-                out.extend_from_slice(&separator);
+                cx.append(&separator, &mut out)?;
             }
             first = false;
             cx.append(&text, &mut out)?;
+            if out.len() > cx.env().max_allowed_packet() {
+                break;
+            }
         }
     }
     cx.checked_string(out, "concat_ws")
@@ -284,7 +287,7 @@ fn eval_make_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
                 out.push(b',');
             }
             first = false;
-            out.extend_from_slice(&text);
+            cx.append(&text, &mut out)?;
         }
     }
     Ok(Val::string(out))
@@ -315,14 +318,26 @@ fn eval_export_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> E
         },
         None => 64,
     };
-    let mut out = Vec::new();
+    let lengths = (0..count).map(|i| {
+        if bits >> i & 1 == 1 {
+            on.len()
+        } else {
+            off.len()
+        }
+    });
+    let separators = separator.len() * (count as usize).saturating_sub(1);
+    let bytes = lengths.sum::<usize>() + separators;
+    if too_long(cx, bytes, "export_set") {
+        return Ok(Val::Null);
+    }
+    let mut out = Vec::with_capacity(bytes);
     for i in 0..count {
         if i > 0 {
-            out.extend_from_slice(&separator);
+            cx.append(&separator, &mut out)?;
         }
-        out.extend_from_slice(if bits >> i & 1 == 1 { &on } else { &off });
+        cx.append(if bits >> i & 1 == 1 { &on } else { &off }, &mut out)?;
     }
-    cx.checked_string(out, "export_set")
+    Ok(Val::string(out))
 }
 
 fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
