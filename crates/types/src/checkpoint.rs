@@ -16,6 +16,23 @@ pub trait Checkpoint {
     fn checkpoint(&self, work: u64) -> Result<(), SqlError>;
 }
 
+/// Bytes that are copied between two checkpoints.
+const COPY_BYTES: usize = 64 << 10;
+
+/// A copy of a large text, made in pieces.
+///
+/// # Errors
+/// The statement must end.
+pub fn copy_in_pieces(text: &[u8], checkpoint: &dyn Checkpoint) -> Result<Vec<u8>, SqlError> {
+    let mut copy = Vec::with_capacity(text.len());
+    for piece in text.chunks(COPY_BYTES) {
+        copy.extend_from_slice(piece);
+        // New memory costs more than the copy.
+        checkpoint.checkpoint(piece.len() as u64 / 2)?;
+    }
+    Ok(copy)
+}
+
 /// A computation that is never stopped: tests and short texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCheckpoint;

@@ -23,7 +23,7 @@ pub mod value;
 pub mod wire;
 
 pub use charset::Charset;
-pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint};
+pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint, copy_in_pieces};
 pub use collation::{Collation, CollationId};
 pub use decimal::Decimal;
 pub use error::{ErrorCode, Level, SqlError, Warning, Warnings};

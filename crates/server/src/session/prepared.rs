@@ -16,7 +16,7 @@ use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_types::sql_type::WireType;
-use nfold_types::{Checkpoint, ErrorCode, SqlError, Value, wire};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, Value, copy_in_pieces, wire};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -51,10 +51,10 @@ pub struct Text {
 }
 
 impl Text {
-    fn new(text: &[u8], digested: Digested) -> Text {
+    fn new(text: Vec<u8>, digested: Digested) -> Text {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Text {
-            text: text.into(),
+            text: text.into_boxed_slice(),
             digested,
             number: LAST.fetch_add(1, Relaxed) + 1,
         }
@@ -119,7 +119,7 @@ impl Statement {
         }
         Ok(Statement {
             parameters: digested.markers() as u16,
-            of: Arc::new(Text::new(text, digested)),
+            of: Arc::new(Text::new(copy_in_pieces(text, checkpoint)?, digested)),
             plan: Cell::default(),
             database,
             parsed: parsed.map(Box::new),

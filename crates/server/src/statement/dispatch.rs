@@ -1,5 +1,6 @@
 //! One statement: what kind it is, what must happen before and after it, who runs it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
@@ -443,12 +444,12 @@ impl Session {
     ) -> Result<Response, SqlError> {
         use nfold_exec::SessionEnv;
         let text = match source {
-            PrepareSource::Text(text) => text.clone(),
+            PrepareSource::Text(text) => Cow::Borrowed(text.as_slice()),
             PrepareSource::Variable(v) => match self.env.user_var(&v.to_lowercase()) {
-                Value::Bytes(b) => b,
-                Value::Null => b"NULL".to_vec(),
-                Value::Int(n) => n.to_string().into_bytes(),
-                _ => Vec::new(),
+                Value::Bytes(b) => Cow::Owned(b),
+                Value::Null => Cow::Borrowed(&b"NULL"[..]),
+                Value::Int(n) => Cow::Owned(n.to_string().into_bytes()),
+                _ => Cow::Borrowed(&[][..]),
             },
         };
         self.log_command("Prepare", &text, &[]);
