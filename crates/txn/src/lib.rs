@@ -36,6 +36,8 @@ mod tests;
 #[cfg(not(loom))]
 mod trx;
 #[cfg(not(loom))]
+mod turn;
+#[cfg(not(loom))]
 pub mod undo;
 #[cfg(not(loom))]
 mod version;

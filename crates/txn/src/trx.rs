@@ -22,6 +22,7 @@ use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
 use crate::locks::{LockKind, LockMode, LockOwner, LockRequest, Locked};
 use crate::system::TrxSystem;
+use crate::turn;
 use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
 use crate::view::Snapshot;
 use nfold_store::{Lsn, Mtr, Stop, TrxId};
@@ -351,9 +352,10 @@ impl Trx {
             broken,
             ..
         } = self;
+        let mut left = turn::RECORDS;
         loop {
             match system.undo_newest(undo, mark, applier, record) {
-                Ok(true) => {}
+                Ok(true) => turn::count_record(&mut left)?,
                 Ok(false) => {
                     if broken.as_ref().is_some_and(|(lowest, _)| mark <= *lowest) {
                         *broken = None;
@@ -519,7 +521,10 @@ impl Trx {
             owner,
             ..
         } = self;
-        while system.undo_or_skip(undo, stuck, applier, record)? {}
+        let mut left = turn::RECORDS;
+        while system.undo_or_skip(undo, stuck, applier, record)? {
+            turn::count_record(&mut left)?;
+        }
         if let Some(stuck) = stuck.take() {
             let stream = undo.stream;
             system.park(std::mem::take(undo), stuck, owner.take());

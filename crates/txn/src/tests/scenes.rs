@@ -35,6 +35,29 @@ fn repeatable_read_keeps_its_state_and_read_committed_moves_on() {
 }
 
 #[test]
+fn long_rollback_gives_turns() {
+    let w = World::new(0);
+    let mut a = w.begun();
+    let changes = 3 * crate::turn::RECORDS;
+    for n in 0..changes {
+        w.write(&mut a, format!("{n:06}").as_bytes(), Some(b"new"))
+            .unwrap();
+    }
+    let mut turns = 0;
+    let counted = |turns: &mut u32, step: Step<()>| {
+        *turns += u32::from(matches!(step, Err(Stop::Wait(_))));
+        step
+    };
+    block_on(|| counted(&mut turns, a.rollback_to_mark(changes / 2, &w))).unwrap();
+    assert_eq!(turns, 1);
+    assert_eq!(w.entries().len(), changes as usize / 2);
+    turns = 0;
+    block_on(|| counted(&mut turns, a.rollback(&w))).unwrap();
+    assert_eq!(turns, 1);
+    assert!(w.entries().is_empty() && !a.is_active());
+}
+
+#[test]
 fn rollback_puts_everything_back() {
     let w = World::new(0);
     let mut a = w.begun();
