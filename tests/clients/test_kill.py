@@ -199,3 +199,39 @@ def commits_on_a_disk_that_hangs(srv, hang):
     # The killed statement's session goes on; the killed session is gone.
     assert rows(conns[0], "SELECT COUNT(*) FROM d.t") == ((8,),)
     wait_until("the killed session is gone", lambda: not alive(admin, conns[1].thread_id()))
+
+
+# Statements that KILL QUERY or `max_execution_time` ends in SLEEP, with MySQL's answers: the rows of
+# one that reads none itself, else the error.
+INTERRUPTED_SLEEPS = [
+    ("SELECT SLEEP(5)", ((1,),)),
+    ("SELECT SLEEP(5), 1 + 1", ((1, 2),)),
+    ("SELECT 1 + SLEEP(5)", ((2,),)),
+    ("SELECT (SELECT SLEEP(5))", ((1,),)),
+    ("SELECT SLEEP(5) FROM DUAL WHERE 1", ((1,),)),
+    ("SELECT IF(SLEEP(5), 2, 3)", ((2,),)),
+    ("SELECT SLEEP(5) ORDER BY 1", ((1,),)),
+    ("SELECT SLEEP(5) FROM d.t", None),
+    ("SELECT a FROM d.t WHERE SLEEP(5) = 0", None),
+    ("SELECT COUNT(*) FROM d.t WHERE SLEEP(5)", None),
+    ("SELECT SLEEP(5) UNION ALL SELECT 5", None),
+    ("SELECT * FROM (SELECT SLEEP(5) s) x", None),
+]
+
+
+def test_interrupted_sleep_returns_one(_):
+    with server.Server() as srv, srv.connect() as admin:
+        run(admin, "CREATE DATABASE d", "CREATE TABLE d.t (a INT)", "INSERT INTO d.t VALUES (1), (2)")
+        for text, expected in INTERRUPTED_SLEEPS:
+            with srv.connect() as conn:
+                statement = Statement(conn, text)
+                running = lambda: [row[7] for row in rows(admin, "SHOW PROCESSLIST")]  # noqa: E731
+                wait_until("it runs", lambda: text in running())
+                run(admin, f"KILL QUERY {conn.thread_id()}")
+                assert statement.result() == (1317 if expected is None else "ok"), text
+                run(conn, "SET max_execution_time = 50")
+                try:
+                    assert rows(conn, text) == expected, text
+                except pymysql.err.MySQLError as e:
+                    assert (e.args[0], expected) == (3024, None), text
+                run(conn, "SET max_execution_time = 0", "SET @a = SLEEP(0)", "SELECT 1")

@@ -65,7 +65,7 @@ impl Subqueries for Runtime<'_> {
         NoSubqueries.value(cx, index, use_as, ty)
     }
 
-    fn sleep(&self, time: Duration) -> Result<(), SqlError> {
+    fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
         Runtime::sleep(self, time)
     }
 
@@ -152,12 +152,13 @@ impl<'s> Runtime<'s> {
         self.cx.cx().offload(job).map_err(Interrupt::to_sql)
     }
 
-    /// Suspends for so long; zero is a [`Self::tick`].
-    pub fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
-        if time.is_zero() {
-            return self.tick();
+    /// Suspends for so long. False: KILL QUERY or the time limit has ended it.
+    pub fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
+        match self.cx.cx().sleep(time) {
+            Ok(()) => Ok(true),
+            Err(Interrupt::Killed | Interrupt::TimedOut) => Ok(false),
+            Err(why) => Err(why.to_sql()),
         }
-        self.cx.cx().sleep(time).map_err(Interrupt::to_sql)
     }
 
     /// Waits for a user-level lock until `deadline`. The first session of the lock's queue searches

@@ -383,7 +383,7 @@ impl Subqueries for BlockSubqueries<'_, '_> {
         result
     }
 
-    fn sleep(&self, time: std::time::Duration) -> Result<(), SqlError> {
+    fn sleep(&self, time: std::time::Duration) -> Result<bool, SqlError> {
         self.rt.sleep(time)
     }
 

@@ -37,12 +37,9 @@ pub trait Subqueries {
         Ok(false)
     }
 
-    /// Lets the statement sleep; zero lets the others have their turn. Error 1317 when it is killed
-    /// meanwhile.
-    fn sleep(&self, time: Duration) -> Result<(), SqlError> {
-        if time.is_zero() {
-            return Ok(());
-        }
+    /// Lets the statement sleep. False: KILL QUERY or the time limit has ended it.
+    fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
+        let _ = time;
         Err(SqlError::not_supported("SLEEP at this place"))
     }
 

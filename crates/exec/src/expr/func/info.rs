@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nfold_plan::expr::{Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, infer_int_null};
-use nfold_types::{CollationId, ErrorCode, SqlError};
+use nfold_types::{CHECKPOINT_WORK, CollationId, ErrorCode, SqlError};
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use super::codes::no_value;
@@ -168,15 +168,26 @@ fn eval_benchmark<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     Ok(Val::Int(0))
 }
 
+/// KILL QUERY or the time limit has ended a call of SLEEP: an error where the statement reads rows.
+/// A statement without rows goes on to its end, as in MySQL.
+#[cold]
+fn stop_reading_rows(cx: &EvalCx<'_>) -> Result<(), SqlError> {
+    match cx.rows.is_empty() && cx.outer.is_empty() {
+        true => Ok(()),
+        false => cx.checkpoint(CHECKPOINT_WORK),
+    }
+}
+
 fn eval_sleep<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let time = cx.f64(&args[0])?.filter(|t| *t >= 0.0);
     let Some(time) = time.and_then(|t| Duration::try_from_secs_f64(t.min(1e9)).ok()) else {
         return Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"sleep."]));
     };
-    if !time.is_zero() {
-        cx.st.subqueries.sleep(time)?;
+    let slept = time.is_zero() || cx.st.subqueries.sleep(time)?;
+    if !slept {
+        stop_reading_rows(cx)?;
     }
-    Ok(Val::Int(0))
+    Ok(Val::Int(i64::from(!slept)))
 }
 
 fn infer_uuid(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
