@@ -18,7 +18,7 @@ use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
-use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint};
+use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType};
 use nfold_types::{SqlError, Timestamp};
 
 /// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
@@ -39,13 +39,16 @@ pub trait SessionEnv {
             to.extend_from_slice(text.get(range).unwrap_or_default());
         }
     }
-    /// `@name := value`; `collation`: that of a text, where it is not the connection's. Error 3170
-    /// where the session's variables would take too much memory.
+    /// Sets a user variable to a value of an expression of type `ty`. Without one, the variable
+    /// keeps the type that it has for NULL.
+    ///
+    /// # Errors
+    /// 3170: the session's variables would take too much memory.
     fn set_user_var(
         &self,
         name: &str,
         value: Value,
-        collation: Option<CollationId>,
+        ty: Option<&ColumnType>,
     ) -> Result<(), SqlError>;
     fn sql_mode(&self) -> SqlMode;
     /// `NOW()` of this statement, with microseconds; the same however often it is asked for (`SET timestamp` fixes it).

@@ -171,6 +171,8 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         params: &[],
         select_limit: None,
         safe_updates: false,
+        group_concat_max_len: 1024,
+        div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
         foreign_key_checks: true,
     })
 }

@@ -188,8 +188,8 @@ impl<'a> EvalCx<'a> {
             }
             v => convert::var_value(self, v.borrowed(), &value.ty),
         };
-        let collation = convert::var_collation(&value.ty);
-        self.env().set_user_var(name, stored, collation)?;
+        let ty = Some(&value.ty.col);
+        self.env().set_user_var(name, stored, ty)?;
         Ok(v)
     }
 

@@ -62,7 +62,8 @@ enum State {
     },
     Concat {
         text: Vec<u8>,
-        any: bool,
+        /// Rows that are in the text, up to the one that was cut.
+        rows: u64,
         cut: bool,
     },
     ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
@@ -153,7 +154,7 @@ impl Acc {
             }
             AggFunc::GroupConcat if plan.order.is_empty() => State::Concat {
                 text: Vec::new(),
-                any: false,
+                rows: 0,
                 cut: false,
             },
             AggFunc::GroupConcat => State::ConcatOrdered(Vec::new()),
@@ -433,11 +434,12 @@ impl Acc {
                 *mean += delta / *n as f64;
                 *m2 += delta * (v - *mean);
             }
-            State::Concat { text, any, cut } => {
-                if *any {
+            State::Concat { cut: true, .. } => {}
+            State::Concat { text, rows, cut } => {
+                if *rows > 0 {
                     text.extend_from_slice(&plan.separator);
                 }
-                *any = true;
+                *rows += 1;
                 concat_args(cx, plan, args, text);
                 let max = cx.env().group_concat_max_len();
                 if text.len() > max {
@@ -534,11 +536,9 @@ impl Acc {
                 let root = matches!(plan.func, AggFunc::StdPop | AggFunc::StdSamp);
                 Val::Double(if root { variance.sqrt() } else { variance })
             }
-            State::Concat { any: false, .. } => Val::Null,
-            State::Concat { text, cut, .. } => {
-                if cut {
-                    cx.warn(ErrorCode::ER_CUT_VALUE_GROUP_CONCAT, &[&1]);
-                }
+            State::Concat { rows: 0, .. } => Val::Null,
+            State::Concat { text, rows, cut } => {
+                count_concatenated(cx, plan, rows, cut);
                 Val::string(text)
             }
             State::Array(elements) if elements.is_empty() => Val::Null,
@@ -552,13 +552,16 @@ impl Acc {
                 let rows = in_order(cx, &mut rows)?;
                 let max = cx.env().group_concat_max_len();
                 let mut text = Vec::new();
+                let mut used = 0;
+                let mut cut = false;
                 for (n, (_, piece)) in rows.iter().enumerate() {
+                    used += 1;
                     if n > 0 {
                         text.extend_from_slice(&plan.separator);
                     }
                     text.extend_from_slice(piece);
                     if text.len() > max {
-                        cx.warn(ErrorCode::ER_CUT_VALUE_GROUP_CONCAT, &[&(n + 1)]);
+                        cut = true;
                         let keep = plan
                             .ty
                             .collation()
@@ -569,9 +572,21 @@ impl Acc {
                         break;
                     }
                 }
+                count_concatenated(cx, plan, used, cut);
                 Val::string(text)
             }
         })
+    }
+}
+
+/// Counts the rows that GROUP_CONCAT has put into the texts of all groups so far; warning 1260 gives
+/// that number where a text was cut.
+fn count_concatenated(cx: &EvalCx<'_>, plan: &Aggregate, rows: u64, cut: bool) {
+    let mut counts = cx.st.lists.concatenated.borrow_mut();
+    let count = counts.entry(std::ptr::from_ref(plan) as usize).or_default();
+    *count += rows;
+    if cut {
+        cx.warn(ErrorCode::ER_CUT_VALUE_GROUP_CONCAT, &[&*count]);
     }
 }
 

@@ -74,7 +74,7 @@ impl SessionEnv for Env {
     fn user_var(&self, _: &str) -> Value {
         Value::Null
     }
-    fn set_user_var(&self, _: &str, _: Value, _: Option<CollationId>) -> Result<(), SqlError> {
+    fn set_user_var(&self, _: &str, _: Value, _: Option<&ColumnType>) -> Result<(), SqlError> {
         Ok(())
     }
     fn sql_mode(&self) -> SqlMode {
@@ -404,6 +404,8 @@ impl Db {
         let cx = PlanCx {
             select_limit: None,
             safe_updates: false,
+            group_concat_max_len: 1024,
+            div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
             foreign_key_checks: true,
             snapshot: &snapshot,
             stored: &snapshot,

@@ -77,7 +77,7 @@ impl BlockBinder<'_> {
         args.iter_mut()
             .chain(order.iter_mut().map(|o| &mut o.expr))
             .for_each(|e| moved_out(e, level));
-        let ty = aggregate_type(func, &args, self.cx.connection, &call.name)?;
+        let ty = aggregate_type(func, &args, self.cx, &call.name)?;
         let separator = call.separator.clone().unwrap_or_else(|| b",".to_vec());
         let agg = Aggregate {
             func,

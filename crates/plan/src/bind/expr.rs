@@ -1,10 +1,11 @@
 //! Expressions: operators, functions, casts, with the types that MySQL gives them.
 
-use nfold_sql::ast::{self, BinaryOp, Literal, TypeKind as AstKind, TypeSpec, UnaryOp};
+use nfold_sql::ast::{self, BinaryOp, Literal, UnaryOp};
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
+use super::cast::check_cast_type;
 use super::compare::listed_comparison;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
@@ -60,15 +61,28 @@ impl BlockBinder<'_> {
                 })
             }
             A::AssignUserVar { name, value } => {
-                let value = self.expr(value)?;
+                let mut value = self.expr(value)?;
                 let mut ty = value.ty.clone();
-                // A variable holds integers as BIGINT, whatever column they came from.
-                if let TypeKind::TinyInt
-                | TypeKind::SmallInt
-                | TypeKind::MediumInt
-                | TypeKind::Int = ty.col.kind
-                {
-                    ty.col.kind = TypeKind::BigInt;
+                if ty.class().is_temporal() || ty.col.is_enum_or_set() {
+                    let text = collate::as_string(&ty, self.cx.connection).of_string();
+                    let chars = ty.length_in(text.collation);
+                    ty = ExprType::string(chars, text.collation, text.coercibility, true);
+                    value = Expr {
+                        kind: ExprKind::Cast(Box::new(value)),
+                        ty: ty.clone(),
+                    };
+                }
+                // A variable holds an integer as BIGINT and a float as DOUBLE, whatever column
+                // they came from.
+                match ty.col.kind {
+                    TypeKind::TinyInt
+                    | TypeKind::SmallInt
+                    | TypeKind::MediumInt
+                    | TypeKind::Int
+                    | TypeKind::Year => ty.col.kind = TypeKind::BigInt,
+                    TypeKind::Float => ty.col.kind = TypeKind::Double,
+                    TypeKind::Char(n) => ty.col.kind = TypeKind::VarChar(n),
+                    _ => {}
                 }
                 Ok(Expr {
                     kind: ExprKind::AssignUserVar(name.to_lowercase().into(), Box::new(value)),
@@ -202,6 +216,7 @@ impl BlockBinder<'_> {
                 if *array {
                     return Err(SqlError::not_supported("CAST(... AS ... ARRAY)"));
                 }
+                check_cast_type(expr, ty)?;
                 let inner = self.expr(expr)?;
                 self.cast(inner, ty)
             }
@@ -247,11 +262,7 @@ impl BlockBinder<'_> {
             A::Trim { side, what, expr } => {
                 let expr = self.expr(expr)?;
                 let what = what.as_ref().map(|w| self.expr(w)).transpose()?;
-                let types: Vec<&ExprType> = std::iter::once(&expr.ty)
-                    .chain(what.as_ref().map(|w| &w.ty))
-                    .collect();
-                let merged =
-                    collate::merge(types.iter().copied(), self.cx.connection, "trim")?.of_string();
+                let merged = collate::as_string(&expr.ty, self.cx.connection).of_string();
                 let ty = ExprType::string(
                     expr.ty.length_in(merged.collation),
                     merged.collation,
@@ -328,6 +339,10 @@ impl BlockBinder<'_> {
                     Some(name) => charset_collation(name)?,
                     None => self.cx.connection,
                 };
+                let set = collation.known().charset;
+                if let (Some(_), Err(at)) = (&s.charset, set.is_valid(&s.bytes)) {
+                    return Err(collate::malformed(set, &s.bytes[at..]));
+                }
                 let chars = collation.known().char_len(&s.bytes) as u64;
                 let ty = ExprType::string(chars, collation, Coercibility::Coercible, false);
                 Expr::constant(Value::Bytes(s.bytes.clone()), ty)
@@ -483,7 +498,7 @@ impl BlockBinder<'_> {
             BinaryOp::IntDiv => ArithOp::IntDiv,
             _ => ArithOp::Mod,
         };
-        let ty = arith_type(op, &a.ty, &b.ty, self.cx.mode);
+        let ty = arith_type(op, &a.ty, &b.ty, self.cx);
         Ok(Expr {
             kind: ExprKind::Arith(op, Box::new([a, b])),
             ty,
@@ -605,70 +620,6 @@ impl BlockBinder<'_> {
             negated: false,
         };
         Ok(Expr { kind, ty })
-    }
-
-    fn cast(&mut self, inner: Expr, spec: &TypeSpec) -> Result<Expr, SqlError> {
-        let len = || spec.length.map(|l| l.min(u64::from(u32::MAX)));
-        let plain = |kind: TypeKind, nullable: bool| ExprType::new(ColumnType::new(kind), nullable);
-        let fsp = spec.length.unwrap_or(0).min(6) as u8;
-        let nullable = inner.ty.nullable;
-        let ty = match spec.kind {
-            AstKind::Signed | AstKind::BigInt | AstKind::Int if !spec.unsigned => {
-                ExprType::bigint(nullable)
-            }
-            AstKind::Unsigned | AstKind::Signed | AstKind::BigInt | AstKind::Int => {
-                ExprType::ubigint(nullable)
-            }
-            AstKind::Char | AstKind::VarChar => {
-                let collation = match (&spec.charset, &spec.collation) {
-                    (_, Some(name)) => collation_named(name)?,
-                    (Some(name), None) => charset_collation(name)?,
-                    (None, None) => self.cx.connection,
-                };
-                let collation = if spec.binary {
-                    collation.known().charset.binary_collation
-                } else {
-                    collation
-                };
-                ExprType::string(
-                    len().unwrap_or(inner.ty.char_length()),
-                    collation,
-                    Coercibility::Implicit,
-                    true,
-                )
-            }
-            AstKind::Binary | AstKind::VarBinary => {
-                let mut ty = ExprType::string(
-                    len().unwrap_or(inner.ty.byte_length()),
-                    CollationId::BINARY,
-                    Coercibility::Implicit,
-                    true,
-                );
-                // The width says that it is filled up with zero bytes.
-                if let (Some(n), TypeKind::VarBinary(_)) = (len(), &ty.col.kind) {
-                    ty.col.width = n as u32;
-                }
-                ty
-            }
-            AstKind::Decimal => ExprType::decimal(
-                len().unwrap_or(10) as u32,
-                spec.decimals.unwrap_or(0),
-                nullable,
-            ),
-            AstKind::Double => ExprType::double(nullable),
-            AstKind::Float if spec.length.unwrap_or(0) > 24 => ExprType::double(nullable),
-            AstKind::Float => plain(TypeKind::Float, nullable).with_width(23),
-            AstKind::Date => plain(TypeKind::Date, true),
-            AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
-            AstKind::Time => plain(TypeKind::Time(fsp), true),
-            AstKind::Year => plain(TypeKind::Year, true).with_width(4),
-            AstKind::Json => ExprType::json(nullable),
-            _ => return Err(SqlError::not_supported("CAST to this type")),
-        };
-        Ok(Expr {
-            kind: ExprKind::Cast(Box::new(inner)),
-            ty,
-        })
     }
 
     fn collate(&mut self, e: &ast::Expr, name: &str) -> Result<Expr, SqlError> {

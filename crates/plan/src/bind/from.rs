@@ -18,7 +18,7 @@ use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{
-    IndexHints, MAX_TABLES, OuterJoin, Query, Source, SubqueryForm, Table,
+    IndexHints, MAX_TABLES, OuterJoin, Query, QueryBody, Source, SubqueryForm, Table,
 };
 use crate::logical::results::ResultColumn;
 
@@ -220,11 +220,20 @@ impl BlockBinder<'_> {
             if columns.iter().any(|c| eq_name(&c.name, &name)) {
                 return Err(SqlError::new(ErrorCode::ER_DUP_FIELDNAME, &[&name]));
             }
-            let aggregated = matches!(&query.body, crate::logical::query::QueryBody::Block(b) if b.group.is_some());
-            let kept = !merged && meta.made && !aggregated;
+            let kept = match &query.body {
+                QueryBody::Rows(_) => true,
+                _ if merged => false,
+                QueryBody::Block(b) if b.group.is_some() => {
+                    let constant =
+                        matches!(b.select[i].kind, ExprKind::Const(_) | ExprKind::Param(_));
+                    meta.made && constant
+                }
+                _ => meta.made,
+            };
             columns.push(ScopeColumn {
                 name,
                 ty: match (kept, merged) {
+                    (true, _) if is_subquery(&query, i) => ty.stored_subquery().col,
                     (true, _) => ty.kept().col,
                     (false, true) => ty.col.clone(),
                     (false, false) => ty.column(),
@@ -496,4 +505,12 @@ fn index_hints(
         }
     }
     Ok(out)
+}
+
+/// Whether a column of `query` is the value of a subquery.
+fn is_subquery(query: &Query, column: usize) -> bool {
+    match &query.body {
+        QueryBody::Block(b) => matches!(b.select[column].kind, ExprKind::Subquery { .. }),
+        _ => false,
+    }
 }

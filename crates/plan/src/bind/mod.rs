@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod block;
+mod cast;
 mod compare;
 mod conditions;
 mod context;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 pub use from::view_results;
 pub(crate) use group::Dependency;
 
-use nfold_sql::ast::SelectInto;
+use nfold_sql::ast::{self, SelectInto};
 use nfold_types::{ColumnType, ErrorCode, SqlError};
 
 use context::{BindCx, MAX_DEPTH, too_deep};
@@ -81,13 +82,50 @@ pub(crate) fn bind(
         Ast::Update(u) => dml::update(changes, u),
         Ast::Delete(d) => dml::delete(changes, d),
         Ast::Do(list) => {
-            let mut block = BlockBinder::new(cx, None);
-            let exprs = list.iter().map(|e| block.expr(e));
-            let exprs = exprs.collect::<Result<_, _>>()?;
-            Ok(Statement::Do(exprs, block.subqueries))
+            let bind = |list: &mut dyn Iterator<Item = &ast::Expr>| {
+                let mut block = BlockBinder::new(cx, None);
+                let exprs: Result<Vec<Expr>, SqlError> = list.map(|e| block.expr(e)).collect();
+                Ok(Statement::Do(exprs?, block.subqueries))
+            };
+            match bind(&mut list.iter()) {
+                Err(error) if needs_rows(&error) => {
+                    let selected: Vec<ast::Expr> = list.iter().map(as_subquery).collect();
+                    bind(&mut selected.iter())
+                }
+                bound => bound,
+            }
         }
         _ => Err(SqlError::not_supported("this statement as a plan")),
     }
+}
+
+/// Whether an aggregate or a window function stands where there are no rows.
+fn needs_rows(error: &SqlError) -> bool {
+    let code = error.code;
+    code == ErrorCode::ER_INVALID_GROUP_FUNC_USE
+        || code == ErrorCode::ER_WINDOW_INVALID_WINDOW_FUNC_USE
+}
+
+/// `(SELECT e)`
+fn as_subquery(e: &ast::Expr) -> ast::Expr {
+    let item = ast::SelectItem::Expr {
+        expr: e.clone(),
+        alias: None,
+        text: ast::Span::default(),
+    };
+    let select = ast::Select {
+        distinct: false,
+        options: ast::SelectOptions::default(),
+        items: vec![item],
+        from: Vec::new(),
+        selection: None,
+        group_by: Vec::new(),
+        with_rollup: false,
+        having: None,
+        windows: Vec::new(),
+    };
+    let body = ast::QueryBody::Select(Box::new(select));
+    ast::Expr::Subquery(Box::new(ast::Query::of(body)))
 }
 
 /// The columns of a table that keeps the rows of `query` (CREATE TABLE ... SELECT).

@@ -129,7 +129,8 @@ impl BlockBinder<'_> {
                 && let Some(mut e) = block.alias(&c.name.value, self.clause)?
             {
                 let gathers = |e: &Expr| e.as_column().is_some_and(|at| at.table == AGGREGATES);
-                if e.any(&mut |e| gathers(e)) {
+                let in_having = [self.clause, block.clause] == ["having clause"; 2];
+                if !in_having && e.any(&mut |e| gathers(e)) {
                     return Err(SqlError::new(
                         ErrorCode::ER_ILLEGAL_REFERENCE,
                         &[&c.name.value, &"reference to group function"],

@@ -92,13 +92,18 @@ impl BlockBinder<'_> {
     ) -> Result<Vec<Expr>, SqlError> {
         let mut keys: Vec<Expr> = Vec::new();
         for e in list {
+            let mut selected = None;
             if let ast::Expr::Column(c) = e
                 && c.table.is_none()
             {
-                // It is there once at most, whatever the tables have.
-                self.alias(&c.name.value, self.clause)?;
+                // It is there once at most, whatever the tables have. A name that several tables
+                // have is the selected one.
+                selected = self.alias(&c.name.value, self.clause)?;
+                if self.find(c).is_ok() {
+                    selected = None;
+                }
             }
-            let key = match self.position(e, items)? {
+            let key = match selected.map_or_else(|| self.position(e, items), |e| Ok(Some(e)))? {
                 Some(e) => e,
                 None => match self.expr(e) {
                     Err(error) => return Err(self.selected_aggregate(e, items).unwrap_or(error)),

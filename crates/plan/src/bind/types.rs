@@ -8,6 +8,7 @@ use super::compare::{is_double, is_year_text, row_kind};
 use crate::logical::clauses::AggFunc;
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::common_type::float_shape;
+use crate::logical::context::PlanCx;
 use crate::logical::expr::{
     ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, operand,
 };
@@ -109,7 +110,8 @@ fn integer(digits: u32, unsigned: bool, nullable: bool) -> ExprType {
 
 /// Type of an arithmetic operator (manual, "Arithmetic Operators"); length and digits as MySQL's
 /// `Item_func_*::result_precision`.
-pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode) -> ExprType {
+pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, cx: &PlanCx<'_>) -> ExprType {
+    let more = u32::from(cx.div_precision_increment);
     let numeric = |t: &ExprType| {
         if t.class().is_temporal() {
             numeric_of_temporal(t)
@@ -131,14 +133,14 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode)
         return integer(whole_digits(&a), unsigned, nullable);
     }
     if is(Class::Double) || is(Class::String) || is(Class::Json) || is(Class::Null) {
-        return real_type(op, &a, &b, nullable);
+        return real_type(op, &a, &b, more, nullable);
     }
     let ((pa, sa), (pb, sb)) = (a.decimal_shape(), b.decimal_shape());
     let (ia, ib) = (pa - sa.min(pa), pb - sb.min(pb));
     let ints = class(&a) == Class::Int && class(&b) == Class::Int;
     if ints && op != ArithOp::Div {
         return match op {
-            ArithOp::Sub if mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) => {
+            ArithOp::Sub if cx.mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) => {
                 integer(pa.max(pb) + 1, false, nullable)
             }
             ArithOp::Mod => {
@@ -153,7 +155,7 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, mode: SqlMode)
     let (p, s) = match op {
         ArithOp::Add | ArithOp::Sub => (ia.max(ib) + sa.max(sb) + 1, sa.max(sb)),
         ArithOp::Mul => (pa + pb, (sa + sb).min(30)),
-        ArithOp::Div => (pa + sb + 4, (sa + 4).min(30)),
+        ArithOp::Div => (pa + sb + more, (sa + more).min(30)),
         // What is left is no longer than either side.
         _ => (pa.max(pb), sa.max(sb)),
     };
@@ -185,6 +187,9 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     )
 }
 
+/// Longer strings are in a TEXT or BLOB of MySQL's temporary tables.
+const MAX_KEPT_CHARS: u32 = 512;
+
 /// The longest binary string that BIT_AND and its like take, in bytes.
 const MAX_BITS_BYTES: u64 = 511;
 
@@ -204,11 +209,11 @@ fn whole_digits(a: &ExprType) -> u32 {
     }
 }
 
-fn real_type(op: ArithOp, a: &ExprType, b: &ExprType, nullable: bool) -> ExprType {
+fn real_type(op: ArithOp, a: &ExprType, b: &ExprType, more: u32, nullable: bool) -> ExprType {
     let mut ty = ExprType::double(nullable);
     (ty.col.decimals, ty.col.width) = float_shape(&[a, b]);
     if op == ArithOp::Div && ty.col.decimals < NOT_FIXED_DECIMALS {
-        let decimals = (u32::from(ty.col.decimals) + 4).min(u32::from(NOT_FIXED_DECIMALS));
+        let decimals = (u32::from(ty.col.decimals) + more).min(u32::from(NOT_FIXED_DECIMALS));
         ty = ExprType::double_fixed(decimals as u8, nullable);
         let whole = (a.max_length() as u32).saturating_sub(u32::from(a.decimals()));
         ty.col.width = ty.col.width.min(whole + decimals);
@@ -242,9 +247,10 @@ pub(crate) fn aggregate_named(name: &str, star: bool) -> Option<AggFunc> {
 pub(crate) fn aggregate_type(
     func: AggFunc,
     args: &[Expr],
-    connection: CollationId,
+    cx: &PlanCx<'_>,
     name: &str,
 ) -> Result<ExprType, SqlError> {
+    let connection = cx.connection;
     Ok(match func {
         AggFunc::CountStar | AggFunc::Count => ExprType::bigint(false),
         AggFunc::BitAnd | AggFunc::BitOr | AggFunc::BitXor => {
@@ -261,14 +267,21 @@ pub(crate) fn aggregate_type(
         }
         AggFunc::Sum | AggFunc::Avg => {
             let ty = &args[0].ty;
-            let more = if func == AggFunc::Sum { 0 } else { 4 };
+            let more = match func {
+                AggFunc::Sum => 0,
+                _ => cx.div_precision_increment,
+            };
             match ty.class() {
                 Class::Double | Class::String | Class::Json | Class::Null if !is_hex(ty) => {
                     ExprType::double_fixed(ty.decimals().saturating_add(more), true)
                 }
                 _ => {
                     let (p, s) = ty.decimal_shape();
-                    let digits = if func == AggFunc::Sum { 22 } else { 4 };
+                    let digits = if func == AggFunc::Sum {
+                        22
+                    } else {
+                        u32::from(more)
+                    };
                     ExprType::decimal(p + digits, (s + u32::from(more)).min(30), true)
                 }
             }
@@ -290,14 +303,18 @@ pub(crate) fn aggregate_type(
             } else {
                 merged.collation
             };
-            let size = if collation == CollationId::BINARY {
-                TypeKind::Blob(TextSize::Long)
-            } else {
-                TypeKind::Text(TextSize::Long)
+            let chars = u32::try_from(cx.group_concat_max_len).unwrap_or(u32::MAX);
+            let kind = match collation == CollationId::BINARY {
+                true if chars <= MAX_KEPT_CHARS => TypeKind::VarBinary(chars),
+                true => TypeKind::Blob(TextSize::Long),
+                false if chars <= MAX_KEPT_CHARS => TypeKind::VarChar(chars),
+                false => TypeKind::Text(TextSize::Long),
             };
-            let mut col = ColumnType::string(size, collation);
-            // By the default of group_concat_max_len.
-            col.width = 1024 * u32::from(collation.known().charset.max_len);
+            let mut col = ColumnType::string(kind, collation);
+            if chars > MAX_KEPT_CHARS {
+                let bytes = u32::from(collation.known().charset.max_len);
+                col.width = chars.saturating_mul(bytes);
+            }
             ExprType {
                 col,
                 nullable: true,

@@ -241,7 +241,7 @@ impl BlockBinder<'_> {
                 ..handed_on(&args[0].ty)
             },
             WindowFunc::Aggregate(func) => {
-                let ty = aggregate_type(func, args, self.cx.connection, name)?;
+                let ty = aggregate_type(func, args, self.cx, name)?;
                 match func {
                     AggFunc::Min | AggFunc::Max => handed_on(&ty),
                     _ => ty,
@@ -694,7 +694,7 @@ fn value_bound(
         Some(unit) => b.moved_by(own, amount.clone(), unit, subtract),
         None => {
             let op = if subtract { ArithOp::Sub } else { ArithOp::Add };
-            let ty = arith_type(op, &own.ty, &amount.ty, b.cx.mode);
+            let ty = arith_type(op, &own.ty, &amount.ty, b.cx);
             Expr {
                 kind: ExprKind::Arith(op, Box::new([own, amount.clone()])),
                 ty,

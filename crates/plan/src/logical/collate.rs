@@ -244,6 +244,19 @@ pub fn convertible<'e>(
     })
 }
 
+/// Bytes of a malformed text that error 1300 shows.
+pub const SHOWN_MALFORMED: usize = 3;
+
+/// Error 1300 for a text whose bytes from the first of `bad` on are no characters of a set.
+pub fn malformed(set: &nfold_types::charset::Charset, bad: &[u8]) -> SqlError {
+    let shown: String = bad
+        .iter()
+        .take(SHOWN_MALFORMED)
+        .map(|b| format!("{b:02X}"))
+        .collect();
+    SqlError::new(ErrorCode::ER_INVALID_CHARACTER_STRING, &[&set.name, &shown])
+}
+
 /// Error 3854
 pub fn cannot_convert(text: &[u8], from: &str, to: &str) -> SqlError {
     const SHOWN: usize = 6;

@@ -49,6 +49,10 @@ pub struct PlanCx<'a> {
     pub safe_updates: bool,
     /// `foreign_key_checks`
     pub foreign_key_checks: bool,
+    /// `group_concat_max_len`
+    pub group_concat_max_len: usize,
+    /// `div_precision_increment`: decimals that a division adds to those of the dividend.
+    pub div_precision_increment: u8,
 }
 
 /// Type of a parameter slot.

@@ -98,15 +98,21 @@ impl Description {
                 meta.flags &= !TABLE_COLUMN_FLAGS;
             }
             if meta.made && kept {
-                describe_kept(meta, e, *kind, self.windowed);
+                let distinct = distinct_rows && *kind == ResultKind::Value;
+                describe_kept(meta, e, *kind, [self.windowed, distinct]);
             }
             meta.ty = e.ty.col.clone();
         }
     }
 }
 
-/// An expression's value that a temporary table keeps.
-fn describe_kept(meta: &mut ColumnMeta, e: &mut Expr, kind: ResultKind, windowed: bool) {
+/// An expression's value that a temporary table keeps, of windows or of distinct rows.
+fn describe_kept(
+    meta: &mut ColumnMeta,
+    e: &mut Expr,
+    kind: ResultKind,
+    [windowed, distinct]: [bool; 2],
+) {
     meta.made = false;
     if windowed && e.ty.col.kind == TypeKind::Year {
         meta.flags &= !ColumnFlags::ZEROFILL;
@@ -114,7 +120,10 @@ fn describe_kept(meta: &mut ColumnMeta, e: &mut Expr, kind: ResultKind, windowed
     if kind == ResultKind::Aggregate {
         e.ty.col = e.ty.column();
     } else {
-        keep(e);
+        match e.kind {
+            ExprKind::Subquery { .. } if distinct => e.ty = e.ty.stored_subquery(),
+            _ => keep(e),
+        }
         meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
     }
 }

@@ -189,6 +189,16 @@ impl ExprType {
         ty
     }
 
+    /// As [`Self::kept`], for the value of a subquery: an integer is a BIGINT from ten digits on.
+    pub fn stored_subquery(&self) -> Self {
+        let mut ty = self.clone();
+        if ty.col.is_integer() && ty.col.kind != TypeKind::Year {
+            ty.col.width = ty.max_length() as u32;
+            ty.col.kind = TypeKind::BigInt;
+        }
+        ty.kept()
+    }
+
     /// In which domain values of this type take part in arithmetic and comparisons.
     pub fn class(&self) -> Class {
         Class::of(&self.col)

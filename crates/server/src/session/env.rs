@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nfold_catalog::UserLockSession;
 use nfold_exec::SessionEnv;
+use nfold_exec::eval::convert;
+use nfold_plan::expr::Class;
 use nfold_plan::{SqlMode, VarScope};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_types::collation::CollationId;
@@ -27,6 +29,8 @@ use crate::net::worker::Exceeded;
 struct UserVar {
     value: Value,
     collation: Option<CollationId>,
+    /// What its value is; of NULL, what it was before, or what the expression is.
+    class: Class,
 }
 
 /// What a user variable takes.
@@ -150,19 +154,23 @@ impl Env {
         let number = |ty: ColumnType, width: u32| ColumnType { width, ..ty };
         let vars = self.user_vars.borrow();
         let found = vars.get(name);
-        match found.map(|v| &v.value) {
+        match found.map(|v| (v.class, &v.value)) {
             None => ColumnType::string(TypeKind::VarBinary(65_532), CollationId::BINARY),
-            Some(Value::Null) => long(TypeKind::Blob(TextSize::Medium), CollationId::BINARY),
-            Some(Value::Int(_)) => number(ColumnType::bigint(), 21),
-            Some(Value::UInt(_)) => number(ColumnType::bigint().with_unsigned(), 21),
-            Some(Value::Float(_) | Value::Double(_)) => number(ColumnType::double(), 23),
-            Some(Value::Decimal(_)) => ColumnType::decimal(65, 30),
+            Some((Class::Null, _)) => long(TypeKind::Blob(TextSize::Medium), CollationId::BINARY),
+            Some((Class::Int, Value::UInt(_))) => number(ColumnType::bigint().with_unsigned(), 21),
+            Some((Class::Int, _)) => number(ColumnType::bigint(), 21),
+            Some((Class::Double, _)) => number(ColumnType::double(), 23),
+            Some((Class::Decimal, _)) => ColumnType::decimal(65, 30),
             Some(_) => {
                 let own = found.and_then(|v| v.collation);
                 let collation = own.unwrap_or_else(|| self.collation());
+                let size = match collation.known().charset.max_len {
+                    1 => TextSize::Medium,
+                    _ => TextSize::Long,
+                };
                 match collation == CollationId::BINARY {
-                    true => long(TypeKind::Blob(TextSize::Long), collation),
-                    false => long(TypeKind::Text(TextSize::Long), collation),
+                    true => long(TypeKind::Blob(size), collation),
+                    false => long(TypeKind::Text(size), collation),
                 }
             }
         }
@@ -254,7 +262,7 @@ impl SessionEnv for Env {
         &self,
         name: &str,
         value: Value,
-        collation: Option<CollationId>,
+        ty: Option<&ColumnType>,
     ) -> Result<(), SqlError> {
         let mut vars = self.user_vars.borrow_mut();
         let before = (vars.get(name)).map_or(0, |v| user_var_bytes(name, &v.value));
@@ -265,7 +273,21 @@ impl SessionEnv for Env {
             return Err(memory_exceeded(Exceeded::Statement(limit)));
         }
         self.user_var_bytes.set(after);
-        vars.insert(name.into(), UserVar { value, collation });
+        let before = || vars.get(name).map_or(Class::Null, |v| v.class);
+        let class = match (&value, ty.map(Class::of)) {
+            (Value::Null, None | Some(Class::Null)) => before(),
+            (Value::Null, Some(class)) if class.is_number() => class,
+            (Value::Int(_) | Value::UInt(_), _) => Class::Int,
+            (Value::Float(_) | Value::Double(_), _) => Class::Double,
+            (Value::Decimal(_), _) => Class::Decimal,
+            _ => Class::String,
+        };
+        let var = UserVar {
+            value,
+            collation: ty.and_then(convert::var_collation),
+            class,
+        };
+        vars.insert(name.into(), var);
         Ok(())
     }
 

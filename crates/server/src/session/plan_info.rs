@@ -11,7 +11,7 @@ use nfold_plan::bind::bind_free;
 use nfold_plan::{ParamType, VarScope};
 use nfold_plan::{PlanCx, PlanInfo};
 use nfold_sql::ast;
-use nfold_types::{Checkpoint, CollationId, ColumnType, SqlError, Value, Warnings};
+use nfold_types::{Checkpoint, ColumnType, SqlError, Value, Warnings};
 
 use super::env::Env;
 use super::vars;
@@ -65,11 +65,13 @@ pub fn plan_cx<'a>(
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
         safe_updates: settings.sql_safe_updates,
         foreign_key_checks: settings.foreign_key_checks,
+        group_concat_max_len: settings.group_concat_max_len,
+        div_precision_increment: settings.div_precision_increment,
     }
 }
 
-/// The value of an expression that stands outside of a query and names no column, and the collation that a variable of it has, as in
-/// [`nfold_exec::eval::convert::var_collation`].
+/// The value of an expression that stands outside of a query and names no column, and its type,
+/// if it is no literal.
 pub fn evaluate(
     info: &Info<'_>,
     snapshot: &SchemaSnapshot,
@@ -77,7 +79,7 @@ pub fn evaluate(
     text: &[u8],
     params: (&[ParamType], &Params),
     warnings: &RefCell<Warnings>,
-) -> Result<(Value, Option<CollationId>), SqlError> {
+) -> Result<(Value, Option<ColumnType>), SqlError> {
     if let Some(value) = literal(e) {
         return Ok((value, None));
     }
@@ -103,7 +105,7 @@ pub fn evaluate(
     let stored = convert::var_value(&eval, value, &bound.ty);
     // A computation that cannot fail gave up, maybe.
     info.checkpoint.checkpoint(0)?;
-    Ok((stored, convert::var_collation(&bound.ty)))
+    Ok((stored, Some(bound.ty.col)))
 }
 
 /// The value of a literal.

@@ -7,7 +7,7 @@ use nfold_sql::ast::{
 };
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Parsed;
-use nfold_types::{SqlError, Value};
+use nfold_types::{ColumnType, SqlError, TypeKind, Value};
 
 use super::select_into::FirstRow;
 use crate::session::Session;
@@ -20,7 +20,7 @@ impl Session {
         cx: &mut dyn ExecCx,
         e: &Expr,
         text: &[u8],
-    ) -> Result<Value, SqlError> {
+    ) -> Result<(Value, ColumnType), SqlError> {
         if !self.free_types.is_empty() {
             return Err(SqlError::not_supported(
                 "parameters in SET beside subqueries",
@@ -69,8 +69,8 @@ impl Session {
         let ended = self.end_work(cx, result.as_ref().err());
         result?;
         ended?;
-        let to = self.env.collation().known().charset;
-        let values = sink.values(self.env.result_charset(), to);
-        Ok(values.into_iter().next().unwrap_or_default())
+        let values = sink.values(self.env.result_charset(), self.env.collation());
+        let none = || (Value::Null, ColumnType::new(TypeKind::Null));
+        Ok(values.into_iter().next().unwrap_or_else(none))
     }
 }

@@ -3,7 +3,9 @@
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, WireFormat};
 use nfold_plan::query::ColumnMeta;
 use nfold_types::convert::number::{parse_decimal, parse_double, parse_integer};
-use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, TypeKind, Value, charset};
+use nfold_types::{
+    Charset, CollationId, ColumnType, ErrorCode, SqlError, TypeKind, Value, charset,
+};
 
 use crate::session::Session;
 use crate::session::plans::Cached;
@@ -47,15 +49,16 @@ impl RowSink for FirstRow {
 }
 
 impl FirstRow {
-    /// The values, of the kinds that user variables keep; none without a row. `results` is what
-    /// texts were converted to, `to` the character set of variables.
+    /// The values, of the kinds that user variables keep, with their types; none without a row.
+    /// `results` is what texts were converted to, `connection` the collation of variables.
     pub(crate) fn values(
         &self,
         results: Option<&'static Charset>,
-        to: &'static Charset,
-    ) -> Vec<Value> {
+        connection: CollationId,
+    ) -> Vec<(Value, ColumnType)> {
+        let to = connection.known().charset;
         let mut rest = &self.row[..self.end];
-        let value = |ty: &ColumnType| {
+        let mut value = |ty: &ColumnType| {
             if rest.first().is_none_or(|&b| b == 0xfb) {
                 rest = rest.get(1..).unwrap_or_default();
                 return Value::Null;
@@ -67,9 +70,23 @@ impl FirstRow {
         };
         match self.rows {
             0 => Vec::new(),
-            _ => self.types.iter().map(value).collect(),
+            _ => {
+                let typed = |ty: &ColumnType| (value(ty), variable_type(ty, connection));
+                self.types.iter().map(typed).collect()
+            }
         }
     }
+}
+
+/// The type of a variable that gets a value of a column: of a text, with the connection's collation
+/// if its character set becomes that of the connection.
+fn variable_type(ty: &ColumnType, connection: CollationId) -> ColumnType {
+    let (from, to) = (ty.charset(), connection.known().charset);
+    let mut ty = ty.clone();
+    if !from.is_binary() && from != to {
+        ty.collation = connection;
+    }
+    ty
 }
 
 fn value_of(
@@ -115,11 +132,10 @@ impl Session {
             ..FirstRow::default()
         };
         let result = self.execute_plan(cx, work, run, &mut row);
-        let to = self.env.collation().known().charset;
-        let values = row.values(self.env.result_charset(), to);
-        let mut assigned = names.iter().zip(values).map(|(name, value)| {
+        let values = row.values(self.env.result_charset(), self.env.collation());
+        let mut assigned = names.iter().zip(values).map(|(name, (value, ty))| {
             let name = name.to_lowercase();
-            self.env.set_user_var(&name, value, None)
+            self.env.set_user_var(&name, value, Some(&ty))
         });
         let assigned = assigned.try_for_each(|one| one);
         let result = result?;

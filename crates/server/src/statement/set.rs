@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
 use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
-use nfold_types::{CollationId, ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value, Warnings};
 
 use crate::config::switches;
 use crate::session::Session;
@@ -47,9 +47,10 @@ impl Session {
         cx: &mut dyn ExecCx,
         e: &Expr,
         text: &[u8],
-    ) -> Result<(Value, Option<CollationId>), SqlError> {
+    ) -> Result<(Value, Option<ColumnType>), SqlError> {
         if needs_query(e) {
-            return Ok((self.select_value(cx, e, text)?, None));
+            let (value, ty) = self.select_value(cx, e, text)?;
+            return Ok((value, Some(ty)));
         }
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let info = Info {
@@ -288,9 +289,9 @@ impl Session {
             }
             Change::Special(name, value) => self.set_special(name, &value),
             Change::UserVar(name, e) => {
-                let (value, collation) = self.evaluate_variable(cx, e, text)?;
+                let (value, ty) = self.evaluate_variable(cx, e, text)?;
                 let name = name.to_lowercase();
-                self.env.set_user_var(&name, value, collation)?;
+                self.env.set_user_var(&name, value, ty.as_ref())?;
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
             Change::Password(item) => {

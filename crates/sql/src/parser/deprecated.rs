@@ -49,6 +49,8 @@ pub enum Deprecated {
     FlushPrivileges,
     /// SHOW PROFILE and SHOW PROFILES
     Profiles(&'static str),
+    /// INTO inside an operand of a set operation.
+    IntoOfOperand,
     /// A system variable, by its name.
     Variable(&'static str),
 }
@@ -98,7 +100,7 @@ impl Deprecated {
         Some(Deprecated::Variable(known))
     }
 
-    /// The warning: 1287, 1681, 3719, 3720 or 3778.
+    /// The warning: 1287, 1681, 3719, 3720, 3778 or 3962.
     pub fn warning(self) -> SqlError {
         use ErrorCode::{
             ER_WARN_DEPRECATED_SYNTAX as INSTEAD, ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT as ALONE,
@@ -135,6 +137,9 @@ impl Deprecated {
             Deprecated::FlushPrivileges => SqlError::new(ALONE, &[&"FLUSH PRIVILEGES"]),
             Deprecated::Profiles(command) => {
                 SqlError::new(INSTEAD, &[&command, &"Performance Schema"])
+            }
+            Deprecated::IntoOfOperand => {
+                SqlError::new(ErrorCode::ER_WARN_DEPRECATED_INNER_INTO, &[])
             }
             Deprecated::Variable(name) => with_text(
                 INSTEAD,

@@ -7,12 +7,13 @@
 //! concatenation, unary operators, COLLATE (`simple_expr`).
 
 use super::{Deprecated, Parser, Result};
-use crate::ast::{BinaryOp, Expr, InList, IsTest, Query, UnaryOp};
+use crate::ast::{BinaryOp, Expr, InList, IsTest, Literal, Query, StringLiteral, UnaryOp};
 use crate::digest::{KindSet, LiteralRole};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, TokenKind};
 use crate::list::ListIter;
 use crate::literal::Lit;
+use nfold_types::error::{ErrorCode, SqlError};
 
 /// Binding levels.
 pub(super) mod level {
@@ -400,6 +401,7 @@ impl Parser<'_> {
                 } else {
                     None
                 };
+                let escape = self.like_escape(escape)?;
                 Expr::Like {
                     expr: left,
                     pattern,
@@ -434,7 +436,7 @@ impl Parser<'_> {
             return self.unexpected();
         }
         if self.query_follows_paren() {
-            return Ok(match self.parenthesised()? {
+            return Ok(match self.parenthesised(false)? {
                 Paren::Query(query) => Expr::InSubquery {
                     expr,
                     query,
@@ -507,14 +509,14 @@ impl Parser<'_> {
 
     /// `( … )`: an expression, a row, or a query. Nested parentheses cause no recursion.
     #[inline(never)]
-    pub(super) fn parenthesised(&mut self) -> Result<Paren> {
+    pub(super) fn parenthesised(&mut self, operand: bool) -> Result<Paren> {
         let query_inside = self.query_follows_paren();
         let mut open = 0;
         while self.accept(TokenKind::LParen) {
             open += 1;
         }
         let mut inner = if query_inside {
-            Paren::Query(Box::new(self.nested_query()?))
+            Paren::Query(Box::new(self.nested_query(operand)?))
         } else {
             Paren::Expr(self.expr()?)
         };
@@ -555,6 +557,25 @@ impl Parser<'_> {
             members.push(self.expr()?);
         }
         Ok(Expr::Row(members))
+    }
+
+    /// The escape character of LIKE. With NO_BACKSLASH_ESCAPES there is none unless one is written,
+    /// and an empty one is an error.
+    fn like_escape(&self, written: Option<Box<Expr>>) -> Result<Option<Box<Expr>>> {
+        if !self.mode.has(LexMode::NO_BACKSLASH_ESCAPES) {
+            return Ok(written);
+        }
+        let none = StringLiteral {
+            bytes: Vec::new(),
+            charset: None,
+        };
+        match written.as_deref() {
+            None => Ok(Some(Box::new(Expr::Literal(Literal::String(none))))),
+            Some(Expr::Literal(Literal::String(s))) if s.bytes.is_empty() => {
+                Err(SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"ESCAPE"]))
+            }
+            Some(_) => Ok(written),
+        }
     }
 
     /// The operand of a unary operator.

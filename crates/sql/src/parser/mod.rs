@@ -217,6 +217,9 @@ pub(crate) struct Parser<'a> {
     height: u32,
     ctes: Vec<CteSeen>,
     subqueries: u32,
+    /// How many of `subqueries` are parentheses around the statement's query or an operand of its
+    /// set operations.
+    outermost_parens: u32,
     /// Whether the statement is a query whose result may have an INTO.
     into_allowed: bool,
     /// The INTO of the last operand of a set operation.
@@ -273,6 +276,7 @@ impl<'a> Parser<'a> {
             height: 0,
             ctes: Vec::new(),
             subqueries: 0,
+            outermost_parens: 0,
             into_allowed: false,
             into_of_operand: None,
             misplaced_into: false,

@@ -29,7 +29,7 @@ impl Parser<'_> {
             | TokenKind::NStr => self.literal(),
             TokenKind::Introducer => self.introduced(),
             TokenKind::Marker => self.marker(),
-            TokenKind::LParen => Ok(match self.parenthesised()? {
+            TokenKind::LParen => Ok(match self.parenthesised(false)? {
                 Paren::Expr(expr) => expr,
                 Paren::Query(query) => Expr::Subquery(query),
             }),
@@ -495,7 +495,7 @@ impl Parser<'_> {
         let amount = if self.is(TokenKind::LParen) {
             // Either the function's arguments, or an amount in parentheses that operators may
             // follow.
-            match self.parenthesised()? {
+            match self.parenthesised(false)? {
                 Paren::Expr(Expr::Row(args)) => return Ok(self.builtin("interval", start, args)),
                 Paren::Expr(expr) => self.infix(expr, level::SIMPLE, level::OR)?,
                 Paren::Query(query) => {

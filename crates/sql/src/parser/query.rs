@@ -1,7 +1,7 @@
 //! Query expressions: SELECT, set operations, WITH, and the clauses after them.
 
 use super::expr::Paren;
-use super::{CteSeen, MAX_SUBQUERIES, Parser, Result};
+use super::{CteSeen, Deprecated, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
@@ -24,7 +24,7 @@ impl Parser<'_> {
             while self.accept(TokenKind::LParen) {}
             return self.unexpected();
         }
-        match self.parenthesised()? {
+        match self.parenthesised(true)? {
             Paren::Query(query) => self.query_after_paren(*query),
             Paren::Expr(_) => self.unexpected(),
         }
@@ -36,14 +36,17 @@ impl Parser<'_> {
             self.expect(TokenKind::LParen)?;
             return self.unexpected();
         }
-        match self.parenthesised()? {
+        match self.parenthesised(false)? {
             Paren::Query(query) => Ok(query),
             Paren::Expr(_) => self.unexpected(),
         }
     }
 
-    /// A query inside the parentheses of another statement.
-    pub(super) fn nested_query(&mut self) -> Result<Query> {
+    /// A query in parentheses. `operand`: it is the statement, or an operand of its set operations,
+    /// if the parentheses around it are; its INTO is that of the statement.
+    pub(super) fn nested_query(&mut self, operand: bool) -> Result<Query> {
+        let outermost = u32::from(operand && self.subqueries == self.outermost_parens);
+        self.outermost_parens += outermost;
         self.subqueries += 1;
         if self.subqueries > MAX_SUBQUERIES {
             return Err(SqlError::new(
@@ -56,6 +59,7 @@ impl Parser<'_> {
         // Only the columns of the outermost query are shown.
         self.named_by_text = named;
         self.subqueries -= 1;
+        self.outermost_parens -= outermost;
         Ok(query)
     }
 
@@ -66,6 +70,7 @@ impl Parser<'_> {
             if with.is_some() {
                 query = Query {
                     with,
+                    into: query.into.take(),
                     ..Query::of(QueryBody::Paren(Box::new(query)))
                 };
             }
@@ -104,15 +109,20 @@ impl Parser<'_> {
 
     /// INTO belongs to the outermost query of a query statement.
     fn may_select_into(&self) -> bool {
-        self.into_allowed && self.subqueries == 0
+        self.into_allowed && self.subqueries == self.outermost_parens
     }
 
     /// The clauses after `(query)`: set operations, ORDER BY, LIMIT.
-    pub(super) fn query_after_paren(&mut self, inner: Query) -> Result<Query> {
+    pub(super) fn query_after_paren(&mut self, mut inner: Query) -> Result<Query> {
         if !self.query_goes_on() {
             return Ok(inner);
         }
-        let mut query = Query::of(QueryBody::Paren(Box::new(inner)));
+        let into = inner.into.take();
+        self.misplaced_into |= into.is_some() && self.at_set_operation();
+        let mut query = Query {
+            into,
+            ..Query::of(QueryBody::Paren(Box::new(inner)))
+        };
         self.query_rest(&mut query)?;
         Ok(query)
     }
@@ -181,8 +191,14 @@ impl Parser<'_> {
             while self.accept(TokenKind::LParen) {}
             return self.unexpected();
         }
-        match self.parenthesised()? {
-            Paren::Query(query) => Ok(QueryBody::Paren(query)),
+        match self.parenthesised(true)? {
+            Paren::Query(mut query) => {
+                if let Some(into) = query.into.take() {
+                    self.into_of_operand = Some(into);
+                    self.deprecated.push(Deprecated::IntoOfOperand);
+                }
+                Ok(QueryBody::Paren(query))
+            }
             Paren::Expr(_) => self.unexpected(),
         }
     }
@@ -255,7 +271,7 @@ impl Parser<'_> {
         let items = self.keeping_literals(Self::select_items)?;
         if self.at(Kw::INTO) && self.may_select_into() {
             *into = Some(self.select_into()?);
-        } else if self.at(Kw::INTO) && self.subqueries > 0 {
+        } else if self.at(Kw::INTO) && self.subqueries > self.outermost_parens {
             self.select_into()?;
             self.misplaced_into = true;
         }
@@ -564,7 +580,7 @@ impl Parser<'_> {
 
 impl Query {
     /// A query that consists only of its body.
-    pub(crate) fn of(body: QueryBody) -> Query {
+    pub fn of(body: QueryBody) -> Query {
         Query {
             with: None,
             body,

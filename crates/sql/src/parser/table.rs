@@ -181,7 +181,7 @@ impl Parser<'_> {
                 Inside::Tables(tables) => Inside::Tables(tables),
             }
         } else if matches!(self.kw(), Kw::SELECT | Kw::WITH | Kw::TABLE | Kw::VALUES) {
-            Inside::Query(self.nested_query()?)
+            Inside::Query(self.nested_query(false)?)
         } else {
             Inside::Tables(self.table_ref()?)
         };

@@ -92,6 +92,7 @@ impl Parser<'_> {
             _ => {}
         }
         self.warn_of_type(ty);
+        ty.unsigned |= ty.zerofill;
         Ok(())
     }
 
@@ -150,7 +151,7 @@ impl Parser<'_> {
         loop {
             match self.kw() {
                 Kw::UNSIGNED => ty.unsigned = true,
-                Kw::ZEROFILL => (ty.unsigned, ty.zerofill) = (true, true),
+                Kw::ZEROFILL => ty.zerofill = true,
                 Kw::SIGNED => {}
                 _ => return Ok(()),
             }

@@ -236,6 +236,8 @@ impl Warnings {
                     | ER_CUT_VALUE_GROUP_CONCAT
                     | ER_DATETIME_FUNCTION_OVERFLOW
                     | ER_WARN_ALLOWED_PACKET_OVERFLOWED
+                    | ER_WRONG_VALUE_FOR_TYPE
+                    | ER_INVALID_ARGUMENT_FOR_LOGARITHM
             )
     }
 

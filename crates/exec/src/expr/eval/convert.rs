@@ -6,7 +6,9 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::{long_number, number};
-use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TypeKind, Value, charset};
+use nfold_types::{
+    CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
+};
 
 pub(crate) use super::temporal::*;
 use super::{EvalCx, Val, json};
@@ -115,6 +117,11 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         }
         Val::Time(t) => i128::from(t.round(0, 0).0.to_number()),
     })
+}
+
+/// The integer that a text begins with; what follows it is no matter.
+pub fn leading_integer(cx: &EvalCx<'_>, text: &[u8]) -> i128 {
+    number::parse_integer(&number_text(cx, text)).value
 }
 
 /// Warns of a DECIMAL that is no BIGINT, or is no BIGINT UNSIGNED either.
@@ -365,6 +372,38 @@ pub fn to_text<'a>(
     Some(Cow::Owned(out))
 }
 
+/// As text in the character set of `collation`.
+///
+/// # Errors
+/// 3854 if the text has characters that this set lacks.
+pub fn to_text_for<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    ty: &ExprType,
+    collation: CollationId,
+) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+    let from = string_collation(cx, ty).known().charset;
+    let to = collation.known().charset;
+    let Some(bytes) = to_bytes(cx, v, ty) else {
+        return Ok(None);
+    };
+    if from == to || to.is_binary() || bytes.is_ascii() {
+        return Ok(Some(bytes));
+    }
+    let cannot = |bytes: &[u8]| nfold_plan::collate::cannot_convert(bytes, from.name, to.name);
+    if from.is_binary() {
+        return match to.is_valid(&bytes) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(_) => Err(cannot(&bytes)),
+        };
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    match charset::convert(from, to, &bytes, &mut out) {
+        0 => Ok(Some(Cow::Owned(out))),
+        _ => Err(cannot(&bytes)),
+    }
+}
+
 /// As text in the character set of `collation`; characters that it lacks become question marks.
 fn to_lossy_text<'a>(
     cx: &EvalCx<'a>,
@@ -396,11 +435,11 @@ pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
     }
 }
 
-/// The collation of a variable that gets a value of type `ty`; `None`: of no text. Moments are
-/// texts of latin1 there.
-pub fn var_collation(ty: &ExprType) -> Option<CollationId> {
-    match ty.class() {
-        Class::String | Class::Json => Some(ty.col.collation),
+/// The collation of a variable that gets a value of type `ty`; `None`: of no text. Temporal values
+/// are texts of latin1 there.
+pub fn var_collation(ty: &ColumnType) -> Option<CollationId> {
+    match Class::of(ty) {
+        Class::String | Class::Json => Some(ty.collation),
         class if class.is_temporal() => Some(CollationId::LATIN1_SWEDISH_CI),
         _ => None,
     }
@@ -502,9 +541,31 @@ pub fn cast<'a>(
     })
 }
 
+/// The text of a binary string that becomes one of another character set: NULL if it is not well
+/// formed there, and without strict mode the well-formed part. Warning 1300.
+fn well_formed<'a>(
+    cx: &EvalCx<'a>,
+    text: Cow<'a, [u8]>,
+    from: &ExprType,
+    set: &charset::Charset,
+) -> Option<Cow<'a, [u8]>> {
+    let binary = from.class() == Class::String && from.col.charset().is_binary();
+    let Some(at) = set.is_valid(&text).err().filter(|_| binary) else {
+        return Some(text);
+    };
+    let bad = nfold_plan::collate::malformed(set, &text[at..]);
+    cx.st.warnings.borrow_mut().push_error(Level::Warning, &bad);
+    if cx.env().sql_mode().has(nfold_plan::SqlMode::STRICT) {
+        return None;
+    }
+    Some(Cow::Owned(text[..at].to_vec()))
+}
+
 fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) -> Val<'a> {
     let collation = to.col.collation;
-    let Some(text) = to_lossy_text(cx, v, from, collation) else {
+    let text = to_lossy_text(cx, v, from, collation)
+        .and_then(|text| well_formed(cx, text, from, collation.known().charset));
+    let Some(text) = text else {
         return Val::Null;
     };
     let limit = match to.col.kind {

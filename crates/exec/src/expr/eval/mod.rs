@@ -21,7 +21,7 @@ pub(crate) mod tuple;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use nfold_plan::expr::{Expr, ExprType};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_types::row::RowLayout;
 use nfold_types::{
     Checkpoint, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings,
@@ -261,21 +261,34 @@ impl<'a> EvalCx<'a> {
     /// warning 1292.
     pub fn integer(&self, e: &'a Expr) -> Result<Option<i128>, SqlError> {
         let v = self.val(e)?;
-        Ok(convert::to_integer(self, &v, &e.ty))
+        Ok(self.whole_number(e, &v))
+    }
+
+    /// The integer of the value `v` of `e`. MySQL reads it from the text of a user variable without
+    /// a warning.
+    fn whole_number(&self, e: &Expr, v: &Val<'_>) -> Option<i128> {
+        match (&e.kind, v) {
+            (ExprKind::UserVar(_), Val::Bytes(text)) if !e.ty.col.is_json() => {
+                Some(convert::leading_integer(self, text))
+            }
+            _ => convert::to_integer(self, v, &e.ty),
+        }
     }
 
     /// Its value as a signed 64-bit integer; larger ones are cut, a DECIMAL with warning 1292.
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
         let v = self.val(e)?;
         convert::warn_beyond(self, &v, false);
-        Ok(convert::to_integer(self, &v, &e.ty)
+        Ok(self
+            .whole_number(e, &v)
             .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
     }
 
-    /// As [`Self::int`] for a length. MySQL reads a constant one to describe the result, too, and
-    /// warns of it then.
+    /// As [`Self::int`] for a length. MySQL reads a constant one, but no user variable, to describe
+    /// the result, too, and warns of it then.
     pub fn length(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
-        if nfold_plan::expr::is_constant(e) {
+        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
+        if nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
             self.int(e)?;
         }
         self.int(e)
@@ -308,6 +321,19 @@ impl<'a> EvalCx<'a> {
     ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_text(self, v, &e.ty, collation))
+    }
+
+    /// Its value as text in the character set of the text that a function searches or changes.
+    ///
+    /// # Errors
+    /// 3854 if it has characters that this set lacks.
+    pub fn text_for(
+        &self,
+        e: &'a Expr,
+        subject: nfold_types::CollationId,
+    ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
+        let v = self.val(e)?;
+        convert::to_text_for(self, v, &e.ty, subject)
     }
 
     /// Its value as DATETIME; NULL with warning 1292 where it is none.

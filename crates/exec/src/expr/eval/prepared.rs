@@ -515,6 +515,8 @@ pub struct ListCache {
     lists: RefCell<Option<Lent<Lists>>>,
     /// The state of each `RAND(constant)` generator.
     pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
+    /// How many rows each GROUP_CONCAT has put into texts.
+    pub(crate) concatenated: RefCell<FxHashMap<usize, u64>>,
 }
 
 impl ListCache {

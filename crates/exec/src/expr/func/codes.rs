@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{CollationId, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, func};
 use crate::expr::eval::{EvalCx, Val, convert};
@@ -96,7 +96,23 @@ fn weights_form(args: &[Expr]) -> [u64; 3] {
     })
 }
 
-/// The weights of a string; an integer or a date as eight bytes that sort alike. NULL for other
+/// MySQL's packed form of a date and time: 17 bits of years and months, the day, the time of day,
+/// and 24 bits of microseconds.
+fn datetime_image(d: DateTime) -> i64 {
+    let date = d.date();
+    let days = i64::from((date.year() * 13 + date.month()) << 5 | date.day());
+    let time = i64::from(d.hour() << 12 | d.minute() << 6 | d.second());
+    (days << 17 | time) << 24 | i64::from(d.micros())
+}
+
+/// MySQL's packed form of a time above 2^47, the bits of a negative one inverted.
+fn time_image(t: Time) -> i64 {
+    let (h, m, s, micros) = t.parts();
+    let packed = i64::from(h << 12 | m << 6 | s) << 24 | i64::from(micros);
+    (1 << 47) + if t.is_negative() { !packed } else { packed }
+}
+
+/// The weights of a string; an integer or a temporal value as eight bytes that sort alike. NULL for other
 /// numbers.
 ///
 /// The further arguments, if any, are how many bytes the result has at most, how many characters
@@ -110,6 +126,8 @@ fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
         (_, Val::Int(v)) => return Ok(signed(v)),
         (Class::Int, Val::UInt(v)) => return Ok(Val::string(v.to_be_bytes().to_vec())),
         (_, Val::Date(d)) => return Ok(signed(i64::from(d.packed()))),
+        (_, Val::DateTime(d)) => return Ok(signed(datetime_image(d))),
+        (_, Val::Time(t)) => return Ok(signed(time_image(t))),
         (Class::String, _) => {}
         _ => return Ok(Val::Null),
     }
@@ -384,7 +402,7 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let chars = args[0].ty.byte_length();
     let chars = chars.div_ceil(3).saturating_mul(4);
-    Ok(cx.connection_string(chars + chars / 76))
+    Ok(cx.connection_string(chars + chars.saturating_sub(1) / 76))
 }
 
 /// RFC 2045, in lines of 76 characters.

@@ -170,16 +170,8 @@ fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     Ok(Val::string(out))
 }
 
-fn infer_now(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    // The digits are structural, so a constant stands here.
-    let fsp = match args.first().map(|e| &e.kind) {
-        Some(nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n)))
-            if (0..=6).contains(n) =>
-        {
-            *n as u8
-        }
-        _ => 0,
-    };
+fn infer_now(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = super::dates::clock_digits(cx, args)?;
     Ok(ExprType::new(
         ColumnType::new(TypeKind::DateTime(fsp)),
         false,

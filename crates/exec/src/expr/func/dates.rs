@@ -1,13 +1,15 @@
 //! Dates and times: their parts, their making, and counting with them.
 
-use nfold_plan::expr::{Class, Expr, ExprType};
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int_null};
 use nfold_types::temporal::calendar::{
     MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, is_valid_date,
     week, weekday,
 };
 use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
-use nfold_types::{ColumnType, Date, DateTime, Decimal, ErrorCode, Time, Timestamp, TypeKind};
+use nfold_types::{
+    ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
+};
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use super::moments::{
@@ -197,23 +199,30 @@ fn infer_date_null(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::new(ColumnType::new(TypeKind::Date), true))
 }
 
-/// The digits asked of a clock, written out.
-fn clock_digits(args: &[Expr]) -> u8 {
-    match args.first().map(|e| &e.kind) {
-        Some(nfold_plan::expr::ExprKind::Const(nfold_types::Value::Int(n))) => {
-            (*n).clamp(0, 6) as u8
+/// The fractional digits asked of a clock, which are written out.
+///
+/// # Errors
+/// 1426 for more than six.
+pub(super) fn clock_digits(cx: &Infer<'_>, args: &[Expr]) -> Result<u8, SqlError> {
+    let Some(ExprKind::Const(Value::Int(digits))) = args.first().map(|e| &e.kind) else {
+        return Ok(0);
+    };
+    match *digits {
+        n @ 0..=6 => Ok(n as u8),
+        n => {
+            let code = ErrorCode::ER_TOO_BIG_PRECISION;
+            Err(SqlError::new(code, &[&n, &cx.name, &6]))
         }
-        _ => 0,
     }
 }
 
-fn infer_clock(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let kind = TypeKind::DateTime(clock_digits(args));
+fn infer_clock(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let kind = TypeKind::DateTime(clock_digits(cx, args)?);
     Ok(ExprType::new(ColumnType::new(kind), false))
 }
 
-fn infer_clock_time(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let fsp = clock_digits(args);
+fn infer_clock_time(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    let fsp = clock_digits(cx, args)?;
     let width = 8 + u32::from(fsp) + u32::from(fsp > 0); // no sign
     Ok(ExprType::new(ColumnType::new(TypeKind::Time(fsp)), false).with_width(width))
 }
@@ -307,25 +316,30 @@ fn infer_maketime(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let (hour, minute) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
     let second = arg!(cx.decimal(&args[2]));
-    let million = Decimal::from(MICROS_PER_SECOND);
-    let micros = second
-        .mul(&million)
-        .and_then(|d| d.round(0))
-        .and_then(|d| d.to_i64());
-    let Some(micros @ 0..60_000_000) = micros else {
+    let whole = second.truncate(0).to_i64();
+    let Some(whole @ 0..60) = whole.filter(|_| !second.is_negative()) else {
         return Ok(Val::Null);
     };
     if !(0..60).contains(&minute) {
         return Ok(Val::Null);
     }
     let fsp = ty.col.fsp();
+    let million = Decimal::from(MICROS_PER_SECOND);
+    let micros = second.mul(&million).and_then(|d| d.round(0));
+    let micros = micros.and_then(|d| d.to_i64()).unwrap_or(0);
     let sign = if hour < 0 { -1 } else { 1 };
-    if hour.unsigned_abs() > 838 {
-        let shown = format!("{hour}:{minute:02}:{:02}", micros / MICROS_PER_SECOND);
+    let total = (hour.abs().min(839) * 3600 + minute * 60) * MICROS_PER_SECOND + micros;
+    if total > TIME_MAX_MICROS {
+        const SHOWN_DIGITS: u8 = 9;
+        let shown = second
+            .truncate(i32::from(second.scale().min(SHOWN_DIGITS)))
+            .to_string();
+        let fraction = shown.split_once('.').map_or("", |(_, digits)| digits);
+        let point = if fraction.is_empty() { "" } else { "." };
+        let hour = hour.unsigned_abs();
+        let shown = format!("{hour}:{minute:02}:{whole:02}{point}{fraction}");
         warn_value(cx, "time", shown.as_bytes());
-        return Ok(Val::Time(Time::from_micros(sign * TIME_MAX_MICROS, fsp)));
     }
-    let total = (hour.abs() * 3600 + minute * 60) * MICROS_PER_SECOND + micros;
     Ok(Val::Time(Time::from_micros(
         sign * total.min(TIME_MAX_MICROS),
         fsp,

@@ -11,6 +11,7 @@ use nfold_types::{CollationId, SqlError, Value};
 use super::builtin::{
     Evaluated, Func, Inferred, Pace, arg, char_len, char_prefix_len, func, in_pieces, merged,
 };
+use crate::expr::eval::convert::string_collation;
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -63,14 +64,11 @@ fn infer_same(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn infer_index(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let ty = cx.string_from(&[&args[0], &args[1]], 0)?;
-    let chars = args[0].ty.length_in(ty.collation());
-    cx.string_from(&[&args[0], &args[1]], chars)
+    cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
 }
 
-/// An integer from two strings that must be comparable.
+/// A place in a string, whose character set and collation are those of the search.
 fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.merge(&[&args[0], &args[1]])?;
     infer_int::<11>(cx, args)
 }
 
@@ -148,7 +146,7 @@ fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
 }
 
 fn eval_char_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let collation = crate::expr::eval::convert::string_collation(cx, &args[0].ty);
+    let collation = string_collation(cx, &args[0].ty);
     let text = arg!(cx.bytes(&args[0]));
     Ok(Val::Int(
         char_len(cx, collation.known().charset, &text)? as i64
@@ -210,7 +208,7 @@ pub(super) fn trim<'a>(
 ) -> Evaluated<'a> {
     let text = arg!(cx.text(expr, ty.collation()));
     let what: Cow<'_, [u8]> = match what {
-        Some(e) => arg!(cx.text(e, ty.collation())),
+        Some(e) => arg!(cx.text_for(e, ty.collation())),
         None => Cow::Borrowed(b" "),
     };
     let (mut from, mut to) = (0, text.len());
@@ -235,7 +233,7 @@ pub(super) fn trim<'a>(
 
 fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let delimiter = arg!(cx.text(&args[1], ty.collation()));
+    let delimiter = arg!(cx.text_for(&args[1], ty.collation()));
     let count = arg!(cx.int(&args[2]));
     if text.is_empty() || delimiter.is_empty() || count == 0 {
         return Ok(Val::string(Vec::new()));
@@ -301,9 +299,9 @@ fn locate<'a>(
     hay: &'a Expr,
     from: Option<&'a Expr>,
 ) -> Evaluated<'a> {
-    let collation = merged(cx, &[needle, hay], "locate")?;
-    let needle = arg!(cx.text(needle, collation));
-    let hay = arg!(cx.text(hay, collation));
+    let collation = string_collation(cx, &hay.ty);
+    let needle = arg!(cx.text_for(needle, collation));
+    let hay = arg!(cx.bytes(hay));
     let skip = match from {
         None => 0,
         Some(e) => match arg!(cx.int(e)) {
@@ -375,15 +373,11 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
         args.iter()
             .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal)),
     );
-    let collation = if strings {
-        merged(cx, &args.iter().collect::<Vec<_>>(), "field")?
-    } else {
-        CollationId::BINARY
-    };
     let found = if strings {
-        let wanted = arg!(cx.text(first, collation));
+        let collation = string_collation(cx, &first.ty);
+        let wanted = arg!(cx.bytes(first));
         place(rest, |e| {
-            let text = cx.text(e, collation)?;
+            let text = cx.text_for(e, collation)?;
             Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
         })?
     } else if ints {

@@ -36,6 +36,7 @@ fn constant(e: &Expr) -> Option<u64> {
         ExprKind::Const(Value::Int(n)) => u64::try_from(*n).ok(),
         ExprKind::Const(Value::Decimal(d)) => d.round(0).and_then(|d| d.to_u64()),
         ExprKind::Const(Value::Bytes(text)) => std::str::from_utf8(text).ok()?.parse().ok(),
+        ExprKind::Cast(inner) if e.ty.class() == Class::Int => constant(inner),
         _ => None,
     }
 }
@@ -67,14 +68,14 @@ fn eval_padded<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn infer_pad(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.long_string_from(&[&args[0], &args[2]], constant(&args[1]))
+    cx.long_string_from(&[&args[0]], constant(&args[1]))
 }
 
 fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> Evaluated<'a> {
     let set = ty.collation().known().charset;
     let text = arg!(cx.text(&args[0], ty.collation()));
     let wanted = arg!(cx.length(&args[1]));
-    let fill = arg!(cx.text(&args[2], ty.collation()));
+    let fill = arg!(cx.text_for(&args[2], ty.collation()));
     let Ok(wanted) = usize::try_from(wanted) else {
         return Ok(Val::Null);
     };
@@ -141,7 +142,17 @@ fn repeated(cx: &EvalCx<'_>, text: &[u8], times: usize) -> Result<Vec<u8>, SqlEr
 }
 
 fn infer_space(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.long_string_from(&[], constant(&args[0]))
+    let negative = match &args[0].kind {
+        ExprKind::Const(Value::Int(n)) => *n < 0,
+        ExprKind::Const(Value::Decimal(d)) => d.is_negative(),
+        _ => false,
+    };
+    let chars = if negative {
+        Some(0)
+    } else {
+        constant(&args[0])
+    };
+    cx.long_string_from(&[], chars)
 }
 
 fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -153,15 +164,14 @@ fn eval_space<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
 }
 
 fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let all: Vec<&Expr> = args.iter().collect();
-    let collation = cx.merge(&all)?.collation;
+    let collation = cx.merge(&[&args[0]])?.collation;
     let (text, to) = (
         args[0].ty.length_in(collation),
         args[2].ty.length_in(collation),
     );
     // As MySQL counts it, whatever is replaced.
     cx.string_from(
-        &all,
+        &[&args[0]],
         text.saturating_add(text.saturating_mul(to.saturating_sub(2))),
     )
 }
@@ -169,8 +179,8 @@ fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 /// Every occurrence, byte for byte whatever the collation.
 fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
-    let from = arg!(cx.text(&args[1], ty.collation()));
-    let to = arg!(cx.text(&args[2], ty.collation()));
+    let from = arg!(cx.text_for(&args[1], ty.collation()));
+    let to = arg!(cx.text_for(&args[2], ty.collation()));
     if from.is_empty() {
         return Ok(Val::Bytes(text));
     }
@@ -205,15 +215,17 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
 }
 
 fn infer_insert(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    let strings = [&args[0], &args[3]];
-    cx.string_from(&strings, cx.total_length(&strings)?)
+    let collation = cx.merge(&[&args[0]])?.collation;
+    let chars = args[0].ty.length_in(collation);
+    let more = args[3].ty.length_in(collation);
+    cx.string_from(&[&args[0]], chars.saturating_add(more))
 }
 
 fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let set = ty.collation().known().charset;
     let text = arg!(cx.text(&args[0], ty.collation()));
     let (at, len) = (arg!(cx.int(&args[1])), arg!(cx.int(&args[2])));
-    let new = arg!(cx.text(&args[3], ty.collation()));
+    let new = arg!(cx.text_for(&args[3], ty.collation()));
     let chars = char_len(cx, set, &text)?;
     let Some(at) = usize::try_from(at)
         .ok()

@@ -10,9 +10,10 @@ use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::{StoreCx, StoreMode, number, store_value};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
+use nfold_types::temporal::DateFlags;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind, Value, charset};
 
-use super::{DdlCx, bin_collation, check_length, comment, error, named_collation};
+use super::{DdlCx, bin_collation, check_column_name, comment, error, named_collation};
 
 /// Longest VARCHAR, VARBINARY in bytes.
 const MAX_VAR_BYTES: u64 = 65535;
@@ -24,10 +25,7 @@ pub fn bind(
     cx: &mut DdlCx<'_>,
 ) -> Result<ColumnDef, SqlError> {
     let name = column.name.as_str();
-    check_length(name)?;
-    if name.is_empty() || name.ends_with(' ') {
-        return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
-    }
+    check_column_name(name)?;
     if column.generated.is_some() {
         return Err(SqlError::not_supported("generated columns"));
     }
@@ -392,26 +390,66 @@ pub fn bind_default(
                     Err(invalid())
                 };
             }
+            let empty = matches!(&value.value, Value::Bytes(text) if text.is_empty());
+            if ty.is_blob() && empty && !cx.mode.strict {
+                cx.warnings
+                    .warn(ErrorCode::ER_BLOB_CANT_HAVE_DEFAULT, &[&name]);
+                return Ok(match nullable {
+                    true => ColumnDefault::Null,
+                    false => ColumnDefault::None,
+                });
+            }
             if ty.is_blob() || ty.is_json() {
                 return Err(error(ErrorCode::ER_BLOB_CANT_HAVE_DEFAULT, &[&name]));
             }
-            let mode = StoreMode {
-                strict: true,
-                ignore: false,
-                ..cx.mode.clone()
-            };
-            let mut store = StoreCx {
-                mode: &mode,
-                column: name,
-                row: 1,
-                warnings: cx.warnings,
-            };
-            let from = value.string.unwrap_or(CollationId::BINARY);
-            let stored =
-                store_value(value.value.as_ref(), from, ty, &mut store).map_err(|_| invalid())?;
-            Ok(ColumnDefault::Literal(stored))
+            stored_default(name, &value, ty, cx)
         }
     }
+}
+
+/// The value of DEFAULT as the column stores it. Without strict mode a zero date that the mode
+/// forbids is taken, with warning 1264.
+///
+/// # Errors
+/// 1067.
+fn stored_default(
+    name: &str,
+    value: &LiteralValue,
+    ty: &ColumnType,
+    cx: &mut DdlCx<'_>,
+) -> Result<ColumnDefault, SqlError> {
+    let any_zero = DateFlags {
+        no_zero_in_date: false,
+        no_zero_date: false,
+        ..cx.mode.dates
+    };
+    let mut store = |dates: DateFlags| {
+        let mode = StoreMode {
+            strict: true,
+            ignore: false,
+            dates,
+            ..cx.mode.clone()
+        };
+        let mut store = StoreCx {
+            mode: &mode,
+            column: name,
+            row: 1,
+            warnings: cx.warnings,
+        };
+        let from = value.string.unwrap_or(CollationId::BINARY);
+        store_value(value.value.as_ref(), from, ty, &mut store)
+    };
+    if let Ok(stored) = store(cx.mode.dates) {
+        return Ok(ColumnDefault::Literal(stored));
+    }
+    let invalid = || error(ErrorCode::ER_INVALID_DEFAULT, &[&name]);
+    if cx.mode.strict {
+        return Err(invalid());
+    }
+    let stored = store(any_zero).map_err(|_| invalid())?;
+    let code = ErrorCode::ER_WARN_DATA_OUT_OF_RANGE;
+    cx.warnings.warn(code, &[&name, &1]);
+    Ok(ColumnDefault::Literal(stored))
 }
 
 /// A literal before it is stored into a column.

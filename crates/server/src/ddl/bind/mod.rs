@@ -99,6 +99,18 @@ pub(crate) fn check_length(name: &str) -> Result<(), SqlError> {
     }
 }
 
+/// Checks the name of a column.
+///
+/// # Errors
+/// 1059, 1166.
+pub(crate) fn check_column_name(name: &str) -> Result<(), SqlError> {
+    check_length(name)?;
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
+    }
+    Ok(())
+}
+
 /// Checks a table's name.
 ///
 /// # Errors

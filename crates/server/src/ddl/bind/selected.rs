@@ -8,7 +8,7 @@ use nfold_types::convert::store::implicit_default;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
-use super::{DdlCx, check_length, column, error};
+use super::{DdlCx, check_column_name, column, error};
 
 /// Longer texts that an expression gives are TEXT, in characters.
 const MAX_VARCHAR: u32 = 512;
@@ -47,10 +47,7 @@ pub(super) fn merge(
 /// The column that a result is kept in.
 fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, SqlError> {
     let name = &*result.name;
-    check_length(name)?;
-    if name.is_empty() || name.ends_with(' ') {
-        return Err(error(ErrorCode::ER_WRONG_COLUMN_NAME, &[&name]));
-    }
+    check_column_name(name)?;
     let column = keeping(result);
     column::warn_of_type(&column.ty, cx);
     Ok(column)

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewDef};
 use nfold_engine::ViewSpec;
 use nfold_exec::{Checkpoints, ExecCx};
@@ -100,8 +101,8 @@ impl Session {
             self.conditions.push_error(Level::Note, &there);
             return Ok(Response::ok());
         }
-        let old = self.place_of_view(v, &schema)?;
         let columns = self.view_columns(cx, v, &schema, &view)?;
+        let old = self.place_of_view(v, &schema)?;
         let spec = ViewSpec {
             schema,
             name: name.into(),
@@ -186,7 +187,8 @@ impl Session {
         self.check_uses(&uses)?;
         let name = v.name.name.as_str();
         let own = |u: &TableUse| *u.schema == *schema && *u.name == *name;
-        if uses.iter().any(own) && self.schema.table(schema, name).is_some() {
+        let old = self.schema.table(schema, name);
+        if uses.iter().any(own) && old.is_some_and(|t| t.view.is_some()) {
             let code = ErrorCode::ER_NO_SUCH_TABLE;
             return Err(SqlError::new(code, &[&schema, &name]));
         }
@@ -200,12 +202,13 @@ impl Session {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
         let mut columns: Vec<ColumnDef> = Vec::with_capacity(results.len());
+        let names = match v.columns.is_empty() {
+            true => unique_names(&statement, &results),
+            false => v.columns.iter().map(|c| c.as_str().into()).collect(),
+        };
         for (n, result) in results.into_iter().enumerate() {
-            let column = column_of(result, v.columns.get(n).map(|c| c.as_str()));
-            if columns
-                .iter()
-                .any(|c| nfold_catalog::schema::eq_name(&c.name, &column.name))
-            {
+            let column = column_of(result, names.get(n).map(|name| &**name));
+            if columns.iter().any(|c| eq_name(&c.name, &column.name)) {
                 let code = ErrorCode::ER_DUP_FIELDNAME;
                 return Err(SqlError::new(code, &[&column.name]));
             }
@@ -272,6 +275,54 @@ fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlE
     });
     uses.iter_mut().for_each(|u| u.view = Some(own.clone()));
     Ok(uses)
+}
+
+/// The names of a view's columns. An expression without an alias is called otherwise if its text is
+/// no name, or is the name of another column.
+fn unique_names(statement: &ast::Statement, results: &[ResultColumn]) -> Vec<Arc<str>> {
+    let unaliased = unaliased_expressions(statement);
+    let may_change = |n: usize| unaliased.get(n).is_some_and(|u| *u);
+    let mut names: Vec<Arc<str>> = results.iter().map(|r| r.name.clone()).collect();
+    for n in 0..names.len() {
+        if may_change(n) && bind::check_column_name(&names[n]).is_err() {
+            names[n] = format!("Name_exp_{}", n + 1).into();
+        }
+    }
+    for n in 0..names.len() {
+        let same = |other: &usize| eq_name(&names[*other], &names[n]);
+        let Some(first) = (0..n).find(same) else {
+            continue;
+        };
+        if let Some(changed) = [n, first].into_iter().find(|n| may_change(*n)) {
+            names[changed] = format!("Name_exp_{}", names[changed]).into();
+        }
+    }
+    names
+}
+
+/// Which items of the first SELECT of a query are expressions without an alias; none where the items
+/// are not the columns one by one.
+fn unaliased_expressions(statement: &ast::Statement) -> Vec<bool> {
+    let ast::Statement::Query(query) = statement else {
+        return Vec::new();
+    };
+    let mut body = &query.body;
+    let select = loop {
+        match body {
+            ast::QueryBody::Select(select) => break select,
+            ast::QueryBody::SetOperation { left, .. } => body = left,
+            ast::QueryBody::Paren(query) => body = &query.body,
+            _ => return Vec::new(),
+        }
+    };
+    let unaliased = |item: &ast::SelectItem| match item {
+        ast::SelectItem::Expr { expr, alias, .. } => {
+            Some(alias.is_none() && !matches!(expr, ast::Expr::Column(_)))
+        }
+        _ => None,
+    };
+    let items = select.items.iter().map(unaliased);
+    items.collect::<Option<_>>().unwrap_or_default()
 }
 
 /// A view's column, as SHOW COLUMNS has it.

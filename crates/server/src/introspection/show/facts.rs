@@ -3,75 +3,112 @@
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::ShowFilter;
-use nfold_types::{Collation, ColumnType, SqlError, TypeKind, Value, charset};
+use nfold_types::{Collation, ColumnType, SqlError, TextSize, TypeKind, Value, charset};
 
 use super::filter;
 use crate::session::response::{Response, RowSet, text_type};
 
-pub(super) const OPEN_TABLES: &[&str] = &["Database", "Table", "In_use", "Name_locked"];
-pub(super) const TRIGGERS: &[&str] = &[
-    "Trigger",
-    "Event",
-    "Table",
-    "Statement",
-    "Timing",
-    "Created",
-    "sql_mode",
-    "Definer",
-    "character_set_client",
-    "collation_connection",
-    "Database Collation",
+/// The type of a column of a result that is always empty.
+pub(super) enum Cell {
+    Text(u32),
+    Char(u32),
+    LongText,
+    Time(TypeKind),
+    Number(TypeKind),
+}
+
+impl Cell {
+    fn ty(&self) -> ColumnType {
+        let string = |kind| ColumnType::string(kind, text_type(1).collation);
+        match self {
+            Cell::Text(chars) => text_type(*chars),
+            Cell::Char(chars) => string(TypeKind::Char(*chars)),
+            Cell::LongText => string(TypeKind::Text(TextSize::Normal)),
+            Cell::Time(kind) | Cell::Number(kind) => ColumnType::new(kind.clone()),
+        }
+    }
+}
+
+const NAME: Cell = Cell::Text(64);
+const TIMESTAMP: Cell = Cell::Time(TypeKind::Timestamp(0));
+const DATETIME: Cell = Cell::Time(TypeKind::DateTime(0));
+
+pub(super) const OPEN_TABLES: &[(&str, Cell)] = &[
+    ("Database", NAME),
+    ("Table", NAME),
+    ("In_use", NAME),
+    ("Name_locked", NAME),
 ];
-pub(super) const EVENTS: &[&str] = &[
-    "Db",
-    "Name",
-    "Definer",
-    "Time zone",
-    "Type",
-    "Execute at",
-    "Interval value",
-    "Interval field",
-    "Starts",
-    "Ends",
-    "Status",
-    "Originator",
-    "character_set_client",
-    "collation_connection",
-    "Database Collation",
+pub(super) const TRIGGERS: &[(&str, Cell)] = &[
+    ("Trigger", NAME),
+    ("Event", Cell::Char(6)),
+    ("Table", NAME),
+    ("Statement", Cell::LongText),
+    ("Timing", Cell::Char(6)),
+    ("Created", Cell::Time(TypeKind::Timestamp(2))),
+    ("sql_mode", NAME),
+    ("Definer", Cell::Text(288)),
+    ("character_set_client", NAME),
+    ("collation_connection", NAME),
+    ("Database Collation", NAME),
 ];
-pub(super) const ROUTINES: &[&str] = &[
-    "Db",
-    "Name",
-    "Type",
-    "Language",
-    "Definer",
-    "Modified",
-    "Created",
-    "Security_type",
-    "Comment",
-    "character_set_client",
-    "collation_connection",
-    "Database Collation",
+pub(super) const EVENTS: &[(&str, Cell)] = &[
+    ("Db", NAME),
+    ("Name", NAME),
+    ("Definer", Cell::Text(288)),
+    ("Time zone", NAME),
+    ("Type", Cell::Text(9)),
+    ("Execute at", DATETIME),
+    ("Interval value", Cell::Text(256)),
+    ("Interval field", Cell::Char(18)),
+    ("Starts", DATETIME),
+    ("Ends", DATETIME),
+    ("Status", Cell::Text(21)),
+    ("Originator", Cell::Number(TypeKind::Int)),
+    ("character_set_client", NAME),
+    ("collation_connection", NAME),
+    ("Database Collation", NAME),
 ];
-pub(super) const BINARY_LOG_STATUS: &[&str] = &[
-    "File",
-    "Position",
-    "Binlog_Do_DB",
-    "Binlog_Ignore_DB",
-    "Executed_Gtid_Set",
+pub(super) const ROUTINES: &[(&str, Cell)] = &[
+    ("Db", NAME),
+    ("Name", NAME),
+    ("Type", Cell::Char(9)),
+    ("Language", NAME),
+    ("Definer", Cell::Text(288)),
+    ("Modified", TIMESTAMP),
+    ("Created", TIMESTAMP),
+    ("Security_type", Cell::Char(7)),
+    ("Comment", Cell::LongText),
+    ("character_set_client", NAME),
+    ("collation_connection", NAME),
+    ("Database Collation", NAME),
 ];
-pub(super) const REPLICA_STATUS: &[&str] = &[
-    "Replica_IO_State",
-    "Source_Host",
-    "Source_User",
-    "Source_Port",
+pub(super) const BINARY_LOG_STATUS: &[(&str, Cell)] = &[
+    ("File", NAME),
+    ("Position", NAME),
+    ("Binlog_Do_DB", NAME),
+    ("Binlog_Ignore_DB", NAME),
+    ("Executed_Gtid_Set", NAME),
 ];
-pub(super) const PROFILES: &[&str] = &["Query_ID", "Duration", "Query"];
+pub(super) const REPLICA_STATUS: &[(&str, Cell)] = &[
+    ("Replica_IO_State", NAME),
+    ("Source_Host", NAME),
+    ("Source_User", NAME),
+    ("Source_Port", NAME),
+];
+pub(super) const PROFILES: &[(&str, Cell)] = &[
+    ("Query_ID", Cell::Number(TypeKind::Int)),
+    ("Duration", Cell::Number(TypeKind::Double)),
+    ("Query", Cell::Text(40)),
+];
 
 /// A result that has these columns and no row: there is nothing of the kind here.
-pub(super) fn empty(columns: &[&str], wanted: Option<&ShowFilter>) -> Result<Response, SqlError> {
-    let columns: Vec<_> = columns.iter().map(|c| (*c, 64)).collect();
-    let mut set = RowSet::of_text(&columns);
+pub(super) fn empty(
+    columns: &[(&str, Cell)],
+    wanted: Option<&ShowFilter>,
+) -> Result<Response, SqlError> {
+    let columns: Vec<_> = columns.iter().map(|(name, c)| (*name, c.ty())).collect();
+    let mut set = RowSet::new(&columns);
     filter::apply(&mut set, wanted, 0)?;
     Ok(Response::Rows(set))
 }

@@ -48,12 +48,14 @@ pub fn tables(database: &Database, full: bool) -> View {
 
 /// SHOW TABLE STATUS.
 pub fn table_status(database: &Database, engine: &Engine) -> View {
-    let time = || ColumnType::new(TypeKind::Timestamp(0));
+    let time = || ColumnType::new(TypeKind::DateTime(0));
+    let collation = nfold_types::CollationId::UTF8MB4_0900_AI_CI;
+    let format = ColumnType::string(TypeKind::Char(10), collation);
     let mut view = View::new(&[
         ("Name", text(64)),
         ("Engine", text(64)),
-        ("Version", number()),
-        ("Row_format", text(10)),
+        ("Version", ColumnType::new(TypeKind::Int)),
+        ("Row_format", format),
         ("Rows", number()),
         ("Avg_row_length", number()),
         ("Data_length", number()),
@@ -61,7 +63,7 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
         ("Index_length", number()),
         ("Data_free", number()),
         ("Auto_increment", number()),
-        ("Create_time", time()),
+        ("Create_time", ColumnType::new(TypeKind::Timestamp(0))),
         ("Update_time", time()),
         ("Check_time", time()),
         ("Collation", text(64)),

@@ -14,6 +14,9 @@ use crate::config::table::Kind;
 /// `collation_connection`).
 pub type Assigned = Vec<(usize, VarValue)>;
 
+const NON_STANDARD_KEYS: &str =
+    "Foreign key referring to non-unique or partial keys is unsafe and may break replication.";
+
 /// Error 1231.
 fn wrong_value(name: &str, value: &Value) -> SqlError {
     SqlError::new(ErrorCode::ER_WRONG_VALUE_FOR_VAR, &[&name, &shown(value)])
@@ -78,6 +81,25 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(VarValue::text("InnoDB"))
         }
+        "restrict_fk_on_non_standard_key" => {
+            let value = plain(def, value, warnings)?;
+            if value == VarValue::Bool(false) {
+                let code = ErrorCode::ER_WARN_DEPRECATED_WITH_NOTE;
+                warnings.warn(code, &[&def.name, &NON_STANDARD_KEYS]);
+            } else {
+                let code = ErrorCode::ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT;
+                warnings.warn(code, &[&def.name]);
+            }
+            own(value)
+        }
+        // MySQL warns of a negative one, and takes the clock's time.
+        "timestamp" => match plain(def, value, warnings)? {
+            VarValue::Real(seconds) if seconds > f64::from(i32::MAX) => {
+                Err(wrong_value(def.name, value))
+            }
+            value => own(value),
+        },
+        "lc_time_names" | "log_timestamps" if value.is_null() => Err(wrong_value(def.name, value)),
         "log_output" => own(outputs(def.name, value)?),
         "general_log_file" | "slow_query_log_file" => {
             let text = text_of(def.name, value)?;
@@ -298,6 +320,14 @@ fn collation_by_number(value: &Value) -> Option<&'static Collation> {
     CollationId(id).get()
 }
 
+/// The name of a character set or collation; a number that is none, as errors show it.
+fn name_or_number(name: &str, value: &Value) -> Result<String, SqlError> {
+    match value {
+        Value::Int(_) | Value::UInt(_) => Ok(shown(value)),
+        _ => text_of(name, value),
+    }
+}
+
 fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     if value.is_null() && def.name == "character_set_results" {
         return Ok(vec![(find(def.name)?, VarValue::Text(None))]);
@@ -305,7 +335,7 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
     let set = match collation_by_number(value) {
         Some(collation) => collation.charset,
         None => {
-            let name = text_of(def.name, value)?;
+            let name = name_or_number(def.name, value)?;
             let set = charset_by_name(&name)?;
             if let Some(warning) = Deprecated::charset(set.name) {
                 warnings.push_error(Level::Warning, &warning.warning());
@@ -334,7 +364,7 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
 fn collation(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     let collation = match collation_by_number(value) {
         Some(collation) => collation,
-        None => collation_by_name(&text_of(def.name, value)?)?,
+        None => collation_by_name(&name_or_number(def.name, value)?)?,
     };
     if collation.charset.name == "utf8mb3" {
         let warning = Deprecated::Utf8mb3Collation(collation.name).warning();
