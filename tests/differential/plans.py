@@ -166,9 +166,34 @@ class Conditions:
             return f"{e} {rng.choice(['IN', 'IN', 'NOT IN'])} (SELECT {column} {rest})"
         if shape < 0.6:
             return f"{rng.choice(['', 'NOT '])}EXISTS (SELECT 1 {rest} AND {column} = {e})"
-        if shape < 0.85:
+        if shape < 0.7:
             return f"{e} {rng.choice(COMPARE)} (SELECT {rng.choice(['MIN', 'MAX'])}({column}) {rest})"
+        if shape < 0.85:
+            return self.aggregate(scope, table, alias, rest)
         return f"{e} {rng.choice(['=', '<', '>=', '<>'])} {rng.choice(['ANY', 'ALL'])} (SELECT {column} {rest})"
+
+
+    def aggregate(self, scope, table, alias, rest):
+        """A comparison with an aggregate that is correlated by an equality."""
+        rng = self.rng
+        kinds = {_kind(ty) for _, ty in table.columns}
+        outer, column, kind = rng.choice([s for s in scope if s[2] in kinds])
+        numbers = [f"{alias}.{c}" for c, ty in table.columns if not _is_text(ty) and ty != "DATE"]
+        function = rng.choice(["COUNT", "SUM", "AVG", "MIN", "MAX"])
+        value = f"{function}({rng.choice(numbers)})" + rng.choice(["", "", " * 2", " + 1"])
+        equal = f"{alias}.{rng.choice(table.alike(kind))} = {outer}.{column}"
+        if kind not in ("INT", "DECIMAL(5,1)", "BIGINT UNSIGNED"):
+            left = rng.choice(["1", "3.5"])
+        else:
+            left = f"{outer}.{column}"
+        return f"{left} {rng.choice(COMPARE)} (SELECT {value} {rest} AND {equal})"
+
+
+def _common(rng, conditions, scope, on):
+    """OR of which all branches have `on`."""
+    def branch():
+        return f"({on} AND {conditions.any(scope, 1)})"
+    return f"({' OR '.join(branch() for _ in range(rng.randint(2, 3)))})"
 
 
 def _on(rng, conditions, left, right, operators):
@@ -201,13 +226,19 @@ def _chain(rng, tables, conditions, used):
     first = rng.choice(tables)
     scope, source = first.scope("t1"), f"{first.name} t1"
     used.append(("t1", first))
-    for n in range(rng.choice([0, 0, 0, 1, 1, 2])):
+    for n in range(rng.choice([0, 0, 0, 1, 1, 2, 3, 4])):
         table, alias = rng.choice(tables), f"t{n + 2}"
         left, column, kind = rng.choice(scope)
         on = f"{left}.{column} {rng.choice(['=', '=', '=', '<=>', '>'])} {alias}.{rng.choice(table.alike(kind))}"
         scope = scope + table.scope(alias)
-        if rng.random() < 0.5:
+        shape = rng.random()
+        if shape < 0.4:
             on += f" {rng.choice(['AND', 'AND', 'OR'])} {conditions.any(scope, 1)}"
+        elif shape < 0.5:
+            on = _common(rng, conditions, scope, on)
+        elif shape < 0.6:
+            other = rng.choice([s for s in scope if s[2] == kind])
+            on += f" AND {alias}.{rng.choice(table.alike(kind))} = {other[0]}.{other[1]}"
         source += f" JOIN {table.name} {alias} ON {on}"
         used.append((alias, table))
     return source, scope

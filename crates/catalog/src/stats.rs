@@ -19,6 +19,9 @@ pub struct TableStats {
     pub avg_row_bytes: u32,
     /// In the order of `TableDef::indexes`.
     pub indexes: Vec<IndexStats>,
+    /// Estimated number of different values of each column, in the order of `TableDef::columns`; 0
+    /// where it is not known.
+    pub columns: Vec<u64>,
     /// Seconds since 1970 UTC when they were made.
     pub made_at: u64,
 }

@@ -21,6 +21,7 @@ mod contention;
 mod counters;
 mod ddl;
 mod dictionary;
+mod distinct;
 mod engine;
 mod error;
 mod guess;

@@ -11,8 +11,12 @@ use nfold_btree::{EntryBatch, KeyRange};
 use nfold_catalog::{IndexStats, TableStats};
 use nfold_store::{Stop as StoreStop, Store, Wait};
 
+use nfold_types::row::{RawField, RowLayout};
+
 use crate::ddl::stop;
+use crate::distinct::DistinctCounter;
 use crate::error::EngineError;
+use crate::record::RowHeader;
 use crate::table::Table;
 
 /// Entries that a background refresh looks at, per index.
@@ -46,15 +50,32 @@ pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableSta
         if ordinal == 0 {
             stats.rows = entries;
             stats.avg_row_bytes = sample.bytes.checked_div(sample.entries).unwrap_or(0) as u32;
+            let columns = sample.columns.iter().map(DistinctCounter::estimate);
+            let grown = |distinct| grown_distinct(distinct, sample.entries, entries);
+            stats.columns = columns.map(grown).collect();
         }
     }
     Ok(stats)
+}
+
+/// The different values of a column among `entries` rows, of which `sampled` have `distinct`.
+/// Values that repeat are all in the sample; the others grow with the table.
+fn grown_distinct(distinct: u64, sampled: u64, entries: u64) -> u64 {
+    if sampled == 0 || sampled >= entries {
+        return distinct.min(entries);
+    }
+    let unique = distinct as f64 / sampled as f64;
+    let grows = ((unique - 0.1) / 0.4).clamp(0.0, 1.0);
+    let scale = 1.0 + (entries as f64 / sampled as f64 - 1.0) * grows;
+    ((distinct as f64 * scale) as u64).min(entries)
 }
 
 struct Sample {
     entries: u64,
     bytes: u64,
     distinct: Vec<u64>,
+    /// Of the clustered index: the values of each column.
+    columns: Vec<DistinctCounter>,
     /// The whole index was read.
     complete: bool,
 }
@@ -68,6 +89,10 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
         entries: 0,
         bytes: 0,
         distinct: vec![0; parts],
+        columns: match ordinal {
+            0 => vec![DistinctCounter::default(); table.def().columns.len()],
+            _ => Vec::new(),
+        },
         complete: false,
     };
     let mut cursor = index.tree.cursor(KeyRange::all(), false);
@@ -79,6 +104,7 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
         let more = block(|| cursor.next_batch(&index.tree, store, 1024, &mut batch))?;
         for (key, value) in batch.iter() {
             sample.bytes += value.len() as u64;
+            count_columns(table.layout(), value, &mut sample.columns);
             let equal = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
             for (n, distinct) in sample.distinct.iter_mut().enumerate() {
                 let end = index.key.prefix_bytes(key, n + 1).unwrap_or(key.len());
@@ -96,6 +122,22 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
         }
     }
     Ok(sample)
+}
+
+/// Adds the values of a clustered row to `columns`. Rows of an older layout, and values on overflow
+/// pages, are not counted.
+fn count_columns(layout: &RowLayout, value: &[u8], columns: &mut [DistinctCounter]) {
+    let Some((_, image)) = RowHeader::split(value).filter(|_| !columns.is_empty()) else {
+        return;
+    };
+    if RowLayout::version_of(image) != Ok(layout.version()) {
+        return;
+    }
+    for (column, counter) in columns.iter_mut().enumerate() {
+        if let Ok(RawField::Fixed(bytes) | RawField::Var(bytes)) = layout.raw(image, column) {
+            counter.add(bytes);
+        }
+    }
 }
 
 /// Repeats a call until it needs no wait. For threads that may block.

@@ -285,6 +285,12 @@ impl Table {
             .store(old.rows_changed.load(Relaxed), Relaxed);
         let mut stats = TableStats::clone(&old.stats.read());
         self.rows_counted.store(stats.rows, Relaxed);
+        let column = |n: usize| self.def.columns.get(n).map(|c| &c.name);
+        let mut before = old.def.columns.iter().enumerate();
+        let same = before.all(|(n, c)| column(n) == Some(&c.name));
+        if !same || self.def.columns.len() != old.def.columns.len() {
+            stats.columns.clear();
+        }
         // Statistics go with their index; a new index has none yet.
         let of = |id| old.def.indexes.iter().position(|i| i.id == id);
         stats.indexes = self

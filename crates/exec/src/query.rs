@@ -15,6 +15,7 @@ mod late;
 mod recursion;
 mod rolled_up;
 pub(crate) mod subquery;
+mod subquery_groups;
 mod subquery_set;
 mod windowed;
 

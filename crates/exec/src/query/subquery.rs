@@ -4,7 +4,7 @@
 //! # Invariants
 //! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
 //! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
-//! - B3: what is correlated by equalities alone runs for each outer row until that has cost as much as the set of its keyed form, which then
+//! - B3: what is correlated by equalities alone runs for each outer row until that has cost as much as the set of its decorrelated form, which then
 //!   answers for the rest of the run ([`BlockSubqueries::by_keys`]).
 
 use std::cell::{Cell, RefCell};
@@ -13,13 +13,14 @@ use std::time::Instant;
 
 use nfold_catalog::UserLockWait;
 use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryUse};
-use nfold_plan::query::SubqueryPlan;
+use nfold_plan::query::{DecorrelatedPlan, OuterKey, SubqueryPlan};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;
 
 use super::KeptQuery;
-use super::subquery_set::KeySet;
+use super::subquery_groups::Groups;
+use super::subquery_set::{KeySet, push_part};
 use crate::env::batch::KEPT_BYTES;
 use crate::expr::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
 use crate::operators::aggregate::owned;
@@ -36,14 +37,16 @@ pub(crate) struct KeptSubquery {
     rows: RefCell<SubRows>,
     /// The rows are those of the present run of the block.
     known: Cell<bool>,
-    keyed: Option<Box<KeptKeyed>>,
+    decorrelated: Option<Box<CachedDecorrelated>>,
 }
 
-/// What is kept of a subquery's keyed form.
+/// What is kept of a subquery's decorrelated form.
 #[derive(Default)]
-struct KeptKeyed {
+struct CachedDecorrelated {
     query: KeptQuery,
     set: RefCell<Option<KeySet>>,
+    /// Of an aggregate, instead of the set.
+    groups: RefCell<Groups>,
     /// The set is that of the present run of the block.
     known: Cell<bool>,
     /// How often the subquery itself ran in this run, and the rows that this has read.
@@ -51,11 +54,18 @@ struct KeptKeyed {
     spent: Cell<u64>,
 }
 
-impl KeptKeyed {
+impl CachedDecorrelated {
     fn begin(&self) {
         self.known.set(false);
         self.runs.set(0);
         self.spent.set(0);
+        self.groups.take();
+    }
+
+    /// Whether the runs have cost as much as all rows do, which are about one run.
+    fn pays(&self, plan: &DecorrelatedPlan, rt: &Runtime<'_>) -> bool {
+        let spent = self.runs.get() >= RUNS_MIN && self.spent.get() as f64 >= plan.rows;
+        spent && !(plan.converts && rt.warnings.borrow().is_strict())
     }
 }
 
@@ -63,7 +73,7 @@ impl KeptSubquery {
     /// One for each subquery of a block.
     pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
         let kept = |plan: &SubqueryPlan| KeptSubquery {
-            keyed: plan.decorrelated.as_ref().map(|_| Box::default()),
+            decorrelated: plan.decorrelated.as_ref().map(|_| Box::default()),
             ..KeptSubquery::default()
         };
         plans.iter().map(kept).collect()
@@ -72,15 +82,15 @@ impl KeptSubquery {
     /// Bytes that it keeps between executions, near enough.
     pub fn memory(&self) -> usize {
         let rows = self.rows.borrow().values.capacity() * size_of::<Value>();
-        let keyed = self.keyed.as_ref().map_or(0, |k| k.query.memory());
-        rows + self.query.memory() + keyed
+        let decorrelated = self.decorrelated.as_ref().map_or(0, |k| k.query.memory());
+        rows + self.query.memory() + decorrelated
     }
 
     /// Begins a run of the block.
     fn begin(&self) {
         self.known.set(false);
-        if let Some(keyed) = &self.keyed {
-            keyed.begin();
+        if let Some(decorrelated) = &self.decorrelated {
+            decorrelated.begin();
         }
     }
 
@@ -88,9 +98,9 @@ impl KeptSubquery {
     pub fn release(&self) {
         self.known.set(false);
         self.rows.borrow_mut().release();
-        if let Some(keyed) = &self.keyed {
-            keyed.begin();
-            if let Some(set) = &mut *keyed.set.borrow_mut() {
+        if let Some(decorrelated) = &self.decorrelated {
+            decorrelated.begin();
+            if let Some(set) = &mut *decorrelated.set.borrow_mut() {
                 set.release();
             }
         }
@@ -212,6 +222,45 @@ impl RowOut for Existence<'_> {
     }
 }
 
+/// Takes the groups of an aggregate.
+struct Collector<'g> {
+    groups: &'g mut Groups,
+    keys: &'g [OuterKey],
+    memory: usize,
+}
+
+impl RowOut for Collector<'_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let Some((value, inner)) = select.split_last() else {
+            return Ok(true);
+        };
+        let mut key = Vec::new();
+        for (part, e) in self.keys.iter().zip(inner) {
+            // NULL meets no row.
+            if !push_part(cx, (&cx.val(e)?, &e.ty), part.kind, &mut key) {
+                return Ok(true);
+            }
+        }
+        let value = cx.val(value)?.to_value();
+        Ok(self.groups.push(&key, value, self.memory))
+    }
+}
+
+/// The key of the group of the outer row that `cx` sees; `None`: it meets no row.
+fn group_key<'a>(cx: &EvalCx<'a>, plan: &'a DecorrelatedPlan) -> Result<Option<Vec<u8>>, SqlError> {
+    if !cx.passes(&plan.conditions)? {
+        return Ok(None);
+    }
+    let mut key = Vec::new();
+    for part in &plan.keys {
+        let value = cx.val(&part.outer)?;
+        if !push_part(cx, (&value, &part.outer.ty), part.kind, &mut key) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(key))
+}
+
 /// Subqueries of a block while it runs. What is not correlated runs once.
 pub(crate) struct BlockSubqueries<'r, 's> {
     rt: &'r Runtime<'s>,
@@ -260,12 +309,18 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         kept.rows.replace(rows);
         found?;
         kept.known.set(!sub.correlated);
-        if let Some(keyed) = &kept.keyed {
+        if let Some(decorrelated) = &kept.decorrelated {
             let read = self.rt.examined.get() - before + 1;
-            keyed.spent.set(keyed.spent.get() + read);
-            keyed.runs.set(keyed.runs.get() + 1);
+            decorrelated.spent.set(decorrelated.spent.get() + read);
+            decorrelated.runs.set(decorrelated.runs.get() + 1);
         }
         Ok(kept)
+    }
+
+    /// The decorrelated form of subquery `n`, and its operators.
+    fn decorrelated(&self, n: usize) -> Option<(&'r DecorrelatedPlan, &'r CachedDecorrelated)> {
+        let plan = self.plans[n].decorrelated.as_deref()?;
+        Some((plan, self.kept[n].decorrelated.as_deref()?))
     }
 
     /// What a set says of the current rows of `cx`, in place of the subquery; `None`: it does not pay yet.
@@ -275,7 +330,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         n: usize,
         use_as: &SubqueryUse,
     ) -> Result<Option<Option<bool>>, SqlError> {
-        let (Some(plan), Some(kept)) = (&self.plans[n].decorrelated, &self.kept[n].keyed) else {
+        let Some((plan, kept)) = self.decorrelated(n).filter(|(plan, _)| !plan.grouped) else {
             return Ok(None);
         };
         let (left, kinds): (&[Expr], &[CmpKind]) = match use_as {
@@ -283,9 +338,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
             _ => (&[], &[]),
         };
         if !kept.known.get() {
-            // A set costs about one run; so it is made when as much has been spent on runs.
-            let pays = kept.runs.get() >= RUNS_MIN && kept.spent.get() as f64 >= plan.rows;
-            if !pays || plan.converts && self.rt.warnings.borrow().is_strict() {
+            if !kept.pays(plan, self.rt) {
                 return Ok(None);
             }
             let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
@@ -308,6 +361,45 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         let found = set.find(self.rt, &cx, keys.chain(left));
         kept.set.replace(Some(set));
         found.map(Some)
+    }
+
+    /// The value of an aggregate for the current rows of `cx` by its groups; `None`: the subquery
+    /// itself is to run, since they do not pay yet, or there is no group.
+    fn by_groups<'a>(&'a self, cx: &EvalCx<'a>, n: usize) -> Result<Option<Value>, SqlError> {
+        let Some((plan, kept)) = self.decorrelated(n).filter(|(plan, _)| plan.grouped) else {
+            return Ok(None);
+        };
+        if !kept.known.get() {
+            if kept.groups.borrow().too_many || !kept.pays(plan, self.rt) {
+                return Ok(None);
+            }
+            let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+            frames.push(cx.rows);
+            // Out of its place while the query runs.
+            let mut groups = kept.groups.take();
+            let mut out = Collector {
+                groups: &mut groups,
+                keys: &plan.keys,
+                memory: self.rt.env.work_memory(),
+            };
+            let done = kept.query.run(self.rt, &plan.plan, &frames, &mut out);
+            kept.known.set(done.is_ok() && !groups.too_many);
+            kept.groups.replace(groups);
+            done?;
+            if !kept.known.get() {
+                return Ok(None);
+            }
+        }
+        let key = group_key(cx, plan)?;
+        let known = kept.groups.borrow().value(key.as_deref());
+        if known.is_some() {
+            return Ok(known);
+        }
+        // The value of no rows is that of this outer row.
+        let found = self.found(cx, n as u16, &SubqueryUse::Scalar)?;
+        let value = found.rows.borrow().values.first().cloned();
+        kept.groups.borrow_mut().empty = value.clone();
+        Ok(value)
     }
 
     fn fill(
@@ -402,6 +494,11 @@ impl Subqueries for BlockSubqueries<'_, '_> {
         use_as: &'a SubqueryUse,
         _: &'a ExprType,
     ) -> Result<Val<'a>, SqlError> {
+        if matches!(use_as, SubqueryUse::Scalar)
+            && let Some(value) = self.by_groups(cx, usize::from(index))?
+        {
+            return Ok(owned(value));
+        }
         if let Some(found) = self.by_keys(cx, usize::from(index), use_as)? {
             let negated = matches!(use_as, SubqueryUse::In { negated: true, .. });
             return Ok(Val::from_bool(found.map(|f| f != negated)));

@@ -296,7 +296,12 @@ impl KeySet {
 }
 
 /// Appends a column's part of an image; false for NULL.
-fn push_part(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType), kind: CmpKind, out: &mut Vec<u8>) -> bool {
+pub(super) fn push_part(
+    cx: &EvalCx<'_>,
+    v: (&Val<'_>, &ExprType),
+    kind: CmpKind,
+    out: &mut Vec<u8>,
+) -> bool {
     let start = out.len();
     out.extend_from_slice(&NULL_LEN.to_le_bytes());
     let known = normal_key(cx, v, kind, out);

@@ -94,7 +94,12 @@ fn probes(plan: &Plan) -> Vec<ExplainProbe> {
         .collect();
     if !constants.is_empty() {
         let mut bare = constants.clone();
-        bare.iter_mut().for_each(|step| step.filter.clear());
+        for step in &mut bare {
+            step.filter.clear();
+            if let AccessKind::Hash { filter, .. } = &mut step.access.kind {
+                filter.clear();
+            }
+        }
         out.push(probe(bare, "no matching row in const table"));
         out.push(probe(
             constants,
@@ -108,10 +113,15 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
     let TableSource::Table(def) = &b.tables[step.table].source else {
         return false;
     };
-    let AccessKind::Points(parts) = &step.access.kind else {
+    // A row that depends on no other table is kept as a hash table without keys.
+    let access = match &step.access.kind {
+        AccessKind::Hash { build, keys, .. } if keys.is_empty() => build,
+        _ => &step.access,
+    };
+    let AccessKind::Points(parts) = &access.kind else {
         return false;
     };
-    step.kind == JoinType::Inner && points_type(def, &step.access, parts) == "const"
+    step.kind == JoinType::Inner && points_type(def, access, parts) == "const"
 }
 
 /// Returns one row for each row of the join of `joins`, which are the first steps of `b`.
@@ -372,9 +382,13 @@ impl Explainer<'_> {
 
     fn step(&mut self, b: &Block, step: &JoinStep, id: u32, role: &str, n: usize) {
         let slot = &b.tables[step.table];
-        let (access, hash) = match &step.access.kind {
-            AccessKind::Hash { build, keys } => (&**build, Some(!keys.is_empty())),
-            _ => (&step.access, None),
+        let (access, hash, tested): (_, _, &[Expr]) = match &step.access.kind {
+            AccessKind::Hash {
+                build,
+                keys,
+                filter,
+            } => (&**build, Some(!keys.is_empty()), filter),
+            _ => (&step.access, None, &[]),
         };
         let name = match &slot.source {
             TableSource::Derived(_) => format!("<derived{}>", self.next_id),
@@ -382,7 +396,7 @@ impl Explainer<'_> {
         };
         let mut out = row(id, role, Some(&name), "", None);
         let mut extra: Vec<String> = Vec::new();
-        let filtered_here = !step.filter.is_empty() || !step.on.is_empty();
+        let filtered_here = !step.filter.is_empty() || !step.on.is_empty() || !tested.is_empty();
         match &slot.source {
             TableSource::Table(def) => self.table(def, access, &mut out, &mut extra, filtered_here),
             _ => {
@@ -412,7 +426,7 @@ impl Explainer<'_> {
                 extra.push("Using filesort".into());
             }
         }
-        if hash.is_some() {
+        if hash.is_some() && !whole {
             extra.push("Using join buffer (hash join)".into());
         }
         if step.kind == JoinType::Left

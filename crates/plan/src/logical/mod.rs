@@ -14,6 +14,7 @@ pub(crate) mod print;
 pub(crate) mod query;
 pub mod results;
 pub(crate) mod statement;
+pub(crate) mod tame;
 pub mod types;
 pub(crate) mod walk;
 pub(crate) mod window;

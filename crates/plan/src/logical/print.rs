@@ -319,7 +319,11 @@ fn decorrelated(d: &Decorrelated, b: &Block, rows: &SlotNames, out: &mut Lines) 
     for slot in &b.tables {
         inner.push(slot.alias.clone(), column_names(slot));
     }
-    out.line("decorrelated");
+    out.line(if d.grouped {
+        "decorrelated, grouped"
+    } else {
+        "decorrelated"
+    });
     out.indented(|out| {
         let keys: Vec<String> = d.keys.iter().map(|k| rows.expr(&k.outer)).collect();
         out.clause("probe", &keys.join(", "));

@@ -191,7 +191,7 @@ pub(crate) struct Subquery {
     pub form: SubqueryForm,
     /// Membership: the type of each operand on the left of IN, and how it is compared.
     pub operands: Vec<(ExprType, CmpKind)>,
-    /// Another way to compute a correlated EXISTS or IN.
+    /// Another way to compute a correlated EXISTS, IN or aggregate.
     pub decorrelated: Option<Box<Decorrelated>>,
 }
 
@@ -215,6 +215,9 @@ impl SubqueryForm {
 /// A correlated subquery without its correlation: the equalities with the outer row become keys of
 /// a set, which is computed once and probed for each outer row. The block is that of the subquery,
 /// with these clauses in place of its own.
+///
+/// An aggregate becomes groups: its block is grouped by the keys, and each outer row looks up the
+/// value of its group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decorrelated {
     /// The inner side of each of `keys`, then the columns that IN compares.
@@ -227,6 +230,8 @@ pub(crate) struct Decorrelated {
     pub outer_conditions: Vec<Expr>,
     /// Evaluation may convert values, with warnings, or errors where changes are strict.
     pub converts: bool,
+    /// It is an aggregate.
+    pub grouped: bool,
 }
 
 /// The outer side of an equality of a [`Decorrelated`] subquery.

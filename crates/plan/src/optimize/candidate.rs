@@ -12,9 +12,9 @@ use crate::physical::{Access, AccessKind, Block, PointPart, RangePart};
 
 /// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a
 /// descent.
-const SCAN_ROW: f64 = 0.1;
-const LOOKUP_ROW: f64 = 0.5;
-const DESCENT: f64 = 0.3;
+pub(super) const SCAN_ROW: f64 = 0.1;
+pub(super) const LOOKUP_ROW: f64 = 0.5;
+pub(super) const DESCENT: f64 = 0.3;
 
 /// What an access path by the values of a subquery costs at most, of the scan that takes its place
 /// where they are many.

@@ -1,24 +1,27 @@
-//! The join order: tables are placed one by one. Each step takes the table that multiplies the rows
-//! so far least, by the access path that costs least given the placed tables. A condition goes to
-//! the first step at which all its tables are placed. Estimates come from statistics alone: the
-//! optimizer reads no index.
+//! Joins: [`super::search`] finds the order, then the tables are placed one by one, each by the
+//! access path that costs least given the tables before it. A condition goes to the first step at
+//! which all its tables are placed. Estimates come from statistics alone: the optimizer reads no
+//! index.
 
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
-use super::order;
+use super::equalities::Equalities;
+use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
-use crate::logical::context::PlanCx;
+use super::relation::{Relation, Statistics, TableConditions};
+use super::search::{JoinSearch, Joined};
+use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
 use crate::logical::query::{IndexHints, OuterJoin};
+use crate::logical::tame::{converts, is_tame};
 use crate::physical::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
 
 /// Rows assumed of a table without statistics.
 pub(super) const UNKNOWN_ROWS: f64 = 10_000.0;
-/// A range for each outer row is read where it has no more rows than these, about; of more a hash
-/// table is made where there is an equality for it.
-const RANGED_MAX: f64 = 64.0;
+/// Rows that a query with LIMIT reads, about.
+const LIMITED_ROWS: f64 = 100.0;
 /// Rows assumed of derived tables and views.
 const DERIVED_ROWS: f64 = 100.0;
 /// A list parameter counts for so many members at most: the plan serves shorter lists as well, and
@@ -66,6 +69,8 @@ pub(super) struct JoinGraph {
     pub straight: bool,
     /// LIMIT cuts the rows off, so that few may be read.
     pub limited: bool,
+    /// The first row is enough.
+    pub first_row: bool,
 }
 
 /// Chooses the access paths and the join order of `block`, and puts every condition in its place.
@@ -76,11 +81,16 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         hints,
         straight,
         limited,
+        first_row,
     } = graph;
-    let (constant, pending): (Vec<Expr>, Vec<Expr>) = conditions
+    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = conditions
         .into_iter()
         .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx.funcs, e));
     block.constant_filter = constant;
+    let equalities = match block.tables.len() > 2 {
+        true => Equalities::take(block, &mut pending),
+        false => Equalities::default(),
+    };
     let mut placer = Placer {
         cx,
         block,
@@ -88,14 +98,13 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         limited,
         outer: OuterJoins::new(outer_joins),
         pending,
+        equalities,
         placed: 0,
     };
-    let n = placer.block.tables.len();
-    let mut steps: Vec<JoinStep> = Vec::with_capacity(n);
-    for _ in 0..n {
-        let Some(mut step) = placer.cheapest_step(straight) else {
-            break;
-        };
+    let order = placer.order(straight, first_row);
+    let mut steps: Vec<JoinStep> = Vec::with_capacity(order.len());
+    for joined in order {
+        let mut step = placer.step_for(joined);
         placer.place(&mut step);
         steps.push(step);
     }
@@ -117,32 +126,111 @@ struct Placer<'p> {
     limited: bool,
     outer: OuterJoins,
     pending: Vec<Expr>,
+    equalities: Equalities,
     /// As a bit set.
     placed: u64,
 }
 
 impl Placer<'_> {
-    /// The step that multiplies the rows least. `straight`: that of the next table as written.
-    fn cheapest_step(&self, straight: bool) -> Option<JoinStep> {
-        let may_come =
-            |t: &usize| self.placed >> t & 1 == 0 && self.outer.may_place(*t, self.placed);
-        let mut best: Option<(f64, JoinStep)> = None;
-        for t in (0..self.block.tables.len()).filter(may_come) {
-            let step = self.step_for(t);
-            let weight = step.rows * step.filtered / 100.0 + 0.001 * step.rows;
-            if best.as_ref().is_none_or(|(w, _)| weight < *w) {
-                best = Some((weight, step));
-            }
-            if straight {
-                break;
-            }
+    /// The join order. `straight`: as written; `first_row`: the first joined row is enough.
+    fn order(&self, straight: bool, first_row: bool) -> Vec<Joined> {
+        let n = self.block.tables.len();
+        if n <= 1 {
+            let only = Joined {
+                table: 0,
+                lookup: false,
+            };
+            return vec![only; n];
         }
-        best.map(|(_, step)| step)
+        let relations = self.relations();
+        let mut search = JoinSearch {
+            relations: &relations,
+            outer: &self.outer,
+            lookups: self.block.lock.strength.is_some() || self.block.changed != 0,
+            share: 1.0,
+        };
+        if straight {
+            return search.as_written().steps;
+        }
+        let whole = search.cheapest(None);
+        let block = self.block;
+        let streams = block.group.is_none() && block.windows.is_empty() && !block.distinct;
+        let wanted = match first_row {
+            true => 1.0,
+            false => LIMITED_ROWS,
+        };
+        if !(streams && (first_row || self.limited)) || whole.rows <= wanted {
+            return whole.steps;
+        }
+        search.share = wanted / whole.rows;
+        if block.order.is_empty() || first_row {
+            return search.cheapest(None).steps;
+        }
+        let Some(first) = order::first_table(block) else {
+            return whole.steps;
+        };
+        // Rows in the order of an index of their first table end early, unless a sort costs less.
+        let usable: Vec<&Expr> = self.own_conditions(first);
+        let candidate = self.candidate(first, &usable, order::wanted(block, true));
+        let ordered = order::gives_order(block, first, &candidate.access);
+        let early = search.cheapest(Some(first));
+        let sort = order::sort_cost(whole.rows);
+        match ordered && early.cost < whole.cost + sort {
+            true => early.steps,
+            false => whole.steps,
+        }
+    }
+
+    /// What the search for an order knows of each table.
+    fn relations(&self) -> Vec<Relation> {
+        let block = self.block;
+        let stats = block.tables.iter().map(|slot| match &slot.source {
+            TableSource::Table(def) => self.cx.info.stats(def.id),
+            _ => None,
+        });
+        let statistics = Statistics {
+            block,
+            stats: stats.collect(),
+        };
+        let list_count = |n: u32| match self.cx.params.get(n as usize) {
+            Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
+            _ => 1,
+        };
+        let masked = |e| (e, slots_of(e, block));
+        let pending: Vec<(&Expr, u64)> = self.pending.iter().map(masked).collect();
+        let relation = |t: usize| {
+            let mut conditions = match self.outer.conditions(block, t, u64::MAX) {
+                Some(on) => on.into_iter().map(masked).collect(),
+                None => pending.clone(),
+            };
+            conditions.retain(|(_, slots)| slots >> t & 1 == 1);
+            let own: Vec<&Expr> = self.own_conditions(t);
+            let own = self.candidate(t, &own, None);
+            let from = TableConditions {
+                conditions,
+                list_count: &list_count,
+                equalities: &self.equalities,
+                optional: self.outer.is_optional(t),
+            };
+            Relation::new(&statistics, t, &own, &from)
+        };
+        (0..block.tables.len()).map(relation).collect()
+    }
+
+    /// The conditions on the rows of slot `t` alone.
+    fn own_conditions(&self, t: usize) -> Vec<&Expr> {
+        let own = |e: &&Expr| slots_of(e, self.block) & !(1 << t) == 0;
+        match self.outer.conditions(self.block, t, 1 << t) {
+            Some(on) => on.into_iter().filter(own).collect(),
+            None => self.pending.iter().filter(own).collect(),
+        }
     }
 
     /// Places the table of `step`, which gets the conditions that have all their tables now. Those
     /// that the access path implies are not tested again.
     fn place(&mut self, step: &mut JoinStep) {
+        let more = self.equalities.conditions(step.table, self.placed);
+        self.pending.extend(more);
         self.placed |= 1 << step.table;
         let placed = self.placed;
         let own = self.outer.place(self.block, step.table, placed);
@@ -154,36 +242,61 @@ impl Placer<'_> {
                 .into_iter()
                 .partition(|e| slots_of(e, self.block) & !placed == 0);
             self.pending = rest;
-            let inner = step.kind == JoinType::Inner && step.nest.is_none();
+            let inner = is_inner(step);
             step.filter = ready
                 .into_iter()
                 .filter(|e| !inner || !implied(e))
                 .collect();
         }
+        self.filter_build_side(step);
     }
 
-    /// The step that would join slot `t` next.
-    fn step_for(&self, t: usize) -> JoinStep {
-        let (block, placed) = (self.block, self.placed);
+    /// Moves conditions that a row of the table alone decides to where its hash table is built, if
+    /// evaluating them for more rows than before tells of nothing.
+    fn filter_build_side(&self, step: &mut JoinStep) {
+        let inner = is_inner(step);
+        let AccessKind::Hash { filter, .. } = &mut step.access.kind else {
+            return;
+        };
+        let conditions = match inner {
+            true => &mut step.filter,
+            false => &mut step.on,
+        };
+        let own = |e: &mut Expr| {
+            slots_of(e, self.block) == 1 << step.table
+                && !e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. }))
+                && is_tame(self.cx, e)
+                && !converts(e)
+        };
+        filter.extend(conditions.extract_if(.., own));
+    }
+
+    /// The step that joins a table to those that are placed.
+    fn step_for(&self, joined: Joined) -> JoinStep {
+        let (block, placed, t) = (self.block, self.placed, joined.table);
         let with_t = placed | 1 << t;
+        let equal = self.equalities.conditions(t, placed);
         let usable = self.outer.conditions(block, t, with_t).unwrap_or_else(|| {
             let ready = |e: &&Expr| slots_of(e, block) & !with_t == 0;
-            self.pending.iter().filter(ready).collect()
+            self.pending.iter().filter(ready).chain(&equal).collect()
         });
         let first = placed == 0;
-        let mut candidate = self.candidate(t, &usable);
         let keys = match first {
             true => Vec::new(),
             false => hash_keys(&usable, t, placed, block),
         };
-        if !keys.is_empty()
-            && candidate.rows > RANGED_MAX
-            && ranges_by(&candidate.access, placed, block)
-        {
-            let own = |e: &&&Expr| slots_of(e, block) & placed == 0;
-            let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
-            candidate = self.candidate(t, &own);
-        }
+        let wanted = match first {
+            true => order::wanted(block, self.limited),
+            false => None,
+        };
+        let candidate = match first || joined.lookup {
+            true => self.candidate(t, &usable, wanted),
+            false => {
+                let own = |e: &&&Expr| slots_of(e, block) & placed == 0;
+                let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
+                self.candidate(t, &own, None)
+            }
+        };
         let (mut access, mut rows) = (candidate.access, candidate.rows);
         let depends_on_outer = access_slots(&access, block) & placed != 0;
         if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
@@ -212,7 +325,7 @@ impl Placer<'_> {
     }
 
     /// The cheapest access path of slot `t` by these conditions.
-    fn candidate(&self, t: usize, usable: &[&Expr]) -> Candidate {
+    fn candidate(&self, t: usize, usable: &[&Expr], wanted: Option<WantedOrder>) -> Candidate {
         let TableSource::Table(def) = &self.block.tables[t].source else {
             return Candidate {
                 access: candidate::path(0, false, AccessKind::Source),
@@ -221,10 +334,6 @@ impl Placer<'_> {
             };
         };
         let stats = self.cx.info.stats(def.id);
-        let wanted = match self.placed {
-            0 => order::wanted(self.block, self.limited),
-            _ => None,
-        };
         candidate::choose(
             self.cx,
             self.block,
@@ -238,6 +347,11 @@ impl Placer<'_> {
     }
 }
 
+/// Whether the step's rows are on no inner side of an outer join.
+fn is_inner(step: &JoinStep) -> bool {
+    step.kind == JoinType::Inner && step.nest.is_none()
+}
+
 /// The path that puts the rows of `build` into a hash table by `keys`.
 fn hash_access(mut build: Access, keys: Vec<HashKey>) -> Access {
     let kind = std::mem::replace(&mut build.kind, AccessKind::Empty);
@@ -247,25 +361,10 @@ fn hash_access(mut build: Access, keys: Vec<HashKey>) -> Access {
         kind: AccessKind::Hash {
             build: Box::new(build),
             keys,
+            filter: Vec::new(),
         },
         ..shell
     }
-}
-
-/// Whether an access path reads, for each row of the slots in `placed`, a range that follows from
-/// it, and no equality that does.
-fn ranges_by(access: &Access, placed: u64, block: &Block) -> bool {
-    let free = match &access.kind {
-        AccessKind::Range { prefix, .. } => {
-            let mut mask = 0;
-            let points = AccessKind::Points(prefix.clone());
-            points.each_expr(&mut |e| mask |= slots_of(e, block));
-            mask & placed == 0
-        }
-        AccessKind::Ranges(_) => true,
-        _ => false,
-    };
-    free && access_slots(access, block) & placed != 0
 }
 
 fn access_slots(access: &Access, block: &Block) -> u64 {
@@ -309,7 +408,7 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
 }
 
 /// The share of rows that MySQL assumes a condition keeps when it knows nothing better.
-fn selectivity(e: &Expr) -> f64 {
+pub(super) fn selectivity(e: &Expr) -> f64 {
     use nfold_sql::ast::BinaryOp::*;
     match &e.kind {
         ExprKind::Compare {

@@ -4,9 +4,12 @@
 mod candidate;
 mod condition;
 mod dml;
+mod equalities;
 mod joins;
 mod order;
 mod outer;
+mod relation;
+mod search;
 mod subquery;
 
 #[cfg(test)]
@@ -64,12 +67,19 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
 
 /// Plans a query.
 fn query(cx: &PlanCx<'_>, q: logical::Query) -> QueryPlan {
+    query_of(cx, q, false)
+}
+
+/// Plans a query. `first_row`: its first row is enough.
+fn query_of(cx: &PlanCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
     let mut columns = q.columns;
     let mut types = q.types;
     let body = match q.body {
         logical::QueryBody::Block(b) => {
             let limited = q.limit.is_some() && b.windows.is_empty();
-            let mut block = block(cx, *b, limited);
+            let (mut block, mut graph) = open(cx, *b, limited);
+            graph.first_row = first_row;
+            joins::join_tables(cx, &mut block, graph);
             if let Some(description) = q.description {
                 let (groups, keeps_rows) = (groups(&block), block.keeps_rows());
                 description.apply(&mut columns, &mut block.select, groups, keeps_rows);
@@ -173,6 +183,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         hints,
         straight: b.straight,
         limited,
+        first_row: false,
     };
     (block, graph)
 }

@@ -139,6 +139,27 @@ fn order_keys(block: &Block, t: usize) -> Option<Vec<(usize, bool)>> {
         .collect()
 }
 
+/// The only table that ORDER BY names.
+pub(super) fn first_table(block: &Block) -> Option<usize> {
+    let at = block.order.first()?.expr.as_column()?;
+    let t = usize::from(at.table);
+    order_keys(block, t).map(|_| t)
+}
+
+/// Whether the rows of slot `t` come in the order that ORDER BY names.
+pub(super) fn gives_order(block: &Block, t: usize, access: &Access) -> bool {
+    let TableSource::Table(def) = &block.tables[t].source else {
+        return false;
+    };
+    let given = order_keys(block, t).and_then(|keys| gives(def, access, &keys));
+    given == Some(access.reverse)
+}
+
+/// The cost of sorting `rows` rows.
+pub(super) fn sort_cost(rows: f64) -> f64 {
+    rows * (rows + 2.0).log2() * 0.02
+}
+
 /// Adds to the cost of a candidate what it does not give. `conditions`: those on the table's rows.
 pub(super) fn judge(
     block: &Block,
@@ -149,7 +170,7 @@ pub(super) fn judge(
     table_rows: f64,
     conditions: &[&Expr],
 ) {
-    let sort = |rows: f64| rows * (rows + 2.0).log2() * 0.02;
+    let sort = sort_cost;
     match wanted {
         None => {}
         Some(WantedOrder::Order { limit }) => {

@@ -48,6 +48,11 @@ impl OuterJoins {
         OuterJoins(list)
     }
 
+    /// Whether slot `t` is on an inner side.
+    pub fn is_optional(&self, t: usize) -> bool {
+        self.of(t).is_some()
+    }
+
     /// The innermost join that has slot `t` on its inner side.
     fn of(&self, t: usize) -> Option<usize> {
         self.0.iter().position(|join| join.inner >> t & 1 == 1)
@@ -61,12 +66,13 @@ impl OuterJoins {
     /// Whether slot `t` may come next: behind the outer sides of its joins, and all tables of a
     /// nest in a row.
     pub fn may_place(&self, t: usize, placed: u64) -> bool {
-        let open = |join: &&Join| join.first.is_some() && join.inner & !placed != 0;
+        let begun = |join: &Join| join.inner & placed != 0;
+        let open = |join: &&Join| begun(join) && join.inner & !placed != 0;
         let inside = self.0.iter().find(open);
         inside.is_none_or(|join| join.inner >> t & 1 == 1)
             && self
                 .chain(self.of(t))
-                .all(|join| join.first.is_some() || join.outer & !placed == 0)
+                .all(|join| begun(join) || join.outer & !placed == 0)
     }
 
     /// Whether slot `t` is the whole inner side of a join that is on no other's.

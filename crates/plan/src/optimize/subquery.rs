@@ -4,9 +4,11 @@
 
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Expr, ExprKind};
-use crate::logical::query::{self as logical, Decorrelated, Subquery};
-use crate::physical::{Block, DecorrelatedPlan, QueryBody, QueryPlan, SubqueryPlan, TableSource};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::query::{self as logical, Decorrelated, Subquery, SubqueryForm};
+use crate::physical::{
+    Block, DecorrelatedPlan, GroupPlan, QueryBody, QueryPlan, SubqueryPlan, TableSource,
+};
 
 /// Decorrelated subqueries may be nested this deep: each has two plans, so two nested ones have
 /// four.
@@ -21,9 +23,10 @@ pub(super) fn plan_all(cx: &PlanCx<'_>, list: Vec<Subquery>) -> Vec<SubqueryPlan
 }
 
 fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
+    let first_row = sub.form == SubqueryForm::Existence;
     let (plan, decorrelated) = match sub.decorrelated {
-        Some(decorrelated) => two_plans(cx, *sub.query, *decorrelated),
-        None => (super::query(cx, *sub.query), None),
+        Some(decorrelated) => two_plans(cx, *sub.query, *decorrelated, first_row),
+        None => (super::query_of(cx, *sub.query, first_row), None),
     };
     SubqueryPlan {
         plan: Box::new(plan),
@@ -32,11 +35,13 @@ fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
     }
 }
 
-/// The correlated plan, and the decorrelated one where it pays.
+/// The correlated plan, and the decorrelated one where it pays. `first_row`: the first row is
+/// enough.
 fn two_plans(
     cx: &PlanCx<'_>,
     q: logical::Query,
     decorrelated: Decorrelated,
+    first_row: bool,
 ) -> (QueryPlan, Option<DecorrelatedPlan>) {
     let logical::QueryBody::Block(b) = q.body else {
         return (super::query(cx, q), None);
@@ -45,7 +50,8 @@ fn two_plans(
     let (mut block, graph) = super::open(cx, *b, limited);
     // Both plans have the same nested queries, which are planned once.
     let other = (nested(&block) <= NESTED_MAX).then(|| (block.clone(), graph.clone()));
-    joins::join_tables(cx, &mut block, graph);
+    let correlated = JoinGraph { first_row, ..graph };
+    joins::join_tables(cx, &mut block, correlated);
     let decorrelated = match looks_up_few_rows(&block) {
         true => None,
         false => other.map(|(block, graph)| plan_decorrelated(cx, block, graph, decorrelated)),
@@ -82,7 +88,16 @@ fn plan_decorrelated(
     mut graph: JoinGraph,
     decorrelated: Decorrelated,
 ) -> DecorrelatedPlan {
-    block.select = decorrelated.select;
+    match &mut block.group {
+        Some(group) if decorrelated.grouped => {
+            block.select = group_by(
+                group,
+                decorrelated.select,
+                std::mem::take(&mut block.select),
+            );
+        }
+        _ => block.select = decorrelated.select,
+    }
     block.order.clear();
     for (table, used) in block
         .tables
@@ -108,7 +123,34 @@ fn plan_decorrelated(
         conditions: decorrelated.outer_conditions,
         rows,
         converts: decorrelated.converts,
+        grouped: decorrelated.grouped,
     }
+}
+
+/// Groups an aggregation of all rows by `keys`; returns the columns of the groups' keys, and then
+/// `select` over the groups.
+fn group_by(group: &mut GroupPlan, keys: Vec<Expr>, mut select: Vec<Expr>) -> Vec<Expr> {
+    let column = |(n, key): (usize, &Expr)| Expr {
+        kind: ExprKind::Column(ColumnAt {
+            table: 0,
+            column: n as u16,
+        }),
+        ty: key.ty.clone(),
+    };
+    let mut columns: Vec<Expr> = keys.iter().enumerate().map(column).collect();
+    let shift = keys.len() as u16;
+    select.iter_mut().for_each(|e| shift_columns(e, shift));
+    columns.append(&mut select);
+    (group.keys, group.implicit) = (keys, false);
+    columns
+}
+
+/// Moves the aggregates behind the keys of the group.
+fn shift_columns(e: &mut Expr, shift: u16) {
+    if let ExprKind::Column(at) = &mut e.kind {
+        at.column += shift;
+    }
+    e.each_child_mut(&mut |child| shift_columns(child, shift));
 }
 
 /// How deep decorrelated subqueries are nested below this block, in derived tables as well.

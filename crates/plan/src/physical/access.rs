@@ -42,10 +42,12 @@ pub enum AccessKind {
     /// `(inner column, outer value)`.
     Source,
     /// Rows of the table are put into a hash table by `inner` and looked up by `outer`; the table
-    /// itself is read by `build`.
+    /// itself is read by `build`. Rows that do not pass `filter`, over the table's slot alone, join
+    /// no row and are left out.
     Hash {
         build: Box<Access>,
         keys: Vec<HashKey>,
+        filter: Vec<Expr>,
     },
     /// A condition can never hold.
     Empty,
@@ -125,8 +127,13 @@ impl Access {
                 range.each_expr_mut(f);
             }
             AccessKind::Ranges(ranges) => ranges.iter_mut().for_each(|r| r.each_expr_mut(f)),
-            AccessKind::Hash { build, keys } => {
+            AccessKind::Hash {
+                build,
+                keys,
+                filter,
+            } => {
                 build.each_expr_mut(f);
+                filter.iter_mut().for_each(&mut *f);
                 let sides = keys.iter_mut().flat_map(|k| [&mut k.inner, &mut k.outer]);
                 sides.for_each(f);
             }

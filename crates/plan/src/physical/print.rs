@@ -129,13 +129,21 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
             let list: Vec<String> = list.iter().map(|r| bounds(r, names)).collect();
             format!("ranges of {index} {}", list.join(" or "))
         }
-        AccessKind::Hash { build, keys } => {
+        AccessKind::Hash {
+            build,
+            keys,
+            filter,
+        } => {
             let keys: Vec<String> = keys
                 .iter()
                 .map(|k| format!("{} = {}", names.expr(&k.inner), names.expr(&k.outer)))
                 .collect();
             let build = self::access(slot, build, names);
-            format!("hash [{}] of {build}", keys.join(", "))
+            let only = match filter.is_empty() {
+                true => String::new(),
+                false => format!(" where {}", names.list(filter)),
+            };
+            format!("hash [{}] of {build}{only}", keys.join(", "))
         }
     };
     let covering = if access.covering { ", covering" } else { "" };
@@ -175,7 +183,12 @@ fn subquery(n: usize, sub: &SubqueryPlan, rows: &SlotNames, out: &mut Lines) {
     out.indented(|out| query(&sub.plan, out));
     if let Some(set) = &sub.decorrelated {
         let keys: Vec<String> = set.keys.iter().map(|k| rows.expr(&k.outer)).collect();
-        out.line(format!("or decorrelated, probed by [{}]", keys.join(", ")));
+        let grouped = if set.grouped {
+            "grouped"
+        } else {
+            "decorrelated"
+        };
+        out.line(format!("or {grouped}, probed by [{}]", keys.join(", ")));
         out.indented(|out| query(&set.plan, out));
     }
 }

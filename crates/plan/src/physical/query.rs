@@ -253,15 +253,16 @@ pub struct SubqueryPlan {
     pub plan: Box<QueryPlan>,
     /// It names columns of an enclosing query, so it runs once per row.
     pub correlated: bool,
-    /// Another way to answer EXISTS or IN.
+    /// Another way to answer EXISTS, IN or an aggregate.
     pub decorrelated: Option<Box<DecorrelatedPlan>>,
 }
 
-/// A correlated subquery of EXISTS or IN without what correlates it, which are equalities: its rows
-/// are a set that each outer row asks.
+/// A correlated subquery without what correlates it, which are equalities. Of EXISTS and IN: its
+/// rows are a set that each outer row asks. Of an aggregate: its rows are groups, of which an outer
+/// row has one or none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecorrelatedPlan {
-    /// Selects the inner side of each of `keys`, then what IN compares.
+    /// Selects the inner side of each of `keys`, then what IN compares, or the value of the group.
     pub plan: Box<QueryPlan>,
     pub keys: Vec<OuterKey>,
     /// Conditions of the subquery on outer rows alone, as the query that it belongs to sees them.
@@ -271,6 +272,8 @@ pub struct DecorrelatedPlan {
     /// Values of one kind become values of another on the way, with warnings or, in changes,
     /// errors.
     pub converts: bool,
+    /// It is an aggregate.
+    pub grouped: bool,
 }
 
 impl QueryPlan {
@@ -293,6 +296,10 @@ impl QueryPlan {
     }
 }
 
+/// Of `n` rows come `n` to this power groups, about, and HAVING keeps this share of them.
+const GROUPED: f64 = 0.8;
+const HAVING: f64 = 0.1;
+
 impl Block {
     /// Rows that it gives, estimated.
     pub(crate) fn result_rows(&self) -> f64 {
@@ -303,7 +310,16 @@ impl Block {
             .joins
             .iter()
             .map(|step| step.rows * step.filtered / 100.0);
-        joined.product::<f64>().max(1.0)
+        let joined = joined.product::<f64>();
+        let groups = match &self.group {
+            Some(_) => joined.powf(GROUPED),
+            None => joined,
+        };
+        let passing = match self.group.is_some() && !self.having.is_empty() {
+            true => groups * HAVING,
+            false => groups,
+        };
+        passing.max(1.0)
     }
 
     /// Whether MySQL puts the rows of a block WITH ROLLUP, or its joined rows, into a temporary

@@ -121,8 +121,12 @@ fn block(b: &Block) -> usize {
 fn access(a: &Access) -> usize {
     let mut bytes = exprs(&a.implied) + size_of_val(&*a.possible);
     match &a.kind {
-        AccessKind::Hash { build, keys } => {
-            bytes += size_of_val(&**build) + access(build);
+        AccessKind::Hash {
+            build,
+            keys,
+            filter,
+        } => {
+            bytes += size_of_val(&**build) + access(build) + exprs(filter);
             bytes += keys
                 .iter()
                 .map(|k| expr(&k.inner) + expr(&k.outer))

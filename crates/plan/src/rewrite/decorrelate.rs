@@ -12,41 +12,11 @@ use nfold_types::TypeKind;
 
 use crate::logical::clauses::LimitPlan;
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{
-    ArithOp, Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse, is_constant,
-};
+use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::func::VOLATILE;
 use crate::logical::query::{Block, Decorrelated, OuterKey, QueryBody, Subquery, SubqueryForm};
+use crate::logical::tame::{converts, is_tame};
 use crate::logical::walk;
-
-/// Integers of so many digits do not overflow when they are computed with.
-const SAFE_DIGITS: u64 = 18;
-
-/// Functions that give no error, whatever their arguments.
-const TAME: [&str; 22] = [
-    "lower",
-    "upper",
-    "lcase",
-    "ucase",
-    "date",
-    "year",
-    "month",
-    "day",
-    "dayofmonth",
-    "hour",
-    "minute",
-    "second",
-    "left",
-    "right",
-    "length",
-    "char_length",
-    "coalesce",
-    "ifnull",
-    "nullif",
-    "if",
-    "concat",
-    "isnull",
-];
 
 /// The decorrelated form of a rewritten correlated subquery, if it has one.
 pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelated> {
@@ -58,7 +28,7 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
         return None;
     }
     let mut evaluated = block.conditions.iter().chain(&block.select);
-    if evaluated.any(|c| c.any(&mut |e| varies(cx, e))) {
+    if !evaluated.all(|e| is_computed_once(cx, e)) {
         return None;
     }
     let mut split = Split::of(&block.conditions)?;
@@ -107,6 +77,7 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
         keys: split.keys,
         outer_conditions: split.outer,
         converts,
+        grouped: false,
     })
 }
 
@@ -124,19 +95,19 @@ fn is_plain(block: &Block) -> bool {
 
 /// The conditions of a correlated subquery by the rows that they read.
 #[derive(Default)]
-struct Split {
+pub(super) struct Split {
     /// Equalities of an inner and an outer side: the inner sides, and the outer ones.
-    inner: Vec<Expr>,
-    keys: Vec<OuterKey>,
+    pub inner: Vec<Expr>,
+    pub keys: Vec<OuterKey>,
     /// Conditions on the outer row alone, as the enclosing query sees them.
-    outer: Vec<Expr>,
+    pub outer: Vec<Expr>,
     /// Conditions on inner rows alone.
-    rest: Vec<Expr>,
+    pub rest: Vec<Expr>,
 }
 
 impl Split {
     /// `None` where another condition reads the outer row.
-    fn of(conditions: &[Expr]) -> Option<Split> {
+    pub fn of(conditions: &[Expr]) -> Option<Split> {
         let mut split = Split::default();
         for c in conditions {
             if !names_outer(c) {
@@ -155,7 +126,7 @@ impl Split {
 }
 
 /// Whether it names a column of the next query out.
-fn names_outer(e: &Expr) -> bool {
+pub(super) fn names_outer(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e.kind, ExprKind::Outer { level: 1, .. }))
 }
 
@@ -235,13 +206,18 @@ fn some(count: &Expr) -> Expr {
 
 /// Whether subqueries and derived tables of the block name no column of the next query out, and
 /// have the same rows whenever they run.
-fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
+pub(super) fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
     let mut steady = true;
     walk::each_of_nested(block, 1, &mut |e, level| {
         steady &=
             !varies(cx, e) && !matches!(e.kind, ExprKind::Outer { level: l, .. } if l == level);
     });
     steady
+}
+
+/// Whether it has the same value at each evaluation over the same rows.
+pub(super) fn is_computed_once(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    !e.any(&mut |e| varies(cx, e))
 }
 
 /// Whether this node may have another value each time.
@@ -251,78 +227,6 @@ fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
         ExprKind::UserVar(_) | ExprKind::AssignUserVar(..) => true,
         _ => false,
     }
-}
-
-/// Whether it may be evaluated for rows that it would not have met: it gives no error, and has no
-/// effect.
-fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
-    use ExprKind::*;
-    !e.any(&mut |e| {
-        let tame = match &e.kind {
-            Const(_)
-            | Param(_)
-            | Column(_)
-            | Outer { .. }
-            | Compare { .. }
-            | CompareRows { .. }
-            | And(_)
-            | Or(_)
-            | Xor(_)
-            | Not(_)
-            | Is { .. }
-            | Between { .. }
-            | In { .. }
-            | InRows { .. }
-            | InParam { .. }
-            | Like { .. }
-            | Case { .. }
-            | Collate(_) => true,
-            Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
-            Neg(_) => is_small(&e.ty),
-            Cast(_) => e.ty.col.kind != TypeKind::Float,
-            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
-            Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
-            Subquery { use_as, .. } => {
-                matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
-            }
-            _ => false,
-        };
-        !tame
-    })
-}
-
-/// Whether arithmetic of this type overflows never.
-fn is_small(ty: &ExprType) -> bool {
-    match ty.class() {
-        Class::Int => !ty.col.unsigned && ty.max_length() <= SAFE_DIGITS,
-        Class::Decimal => u64::from(ty.decimal_shape().0) <= SAFE_DIGITS,
-        _ => false,
-    }
-}
-
-/// Whether evaluating it may have to convert a value of a row to another kind, which may be an
-/// error where changes are strict.
-fn converts(e: &Expr) -> bool {
-    use ExprKind::*;
-    // A constant becomes what is beside it, but for a number beside a text.
-    let yields = |a: &Expr, b: &Expr| is_constant(a) && b.ty.class() != Class::String;
-    let alike = |a: &Expr, b: &Expr| yields(a, b) || yields(b, a) || a.ty.is_alike(&b.ty);
-    e.any(&mut |e| match &e.kind {
-        Const(_)
-        | Param(_)
-        | Column(_)
-        | Outer { .. }
-        | And(_)
-        | Or(_)
-        | Not(_)
-        | Is { .. }
-        | InParam { .. } => false,
-        Compare { sides, .. } => !alike(&sides[0], &sides[1]),
-        Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
-        In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),
-        Like { expr, pattern, .. } => !alike(expr, pattern) || expr.ty.class() != Class::String,
-        _ => true,
-    })
 }
 
 /// The columns of each slot that these expressions, all there are, read.

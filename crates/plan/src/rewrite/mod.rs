@@ -4,11 +4,15 @@
 //! 1. [`distinct`]: DISTINCT becomes a grouping by the whole row.
 //! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 4. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
-//! 5. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
+//! 4. [`disjunctions`]: conditions that all branches of OR have stand beside it.
+//! 5. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
+//! 6. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
+//! 7. [`grouped`]: a correlated scalar subquery that is an aggregate gets its groups.
 
 mod decorrelate;
+mod disjunctions;
 mod distinct;
+mod grouped;
 mod merge;
 mod outer_joins;
 mod pad;
@@ -85,6 +89,7 @@ fn block(cx: &PlanCx<'_>, block: &mut Block, limited: bool) -> Result<(), SqlErr
     distinct::group_whole_row(block, limited);
     merge::merge_derived_tables(cx, block);
     pad::pad_char_columns(cx, block);
+    disjunctions::take_apart(cx, block);
     outer_joins::make_inner(block);
     Ok(())
 }
@@ -93,7 +98,9 @@ fn subqueries(cx: &PlanCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
     for sub in list {
         query(cx, &mut sub.query)?;
         if sub.correlated {
-            sub.decorrelated = decorrelate::decorrelated(cx, sub).map(Box::new);
+            let decorrelated = decorrelate::decorrelated(cx, sub);
+            let decorrelated = decorrelated.or_else(|| grouped::grouped(cx, sub));
+            sub.decorrelated = decorrelated.map(Box::new);
         }
     }
     Ok(())

@@ -4,15 +4,16 @@
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
-use nfold_types::SqlError;
+use nfold_types::{Checkpoint, SqlError};
 
 use super::nest::goes_through;
 use super::read::Point;
-use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec};
+use super::{CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec};
 use crate::env::batch::BATCH_ROWS;
 use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, compare};
-use crate::operators::hash::hash_of;
+use crate::operators::hash::{HashTable, hash_of};
+use crate::runtime::Runtime;
 
 /// Outer rows whose points go into one read.
 const OUTER_ROWS: usize = 256;
@@ -277,28 +278,23 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
+    /// Reads the table's rows into the hash table.
     fn build(&self, me: &mut StepExec, step: &JoinStep, keys: &[HashKey]) -> Result<(), SqlError> {
         let Lookup::Hash(table) = &mut me.lookup else {
             return Ok(());
         };
         table.clear();
         let slot = &self.slots[step.table];
-        let key = &mut me.key;
-        let mut whole = Vec::new();
-        let mut add = |image: &[u8], id: Option<u64>| -> Result<(), SqlError> {
-            let mut rows = self.empty_rows();
-            rows[step.table] = slot.row(Some(image));
-            if hash_key(&self.eval(&rows), keys, inner_side, key)? {
-                let mut row = image;
-                if slot.has_ids {
-                    whole.clear();
-                    whole.extend_from_slice(image);
-                    whole.extend_from_slice(&id.unwrap_or(0).to_le_bytes());
-                    row = &whole;
-                }
-                table.push(self.rt, hash_of(key), row)?;
-            }
-            Ok(())
+        let filter: &[Expr] = match &step.access.kind {
+            AccessKind::Hash { filter, .. } => filter,
+            _ => &[],
+        };
+        let mut adder = Adder {
+            table,
+            keys,
+            key: &mut me.key,
+            whole: Vec::new(),
+            has_ids: slot.has_ids,
         };
         match (&mut me.reader, &step.access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
@@ -307,18 +303,23 @@ impl StepCx<'_, '_> {
                     true => conditions_of(step),
                     false => Vec::new(),
                 };
+                me.kernel.compile(self, step.table, filter);
                 let batch = &mut me.inner;
                 let mut more = true;
                 while more {
                     batch.clear();
                     more = reader.next(self.rt, batch)?;
+                    self.rt.checkpoint(CANDIDATE_WORK * batch.len() as u64)?;
+                    let mut rows = self.empty_rows();
                     for i in 0..batch.len() {
                         let image = batch.row(i);
-                        let mut rows = self.empty_rows();
                         rows[step.table] = slot.row(Some(image));
                         let cx = self.eval(&rows);
-                        if (exact || cx.passes(&build.implied)?) && passes_all(&cx, &own)? {
-                            add(image, batch.row_id(i))?;
+                        if me.kernel.passes(&cx, slot.layout(), image, filter)?
+                            && (exact || cx.passes(&build.implied)?)
+                            && passes_all(&cx, &own)?
+                        {
+                            adder.add(self.rt, &cx, image, batch.row_id(i))?;
                         } else {
                             reader.release(self.rt, batch, i);
                         }
@@ -326,11 +327,57 @@ impl StepCx<'_, '_> {
                 }
             }
             (None, kind) if !matches!(kind, AccessKind::Empty) => {
-                self.all_made(step.table, &mut |image| add(image, None))?;
+                me.kernel.compile(self, step.table, filter);
+                let kernel = &me.kernel;
+                self.all_made(step.table, &mut |image| {
+                    let mut rows = self.empty_rows();
+                    rows[step.table] = slot.row(Some(image));
+                    let cx = self.eval(&rows);
+                    match kernel.passes(&cx, slot.layout(), image, filter)? {
+                        true => adder.add(self.rt, &cx, image, None),
+                        false => Ok(()),
+                    }
+                })?;
             }
             _ => {}
         }
         table.finish(self.rt)
+    }
+}
+
+/// Puts rows into a hash table.
+struct Adder<'t> {
+    table: &'t mut HashTable,
+    keys: &'t [HashKey],
+    /// Memory for a key, and for a row with its id.
+    key: &'t mut Vec<u8>,
+    whole: Vec<u8>,
+    has_ids: bool,
+}
+
+impl<'t> Adder<'t> {
+    /// Adds the row that `cx` sees, unless a part of its key is NULL.
+    fn add<'a>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'a>,
+        image: &[u8],
+        id: Option<u64>,
+    ) -> Result<(), SqlError>
+    where
+        't: 'a,
+    {
+        if !hash_key(cx, self.keys, inner_side, self.key)? {
+            return Ok(());
+        }
+        let hash = hash_of(self.key);
+        if !self.has_ids {
+            return self.table.push(rt, hash, image);
+        }
+        self.whole.clear();
+        self.whole.extend_from_slice(image);
+        self.whole.extend_from_slice(&id.unwrap_or(0).to_le_bytes());
+        self.table.push(rt, hash, &self.whole)
     }
 }
 

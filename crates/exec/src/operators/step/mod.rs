@@ -16,7 +16,9 @@ mod read;
 mod slot;
 
 use nfold_engine::{RowBatch, RowLock, RowTaker};
+use nfold_plan::expr::Expr;
 use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
+use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, SqlError};
 use smallvec::{SmallVec, smallvec};
 
@@ -94,7 +96,7 @@ pub(crate) struct StepExec {
     kernel: Kernel,
 }
 
-/// The compiled conditions of the first step.
+/// The compiled conditions of the first step, or those of the build side of a hash join.
 #[derive(Default)]
 struct Kernel {
     /// Rows that the evaluator has tested.
@@ -104,6 +106,36 @@ struct Kernel {
     filter: RowFilter,
     /// `None`: not compiled in this execution. False: the evaluator decides all conditions.
     compiled: Option<bool>,
+}
+
+impl Kernel {
+    /// Compiles the conditions on the rows of the build side of a hash join.
+    fn compile(&mut self, cx: &StepCx<'_, '_>, table: usize, conditions: &[Expr]) {
+        if conditions.is_empty() || self.compiled.is_some() {
+            return;
+        }
+        let slot = &cx.slots[table];
+        let ordinal = |column| slot.ordinal(column);
+        let images = slot.images(table, &ordinal);
+        let rows = cx.empty_rows();
+        let eval = cx.eval(&rows);
+        self.compiled = Some(self.filter.compile(&eval, images, conditions.iter()));
+    }
+
+    /// Whether a row of the build side, which `cx` sees, passes the conditions.
+    fn passes<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        layout: &RowLayout,
+        image: &[u8],
+        conditions: &'a [Expr],
+    ) -> Result<bool, SqlError> {
+        if self.compiled != Some(true) {
+            return cx.passes(conditions);
+        }
+        let evaluate = |n: usize| Ok(cx.bool(&conditions[n])? == Some(true));
+        self.filter.passes(layout, image, evaluate)
+    }
 }
 
 /// A short statement does not pay for compiling its conditions: the evaluator tests as many rows

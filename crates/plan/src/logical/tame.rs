@@ -1,0 +1,108 @@
+//! Expressions that may be evaluated for other rows, or more often, than the statement says: they
+//! have no effect, and no error or warning tells that they ran.
+
+use nfold_types::TypeKind;
+
+use super::context::PlanCx;
+use super::expr::{ArithOp, Class, Expr, ExprKind, ExprType, SubqueryUse, is_constant};
+
+/// Arithmetic over integers of at most this many digits does not overflow.
+const SAFE_DIGITS: u64 = 18;
+
+/// Functions that give no error for any argument.
+const TAME: [&str; 22] = [
+    "lower",
+    "upper",
+    "lcase",
+    "ucase",
+    "date",
+    "year",
+    "month",
+    "day",
+    "dayofmonth",
+    "hour",
+    "minute",
+    "second",
+    "left",
+    "right",
+    "length",
+    "char_length",
+    "coalesce",
+    "ifnull",
+    "nullif",
+    "if",
+    "concat",
+    "isnull",
+];
+
+/// Whether it may be evaluated for rows that it would not have met: it gives no error, and has no
+/// effect.
+pub(crate) fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    use ExprKind::*;
+    !e.any(&mut |e| {
+        let tame = match &e.kind {
+            Const(_)
+            | Param(_)
+            | Column(_)
+            | Outer { .. }
+            | Compare { .. }
+            | CompareRows { .. }
+            | And(_)
+            | Or(_)
+            | Xor(_)
+            | Not(_)
+            | Is { .. }
+            | Between { .. }
+            | In { .. }
+            | InRows { .. }
+            | InParam { .. }
+            | Like { .. }
+            | Case { .. }
+            | Collate(_) => true,
+            Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
+            Neg(_) => is_small(&e.ty),
+            Cast(_) => e.ty.col.kind != TypeKind::Float,
+            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
+            Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
+            Subquery { use_as, .. } => {
+                matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
+            }
+            _ => false,
+        };
+        !tame
+    })
+}
+
+/// Whether arithmetic of this type overflows never.
+fn is_small(ty: &ExprType) -> bool {
+    match ty.class() {
+        Class::Int => !ty.col.unsigned && ty.max_length() <= SAFE_DIGITS,
+        Class::Decimal => u64::from(ty.decimal_shape().0) <= SAFE_DIGITS,
+        _ => false,
+    }
+}
+
+/// Whether evaluating it may have to convert a value of a row to another kind, which may be an
+/// error where changes are strict.
+pub(crate) fn converts(e: &Expr) -> bool {
+    use ExprKind::*;
+    // A constant becomes what is beside it, but for a number beside a text.
+    let yields = |a: &Expr, b: &Expr| is_constant(a) && b.ty.class() != Class::String;
+    let alike = |a: &Expr, b: &Expr| yields(a, b) || yields(b, a) || a.ty.is_alike(&b.ty);
+    e.any(&mut |e| match &e.kind {
+        Const(_)
+        | Param(_)
+        | Column(_)
+        | Outer { .. }
+        | And(_)
+        | Or(_)
+        | Not(_)
+        | Is { .. }
+        | InParam { .. } => false,
+        Compare { sides, .. } => !alike(&sides[0], &sides[1]),
+        Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
+        In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),
+        Like { expr, pattern, .. } => !alike(expr, pattern) || expr.ty.class() != Class::String,
+        _ => true,
+    })
+}

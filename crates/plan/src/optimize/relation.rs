@@ -1,0 +1,460 @@
+//! What the search for a join order knows of each table: its rows behind its own conditions, and
+//! what each condition with other tables would do. All of it is computed once; asking for the cost
+//! of a join reads these numbers alone, and builds no expression.
+
+use nfold_catalog::{TableDef, TableStats};
+use nfold_sql::ast::BinaryOp;
+
+use super::candidate::{self, DESCENT, LOOKUP_ROW, SCAN_ROW};
+use super::condition::{ColumnValues, Reader};
+use super::equalities::Equalities;
+use super::joins::{UNKNOWN_ROWS, selectivity};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::physical::{Block, TableSource};
+
+/// The share of rows that an equality of two columns keeps when nothing is known of them.
+const UNKNOWN_EQUALITY: f64 = 0.1;
+
+/// A row that goes into a hash table, an outer row that is looked up there, a candidate whose
+/// conditions are tested, and an access path that is bound for one outer row. Measured, as those of
+/// [`super::candidate`], in microseconds on memory-resident tables.
+const HASH_BUILD: f64 = 0.4;
+const HASH_PROBE: f64 = 0.2;
+const CANDIDATE: f64 = 0.08;
+const BIND: f64 = 0.5;
+/// Hash tables of more bytes go to a file, and each probe reads a block of it.
+const HASH_BYTES_MAX: f64 = 16e6;
+const SPILLED_BUILD: f64 = 2.5;
+const SPILLED_PROBE: f64 = 5.0;
+/// The share of rows that a condition keeps that OR makes of conditions on several tables: what it
+/// says of each table alone was tested before.
+const MIXED_OR: f64 = 0.5;
+
+/// A condition that joins a table to others.
+#[derive(Debug, Clone)]
+struct Link {
+    /// All of these slots must be there, and one of those.
+    all: u64,
+    any: u64,
+    /// It is an equality with this column, or bounds it.
+    column: Option<usize>,
+    equality: bool,
+    /// The share of rows that it keeps.
+    keeps: f64,
+}
+
+impl Link {
+    fn is_usable(&self, placed: u64) -> bool {
+        self.all & !placed == 0 && (self.any == 0 || self.any & placed != 0)
+    }
+}
+
+/// A condition on one table alone, beside a constant.
+#[derive(Debug, Clone)]
+struct Local {
+    /// The column of which it leaves `values` values.
+    column: Option<usize>,
+    values: f64,
+    keeps: f64,
+}
+
+/// An index as the search sees it.
+#[derive(Debug, Clone)]
+struct IndexShape {
+    columns: Vec<usize>,
+    unique: bool,
+    covering: bool,
+    /// Rows of one value of the first n + 1 columns.
+    rows_per_key: Vec<f64>,
+}
+
+/// One table of a join.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    /// Rows of the table, and bytes of one.
+    rows: f64,
+    row_bytes: f64,
+    /// By its own conditions alone: the cost of the access path, and the rows that pass.
+    pub scan_cost: f64,
+    pub passing: f64,
+    links: Vec<Link>,
+    locals: Vec<Local>,
+    indexes: Vec<IndexShape>,
+    /// On the inner side of an outer join: each outer row stays.
+    pub optional: bool,
+}
+
+/// The cost of joining a table, and its effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JoinCost {
+    /// Before the first row, and in all.
+    pub startup: f64,
+    pub total: f64,
+    /// By an access path that depends on the outer row; otherwise by a hash table.
+    pub lookup: bool,
+}
+
+/// Different values of a column, where statistics tell.
+fn distinct_values(cx: &Statistics<'_>, at: ColumnAt) -> Option<f64> {
+    let (def, stats) = cx.table(usize::from(at.table))?;
+    let column = usize::from(at.column);
+    let by_index = def.indexes.iter().enumerate().map(|(n, index)| {
+        let first = index.parts.first();
+        if !first.is_some_and(|p| p.column == column && p.prefix_len.is_none()) {
+            return 0;
+        }
+        match index.is_unique() && index.parts.len() == 1 {
+            true => stats.rows,
+            false => stats
+                .indexes
+                .get(n)
+                .and_then(|i| i.distinct.first().copied())
+                .unwrap_or(0),
+        }
+    });
+    let by_index = by_index.max().unwrap_or(0);
+    let known = match by_index {
+        0 => stats.columns.get(column).copied().unwrap_or(0),
+        known => known,
+    };
+    (known > 0).then_some(known as f64)
+}
+
+/// The statistics of a block's tables.
+pub(super) struct Statistics<'s> {
+    pub block: &'s Block,
+    /// Of each slot.
+    pub stats: Vec<Option<std::sync::Arc<TableStats>>>,
+}
+
+impl Statistics<'_> {
+    fn table(&self, t: usize) -> Option<(&TableDef, &TableStats)> {
+        let TableSource::Table(def) = &self.block.tables.get(t)?.source else {
+            return None;
+        };
+        let stats = self.stats.get(t)?.as_deref().filter(|s| s.rows > 0)?;
+        Some((def, stats))
+    }
+
+    /// The share of rows that an equality of two columns keeps.
+    fn equality(&self, columns: impl Iterator<Item = ColumnAt>) -> f64 {
+        let known = columns.filter_map(|at| distinct_values(self, at));
+        match known.fold(0.0, f64::max) {
+            most if most > 0.0 => 1.0 / most,
+            _ => UNKNOWN_EQUALITY,
+        }
+    }
+
+    /// The share of rows that a condition keeps.
+    fn keeps(&self, e: &Expr) -> f64 {
+        match &e.kind {
+            ExprKind::Compare {
+                op: BinaryOp::Eq | BinaryOp::NullSafeEq,
+                sides,
+                ..
+            } => self.equality(sides.iter().filter_map(Expr::as_column)),
+            ExprKind::Compare {
+                op: BinaryOp::Ne,
+                sides,
+                ..
+            } => 1.0 - self.equality(sides.iter().filter_map(Expr::as_column)),
+            ExprKind::In {
+                expr,
+                list,
+                negated: false,
+            } if expr.as_column().is_some() => {
+                let one = self.equality(expr.as_column().into_iter());
+                (one * list.len() as f64).min(0.5)
+            }
+            ExprKind::And(list) => list.iter().map(|e| self.keeps(e)).product(),
+            ExprKind::Or(list) => match one_table(e) {
+                true => list.iter().map(|e| self.keeps(e)).sum::<f64>().min(1.0),
+                false => MIXED_OR,
+            },
+            _ => selectivity(e),
+        }
+    }
+}
+
+/// Whether it names columns of one table alone.
+fn one_table(e: &Expr) -> bool {
+    let mut table = None;
+    !e.any(&mut |e| {
+        let at = e.as_column();
+        at.is_some_and(|at| *table.get_or_insert(at.table) != at.table)
+    })
+}
+
+/// The conditions that a table is joined by: those that name it, with the slots that each names.
+pub(super) struct TableConditions<'c> {
+    pub conditions: Vec<(&'c Expr, u64)>,
+    pub list_count: &'c dyn Fn(u32) -> usize,
+    pub equalities: &'c Equalities,
+    pub optional: bool,
+}
+
+/// The rows of a derived table, about.
+fn source_rows(source: &TableSource) -> f64 {
+    match source {
+        TableSource::Derived(q) => q.result_rows(),
+        _ => UNKNOWN_ROWS / 100.0,
+    }
+}
+
+impl Relation {
+    /// Of slot `t`; `own` is the cheapest access path by its own conditions.
+    pub fn new(
+        cx: &Statistics<'_>,
+        t: usize,
+        own: &candidate::Candidate,
+        from: &TableConditions<'_>,
+    ) -> Relation {
+        let block = cx.block;
+        let reader = Reader {
+            block,
+            t,
+            list_count: from.list_count,
+        };
+        let (mut links, mut locals) = (Vec::new(), Vec::new());
+        let mut passing = own.rows;
+        for (e, slots) in &from.conditions {
+            let says = reader.read(e);
+            let column = says.as_ref().map(|s| s.column);
+            let points = match says.map(|s| s.values) {
+                Some(ColumnValues::Points { count, .. }) => Some(count as f64),
+                _ => None,
+            };
+            let others = slots & !(1u64 << t);
+            if others == 0 {
+                let keeps = match (points, column) {
+                    (Some(count), Some(column)) => {
+                        let at = ColumnAt {
+                            table: t as u16,
+                            column: column as u16,
+                        };
+                        match distinct_values(cx, at) {
+                            Some(distinct) => (count / distinct).min(1.0),
+                            None => cx.keeps(e),
+                        }
+                    }
+                    _ => cx.keeps(e),
+                };
+                if !own.access.implied.contains(e) {
+                    passing *= keeps;
+                }
+                locals.push(Local {
+                    column: column.filter(|_| points.is_some()),
+                    values: points.unwrap_or(1.0),
+                    keeps,
+                });
+            } else {
+                links.push(Link {
+                    all: others,
+                    any: 0,
+                    column,
+                    equality: points.is_some(),
+                    keeps: cx.keeps(e),
+                });
+            }
+        }
+        for (own, others) in from.equalities.links(t) {
+            let keeps = cx.equality(others.iter().copied().chain([own]));
+            let slots = others
+                .iter()
+                .fold(0, |set, at| set | 1u64 << at.table.min(63));
+            links.push(Link {
+                all: 0,
+                any: slots,
+                column: Some(own.column.into()),
+                equality: true,
+                keeps,
+            });
+        }
+        let (rows, row_bytes, indexes) = match cx.table(t) {
+            Some((def, stats)) => (
+                stats.rows as f64,
+                f64::from(stats.avg_row_bytes),
+                shapes(block, t, def, Some(stats)),
+            ),
+            None => match &block.tables[t].source {
+                TableSource::Table(def) => (UNKNOWN_ROWS, 100.0, shapes(block, t, def, None)),
+                source => (source_rows(source), 100.0, Vec::new()),
+            },
+        };
+        let scan_cost = match &block.tables[t].source {
+            TableSource::Table(_) => own.cost,
+            _ => rows * SCAN_ROW,
+        };
+        let passing = match &block.tables[t].source {
+            TableSource::Table(_) => passing,
+            _ => locals.iter().fold(rows, |rows, local| rows * local.keeps),
+        };
+        Relation {
+            rows: rows.max(1.0),
+            row_bytes,
+            scan_cost,
+            passing: passing.max(1e-3),
+            links,
+            locals,
+            indexes,
+            optional: from.optional,
+        }
+    }
+
+    /// Rows that join one row of the placed tables, and whether a unique key says so.
+    pub fn matches(&self, placed: u64) -> (f64, bool) {
+        let usable = || self.links.iter().filter(|link| link.is_usable(placed));
+        let plain = usable().fold(self.passing, |rows, link| rows * link.keeps);
+        let mut best = (plain, false);
+        for index in &self.indexes {
+            let bound = self.bound_parts(index, placed);
+            if bound.parts == 0 || !bound.linked || bound.parts == 1 && !index.is_exact(1) {
+                continue;
+            }
+            let columns = &index.columns[..bound.parts];
+            let own = |column: Option<usize>| column.is_some_and(|c| columns.contains(&c));
+            let mut rows = index.rows_per_key[bound.parts - 1] * bound.values;
+            for local in self.locals.iter().filter(|l| !own(l.column)) {
+                rows *= local.keeps;
+            }
+            for link in usable().filter(|link| !(link.equality && own(link.column))) {
+                rows *= link.keeps;
+            }
+            let exact = index.is_exact(bound.parts);
+            if exact && !best.1 || exact == best.1 && rows < best.0 {
+                best = (rows, exact);
+            }
+        }
+        best
+    }
+
+    /// The ways to join the table to `outer` rows of the placed tables. `lookups`: an access path
+    /// that depends on the outer row is used where there is one.
+    pub fn joins(
+        &self,
+        outer: f64,
+        placed: u64,
+        lookups: bool,
+    ) -> impl Iterator<Item = JoinCost> + use<> {
+        let lookup = self.lookup(placed).map(|each| JoinCost {
+            startup: 0.0,
+            total: outer * each,
+            lookup: true,
+        });
+        let hash = match lookups && lookup.is_some() {
+            true => None,
+            false => Some(self.hash(outer, placed)),
+        };
+        lookup.into_iter().chain(hash)
+    }
+
+    fn hash(&self, outer: f64, placed: u64) -> JoinCost {
+        let usable = self.links.iter().filter(|link| link.is_usable(placed));
+        let keys = usable.filter(|link| link.equality);
+        let candidates = keys.fold(self.passing, |rows, link| rows * link.keeps);
+        let spilled = self.passing * (self.row_bytes + 64.0) > HASH_BYTES_MAX;
+        let (build, probe) = match spilled {
+            true => (SPILLED_BUILD, SPILLED_PROBE),
+            false => (HASH_BUILD, HASH_PROBE),
+        };
+        let startup = self.scan_cost + self.passing * build;
+        JoinCost {
+            startup,
+            total: startup + outer * (probe + candidates * CANDIDATE),
+            lookup: false,
+        }
+    }
+
+    /// The cost of reading the rows for one outer row by an index; `None` where none depends on it.
+    fn lookup(&self, placed: u64) -> Option<f64> {
+        let cost = |index: &IndexShape| {
+            let bound = self.bound_parts(index, placed);
+            let row = match index.covering {
+                true => SCAN_ROW,
+                false => LOOKUP_ROW,
+            };
+            if bound.linked {
+                let rows = index.rows_per_key[bound.parts - 1] * bound.values;
+                let single = bound.values == 1.0;
+                let bind = if single { 0.0 } else { BIND };
+                return Some(bind + bound.values * DESCENT + rows * (row + CANDIDATE));
+            }
+            let next = *index.columns.get(bound.parts)?;
+            let range = |link: &&Link| {
+                !link.equality && link.column == Some(next) && link.is_usable(placed)
+            };
+            let bounds = self.links.iter().filter(range).count();
+            if bounds == 0 {
+                return None;
+            }
+            let prefix = match bound.parts {
+                0 => self.rows,
+                parts => index.rows_per_key[parts - 1] * bound.values,
+            };
+            let rows = prefix * if bounds > 1 { 0.05 } else { 0.3333 };
+            Some(BIND + bound.values * DESCENT + rows * (row + CANDIDATE))
+        };
+        self.indexes.iter().filter_map(cost).min_by(f64::total_cmp)
+    }
+
+    /// How many of an index's first parts equalities bind.
+    fn bound_parts(&self, index: &IndexShape, placed: u64) -> BoundParts {
+        let mut bound = BoundParts {
+            parts: 0,
+            values: 1.0,
+            linked: false,
+        };
+        for column in &index.columns {
+            let link = self.links.iter().find(|link| {
+                link.equality && link.column == Some(*column) && link.is_usable(placed)
+            });
+            let local = self.locals.iter().find(|l| l.column == Some(*column));
+            match (local, link) {
+                (Some(local), _) => bound.values *= local.values,
+                (None, Some(_)) => bound.linked = true,
+                (None, None) => break,
+            }
+            bound.parts += 1;
+        }
+        bound
+    }
+}
+
+/// The first parts of an index that have values.
+struct BoundParts {
+    parts: usize,
+    /// Key values for one outer row.
+    values: f64,
+    /// A value depends on the outer row.
+    linked: bool,
+}
+
+impl IndexShape {
+    /// Whether the first `parts` parts find one row.
+    fn is_exact(&self, parts: usize) -> bool {
+        self.unique && parts == self.columns.len()
+    }
+}
+
+fn shapes(block: &Block, t: usize, def: &TableDef, stats: Option<&TableStats>) -> Vec<IndexShape> {
+    let used = &block.tables[t].used;
+    let shape = |(n, index): (usize, &nfold_catalog::IndexDef)| {
+        let whole = index.parts.iter().take_while(|p| p.prefix_len.is_none());
+        let columns: Vec<usize> = whole.map(|p| p.column).collect();
+        let unique = index.is_unique() && columns.len() == index.parts.len();
+        let rows_per_key = (1..=columns.len()).map(|parts| match stats {
+            _ if unique && parts == columns.len() => 1.0,
+            Some(s) if s.indexes.get(n).is_some_and(|i| !i.distinct.is_empty()) => {
+                s.rows_per_key(n, parts)
+            }
+            _ => 2.0,
+        });
+        IndexShape {
+            rows_per_key: rows_per_key.collect(),
+            covering: n == 0 || candidate::covers(def, n, used) && !block.locks_to_change(t),
+            unique,
+            columns,
+        }
+    };
+    def.indexes.iter().enumerate().map(shape).collect()
+}

@@ -1,0 +1,220 @@
+//! The search for a join order: by dynamic programming over sets of tables, and beyond
+//! [`TABLES_MAX`] tables step by step (Selinger et al., "Access path selection in a relational
+//! database management system"). Orders are linear: each table is joined to all before it, by
+//! lookups in an index or by a hash table of its rows.
+//!
+//! # Picture
+//! ```text
+//!   {a} {b} {c}  ─▶  {a,b} {a,c} {b,c}  ─▶  {a,b,c}
+//!   of each set the cheapest order, its cost, its rows, and the table that it ends with
+//! ```
+
+use super::outer::OuterJoins;
+use super::relation::Relation;
+
+/// Joins of more tables are ordered step by step.
+pub(super) const TABLES_MAX: usize = 10;
+
+/// Costs of short statements, and of statements that lock rows, that differ by no more than this
+/// factor are alike.
+const SIMILAR: f64 = 1.25;
+const SHORT: f64 = 1_000.0;
+
+/// Cost of a joined row that is handed to the next step.
+const ROW: f64 = 0.03;
+
+/// A table of a join order, and how it is joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Joined {
+    pub table: usize,
+    /// By an access path that depends on the tables before it.
+    pub lookup: bool,
+}
+
+/// The cheapest order of a set of tables.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    startup: f64,
+    cost: f64,
+    last: Joined,
+}
+
+/// What the search knows.
+pub(super) struct JoinSearch<'s> {
+    pub relations: &'s [Relation],
+    pub outer: &'s OuterJoins,
+    /// Rows are locked: no more of them are read than must be.
+    pub lookups: bool,
+    /// The share of the joined rows that is read: LIMIT cuts off the others.
+    pub share: f64,
+}
+
+/// An order with its estimates.
+#[derive(Debug, Clone)]
+pub(super) struct JoinOrder {
+    pub steps: Vec<Joined>,
+    pub cost: f64,
+    pub rows: f64,
+}
+
+impl JoinSearch<'_> {
+    /// The cheapest order that begins with `first`, where that is given; otherwise the one written,
+    /// if that costs about as little.
+    pub fn cheapest(&self, first: Option<usize>) -> JoinOrder {
+        let cheapest = match self.relations.len() <= TABLES_MAX {
+            true => self.by_sets(first),
+            false => self.by_steps(first),
+        };
+        if first.is_some() {
+            return cheapest;
+        }
+        let written = self.as_written();
+        let similar = written.cost <= cheapest.cost * SIMILAR;
+        match similar && (self.lookups || cheapest.cost < SHORT) {
+            true => written,
+            false => cheapest,
+        }
+    }
+
+    /// What is weighed: the cost of the share of rows that is read.
+    fn weight(&self, best: &Best) -> f64 {
+        best.startup + (best.cost - best.startup) * self.share
+    }
+
+    /// Tables that may follow a set.
+    fn next(&self, placed: u64, first: Option<usize>) -> impl Iterator<Item = usize> {
+        let wanted = first.filter(|_| placed == 0);
+        (0..self.relations.len()).filter(move |&t| {
+            placed >> t & 1 == 0
+                && wanted.is_none_or(|first| first == t)
+                && self.outer.may_place(t, placed)
+        })
+    }
+
+    /// Joins table `t` to the best order of `placed`, which has `rows` rows.
+    fn extend(&self, best: Option<&Best>, rows: f64, placed: u64, t: usize) -> Best {
+        let relation = &self.relations[t];
+        let Some(best) = best else {
+            return Best {
+                startup: 0.0,
+                cost: relation.scan_cost,
+                last: Joined {
+                    table: t,
+                    lookup: false,
+                },
+            };
+        };
+        let joined = relation.joins(rows, placed, self.lookups).map(|join| Best {
+            startup: best.startup + join.startup,
+            cost: best.cost + join.total + rows * ROW,
+            last: Joined {
+                table: t,
+                lookup: join.lookup,
+            },
+        });
+        let weight = |a: &Best, b: &Best| self.weight(a).total_cmp(&self.weight(b));
+        joined.min_by(weight).unwrap_or(*best)
+    }
+
+    /// The rows of a set and one more table, and whether a unique key tells.
+    fn joined_rows(&self, rows: f64, placed: u64, t: usize) -> (f64, bool) {
+        let relation = &self.relations[t];
+        if placed == 0 {
+            return (relation.passing, true);
+        }
+        let (matches, exact) = relation.matches(placed);
+        match relation.optional {
+            true => (rows * matches.max(1.0), exact),
+            false => (rows * matches, exact),
+        }
+    }
+
+    fn by_sets(&self, first: Option<usize>) -> JoinOrder {
+        let n = self.relations.len();
+        let count = 1usize << n;
+        let mut best: Vec<Option<Best>> = vec![None; count];
+        // The rows of each set: by a unique key where one tells, the fewest otherwise.
+        let mut rows: Vec<(f64, bool)> = vec![(f64::MAX, false); count];
+        rows[0] = (1.0, true);
+        for set in 0..count - 1 {
+            if set > 0 && best[set].is_none() {
+                continue;
+            }
+            for t in self.next(set as u64, first) {
+                let next = set | 1 << t;
+                let (more, exact) = self.joined_rows(rows[set].0, set as u64, t);
+                if exact && !rows[next].1 || exact == rows[next].1 && more < rows[next].0 {
+                    rows[next] = (more, exact);
+                }
+                let found = self.extend(best[set].as_ref(), rows[set].0, set as u64, t);
+                let better = |old: &Best| self.weight(&found) < self.weight(old);
+                if best[next].as_ref().is_none_or(better) {
+                    best[next] = Some(found);
+                }
+            }
+        }
+        let mut steps = Vec::with_capacity(n);
+        let mut set = count - 1;
+        while let Some(at) = &best[set] {
+            steps.push(at.last);
+            set &= !(1 << at.last.table);
+        }
+        steps.reverse();
+        JoinOrder {
+            steps,
+            cost: best[count - 1]
+                .as_ref()
+                .map_or(f64::MAX, |b| self.weight(b)),
+            rows: rows[count - 1].0,
+        }
+    }
+
+    /// Takes the table that leaves the fewest rows, of these the cheapest.
+    fn by_steps(&self, first: Option<usize>) -> JoinOrder {
+        let mut steps = Vec::with_capacity(self.relations.len());
+        let (mut placed, mut rows) = (0u64, 1.0);
+        let mut best: Option<Best> = None;
+        loop {
+            let choices = self.next(placed, first).map(|t| {
+                let found = self.extend(best.as_ref(), rows, placed, t);
+                let (after, _) = self.joined_rows(rows, placed, t);
+                let before = best.as_ref().map_or(0.0, |b| b.cost);
+                (found.cost - before + after * LATER, after, found)
+            });
+            let Some((_, after, found)) = choices.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+                break;
+            };
+            placed |= 1 << found.last.table;
+            rows = after;
+            steps.push(found.last);
+            best = Some(found);
+        }
+        JoinOrder {
+            steps,
+            cost: best.map_or(0.0, |b| self.weight(&b)),
+            rows,
+        }
+    }
+
+    /// The order written, as far as outer joins allow it.
+    pub fn as_written(&self) -> JoinOrder {
+        let mut steps = Vec::with_capacity(self.relations.len());
+        let (mut placed, mut rows) = (0u64, 1.0);
+        let mut best: Option<Best> = None;
+        while let Some(t) = self.next(placed, None).next() {
+            let found = self.extend(best.as_ref(), rows, placed, t);
+            rows = self.joined_rows(rows, placed, t).0;
+            placed |= 1 << t;
+            steps.push(found.last);
+            best = Some(found);
+        }
+        JoinOrder {
+            steps,
+            cost: best.map_or(0.0, |b| self.weight(&b)),
+            rows,
+        }
+    }
+}
+
+/// What each row costs the steps behind, for orders that are found step by step.
+const LATER: f64 = 0.5;
