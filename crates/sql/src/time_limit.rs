@@ -28,25 +28,29 @@ pub fn begins_query(text: &[u8], mode: LexMode) -> bool {
     }
 }
 
-/// Milliseconds of the first `MAX_EXECUTION_TIME(…)` in a hint, `/*+` and `*/` included; `None` as
-/// well for 0, which says nothing.
-pub(crate) fn of_hint(hint: &[u8]) -> Option<u32> {
-    let inner = hint.strip_prefix(b"/*+")?.strip_suffix(b"*/")?;
+/// Milliseconds of each `MAX_EXECUTION_TIME(…)` in a hint, `/*+` and `*/` included, up to the first
+/// that is malformed.
+pub(crate) fn of_hint(hint: &[u8]) -> Vec<u32> {
+    let inner = hint.strip_prefix(b"/*+").unwrap_or(hint);
+    let inner = inner.strip_suffix(b"*/").unwrap_or(inner);
     let mut lexer = Lexer::new(inner, LexMode::default());
+    let mut found = Vec::new();
     loop {
         let token = lexer.next_token();
         let name = token.text(inner);
         match token.kind {
-            TokenKind::End | TokenKind::Invalid => return None,
+            TokenKind::End | TokenKind::Invalid => return found,
             TokenKind::Word if name.eq_ignore_ascii_case(b"max_execution_time") => {}
             _ => continue,
         }
         let (open, value) = (lexer.next_token(), lexer.next_token());
-        if open.kind != TokenKind::LParen || value.kind != TokenKind::Int {
-            return None;
+        let digits = std::str::from_utf8(value.text(inner)).unwrap_or_default();
+        match digits.parse() {
+            Ok(ms) if open.kind == TokenKind::LParen && value.kind == TokenKind::Int => {
+                found.push(ms);
+            }
+            _ => return found,
         }
-        let digits = std::str::from_utf8(value.text(inner)).ok()?;
-        return digits.parse().ok().filter(|&ms| ms > 0);
     }
 }
 

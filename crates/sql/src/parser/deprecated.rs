@@ -53,6 +53,10 @@ pub enum Deprecated {
     IntoOfOperand,
     /// A system variable, by its name.
     Variable(&'static str),
+    /// The hint MAX_EXECUTION_TIME where it has no effect.
+    MisplacedTimeLimit,
+    /// A second hint MAX_EXECUTION_TIME of a block, with its milliseconds.
+    SecondTimeLimit(u32),
 }
 
 /// System variables that MySQL 9.7 deprecates, whether they are read or set.
@@ -100,7 +104,7 @@ impl Deprecated {
         Some(Deprecated::Variable(known))
     }
 
-    /// The warning: 1287, 1681, 3719, 3720, 3778 or 3962.
+    /// The warning: 1287, 1681, 3125, 3126, 3719, 3720, 3778 or 3962.
     pub fn warning(self) -> SqlError {
         use ErrorCode::{
             ER_WARN_DEPRECATED_SYNTAX as INSTEAD, ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT as ALONE,
@@ -140,6 +144,13 @@ impl Deprecated {
             }
             Deprecated::IntoOfOperand => {
                 SqlError::new(ErrorCode::ER_WARN_DEPRECATED_INNER_INTO, &[])
+            }
+            Deprecated::MisplacedTimeLimit => {
+                SqlError::new(ErrorCode::ER_WARN_UNSUPPORTED_MAX_EXECUTION_TIME, &[])
+            }
+            Deprecated::SecondTimeLimit(ms) => {
+                let hint = format!("MAX_EXECUTION_TIME({ms})");
+                SqlError::new(ErrorCode::ER_WARN_CONFLICTING_HINT, &[&hint])
             }
             Deprecated::Variable(name) => with_text(
                 INSTEAD,

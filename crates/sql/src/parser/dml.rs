@@ -8,7 +8,9 @@ use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {
+        self.hint = None;
         let replace = self.advance().kw == Kw::REPLACE;
+        self.time_limit_hint();
         if matches!(self.kw(), Kw::LOW_PRIORITY | Kw::DELAYED)
             || (self.at(Kw::HIGH_PRIORITY) && !replace)
         {
@@ -140,7 +142,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn update(&mut self, with: Option<With>) -> Result<Statement> {
+        self.hint = None;
         self.advance();
+        self.time_limit_hint();
         self.accept_kw(Kw::LOW_PRIORITY);
         let ignore = self.accept_kw(Kw::IGNORE);
         let tables = self.table_refs()?;
@@ -175,7 +179,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn delete(&mut self, with: Option<With>) -> Result<Statement> {
+        self.hint = None;
         self.advance();
+        self.time_limit_hint();
         let (mut quick, mut ignore) = (false, false);
         loop {
             match self.kw() {

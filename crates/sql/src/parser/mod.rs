@@ -229,6 +229,8 @@ pub(crate) struct Parser<'a> {
     nodes: u32,
     /// The optimizer hint that was met last.
     hint: Option<Token>,
+    /// Blocks with a hint MAX_EXECUTION_TIME.
+    time_limits: u32,
 }
 
 /// A common table expression of the statement.
@@ -282,6 +284,7 @@ impl<'a> Parser<'a> {
             misplaced_into: false,
             nodes: 0,
             hint: None,
+            time_limits: 0,
         };
         if !digested.is_some_and(Digested::is_parameterisable) {
             parser.structural = 1;
@@ -310,6 +313,11 @@ impl<'a> Parser<'a> {
         }
         if self.misplaced_into {
             return Err(SqlError::new(ErrorCode::ER_MISPLACED_INTO, &[]));
+        }
+        if self.time_limits > 0 && !matches!(statement, Statement::CreateView(_)) {
+            let own = u32::from(statement.max_execution_ms().is_some());
+            let misplaced = self.time_limits.saturating_sub(own);
+            (self.deprecated).extend((0..misplaced).map(|_| Deprecated::MisplacedTimeLimit));
         }
         if !self.deprecated.is_empty()
             && let Some(to) = &mut self.deprecated_to

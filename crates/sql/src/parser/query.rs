@@ -262,12 +262,24 @@ impl Parser<'_> {
         Ok(Some(With { recursive, tables }))
     }
 
+    /// Takes the hint behind the first word of a block, and returns the milliseconds of its
+    /// MAX_EXECUTION_TIME; `None` as well for 0, which has no effect.
+    pub(super) fn time_limit_hint(&mut self) -> Option<u32> {
+        let times = time_limit::of_hint(self.hint.take()?.text(self.text));
+        let (&first, others) = times.split_first()?;
+        let warnings = others.iter().map(|&ms| Deprecated::SecondTimeLimit(ms));
+        self.deprecated.extend(warnings);
+        let first = Some(first).filter(|&ms| ms > 0);
+        self.time_limits += u32::from(first.is_some());
+        first
+    }
+
     fn select(&mut self, into: &mut Option<SelectInto>) -> Result<Select> {
         self.hint = None;
         self.expect_kw(Kw::SELECT)?;
-        let hint = self.hint.take();
+        let time_limit = self.time_limit_hint();
         let (distinct, mut options) = self.select_options()?;
-        options.max_execution_ms = hint.and_then(|h| time_limit::of_hint(h.text(self.text)));
+        options.max_execution_ms = time_limit;
         let items = self.keeping_literals(Self::select_items)?;
         if self.at(Kw::INTO) && self.may_select_into() {
             *into = Some(self.select_into()?);

@@ -476,6 +476,8 @@ errors! {
     ER_DEPENDENT_BY_GENERATED_COLUMN = 3108, "HY000", "Column '%s' has a generated column dependency.";
     ER_GENERATED_COLUMN_REF_AUTO_INC = 3109, "HY000", "Generated column '%s' cannot refer to auto-increment column.";
     ER_ACCOUNT_HAS_BEEN_LOCKED = 3118, "HY000", "Access denied for user '%-.48s'@'%-.64s'. Account is locked.";
+    ER_WARN_UNSUPPORTED_MAX_EXECUTION_TIME = 3125, "HY000", "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+    ER_WARN_CONFLICTING_HINT = 3126, "HY000", "Hint %s is ignored as conflicting/duplicated";
     ER_PLUGGABLE_PROTOCOL_COMMAND_NOT_SUPPORTED = 3130, "HY000", "Command not supported by pluggable protocols";
     ER_SQL_MODE_MERGED = 3135, "HY000", "'NO_ZERO_DATE', 'NO_ZERO_IN_DATE' and 'ERROR_FOR_DIVISION_BY_ZERO' sql modes should be used with strict mode. They will be merged with strict mode in a future release.";
     ER_INVALID_JSON_TEXT = 3140, "22032", "Invalid JSON text: \"%s\" at position %u in value for column '%-.200s'.";
