@@ -159,6 +159,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
             let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
+            if let (CmpKind::Int, Val::Int(x), Val::Int(y)) = (kind, &x, &y) {
+                return Ok(Some(holds(*op, x.cmp(y))));
+            }
             // An invalid temporal parameter becomes NULL below, but `<=>` must not match it.
             let null = x.is_null() && y.is_null();
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {

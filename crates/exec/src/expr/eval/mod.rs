@@ -253,6 +253,9 @@ impl<'a> EvalCx<'a> {
 
     /// The truth of an expression.
     pub fn bool(&self, e: &'a Expr) -> Result<Option<bool>, SqlError> {
+        if let ExprKind::Compare { .. } = e.kind {
+            return compare::eval(self, e);
+        }
         let v = self.val(e)?;
         Ok(convert::to_bool(self, &v, &e.ty))
     }
