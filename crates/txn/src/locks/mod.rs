@@ -44,6 +44,7 @@
 
 mod deadlock;
 mod info;
+mod key_hash;
 mod owner;
 mod queue;
 mod table;
