@@ -276,6 +276,8 @@ fn assignments(
             ));
         }
         let column = ordinal(table, &a.column, "field list")?;
+        // The row counts as changed only if the value differs from the old one.
+        b.mark_used(target, column);
         out.push(Assignment {
             column,
             value: value(b, &a.value, &table.columns[column])?,

@@ -71,11 +71,17 @@ impl BlockBinder<'_> {
         }
     }
 
-    fn column_ty(&self, at: ColumnAt) -> ExprType {
-        let (t, i) = (usize::from(at.table), usize::from(at.column));
-        if let Some(flag) = self.used.borrow_mut().get_mut(t).and_then(|u| u.get_mut(i)) {
+    /// Notes that the statement needs the value of a column of this block.
+    pub(super) fn mark_used(&self, slot: usize, column: usize) {
+        let mut used = self.used.borrow_mut();
+        if let Some(flag) = used.get_mut(slot).and_then(|u| u.get_mut(column)) {
             *flag = true;
         }
+    }
+
+    fn column_ty(&self, at: ColumnAt) -> ExprType {
+        let (t, i) = (usize::from(at.table), usize::from(at.column));
+        self.mark_used(t, i);
         let column = &self.scope[t].columns[i];
         let nullable = column.nullable || self.tables.get(t).is_some_and(|s| s.nullable);
         let coercibility = match crate::logical::expr::Class::of(&column.ty) {

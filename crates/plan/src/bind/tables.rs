@@ -43,6 +43,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
     for (a, at) in u.assignments.iter().zip(places) {
         let (slot, column) = (usize::from(at.table), usize::from(at.column));
         let table = changeable(&b, at, matches!(u.tables.as_slice(), [_]))?;
+        b.mark_used(slot, column);
         let assignment = Assignment {
             column,
             value: value(&mut b, &a.value, &table.columns[column])?,
