@@ -1,10 +1,12 @@
 //! REPLACE and ON DUPLICATE KEY UPDATE: what becomes of the row that is in the way of a new one.
 
+use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::query::{Assignment, InsertPlan};
 use nfold_types::{Level, SqlError};
 
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
-use super::duplicate::{duplicate_error, fail_or_warn, index_key, read_locked};
+use super::duplicate::{duplicate_error, fail_or_warn, index_key, is_in_key, read_locked};
 use super::insert::Inserting;
 use super::pipeline::RowOutcome;
 use crate::expr::eval::RowRef;
@@ -47,7 +49,10 @@ impl Inserting<'_, '_> {
         let table = self.changes.table();
         let mut key = Vec::new();
         index_key(table, index, self.changes.inserted(), &mut key)?;
-        read_locked(self.rt, table, index, &key, &mut self.conflicting)?;
+        let plan = self.plan;
+        let used = |column| is_in_key(table.def(), column) || reads_column(plan, column);
+        let at = (index, &key[..]);
+        read_locked(self.rt, table, at, used, &mut self.conflicting)?;
         Ok(!self.conflicting.is_empty())
     }
 
@@ -111,4 +116,18 @@ impl Inserting<'_, '_> {
             RowOutcome::Gone => Ok(()),
         }
     }
+}
+
+/// Whether the statement reads this column of the row in the way: REPLACE compares all of them, ON
+/// DUPLICATE KEY UPDATE those that it assigns, and a subquery may read any.
+fn reads_column(plan: &InsertPlan, column: usize) -> bool {
+    let is_column = |e: &Expr| match e.kind {
+        ExprKind::Column(at) => at.table == 0 && usize::from(at.column) == column,
+        _ => false,
+    };
+    let is_read = |a: &Assignment| {
+        let mut value = a.value.iter();
+        a.column == column || value.any(|e| e.any(&mut |e| is_column(e)))
+    };
+    plan.replace || !plan.subqueries.is_empty() || plan.on_duplicate.iter().any(is_read)
 }

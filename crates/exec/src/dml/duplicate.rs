@@ -33,12 +33,19 @@ pub(super) fn index_key(
         .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
 }
 
-/// Locks the rows with this key of an index exclusively, and reads them into `out`.
+/// Whether an index covers the column. A change of the row needs its value.
+pub(super) fn is_in_key(def: &TableDef, column: usize) -> bool {
+    let mut parts = def.indexes.iter().flat_map(|index| &index.parts);
+    parts.any(|part| part.column == column)
+}
+
+/// Locks the rows with this key of an index exclusively, and reads them into `out`. Long values of
+/// columns that are not `used` stay on their pages.
 pub(super) fn read_locked(
     rt: &Runtime<'_>,
     table: &Arc<Table>,
-    index: usize,
-    key: &[u8],
+    (index, key): (usize, &[u8]),
+    used: impl Fn(usize) -> bool,
     out: &mut RowBatch,
 ) -> Result<(), SqlError> {
     let mut points = PointSet::new();
@@ -47,7 +54,9 @@ pub(super) fn read_locked(
     let spec = ReadSpec {
         index,
         lock: RowLock::Exclusive,
-        columns: (0..table.def().columns.len()).collect(),
+        columns: (0..table.def().columns.len())
+            .filter(|c| used(*c))
+            .collect(),
         ..ReadSpec::default()
     };
     let mut read = Read::points(table.clone(), spec, points);

@@ -217,7 +217,7 @@ impl Updating<'_> {
             let (id, old, new) = read_record(record);
             if shared {
                 clustered_key(table, old, id, &mut key)?;
-                read_locked(rt, table, 0, &key, &mut now)?;
+                read_locked(rt, table, (0, &key), |_| true, &mut now)?;
                 if now.is_empty() {
                     return Ok(true);
                 }
