@@ -152,3 +152,52 @@ fn unions() {
         ["1.0|a", "2.5|bcd"]
     );
 }
+
+/// Statistics that are older than the rows: the plan looks up rows for one outer row, of which there
+/// are thousands, and builds a hash table for thousands, of which there is one.
+#[test]
+fn joins_change_their_way_while_they_run() {
+    let db = Db::new();
+    db.create("o", &["id int", "x int null"], &["primary id"]);
+    db.create(
+        "i",
+        &["id int", "k int null", "y int"],
+        &["primary id", "key k"],
+    );
+    let rows = |n: std::ops::Range<i32>| -> String {
+        let row = |v: i32| match v % 50 {
+            7 => format!("({v}, NULL)"),
+            x => format!("({v}, {x})"),
+        };
+        n.map(row).collect::<Vec<_>>().join(",")
+    };
+    let inner: Vec<String> = (0..2000)
+        .map(|v| format!("({v}, {}, {v})", v % 60))
+        .collect();
+    db.exec(&format!("INSERT INTO i VALUES {}", inner.join(",")));
+    db.exec("INSERT INTO o VALUES (-1, 3)");
+    db.analyze("o");
+    db.analyze("i");
+    let check = |outer: usize| {
+        // 33 or 34 rows of each key.
+        let inner = db.rows("SELECT COUNT(*), SUM(i.y) FROM o JOIN i ON i.k = o.x AND i.y >= 60");
+        let left = "SELECT COUNT(*), COUNT(i.id) FROM o LEFT JOIN i ON i.k = o.x AND i.y < 60";
+        let by_values = db.rows(
+            "SELECT SUM(n), SUM(s) FROM (SELECT o.x AS x FROM o) p JOIN (SELECT k, COUNT(*) AS n, \
+             SUM(y) AS s FROM i WHERE y >= 60 GROUP BY k) q ON q.k = p.x",
+        );
+        assert_eq!(inner, by_values);
+        let missing = db.rows("SELECT COUNT(*) FROM o WHERE x IS NULL")[0].clone();
+        let found = outer - missing.parse::<usize>().unwrap();
+        assert_eq!(db.rows(left), [format!("{outer}|{found}")]);
+    };
+    check(1);
+    // The plans still expect one outer row.
+    db.exec(&format!("INSERT INTO o VALUES {}", rows(0..5000)));
+    check(5001);
+    // And these five thousand.
+    db.analyze("o");
+    check(5001);
+    db.exec("DELETE FROM o WHERE id > 0");
+    check(2);
+}

@@ -344,6 +344,14 @@ impl Db {
         }
     }
 
+    /// ANALYZE TABLE.
+    pub fn analyze(&self, name: &str) {
+        let schema = self.engine.catalog().snapshot();
+        let def = schema.table("d", name).unwrap();
+        let table = self.engine.table(def.id).unwrap();
+        self.engine.analyze_table(&table).unwrap();
+    }
+
     /// Makes a table: columns as for `column`, keys as `primary a,b`, `unique a`, `key a,-b` (`-`: descending).
     pub fn create(&self, name: &str, columns: &[&str], keys: &[&str]) {
         let columns: Vec<ColumnDef> = columns.iter().map(|c| column(c)).collect();

@@ -16,10 +16,16 @@ use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
 use crate::logical::query::{IndexHints, OuterJoin};
 use crate::logical::tame::{converts, is_tame};
-use crate::physical::{Access, AccessKind, Block, HashKey, JoinStep, JoinType, TableSource};
+use crate::physical::{
+    Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource,
+};
 
 /// Rows assumed of a table without statistics.
 pub(super) const UNKNOWN_ROWS: f64 = 10_000.0;
+/// Lookups may cost this share of building a hash table before it is built: where the plan says
+/// lookups, and where it says a hash table.
+const LOOKUPS_PLANNED: f64 = 2.0;
+const HASH_PLANNED: f64 = 0.25;
 /// Rows that a query with LIMIT reads, about.
 const LIMITED_ROWS: f64 = 100.0;
 /// Rows assumed of derived tables and views.
@@ -136,11 +142,7 @@ impl Placer<'_> {
     fn order(&self, straight: bool, first_row: bool) -> Vec<Joined> {
         let n = self.block.tables.len();
         if n <= 1 {
-            let only = Joined {
-                table: 0,
-                lookup: false,
-            };
-            return vec![only; n];
+            return vec![Joined::first(0); n];
         }
         let relations = self.relations();
         let mut search = JoinSearch {
@@ -297,6 +299,9 @@ impl Placer<'_> {
                 self.candidate(t, &own, None)
             }
         };
+        let own = |e: &&&Expr| slots_of(e, block) & placed == 0;
+        let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
+        let alternative = self.alternative(&joined, &candidate.access, &usable, &own, &keys);
         let (mut access, mut rows) = (candidate.access, candidate.rows);
         let depends_on_outer = access_slots(&access, block) & placed != 0;
         if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
@@ -319,9 +324,61 @@ impl Placer<'_> {
             on: Vec::new(),
             nest: None,
             filter: Vec::new(),
+            alternative,
             rows,
             filtered,
         }
+    }
+
+    /// The other way to join a table: see [`Alternative`]. `chosen` is the path of a lookup, or the
+    /// one by which the hash table is built.
+    fn alternative(
+        &self,
+        joined: &Joined,
+        chosen: &Access,
+        usable: &[&Expr],
+        own: &[&Expr],
+        keys: &[HashKey],
+    ) -> Option<Box<Alternative>> {
+        let block = self.block;
+        let (lookup_cost, build_cost) = (joined.lookup_cost?, joined.build_cost?);
+        let locks = block.lock.strength.is_some() || block.changed != 0;
+        if locks
+            || keys.is_empty()
+            || !matches!(block.tables[joined.table].source, TableSource::Table(_))
+        {
+            return None;
+        }
+        let depends = |access: &Access| access_slots(access, block) & self.placed != 0;
+        let fits = |other: &Access| {
+            other.covering == chosen.covering && (!other.covering || other.index == chosen.index)
+        };
+        if depends(chosen) != joined.lookup {
+            return None;
+        }
+        let (access, budget) = if joined.lookup {
+            let build = self.candidate(joined.table, own, None).access;
+            let build = match fits(&build) {
+                true => build,
+                false if chosen.covering => candidate::path(chosen.index, true, AccessKind::Full),
+                false => candidate::path(0, false, AccessKind::Full),
+            };
+            (
+                hash_access(build, keys.to_vec()),
+                build_cost * LOOKUPS_PLANNED,
+            )
+        } else {
+            let lookup = self.candidate(joined.table, usable, None).access;
+            (lookup, build_cost * HASH_PLANNED)
+        };
+        let other = fits(access.of_table()) && depends(&access) != joined.lookup;
+        other.then(|| {
+            Box::new(Alternative {
+                access,
+                budget,
+                lookup_cost,
+            })
+        })
     }
 
     /// The cheapest access path of slot `t` by these conditions.

@@ -92,6 +92,10 @@ pub(super) struct JoinCost {
     pub total: f64,
     /// By an access path that depends on the outer row; otherwise by a hash table.
     pub lookup: bool,
+    /// The cost of a lookup for one outer row, where there is one, and of building a hash table,
+    /// where it fits into memory.
+    pub lookup_cost: Option<f64>,
+    pub build_cost: Option<f64>,
 }
 
 /// Different values of a column, where statistics tell.
@@ -336,15 +340,18 @@ impl Relation {
         placed: u64,
         lookups: bool,
     ) -> impl Iterator<Item = JoinCost> + use<> {
-        let lookup = self.lookup(placed).map(|each| JoinCost {
+        let lookup_cost = self.lookup(placed);
+        let hash = JoinCost {
+            lookup_cost,
+            ..self.hash(outer, placed)
+        };
+        let lookup = lookup_cost.map(|each| JoinCost {
             startup: 0.0,
             total: outer * each,
             lookup: true,
+            ..hash
         });
-        let hash = match lookups && lookup.is_some() {
-            true => None,
-            false => Some(self.hash(outer, placed)),
-        };
+        let hash = (!lookups || lookup.is_none()).then_some(hash);
         lookup.into_iter().chain(hash)
     }
 
@@ -362,6 +369,8 @@ impl Relation {
             startup,
             total: startup + outer * (probe + candidates * CANDIDATE),
             lookup: false,
+            lookup_cost: None,
+            build_cost: (!spilled).then_some(startup),
         }
     }
 

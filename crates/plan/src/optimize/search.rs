@@ -24,11 +24,27 @@ const SHORT: f64 = 1_000.0;
 const ROW: f64 = 0.03;
 
 /// A table of a join order, and how it is joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Joined {
     pub table: usize,
     /// By an access path that depends on the tables before it.
     pub lookup: bool,
+    /// The cost of a lookup for one outer row, where there is one, and of building a hash table,
+    /// where it fits into memory.
+    pub lookup_cost: Option<f64>,
+    pub build_cost: Option<f64>,
+}
+
+impl Joined {
+    /// The first table of an order.
+    pub fn first(table: usize) -> Joined {
+        Joined {
+            table,
+            lookup: false,
+            lookup_cost: None,
+            build_cost: None,
+        }
+    }
 }
 
 /// The cheapest order of a set of tables.
@@ -98,10 +114,7 @@ impl JoinSearch<'_> {
             return Best {
                 startup: 0.0,
                 cost: relation.scan_cost,
-                last: Joined {
-                    table: t,
-                    lookup: false,
-                },
+                last: Joined::first(t),
             };
         };
         let joined = relation.joins(rows, placed, self.lookups).map(|join| Best {
@@ -110,6 +123,8 @@ impl JoinSearch<'_> {
             last: Joined {
                 table: t,
                 lookup: join.lookup,
+                lookup_cost: join.lookup_cost,
+                build_cost: join.build_cost,
             },
         });
         let weight = |a: &Best, b: &Best| self.weight(a).total_cmp(&self.weight(b));

@@ -93,6 +93,14 @@ fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
         slot.alias, step.rows
     ));
     out.indented(|out| {
+        if let Some(other) = &step.alternative {
+            let first = match other.access.kind {
+                AccessKind::Hash { .. } => "later",
+                _ => "first",
+            };
+            let path = access(slot, &other.access, names);
+            out.line(format!("or {first} {path}"));
+        }
         out.clause("on", &names.list(&step.on));
         out.clause("filter", &names.list(&step.filter));
         if let TableSource::Derived(q) = &slot.source {

@@ -175,10 +175,31 @@ pub struct JoinStep {
     pub nest: Option<Box<NestStep>>,
     /// Conditions on the joined row, tested after an outer join's missing row was added.
     pub filter: Vec<Expr>,
+    /// Another way to find the rows.
+    pub alternative: Option<Box<Alternative>>,
     /// Estimated rows read per outer row, and the share of them (0 to 100) that `filter` keeps.
     pub rows: f64,
     pub filtered: f64,
 }
+
+/// The other way to join the table of a step: by a hash table where `access` looks its rows up for
+/// each outer row, and by lookups where `access` is a hash table. Its rows have the layout of those
+/// of `access`.
+///
+/// A step that has one begins with lookups, and builds the hash table when they have cost more than
+/// `budget`. So an estimate that is wrong costs no more than a few times what the better way does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    pub access: Access,
+    /// In the unit of [`LOOKUP_COST`] and [`LOOKUP_ROW_COST`].
+    pub budget: f64,
+    /// The estimated cost of looking up the rows of one outer row.
+    pub lookup_cost: f64,
+}
+
+/// The cost of a lookup in an index, and of a row that it finds, in microseconds about.
+pub const LOOKUP_COST: f64 = 0.3;
+pub const LOOKUP_ROW_COST: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinType {
@@ -332,6 +353,9 @@ impl Block {
     pub(crate) fn each_step_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         for step in &mut self.joins {
             step.access.each_expr_mut(f);
+            if let Some(other) = &mut step.alternative {
+                other.access.each_expr_mut(f);
+            }
             step.on.iter_mut().chain(&mut step.filter).for_each(&mut *f);
             let ends = step.nest.iter_mut().flat_map(|nest| &mut nest.ends);
             ends.flat_map(|end| &mut end.on).for_each(&mut *f);

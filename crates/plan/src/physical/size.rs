@@ -90,10 +90,12 @@ fn block(b: &Block) -> usize {
         };
         size_of_val(t) + t.used.len() + derived
     });
-    let joins = b
-        .joins
-        .iter()
-        .map(|j| size_of_val(j) + access(&j.access) + exprs(&j.on) + exprs(&j.filter) + nest(j));
+    let joins = b.joins.iter().map(|j| {
+        let other = j.alternative.as_ref();
+        let other = other.map_or(0, |a| size_of_val(&**a) + access(&a.access));
+        let tested = exprs(&j.on) + exprs(&j.filter) + nest(j);
+        size_of_val(j) + access(&j.access) + other + tested
+    });
     let group = b.group.as_ref().map_or(0, |g| {
         let aggregates = g
             .aggregates

@@ -3,12 +3,14 @@
 
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
+use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST};
 use nfold_types::{Checkpoint, SqlError};
 
 use super::nest::goes_through;
 use super::read::Point;
-use super::{CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec};
+use super::{
+    CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec, hash_access, lookup_access,
+};
 use crate::env::batch::BATCH_ROWS;
 use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, compare};
@@ -104,20 +106,40 @@ impl StepCx<'_, '_> {
         me.more = More::No;
         me.exact = true;
         self.rt.tick()?;
+        let most = self.affordable(me, step);
         match me.lookup {
-            Lookup::Batched => self.look_up_batched(me, step),
+            Lookup::Batched => self.look_up_batched(me, step, most),
             Lookup::Hash(_) => self.look_up_hash(me, step),
             Lookup::Scan | Lookup::PerRow => self.look_up_one(me, step),
+        }?;
+        if let Some(switch) = &mut me.switch {
+            let lookups = me.group_end - me.group_start;
+            switch.spent += lookups as f64 * LOOKUP_COST + me.inner.len() as f64 * LOOKUP_ROW_COST;
         }
+        Ok(())
+    }
+
+    /// The number of outer rows to look up next. Where lookups have cost too much, the step goes
+    /// over to its hash table.
+    fn affordable(&self, me: &mut StepExec, step: &JoinStep) -> usize {
+        let (Some(switch), Some(other)) = (&me.switch, &step.alternative) else {
+            return OUTER_ROWS;
+        };
+        let left = other.budget - switch.spent;
+        if !switch.hashed && left < other.lookup_cost {
+            me.change_over();
+        }
+        ((left / other.lookup_cost) as usize).clamp(1, OUTER_ROWS)
     }
 
     /// The candidates of one outer row, in pieces.
     fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+        let access = lookup_access(step, me.switch.is_some());
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
         let through = goes_through(step, &rows);
         if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
-            me.exact = reader.bind(&self.eval(&rows), &step.access)?;
+            me.exact = reader.bind(&self.eval(&rows), access)?;
             me.more = More::Read;
         }
         drop(rows);
@@ -171,11 +193,18 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    fn look_up_batched(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
+    /// `most`: outer rows that are looked up together.
+    fn look_up_batched(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        most: usize,
+    ) -> Result<(), SqlError> {
+        let access = lookup_access(step, me.switch.is_some());
         let Some(reader) = &mut me.reader else {
             return Ok(());
         };
-        let mut end = (me.outer_at + OUTER_ROWS).min(me.outer.len());
+        let mut end = (me.outer_at + most).min(me.outer.len());
         let looking = &mut me.looking;
         looking.clear();
         for i in me.outer_at..end {
@@ -185,7 +214,7 @@ impl StepCx<'_, '_> {
                 looking.push(None);
                 continue;
             }
-            match reader.point(&self.eval(&rows), &step.access)? {
+            match reader.point(&self.eval(&rows), access)? {
                 Point::At(key) => looking.push(Some(key)),
                 Point::None => looking.push(None),
                 Point::Ranges => {
@@ -235,7 +264,7 @@ impl StepCx<'_, '_> {
     }
 
     fn look_up_hash(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
-        let keys: &[HashKey] = match &step.access.kind {
+        let keys: &[HashKey] = match &hash_access(step, me.switch.is_some()).kind {
             AccessKind::Hash { keys, .. } => keys,
             _ => &[],
         };
@@ -285,7 +314,8 @@ impl StepCx<'_, '_> {
         };
         table.clear();
         let slot = &self.slots[step.table];
-        let filter: &[Expr] = match &step.access.kind {
+        let access = hash_access(step, me.switch.is_some());
+        let filter: &[Expr] = match &access.kind {
             AccessKind::Hash { filter, .. } => filter,
             _ => &[],
         };
@@ -296,7 +326,7 @@ impl StepCx<'_, '_> {
             whole: Vec::new(),
             has_ids: slot.has_ids,
         };
-        match (&mut me.reader, &step.access.kind) {
+        match (&mut me.reader, &access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
                 let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
                 let own = match reader.gives_up(self.rt) {

@@ -17,7 +17,7 @@ mod slot;
 
 use nfold_engine::{RowBatch, RowLock, RowTaker};
 use nfold_plan::expr::Expr;
-use nfold_plan::query::{AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
+use nfold_plan::query::{Access, AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, SqlError};
 use smallvec::{SmallVec, smallvec};
@@ -66,6 +66,8 @@ enum Lookup {
 pub(crate) struct StepExec {
     reader: Option<TableReader>,
     lookup: Lookup,
+    /// Where the plan has another way: a hash table instead of lookups.
+    switch: Option<Box<Switch>>,
     /// Rows of the outer side at hand, and the next of them.
     outer: Batch,
     outer_at: usize,
@@ -94,6 +96,18 @@ pub(crate) struct StepExec {
     /// Rows of a derived table or view that is the first step.
     made: Option<SpoolRows>,
     kernel: Kernel,
+}
+
+/// Lookups that become a hash table when they have cost too much
+/// ([`nfold_plan::query::Alternative`]).
+struct Switch {
+    /// What reads the table in the other way, and finds its rows: swapped with that of the step.
+    reader: Option<TableReader>,
+    lookup: Lookup,
+    /// The cost of the lookups of this execution.
+    spent: f64,
+    /// The rows come from the hash table.
+    hashed: bool,
 }
 
 /// The compiled conditions of the first step, or those of the build side of a hash join.
@@ -150,28 +164,27 @@ impl StepExec {
         position: usize,
         first_rows: usize,
     ) -> Result<StepExec, SqlError> {
-        let (access, hash) = match &step.access.kind {
-            AccessKind::Hash { build, .. } => (&**build, true),
-            _ => (&step.access, false),
+        let reader_of = |access: &Access| -> Result<Option<TableReader>, SqlError> {
+            let TableSource::Table(def) = &block.tables[step.table].source else {
+                return Ok(None);
+            };
+            let spec = read_spec(rt, block, step.table, access.of_table(), first_rows);
+            Ok(Some(TableReader::new(rt.table(def.id)?, spec)))
         };
-        let reader = match &block.tables[step.table].source {
-            TableSource::Table(def) => Some(TableReader::new(
-                rt.table(def.id)?,
-                read_spec(rt, block, step.table, access, first_rows),
-            )),
-            _ => None,
+        // Rows are locked as the plan says.
+        let switches = row_lock(rt, block, step.table) == RowLock::None;
+        let switch = match step.alternative.is_some() && switches {
+            false => None,
+            true => Some(Box::new(Switch {
+                reader: reader_of(hash_access(step, true))?,
+                lookup: Lookup::Hash(Box::default()),
+                spent: 0.0,
+                hashed: false,
+            })),
         };
-        let lookup = match &step.access.kind {
-            _ if hash => Lookup::Hash(Box::default()),
-            _ if position == 0 => Lookup::Scan,
-            AccessKind::Points(parts)
-                if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
-            {
-                Lookup::Batched
-            }
-            AccessKind::Empty | AccessKind::Source => Lookup::Hash(Box::default()),
-            _ => Lookup::PerRow,
-        };
+        let access = lookup_access(step, switch.is_some());
+        let reader = reader_of(access)?;
+        let lookup = Lookup::by(access, position);
         let locks = reader
             .as_ref()
             .is_some_and(|r| r.spec.lock != RowLock::None);
@@ -180,6 +193,7 @@ impl StepExec {
         Ok(StepExec {
             reader,
             lookup,
+            switch,
             outer: Batch::with_ids(if position <= 1 { 0 } else { position }, keeps_ids(block)),
             outer_at: 0,
             outer_done: false,
@@ -232,6 +246,14 @@ impl StepExec {
         if let Lookup::Hash(table) = &mut self.lookup {
             table.release();
         }
+        if let Some(switch) = &mut self.switch {
+            if let Some(reader) = &mut switch.reader {
+                reader.give_back();
+            }
+            if let Lookup::Hash(table) = &mut switch.lookup {
+                table.release();
+            }
+        }
     }
 
     /// The outer row at hand is done with.
@@ -239,6 +261,15 @@ impl StepExec {
         self.outer_at += 1;
         self.candidate = 0;
         self.matched = false;
+    }
+
+    /// Goes over from lookups to the hash table, or back.
+    fn change_over(&mut self) {
+        if let Some(switch) = &mut self.switch {
+            std::mem::swap(&mut self.reader, &mut switch.reader);
+            std::mem::swap(&mut self.lookup, &mut switch.lookup);
+            switch.hashed = !switch.hashed;
+        }
     }
 
     /// Ready for the next execution; keeps all memory.
@@ -257,6 +288,46 @@ impl StepExec {
         }
         if let Lookup::Hash(table) = &mut self.lookup {
             table.clear();
+        }
+        if self.switch.as_ref().is_some_and(|switch| switch.hashed) {
+            self.change_over();
+        }
+        if let Some(switch) = &mut self.switch {
+            switch.spent = 0.0;
+        }
+    }
+}
+
+/// The path of a step's lookups; the only one where the step does not switch.
+fn lookup_access(step: &JoinStep, switches: bool) -> &Access {
+    match (&step.alternative, &step.access.kind) {
+        (Some(other), AccessKind::Hash { .. }) if switches => &other.access,
+        _ => &step.access,
+    }
+}
+
+/// The path of a step's hash table; the only one where the step does not switch.
+fn hash_access(step: &JoinStep, switches: bool) -> &Access {
+    match (&step.alternative, &step.access.kind) {
+        (_, AccessKind::Hash { .. }) => &step.access,
+        (Some(other), _) if switches => &other.access,
+        _ => &step.access,
+    }
+}
+
+impl Lookup {
+    /// How a step at `position` finds rows by an access path.
+    fn by(access: &Access, position: usize) -> Lookup {
+        match &access.kind {
+            AccessKind::Hash { .. } => Lookup::Hash(Box::default()),
+            _ if position == 0 => Lookup::Scan,
+            AccessKind::Points(parts)
+                if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
+            {
+                Lookup::Batched
+            }
+            AccessKind::Empty | AccessKind::Source => Lookup::Hash(Box::default()),
+            _ => Lookup::PerRow,
         }
     }
 }
@@ -397,6 +468,13 @@ impl<'r> StepCx<'r, '_> {
             Lookup::Hash(table) => (&table.rows, false),
             _ => (&me.inner, me.exact),
         };
+        // Conditions that the build side of a planned hash table tests.
+        let (built, excluding): (&[Expr], &[Expr]) = match (&me.switch, &step.access.kind) {
+            (Some(switch), AccessKind::Hash { filter, .. }) if !switch.hashed => {
+                (&step.access.implied, filter)
+            }
+            _ => (&[], &[]),
+        };
         let mut n = (start as usize).max(me.candidate);
         while n < end as usize {
             let candidate = me.inner_order[n] as usize;
@@ -411,7 +489,11 @@ impl<'r> StepCx<'r, '_> {
             }
             rows[step.table] = slot.row(Some(image));
             let cx = self.eval(&rows);
-            if !((promised || cx.passes(&step.access.implied)?) && cx.passes(&step.on)?) {
+            if !((promised || cx.passes(&step.access.implied)?)
+                && cx.passes(built)?
+                && cx.passes(excluding)?
+                && cx.passes(&step.on)?)
+            {
                 continue;
             }
             me.matched = true;
