@@ -10,16 +10,17 @@ use nfold_sql::ast::{
 use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
-use super::group::{BoundBlock, Dependency, GroupPosition, Grouper};
+use super::group::{BoundBlock, GroupPosition, Grouper};
 use super::items::Item;
 use super::order::check_distinct_order;
-use super::rollup::Grouped;
 use super::set::{ordered, result_order, set_body, whole_table};
-use super::window::{self, WindowDraft, WindowSpecs};
-use super::{AGGREGATES, BindCx, BlockBinder, MAX_DEPTH, too_deep, with};
+use super::window::{self, WindowSpecs};
+use super::{
+    AGGREGATES, BindCx, BlockBinder, Dependency, Grouped, MAX_DEPTH, WindowDraft, too_deep, with,
+};
 use crate::logical::clauses::{AggFunc, Aggregate, ColumnMeta, LimitPlan, OrderKey, RowLocking};
 use crate::logical::describe::{Description, ResultKind};
-use crate::logical::expr::{Expr, ExprKind, is_constant};
+use crate::logical::expr::{Expr, ExprKind, ExprType, is_constant};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{Block, Grouping, Query, QueryBody, Subquery, SubqueryForm};
 
@@ -477,4 +478,27 @@ fn replace_lone_any_values(b: &BlockBinder<'_>, c: &mut Clauses) {
     exprs
         .chain(c.order.iter_mut().map(|k| &mut k.expr))
         .for_each(|e| replace(e, &values));
+}
+
+impl BlockBinder<'_> {
+    /// Binds a subquery of this block; returns its index and the types of its columns.
+    pub fn subquery(
+        &mut self,
+        query: &nfold_sql::ast::Query,
+        form: SubqueryForm,
+    ) -> Result<(u16, Vec<ExprType>), SqlError> {
+        if self.constants_only {
+            return Err(SqlError::not_supported("a subquery in a constant"));
+        }
+        let bound = bind_subquery(self.cx, query, self, form)?;
+        let types = bound.query.types.clone();
+        self.subqueries.push(Subquery {
+            query: Box::new(bound.query),
+            correlated: bound.correlated,
+            form,
+            operands: Vec::new(),
+            decorrelated: None,
+        });
+        Ok(((self.subqueries.len() - 1) as u16, types))
+    }
 }

@@ -1,12 +1,15 @@
 //! What a query is bound in: the statement's context, and where in the statement the query stands.
 
+use std::cell::Cell;
 use std::ops::Deref;
 
+use nfold_sql::ast;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::with::Ctes;
+use super::binder::BlockBinder;
 use crate::logical::context::PlanCx;
 use crate::logical::mode::SqlMode;
+use crate::logical::query::Query;
 
 /// Query blocks may be nested this deep (MySQL: 63).
 pub(crate) const MAX_DEPTH: usize = 63;
@@ -26,6 +29,36 @@ pub(crate) struct BindCx<'a> {
     pub has_dependencies: bool,
     /// The statement changes rows that its derived tables may read, so they are computed first.
     pub keeps_derived: bool,
+}
+
+/// The common table expressions in sight: some of one WITH, and those around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Ctes<'a> {
+    pub(super) tables: &'a [ast::Cte],
+    /// The first so many are in sight.
+    pub(super) count: usize,
+    /// The next one is, too: it is the one that is being defined (RECURSIVE).
+    pub(super) recursive: bool,
+    /// The one that is being defined, where its rows may be named.
+    pub(super) own: Option<&'a OwnCte>,
+    /// Told where it is named although it may not be.
+    pub(super) recursion_named: Option<&'a Cell<bool>>,
+    /// How often each is named so far.
+    pub(super) named: &'a [Cell<usize>],
+    /// References that are left, of the statement.
+    pub(super) left: &'a Cell<usize>,
+    /// What is around the query that the WITH belongs to.
+    pub(super) outer: Option<&'a BlockBinder<'a>>,
+    pub(super) around: Option<&'a Ctes<'a>>,
+}
+
+/// A common table expression, as the part of it that names it sees it.
+pub(super) struct OwnCte {
+    /// Its rows.
+    pub(super) rows: Query,
+    /// [`BindCx::depth`] of that part.
+    pub(super) depth: usize,
+    pub(super) named: Cell<bool>,
 }
 
 impl<'a> Deref for BindCx<'a> {

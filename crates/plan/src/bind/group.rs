@@ -3,9 +3,8 @@
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::rollup::{self, Grouped};
-use super::window::WindowDraft;
-use super::{AGGREGATES, BlockBinder, GROUPINGS, WINDOWS};
+use super::rollup;
+use super::{AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, WINDOWS, WindowDraft};
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::ParamType;
 use crate::logical::describe::{is_computed_member, keep};
@@ -451,13 +450,6 @@ fn determined(
             return known;
         }
     }
-}
-
-/// Columns that have one value for each combination of values of other columns; by number.
-#[derive(Clone, Debug)]
-pub(crate) struct Dependency {
-    pub from: Vec<u16>,
-    pub to: Vec<u16>,
 }
 
 /// A bound query block, before it is grouped.

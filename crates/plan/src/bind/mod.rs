@@ -7,6 +7,7 @@
 //! column of the slot [`WINDOWS`]; [`window`] says of which pass's slot it becomes one.
 
 mod aggregate;
+mod binder;
 mod block;
 mod cast;
 mod compare;
@@ -30,32 +31,21 @@ mod with;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
+pub(crate) use binder::{
+    AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, ScopeColumn, ScopeSlot, WINDOWS,
+    WindowDraft,
+};
 pub use from::view_results;
-pub(crate) use group::Dependency;
 
 use nfold_sql::ast::{self, SelectInto};
-use nfold_types::{ColumnType, ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError};
 
 use context::{BindCx, MAX_DEPTH, too_deep};
 
-use crate::logical::clauses::Aggregate;
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Coercibility, Expr, ExprType};
-use crate::logical::query::{Subquery, SubqueryForm, Table};
+use crate::logical::expr::Expr;
 use crate::logical::results::ResultColumn;
 use crate::logical::statement::Statement;
-
-/// While binding: the slot of aggregates, before they have their place in the grouped row.
-pub(crate) const AGGREGATES: u16 = u16::MAX;
-
-/// While binding: the slot of the calls of GROUPING, before the members of GROUP BY are known.
-pub(crate) const GROUPINGS: u16 = u16::MAX - 1;
-
-/// While binding: the slot of window functions, before they have their place in the slots of the
-/// passes. Columns of tables are below it.
-pub(crate) const WINDOWS: u16 = u16::MAX - 2;
 
 /// Binds a statement.
 ///
@@ -143,137 +133,4 @@ pub fn query_results(
 /// nothing (`SET`, `KILL`).
 pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
     BlockBinder::new(&BindCx::new(cx), None).expr(e)
-}
-
-/// A name that slots are searched for.
-pub(crate) struct ScopeColumn {
-    pub name: Arc<str>,
-    pub ty: ColumnType,
-    pub nullable: bool,
-    /// That of the expression, for a derived table that MySQL merges into the query.
-    pub coercibility: Option<Coercibility>,
-    /// An expression of a derived table that MySQL merges into the query.
-    pub made: bool,
-}
-
-/// What names see of a slot.
-pub(crate) struct ScopeSlot {
-    /// Database, where the slot is a table.
-    pub schema: Option<Arc<str>>,
-    pub alias: Arc<str>,
-    pub columns: Vec<ScopeColumn>,
-    /// Of a derived table: which of its columns follow from others.
-    pub dependencies: Vec<Dependency>,
-}
-
-/// Binds one query block.
-pub(crate) struct BlockBinder<'b> {
-    pub cx: &'b BindCx<'b>,
-    pub outer: Option<&'b BlockBinder<'b>>,
-    pub scope: Vec<ScopeSlot>,
-    pub tables: Vec<Table>,
-    /// Columns of USING and NATURAL joins that an unqualified name (and `*`) does not see.
-    pub hidden: Vec<(usize, usize)>,
-    pub subqueries: Vec<Subquery>,
-    /// Behind a cell because subqueries may have aggregates of this block.
-    pub aggregates: std::cell::RefCell<Vec<Aggregate>>,
-    /// The arguments of the calls of GROUPING.
-    pub groupings: Vec<Vec<Expr>>,
-    /// What the block's GROUP BY is.
-    pub grouped: rollup::Grouped,
-    /// Which columns were named, per slot; behind a cell because subqueries name them too.
-    pub used: std::cell::RefCell<Vec<Vec<bool>>>,
-    /// A name was found in an enclosing query.
-    pub correlated: std::cell::Cell<bool>,
-    /// For error 1054.
-    pub clause: &'static str,
-    /// The first slot whose columns may be named.
-    pub in_sight_from: usize,
-    /// Aggregate functions may stand here.
-    pub aggregates_allowed: bool,
-    /// Inside an aggregate's arguments.
-    pub in_aggregate: bool,
-    /// The innermost query that gathers an aggregate inside the arguments at hand: its `depth`.
-    pub nested_aggregate: std::cell::Cell<Option<usize>>,
-    /// An alias of the select list was named inside the arguments at hand.
-    pub alias_in_aggregate: bool,
-    /// Window functions may stand here.
-    pub windows_allowed: bool,
-    /// Inside a window function's arguments or its window.
-    pub in_window: bool,
-    /// The window whose members are at hand.
-    pub window_spec: Option<Arc<str>>,
-    pub windows: Vec<window::WindowDraft>,
-    /// Select list, for names that may be aliases.
-    pub aliases: Vec<(Arc<str>, Expr)>,
-    /// Aliases of the select items that are not bound yet, this one among them; the last is first.
-    pub later_aliases: Vec<Arc<str>>,
-    /// GROUP BY's expressions, for HAVING.
-    pub keys: Vec<Expr>,
-    /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
-    pub values_slot: Option<u16>,
-    /// What is deprecated, and what to write instead: warning 1287.
-    pub deprecated: Vec<(&'static str, &'static str)>,
-    /// How deep in the statement; bounds recursion.
-    pub depth: usize,
-    /// Only a constant is wanted: subqueries are refused before they are bound. Otherwise the
-    /// search for `(SELECT constant)` in nested subqueries binds each level twice, which doubles
-    /// the time with each level.
-    pub constants_only: bool,
-}
-
-impl<'b> BlockBinder<'b> {
-    pub fn new(cx: &'b BindCx<'b>, outer: Option<&'b BlockBinder<'b>>) -> Self {
-        BlockBinder {
-            cx,
-            outer,
-            scope: Vec::new(),
-            tables: Vec::new(),
-            hidden: Vec::new(),
-            subqueries: Vec::new(),
-            aggregates: std::cell::RefCell::default(),
-            groupings: Vec::new(),
-            grouped: rollup::Grouped::No,
-            used: std::cell::RefCell::new(Vec::new()),
-            correlated: std::cell::Cell::new(false),
-            clause: "field list",
-            in_sight_from: 0,
-            aggregates_allowed: false,
-            in_aggregate: false,
-            nested_aggregate: std::cell::Cell::new(None),
-            alias_in_aggregate: false,
-            windows_allowed: false,
-            in_window: false,
-            window_spec: None,
-            windows: Vec::new(),
-            aliases: Vec::new(),
-            later_aliases: Vec::new(),
-            keys: Vec::new(),
-            values_slot: None,
-            deprecated: Vec::new(),
-            depth: outer.map_or(0, |o| o.depth + 1),
-            constants_only: false,
-        }
-    }
-
-    /// Binds a subquery of this block; returns its index and the types of its columns.
-    pub fn subquery(
-        &mut self,
-        query: &nfold_sql::ast::Query,
-        form: SubqueryForm,
-    ) -> Result<(u16, Vec<ExprType>), SqlError> {
-        if self.constants_only {
-            return Err(SqlError::not_supported("a subquery in a constant"));
-        }
-        let bound = block::bind_subquery(self.cx, query, self, form)?;
-        let types = bound.query.types.clone();
-        self.subqueries.push(Subquery {
-            query: Box::new(bound.query),
-            correlated: bound.correlated,
-            form,
-            operands: Vec::new(),
-            decorrelated: None,
-        });
-        Ok(((self.subqueries.len() - 1) as u16, types))
-    }
 }

@@ -6,9 +6,9 @@ use nfold_sql::ast::{self, Literal, OrderItem};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::items::Item;
-use super::rollup::{self, Grouped};
-use super::window::{self, WindowDraft};
-use super::{AGGREGATES, BlockBinder, GROUPINGS, WINDOWS};
+use super::rollup;
+use super::window;
+use super::{AGGREGATES, BlockBinder, GROUPINGS, Grouped, WINDOWS, WindowDraft};
 use crate::logical::clauses::OrderKey;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::walk::outer_columns;

@@ -7,21 +7,12 @@
 use nfold_sql::ast::{self, BinaryOp, Literal};
 use nfold_types::{ErrorCode, SqlError, Value};
 
-use super::{BlockBinder, GROUPINGS};
+use super::{BlockBinder, GROUPINGS, Grouped};
 use crate::logical::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::query::Grouping;
 
 /// Arguments of GROUPING at most: each is a bit of its value.
 const MAX_ARGUMENTS: usize = 64;
-
-/// Of GROUP BY, while a block is bound.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Grouped {
-    #[default]
-    No,
-    Plainly,
-    RolledUp,
-}
 
 fn grouping_type(nullable: bool) -> ExprType {
     ExprType::bigint(nullable)

@@ -13,7 +13,7 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::group::{GroupPosition, Grouper};
 use super::types::{aggregate_named, aggregate_type, arith_type};
-use super::{BlockBinder, WINDOWS};
+use super::{BlockBinder, WINDOWS, WindowDraft};
 use crate::logical::clauses::{AggFunc, OrderKey};
 use crate::logical::collate;
 use crate::logical::expr::{
@@ -26,22 +26,6 @@ const UNNAMED: &str = "<unnamed window>";
 
 /// Windows that a block may have, those of the WINDOW clause and those written out behind OVER.
 const MAX_WINDOWS: usize = 127;
-
-/// A call, bound but for its window.
-pub(crate) struct WindowDraft {
-    func: WindowFunc,
-    pub args: Vec<Expr>,
-    number: Option<Expr>,
-    over: Window,
-    ty: ExprType,
-}
-
-impl WindowDraft {
-    /// Whether it is the same function of the same arguments, over whatever window.
-    pub fn is_like(&self, other: &WindowDraft) -> bool {
-        self.func == other.func && self.args == other.args && self.number == other.number
-    }
-}
 
 /// The windows of a block.
 #[derive(Default)]

@@ -15,6 +15,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_sql::ast::{self, ObjectName, QueryBody as AstBody, SetOp, With};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
+use super::context::{Ctes, OwnCte};
 use super::{BindCx, BlockBinder, block, set};
 use crate::logical::clauses::ColumnMeta;
 use crate::logical::expr::{Class, Coercibility, ExprType};
@@ -26,36 +27,6 @@ use crate::logical::walk;
 /// References of one statement, nested ones included: definitions that name one another twice each
 /// are twice as many with each.
 const MAX_REFERENCES: usize = 1000;
-
-/// The common table expressions in sight: some of one WITH, and those around it.
-#[derive(Clone, Copy)]
-pub struct Ctes<'a> {
-    tables: &'a [ast::Cte],
-    /// The first so many are in sight.
-    count: usize,
-    /// The next one is, too: it is the one that is being defined (RECURSIVE).
-    recursive: bool,
-    /// The one that is being defined, where its rows may be named.
-    own: Option<&'a Own>,
-    /// Told where it is named although it may not be.
-    recursion_named: Option<&'a Cell<bool>>,
-    /// How often each is named so far.
-    named: &'a [Cell<usize>],
-    /// References that are left, of the statement.
-    left: &'a Cell<usize>,
-    /// What is around the query that the WITH belongs to.
-    outer: Option<&'a BlockBinder<'a>>,
-    around: Option<&'a Ctes<'a>>,
-}
-
-/// A common table expression, as the part of it that names it sees it.
-struct Own {
-    /// Its rows.
-    rows: Query,
-    /// [`BindCx::depth`] of that part.
-    depth: usize,
-    named: Cell<bool>,
-}
 
 /// Calls `f` with the common table expressions of `with` in sight; `outer` is what is around the
 /// query that they belong to.
@@ -451,7 +422,7 @@ fn bind_step(
     outer: Option<&BlockBinder<'_>>,
     rows: &Query,
 ) -> Result<Option<block::Bound>, SqlError> {
-    let own = Own {
+    let own = OwnCte {
         rows: rows.clone(),
         depth: cx.depth,
         named: Cell::new(false),
