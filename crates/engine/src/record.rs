@@ -21,7 +21,8 @@
 use nfold_btree::Guess;
 use nfold_store::TrxId;
 use nfold_txn::undo::{OldVersion, UndoPtr};
-use nfold_types::row::{NULL_TEXT, RowLayout};
+use nfold_types::key::NULL_TEXT;
+use nfold_types::row::RowLayout;
 
 /// Set when the row or entry is deleted but may still be seen by an older snapshot.
 pub const DELETE_MARK: u8 = 1;

@@ -19,8 +19,8 @@ use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
 use nfold_catalog::{IndexKind, TableDef, TableStats};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
-use nfold_types::key::{KeyError, KeyLayout, KeyPart};
-use nfold_types::row::{KeyRows, KeySource, RawField, RowColumn, RowError, RowLayout};
+use nfold_types::key::{KeyError, KeyLayout, KeyPart, KeyRows, KeySource};
+use nfold_types::row::{RawField, RowColumn, RowError, RowLayout};
 use nfold_types::{Value, ValueRef};
 use parking_lot::RwLock;
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
-use crate::client::tls::{SslMode, Tls};
+use crate::tls::{SslMode, Tls};
 
 mod option_file;
 mod terminal;

@@ -8,12 +8,15 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The exit code of a command that was ended by Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: libc::c_int) {
     if REQUESTED.swap(true, Ordering::Relaxed) {
         // SAFETY: _exit is async-signal-safe.
-        unsafe { libc::_exit(i32::from(super::INTERRUPTED)) }
+        unsafe { libc::_exit(i32::from(INTERRUPTED)) }
     }
 }
 

@@ -40,6 +40,7 @@ pub mod replay;
 pub mod report;
 pub mod stacks;
 pub mod statement;
+mod tls;
 pub mod usl;
 
 pub use error::LabError;
@@ -88,9 +89,6 @@ enum Command {
     Dsn(dsn::Args),
 }
 
-/// The exit code of a command that was ended by Ctrl-C.
-const INTERRUPTED: u8 = 130;
-
 /// Runs one command. An error is printed as one line on standard error.
 pub fn main(args: &Args) -> ExitCode {
     interrupt::install();
@@ -109,7 +107,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Dsn(args) => dsn::run(args),
     };
     match done {
-        Ok(()) if interrupt::requested() => ExitCode::from(INTERRUPTED),
+        Ok(()) if interrupt::requested() => ExitCode::from(interrupt::INTERRUPTED),
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("nfold lab: {e}");

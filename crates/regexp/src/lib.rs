@@ -13,7 +13,7 @@
 //! - I1: positions are byte offsets into the subject, always at character boundaries.
 //! - I2: a search saves at most `Limits::time` states, or its time is linear in the subject where
 //!   every state is memoised; its backtracking stack holds at most `Limits::stack_bytes`.
-//! - I3: the caller's progress function is called at least once in `matcher::FUEL` units of work,
+//! - I3: the caller's progress function is called at least once in `work::FUEL` units of work,
 //!   so a match can yield and can be stopped.
 //!
 //! # Cost
@@ -26,12 +26,15 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod flags;
 mod fold;
+mod length;
 mod matcher;
 mod node;
 mod parse;
 mod program;
 mod replace;
+mod text;
 mod unicode;
 mod work;
 
@@ -39,26 +42,7 @@ mod work;
 mod tests;
 
 pub use error::{MatchError, PatternError};
-pub use matcher::{Limits, Scratch, Search};
+pub use flags::Flags;
+pub use matcher::{Limits, Scratch, Search, Span};
 pub use program::Regexp;
 pub use replace::{ReplaceError, expand};
-
-/// How a pattern is read: MySQL's match types.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Flags {
-    /// `i`, or the collation: upper and lower case are equal.
-    pub case_insensitive: bool,
-    /// `m`: `^` and `$` match at line ends.
-    pub multi_line: bool,
-    /// `n`: `.` matches line ends.
-    pub dot_all: bool,
-    /// `u`: only a line feed ends a line.
-    pub unix_lines: bool,
-    /// `(?x)`: white space and comments in the pattern are skipped.
-    pub(crate) comments: bool,
-    /// `(?w)`: word boundaries by UAX 29.
-    pub(crate) unicode_words: bool,
-}
-
-/// Start and end of a match, byte offsets.
-pub type Span = (usize, usize);

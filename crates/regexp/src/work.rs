@@ -1,7 +1,9 @@
 //! Work of compiling, counted so that a long pattern can be stopped.
 
 use crate::error::PatternError;
-use crate::matcher::FUEL;
+
+/// Units of work between two calls of the progress function: about 100 µs.
+pub(crate) const FUEL: u64 = 20_000;
 
 /// Calls a function once in [`FUEL`] units of work.
 pub struct Work<'w> {

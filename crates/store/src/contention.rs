@@ -1,59 +1,13 @@
-//! Records the store's waits; see [`nfold_observe::contention`]. All code here is on the slow path,
-//! after a first attempt failed.
+//! Records the waits for latches; see [`nfold_observe::contention`]. All code here is on the slow
+//! path, after a first attempt failed.
 
 use crate::core::{Core, Count};
 use crate::page::{PageId, header};
 use crate::space::Space;
-use nfold_observe::contention::{Contention, PageAbout, Site, Ticket, WaitKind};
+use nfold_observe::contention::{PageAbout, Site, Ticket, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::words;
-use parking_lot::{Mutex, MutexGuard};
-use std::sync::Arc;
-
-/// The record of a wait that releases its worker meanwhile. It begins when the wait is first found
-/// to be unfinished.
-pub(crate) struct Watched {
-    contention: Arc<Contention>,
-    kind: WaitKind,
-    ticket: Option<Ticket>,
-}
-
-impl Watched {
-    pub(crate) fn new(contention: &Arc<Contention>, kind: WaitKind) -> Watched {
-        Watched {
-            contention: contention.clone(),
-            kind,
-            ticket: None,
-        }
-    }
-
-    pub(crate) fn begin(&mut self) {
-        if self.ticket.is_none() {
-            self.ticket = Some(self.contention.enter(Site::of(self.kind)));
-        }
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.contention.leave(ticket, None);
-        }
-    }
-}
-
-/// Locks a mutex, and records the wait if there is one.
-pub fn lock_watched<'m, T>(
-    mutex: &'m Mutex<T>,
-    contention: &Contention,
-    site: impl FnOnce() -> Site,
-) -> MutexGuard<'m, T> {
-    match mutex.try_lock() {
-        Some(guard) => guard,
-        None => contention.during(site(), || mutex.lock()),
-    }
-}
 
 impl Core {
     /// Latches a resident page, and records the wait for another holder if there is one. Returns

@@ -15,9 +15,12 @@ mod log;
 mod mtr;
 mod options;
 mod page;
+mod page_load;
 mod page_ref;
 mod pool;
+mod pool_resize;
 mod private_file;
+mod ready_frames;
 mod recovery;
 mod redo;
 mod scratch;
@@ -27,8 +30,9 @@ mod spaces;
 mod status;
 mod store;
 mod wait;
+mod wait_record;
 
-pub use contention::lock_watched;
+pub use crate::pool_resize::{ResizePhase, ResizeStatus};
 pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};
 pub use log::gather::{gather_syncs, holds_syncs};
@@ -39,10 +43,10 @@ pub use page::{
     header,
 };
 pub use page_ref::{PagePeek, PageRef};
-pub use pool::resize::{ResizePhase, ResizeStatus};
 pub use redo::{NoRedo, RedoHandler};
 pub use scratch::Scratch;
 pub use space::{USER_AREA, USER_AREA_LEN};
 pub use status::{RecoveryPhase, RecoveryProgress, RecoveryReport, StoreStatus};
 pub use store::{Horizon, Residency, SpacePages, Store, WordRef};
 pub use wait::Wait;
+pub use wait_record::lock_watched;

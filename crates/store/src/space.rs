@@ -38,9 +38,9 @@
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use crate::page::{PAGE_SIZE, PageId, PageNo, PageType, SpaceId, header, seal};
+use crate::page_load::Load;
 use crate::pool::directory::Directory;
 use crate::pool::flat::Arena;
-use crate::pool::load::Load;
 use crate::private_file::PrivateFile;
 use nfold_sync::Tenancy;
 use parking_lot::Mutex;

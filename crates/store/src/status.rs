@@ -2,7 +2,7 @@
 
 use crate::core::{Core, Count};
 use crate::page::{Lsn, PageId, SpaceId};
-use crate::pool::resize::ResizeStatus;
+use crate::pool_resize::ResizeStatus;
 use std::sync::atomic::Ordering;
 
 /// The current phase of recovery.

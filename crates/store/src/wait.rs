@@ -8,7 +8,7 @@
 //! Waits for row locks. The transaction layer has its own future for them and wraps it with
 //! [`Wait::boxed`].
 
-use crate::contention::Watched;
+use crate::wait_record::Watched;
 use nfold_observe::contention::{Contention, WaitKind};
 use nfold_sync::CachePadded;
 use parking_lot::Mutex;

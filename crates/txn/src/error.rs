@@ -72,3 +72,22 @@ impl fmt::Display for TxnError {
 }
 
 impl std::error::Error for TxnError {}
+
+/// Runs a call of this layer to its end on a thread that may sleep.
+pub fn block_on<T>(mut call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
+    loop {
+        match call() {
+            Ok(value) => return Ok(value),
+            Err(Stop::Wait(wait)) => wait.block(),
+            Err(Stop::Error(e)) => return Err(e),
+        }
+    }
+}
+
+/// Whether an error of the undo log is one that stays.
+pub(crate) fn is_damage(error: &TxnError) -> bool {
+    matches!(
+        error,
+        TxnError::Store(StoreError::Corrupt { .. }) | TxnError::VersionGone { .. }
+    )
+}

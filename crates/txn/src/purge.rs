@@ -21,7 +21,7 @@
 //! then.
 
 use crate::applier::RowApplier;
-use crate::error::{Step, TxnError};
+use crate::error::{Step, TxnError, is_damage};
 use crate::system::{Orphan, TrxSystem, block_on};
 use crate::undo::{Ended, TrxUndo, UndoPtr, UndoRecord};
 use crate::view::OldestReader;
@@ -98,14 +98,6 @@ pub struct TrxStatus {
     /// Transactions that cannot be undone to the end, because a table is damaged.
     pub parked: usize,
     pub purged_transactions: u64,
-}
-
-/// Whether an error of the undo log is one that stays.
-pub(crate) fn is_damage(error: &TxnError) -> bool {
-    matches!(
-        error,
-        TxnError::Store(StoreError::Corrupt { .. }) | TxnError::VersionGone { .. }
-    )
 }
 
 /// Whether an error is an I/O error, which is no proof of damage.

@@ -14,6 +14,7 @@
 //! Beginning, reading and ending a read-only transaction touch the session's own slot only. Taking
 //! an id is one `fetch_add`; the mutex around the ceiling is taken once in 65,536 ids.
 
+pub use crate::error::block_on;
 use crate::error::{Step, TxnError};
 use crate::locks::{LockOwner, LockTable};
 use crate::purge::PurgeState;
@@ -21,7 +22,7 @@ use crate::trx::Trx;
 use crate::undo::{TrxUndo, UndoLog, UndoPtr, UndoSpaces};
 use crate::view::{CHUNK_IDS, RING_CHUNKS, Snapshots, Status, StatusTable};
 use nfold_observe::contention::{Site, WaitKind};
-use nfold_store::{Lsn, SpaceId, Stop, Store, StoreError, TrxId, lock_watched};
+use nfold_store::{Lsn, SpaceId, Store, StoreError, TrxId, lock_watched};
 use nfold_sync::planted::{self, Bug};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -90,17 +91,6 @@ pub struct TrxSystem {
     /// T3
     parked: Mutex<Vec<Orphan>>,
     pub(crate) purge: Mutex<PurgeState>,
-}
-
-/// Runs a call of this layer to its end on a thread that may sleep.
-pub fn block_on<T>(mut call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
-    loop {
-        match call() {
-            Ok(value) => return Ok(value),
-            Err(Stop::Wait(wait)) => wait.block(),
-            Err(Stop::Error(e)) => return Err(e),
-        }
-    }
 }
 
 impl TrxSystem {

@@ -13,6 +13,8 @@ pub mod convert;
 pub mod decimal;
 pub mod error;
 pub mod key;
+pub mod long_number;
+pub mod number;
 pub mod row;
 pub mod sql_type;
 mod tail;

@@ -22,9 +22,9 @@ use nfold_protocol::scramble::{native_answer, sha2_answer};
 use nfold_protocol::{Malformed, Reader};
 
 use super::stream::Stream;
-use super::tls::{SslMode, Tls};
 use crate::LabError;
 use crate::dsn::Dsn;
+use crate::tls::{SslMode, Tls};
 
 /// The capabilities that the client requests, if the server offers them.
 const WANTED: u32 = cap::LONG_PASSWORD

@@ -18,7 +18,6 @@ pub mod drive;
 pub mod pipeline;
 mod response;
 mod stream;
-pub mod tls;
 
 pub use command::{Command, Param, Values};
 pub use connection::{Connection, ResultSet};

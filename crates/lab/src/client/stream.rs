@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 
-use super::tls::Tls;
 use crate::LabError;
 use crate::dsn::Dsn;
+use crate::tls::Tls;
 
 /// A connected socket.
 #[derive(Debug)]

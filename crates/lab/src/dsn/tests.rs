@@ -68,7 +68,7 @@ fn invalid_dsns_report_one_clear_line() {
 
 #[test]
 fn tls_is_default_only_for_remote_servers() {
-    use crate::client::tls::SslMode;
+    use crate::tls::SslMode;
     for (text, mode) in [
         ("mysql://app@db.example", SslMode::Preferred),
         ("mysql://app@127.0.0.1", SslMode::Disabled),

@@ -4,6 +4,7 @@
 //! Colours are CSS variables of the page (`style.css`), so charts follow the dark mode. A
 //! stand-alone chart contains the same definitions.
 
+use crate::output::escape;
 use std::fmt::Write;
 
 /// One line of a chart.
@@ -41,23 +42,6 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 64.0;
 /// The number of colours defined in the style.
 pub const COLORS: usize = 8;
-
-/// Escapes a text for HTML and SVG.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // Not allowed in XML, and useless in HTML.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// Shortens `12_345.6` to `12.3k`.
 pub fn short(v: f64) -> String {

@@ -15,8 +15,6 @@ use crate::LabError;
 use crate::bench::result::Report;
 use crate::output::say;
 
-pub use chart::escape;
-
 /// For `--help`.
 pub const EXAMPLES: &str = "Examples:
   nfold lab bench --start-nfold --start-mariadb --clients 1,8,64 --json r.json && nfold lab report r.json --out r.html

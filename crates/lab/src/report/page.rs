@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::chart::{Chart, Series, bars, escape};
+use super::chart::{Chart, Series, bars};
 use super::profile::{Profile, contention};
 use crate::bench::result::{Report, Summary};
+use crate::output::escape;
 use crate::usl;
 
 /// The style of the page and of single charts.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::chart::escape;
 use crate::LabError;
+use crate::output::escape;
 use crate::stacks::{Profile as Stacks, SCHEMA};
 
 /// The profile of a server.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::report::escape;
+use crate::output::escape;
 
 /// A frame and its callees.
 #[derive(Default)]

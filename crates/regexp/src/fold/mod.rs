@@ -113,7 +113,7 @@ impl Iterator for Folded<'_> {
         if self.at >= self.end {
             return None;
         }
-        let (c, len) = crate::matcher::char_at(self.text, self.at);
+        let (c, len) = crate::text::char_at(self.text, self.at);
         self.at += len;
         if c.is_ascii() {
             return Some(c.to_ascii_lowercase());

@@ -25,8 +25,11 @@ mod search;
 
 pub use search::Search;
 
-/// Units of work between two calls of the progress function: about 100 µs.
-pub(crate) const FUEL: u64 = 20_000;
+pub(crate) use crate::text::char_at;
+pub(crate) use crate::work::FUEL;
+
+/// Start and end of a match, byte offsets.
+pub type Span = (usize, usize);
 
 /// Bounds of one search.
 #[derive(Debug, Clone, Copy)]
@@ -82,23 +85,6 @@ impl Scratch {
             self.memo = Vec::new();
         }
     }
-}
-
-/// The character at a boundary of UTF-8 text and its length. Not at the end of the text.
-#[inline]
-pub(crate) fn char_at(text: &[u8], at: usize) -> (char, usize) {
-    let first = text[at];
-    if first < 0x80 {
-        return (char::from(first), 1);
-    }
-    let low = |n: usize| u32::from(text[at + n] & 0x3f);
-    let lead = u32::from(first);
-    let (code, len) = match first {
-        0xf0.. => ((lead & 7) << 18 | low(1) << 12 | low(2) << 6 | low(3), 4),
-        0xe0.. => ((lead & 15) << 12 | low(1) << 6 | low(2), 3),
-        _ => ((lead & 31) << 6 | low(1), 2),
-    };
-    (char::from_u32(code).unwrap_or('\u{fffd}'), len)
 }
 
 /// The start of the character that ends at `at`, which is not the start of the text.

@@ -1,9 +1,9 @@
 //! Finds matches one after the other.
 
+use super::Span;
 use super::consume::View;
 use super::machine::{Machine, Outcome};
 use super::{FUEL, Limits, Scratch, UNSET, char_at, line_end_before};
-use crate::Span;
 use crate::program::start::Start;
 use crate::program::{Regexp, group_slot};
 

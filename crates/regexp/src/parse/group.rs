@@ -1,8 +1,8 @@
 //! Groups: kinds, flags, names, comments, references by name.
 
 use super::{Frame, GroupKind, NESTED_MAX, Next, Parser};
-use crate::Flags;
 use crate::error::PatternError;
+use crate::flags::Flags;
 use crate::node::Node;
 
 impl Parser<'_, '_> {
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
             GroupKind::Look { behind, negative } => {
                 next = Next::Continue;
                 if behind {
-                    crate::program::check_look_behind(&body)?;
+                    crate::length::check_look_behind(&body)?;
                 }
                 Node::Look {
                     behind,

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use scan::{Scanned, Scanner};
 
-use crate::Flags;
 use crate::error::PatternError;
+use crate::flags::Flags;
 use crate::node::{Assertion, Dot, Greed, Node};
 use crate::unicode::{CharSet, classes};
 use crate::work::Work;
@@ -179,7 +179,7 @@ impl Parser<'_, '_> {
             Some(frame) => {
                 // ICU closes the innermost group before it reports that it is open.
                 if let GroupKind::Look { behind: true, .. } = frame.kind {
-                    crate::program::check_look_behind(&frame.finish())?;
+                    crate::length::check_look_behind(&frame.finish())?;
                 }
                 Err(PatternError::MismatchedParen)
             }

@@ -2,18 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::length::{max_units, may_be_empty, min_units, operations};
 use super::start::start_of;
 use super::{BEHIND_DATA, Behind, Counter, LOOK_DATA, Memo, NO_MEMO, Op, Regexp};
 use crate::error::PatternError;
 use crate::fold;
+use crate::length::{UNROLL_MAX, max_units, may_be_empty, min_units, operations};
 use crate::node::{Greed, Node};
 use crate::parse::Parsed;
 use crate::unicode::{CharSet, SearchSet};
 use crate::work::Work;
-
-/// Counted loops are written out up to so many operations: their states can be memoised then.
-pub(super) const UNROLL_MAX: usize = 1000;
 
 /// ICU's code positions are 24 bits wide.
 const OPS_MAX: usize = 0x00ff_fff0;

@@ -1,13 +1,10 @@
 //! Compiled patterns: operations that the matcher runs.
 
 mod emit;
-mod length;
 pub(crate) mod start;
 
-pub(crate) use length::check_look_behind;
-
-use crate::Flags;
 use crate::error::PatternError;
+use crate::flags::Flags;
 use crate::node::{Assertion, Dot};
 use crate::parse;
 use crate::unicode::SearchSet;

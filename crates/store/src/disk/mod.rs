@@ -16,6 +16,9 @@ pub mod sim;
 pub use real::RealDisk;
 pub use sim::{FaultOn, SimDisk, SimRng};
 
+/// The prefix of the log files' names.
+pub(crate) const LOG_PREFIX: &str = "redo.";
+
 /// How [`Disk::open`] treats a missing or existing file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OpenMode {

@@ -9,8 +9,7 @@
 //! # Failure
 //! Interrupted system calls are repeated, and short writes are continued.
 
-use super::{Disk, DiskFile, OpenMode};
-use crate::log::files::PREFIX as LOG_PREFIX;
+use super::{Disk, DiskFile, LOG_PREFIX, OpenMode};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;

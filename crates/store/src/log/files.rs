@@ -13,14 +13,12 @@
 use super::fill::Ahead;
 use super::format::{BLOCK, BlockHead, PAYLOAD, block_head, is_head_damaged};
 use crate::buf::AlignedBuf;
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::{Disk, DiskFile, LOG_PREFIX, OpenMode};
 use crate::error::StoreError;
 use crate::page::Lsn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The prefix of the log files' names.
-pub(crate) const PREFIX: &str = "redo.";
 /// Of a log that is not filled at creation, the part 1 / `FILL_FIRST` of the limit is filled, from
 /// its beginning on.
 const FILL_FIRST: u64 = 4;
@@ -49,7 +47,7 @@ pub(crate) struct LogFiles {
 }
 
 fn name(number: u64) -> String {
-    format!("{PREFIX}{number:04}")
+    format!("{LOG_PREFIX}{number:04}")
 }
 
 pub(super) fn io(what: &'static str) -> impl Fn(std::io::Error) -> StoreError {
@@ -161,7 +159,7 @@ impl LogFiles {
     /// Removes all log files that do not belong to the set `first..first + files`.
     pub(crate) fn sweep(disk: &dyn Disk, first: u64, files: u64) -> Result<(), StoreError> {
         let keep: Vec<String> = (first..first + files).map(name).collect();
-        for found in disk.list(PREFIX).map_err(io("list"))? {
+        for found in disk.list(LOG_PREFIX).map_err(io("list"))? {
             if !keep.contains(&found) {
                 disk.remove(&found).map_err(io("remove"))?;
             }

@@ -224,7 +224,7 @@ mod tests {
         let disk = SimDisk::new();
         let files = LogFiles::create(&disk, 0, (FILES, BLOCKS), (FIRST_LSN, 1 << 20)).unwrap();
         let image = |n: u64| {
-            let name = format!("{}{n:04}", crate::log::files::PREFIX);
+            let name = format!("{}{n:04}", crate::disk::LOG_PREFIX);
             let file = disk.open(&name, OpenMode::Existing).unwrap();
             let mut bytes = vec![1; (BLOCKS * BLOCK as u64) as usize];
             file.read_at(0, &mut bytes).unwrap();

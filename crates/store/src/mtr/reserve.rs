@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::error::{Stop, StoreError};
 use crate::log::{Short, format};
 use crate::page::{PageId, PageType, SpaceId, header};
-use crate::pool::load::{Job, Load};
+use crate::page_load::{Job, Load};
 use crate::space::{self, Space};
 use crate::wait::Wait;
 use nfold_observe::contention::WaitKind;

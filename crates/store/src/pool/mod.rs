@@ -18,25 +18,22 @@ pub(crate) mod directory;
 pub(crate) mod flat;
 #[allow(unsafe_code)]
 pub(crate) mod frames;
-pub(crate) mod load;
 pub(crate) mod probation;
-pub(crate) mod ready;
-pub(crate) mod resize;
 mod warm;
 
-use crate::contention::{Watched, lock_watched};
 use crate::core::{Core, Count};
 use crate::error::StoreError;
 use crate::page::SpaceId;
+use crate::page_load::Job;
 use crate::pool::directory::VisitPosition;
-use crate::pool::load::Job;
+use crate::pool_resize::FreeFrames;
 use crate::private_file::{PRIVATE_PAGES, PrivateFile};
 use crate::space::{HeldSpace, Space};
+use crate::wait_record::{Watched, lock_watched};
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_sync::PageWord;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use parking_lot::MutexGuard;
-use resize::FreeFrames;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;

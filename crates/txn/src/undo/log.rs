@@ -9,8 +9,7 @@ use super::spaces::{Turning, UndoSpaces, file_of};
 use super::{
     CAPACITY, LONG_CAPACITY, LONG_LEN, LONG_NEXT, LONG_TRX, OP_APPEND, RECORDS, UNDO_OVERFLOW, USED,
 };
-use crate::error::{Step, TxnError};
-use crate::purge::is_damage;
+use crate::error::{Step, TxnError, is_damage};
 use nfold_store::{
     Latched, Lsn, Mtr, PAGE_HEADER, PageId, PageNo, PageType, SpaceId, Stop, Store, TrxId,
 };

@@ -220,7 +220,7 @@ impl UndoSpaces {
 
 /// Runs a call to its end on a thread that may sleep.
 fn blocking<T>(call: impl FnMut() -> Step<T>) -> Result<T, TxnError> {
-    crate::system::block_on(call)
+    crate::error::block_on(call)
 }
 
 /// (ceiling, retired generations, at rest); marks a new file as ours.

@@ -1,10 +1,9 @@
 //! Conversions between values by MySQL's rules: strings to numbers, numbers to strings, and values
 //! to a column's type.
 
-pub mod long_number;
-pub mod number;
 pub mod store;
 
+pub use crate::{long_number, number};
 pub use store::{StoreCx, StoreMode, implicit_default, store_value};
 
 #[cfg(test)]

@@ -220,7 +220,7 @@ fn integers_and_doubles() {
 #[test]
 fn widths_hold_their_precision() {
     for p in 1..=65u8 {
-        let w = crate::row::decimal_width(p);
+        let w = crate::sql_type::decimal_width(p);
         let max = Decimal::max_of(p, 0, false);
         let mut out = Vec::new();
         assert!(

@@ -35,11 +35,13 @@
 //! escaped only where it holds zeros.
 
 mod part;
+mod rows;
 
 pub(crate) use part::framed_len;
 
 use crate::row::{RowError, RowLayout, fixed_width};
 use crate::{ColumnType, TypeKind, Value, ValueRef};
+pub use rows::{EntryWords, KeyRows, KeySource, LeafRows, NULL_TEXT};
 use std::fmt::{self, Display, Formatter};
 
 /// Most bytes of the source columns of one key (MySQL's limit, error 1071 beyond).

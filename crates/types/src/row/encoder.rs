@@ -25,9 +25,7 @@ use crate::temporal::{Date, DateTime};
 use crate::wire::{self, HEADER, RowFrames};
 use crate::{ColumnType, TypeKind, ValueRef};
 
-mod digits;
-
-use digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
+use super::digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
 
 /// How one column goes out. In this order: with what text rows leave to the caller in the middle, a
 /// jump by form needs no look at whether it is one of the last.

@@ -6,7 +6,7 @@ use crate::{Decimal, ValueRef};
 
 /// How a field is read, decided once per layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FieldKind {
+pub(crate) enum FieldKind {
     /// Variable-length bytes.
     Var,
     I8,
@@ -38,7 +38,7 @@ pub(super) enum FieldKind {
 }
 
 impl FieldKind {
-    pub(super) fn of(ty: &ColumnType) -> FieldKind {
+    pub(crate) fn of(ty: &ColumnType) -> FieldKind {
         match (&ty.kind, ty.unsigned) {
             (TypeKind::TinyInt, false) => FieldKind::I8,
             (TypeKind::SmallInt, false) => FieldKind::I16,
@@ -82,7 +82,7 @@ fn signed(bytes: &[u8]) -> i64 {
 /// The value in a field of exactly the kind's width; `None` where the bits are no value of the
 /// type.
 #[inline]
-pub(super) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'a>> {
+pub(crate) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'a>> {
     Some(match kind {
         FieldKind::I32 => ValueRef::Int(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
         FieldKind::I64 => ValueRef::Int(i64::from_le_bytes(bytes.try_into().ok()?)),
@@ -125,7 +125,7 @@ pub(super) fn read_fixed<'a>(kind: FieldKind, bytes: &[u8]) -> Option<ValueRef<'
 
 /// Encodes a value for its field. `None` if the value has another type or is out of range.
 #[inline]
-pub(super) fn write_fixed(kind: FieldKind, value: ValueRef<'_>, out: &mut [u8]) -> Option<()> {
+pub(crate) fn write_fixed(kind: FieldKind, value: ValueRef<'_>, out: &mut [u8]) -> Option<()> {
     use FieldKind as F;
     let bits = match (kind, value) {
         (F::I8 | F::I16 | F::I24 | F::I32 | F::I64, ValueRef::Int(v)) => signed_bits(v, out.len())?,

@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | TINYINT, SMALLINT, MEDIUMINT, INT, BIGINT | 1, 2, 3, 4, 8: two's complement |
 //! | FLOAT, DOUBLE | 4, 8: IEEE 754 |
-//! | DECIMAL(p,s) | [`decimal_width`]: unscaled number + 2^(bits-1), big-endian (as in keys) |
+//! | DECIMAL(p,s) | [`crate::sql_type::decimal_width`]: unscaled number + 2^(bits-1), big-endian (as in keys) |
 //! | BIT(n), SET | ceil(n/8); 1, 2, 3, 4 or 8: the bits as an integer |
 //! | YEAR | 1: 0, or year - 1900 |
 //! | DATE | 3: packed |
@@ -41,14 +41,13 @@
 //! # Cost
 //! Reading allocates nothing and writes nothing shared. The layout is immutable.
 
+mod digits;
 mod encoder;
-mod field;
-mod from_key;
+pub(crate) mod field;
 mod image;
 mod ordered;
 
 pub use encoder::{General, RowEncoder};
-pub use from_key::{EntryWords, KeyRows, KeySource, LeafRows, NULL_TEXT};
 pub use image::Image;
 pub use ordered::{OrderedField, UnscaledField};
 
@@ -60,7 +59,7 @@ use std::fmt::{self, Display, Formatter};
 const FIELD_ROOM: usize = 8;
 const FLAG_WIDE: u8 = 1;
 const FLAG_EXTERNAL: u8 = 2;
-const HEADER_BYTES: usize = 3;
+pub(crate) const HEADER_BYTES: usize = 3;
 /// Bytes of an external field's pointer.
 pub const OVERFLOW_POINTER_BYTES: usize = 20;
 
@@ -146,34 +145,27 @@ impl std::error::Error for RowError {}
 
 /// Where one column lies.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+pub(crate) struct Slot {
     /// Byte offset of a fixed column in the image; index among the variable columns otherwise.
-    place: u32,
+    pub(crate) place: u32,
     /// Width of a fixed column, 0 for a variable one.
-    width: u32,
+    pub(crate) width: u32,
     /// Index in the null map, or `NOT_NULL`.
-    null_bit: u32,
-    kind: FieldKind,
+    pub(crate) null_bit: u32,
+    pub(crate) kind: FieldKind,
 }
 
-const NOT_NULL: u32 = u32::MAX;
+pub(crate) const NOT_NULL: u32 = u32::MAX;
 
 /// The places of all columns of one schema version.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
-    version: u16,
+    pub(crate) version: u16,
     columns: Box<[RowColumn]>,
-    slots: Box<[Slot]>,
+    pub(crate) slots: Box<[Slot]>,
     /// Image offset of the end offsets.
-    ends_at: usize,
+    pub(crate) ends_at: usize,
     var_count: usize,
-}
-
-/// The number of bytes of a DECIMAL with `precision` digits in rows and keys.
-pub const fn decimal_width(precision: u8) -> usize {
-    // Bits of 10^precision - 1 (log2(10) * 2^16 = 217705.8) and one for the sign.
-    let bits = ((precision as usize * 217_706) >> 16) + 2;
-    bits.div_ceil(8)
 }
 
 impl RowLayout {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::key::{EntryWords, KeyRows, KeySource, NULL_TEXT};
 use crate::sql_type::TextSize;
 use crate::temporal::{Date, DateTime, Time, Timestamp};
 use crate::wire::RowFrames;

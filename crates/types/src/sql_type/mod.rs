@@ -262,7 +262,7 @@ impl ColumnType {
             MediumInt | Date => 3,
             Int | Float => 4,
             BigInt | Double => 8,
-            Decimal { precision, .. } => crate::row::decimal_width(*precision) as u64,
+            Decimal { precision, .. } => decimal_width(*precision) as u64,
             Bit(n) => u64::from(n.div_ceil(8)),
             Time(_) => 6,
             DateTime(f) => {
@@ -335,3 +335,10 @@ pub(crate) fn set_width(members: usize) -> usize {
 
 #[cfg(test)]
 mod tests;
+
+/// The number of bytes of a DECIMAL with `precision` digits in rows and keys.
+pub const fn decimal_width(precision: u8) -> usize {
+    // Bits of 10^precision - 1 (log2(10) * 2^16 = 217705.8) and one for the sign.
+    let bits = ((precision as usize * 217_706) >> 16) + 2;
+    bits.div_ceil(8)
+}

@@ -184,7 +184,7 @@ impl Interval {
     pub fn parse(unit: IntervalUnit, text: &[u8]) -> Option<Interval> {
         let start = text
             .iter()
-            .take_while(|b| crate::convert::number::is_space(**b))
+            .take_while(|b| crate::number::is_space(**b))
             .count();
         let negative = text.get(start) == Some(&b'-');
         let (count, last) = unit.fields();

@@ -3,8 +3,8 @@
 
 use super::calendar::days_in_month;
 use super::{Date, DateTime, MICROS_PER_SECOND, TIME_MAX_MICROS, Time, TimeZone};
-use crate::convert::number::is_space;
 use crate::error::{ErrorCode, SqlError};
+use crate::number::is_space;
 
 /// Which dates pass, from the SQL mode and the context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

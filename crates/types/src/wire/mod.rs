@@ -16,7 +16,7 @@ pub use frames::RowFrames;
 pub(crate) use frames::{HEADER, LONG};
 pub use param::{ParamError, read_param};
 
-use crate::convert::number::{write_double, write_fixed, write_float, write_i64, write_u64};
+use crate::number::{write_double, write_fixed, write_float, write_i64, write_u64};
 use crate::sql_type::{ColumnType, NOT_FIXED_DECIMALS, TypeKind};
 use crate::temporal::{Date, DateTime, Time, TimeZone};
 use crate::{Decimal, ValueRef};
@@ -195,7 +195,7 @@ fn integer(value: ValueRef<'_>) -> u64 {
         ValueRef::Decimal(v) => v
             .to_i64()
             .map_or_else(|| v.to_u64().unwrap_or(0), |i| i as u64),
-        other => crate::convert::number::double_to_integer(double(other)).map_or(0, |v| v as u64),
+        other => crate::number::double_to_integer(double(other)).map_or(0, |v| v as u64),
     }
 }
 
@@ -207,7 +207,7 @@ fn double(value: ValueRef<'_>) -> f64 {
         ValueRef::Int(v) => v as f64,
         ValueRef::UInt(v) => v as f64,
         ValueRef::Decimal(v) => Decimal::to_f64(&v),
-        ValueRef::Bytes(v) => crate::convert::number::parse_double(v).value,
+        ValueRef::Bytes(v) => crate::number::parse_double(v).value,
         _ => 0.0,
     }
 }

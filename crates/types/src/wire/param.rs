@@ -1,6 +1,6 @@
 //! Parameters of COM_STMT_EXECUTE.
 
-use crate::convert::number::parse_decimal;
+use crate::number::parse_decimal;
 use crate::sql_type::WireType;
 use crate::temporal::calendar::days_in_month;
 use crate::temporal::{Date, DateTime, MICROS_PER_SECOND, Time};

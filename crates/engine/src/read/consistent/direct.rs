@@ -23,7 +23,7 @@ use crate::record::{CLUSTERED_HEADER, Originals, RowHead, SECONDARY_HEADER, Seco
 use crate::session::EngineSession;
 use crate::table::Table;
 use nfold_btree::{EntryBatch, LeafEntries, LeafEntry, PointSink};
-use nfold_types::row::{EntryWords, KeyRows};
+use nfold_types::key::{EntryWords, KeyRows};
 
 /// Bytes of an entry that a covering read looks at, about; of long keys, beside those of the key.
 const COVERING_BYTES: usize = 48;

@@ -2,8 +2,8 @@
 
 use super::{StoreCx, text_of};
 use crate::charset::{UTF8MB4, convert};
-use crate::convert::number::parse_integer;
 use crate::error::SqlError;
+use crate::number::parse_integer;
 use crate::sql_type::ColumnType;
 use crate::{Collation, CollationId, Value, ValueRef};
 

@@ -1,10 +1,8 @@
 //! Integers, DECIMAL, FLOAT, DOUBLE, YEAR and BIT.
 
 use super::{StoreCx, as_datetime, shown, text_of};
-use crate::convert::number::{
-    double_to_integer, parse_decimal, parse_double, parse_rounded_integer,
-};
 use crate::error::{ErrorCode, SqlError};
+use crate::number::{double_to_integer, parse_decimal, parse_double, parse_rounded_integer};
 use crate::sql_type::{ColumnType, NOT_FIXED_DECIMALS, TypeKind};
 use crate::temporal::{DateTime, Time};
 use crate::{Decimal, Value, ValueRef};
@@ -110,7 +108,7 @@ fn integer_text_problem(text: &[u8], cx: &mut StoreCx<'_>) -> Result<(), SqlErro
         .strip_prefix(b"e")
         .or_else(|| rest.strip_prefix(b"E"))
         .unwrap_or(rest);
-    if rest.iter().all(|b| crate::convert::number::is_space(*b)) {
+    if rest.iter().all(|b| crate::number::is_space(*b)) {
         Ok(())
     } else {
         cx.truncated()

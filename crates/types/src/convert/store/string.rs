@@ -2,8 +2,8 @@
 
 use super::{StoreCx, text_of};
 use crate::charset::{Charset, convert};
-use crate::convert::number::{write_double, write_double_in, write_float};
 use crate::error::{ErrorCode, SqlError};
+use crate::number::{write_double, write_double_in, write_float};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::{CollationId, Value, ValueRef};
 

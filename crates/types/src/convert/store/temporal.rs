@@ -1,8 +1,8 @@
 //! DATE, TIME, DATETIME and TIMESTAMP.
 
 use super::{StoreCx, as_datetime, shown, text_of};
-use crate::convert::number::double_to_integer;
 use crate::error::{ErrorCode, Level, SqlError};
+use crate::number::double_to_integer;
 use crate::temporal::calendar::is_valid_date;
 use crate::temporal::parse::{
     check_date, datetime_of_number, parse_datetime, parse_time, time_of_number,

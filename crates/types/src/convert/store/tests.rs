@@ -98,7 +98,7 @@ fn answer(ty: &ColumnType, literal: &(Value, CollationId), strict: bool) -> Stri
         // CONCAT took it to text.
         (TypeKind::Float, Value::Float(v)) if ty.width == 0 => {
             text.clear();
-            crate::convert::number::write_float_as_text(*v, &mut text);
+            crate::number::write_float_as_text(*v, &mut text);
             String::from_utf8(text).expect("text")
         }
         _ if ty.is_string() => text.iter().map(|b| format!("{b:02X}")).collect(),

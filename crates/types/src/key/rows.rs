@@ -4,9 +4,9 @@
 //! holds the original strings. The steps for each key part are computed once per index, so a row
 //! costs a copy of a template and a few stores.
 
-use super::field::FieldKind;
-use super::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
-use crate::key::{KeyLayout, KeyPart, framed_len};
+use super::{KeyLayout, KeyPart, framed_len};
+use crate::row::field::FieldKind;
+use crate::row::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
 use crate::tail::Tail;
 
 /// Where a column of an index's own row layout comes from.

@@ -23,7 +23,7 @@
 //! [`Core::ahead`] more frames in memory than it uses.
 
 use crate::core::Core;
-use crate::pool::load::Job;
+use crate::page_load::Job;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 

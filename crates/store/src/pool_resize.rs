@@ -71,7 +71,7 @@ impl FreeFrames {
         }
     }
 
-    /// Adds new frames after all free ones, in ascending order of their use (`pool::ready`, M1).
+    /// Adds new frames after all free ones, in ascending order of their use (`ready_frames::M1`).
     fn add_new(&mut self, frames: std::ops::Range<usize>) {
         let new = (frames.start as u32..frames.end as u32).rev();
         self.frames.splice(0..0, new);

@@ -5,6 +5,8 @@ use crate::fold;
 use crate::node::Node;
 use crate::work::Work;
 
+/// Counted loops are written out up to so many operations: their states can be memoised then.
+pub(crate) const UNROLL_MAX: usize = 1000;
 /// Longest match of a look-behind: 24 bits in ICU.
 const BEHIND_MAX: u32 = 0x00ff_ffff;
 
@@ -17,7 +19,7 @@ pub(crate) fn check_look_behind(body: &Node) -> Result<(), PatternError> {
 }
 
 /// The most UTF-16 units that `node` matches; `None`: no bound. An upper bound, as ICU computes it.
-pub(super) fn max_units(node: &Node) -> Option<u32> {
+pub(crate) fn max_units(node: &Node) -> Option<u32> {
     let within = |units: u64| u32::try_from(units).ok().filter(|u| *u < i32::MAX as u32);
     match node {
         Node::Empty | Node::Never | Node::Assert(_) => Some(0),
@@ -65,7 +67,7 @@ fn char_units(code: u32, is_folded: bool) -> u32 {
 }
 
 /// The fewest UTF-16 units that `node` matches, or fewer.
-pub(super) fn min_units(node: &Node, work: &mut Work<'_>) -> Result<u64, PatternError> {
+pub(crate) fn min_units(node: &Node, work: &mut Work<'_>) -> Result<u64, PatternError> {
     work.spend(1)?;
     Ok(match node {
         Node::Char { code, fold: false } => u64::from(char_units(*code, false)),
@@ -94,7 +96,7 @@ pub(super) fn min_units(node: &Node, work: &mut Work<'_>) -> Result<u64, Pattern
 }
 
 /// Whether `node` may match the empty text, or may do so for all that is known.
-pub(super) fn may_be_empty(node: &Node) -> bool {
+pub(crate) fn may_be_empty(node: &Node) -> bool {
     match node {
         Node::Empty | Node::Assert(_) | Node::BackReference { .. } | Node::Look { .. } => true,
         Node::Never | Node::Char { .. } | Node::Set(_) => false,
@@ -108,7 +110,7 @@ pub(super) fn may_be_empty(node: &Node) -> bool {
 }
 
 /// About how many operations `node` compiles to, up to `limit`.
-pub(super) fn operations(node: &Node, limit: usize) -> usize {
+pub(crate) fn operations(node: &Node, limit: usize) -> usize {
     let many = |nodes: &[Node]| {
         let mut sum = nodes.len();
         for node in nodes {
@@ -126,11 +128,7 @@ pub(super) fn operations(node: &Node, limit: usize) -> usize {
         Node::LazyOption(body) => operations(body, limit) + 2,
         Node::Repeat { body, min, max, .. } => {
             let times = max.unwrap_or(min + 1) as usize;
-            let times = if times > super::emit::UNROLL_MAX {
-                1
-            } else {
-                times.max(1)
-            };
+            let times = if times > UNROLL_MAX { 1 } else { times.max(1) };
             (operations(body, limit) + 2).saturating_mul(times)
         }
         _ => 1,

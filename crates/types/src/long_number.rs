@@ -1,6 +1,6 @@
 //! Numbers in very long texts, made short enough to be read at once.
 
-use super::number::is_space;
+use crate::number::is_space;
 
 /// Digits that are kept: a double needs fewer, and a DECIMAL far fewer.
 const MAX_DIGITS: usize = 1100;
@@ -114,8 +114,8 @@ fn written_exponent(text: &[u8], goes_on: GoesOn<'_>) -> (i64, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::number::{parse_decimal, parse_double, parse_integer};
     use super::*;
+    use crate::number::{parse_decimal, parse_double, parse_integer};
 
     #[test]
     fn shortened_text_is_the_same_number() {
