@@ -201,8 +201,8 @@ def commits_on_a_disk_that_hangs(srv, hang):
     wait_until("the killed session is gone", lambda: not alive(admin, conns[1].thread_id()))
 
 
-# Statements that KILL QUERY or `max_execution_time` ends in SLEEP, with MySQL's answers: the rows of
-# one that reads none itself, else the error.
+# Statements that KILL QUERY or `max_execution_time` ends in SLEEP, with MySQL's answers: rows of a
+# statement that reads no table, else the error.
 INTERRUPTED_SLEEPS = [
     ("SELECT SLEEP(5)", ((1,),)),
     ("SELECT SLEEP(5), 1 + 1", ((1, 2),)),

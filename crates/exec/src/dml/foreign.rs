@@ -14,7 +14,7 @@ use nfold_plan::foreign::{ChildKey, ForeignKeys, ParentIndex};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
 
-use super::duplicate::{duplicate_error, index_key, is_in_key, read_locked};
+use super::duplicate::{duplicate_error, index_key, read_locked};
 use crate::runtime::Runtime;
 
 /// Changes of changes, the statement's own among them.
@@ -262,8 +262,8 @@ fn cascade(
 ) -> Result<(), SqlError> {
     let table = rt.table(child.child.id)?;
     let mut rows = RowBatch::new();
-    let used = |column| is_in_key(table.def(), column);
-    read_locked(rt, &table, (child.index, key), used, &mut rows)?;
+    // A changed child is written from the values of all its columns.
+    read_locked(rt, &table, (child.index, key), |_| true, &mut rows)?;
     if rows.is_empty() {
         return Ok(());
     }
@@ -315,8 +315,7 @@ pub(super) fn read_again(
         Some(id) => key.extend_from_slice(&id.to_be_bytes()),
         None => index_key(table, 0, row, &mut key)?,
     }
-    let used = |column| is_in_key(table.def(), column);
-    read_locked(rt, table, (0, &key), used, now)?;
+    read_locked(rt, table, (0, &key), |_| true, now)?;
     Ok(!now.is_empty())
 }
 

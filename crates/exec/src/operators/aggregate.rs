@@ -579,8 +579,8 @@ impl Acc {
     }
 }
 
-/// Counts the rows that GROUP_CONCAT has put into the texts of all groups so far; warning 1260 gives
-/// that number where a text was cut.
+/// Counts the rows that GROUP_CONCAT has put into the texts of all groups so far; warning 1260
+/// gives that number where a text was cut.
 fn count_concatenated(cx: &EvalCx<'_>, plan: &Aggregate, rows: u64, cut: bool) {
     let mut counts = cx.st.lists.concatenated.borrow_mut();
     let count = counts.entry(std::ptr::from_ref(plan) as usize).or_default();

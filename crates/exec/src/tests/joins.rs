@@ -153,8 +153,8 @@ fn unions() {
     );
 }
 
-/// Statistics that are older than the rows: the plan looks up rows for one outer row, of which there
-/// are thousands, and builds a hash table for thousands, of which there is one.
+/// Statistics that are older than the rows: the plan looks up rows for one outer row, of which
+/// there are thousands, and builds a hash table for thousands, of which there is one.
 #[test]
 fn joins_change_their_way_while_they_run() {
     let db = Db::new();

@@ -232,7 +232,7 @@ impl Session {
             type_code: nfold_protocol::consts::column_type::VAR_STRING,
             ..Column::default()
         };
-        out.definitions((0..parameters).map(|_| parameter.clone()));
+        out.definitions((0..parameters).map(|_| parameter));
         out.definitions(columns.iter().map(|c| wire_column(c, collation)));
         Ok(())
     }

@@ -187,6 +187,7 @@ struct Checkpoint<'a> {
     token: Token,
     end: u32,
     deprecated: usize,
+    time_limits: u32,
 }
 
 pub(crate) struct Parser<'a> {
@@ -398,6 +399,7 @@ impl<'a> Parser<'a> {
             token: self.token,
             end: self.end,
             deprecated: self.deprecated.len(),
+            time_limits: self.time_limits,
         }
     }
 
@@ -406,6 +408,7 @@ impl<'a> Parser<'a> {
         self.token = to.token;
         self.end = to.end;
         self.deprecated.truncate(to.deprecated);
+        self.time_limits = to.time_limits;
     }
 
     #[inline]

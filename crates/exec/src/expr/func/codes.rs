@@ -1,4 +1,5 @@
-//! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a string's character set.
+//! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a
+//! string's character set.
 
 use std::borrow::Cow;
 
@@ -112,8 +113,8 @@ fn time_image(t: Time) -> i64 {
     (1 << 47) + if t.is_negative() { !packed } else { packed }
 }
 
-/// The weights of a string; an integer or a temporal value as eight bytes that sort alike. NULL for other
-/// numbers.
+/// The weights of a string; an integer or a temporal value as eight bytes that sort alike. NULL for
+/// other numbers.
 ///
 /// The further arguments, if any, are how many bytes the result has at most, how many characters
 /// count, and flags; 0 is no limit. A collation with PAD SPACE adds spaces up to that number of
@@ -189,7 +190,8 @@ fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
     Ok(Val::string(out))
 }
 
-/// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them, with a warning.
+/// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them,
+/// with a warning.
 pub(super) fn whole_number<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<u64>, SqlError> {
     match e.ty.class() {
         Class::Decimal => Ok(cx.int(e)?.map(|v| v as u64)),

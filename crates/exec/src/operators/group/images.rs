@@ -164,7 +164,7 @@ pub(crate) fn add_evaluated(
         plan: agg,
         shape: &grouping.infos[n],
     };
-    // Nothing is put off: it collects no values.
+    // It collects no values, so no value is deferred.
     acc.add(cx, &info, &arguments, false).map(drop)
 }
 

@@ -283,9 +283,9 @@ fn unique_names(statement: &ast::Statement, results: &[ResultColumn]) -> Vec<Arc
     let unaliased = unaliased_expressions(statement);
     let may_change = |n: usize| unaliased.get(n).is_some_and(|u| *u);
     let mut names: Vec<Arc<str>> = results.iter().map(|r| r.name.clone()).collect();
-    for n in 0..names.len() {
-        if may_change(n) && bind::check_column_name(&names[n]).is_err() {
-            names[n] = format!("Name_exp_{}", n + 1).into();
+    for (n, name) in names.iter_mut().enumerate() {
+        if may_change(n) && bind::check_column_name(name).is_err() {
+            *name = format!("Name_exp_{}", n + 1).into();
         }
     }
     for n in 0..names.len() {
