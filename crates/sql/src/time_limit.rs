@@ -143,4 +143,32 @@ mod tests {
             assert_eq!(limit(text), expected, "{text}");
         }
     }
+
+    #[test]
+    fn misplaced_and_second_hints_are_noted() {
+        use crate::parser::{Deprecated, parse_stoppable};
+        use Deprecated::{MisplacedTimeLimit as MISPLACED, SecondTimeLimit};
+        for (text, expected) in [
+            ("SELECT /*+ MAX_EXECUTION_TIME(5) */ 1", &[][..]),
+            (
+                "SELECT /*+ MAX_EXECUTION_TIME(5) MAX_EXECUTION_TIME(9) */ 1",
+                &[SecondTimeLimit(9)],
+            ),
+            (
+                "SELECT (SELECT /*+ MAX_EXECUTION_TIME(5) */ 1)",
+                &[MISPLACED],
+            ),
+            ("DELETE /*+ MAX_EXECUTION_TIME(5) */ FROM t", &[MISPLACED]),
+            // The table's definition is parsed again where it may be recursive.
+            (
+                "WITH c AS (SELECT /*+ MAX_EXECUTION_TIME(5) */ 1) SELECT * FROM c",
+                &[MISPLACED],
+            ),
+        ] {
+            let mut noted = Vec::new();
+            let (mode, checkpoint) = (LexMode::default(), nfold_types::NoCheckpoint);
+            parse_stoppable(text.as_bytes(), mode, &checkpoint, &mut noted).expect(text);
+            assert_eq!(noted, expected, "{text}");
+        }
+    }
 }
