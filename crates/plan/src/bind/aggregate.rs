@@ -7,12 +7,12 @@
 use std::convert::Infallible;
 
 use nfold_sql::ast;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{CollationId, ErrorCode, SqlError, charset};
 
 use super::types::aggregate_type;
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{AggFunc, Aggregate, OrderKey};
-use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::mode::SqlMode;
 use crate::logical::walk::outer_columns;
 
@@ -78,7 +78,8 @@ impl BlockBinder<'_> {
             .chain(order.iter_mut().map(|o| &mut o.expr))
             .for_each(|e| moved_out(e, level));
         let ty = aggregate_type(func, &args, self.cx, &call.name)?;
-        let separator = call.separator.clone().unwrap_or_else(|| b",".to_vec());
+        let separator = call.separator.as_deref().unwrap_or(b",");
+        let separator = in_set_of(&ty, separator, self.cx.connection);
         let agg = Aggregate {
             func,
             args,
@@ -255,4 +256,15 @@ pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
         }
     });
     result
+}
+
+/// Text of the connection in the character set of a result that is text.
+fn in_set_of(ty: &ExprType, text: &[u8], connection: CollationId) -> Vec<u8> {
+    let mut out = Vec::new();
+    let to = match ty.class() {
+        Class::String => ty.col.charset(),
+        _ => &charset::BINARY,
+    };
+    charset::convert(connection.known().charset, to, text, &mut out);
+    out
 }

@@ -9,6 +9,7 @@ use super::cast::check_cast_type;
 use super::compare::listed_comparison;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
+use super::wide_sets;
 use crate::logical::collate::{self, Operand};
 use crate::logical::context::{ParamType, hex_type};
 use crate::logical::expr::{
@@ -269,6 +270,9 @@ impl BlockBinder<'_> {
                     merged.coercibility,
                     true,
                 );
+                if wide_sets::is_wide(&ty) {
+                    return Ok(wide_sets::trimmed(*side, what, expr, ty));
+                }
                 Ok(Expr {
                     kind: ExprKind::Trim {
                         side: *side,
@@ -732,6 +736,9 @@ impl BlockBinder<'_> {
             written: shown,
             connection: self.cx.connection,
         };
+        if wide_sets::is_converted(name, &args) {
+            return wide_sets::call(func, def, &infer, args);
+        }
         let ty = (def.infer)(&infer, &mut args)?;
         Ok(Expr {
             kind: ExprKind::Call { func, args },

@@ -25,6 +25,7 @@ mod set;
 mod stored;
 mod tables;
 mod types;
+mod wide_sets;
 mod window;
 mod with;
 

@@ -96,7 +96,7 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
         let safe = match firm.coercibility {
             Coercibility::Explicit => {
                 let binary = fc.charset.is_binary() || lc.charset.is_binary();
-                binary || fc.charset.is_utf8() || *lc.charset == charset::ASCII
+                binary || fc.charset.is_unicode() || *lc.charset == charset::ASCII
             }
             _ => is_superset(fc.charset, lc.charset),
         };
@@ -136,13 +136,12 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
 }
 
 /// Whether MySQL converts text of `small` to `big` on its own: from ascii, from a set that is not
-/// Unicode to one that is, and from utf8mb3 to utf8mb4.
+/// Unicode to one that is, and from the others of Unicode to utf8mb4 and utf32.
 fn is_superset(big: &Charset, small: &Charset) -> bool {
     if *small == charset::ASCII {
         return true;
     }
-    let wider = *big == charset::UTF8MB4 && *small == charset::UTF8MB3;
-    big.is_utf8() && (!small.is_utf8() || wider)
+    big.is_unicode() && (!small.is_unicode() || (big.takes_all_unicode() && big != small))
 }
 
 /// Merges the collations of operands that are used as strings.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
 use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
-use nfold_types::{ColumnType, ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, Value, Warnings};
 
 use crate::config::switches;
 use crate::session::Session;
@@ -16,7 +16,7 @@ use crate::session::tables::needs_query;
 
 use crate::session::vars;
 use crate::session::vars::{
-    Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name,
+    Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name, for_connection,
 };
 
 /// One assignment, checked.
@@ -245,13 +245,16 @@ impl Session {
         let set = client_charset(charset.unwrap_or("utf8mb4"))?;
         let of_database = |name: &str| vars::find(name).map(|at| self.env.vars.get(at).clone());
         let word = |s: &'static str| VarValue::text(s);
+        let connection = of_database("character_set_database")?;
+        if let VarValue::Text(Some(name)) = &connection
+            && let Some(set) = Charset::by_name(name)
+        {
+            for_connection(set)?;
+        }
         Ok(vec![
             (vars::find("character_set_client")?, word(set.name)),
             (vars::find("character_set_results")?, word(set.name)),
-            (
-                vars::find("character_set_connection")?,
-                of_database("character_set_database")?,
-            ),
+            (vars::find("character_set_connection")?, connection),
             (
                 vars::find("collation_connection")?,
                 of_database("collation_database")?,

@@ -89,7 +89,7 @@ const ROW_ALIAS: &str = "an alias (INSERT INTO ... VALUES (...) AS alias) and re
                          in the ON DUPLICATE KEY UPDATE clause with alias.col";
 
 /// Character sets other than utf8mb3 that MySQL 9.7 deprecates.
-const CHARSETS: &[&str] = &["dec8", "hp8", "macce", "macroman"];
+const CHARSETS: &[&str] = &["dec8", "hp8", "macce", "macroman", "ucs2"];
 
 impl Deprecated {
     /// The deprecated character set of this name, which is in lower case.

@@ -10,6 +10,7 @@ use crate::digest::LiteralRole;
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Token, TokenKind};
 use crate::literal::{Lit, bit_bytes, hex_bytes};
+use nfold_types::charset::Charset;
 use nfold_types::collation::Collation;
 
 impl Parser<'_> {
@@ -135,6 +136,12 @@ impl Parser<'_> {
         };
         while token.kind == TokenKind::Str && self.is(TokenKind::Str) {
             bytes.extend(self.string()?);
+        }
+        if let Some(set) = Charset::by_name(&charset)
+            && token.kind != TokenKind::Str
+        {
+            // Zeros fill the first unit of a wide set.
+            bytes.splice(..0, vec![0; set.missing_bytes(bytes.len())]);
         }
         check_introduced(&charset, &bytes)?;
         Ok(Expr::Literal(Literal::String(StringLiteral {

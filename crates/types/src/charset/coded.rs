@@ -1,4 +1,4 @@
-//! Character sets of East Asia: ASCII, and characters of two or three bytes.
+//! Character sets of East Asia: ASCII, and characters of two to four bytes.
 //!
 //! `tools/collations/coded.py` wrote the tables from a MySQL server's answers and documents their
 //! layout. They are frozen: sort keys in indexes are made of the weights. A set is unpacked once in
@@ -7,6 +7,8 @@
 use std::io::Read;
 use std::sync::OnceLock;
 
+use super::gb18030::{self, FourBytes, is_character};
+
 static FILE: &[u8] = include_bytes!("tables/coded.bin");
 
 /// Which bytes form characters.
@@ -14,6 +16,7 @@ static FILE: &[u8] = include_bytes!("tables/coded.bin");
 enum CharacterForm {
     Big5,
     Euckr,
+    Gb18030,
     Gb2312,
     Gbk,
     /// sjis and cp932, which have half-width Katakana of one byte.
@@ -45,6 +48,8 @@ pub(crate) static BIG5: CodedSet = set(CharacterForm::Big5, 0, None);
 pub(crate) static CP932: CodedSet = set(CharacterForm::Sjis, 1, Some(&SJIS));
 pub(crate) static EUCJPMS: CodedSet = set(CharacterForm::Ujis, 2, Some(&UJIS));
 pub(crate) static EUCKR: CodedSet = set(CharacterForm::Euckr, 3, None);
+/// Its tables are a file of their own.
+pub(crate) static GB18030: CodedSet = set(CharacterForm::Gb18030, 0, None);
 pub(crate) static GB2312: CodedSet = set(CharacterForm::Gb2312, 4, Some(&GBK));
 pub(crate) static GBK: CodedSet = set(CharacterForm::Gbk, 5, None);
 pub(crate) static SJIS: CodedSet = set(CharacterForm::Sjis, 6, None);
@@ -52,7 +57,7 @@ pub(crate) static UJIS: CodedSet = set(CharacterForm::Ujis, 7, None);
 
 /// A set's tables. A character's code is the number that its bytes are, big-endian.
 #[derive(Debug)]
-struct Tables {
+pub(super) struct Tables {
     /// Code point of each code of two bytes, and behind them of three, whose first one is 8F; 0:
     /// none.
     code_points: Vec<u16>,
@@ -61,9 +66,12 @@ struct Tables {
     /// Codes with those of their small and great letters, ascending.
     cases: Vec<(u32, u32, u32)>,
     /// Weight of each byte of ASCII in the collation that is not binary.
-    ascii: [u8; 128],
-    /// Weight of each code of two bytes; empty: the code.
-    weights: Vec<u16>,
+    pub(super) ascii: [u8; 128],
+    /// Weight of each code of two bytes; empty: the code. In gb18030 its place in the order of
+    /// Pinyin; 0: none.
+    pub(super) weights: Vec<u16>,
+    /// In gb18030.
+    pub(super) four_bytes: Option<FourBytes>,
 }
 
 /// Place of a code in the tables: the three-byte codes stand behind those of two.
@@ -88,8 +96,11 @@ impl CodedSet {
                 let seconds = matches!(second, 0x41..=0x5A | 0x61..=0x7A | 0x81..=0xFE);
                 matches!(first, 0x81..=0xFE) && seconds
             }
+            CharacterForm::Gb18030 if bytes.first_chunk().is_some_and(is_character) => {
+                return Some(4);
+            }
             CharacterForm::Gb2312 => matches!(first, 0xA1..=0xF7) && matches!(second, 0xA1..=0xFE),
-            CharacterForm::Gbk => {
+            CharacterForm::Gbk | CharacterForm::Gb18030 => {
                 matches!(first, 0x81..=0xFE) && matches!(second, 0x40..=0x7E | 0x80..=0xFE)
             }
             CharacterForm::Sjis => {
@@ -111,7 +122,7 @@ impl CodedSet {
     pub(crate) const fn hides_backslash(&self) -> bool {
         matches!(
             self.form,
-            CharacterForm::Big5 | CharacterForm::Gbk | CharacterForm::Sjis
+            CharacterForm::Big5 | CharacterForm::Gb18030 | CharacterForm::Gbk | CharacterForm::Sjis
         )
     }
 
@@ -145,6 +156,7 @@ impl CodedSet {
         let code_point = match len {
             1 if code >= 0x80 => code - u32::from(*KATAKANA.start()) + FIRST_KATAKANA,
             1 => code,
+            4 => self.four_bytes()?.decode(code)?,
             _ => match self.tables().code_points[place(code)] {
                 0 => return None,
                 code_point => u32::from(code_point),
@@ -169,7 +181,8 @@ impl CodedSet {
         }
         let codes = &self.tables().codes;
         let Ok(at) = codes.binary_search_by_key(&wanted, |(code_point, _)| *code_point) else {
-            return false;
+            let four = self.four_bytes();
+            return four.is_some_and(|four| four.encode(wanted, out));
         };
         push_code(codes[at].1, out);
         true
@@ -187,10 +200,56 @@ impl CodedSet {
                     byte.to_ascii_lowercase()
                 });
             } else {
-                let cases = &self.tables().cases;
-                let found = cases.binary_search_by_key(&code, |(code, ..)| *code);
-                let (_, small, great) = found.map_or((code, code, code), |at| cases[at]);
+                let (small, great) = self.cases(code);
                 push_code(if upper { great } else { small }, out);
+            }
+            rest = &rest[len..];
+        }
+    }
+
+    /// The codes of the small and the great letter of a character of several bytes.
+    pub(super) fn cases(&self, code: u32) -> (u32, u32) {
+        let cases = &self.tables().cases;
+        let found = cases.binary_search_by_key(&code, |(code, ..)| *code);
+        found.map_or((code, code), |at| (cases[at].1, cases[at].2))
+    }
+
+    /// Whether the set is gb18030, whose characters of four bytes are all of Unicode's.
+    pub(crate) fn has_four_bytes(&self) -> bool {
+        self.form == CharacterForm::Gb18030
+    }
+
+    pub(super) fn four_bytes(&self) -> Option<&FourBytes> {
+        match self.has_four_bytes() {
+            true => self.tables().four_bytes.as_ref(),
+            false => None,
+        }
+    }
+
+    /// Whether gb18030's order takes two characters for one.
+    pub(crate) fn same_weight(&self, a: char, b: char) -> bool {
+        let weight = |c| {
+            let mut bytes = Vec::new();
+            self.encode(c, &mut bytes);
+            let (code, len) = self.code(&bytes)?;
+            match len {
+                1 => Some(u32::from(self.byte_weight(bytes[0]))),
+                _ => self.long_weight(code),
+            }
+        };
+        weight(a) == weight(b)
+    }
+
+    /// Calls `push` with the UTF-8 bytes of each character, and 0xFF for other bytes.
+    pub(crate) fn to_utf8(&self, bytes: &[u8], mut push: impl FnMut(&[u8])) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (c, len) = self
+                .decode(rest)
+                .map_or((None, 1), |(c, len)| (Some(c), len));
+            match c {
+                Some(c) => push(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                None => push(&[0xFF]),
             }
             rest = &rest[len..];
         }
@@ -221,14 +280,16 @@ impl CodedSet {
 
     fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| {
-            let unpacked = unpack(self.section);
-            self.read(&unpacked)
-                .expect("the tables of character sets are whole")
+            let tables = match self.has_four_bytes() {
+                true => gb18030::tables(self),
+                false => self.read(&unpack(self.section)),
+            };
+            tables.expect("the tables of character sets are whole")
         })
     }
 
     /// The codes of several bytes in ascending order, those of two before those of three.
-    fn all_codes(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn all_codes(&self) -> impl Iterator<Item = u32> {
         let two = (0x8000..=0xFFFF_u32).filter(|code| {
             let bytes = code.to_be_bytes();
             self.multi_len(&bytes[2..]) == Some(2)
@@ -242,60 +303,74 @@ impl CodedSet {
 
     fn read(&self, file: &[u8]) -> Option<Tables> {
         let mut file = Reader(file);
-        let codes: Vec<u32> = self.all_codes().collect();
-        let size = if self.form == CharacterForm::Ujis {
-            0x2_0000
-        } else {
-            0x1_0000
-        };
-        let mut code_points = vec![0; size];
-        let deltas = file.halves()?;
-        let mut last = 0_u16;
-        for (code, delta) in codes.iter().zip(&deltas) {
-            last = match self.base {
-                Some(base) => base.tables().code_points[place(*code)].wrapping_add(*delta),
-                None => last.wrapping_add(*delta),
-            };
-            code_points[place(*code)] = last;
-        }
-        let mut by_point: Vec<(u32, u32)> = codes
-            .iter()
-            .map(|code| (u32::from(code_points[place(*code)]), *code))
-            .filter(|(code_point, _)| *code_point != 0)
-            .collect();
+        let mut tables = Tables::new(self, self.base, &mut file)?;
         for _ in 0..file.number()? {
             let (code_point, code) = (file.number()?, file.number()?);
-            by_point.retain(|(found, _)| *found != code_point);
-            by_point.push((code_point, code));
+            tables.codes.retain(|(found, _)| *found != code_point);
+            tables.codes.push((code_point, code));
         }
-        by_point.sort_by_key(|(code_point, _)| *code_point);
-        by_point.dedup_by_key(|(code_point, _)| *code_point);
-        let mut cases = Vec::new();
-        for _ in 0..file.number()? {
-            cases.push((file.number()?, file.number()?, file.number()?));
-        }
-        let ascii = *file.take(128)?.first_chunk()?;
-        let mut weights = Vec::new();
+        tables.codes.sort_by_key(|(code_point, _)| *code_point);
+        tables.read_cases(&mut file)?;
+        tables.ascii = *file.take(128)?.first_chunk()?;
         let deltas = file.halves()?;
         if !deltas.is_empty() {
-            weights = vec![0; size];
+            tables.weights = vec![0; tables.code_points.len()];
             let mut last = 0_u16;
-            for (code, delta) in codes.iter().zip(&deltas) {
+            for (code, delta) in self.all_codes().zip(&deltas) {
                 last = last.wrapping_add(*delta);
-                weights[place(*code)] = last;
+                tables.weights[place(code)] = last;
             }
         }
-        Some(Tables {
-            code_points,
-            codes: by_point,
-            cases,
-            ascii,
-            weights,
-        })
+        Some(tables)
     }
 }
 
-fn push_code(code: u32, out: &mut Vec<u8>) {
+impl Tables {
+    /// Reads the code points; those of `base` are added to them.
+    pub(super) fn new(
+        set: &CodedSet,
+        base: Option<&'static CodedSet>,
+        file: &mut Reader<'_>,
+    ) -> Option<Tables> {
+        let size = match set.form {
+            CharacterForm::Ujis => 0x2_0000,
+            _ => 0x1_0000,
+        };
+        let (mut code_points, mut codes) = (vec![0; size], Vec::new());
+        let mut last = 0_u16;
+        for (code, delta) in set.all_codes().zip(file.halves()?) {
+            last = match base {
+                Some(base) => base.tables().code_points[place(code)].wrapping_add(delta),
+                None => last.wrapping_add(delta),
+            };
+            code_points[place(code)] = last;
+            if last != 0 {
+                codes.push((u32::from(last), code));
+            }
+        }
+        // The first of several codes of one code point is its code.
+        codes.sort_by_key(|(code_point, _)| *code_point);
+        codes.dedup_by_key(|(code_point, _)| *code_point);
+        Some(Tables {
+            code_points,
+            codes,
+            cases: Vec::new(),
+            ascii: [0; 128],
+            weights: Vec::new(),
+            four_bytes: None,
+        })
+    }
+
+    pub(super) fn read_cases(&mut self, file: &mut Reader<'_>) -> Option<()> {
+        for _ in 0..file.number()? {
+            let case = (file.number()?, file.number()?, file.number()?);
+            self.cases.push(case);
+        }
+        Some(())
+    }
+}
+
+pub(super) fn push_code(code: u32, out: &mut Vec<u8>) {
     let bytes = code.to_be_bytes();
     let start = bytes.iter().position(|b| *b != 0).unwrap_or(3);
     out.extend_from_slice(&bytes[start..]);
@@ -309,7 +384,11 @@ fn unpack(section: usize) -> Vec<u8> {
             .expect("the file has its offsets");
         u32::from_le_bytes(*bytes) as usize
     };
-    let packed = &FILE[offset(section)..offset(section + 1)];
+    unzip(&FILE[offset(section)..offset(section + 1)])
+}
+
+/// The bytes of a zlib stream.
+pub(super) fn unzip(packed: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     flate2::read::ZlibDecoder::new(packed)
         .read_to_end(&mut out)
@@ -318,7 +397,7 @@ fn unpack(section: usize) -> Vec<u8> {
 }
 
 /// Reads a section from front to back.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
@@ -327,12 +406,12 @@ impl<'a> Reader<'a> {
         Some(front)
     }
 
-    fn number(&mut self) -> Option<u32> {
+    pub(super) fn number(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
     }
 
     /// Their count, the high bytes of all, the low bytes of all.
-    fn halves(&mut self) -> Option<Vec<u16>> {
+    pub(super) fn halves(&mut self) -> Option<Vec<u16>> {
         let count = self.number()? as usize;
         let (high, low) = (self.take(count)?, self.take(count)?);
         let both = high.iter().zip(low);

@@ -5,13 +5,16 @@
 //! counts as a character of its own, as in MySQL.
 
 pub(crate) mod coded;
+mod gb18030;
 pub(crate) mod sets;
 pub(crate) mod single;
+pub(crate) mod wide;
 
 use crate::collation_id::CollationId;
 use coded::CodedSet;
 use sets::*;
 use single::SingleSet;
+use wide::Wide;
 
 /// How the bytes of a set form characters.
 #[derive(Copy, Clone, Debug)]
@@ -23,8 +26,9 @@ enum Encoding {
     Binary,
     /// One byte, by a table.
     Single(&'static SingleSet),
-    /// One to three bytes, by tables.
+    /// One to four bytes, by tables.
     Coded(&'static CodedSet),
+    Wide(Wide),
 }
 
 /// The end of ASCII, for the sets whose bytes below it are ASCII characters.
@@ -43,6 +47,8 @@ pub struct Charset {
     pub binary_collation: CollationId,
     /// Longest character, in bytes.
     pub max_len: u8,
+    /// Shortest character, in bytes.
+    pub min_len: u8,
     /// Bytes below this one are the ASCII characters of the same number: 0x80, or 0 where ASCII
     /// text has other bytes.
     ascii_end: u8,
@@ -56,6 +62,7 @@ pub static UTF8MB4: Charset = Charset {
     default_collation: CollationId::UTF8MB4_0900_AI_CI,
     binary_collation: CollationId::UTF8MB4_BIN,
     max_len: 4,
+    min_len: 1,
     ascii_end: ASCII_END,
     encoding: Encoding::Utf8Mb4,
 };
@@ -66,6 +73,7 @@ pub static UTF8MB3: Charset = Charset {
     default_collation: CollationId::UTF8MB3_GENERAL_CI,
     binary_collation: CollationId::UTF8MB3_BIN,
     max_len: 3,
+    min_len: 1,
     ascii_end: ASCII_END,
     encoding: Encoding::Utf8Mb3,
 };
@@ -76,6 +84,7 @@ pub static LATIN1: Charset = Charset {
     default_collation: CollationId::LATIN1_SWEDISH_CI,
     binary_collation: CollationId::LATIN1_BIN,
     max_len: 1,
+    min_len: 1,
     ascii_end: ASCII_END,
     encoding: Encoding::Latin1,
 };
@@ -86,6 +95,7 @@ pub static ASCII: Charset = Charset {
     default_collation: CollationId::ASCII_GENERAL_CI,
     binary_collation: CollationId::ASCII_BIN,
     max_len: 1,
+    min_len: 1,
     ascii_end: ASCII_END,
     encoding: Encoding::Ascii,
 };
@@ -96,16 +106,18 @@ pub static BINARY: Charset = Charset {
     default_collation: CollationId::BINARY,
     binary_collation: CollationId::BINARY,
     max_len: 1,
+    min_len: 1,
     ascii_end: ASCII_END,
     encoding: Encoding::Binary,
 };
 
 /// Every character set, sorted by name.
 #[rustfmt::skip]
-pub static ALL: [&Charset; 36] = [
+pub static ALL: [&Charset; 41] = [
     &ARMSCII8, &ASCII, &BIG5, &BINARY, &CP1250, &CP1251, &CP1256, &CP1257, &CP850, &CP852, &CP866, &CP932, &DEC8, &EUCJPMS,
-    &EUCKR, &GB2312, &GBK, &GEOSTD8, &GREEK, &HEBREW, &HP8, &KEYBCS2, &KOI8R, &KOI8U, &LATIN1, &LATIN2, &LATIN5,
-    &LATIN7, &MACCE, &MACROMAN, &SJIS, &SWE7, &TIS620, &UJIS, &UTF8MB3, &UTF8MB4,
+    &EUCKR, &GB18030, &GB2312, &GBK, &GEOSTD8, &GREEK, &HEBREW, &HP8, &KEYBCS2, &KOI8R, &KOI8U, &LATIN1, &LATIN2, &LATIN5,
+    &LATIN7, &MACCE, &MACROMAN, &SJIS, &SWE7, &TIS620, &UCS2, &UJIS, &UTF16, &UTF16LE, &UTF32,
+    &UTF8MB3, &UTF8MB4,
 ];
 
 /// Code points of latin1 bytes 0x80 to 0x9F (the others are equal to their byte).
@@ -161,20 +173,75 @@ impl Charset {
         self.is_ascii_compatible() && bytes.is_ascii()
     }
 
+    /// Whether the set is one of Unicode's.
+    #[inline]
+    pub fn is_unicode(&self) -> bool {
+        self.is_utf8() || self.wide().is_some()
+    }
+
+    /// Whether MySQL converts text of other sets of Unicode to this one on its own.
+    pub fn takes_all_unicode(&self) -> bool {
+        matches!(
+            self.encoding,
+            Encoding::Utf8Mb4 | Encoding::Wide(Wide::Utf32)
+        )
+    }
+
+    /// Whether the characters of ASCII take more than one byte. No client may send statements in
+    /// such a set.
+    #[inline]
+    pub fn is_wide(&self) -> bool {
+        self.min_len > 1
+    }
+
     /// Whether a client may send statements in the set: no character of several bytes has an ASCII
     /// sign among them.
     pub fn is_for_clients(&self) -> bool {
-        !self.coded().is_some_and(CodedSet::hides_backslash)
+        !self.is_wide() && !self.coded().is_some_and(CodedSet::hides_backslash)
+    }
+
+    /// The bytes of the space.
+    pub fn space(&self) -> &'static [u8] {
+        match self.encoding {
+            Encoding::Wide(Wide::Utf16Le) => b" \0",
+            Encoding::Wide(Wide::Utf32) => b"\0\0\0 ",
+            Encoding::Wide(_) => b"\0 ",
+            _ => b" ",
+        }
+    }
+
+    /// `bytes` without the spaces at their end.
+    #[inline]
+    pub fn trim_end<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        if !self.is_wide() {
+            let spaces = bytes.iter().rev().take_while(|b| **b == b' ').count();
+            return &bytes[..bytes.len() - spaces];
+        }
+        let (mut rest, space) = (bytes, self.space());
+        while rest.len().is_multiple_of(space.len())
+            && let Some(before) = rest.strip_suffix(space)
+        {
+            rest = before;
+        }
+        rest
+    }
+
+    /// Bytes that binary text of `len` bytes lacks in front to fill its first unit.
+    pub fn missing_bytes(&self, len: usize) -> usize {
+        len.next_multiple_of(usize::from(self.min_len)) - len
     }
 
     /// Whether a character begins, or the text ends, at byte `at`, where bytes of other text were
     /// found. In most sets they are found nowhere else.
     pub fn is_boundary(&self, text: &[u8], at: usize) -> bool {
+        if let Some(wide) = self.wide() {
+            return wide.is_boundary(text, at);
+        }
         let Some(set) = self.coded() else {
             return true;
         };
-        // No byte below 0x40 is part of a longer character.
-        let certain = text[..at].iter().rposition(|b| *b < 0x40);
+        // No byte below 0x30 is part of a longer character.
+        let certain = text[..at].iter().rposition(|b| *b < 0x30);
         let mut start = certain.map_or(0, |before| before + 1);
         while start < at {
             start += set.len(&text[start..]).unwrap_or(1);
@@ -186,6 +253,14 @@ impl Charset {
     pub(crate) const fn single(&self) -> Option<&'static SingleSet> {
         match self.encoding {
             Encoding::Single(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// The encoding of a set of wide units.
+    pub(crate) const fn wide(&self) -> Option<Wide> {
+        match self.encoding {
+            Encoding::Wide(wide) => Some(wide),
             _ => None,
         }
     }
@@ -214,6 +289,7 @@ impl Charset {
             Encoding::Binary => Some((char::from(first), 1)),
             Encoding::Single(set) => set.decode(first).map(|c| (c, 1)),
             Encoding::Coded(set) => set.decode(bytes),
+            Encoding::Wide(wide) => wide.decode(bytes),
         }
     }
 
@@ -226,6 +302,7 @@ impl Charset {
             Some(_) => match self.encoding {
                 // Well-formed characters may have no code point.
                 Encoding::Coded(set) => set.len(bytes).unwrap_or(1),
+                Encoding::Wide(wide) => wide.len(bytes).unwrap_or(1),
                 _ => self.decode(bytes).map_or(1, |(_, len)| len),
             },
         }
@@ -245,6 +322,7 @@ impl Charset {
             Encoding::Binary => u8::try_from(u32::from(c)).ok(),
             Encoding::Single(set) => set.encode(c),
             Encoding::Coded(set) => return set.encode(c, out),
+            Encoding::Wide(wide) => return wide.encode(c, out),
         };
         match byte {
             Some(b) => {
@@ -341,6 +419,13 @@ impl Charset {
                 }
                 Ok(())
             }
+            Encoding::Wide(wide) => {
+                let mut at = 0;
+                while at < bytes.len() {
+                    at += wide.len(&bytes[at..]).ok_or(at)?;
+                }
+                Ok(())
+            }
             Encoding::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
                 Some(at) => Err(at),
                 None => Ok(()),
@@ -374,9 +459,12 @@ impl Charset {
 
 /// Appends `bytes` of set `from` as characters of set `to`, and returns how many became '?' because
 /// they were malformed or `to` lacks them. To and from `binary` bytes are copied as they are (check
-/// them with [`Charset::is_valid`]).
+/// them with [`Charset::is_valid`]); zeros fill the first unit of a wide set.
 pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if from.is_binary() || to.is_binary() || (from.is_ascii(bytes) && to.is_ascii_compatible()) {
+        if from.is_binary() {
+            out.resize(out.len() + to.missing_bytes(bytes.len()), 0);
+        }
         out.extend_from_slice(bytes);
         return 0;
     }

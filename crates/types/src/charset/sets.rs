@@ -1,7 +1,9 @@
-//! The character sets besides those of the fast paths: one byte, and those of East Asia, by table.
+//! The character sets besides those of the fast paths: one byte and those of East Asia by table,
+//! and Unicode in wide units.
 
 use super::coded::{self, CodedSet};
 use super::single;
+use super::wide::Wide;
 use super::{ASCII_END, Charset, Encoding};
 use crate::collation_id::CollationId;
 
@@ -18,6 +20,7 @@ const fn single(
         default_collation: CollationId(default),
         binary_collation: CollationId(binary),
         max_len: 1,
+        min_len: 1,
         ascii_end: ASCII_END,
         encoding: Encoding::Single(&single::ALL[table]),
     }
@@ -37,8 +40,28 @@ const fn coded(
         default_collation: CollationId(default),
         binary_collation: CollationId(binary),
         max_len,
+        min_len: 1,
         ascii_end: ASCII_END,
         encoding: Encoding::Coded(tables),
+    }
+}
+
+const fn wide(
+    name: &'static str,
+    description: &'static str,
+    encoding: Wide,
+    max_len: u8,
+    (default, binary): (u16, u16),
+) -> Charset {
+    Charset {
+        name,
+        description,
+        default_collation: CollationId(default),
+        binary_collation: CollationId(binary),
+        max_len,
+        min_len: encoding.unit() as u8,
+        ascii_end: 0,
+        encoding: Encoding::Wide(encoding),
     }
 }
 
@@ -70,6 +93,11 @@ pub static SWE7: Charset = Charset {
 };
 pub static TIS620: Charset = single("tis620", "TIS620 Thai", 22, (18, 89));
 
+pub static UCS2: Charset = wide("ucs2", "UCS-2 Unicode", Wide::Ucs2, 2, (35, 90));
+pub static UTF16: Charset = wide("utf16", "UTF-16 Unicode", Wide::Utf16, 4, (54, 55));
+pub static UTF16LE: Charset = wide("utf16le", "UTF-16LE Unicode", Wide::Utf16Le, 4, (56, 62));
+pub static UTF32: Charset = wide("utf32", "UTF-32 Unicode", Wide::Utf32, 4, (60, 61));
+
 #[rustfmt::skip]
 mod east_asia {
     use super::*;
@@ -77,6 +105,7 @@ mod east_asia {
     pub static CP932: Charset = coded("cp932", "SJIS for Windows Japanese", &coded::CP932, 2, (95, 96));
     pub static EUCJPMS: Charset = coded("eucjpms", "UJIS for Windows Japanese", &coded::EUCJPMS, 3, (97, 98));
     pub static EUCKR: Charset = coded("euckr", "EUC-KR Korean", &coded::EUCKR, 2, (19, 85));
+    pub static GB18030: Charset = coded("gb18030", "China National Standard GB18030", &coded::GB18030, 4, (248, 249));
     pub static GB2312: Charset = coded("gb2312", "GB2312 Simplified Chinese", &coded::GB2312, 2, (24, 86));
     pub static GBK: Charset = coded("gbk", "GBK Simplified Chinese", &coded::GBK, 2, (28, 87));
     pub static SJIS: Charset = coded("sjis", "Shift-JIS Japanese", &coded::SJIS, 2, (13, 88));

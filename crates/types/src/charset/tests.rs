@@ -12,7 +12,7 @@ fn short_strings() -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn characters_survive_encoding() {
-    for set in ALL.into_iter().filter(|set| !set.is_utf8()) {
+    for set in ALL.into_iter().filter(|set| !set.is_unicode()) {
         let mut chars = 0;
         for bytes in short_strings() {
             let Some((c, len)) = set.decode(&bytes) else {
@@ -37,6 +37,19 @@ fn characters_survive_encoding() {
 }
 
 #[test]
+fn unicode_survives_encoding() {
+    for set in [&UTF8MB4, &UTF16, &UTF16LE, &UTF32, &GB18030] {
+        for c in '\0'..='\u{10FFFF}' {
+            let mut encoded = Vec::new();
+            assert!(set.encode(c, &mut encoded), "{} {c:?}", set.name);
+            let decoded = set.decode(&encoded);
+            assert_eq!(decoded, Some((c, encoded.len())), "{} {c:?}", set.name);
+        }
+    }
+    assert!(!UCS2.encode('\u{10000}', &mut Vec::new()));
+}
+
+#[test]
 fn ascii_is_the_same_in_compatible_sets() {
     for set in ALL {
         let same = (0..0x80_u8).all(|b| set.decode(&[b]) == Some((char::from(b), 1)));
@@ -52,5 +65,9 @@ fn boundaries_are_not_inside_characters() {
     assert_eq!(sjis, [0, 1, 3, 4, 5]);
     let latin1: Vec<usize> = boundaries(&LATIN1);
     assert_eq!(latin1, [0, 1, 2, 3, 4, 5]);
+    let wide: Vec<usize> = (0..=6)
+        .filter(|at| UTF16.is_boundary(b"\0a\xD8\x3D\xDE\0", *at))
+        .collect();
+    assert_eq!(wide, [0, 2, 6]);
     assert!(!GBK.is_for_clients() && UJIS.is_for_clients() && UTF8MB4.is_for_clients());
 }

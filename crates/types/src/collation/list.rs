@@ -1,14 +1,15 @@
 //! Every collation, with MySQL's id, name, and `SORTLEN`.
 
-use super::mapped::{By, Mapped};
+use super::mapped::{By, Mapped, UnicodeEncoding};
 use super::orders::ORDERS;
 use super::tables::{
     ASCII_GENERAL_CI, IDENTITY, LATIN1_GENERAL_CI, LATIN1_GENERAL_CS, LATIN1_SWEDISH_CI,
 };
 use super::tailored::Tailored;
-use super::{Collation, Kind, collation, tailoring};
+use super::{Collation, CollationId, Kind, collation, tailoring};
 use crate::charset::coded;
 use crate::charset::sets;
+use crate::charset::wide::Wide;
 use crate::charset::{ASCII, BINARY, LATIN1, UTF8MB3, UTF8MB4};
 
 /// A collation of UCA 4.0: the language's place in the table of tailorings.
@@ -29,9 +30,18 @@ const fn language(language: usize, levels: u8) -> Kind {
     })
 }
 
+const fn unicode(encoding: UnicodeEncoding, base: u16) -> Kind {
+    Kind::Mapped(Mapped::Unicode(encoding, CollationId(base)))
+}
+
+/// A collation of wide units, with the weights of another one.
+const fn wide(encoding: Wide, base: u16) -> Kind {
+    unicode(UnicodeEncoding::Wide(encoding), base)
+}
+
 /// Every collation, sorted by id.
 #[rustfmt::skip]
-pub(super) static ALL: [Collation; 202] = [
+pub(super) static ALL: [Collation; 286] = [
     collation(1, "big5_chinese_ci", &sets::BIG5, Kind::Mapped(Mapped::Coded(&coded::BIG5, By::Weights)), 1),
     collation(2, "latin2_czech_cs", &sets::LATIN2, Kind::Mapped(Mapped::Czech), 4),
     collation(3, "dec8_swedish_ci", &sets::DEC8, Kind::Table(&ORDERS[17]), 1),
@@ -65,6 +75,7 @@ pub(super) static ALL: [Collation; 202] = [
     collation(32, "armscii8_general_ci", &sets::ARMSCII8, Kind::Table(&ORDERS[3]), 1),
     collation(33, "utf8mb3_general_ci", &UTF8MB3, Kind::General, 1),
     collation(34, "cp1250_czech_cs", &sets::CP1250, Kind::Mapped(Mapped::Czech1250), 2),
+    collation(35, "ucs2_general_ci", &sets::UCS2, wide(Wide::Ucs2, 45), 1),
     collation(36, "cp866_general_ci", &sets::CP866, Kind::Table(&ORDERS[16]), 1),
     collation(37, "keybcs2_general_ci", &sets::KEYBCS2, Kind::Table(&ORDERS[22]), 1),
     collation(38, "macce_general_ci", &sets::MACCE, Kind::Table(&ORDERS[32]), 1),
@@ -83,9 +94,15 @@ pub(super) static ALL: [Collation; 202] = [
     collation(51, "cp1251_general_ci", &sets::CP1251, Kind::Table(&ORDERS[9]), 1),
     collation(52, "cp1251_general_cs", &sets::CP1251, Kind::Table(&ORDERS[10]), 1),
     collation(53, "macroman_bin", &sets::MACROMAN, Kind::Table(&IDENTITY), 1),
+    collation(54, "utf16_general_ci", &sets::UTF16, wide(Wide::Utf16, 45), 1),
+    collation(55, "utf16_bin", &sets::UTF16, wide(Wide::Utf16, 46), 1),
+    collation(56, "utf16le_general_ci", &sets::UTF16LE, wide(Wide::Utf16Le, 45), 1),
     collation(57, "cp1256_general_ci", &sets::CP1256, Kind::Table(&ORDERS[11]), 1),
     collation(58, "cp1257_bin", &sets::CP1257, Kind::Table(&IDENTITY), 1),
     collation(59, "cp1257_general_ci", &sets::CP1257, Kind::Table(&ORDERS[13]), 1),
+    collation(60, "utf32_general_ci", &sets::UTF32, wide(Wide::Utf32, 45), 1),
+    collation(61, "utf32_bin", &sets::UTF32, wide(Wide::Utf32, 46), 1),
+    collation(62, "utf16le_bin", &sets::UTF16LE, wide(Wide::Utf16Le, 46), 1),
     collation(63, "binary", &BINARY, Kind::Bytes, 1),
     collation(64, "armscii8_bin", &sets::ARMSCII8, Kind::Table(&IDENTITY), 1),
     collation(65, "ascii_bin", &ASCII, Kind::Table(&IDENTITY), 1),
@@ -113,6 +130,7 @@ pub(super) static ALL: [Collation; 202] = [
     collation(87, "gbk_bin", &sets::GBK, Kind::Mapped(Mapped::Coded(&coded::GBK, By::Bytes)), 1),
     collation(88, "sjis_bin", &sets::SJIS, Kind::Mapped(Mapped::Coded(&coded::SJIS, By::Bytes)), 1),
     collation(89, "tis620_bin", &sets::TIS620, Kind::Table(&IDENTITY), 1),
+    collation(90, "ucs2_bin", &sets::UCS2, wide(Wide::Ucs2, 46), 1),
     collation(91, "ujis_bin", &sets::UJIS, Kind::Mapped(Mapped::Coded(&coded::UJIS, By::Bytes)), 1),
     collation(92, "geostd8_general_ci", &sets::GEOSTD8, Kind::Table(&ORDERS[18]), 1),
     collation(93, "geostd8_bin", &sets::GEOSTD8, Kind::Table(&IDENTITY), 1),
@@ -122,6 +140,79 @@ pub(super) static ALL: [Collation; 202] = [
     collation(97, "eucjpms_japanese_ci", &sets::EUCJPMS, Kind::Mapped(Mapped::Coded(&coded::EUCJPMS, By::Weights)), 1),
     collation(98, "eucjpms_bin", &sets::EUCJPMS, Kind::Mapped(Mapped::Coded(&coded::EUCJPMS, By::Bytes)), 1),
     collation(99, "cp1250_polish_ci", &sets::CP1250, Kind::Table(&ORDERS[6]), 1),
+    collation(101, "utf16_unicode_ci", &sets::UTF16, wide(Wide::Utf16, 224), 8),
+    collation(102, "utf16_icelandic_ci", &sets::UTF16, wide(Wide::Utf16, 225), 8),
+    collation(103, "utf16_latvian_ci", &sets::UTF16, wide(Wide::Utf16, 226), 8),
+    collation(104, "utf16_romanian_ci", &sets::UTF16, wide(Wide::Utf16, 227), 8),
+    collation(105, "utf16_slovenian_ci", &sets::UTF16, wide(Wide::Utf16, 228), 8),
+    collation(106, "utf16_polish_ci", &sets::UTF16, wide(Wide::Utf16, 229), 8),
+    collation(107, "utf16_estonian_ci", &sets::UTF16, wide(Wide::Utf16, 230), 8),
+    collation(108, "utf16_spanish_ci", &sets::UTF16, wide(Wide::Utf16, 231), 8),
+    collation(109, "utf16_swedish_ci", &sets::UTF16, wide(Wide::Utf16, 232), 8),
+    collation(110, "utf16_turkish_ci", &sets::UTF16, wide(Wide::Utf16, 233), 8),
+    collation(111, "utf16_czech_ci", &sets::UTF16, wide(Wide::Utf16, 234), 8),
+    collation(112, "utf16_danish_ci", &sets::UTF16, wide(Wide::Utf16, 235), 8),
+    collation(113, "utf16_lithuanian_ci", &sets::UTF16, wide(Wide::Utf16, 236), 8),
+    collation(114, "utf16_slovak_ci", &sets::UTF16, wide(Wide::Utf16, 237), 8),
+    collation(115, "utf16_spanish2_ci", &sets::UTF16, wide(Wide::Utf16, 238), 8),
+    collation(116, "utf16_roman_ci", &sets::UTF16, wide(Wide::Utf16, 239), 8),
+    collation(117, "utf16_persian_ci", &sets::UTF16, wide(Wide::Utf16, 240), 8),
+    collation(118, "utf16_esperanto_ci", &sets::UTF16, wide(Wide::Utf16, 241), 8),
+    collation(119, "utf16_hungarian_ci", &sets::UTF16, wide(Wide::Utf16, 242), 8),
+    collation(120, "utf16_sinhala_ci", &sets::UTF16, wide(Wide::Utf16, 243), 8),
+    collation(121, "utf16_german2_ci", &sets::UTF16, wide(Wide::Utf16, 244), 8),
+    collation(122, "utf16_croatian_ci", &sets::UTF16, wide(Wide::Utf16, 245), 8),
+    collation(123, "utf16_unicode_520_ci", &sets::UTF16, wide(Wide::Utf16, 246), 8),
+    collation(124, "utf16_vietnamese_ci", &sets::UTF16, wide(Wide::Utf16, 247), 8),
+    collation(128, "ucs2_unicode_ci", &sets::UCS2, wide(Wide::Ucs2, 224), 8),
+    collation(129, "ucs2_icelandic_ci", &sets::UCS2, wide(Wide::Ucs2, 225), 8),
+    collation(130, "ucs2_latvian_ci", &sets::UCS2, wide(Wide::Ucs2, 226), 8),
+    collation(131, "ucs2_romanian_ci", &sets::UCS2, wide(Wide::Ucs2, 227), 8),
+    collation(132, "ucs2_slovenian_ci", &sets::UCS2, wide(Wide::Ucs2, 228), 8),
+    collation(133, "ucs2_polish_ci", &sets::UCS2, wide(Wide::Ucs2, 229), 8),
+    collation(134, "ucs2_estonian_ci", &sets::UCS2, wide(Wide::Ucs2, 230), 8),
+    collation(135, "ucs2_spanish_ci", &sets::UCS2, wide(Wide::Ucs2, 231), 8),
+    collation(136, "ucs2_swedish_ci", &sets::UCS2, wide(Wide::Ucs2, 232), 8),
+    collation(137, "ucs2_turkish_ci", &sets::UCS2, wide(Wide::Ucs2, 233), 8),
+    collation(138, "ucs2_czech_ci", &sets::UCS2, wide(Wide::Ucs2, 234), 8),
+    collation(139, "ucs2_danish_ci", &sets::UCS2, wide(Wide::Ucs2, 235), 8),
+    collation(140, "ucs2_lithuanian_ci", &sets::UCS2, wide(Wide::Ucs2, 236), 8),
+    collation(141, "ucs2_slovak_ci", &sets::UCS2, wide(Wide::Ucs2, 237), 8),
+    collation(142, "ucs2_spanish2_ci", &sets::UCS2, wide(Wide::Ucs2, 238), 8),
+    collation(143, "ucs2_roman_ci", &sets::UCS2, wide(Wide::Ucs2, 239), 8),
+    collation(144, "ucs2_persian_ci", &sets::UCS2, wide(Wide::Ucs2, 240), 8),
+    collation(145, "ucs2_esperanto_ci", &sets::UCS2, wide(Wide::Ucs2, 241), 8),
+    collation(146, "ucs2_hungarian_ci", &sets::UCS2, wide(Wide::Ucs2, 242), 8),
+    collation(147, "ucs2_sinhala_ci", &sets::UCS2, wide(Wide::Ucs2, 243), 8),
+    collation(148, "ucs2_german2_ci", &sets::UCS2, wide(Wide::Ucs2, 244), 8),
+    collation(149, "ucs2_croatian_ci", &sets::UCS2, wide(Wide::Ucs2, 245), 8),
+    collation(150, "ucs2_unicode_520_ci", &sets::UCS2, wide(Wide::Ucs2, 246), 8),
+    collation(151, "ucs2_vietnamese_ci", &sets::UCS2, wide(Wide::Ucs2, 247), 8),
+    collation(159, "ucs2_general_mysql500_ci", &sets::UCS2, wide(Wide::Ucs2, 223), 1),
+    collation(160, "utf32_unicode_ci", &sets::UTF32, wide(Wide::Utf32, 224), 8),
+    collation(161, "utf32_icelandic_ci", &sets::UTF32, wide(Wide::Utf32, 225), 8),
+    collation(162, "utf32_latvian_ci", &sets::UTF32, wide(Wide::Utf32, 226), 8),
+    collation(163, "utf32_romanian_ci", &sets::UTF32, wide(Wide::Utf32, 227), 8),
+    collation(164, "utf32_slovenian_ci", &sets::UTF32, wide(Wide::Utf32, 228), 8),
+    collation(165, "utf32_polish_ci", &sets::UTF32, wide(Wide::Utf32, 229), 8),
+    collation(166, "utf32_estonian_ci", &sets::UTF32, wide(Wide::Utf32, 230), 8),
+    collation(167, "utf32_spanish_ci", &sets::UTF32, wide(Wide::Utf32, 231), 8),
+    collation(168, "utf32_swedish_ci", &sets::UTF32, wide(Wide::Utf32, 232), 8),
+    collation(169, "utf32_turkish_ci", &sets::UTF32, wide(Wide::Utf32, 233), 8),
+    collation(170, "utf32_czech_ci", &sets::UTF32, wide(Wide::Utf32, 234), 8),
+    collation(171, "utf32_danish_ci", &sets::UTF32, wide(Wide::Utf32, 235), 8),
+    collation(172, "utf32_lithuanian_ci", &sets::UTF32, wide(Wide::Utf32, 236), 8),
+    collation(173, "utf32_slovak_ci", &sets::UTF32, wide(Wide::Utf32, 237), 8),
+    collation(174, "utf32_spanish2_ci", &sets::UTF32, wide(Wide::Utf32, 238), 8),
+    collation(175, "utf32_roman_ci", &sets::UTF32, wide(Wide::Utf32, 239), 8),
+    collation(176, "utf32_persian_ci", &sets::UTF32, wide(Wide::Utf32, 240), 8),
+    collation(177, "utf32_esperanto_ci", &sets::UTF32, wide(Wide::Utf32, 241), 8),
+    collation(178, "utf32_hungarian_ci", &sets::UTF32, wide(Wide::Utf32, 242), 8),
+    collation(179, "utf32_sinhala_ci", &sets::UTF32, wide(Wide::Utf32, 243), 8),
+    collation(180, "utf32_german2_ci", &sets::UTF32, wide(Wide::Utf32, 244), 8),
+    collation(181, "utf32_croatian_ci", &sets::UTF32, wide(Wide::Utf32, 245), 8),
+    collation(182, "utf32_unicode_520_ci", &sets::UTF32, wide(Wide::Utf32, 246), 8),
+    collation(183, "utf32_vietnamese_ci", &sets::UTF32, wide(Wide::Utf32, 247), 8),
     collation(192, "utf8mb3_unicode_ci", &UTF8MB3, Kind::Uca0400, 8),
     collation(193, "utf8mb3_icelandic_ci", &UTF8MB3, legacy(0), 8),
     collation(194, "utf8mb3_latvian_ci", &UTF8MB3, legacy(1), 8),
@@ -171,6 +262,9 @@ pub(super) static ALL: [Collation; 202] = [
     collation(245, "utf8mb4_croatian_ci", &UTF8MB4, legacy(20), 8),
     collation(246, "utf8mb4_unicode_520_ci", &UTF8MB4, Kind::Uca0520, 8),
     collation(247, "utf8mb4_vietnamese_ci", &UTF8MB4, legacy(21), 8),
+    collation(248, "gb18030_chinese_ci", &sets::GB18030, Kind::Mapped(Mapped::Coded(&coded::GB18030, By::Weights)), 2),
+    collation(249, "gb18030_bin", &sets::GB18030, Kind::Mapped(Mapped::Coded(&coded::GB18030, By::Bytes)), 1),
+    collation(250, "gb18030_unicode_520_ci", &sets::GB18030, unicode(UnicodeEncoding::Gb18030(&coded::GB18030), 246), 8),
     collation(255, "utf8mb4_0900_ai_ci", &UTF8MB4, Kind::Uca0900(1), 0),
     collation(256, "utf8mb4_de_pb_0900_ai_ci", &UTF8MB4, language(22, 1), 0),
     collation(257, "utf8mb4_is_0900_ai_ci", &UTF8MB4, language(23, 1), 0),

@@ -1,4 +1,5 @@
-//! Collations that rewrite a string before they compare it, into bytes of its weights.
+//! Collations that rewrite a string before they compare it: into bytes of its weights, or into
+//! UTF-8.
 //!
 //! # Picture
 //! ```text
@@ -7,7 +8,9 @@
 //! cp1250_czech_cs      pass 1, pass 2, of the string without spaces at its end
 //! gbk, sjis, ...       a weight for each byte of ASCII, and two bytes of weight or the bytes
 //!                      themselves for the others                            PAD SPACE
-//! tis620_thai_ci       weights, leading vowels behind their consonants, marks at the end    PAD SPACE
+//! tis620_thai_ci       weights, leading vowels behind their consonants, marks at the end
+//!                                                                           PAD SPACE
+//! ucs2, utf16, ...     UTF-8, compared by a collation of utf8mb4
 //! ```
 
 use std::cmp::Ordering;
@@ -17,7 +20,9 @@ use super::keys::{self, Sink};
 use super::like::Matcher;
 use super::orders::{CZECH, CZECH1250, GERMAN2, THAI};
 use super::tables::IDENTITY;
+use super::{Collation, CollationId};
 use crate::charset::coded::CodedSet;
+use crate::charset::wide::Wide;
 
 /// How a collation rewrites strings.
 #[derive(Copy, Clone)]
@@ -28,6 +33,24 @@ pub(super) enum Mapped {
     Thai,
     /// A set of East Asia; by its weights, or by its bytes.
     Coded(&'static CodedSet, By),
+    /// The encoding of all of Unicode, and the collation of utf8mb4 that has the weights.
+    Unicode(UnicodeEncoding, CollationId),
+}
+
+/// An encoding of Unicode other than UTF-8.
+#[derive(Copy, Clone)]
+pub(super) enum UnicodeEncoding {
+    Wide(Wide),
+    Gb18030(&'static CodedSet),
+}
+
+impl UnicodeEncoding {
+    fn to_utf8(self, s: &[u8], out: &mut Scratch) {
+        match self {
+            UnicodeEncoding::Wide(wide) => wide.to_utf8(s, |bytes| out.push_all(bytes)),
+            UnicodeEncoding::Gb18030(set) => set.to_utf8(s, |bytes| out.push_all(bytes)),
+        }
+    }
 }
 
 /// What a collation of a set of East Asia compares.
@@ -43,6 +66,7 @@ enum Order {
     Padded,
     /// Byte by byte.
     Plain,
+    By(&'static Collation),
 }
 
 /// A rewritten string; short ones need no memory.
@@ -99,6 +123,7 @@ impl Mapped {
         match self {
             Mapped::German2 | Mapped::Thai | Mapped::Coded(..) => Order::Padded,
             Mapped::Czech | Mapped::Czech1250 => Order::Plain,
+            Mapped::Unicode(_, base) => Order::By(base.known()),
         }
     }
 
@@ -120,6 +145,7 @@ impl Mapped {
                 coded(set, |code| set.weight(code).filter(|_| weights), s, out);
             }
             Mapped::Coded(_, By::Bytes) => out.push_all(s),
+            Mapped::Unicode(encoding, _) => encoding.to_utf8(s, out),
         }
     }
 
@@ -139,7 +165,18 @@ impl Mapped {
     }
 
     pub(super) fn is_binary(self) -> bool {
+        // The bases of ucs2_bin, utf16_bin, utf16le_bin and utf32_bin.
+        let bin = CollationId::UTF8MB4_BIN;
         matches!(self, Mapped::Coded(_, By::Bytes))
+            || matches!(self, Mapped::Unicode(_, base) if base == bin)
+    }
+
+    /// The collation of the same weights for UTF-8.
+    pub(super) fn base(self) -> Option<&'static Collation> {
+        match self {
+            Mapped::Unicode(_, base) => Some(base.known()),
+            _ => None,
+        }
     }
 
     pub(super) fn compare<P: Progress>(self, a: &[u8], b: &[u8], progress: &mut P) -> Ordering {
@@ -150,6 +187,7 @@ impl Mapped {
         match self.order() {
             Order::Padded => compare_bytes_padded(&IDENTITY, x, y, progress),
             Order::Plain => x.cmp(y),
+            Order::By(base) => base.compare_by(x, y, progress),
         }
     }
 
@@ -159,6 +197,7 @@ impl Mapped {
         match self.order() {
             Order::Padded => keys::push_bytes_padded(&IDENTITY, rewritten.bytes(), out),
             Order::Plain => out.push_all(rewritten.bytes()),
+            Order::By(base) => base.push_key(rewritten.bytes(), out),
         }
     }
 
@@ -176,6 +215,10 @@ impl Mapped {
                 self.rewrite(prefix, &mut rewritten);
                 keys::push_bytes_unended(&IDENTITY, rewritten.bytes(), out);
             }
+            Mapped::Unicode(encoding, base) => {
+                encoding.to_utf8(prefix, &mut rewritten);
+                base.known().sort_key_prefix(rewritten.bytes(), out);
+            }
             // Later passes, and marks that move, may stand anywhere.
             Mapped::Czech | Mapped::Czech1250 | Mapped::Thai => {}
         }
@@ -186,8 +229,14 @@ impl Mapped {
         match self {
             Mapped::German2 | Mapped::Thai => (4, 1),
             Mapped::Czech => (6, 6),
-            // Three bytes of a character may take two each.
+            // Each byte of a character may take two.
+            Mapped::Coded(set, _) if set.has_four_bytes() => (8, 1),
             Mapped::Coded(..) => (6, 1),
+            Mapped::Unicode(_, base) => {
+                let none = base.known().max_sort_key_len(0);
+                // A byte of no character may weigh as much as a character.
+                (base.known().max_sort_key_len(1) - none, none)
+            }
             Mapped::Czech1250 => (2, 0),
         }
     }
@@ -210,13 +259,18 @@ impl Mapped {
     }
 }
 
-/// The weights of a set of East Asia. `weight` returns that of a character of two bytes; `None`: its
-/// code is its weight.
+/// The weights of a set of East Asia. `weight` returns that of a character of two bytes; `None`:
+/// its code is its weight.
 fn coded(set: &CodedSet, weight: impl Fn(u32) -> Option<u16>, s: &[u8], out: &mut Scratch) {
     let mut rest = s;
     while let Some((code, len)) = set.code(rest) {
         match len {
             1 => out.push(set.byte_weight(rest[0])),
+            _ if set.has_four_bytes() => {
+                let bytes = set.long_weight(code).unwrap_or(code).to_be_bytes();
+                let zeros = bytes.iter().take_while(|b| **b == 0).count();
+                out.push_all(&bytes[zeros..]);
+            }
             2 => match weight(code) {
                 Some(weight) => out.push_all(&weight.to_be_bytes()),
                 None => out.push_all(&rest[..2]),

@@ -33,7 +33,7 @@ use compare::{Mixer, Progress, Unwatched, Watched};
 use keys::Sink;
 pub use like::LikePrefix;
 use list::{ALL, PLACES};
-use mapped::{Mapped, Scratch};
+use mapped::{Mapped, Scratch, UnicodeEncoding};
 use orders::{CZECH_CASE, CZECH1250_CASE};
 pub use search::GoesOn;
 use tables::IDENTITY;
@@ -104,6 +104,9 @@ pub struct Collation {
     case: CaseMap,
 }
 
+const TURKISH: CollationId = CollationId(233);
+const UNICODE_520: CollationId = CollationId(246);
+
 const fn collation(
     id: u16,
     name: &'static str,
@@ -121,7 +124,8 @@ const fn collation(
         (b"binary", _) => CaseMap::None,
         (b"latin1", _) => CaseMap::Latin1,
         (b"ascii", _) => CaseMap::Ascii,
-        (_, Kind::Uca0520) => CaseMap::Uca0520,
+        (_, Kind::Uca0520 | Kind::Mapped(Mapped::Unicode(_, UNICODE_520))) => CaseMap::Uca0520,
+        (_, Kind::Mapped(Mapped::Unicode(_, TURKISH))) => CaseMap::Turkish,
         (_, Kind::Bytes | Kind::Uca0900(_) | Kind::Tailored(Tailored { pad: false, .. })) => {
             CaseMap::Uca0900
         }
@@ -130,6 +134,7 @@ const fn collation(
     };
     let case = match (charset.single(), kind) {
         (_, Kind::Mapped(Mapped::Coded(set, _))) => CaseMap::Coded(set),
+        (_, Kind::Mapped(Mapped::Unicode(UnicodeEncoding::Gb18030(set), _))) => CaseMap::Coded(set),
         (_, Kind::Mapped(Mapped::Czech)) => CaseMap::Own(&CZECH_CASE),
         (_, Kind::Mapped(Mapped::Czech1250)) => CaseMap::Own(&CZECH1250_CASE),
         (Some(set), _) => CaseMap::Single(set),
@@ -374,11 +379,7 @@ impl Collation {
             Kind::Table(table) | Kind::Spaced(table) => {
                 out.extend(s.iter().map(|&b| table[usize::from(b)]))
             }
-            Kind::Mapped(mapped) => {
-                let mut rewritten = Scratch::new();
-                mapped.rewrite_whole(s, &mut rewritten);
-                out.extend_from_slice(rewritten.bytes());
-            }
+            Kind::Mapped(mapped) => self.mapped_weights(mapped, s, out),
             Kind::General => GENERAL_CI.weights(s).for_each(push),
             Kind::General500 => GENERAL_MYSQL500_CI.weights(s).for_each(push),
             Kind::GeneralLower => GENERAL_TOLOWER_CI.weights(s).for_each(push),
@@ -398,6 +399,18 @@ impl Collation {
                     UCA_0900.level::<2>(s).for_each(&mut push);
                 }
             }
+        }
+    }
+
+    fn mapped_weights(&self, mapped: Mapped, s: &[u8], out: &mut Vec<u8>) {
+        if mapped.is_binary() && self.charset.max_len == 2 {
+            return out.extend_from_slice(s);
+        }
+        let mut rewritten = Scratch::new();
+        mapped.rewrite_whole(s, &mut rewritten);
+        match mapped.base() {
+            Some(base) => base.weight_string(rewritten.bytes(), out),
+            None => out.extend_from_slice(rewritten.bytes()),
         }
     }
 

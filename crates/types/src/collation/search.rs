@@ -1,6 +1,6 @@
 //! Searching text: LIKE, and the position of one string in another.
 
-use super::mapped::{ByCode, Mapped};
+use super::mapped::{By, ByCode, Mapped, Scratch};
 use super::tables::IDENTITY;
 use super::weights::{
     GENERAL_CI, GENERAL_MYSQL500_CI, GENERAL_TOLOWER_CI, UCA_0400, UCA_0520, UCA_0900,
@@ -54,6 +54,15 @@ impl Collation {
             Kind::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
             Kind::Table(table) | Kind::Spaced(table) => {
                 self.like_bytes(table, text, pattern, escape, goes_on)
+            }
+            Kind::Mapped(Mapped::Unicode(_, base)) => {
+                let base = base.known();
+                let same = |a, b| a == b || base.same_char(a, b);
+                self.like_by(same, text, pattern, escape, goes_on)
+            }
+            Kind::Mapped(Mapped::Coded(set, by)) if set.has_four_bytes() => {
+                let same = |a, b| a == b || (by == By::Weights && set.same_weight(a, b));
+                self.like_by(same, text, pattern, escape, goes_on)
             }
             Kind::Mapped(Mapped::Coded(set, by)) => {
                 let escape = self.unit_of(escape);
@@ -124,7 +133,9 @@ impl Collation {
         escape: Option<char>,
         out: &mut Vec<u8>,
     ) -> LikePrefix {
-        if let Kind::Mapped(Mapped::Coded(set, by)) = self.kind {
+        if let Kind::Mapped(Mapped::Coded(set, by)) = self.kind
+            && !set.has_four_bytes()
+        {
             let escape = self.unit_of(escape);
             return like::literal_prefix(&ByCode(set, by), pattern, escape, out);
         }
@@ -184,6 +195,9 @@ impl Collation {
         if let Kind::Mapped(Mapped::Coded(set, _)) = self.kind {
             return self.coded_position(set, haystack, needle, from);
         }
+        if let Kind::Mapped(mapped @ Mapped::Unicode(_, base)) = self.kind {
+            return self.unicode_position(mapped, base.known(), haystack, needle, from, goes_on);
+        }
         // Bytes that begin a character are found only where a character begins.
         if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
             return find_bytes(haystack, needle, from, goes_on);
@@ -202,6 +216,26 @@ impl Collation {
             }
         }
         None
+    }
+
+    /// The position in text of another encoding than UTF-8 is the one in its UTF-8, character by
+    /// character.
+    fn unicode_position(
+        &self,
+        mapped: Mapped,
+        base: &Collation,
+        haystack: &[u8],
+        needle: &[u8],
+        from: usize,
+        goes_on: GoesOn<'_>,
+    ) -> Option<usize> {
+        let rest = haystack.get(from..)?;
+        let (mut text, mut searched) = (Scratch::new(), Scratch::new());
+        mapped.rewrite(rest, &mut text);
+        mapped.rewrite(needle, &mut searched);
+        let found = base.position_stoppable(text.bytes(), searched.bytes(), 0, goes_on)?;
+        let chars = base.charset.char_len(&text.bytes()[..found]);
+        Some(from + self.charset.char_prefix_len(rest, chars))
     }
 
     /// The first place between two characters where as many bytes as the needle has are equal to

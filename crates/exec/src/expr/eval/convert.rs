@@ -75,6 +75,19 @@ fn number_text<'t>(cx: &EvalCx<'_>, text: &'t [u8]) -> Cow<'t, [u8]> {
     }
 }
 
+/// Whether a type is that of text whose characters all have more than one byte.
+pub(crate) fn is_wide(ty: &ExprType) -> bool {
+    ty.col.charset().is_wide()
+}
+
+/// Text of a wide set in UTF-8, for what reads numbers and dates of it, and its type.
+pub(crate) fn in_utf8(text: &[u8], ty: &ExprType) -> (Val<'static>, ExprType) {
+    let (mut out, mut to) = (Vec::new(), ty.clone());
+    charset::convert(ty.col.charset(), &charset::UTF8MB4, text, &mut out);
+    to.col.collation = CollationId::UTF8MB4_BIN;
+    (Val::string(out), to)
+}
+
 /// Truth: a number that is not zero.
 pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
     Some(match v {
@@ -99,6 +112,10 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Decimal(d) => decimal_to_i128(d),
         Val::Bytes(doc) if ty.col.is_json() => {
             json::converted(cx, doc, "INTEGER", |v, ty| to_integer(cx, v, ty)).unwrap_or(0)
+        }
+        Val::Bytes(text) if is_wide(ty) => {
+            let (v, ty) = in_utf8(text, ty);
+            return to_integer(cx, &v, &ty);
         }
         Val::Bytes(text) => {
             if binary_number(ty) {
@@ -183,6 +200,10 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
         Val::Bytes(doc) if ty.col.is_json() => {
             json::converted(cx, doc, "DOUBLE", |v, ty| to_f64(cx, v, ty)).unwrap_or(0.0)
         }
+        Val::Bytes(text) if is_wide(ty) => {
+            let (v, ty) = in_utf8(text, ty);
+            return to_f64(cx, &v, &ty);
+        }
         Val::Bytes(text) => {
             if binary_number(ty) {
                 return Some(bytes_as_number(text) as f64);
@@ -231,6 +252,10 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
         Val::Bytes(doc) if ty.col.is_json() => {
             let value = json::converted(cx, doc, "DECIMAL", |v, ty| to_decimal(cx, v, ty));
             value.unwrap_or(Decimal::ZERO)
+        }
+        Val::Bytes(text) if is_wide(ty) => {
+            let (v, ty) = in_utf8(text, ty);
+            return to_decimal(cx, &v, &ty);
         }
         Val::Bytes(text) => {
             if binary_number(ty) {
@@ -354,9 +379,15 @@ pub fn to_text<'a>(
         return Some(bytes);
     }
     let (from, to) = (from.known().charset, collation.known().charset);
-    let same = from == to || from.is_binary() || to.is_binary();
+    let same = from == to || (from.is_binary() && !to.is_wide()) || to.is_binary();
     if same || (to.is_ascii_compatible() && from.is_ascii(&bytes)) {
         return Some(bytes);
+    }
+    if from.is_binary() {
+        // Zeros fill the first unit.
+        let mut out = Vec::with_capacity(bytes.len() + 3);
+        charset::convert(from, to, &bytes, &mut out);
+        return Some(Cow::Owned(out));
     }
     let mut out = Vec::with_capacity(bytes.len());
     let (mut lost, mut rest) = (0, &bytes[..]);
@@ -468,6 +499,13 @@ pub fn cast<'a>(
 ) -> Result<Val<'a>, SqlError> {
     if v.is_null() {
         return Ok(Val::Null);
+    }
+    if let Val::Bytes(text) = &v
+        && to.class() != Class::String
+        && is_wide(from)
+    {
+        let (v, from) = in_utf8(text, from);
+        return cast(cx, v, &from, to);
     }
     if to.col.is_json() {
         return json::cast(cx, v, from);

@@ -10,7 +10,9 @@ use nfold_types::{
     ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind,
 };
 
-use super::convert::{binary_number, shown, to_bytes, to_integer, warn_incorrect, write_text};
+use super::convert::{
+    binary_number, in_utf8, is_wide, shown, to_bytes, to_integer, warn_incorrect, write_text,
+};
 use super::{EvalCx, Val, json};
 
 /// Warning 1292 for a text that is no moment at all.
@@ -108,13 +110,19 @@ pub(crate) fn is_bits(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit
 }
 
-/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text;
-/// `None`: other values.
-fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<Val<'v>> {
+/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text,
+/// and text of a wide set is read in UTF-8; `None`: other values. Also returns the type.
+fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<(Val<'v>, ExprType)> {
+    if let Val::Bytes(text) = v
+        && is_wide(ty)
+    {
+        return Some(in_utf8(text, ty));
+    }
     if !matches!(v, Val::UInt(_)) || !(is_bits(ty) || ty.col.is_enum_or_set()) {
         return None;
     }
-    Some(to_bytes(cx, v.clone(), ty).map_or(Val::Null, Val::Bytes))
+    let text = to_bytes(cx, v.clone(), ty).map_or(Val::Null, Val::Bytes);
+    Some((text, ty.clone()))
 }
 
 /// As DATETIME; a TIME counts from the current date.
@@ -136,7 +144,7 @@ pub(crate) fn to_asked(
     asked: Asked,
 ) -> Option<DateTime> {
     let own = own_text(cx, v, ty);
-    let v = own.as_ref().unwrap_or(v);
+    let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     let d = match v {
         Val::Null => return None,
         Val::Bytes(doc) if ty.col.is_json() => {
@@ -230,7 +238,7 @@ fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
 /// As TIME.
 pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let own = own_text(cx, v, ty);
-    let v = own.as_ref().unwrap_or(v);
+    let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     match v {
         Val::Null => None,
         Val::Bytes(doc) if ty.col.is_json() => {
@@ -320,7 +328,7 @@ const ANY_DAY: DateFlags = DateFlags {
 /// date is one, and so is a number too large for a time.
 pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
     let own = own_text(cx, v, ty);
-    let v = own.as_ref().unwrap_or(v);
+    let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     match v {
         Val::Null => None,
         Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
@@ -365,7 +373,7 @@ fn is_clock(text: &[u8]) -> bool {
 /// What EXTRACT of a part of a time takes: what reads as a date is one, and anything else a time.
 pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
     let own = own_text(cx, v, ty);
-    let v = own.as_ref().unwrap_or(v);
+    let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     match v {
         Val::Null => None,
         Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),

@@ -211,6 +211,11 @@ pub(super) fn interval_arith<'a>(
 /// Whether a text or number is written as a date alone.
 fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
     Ok(match cx.val(e)? {
+        Val::Bytes(text) if convert::is_wide(&e.ty) => {
+            let (text, _) = convert::in_utf8(&text, &e.ty);
+            let bytes = convert::bytes_of(&text);
+            parse::parse_datetime(bytes, DateFlags::default()).is_ok_and(|p| p.date_only)
+        }
         Val::Bytes(text) => {
             parse::parse_datetime(&text, DateFlags::default()).is_ok_and(|p| p.date_only)
         }

@@ -63,7 +63,7 @@ fn eval_padded<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
         return Ok(Val::Bytes(text));
     }
     let mut text = text.into_owned();
-    text.resize(text.len() + missing, b' ');
+    text.extend(ty.col.charset().space().repeat(missing));
     Ok(Val::string(text))
 }
 

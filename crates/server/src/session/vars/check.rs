@@ -290,16 +290,34 @@ fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
 }
 
-/// That, for what a client sends; error 1235 for a set whose characters may hide a backslash.
+/// That, for what a client sends: error 1231 for a set that needs more than a byte for ASCII, and
+/// 1235 for a set whose characters may hide a backslash.
 pub fn client_charset(name: &str) -> Result<&'static Charset, SqlError> {
     for_client(charset_by_name(name)?)
 }
 
 fn for_client(set: &'static Charset) -> Result<&'static Charset, SqlError> {
+    if set.is_wide() {
+        return Err(SqlError::new(
+            ErrorCode::ER_WRONG_VALUE_FOR_VAR,
+            &[&"character_set_client", &set.name],
+        ));
+    }
     match set.is_for_clients() {
         true => Ok(set),
         false => Err(SqlError::not_supported(format_args!(
             "character_set_client = {}",
+            set.name
+        ))),
+    }
+}
+
+/// Error 1235 for a set in which functions would have to write what they make of numbers.
+pub fn for_connection(set: &'static Charset) -> Result<(), SqlError> {
+    match set.is_wide() {
+        false => Ok(()),
+        true => Err(SqlError::not_supported(format_args!(
+            "character_set_connection = {}",
             set.name
         ))),
     }
@@ -350,8 +368,12 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
             set
         }
     };
-    if def.name == "character_set_client" {
-        for_client(set)?;
+    match def.name {
+        "character_set_client" => {
+            for_client(set)?;
+        }
+        "character_set_connection" => for_connection(set)?,
+        _ => {}
     }
     let mut changes = vec![(find(def.name)?, VarValue::text(set.name))];
     let follower = def.name.replace("character_set_", "collation_");
@@ -369,6 +391,9 @@ fn collation(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
     if collation.charset.name == "utf8mb3" {
         let warning = Deprecated::Utf8mb3Collation(collation.name).warning();
         warnings.push_error(Level::Warning, &warning);
+    }
+    if def.name == "collation_connection" {
+        for_connection(collation.charset)?;
     }
     let set = def.name.replace("collation_", "character_set_");
     Ok(vec![

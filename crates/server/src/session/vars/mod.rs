@@ -22,7 +22,9 @@ use crate::config::table::{self as options, Kind, OPTIONS};
 use crate::config::{self, Values};
 
 pub use crate::config::table::{OptionDef as VarDef, Scope};
-pub use check::{Assigned, check, client_charset, collation_by_name, logs_to_files};
+pub use check::{
+    Assigned, check, client_charset, collation_by_name, for_connection, logs_to_files,
+};
 pub use modes::{ModeSet, parse_modes};
 pub use settings::{Settings, isolation_of, isolation_word};
 

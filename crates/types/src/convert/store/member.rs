@@ -1,7 +1,7 @@
 //! ENUM and SET.
 
 use super::{StoreCx, text_of};
-use crate::charset::{UTF8MB4, convert};
+use crate::charset::{ASCII, Charset, UTF8MB4, convert};
 use crate::error::SqlError;
 use crate::number::parse_integer;
 use crate::sql_type::ColumnType;
@@ -23,9 +23,40 @@ fn whole(value: ValueRef<'_>) -> Option<i128> {
 fn in_charset(text: &[u8], from: CollationId, collation: &Collation) -> Vec<u8> {
     let mut out = Vec::new();
     convert(from.known().charset, collation.charset, text, &mut out);
-    let len = out.len() - out.iter().rev().take_while(|b| **b == b' ').count();
+    let len = collation.charset.trim_end(&out).len();
     out.truncate(len);
     out
+}
+
+/// A number or date in the column's character set.
+fn shown_in(value: ValueRef<'_>, collation: &Collation, cx: &StoreCx<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    convert(
+        &ASCII,
+        collation.charset,
+        &text_of(value, cx.mode),
+        &mut out,
+    );
+    out
+}
+
+/// The parts of a SET's text, which commas separate.
+fn parts<'t>(text: &'t [u8], set: &'static Charset) -> impl Iterator<Item = &'t [u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut at = 0;
+        while at < text.len() {
+            let len = set.step(&text[at..]);
+            if set.decode(&text[at..]) == Some((',', len)) {
+                rest = Some(&text[at + len..]);
+                return Some(&text[..at]);
+            }
+            at += len;
+        }
+        rest = None;
+        Some(text)
+    })
 }
 
 /// 0-based place of a member that is equal under the column's collation.
@@ -39,7 +70,12 @@ fn position(text: &[u8], collation: &Collation, members: &[Box<str>]) -> Option<
 }
 
 /// A text that is a number and nothing else.
-fn number(text: &[u8]) -> Option<i128> {
+fn number(text: &[u8], collation: &Collation) -> Option<i128> {
+    let mut plain = Vec::new();
+    if collation.charset.is_wide() {
+        convert(collation.charset, &UTF8MB4, text, &mut plain);
+        return number(&plain, CollationId::UTF8MB4_BIN.known());
+    }
     let parsed = parse_integer(text);
     (!parsed.truncated && !text.is_empty()).then_some(parsed.value)
 }
@@ -58,12 +94,12 @@ pub(super) fn enumeration(
         (value, None) => {
             let text = match value {
                 ValueRef::Bytes(bytes) => in_charset(bytes, from, collation),
-                other => text_of(other, cx.mode),
+                other => shown_in(other, collation, cx),
             };
             match position(&text, collation, members) {
                 Some(at) => Some(at as i128 + 1),
                 // A number in a string is an index; '0' is the error value itself.
-                None => number(&text).filter(|n| (0..=count).contains(n)),
+                None => number(&text, collation).filter(|n| (0..=count).contains(n)),
             }
         }
     };
@@ -94,11 +130,11 @@ pub(super) fn set(
     let collation = ty.collation.known();
     let text = match value {
         ValueRef::Bytes(bytes) => in_charset(bytes, from, collation),
-        other => text_of(other, cx.mode),
+        other => shown_in(other, collation, cx),
     };
     let (mut bits, mut unknown) = (0u64, false);
     if !text.is_empty() {
-        for part in text.split(|b| *b == b',') {
+        for part in parts(&text, collation.charset) {
             match position(part, collation, members) {
                 Some(at) if at < 64 => bits |= 1 << at,
                 _ => unknown = true,
@@ -106,7 +142,7 @@ pub(super) fn set(
         }
     }
     if unknown {
-        match number(&text) {
+        match number(&text, collation) {
             Some(n) if (0..=i128::from(max)).contains(&n) => return Ok(Value::UInt(n as u64)),
             Some(_) => bits = 0,
             None => {}

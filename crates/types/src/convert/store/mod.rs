@@ -11,6 +11,7 @@ mod temporal;
 
 pub use string::double_text;
 
+use crate::charset::{UTF8MB4, convert};
 use crate::error::{ErrorCode, Level, SqlError, Warnings};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::temporal::{Date, DateFlags, DateTime, TimeZone, Timestamp};
@@ -107,6 +108,14 @@ pub fn store_value(
 ) -> Result<Value, SqlError> {
     if value.is_null() {
         return Ok(Value::Null);
+    }
+    if let ValueRef::Bytes(text) = value
+        && !ty.is_string()
+        && from.known().charset.is_wide()
+    {
+        let mut plain = Vec::new();
+        convert(from.known().charset, &UTF8MB4, text, &mut plain);
+        return store_value(ValueRef::Bytes(&plain), CollationId::UTF8MB4_BIN, ty, cx);
     }
     match &ty.kind {
         TypeKind::TinyInt

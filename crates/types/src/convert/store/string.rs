@@ -1,7 +1,7 @@
 //! CHAR, VARCHAR, TEXT and their binary counterparts.
 
 use super::{StoreCx, text_of};
-use crate::charset::{Charset, convert};
+use crate::charset::{ASCII, Charset, convert};
 use crate::error::{ErrorCode, SqlError};
 use crate::number::{write_double, write_double_in, write_float};
 use crate::sql_type::{ColumnType, TypeKind};
@@ -32,6 +32,11 @@ pub(super) fn string(
         ValueRef::Float(v) => number(f64::from(v)),
         other => text_of(other, cx.mode),
     };
+    if charset.is_wide() && !matches!(value, ValueRef::Bytes(_)) {
+        let mut wide = Vec::new();
+        convert(&ASCII, charset, &bytes, &mut wide);
+        bytes = wide;
+    }
     let keep = match ty.kind {
         TypeKind::Char(n) | TypeKind::VarChar(n) => charset.char_prefix_len(&bytes, n as usize),
         TypeKind::Binary(n) | TypeKind::VarBinary(n) => bytes.len().min(n as usize),
@@ -46,7 +51,7 @@ pub(super) fn string(
     }
     match ty.kind {
         TypeKind::Char(_) => {
-            let len = bytes.len() - bytes.iter().rev().take_while(|b| **b == b' ').count();
+            let len = charset.trim_end(&bytes).len();
             bytes.truncate(len);
         }
         TypeKind::Binary(n) => bytes.resize(n as usize, 0),
@@ -66,7 +71,14 @@ fn whole_characters(bytes: &[u8], limit: u64, charset: &Charset) -> usize {
     if !charset.is_multi_byte() {
         return limit;
     }
-    // Only UTF-8 has more than one byte a character: step back to the start of the one that is cut.
+    if !charset.is_utf8() {
+        let mut at = 0;
+        while at + charset.step(&bytes[at..]) <= limit {
+            at += charset.step(&bytes[at..]);
+        }
+        return at;
+    }
+    // Step back to the start of the character that is cut.
     (0..=limit)
         .rev()
         .find(|at| bytes[*at] & 0xC0 != 0x80)
@@ -86,7 +98,7 @@ pub fn double_text(v: f64, ty: &ColumnType, out: &mut Vec<u8>) {
 /// Handles the characters `rest` that do not fit. Trailing spaces of a character string are cut,
 /// without a warning for CHAR; anything else is an error or a warning.
 fn too_long(rest: &[u8], ty: &ColumnType, cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
-    let spaces = rest.iter().all(|b| *b == b' ');
+    let spaces = ty.charset().trim_end(rest).is_empty();
     match ty.kind {
         TypeKind::Char(_) if spaces => Ok(()),
         TypeKind::VarChar(_) | TypeKind::Text(_) if spaces => {
@@ -111,6 +123,11 @@ fn in_charset(
 ) -> Result<Vec<u8>, SqlError> {
     if to.is_binary() || (to.is_ascii_compatible() && from.is_ascii(bytes)) {
         return Ok(bytes.to_vec());
+    }
+    if from.is_binary() && to.missing_bytes(bytes.len()) > 0 {
+        let mut filled = vec![0; to.missing_bytes(bytes.len())];
+        filled.extend_from_slice(bytes);
+        return in_charset(&filled, from, to, cx);
     }
     if from.is_binary() || from == to {
         return match to.is_valid(bytes) {
