@@ -230,7 +230,12 @@ pub(super) fn block(
         let all = c.select.iter_mut().chain(order);
         all.for_each(|e| window::place(e, &places));
     }
-    let description = description(&c.items, &b.aggregates.take(), distinct, windowed);
+    let mut description = description(&c.items, &b.aggregates.take(), distinct, windowed);
+    for (kind, item) in description.kinds.iter_mut().zip(&c.items) {
+        if *kind == ResultKind::Value && reads_tables(&item.expr, &b.subqueries) {
+            *kind = ResultKind::Subquery;
+        }
+    }
     let columns: Vec<ColumnMeta> = c.items.into_iter().map(|i| i.meta).collect();
     let used = b.used.take();
     for (table, used) in b.tables.iter_mut().zip(used) {
@@ -337,6 +342,15 @@ fn description(
         distinct,
         windowed,
     }
+}
+
+/// Whether `e` is the value of a subquery that reads tables. Of another, MySQL takes the item.
+fn reads_tables(e: &Expr, subqueries: &[Subquery]) -> bool {
+    let ExprKind::Subquery { index, .. } = e.kind else {
+        return false;
+    };
+    let query = subqueries.get(usize::from(index)).map(|s| &s.query.body);
+    matches!(query, Some(QueryBody::Block(b)) if !b.tables.is_empty())
 }
 
 fn result_kind(e: &Expr, aggregates: &[Aggregate]) -> ResultKind {

@@ -5,75 +5,76 @@ use nfold_types::collation::CollationId;
 use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
-use super::BlockBinder;
-use super::types::{charset_collation, collation_named};
+use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
 
-impl BlockBinder<'_> {
-    /// The cast of `inner` to a type.
-    pub(super) fn cast(&mut self, inner: Expr, spec: &TypeSpec) -> Result<Expr, SqlError> {
-        let len = || spec.length.map(|l| l.min(u64::from(u32::MAX)));
-        let plain = |kind: TypeKind, nullable: bool| ExprType::new(ColumnType::new(kind), nullable);
-        let fsp = spec.length.unwrap_or(0).min(6) as u8;
-        let nullable = inner.ty.nullable;
-        let ty = match spec.kind {
-            AstKind::Signed | AstKind::BigInt | AstKind::Int if !spec.unsigned => {
-                ExprType::bigint(nullable)
+/// The cast of `inner` to a type. `connection`: `collation_connection`.
+pub(super) fn cast(
+    inner: Expr,
+    spec: &TypeSpec,
+    connection: CollationId,
+) -> Result<Expr, SqlError> {
+    let len = || spec.length.map(|l| l.min(u64::from(u32::MAX)));
+    let plain = |kind: TypeKind, nullable: bool| ExprType::new(ColumnType::new(kind), nullable);
+    let fsp = spec.length.unwrap_or(0).min(6) as u8;
+    let nullable = inner.ty.nullable;
+    let ty = match spec.kind {
+        AstKind::Signed | AstKind::BigInt | AstKind::Int if !spec.unsigned => {
+            ExprType::bigint(nullable)
+        }
+        AstKind::Unsigned | AstKind::Signed | AstKind::BigInt | AstKind::Int => {
+            ExprType::ubigint(nullable)
+        }
+        AstKind::Char | AstKind::VarChar => {
+            let collation = match (&spec.charset, &spec.collation) {
+                (_, Some(name)) => collation_named(name)?,
+                (Some(name), None) => charset_collation(name)?,
+                (None, None) => connection,
+            };
+            let collation = if spec.binary {
+                collation.known().charset.binary_collation
+            } else {
+                collation
+            };
+            ExprType::string(
+                len().unwrap_or(inner.ty.char_length()),
+                collation,
+                Coercibility::Implicit,
+                true,
+            )
+        }
+        AstKind::Binary | AstKind::VarBinary => {
+            let mut ty = ExprType::string(
+                len().unwrap_or(inner.ty.byte_length()),
+                CollationId::BINARY,
+                Coercibility::Implicit,
+                true,
+            );
+            // The width says that it is filled up with zero bytes.
+            if let (Some(n), TypeKind::VarBinary(_)) = (len(), &ty.col.kind) {
+                ty.col.width = n as u32;
             }
-            AstKind::Unsigned | AstKind::Signed | AstKind::BigInt | AstKind::Int => {
-                ExprType::ubigint(nullable)
-            }
-            AstKind::Char | AstKind::VarChar => {
-                let collation = match (&spec.charset, &spec.collation) {
-                    (_, Some(name)) => collation_named(name)?,
-                    (Some(name), None) => charset_collation(name)?,
-                    (None, None) => self.cx.connection,
-                };
-                let collation = if spec.binary {
-                    collation.known().charset.binary_collation
-                } else {
-                    collation
-                };
-                ExprType::string(
-                    len().unwrap_or(inner.ty.char_length()),
-                    collation,
-                    Coercibility::Implicit,
-                    true,
-                )
-            }
-            AstKind::Binary | AstKind::VarBinary => {
-                let mut ty = ExprType::string(
-                    len().unwrap_or(inner.ty.byte_length()),
-                    CollationId::BINARY,
-                    Coercibility::Implicit,
-                    true,
-                );
-                // The width says that it is filled up with zero bytes.
-                if let (Some(n), TypeKind::VarBinary(_)) = (len(), &ty.col.kind) {
-                    ty.col.width = n as u32;
-                }
-                ty
-            }
-            AstKind::Decimal => ExprType::decimal(
-                len().unwrap_or(10) as u32,
-                spec.decimals.unwrap_or(0),
-                nullable,
-            ),
-            AstKind::Double => ExprType::double(nullable),
-            AstKind::Float if spec.length.unwrap_or(0) > 24 => ExprType::double(nullable),
-            AstKind::Float => plain(TypeKind::Float, nullable).with_width(23),
-            AstKind::Date => plain(TypeKind::Date, true),
-            AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
-            AstKind::Time => plain(TypeKind::Time(fsp), true),
-            AstKind::Year => plain(TypeKind::Year, true).with_width(4),
-            AstKind::Json => ExprType::json(nullable),
-            _ => return Err(SqlError::not_supported("CAST to this type")),
-        };
-        Ok(Expr {
-            kind: ExprKind::Cast(Box::new(inner)),
-            ty,
-        })
-    }
+            ty
+        }
+        AstKind::Decimal => ExprType::decimal(
+            len().unwrap_or(10) as u32,
+            spec.decimals.unwrap_or(0),
+            nullable,
+        ),
+        AstKind::Double => ExprType::double(nullable),
+        AstKind::Float if spec.length.unwrap_or(0) > 24 => ExprType::double(nullable),
+        AstKind::Float => plain(TypeKind::Float, nullable).with_width(23),
+        AstKind::Date => plain(TypeKind::Date, true),
+        AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
+        AstKind::Time => plain(TypeKind::Time(fsp), true),
+        AstKind::Year => plain(TypeKind::Year, true).with_width(4),
+        AstKind::Json => ExprType::json(nullable),
+        _ => return Err(SqlError::not_supported("CAST to this type")),
+    };
+    Ok(Expr {
+        kind: ExprKind::Cast(Box::new(inner)),
+        ty,
+    })
 }
 
 /// Checks the length and the digits of CAST's type.

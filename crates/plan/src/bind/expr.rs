@@ -2,10 +2,11 @@
 
 use nfold_sql::ast::{self, BinaryOp, Literal, UnaryOp};
 use nfold_types::collation::CollationId;
+use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
-use super::cast::check_cast_type;
+use super::cast::{cast, check_cast_type};
 use super::compare::listed_comparison;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
@@ -219,7 +220,7 @@ impl BlockBinder<'_> {
                 }
                 check_cast_type(expr, ty)?;
                 let inner = self.expr(expr)?;
-                self.cast(inner, ty)
+                cast(inner, ty, self.cx.connection)
             }
             A::ConvertUsing { expr, charset } => {
                 let inner = self.expr(expr)?;
@@ -321,10 +322,12 @@ impl BlockBinder<'_> {
             },
             Literal::Decimal(text) => {
                 let d = Decimal::parse_prefix(text.as_bytes()).value;
-                let scale = u32::from(d.scale());
+                let scale = u32::from(d.scale().min(MAX_SCALE));
+                let whole = d.int_digits().max(u32::from(!text.starts_with('.')));
+                let precision = (whole + scale).clamp(1, u32::from(MAX_PRECISION));
                 Expr::constant(
                     Value::Decimal(d),
-                    ExprType::decimal(d.int_digits().max(1) + scale, scale, false),
+                    ExprType::decimal(precision, scale, false),
                 )
             }
             Literal::Float(text) => {
@@ -343,10 +346,6 @@ impl BlockBinder<'_> {
                     Some(name) => charset_collation(name)?,
                     None => self.cx.connection,
                 };
-                let set = collation.known().charset;
-                if let (Some(_), Err(at)) = (&s.charset, set.is_valid(&s.bytes)) {
-                    return Err(collate::malformed(set, &s.bytes[at..]));
-                }
                 let chars = collation.known().char_len(&s.bytes) as u64;
                 let ty = ExprType::string(chars, collation, Coercibility::Coercible, false);
                 Expr::constant(Value::Bytes(s.bytes.clone()), ty)

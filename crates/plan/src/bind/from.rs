@@ -239,7 +239,7 @@ impl BlockBinder<'_> {
                     (false, false) => ty.column(),
                 },
                 nullable: ty.nullable,
-                coercibility: merged.then_some(ty.coercibility),
+                coercibility: (merged || is_of_constants(&query)).then_some(ty.coercibility),
                 made: merged && meta.made,
             });
         }
@@ -512,5 +512,15 @@ fn is_subquery(query: &Query, column: usize) -> bool {
     match &query.body {
         QueryBody::Block(b) => matches!(b.select[column].kind, ExprKind::Subquery { .. }),
         _ => false,
+    }
+}
+
+/// Whether a query reads no table: its columns keep the coercibility of their expressions.
+fn is_of_constants(query: &Query) -> bool {
+    match &query.body {
+        QueryBody::Rows(_) => true,
+        QueryBody::Block(b) => b.tables.is_empty() && b.group.is_none(),
+        QueryBody::Set { left, right, .. } => is_of_constants(left) && is_of_constants(right),
+        QueryBody::Recursive(_) | QueryBody::Working(_) => false,
     }
 }

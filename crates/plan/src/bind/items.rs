@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, Literal, Select, SelectItem};
+use nfold_types::collation::CollationId;
 use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::BlockBinder;
 use super::from::FromInfo;
 use crate::logical::clauses::ColumnMeta;
 use crate::logical::describe::computed_column;
-use crate::logical::expr::{ColumnAt, Expr, ExprType};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprType};
 use crate::logical::query::Source;
 
 /// Columns of a result at most, as in MySQL; the protocol counts them in 16 bits.
@@ -100,6 +101,9 @@ impl BlockBinder<'_> {
                             name,
                             ..self.column_meta(at)
                         },
+                        _ if matches!(expr, ast::Expr::Param(_)) => {
+                            computed_column(name, &parameter_type(&bound.ty))
+                        }
                         _ => computed_column(name, &bound.ty),
                     };
                     // What comes after it may be a subquery that names it.
@@ -222,4 +226,15 @@ fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str
         &mut name,
     );
     basic(&String::from_utf8_lossy(&name))
+}
+
+/// The type that a parameter is described with: a NULL is a text.
+fn parameter_type(ty: &ExprType) -> ExprType {
+    match ty.class() {
+        Class::Null => ExprType {
+            col: ColumnType::string(TypeKind::VarBinary(65_532), CollationId::BINARY),
+            ..ty.clone()
+        },
+        _ => ty.clone(),
+    }
 }

@@ -1,12 +1,13 @@
 //! The types that operators and aggregates have, and how lists compare.
 
-use nfold_types::collation::{Collation, CollationId};
+use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::compare::{is_double, is_year_text, row_kind};
 use crate::logical::clauses::AggFunc;
 use crate::logical::collate::{self, Operand, listed_number};
+pub(crate) use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::common_type::float_shape;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{
@@ -322,17 +323,4 @@ pub(crate) fn aggregate_type(
             }
         }
     })
-}
-
-/// The default collation of a character set by name; error 1115.
-pub(crate) fn charset_collation(name: &str) -> Result<CollationId, SqlError> {
-    nfold_types::charset::Charset::by_name(name)
-        .map(|c| c.default_collation)
-        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
-}
-
-pub(crate) fn collation_named(name: &str) -> Result<CollationId, SqlError> {
-    Collation::by_name(name)
-        .map(|c| c.id)
-        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
 }

@@ -2,7 +2,7 @@
 //! Coercibility in Expressions").
 
 use nfold_types::charset::{self, Charset};
-use nfold_types::collation::CollationId;
+use nfold_types::collation::{Collation, CollationId};
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 
 pub use super::common_type::common_type;
@@ -243,17 +243,17 @@ pub fn convertible<'e>(
     })
 }
 
-/// Bytes of a malformed text that error 1300 shows.
-pub const SHOWN_MALFORMED: usize = 3;
+/// The default collation of a character set by name; error 1115.
+pub(crate) fn charset_collation(name: &str) -> Result<CollationId, SqlError> {
+    nfold_types::charset::Charset::by_name(name)
+        .map(|c| c.default_collation)
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
+}
 
-/// Error 1300 for a text whose bytes from the first of `bad` on are no characters of a set.
-pub fn malformed(set: &nfold_types::charset::Charset, bad: &[u8]) -> SqlError {
-    let shown: String = bad
-        .iter()
-        .take(SHOWN_MALFORMED)
-        .map(|b| format!("{b:02X}"))
-        .collect();
-    SqlError::new(ErrorCode::ER_INVALID_CHARACTER_STRING, &[&set.name, &shown])
+pub(crate) fn collation_named(name: &str) -> Result<CollationId, SqlError> {
+    Collation::by_name(name)
+        .map(|c| c.id)
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
 }
 
 /// Error 3854

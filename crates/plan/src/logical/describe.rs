@@ -18,6 +18,8 @@ pub(crate) enum ResultKind {
     /// Computed from columns of the temporary table.
     OfAggregates,
     Value,
+    /// The value of a subquery that reads tables.
+    Subquery,
 }
 
 /// What decides how the columns of a block are described, besides its grouping.
@@ -92,13 +94,13 @@ impl Description {
                 _ if self.windowed => true,
                 ResultKind::Aggregate => grouped,
                 ResultKind::OfAggregates => distinct_rows,
-                ResultKind::Value => grouped || distinct_rows,
+                ResultKind::Value | ResultKind::Subquery => grouped || distinct_rows,
             };
             if self.windowed {
                 meta.flags &= !TABLE_COLUMN_FLAGS;
             }
             if meta.made && kept {
-                let distinct = distinct_rows && *kind == ResultKind::Value;
+                let distinct = distinct_rows && *kind == ResultKind::Subquery;
                 describe_kept(meta, e, *kind, [self.windowed, distinct]);
             }
             meta.ty = e.ty.col.clone();
@@ -205,7 +207,7 @@ fn describe_rolled_up(
         _ if alone => rows_are_stored,
         ResultKind::Constant => false,
         ResultKind::OfAggregates => distinct,
-        ResultKind::Aggregate | ResultKind::Value => rows_are_stored,
+        ResultKind::Aggregate | ResultKind::Value | ResultKind::Subquery => rows_are_stored,
     };
     if !kept {
         if alone {
@@ -213,7 +215,8 @@ fn describe_rolled_up(
         }
         return;
     }
-    if kind == ResultKind::Value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
+    let value = matches!(kind, ResultKind::Value | ResultKind::Subquery);
+    if value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
         e.ty.col.width = e.ty.max_length() as u32;
         e.ty.col.kind = TypeKind::BigInt;
     }

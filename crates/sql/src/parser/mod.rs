@@ -706,20 +706,14 @@ fn utf8(bytes: Vec<u8>) -> Result<String> {
     })
 }
 
-/// A literal behind an introducer must be well-formed in a set of several bytes. Otherwise the
+/// Digits behind an introducer must be well-formed in a set of several bytes. Otherwise the
 /// error is 1300.
 fn check_introduced(charset: &str, bytes: &[u8]) -> Result<()> {
     let known = Charset::by_name(charset).filter(|set| set.is_multi_byte());
-    let Some(Err(at)) = known.map(|set| set.is_valid(bytes)) else {
-        return Ok(());
-    };
-    let shown: String = bytes[at..]
-        .iter()
-        .take(3)
-        .map(|b| format!("{b:02X}"))
-        .collect();
-    let code = ErrorCode::ER_INVALID_CHARACTER_STRING;
-    Err(SqlError::new(code, &[&charset, &shown]))
+    match known.map(|set| (set, set.is_valid(bytes))) {
+        Some((set, Err(at))) => Err(set.malformed(&bytes[at..])),
+        _ => Ok(()),
+    }
 }
 
 /// The error for an unknown word as the value of an option.

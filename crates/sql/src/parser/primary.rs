@@ -137,13 +137,13 @@ impl Parser<'_> {
         while token.kind == TokenKind::Str && self.is(TokenKind::Str) {
             bytes.extend(self.string()?);
         }
-        if let Some(set) = Charset::by_name(&charset)
-            && token.kind != TokenKind::Str
-        {
-            // Zeros fill the first unit of a wide set.
-            bytes.splice(..0, vec![0; set.missing_bytes(bytes.len())]);
+        if token.kind != TokenKind::Str {
+            if let Some(set) = Charset::by_name(&charset) {
+                // Zeros fill the first unit of a wide set.
+                bytes.splice(..0, vec![0; set.missing_bytes(bytes.len())]);
+            }
+            check_introduced(&charset, &bytes)?;
         }
-        check_introduced(&charset, &bytes)?;
         Ok(Expr::Literal(Literal::String(StringLiteral {
             bytes,
             charset: Some(charset),

@@ -11,6 +11,7 @@ pub(crate) mod single;
 pub(crate) mod wide;
 
 use crate::collation_id::CollationId;
+use crate::error::{ErrorCode, SqlError};
 use coded::CodedSet;
 use sets::*;
 use single::SingleSet;
@@ -446,6 +447,14 @@ impl Charset {
                 }
             }
         }
+    }
+
+    /// Error 1300 for a text whose bytes from the first of `bad` on are no characters of this set.
+    pub fn malformed(&self, bad: &[u8]) -> SqlError {
+        const SHOWN: usize = 3;
+        let shown: String = bad.iter().take(SHOWN).map(|b| format!("{b:02X}")).collect();
+        let code = ErrorCode::ER_INVALID_CHARACTER_STRING;
+        SqlError::new(code, &[&self.name, &shown])
     }
 
     /// The longest prefix that is well-formed.

@@ -174,6 +174,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 (x, y)
             };
             if x.is_null() || y.is_null() {
+                if *kind == CmpKind::DateTime {
+                    refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
+                }
                 return Ok(match op {
                     BinaryOp::NullSafeEq => Some(null && x.is_null() && y.is_null()),
                     _ => None,

@@ -128,10 +128,12 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
             parsed.value
         }
         Val::Date(d) => i128::from(d.to_number()),
+        Val::DateTime(d) if cuts_fractions(cx) => i128::from(d.to_number()),
         Val::DateTime(d) => {
             let d = d.round(0, 0).unwrap_or(*d);
             i128::from(d.to_number())
         }
+        Val::Time(t) if cuts_fractions(cx) => i128::from(t.to_number()),
         Val::Time(t) => i128::from(t.round(0, 0).0.to_number()),
     })
 }
@@ -149,6 +151,12 @@ pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
         let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE;
         cx.warn(code, &[&"DECIMAL", &d.to_string()]);
     }
+}
+
+/// Whether surplus fractional digits of temporal values are cut, not rounded.
+fn cuts_fractions(cx: &EvalCx<'_>) -> bool {
+    let mode = cx.env().sql_mode();
+    mode.has(nfold_plan::SqlMode::TIME_TRUNCATE_FRACTIONAL)
 }
 
 /// Hexadecimal and bit literals are binary strings that act as numbers.
@@ -569,10 +577,16 @@ pub fn cast<'a>(
         TypeKind::Date => to_asked(cx, &v, from, Asked::by_mode(cx, true))
             .map_or(Val::Null, |d| Val::Date(d.date())),
         TypeKind::DateTime(fsp) => to_asked(cx, &v, from, Asked::by_mode(cx, false))
-            .and_then(|d| d.round(0, *fsp))
+            .and_then(|d| match cuts_fractions(cx) {
+                true => Some(d.truncate(*fsp)),
+                false => d.round(0, *fsp),
+            })
             .map_or(Val::Null, Val::DateTime),
         TypeKind::Time(fsp) => {
-            to_time(cx, &v, from).map_or(Val::Null, |t| Val::Time(t.round(0, *fsp).0))
+            to_time(cx, &v, from).map_or(Val::Null, |t| match cuts_fractions(cx) {
+                true => Val::Time(t.truncate(*fsp)),
+                false => Val::Time(t.round(0, *fsp).0),
+            })
         }
         TypeKind::Year => cast_year(cx, &v, from).map_or(Val::Null, Val::UInt),
         _ => return Ok(cast_string(cx, v, from, to)),
@@ -591,7 +605,7 @@ fn well_formed<'a>(
     let Some(at) = set.is_valid(&text).err().filter(|_| binary) else {
         return Some(text);
     };
-    let bad = nfold_plan::collate::malformed(set, &text[at..]);
+    let bad = set.malformed(&text[at..]);
     cx.st.warnings.borrow_mut().push_error(Level::Warning, &bad);
     if cx.env().sql_mode().has(nfold_plan::SqlMode::STRICT) {
         return None;

@@ -364,7 +364,6 @@ pub(crate) fn refuse_no_date(
         let constant = e.ty.class() == Class::String
             && e.ty.coercibility != Coercibility::SysConst
             && other.class().is_temporal()
-            && !values[date].is_null()
             && !is_marker(cx, e);
         let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
         if constant && nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {

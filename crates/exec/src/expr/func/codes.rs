@@ -1,5 +1,5 @@
-//! Strings as codes: hexadecimal and other bases, base 64, character codes; and what is known of a
-//! string's character set.
+//! Strings as codes: hexadecimal and other bases, base 64, character codes, and functions that tell
+//! a string's character set.
 
 use std::borrow::Cow;
 

@@ -300,8 +300,8 @@ fn unique_names(statement: &ast::Statement, results: &[ResultColumn]) -> Vec<Arc
     names
 }
 
-/// Which items of the first SELECT of a query are expressions without an alias; none where the items
-/// are not the columns one by one.
+/// Which items of the first SELECT of a query are expressions without an alias; empty where an item
+/// is not one column.
 fn unaliased_expressions(statement: &ast::Statement) -> Vec<bool> {
     let ast::Statement::Query(query) = statement else {
         return Vec::new();

@@ -36,8 +36,8 @@ const DATETIME: Cell = Cell::Time(TypeKind::DateTime(0));
 pub(super) const OPEN_TABLES: &[(&str, Cell)] = &[
     ("Database", NAME),
     ("Table", NAME),
-    ("In_use", NAME),
-    ("Name_locked", NAME),
+    ("In_use", Cell::Number(TypeKind::BigInt)),
+    ("Name_locked", Cell::Number(TypeKind::BigInt)),
 ];
 pub(super) const TRIGGERS: &[(&str, Cell)] = &[
     ("Trigger", NAME),
@@ -85,7 +85,7 @@ pub(super) const ROUTINES: &[(&str, Cell)] = &[
 ];
 pub(super) const BINARY_LOG_STATUS: &[(&str, Cell)] = &[
     ("File", NAME),
-    ("Position", NAME),
+    ("Position", Cell::Number(TypeKind::BigInt)),
     ("Binlog_Do_DB", NAME),
     ("Binlog_Ignore_DB", NAME),
     ("Executed_Gtid_Set", NAME),
