@@ -32,6 +32,7 @@ mod contains;
 mod edit;
 mod path;
 mod read;
+mod schema;
 mod search;
 mod sort_key;
 mod text;
@@ -46,7 +47,8 @@ pub use compare::compare;
 pub use contains::{contains, overlaps};
 pub use edit::{EditMode, array_append, array_insert, merge_patch, merge_preserve, remove, set};
 pub use path::{Index, Leg, Path, PathError};
-pub use read::{depth, keys, seek, seek_one, type_name};
+pub use read::{depth, keys, seek, seek_exactly, seek_one, type_name};
+pub use schema::{MatchPattern, SchemaFailure, schema_report, validate_schema};
 pub use search::search;
 pub use sort_key::{append_hash_key, append_sort_key};
 pub use text::{

@@ -68,6 +68,25 @@ pub fn seek_one<'a>(doc: Doc<'a>, legs: &[Leg]) -> Result<Option<Doc<'a>>, SqlEr
     Ok(Some(value))
 }
 
+/// As [`seek_one`], but only an array has elements.
+///
+/// # Errors
+/// 3142
+pub fn seek_exactly<'a>(doc: Doc<'a>, legs: &[Leg]) -> Result<Option<Doc<'a>>, SqlError> {
+    let mut value = doc;
+    for leg in legs {
+        let is_cell = matches!(leg, Leg::Cell(_));
+        if is_cell && value.kind() != DocKind::Array {
+            return Ok(None);
+        }
+        match seek_one(value, std::slice::from_ref(leg))? {
+            Some(child) => value = child,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value))
+}
+
 fn children<'a>(
     doc: Doc<'a>,
     leg: &Leg,

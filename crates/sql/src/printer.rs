@@ -5,6 +5,7 @@
 //! slot in a comment. It does not depend on sql_mode, except for ANSI_QUOTES and
 //! NO_BACKSLASH_ESCAPES. It is used by EXPLAIN, for stored expressions, and by tests.
 
+mod json;
 mod query;
 
 use crate::ast::*;
@@ -279,6 +280,7 @@ impl Expr {
                 charset: None,
             } => write!(f, "char({})", Commas(args)),
             Expr::Function(call) => call.fmt(f),
+            Expr::JsonValue(call) => call.fmt(f),
             Expr::Default(None) => f.write_str("default"),
             Expr::Default(Some(column)) => write!(f, "default({column})"),
             Expr::Values(column) => write!(f, "values({column})"),

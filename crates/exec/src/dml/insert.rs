@@ -371,7 +371,7 @@ fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
                 || b.tables.iter().any(|t| match &t.source {
                     TableSource::Table(def) => def.id == id,
                     TableSource::Derived(q) => reads(q, id),
-                    TableSource::Virtual(_) => false,
+                    TableSource::Virtual(_) | TableSource::Json(_) => false,
                 })
         }
     }

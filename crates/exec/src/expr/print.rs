@@ -278,6 +278,10 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
                     Quoted(&slot.alias),
                     Quoted(&t.columns.get(n)?.name)
                 )),
+                TableSource::Json(t) => {
+                    let name = &t.shape.columns.get(n)?.name;
+                    Some(format!("{}.{}", Quoted(&slot.alias), Quoted(name)))
+                }
                 TableSource::Derived(q) => match &q.body {
                     QueryBody::Block(inner) if merges(inner) && q.limit.is_none() => {
                         p.text(inner.select.get(n)?, Scope::Tables(inner))

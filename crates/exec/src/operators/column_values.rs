@@ -25,26 +25,19 @@ impl ColumnValues {
         let sql_mode = rt.env.sql_mode();
         let strict = sql_mode.has(SqlMode::STRICT);
         rt.strict.set(strict && !ignore);
-        let now = rt
-            .env
-            .time_zone()
-            .to_local(rt.env.now())
-            .unwrap_or_default();
         ColumnValues {
-            mode: StoreMode {
-                strict,
-                ignore,
-                dates: DateFlags {
-                    no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
-                    no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
-                    allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
-                },
-                truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
-                time_zone: rt.env.time_zone().clone(),
-                today: now.date(),
-            },
+            mode: store_mode(rt, strict, ignore),
             null_is_error: !ignore && (strict || single_row),
             sql_mode,
+        }
+    }
+
+    /// For the columns of a JSON_TABLE. `strict`: a value that does not fit is an error.
+    pub fn of_table_function(rt: &Runtime<'_>, strict: bool) -> ColumnValues {
+        ColumnValues {
+            mode: store_mode(rt, strict, false),
+            null_is_error: false,
+            sql_mode: rt.env.sql_mode(),
         }
     }
 
@@ -206,6 +199,24 @@ impl ColumnValues {
                 Ok(implicit_default(&column.ty))
             }
         }
+    }
+}
+
+/// How values are stored, by the session's settings.
+fn store_mode(rt: &Runtime<'_>, strict: bool, ignore: bool) -> StoreMode {
+    let sql_mode = rt.env.sql_mode();
+    let zone = rt.env.time_zone();
+    StoreMode {
+        strict,
+        ignore,
+        dates: DateFlags {
+            no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
+            no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
+            allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
+        },
+        truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+        time_zone: zone.clone(),
+        today: zone.to_local(rt.env.now()).unwrap_or_default().date(),
     }
 }
 

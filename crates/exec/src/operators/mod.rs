@@ -8,6 +8,7 @@ pub(crate) mod distinct;
 pub(crate) mod group;
 pub(crate) mod hash;
 pub(crate) mod heads;
+pub(crate) mod json_table;
 pub(crate) mod output;
 pub(crate) mod plain;
 pub(crate) mod row_out;

@@ -381,7 +381,7 @@ impl BlockBinder<'_> {
         let mut conditions = std::mem::take(&mut info.conditions);
         if let Some(e) = selection {
             self.clause = "where clause";
-            let e = self.expr(e)?;
+            let e = self.truth(e)?;
             self.conditions(e, &mut conditions);
         }
         Ok(conditions)
@@ -414,7 +414,7 @@ impl BlockBinder<'_> {
         self.clause = "having clause";
         let mut having = Vec::new();
         if let Some(e) = &s.having {
-            let e = self.expr(e)?;
+            let e = self.truth(e)?;
             conjuncts(e, &mut having);
         }
         self.clause = "order clause";

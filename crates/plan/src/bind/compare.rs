@@ -159,7 +159,7 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         let list: Vec<Expr> = list
             .iter()
-            .map(|e| self.expr(e))
+            .map(|e| self.truth(e))
             .collect::<Result<_, _>>()?;
         let nullable = list.iter().any(|e| e.ty.nullable);
         Ok(Expr {

@@ -1,6 +1,6 @@
 //! Expressions: operators, functions, casts, with the types that MySQL gives them.
 
-use nfold_sql::ast::{self, BinaryOp, Literal, UnaryOp};
+use nfold_sql::ast::{self, BinaryOp, IsTest, Literal, UnaryOp};
 use nfold_types::collation::CollationId;
 use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
@@ -111,7 +111,7 @@ impl BlockBinder<'_> {
             A::And(list) => self.logical(list, ExprKind::And),
             A::Or(list) => self.logical(list, ExprKind::Or),
             A::Xor(a, b) => {
-                let sides = Box::new([self.expr(a)?, self.expr(b)?]);
+                let sides = Box::new([self.truth(a)?, self.truth(b)?]);
                 let nullable = sides.iter().any(|s| s.ty.nullable);
                 Ok(Expr {
                     kind: ExprKind::Xor(sides),
@@ -119,7 +119,7 @@ impl BlockBinder<'_> {
                 })
             }
             A::Not(inner) => {
-                let inner = self.expr(inner)?;
+                let inner = self.truth(inner)?;
                 let ty = ExprType::boolean(inner.ty.nullable);
                 Ok(Expr {
                     kind: ExprKind::Not(Box::new(inner)),
@@ -131,7 +131,11 @@ impl BlockBinder<'_> {
                 test,
                 negated,
             } => {
-                let expr = Box::new(self.expr(expr)?);
+                let expr = match test {
+                    IsTest::Null => self.expr(expr)?,
+                    _ => self.truth(expr)?,
+                };
+                let expr = Box::new(expr);
                 Ok(Expr {
                     kind: ExprKind::Is {
                         expr,
@@ -303,6 +307,7 @@ impl BlockBinder<'_> {
                 }
             }
             A::Function(call) => self.function(call),
+            A::JsonValue(call) => self.json_value(call),
             A::Row(_) => Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1])),
             A::Default(Some(c)) => self.default_of(c),
             A::Default(None) => Err(SqlError::not_supported("DEFAULT in an expression")),

@@ -16,6 +16,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::{BindCx, BlockBinder, Dependency, ScopeColumn, ScopeSlot, block};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::json_table::JsonTable;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{
     IndexHints, MAX_TABLES, OuterJoin, Query, QueryBody, Source, SubqueryForm, Table,
@@ -86,6 +87,7 @@ impl BlockBinder<'_> {
                 self.derived(bound.query, alias, columns)?;
                 self.depends(bound.dependencies);
             }
+            TableRef::JsonTable(t) => self.json_table(t)?,
             TableRef::Join(j) => return self.join(j, info),
         }
         let columns = 0..self.scope[start].columns.len() as u16;
@@ -137,7 +139,7 @@ impl BlockBinder<'_> {
                     made: false,
                 })
                 .collect(),
-            Source::Derived(_) => Vec::new(),
+            Source::Derived(_) | Source::Json(_) => Vec::new(),
         };
         let hints = match &source {
             Source::Table(def) => index_hints(def, &alias, &t.hints)?,
@@ -252,6 +254,48 @@ impl BlockBinder<'_> {
         )
     }
 
+    /// Adds the slot of a JSON_TABLE.
+    pub(super) fn json_slot(
+        &mut self,
+        alias: &Ident,
+        columns: Vec<ScopeColumn>,
+        table: JsonTable,
+    ) -> Result<(), SqlError> {
+        let alias: Arc<str> = alias.value.as_str().into();
+        if self
+            .scope
+            .iter()
+            .any(|s| s.schema.is_none() && s.alias == alias)
+        {
+            return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
+        }
+        let source = Source::Json(Box::new(table));
+        self.push_slot(None, alias, columns, source, IndexHints::default())
+    }
+
+    /// Error 1109: a JSON_TABLE on the outer side of a RIGHT JOIN reads the inner side.
+    fn check_right_join(&self, left: &Range<usize>, right: &Range<usize>) -> Result<(), SqlError> {
+        for table in &self.tables[right.clone()] {
+            let Source::Json(json) = &table.source else {
+                continue;
+            };
+            let mut read = None;
+            json.document.any(&mut |e| {
+                let slot = e.as_column().map(|at| usize::from(at.table));
+                read = read.or(slot.filter(|slot| left.contains(slot)));
+                read.is_some()
+            });
+            if let Some(slot) = read {
+                let alias = &self.tables[slot].alias;
+                return Err(SqlError::new(
+                    ErrorCode::ER_UNKNOWN_TABLE,
+                    &[alias, &"a table function argument"],
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn push_slot(
         &mut self,
         schema: Option<Arc<str>>,
@@ -299,6 +343,9 @@ impl BlockBinder<'_> {
         let second = info.conditions.len();
         let right = self.table_ref(&j.right, info)?;
         let slots = left.slots.start..right.slots.end;
+        if j.kind == JoinKind::Right {
+            self.check_right_join(&left.slots, &right.slots)?;
+        }
         let mut on = Vec::new();
         let shown = match &j.constraint {
             JoinConstraint::None => both(left.shown, right.shown),
@@ -306,7 +353,7 @@ impl BlockBinder<'_> {
                 let clause = std::mem::replace(&mut self.clause, "on clause");
                 // What stands before the join is not in sight of ON.
                 let sight = std::mem::replace(&mut self.in_sight_from, slots.start);
-                let e = self.expr(e)?;
+                let e = self.truth(e)?;
                 self.in_sight_from = sight;
                 self.clause = clause;
                 block::conjuncts(e, &mut on);

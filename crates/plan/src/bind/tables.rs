@@ -168,6 +168,11 @@ fn named<'a>(t: &'a TableRef, out: &mut Vec<Named<'a>>) {
             schema: None,
             aliased: true,
         }),
+        TableRef::JsonTable(t) => out.push(Named {
+            name: &t.alias.value,
+            schema: None,
+            aliased: true,
+        }),
         TableRef::Join(j) => {
             named(&j.left, out);
             named(&j.right, out);

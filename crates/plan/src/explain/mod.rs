@@ -399,8 +399,12 @@ impl Explainer<'_> {
         let filtered_here = !step.filter.is_empty() || !step.on.is_empty() || !tested.is_empty();
         match &slot.source {
             TableSource::Table(def) => self.table(def, access, &mut out, &mut extra, filtered_here),
-            _ => {
+            source => {
                 out[4] = Some("ALL".into());
+                if matches!(source, TableSource::Json(_)) {
+                    extra.push("Table function: json_table".into());
+                    extra.push("Using temporary".into());
+                }
                 if filtered_here {
                     extra.push("Using where".into());
                 }

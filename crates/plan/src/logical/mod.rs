@@ -8,6 +8,7 @@ pub mod context;
 pub(crate) mod describe;
 pub mod expr;
 pub mod func;
+pub mod json_table;
 pub mod mode;
 pub(crate) mod pad;
 pub(crate) mod print;

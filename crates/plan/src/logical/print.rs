@@ -237,6 +237,7 @@ fn column_names(table: &Table) -> Vec<Arc<str>> {
             def.columns.iter().map(|c| c.name.clone()).collect()
         }
         Source::Derived(q) => q.columns.iter().map(|c| c.name.clone()).collect(),
+        Source::Json(t) => t.shape.columns.iter().map(|c| c.name.clone()).collect(),
     }
 }
 
@@ -297,6 +298,7 @@ fn table(n: usize, table: &Table, names: &[Arc<str>], out: &mut Lines) {
         Source::Table(def) => &*def.name,
         Source::Virtual(_) => "system table",
         Source::Derived(_) => "derived",
+        Source::Json(_) => "JSON_TABLE",
     };
     let used = used_names(names, &table.used);
     out.line(format!("slot {n} {}: {source}({used}){marks}", table.alias));

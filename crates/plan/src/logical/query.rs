@@ -10,6 +10,7 @@ use nfold_sql::ast::SetOp;
 use super::clauses::{Aggregate, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking};
 use super::describe::Description;
 use super::expr::{ColumnAt, Expr};
+use super::json_table::JsonTable;
 use super::types::{CmpKind, ExprType};
 use super::window::WindowPass;
 
@@ -132,6 +133,7 @@ pub(crate) enum Source {
     Derived(Box<Query>),
     /// A system table, whose rows the session computes.
     Virtual(Arc<TableDef>),
+    Json(Box<JsonTable>),
 }
 
 /// Index hints of one slot.
@@ -310,9 +312,14 @@ impl Block {
         }
     }
 
-    /// Calls `f` with each condition of WHERE and ON.
+    /// Calls `f` with each condition of WHERE and ON, and with each document of a JSON_TABLE.
     pub fn each_condition_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         let joined = self.outer_joins.iter_mut().flat_map(|join| &mut join.on);
-        self.conditions.iter_mut().chain(joined).for_each(f);
+        self.conditions.iter_mut().chain(joined).for_each(&mut *f);
+        for table in &mut self.tables {
+            if let Source::Json(json) = &mut table.source {
+                f(&mut json.document);
+            }
+        }
     }
 }

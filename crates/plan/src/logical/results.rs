@@ -143,6 +143,10 @@ impl Block {
                     ..origin
                 })
             }
+            Source::Json(t) => Some(Origin {
+                column: t.shape.columns.get(column)?.clone(),
+                through: Through::Name,
+            }),
             Source::Virtual(_) => None,
         }
     }

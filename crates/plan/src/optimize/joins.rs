@@ -30,6 +30,8 @@ const HASH_PLANNED: f64 = 0.25;
 const LIMITED_ROWS: f64 = 100.0;
 /// Rows assumed of derived tables and views.
 const DERIVED_ROWS: f64 = 100.0;
+/// Rows assumed of a JSON_TABLE, as in MySQL.
+const DOCUMENT_ROWS: f64 = 2.0;
 /// A list parameter counts for so many members at most: the plan serves shorter lists as well, and
 /// losing an index over a list's length costs far more than using it in vain.
 pub(super) const LIST_ROWS_MAX: usize = 16;
@@ -145,9 +147,11 @@ impl Placer<'_> {
             return vec![Joined::first(0); n];
         }
         let relations = self.relations();
+        let documents: Vec<u64> = (0..n).map(|t| document_slots(self.block, t)).collect();
         let mut search = JoinSearch {
             relations: &relations,
             outer: &self.outer,
+            documents: &documents,
             lookups: self.block.lock.strength.is_some() || self.block.changed != 0,
             share: 1.0,
         };
@@ -303,7 +307,8 @@ impl Placer<'_> {
         let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
         let alternative = self.alternative(&joined, &candidate.access, &usable, &own, &keys);
         let (mut access, mut rows) = (candidate.access, candidate.rows);
-        let depends_on_outer = access_slots(&access, block) & placed != 0;
+        let read = access_slots(&access, block) | document_slots(block, t);
+        let depends_on_outer = read & placed != 0;
         if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
             // Read once into a hash table, and probed by the equalities.
             if !keys.is_empty() {
@@ -384,10 +389,14 @@ impl Placer<'_> {
     /// The cheapest access path of slot `t` by these conditions.
     fn candidate(&self, t: usize, usable: &[&Expr], wanted: Option<WantedOrder>) -> Candidate {
         let TableSource::Table(def) = &self.block.tables[t].source else {
+            let rows = match &self.block.tables[t].source {
+                TableSource::Json(_) => DOCUMENT_ROWS,
+                _ => DERIVED_ROWS,
+            };
             return Candidate {
                 access: candidate::path(0, false, AccessKind::Source),
-                rows: DERIVED_ROWS,
-                cost: DERIVED_ROWS,
+                rows,
+                cost: rows,
             };
         };
         let stats = self.cx.info.stats(def.id);
@@ -428,6 +437,14 @@ fn access_slots(access: &Access, block: &Block) -> u64 {
     let mut mask = 0;
     access.kind.each_expr(&mut |e| mask |= slots_of(e, block));
     mask
+}
+
+/// The slots that the document of a JSON_TABLE in slot `t` reads.
+fn document_slots(block: &Block, t: usize) -> u64 {
+    match &block.tables[t].source {
+        TableSource::Json(json) => slots_of(&json.document, block),
+        _ => 0,
+    }
 }
 
 /// Equalities between slot `t` and those before it.

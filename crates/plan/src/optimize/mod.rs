@@ -145,6 +145,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
             source: match table.source {
                 logical::Source::Table(def) => TableSource::Table(def),
                 logical::Source::Virtual(def) => TableSource::Virtual(def),
+                logical::Source::Json(table) => TableSource::Json(table),
                 logical::Source::Derived(q) => TableSource::Derived(Box::new(query(cx, *q))),
             },
             alias: table.alias,

@@ -59,6 +59,8 @@ struct Best {
 pub(super) struct JoinSearch<'s> {
     pub relations: &'s [Relation],
     pub outer: &'s OuterJoins,
+    /// By table: the tables that its document is made of, which must come before it.
+    pub documents: &'s [u64],
     /// Rows are locked: no more of them are read than must be.
     pub lookups: bool,
     /// The share of the joined rows that is read: LIMIT cuts off the others.
@@ -104,6 +106,7 @@ impl JoinSearch<'_> {
             placed >> t & 1 == 0
                 && wanted.is_none_or(|first| first == t)
                 && self.outer.may_place(t, placed)
+                && self.documents[t] & !placed == 0
         })
     }
 

@@ -37,6 +37,7 @@ fn column_names(slot: &TableSlot) -> Vec<Arc<str>> {
             def.columns.iter().map(|c| c.name.clone()).collect()
         }
         TableSource::Derived(q) => q.columns.iter().map(|c| c.name.clone()).collect(),
+        TableSource::Json(t) => t.shape.columns.iter().map(|c| c.name.clone()).collect(),
     }
 }
 

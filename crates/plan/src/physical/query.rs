@@ -13,6 +13,7 @@ use crate::logical::clauses::{
     Aggregate, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType};
+use crate::logical::json_table::JsonTable;
 use crate::logical::query::OuterKey;
 use crate::logical::window::WindowPass;
 
@@ -145,6 +146,7 @@ pub enum TableSource {
     /// A system view: rows are made by the server.
     /// A system table, whose rows the session makes.
     Virtual(Arc<TableDef>),
+    Json(Box<JsonTable>),
 }
 
 impl TableSource {
@@ -157,6 +159,10 @@ impl TableSource {
                 .map(|c| (c.ty.clone(), c.nullable))
                 .collect(),
             TableSource::Derived(q) => q.types.iter().map(|t| (t.col.clone(), true)).collect(),
+            TableSource::Json(t) => {
+                let columns = t.shape.columns.iter();
+                columns.map(|c| (c.ty.clone(), true)).collect()
+            }
         }
     }
 }
@@ -359,6 +365,11 @@ impl Block {
             step.on.iter_mut().chain(&mut step.filter).for_each(&mut *f);
             let ends = step.nest.iter_mut().flat_map(|nest| &mut nest.ends);
             ends.flat_map(|end| &mut end.on).for_each(&mut *f);
+        }
+        for slot in &mut self.tables {
+            if let TableSource::Json(json) = &mut slot.source {
+                f(&mut json.document);
+            }
         }
         self.constant_filter.iter_mut().for_each(f);
     }

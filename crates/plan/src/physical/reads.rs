@@ -62,7 +62,7 @@ fn block(b: &Block, reads: &mut Reads) {
     for (at, step) in b.joins.iter().enumerate() {
         match &b.tables[step.table].source {
             TableSource::Derived(q) => query(q, reads),
-            TableSource::Virtual(_) => {}
+            TableSource::Virtual(_) | TableSource::Json(_) => {}
             TableSource::Table(_) => {
                 let access = match &step.access.kind {
                     AccessKind::Hash { build, .. } => &**build,

@@ -86,6 +86,7 @@ fn block(b: &Block) -> usize {
     let tables = b.tables.iter().map(|t| {
         let derived = match &t.source {
             TableSource::Derived(q) => size_of_val(&**q) + query(q),
+            TableSource::Json(t) => size_of_val(&**t) + expr(&t.document),
             TableSource::Table(_) | TableSource::Virtual(_) => 0,
         };
         size_of_val(t) + t.used.len() + derived

@@ -14,7 +14,9 @@ use crate::logical::clauses::LimitPlan;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::func::VOLATILE;
-use crate::logical::query::{Block, Decorrelated, OuterKey, QueryBody, Subquery, SubqueryForm};
+use crate::logical::query::{
+    Block, Decorrelated, OuterKey, QueryBody, Source, Subquery, SubqueryForm,
+};
 use crate::logical::tame::{converts, is_tame};
 use crate::logical::walk;
 
@@ -90,6 +92,10 @@ fn is_plain(block: &Block) -> bool {
         && !block.calc_found_rows
         && block.deprecated.is_empty()
         && !block.tables.is_empty()
+        && !block
+            .tables
+            .iter()
+            .any(|t| matches!(t.source, Source::Json(_)))
         && !block.pads_char
 }
 

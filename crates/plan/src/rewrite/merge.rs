@@ -133,6 +133,11 @@ fn put_in(block: &mut Block, slot: usize) {
     };
     inner.select.iter_mut().for_each(|e| shift.expr(e));
     inner.conditions.iter_mut().for_each(|e| shift.expr(e));
+    for table in &mut inner.tables {
+        if let Source::Json(json) = &mut table.source {
+            shift.expr(&mut json.document);
+        }
+    }
     for join in &mut inner.outer_joins {
         join.on.iter_mut().for_each(|e| shift.expr(e));
         (join.inner, join.outer) = (shift.set(join.inner), shift.set(join.outer));

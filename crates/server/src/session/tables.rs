@@ -227,6 +227,7 @@ impl<'a> Walk<'a> {
         match t {
             TableRef::Table(t) => self.add_factor(t, Privileges::SELECT, "SELECT"),
             TableRef::Derived { query, .. } => self.query(query),
+            TableRef::JsonTable(t) => self.expr(&t.document),
             TableRef::Join(j) => {
                 self.table_ref(&j.left);
                 self.table_ref(&j.right);
@@ -366,6 +367,7 @@ impl<'a> Walk<'a> {
                 whens.iter().for_each(|(a, b)| self.exprs([a, b]));
             }
             Trim { what, expr, .. } => self.exprs(what.as_deref().into_iter().chain([&**expr])),
+            JsonValue(call) => self.expr(&call.document),
             Function(call) => {
                 let name = call.name.as_str();
                 let waits = |f: &&str| name.eq_ignore_ascii_case(f);

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Ident, OrderItem, Query, Span, TypeSpec};
+use super::{Ident, JsonValue, OrderItem, Query, Span, TypeSpec};
 
 /// An expression. AND and OR chains are flat lists of at least two members. Parentheses are not
 /// represented.
@@ -130,6 +130,7 @@ pub enum Expr {
         charset: Option<String>,
     },
     Function(Box<FunctionCall>),
+    JsonValue(Box<JsonValue>),
     /// `(a, b, …)` with at least two members, or `ROW(…)`.
     Row(Vec<Expr>),
     /// `DEFAULT` as a value, or `DEFAULT(column)`.

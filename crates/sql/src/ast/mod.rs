@@ -7,11 +7,13 @@
 mod admin;
 mod ddl;
 mod expr;
+mod json;
 mod query;
 
 pub use admin::*;
 pub use ddl::*;
 pub use expr::*;
+pub use json::*;
 pub use query::*;
 
 /// A half-open range of byte offsets in the statement's text.

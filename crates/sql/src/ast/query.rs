@@ -1,6 +1,6 @@
 //! Queries, and the statements that change rows.
 
-use super::{ColumnRef, Expr, Ident, ObjectName, Span, Window};
+use super::{ColumnRef, Expr, Ident, JsonTable, ObjectName, Span, Window};
 
 /// A query expression with its ORDER BY, LIMIT, locking and INTO.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +105,7 @@ pub enum TableRef {
         columns: Vec<Ident>,
     },
     Join(Box<Join>),
+    JsonTable(Box<JsonTable>),
 }
 
 #[derive(Clone, Debug, PartialEq)]

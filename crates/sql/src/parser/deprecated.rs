@@ -51,6 +51,10 @@ pub enum Deprecated {
     Profiles(&'static str),
     /// INTO inside an operand of a set operation.
     IntoOfOperand,
+    /// `JSON_MERGE(…)`
+    JsonMerge,
+    /// ON EMPTY behind ON ERROR, in JSON_TABLE.
+    EmptyAfterError,
     /// A system variable, by its name.
     Variable(&'static str),
     /// The hint MAX_EXECUTION_TIME where it has no effect.
@@ -87,6 +91,10 @@ const FOUND_ROWS: &str = "FOUND_ROWS() is deprecated and will be removed in a fu
                           Consider using COUNT(*) instead.";
 const ROW_ALIAS: &str = "an alias (INSERT INTO ... VALUES (...) AS alias) and replace VALUES(col) \
                          in the ON DUPLICATE KEY UPDATE clause with alias.col";
+const EMPTY_AFTER_ERROR: &str = "Specifying an ON EMPTY clause after the ON ERROR clause in a \
+                                 JSON_TABLE column definition is deprecated syntax and will be \
+                                 removed in a future release. Specify ON EMPTY before ON ERROR \
+                                 instead.";
 
 /// Character sets other than utf8mb3 that MySQL 9.7 deprecates.
 const CHARSETS: &[&str] = &["dec8", "hp8", "macce", "macroman", "ucs2"];
@@ -152,6 +160,11 @@ impl Deprecated {
                 let hint = format!("MAX_EXECUTION_TIME({ms})");
                 SqlError::new(ErrorCode::ER_WARN_CONFLICTING_HINT, &[&hint])
             }
+            Deprecated::JsonMerge => {
+                let others = "JSON_MERGE_PRESERVE/JSON_MERGE_PATCH";
+                SqlError::new(INSTEAD, &[&"JSON_MERGE", &others])
+            }
+            Deprecated::EmptyAfterError => with_text(INSTEAD, EMPTY_AFTER_ERROR),
             Deprecated::Variable(name) => with_text(
                 INSTEAD,
                 &format!("'@@{name}' is deprecated and will be removed in a future release."),

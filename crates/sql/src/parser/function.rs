@@ -173,31 +173,6 @@ impl Parser<'_> {
         Ok(Some(call))
     }
 
-    /// `JSON_VALUE(document, path [NULL ON EMPTY] [NULL ON ERROR])`; error 1235 for RETURNING and
-    /// the other clauses.
-    #[inline(never)]
-    fn json_value(&mut self) -> Result<Expr> {
-        let start = self.token.start;
-        self.open()?;
-        let document = self.expr()?;
-        self.expect(TokenKind::Comma)?;
-        let path = self.expr()?;
-        for event in [Kw::EMPTY, Kw::ERROR] {
-            if self.at(Kw::NULL) && self.peek().kw == Kw::ON {
-                self.advance();
-                self.advance();
-                self.expect_kw(event)?;
-            }
-        }
-        if !self.is(TokenKind::RParen) {
-            return Err(SqlError::not_supported(
-                "JSON_VALUE with RETURNING or a DEFAULT",
-            ));
-        }
-        self.expect(TokenKind::RParen)?;
-        Ok(self.builtin("json_value", start, vec![document, path]))
-    }
-
     /// Takes the word and its opening parenthesis.
     pub(super) fn open(&mut self) -> Result<()> {
         self.advance();
@@ -274,8 +249,14 @@ impl Parser<'_> {
                 &[&name],
             ));
         }
-        if name == "found_rows" && schema.is_none() {
-            self.deprecated.push(super::Deprecated::FoundRows);
+        match name.as_str() {
+            "found_rows" if schema.is_none() => {
+                self.deprecated.push(super::Deprecated::FoundRows);
+            }
+            "json_merge" if schema.is_none() => {
+                self.deprecated.push(super::Deprecated::JsonMerge);
+            }
+            _ => {}
         }
         let mut call = self.builtin(&name, start, args);
         if let Expr::Function(call) = &mut call {

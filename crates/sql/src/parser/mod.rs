@@ -26,6 +26,7 @@ mod deprecated;
 mod dml;
 mod expr;
 mod function;
+mod json;
 mod misc;
 mod primary;
 mod query;

@@ -142,7 +142,7 @@ impl Parser<'_> {
             };
         }
         if self.at(Kw::JSON_TABLE) {
-            return Err(SqlError::not_supported("JSON_TABLE"));
+            return self.json_table();
         }
         if self.is(TokenKind::LBrace) {
             // `{OJ a LEFT JOIN b ON …}`

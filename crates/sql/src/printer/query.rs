@@ -234,6 +234,7 @@ impl Display for TableRef {
                 columns(f, names)
             }
             TableRef::Join(join) => join.fmt(f),
+            TableRef::JsonTable(table) => table.fmt(f),
         }
     }
 }

@@ -565,6 +565,9 @@ errors! {
     ER_COULD_NOT_APPLY_JSON_DIFF = 3648, "HY000", "Could not apply JSON diff in table %.*s, column %s.";
     ER_INVALID_VCPU_ID = 3652, "HY000", "Invalid cpu id %u";
     ER_INVALID_VCPU_RANGE = 3653, "HY000", "Invalid VCPU range %u-%u";
+    ER_MISSING_JSON_TABLE_VALUE = 3665, "22035", "Missing value for JSON_TABLE column '%.192s'";
+    ER_WRONG_JSON_TABLE_VALUE = 3666, "2203F", "Can't store an array or an object in the scalar JSON_TABLE column '%.192s'";
+    ER_TF_MUST_HAVE_ALIAS = 3667, "42000", "Every table function must have an alias";
     ER_TF_FORBIDDEN_JOIN_TYPE = 3668, "HY000", "INNER or LEFT JOIN must be used for LATERAL references made by '%.192s'";
     ER_JT_VALUE_OUT_OF_RANGE = 3669, "22003", "Value is out of range for JSON_TABLE's column '%.192s'";
     ER_BAD_NULL_ERROR_NOT_IGNORED = 3673, "23000", "Column '%-.192s' cannot be null";
@@ -636,6 +639,7 @@ errors! {
     ER_CHECK_CONSTRAINT_DUP_NAME = 3822, "HY000", "Duplicate check constraint name '%-.192s'.";
     ER_CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN = 3823, "HY000", "Column '%-.192s' cannot be used in a check constraint '%-.192s': needed in a foreign key constraint '%-.192s' referential action.";
     ER_DEPENDENT_BY_FUNCTIONAL_INDEX = 3837, "HY000", "Column '%s' has a functional index dependency and cannot be dropped or renamed.";
+    ER_INVALID_JSON_TYPE = 3853, "22032", "Invalid JSON type in argument %u to function %s; an %s is required.";
     ER_CANNOT_CONVERT_STRING = 3854, "HY000", "Cannot convert string '%.64s' from %s to %s";
     ER_DEPENDENT_BY_PARTITION_FUNC = 3855, "HY000", "Column '%s' has a partitioning function dependency and cannot be dropped or renamed.";
     ER_CLONE_DISK_SPACE = 3873, "HY000", "Clone estimated database size is %.64s. Available space %.64s is not enough.";
@@ -663,6 +667,8 @@ errors! {
     ER_MISPLACED_INTO = 3954, "42000", "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";
     ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955, "HY000", "Access denied for user '%-.48s'@'%-.64s'. Account is blocked for %s day(s) (%s day(s) remaining) due to %u consecutive failed logins.";
     ER_WARN_DEPRECATED_INNER_INTO = 3962, "HY000", "The INTO clause is deprecated inside query blocks of query expressions and will be removed in a future release. Please move the INTO clause to the end of statement instead.";
+    ER_MISSING_JSON_VALUE = 3966, "22035", "No value was found by '%s' on the specified path.";
+    ER_MULTIPLE_JSON_VALUES = 3967, "22034", "More than one value was found by '%s' on the specified path.";
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_CHARACTER_SET_MISMATCH = 3995, "HY000", "Character set '%s' cannot be used in conjunction with '%s' in call to %s.";

@@ -518,6 +518,11 @@ pub fn cast<'a>(
     if to.col.is_json() {
         return json::cast(cx, v, from);
     }
+    if from.col.is_json() && to.col.kind == TypeKind::Year {
+        let number = to_integer(cx, &v, from).and_then(|v| i64::try_from(v).ok());
+        let number = Val::Int(number.unwrap_or(0));
+        return cast(cx, number, &ExprType::bigint(false), to);
+    }
     let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
     let v = match &v {
         // Of what is called a string the text is read.

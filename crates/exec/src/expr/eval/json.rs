@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use nfold_json::{Doc, FieldType, Json, Opaque, ParseError, Scalar, Work};
 use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::number;
+use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::{EvalCx, Val, convert};
@@ -101,13 +102,16 @@ pub(crate) fn converted<T>(
     }
 }
 
-/// Whether a text is the number that it is to become; other values are numbers.
+/// Whether a text is the number that it is to become, or a date or a time where one is wanted;
+/// numbers are neither.
 fn is_convertible(value: &Val<'_>, target: &str) -> bool {
+    let numeric = matches!(target, "INTEGER" | "DOUBLE" | "DECIMAL");
     match value {
-        Val::Bytes(text) if matches!(target, "INTEGER" | "DOUBLE" | "DECIMAL") => {
-            !text.is_empty() && !number::parse_double(text).truncated
-        }
-        _ => true,
+        Val::Bytes(text) if numeric => !text.is_empty() && !number::parse_double(text).truncated,
+        Val::Bytes(text) if target == "TIME" => parse::parse_time(text).is_ok(),
+        Val::Bytes(text) => parse::parse_datetime(text, DateFlags::default()).is_ok(),
+        Val::Date(_) | Val::DateTime(_) | Val::Time(_) => true,
+        _ => numeric,
     }
 }
 

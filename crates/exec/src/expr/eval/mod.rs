@@ -9,6 +9,7 @@ pub(crate) mod bits;
 pub mod compare;
 pub mod convert;
 pub(crate) mod json;
+pub(crate) mod json_scalar;
 pub(crate) mod list;
 pub(crate) mod moment;
 pub(crate) mod prepared;

@@ -148,7 +148,11 @@ pub(crate) fn to_asked(
     let d = match v {
         Val::Null => return None,
         Val::Bytes(doc) if ty.col.is_json() => {
-            return json::converted(cx, doc, "DATETIME", |v, ty| to_asked(cx, v, ty, asked));
+            let target = match asked.date {
+                true => "DATE",
+                false => "DATETIME/TIMESTAMP",
+            };
+            return json::converted(cx, doc, target, |v, ty| to_asked(cx, v, ty, asked));
         }
         Val::Bytes(text) => return parse_text(cx, text, ty, asked),
         Val::Date(d) => d.at_midnight(),

@@ -28,6 +28,7 @@ use nfold_plan::func::{FuncDef, FuncSet};
 use rustc_hash::FxHashMap;
 
 pub use builtin::Func;
+pub(crate) use json::document as json_document;
 
 use builtin::Evaluated;
 

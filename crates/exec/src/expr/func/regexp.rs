@@ -82,6 +82,18 @@ fn compile(cx: &EvalCx<'_>, pattern: &str, flags: Flags) -> Result<Rc<Regexp>, S
     Ok(regexp)
 }
 
+/// Whether a part of `text` matches; `None`: the pattern is no regular expression.
+pub(super) fn finds(cx: &EvalCx<'_>, pattern: &str, text: &str) -> Result<Option<bool>, SqlError> {
+    let Ok(regexp) = compile(cx, pattern, Flags::default()) else {
+        cx.checkpoint(0)?;
+        return Ok(None);
+    };
+    let text = Cow::Borrowed(text);
+    let call = Call { text, regexp };
+    let found = call.search(cx, &call.text, 0, |m| m.next())?;
+    Ok(Some(found.is_some()))
+}
+
 /// MySQL's error for a pattern that cannot be compiled.
 fn refusal(error: PatternError) -> SqlError {
     let code = match error {

@@ -2,13 +2,15 @@
 
 use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
 use nfold_plan::expr::Expr;
+use nfold_plan::json_table::JsonTable;
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{Checkpoint, SqlError, Value};
 
 use super::{CANDIDATE_WORK, COMPILE_AFTER, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
 use crate::env::batch::{BATCH_ROWS, Batch};
-use crate::expr::eval::Val;
 use crate::expr::eval::tuple;
+use crate::expr::eval::{RowRef, Val};
+use crate::operators::json_table;
 use crate::runtime::spill::Spool;
 
 /// Work of testing one row by compiled conditions.
@@ -168,6 +170,18 @@ impl StepCx<'_, '_> {
         Ok(true)
     }
 
+    /// The rows of a JSON_TABLE in slot `table`, for the outer row `rows`.
+    pub(super) fn json_rows<'a>(
+        &'a self,
+        table: usize,
+        json: &'a JsonTable,
+        rows: &'a [RowRef<'a>],
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let layout = self.slots[table].layout();
+        json_table::rows(self.rt, &self.eval(rows), json, layout, push)
+    }
+
     pub(super) fn all_made(
         &self,
         table: usize,
@@ -177,6 +191,9 @@ impl StepCx<'_, '_> {
         match (&slot.source, &self.block.tables[table].source) {
             (Source::Derived(exec), TableSource::Derived(q)) => {
                 exec.collect(self.rt, q, self.outer_rows, slot.layout(), push)
+            }
+            (Source::Json(_), TableSource::Json(json)) => {
+                self.json_rows(table, json, &self.empty_rows(), push)
             }
             (Source::Virtual(v), _) => {
                 let layout = slot.layout();

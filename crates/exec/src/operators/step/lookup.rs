@@ -3,7 +3,9 @@
 
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
-use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST};
+use nfold_plan::query::{
+    AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST, TableSource,
+};
 use nfold_types::{Checkpoint, SqlError};
 
 use super::nest::goes_through;
@@ -16,6 +18,7 @@ use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, compare};
 use crate::operators::hash::{HashTable, hash_of};
 use crate::runtime::Runtime;
+use crate::runtime::spill::Spool;
 
 /// Outer rows whose points go into one read.
 const OUTER_ROWS: usize = 256;
@@ -141,6 +144,15 @@ impl StepCx<'_, '_> {
         if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
             me.exact = reader.bind(&self.eval(&rows), access)?;
             me.more = More::Read;
+        } else if let TableSource::Json(json) = &self.block.tables[step.table].source
+            && !through
+        {
+            let mut spool = Spool::new(self.rt.env.work_memory());
+            self.json_rows(step.table, json, &rows, &mut |image| {
+                spool.push(self.rt, 0, image)
+            })?;
+            me.made = Some(spool.into_rows(self.rt)?);
+            me.more = More::Document;
         }
         drop(rows);
         me.group_end = me.outer_at + 1;
@@ -170,6 +182,16 @@ impl StepCx<'_, '_> {
                     Some(reader) => match reader.next(self.rt, &mut me.inner)? {
                         true => More::Read,
                         false => More::No,
+                    },
+                    None => More::No,
+                },
+                More::Document => match &mut me.made {
+                    Some(rows) => match rows.next(self.rt)? {
+                        Some((_, image)) => {
+                            me.inner.push(0, image);
+                            More::Document
+                        }
+                        None => More::No,
                     },
                     None => More::No,
                 },

@@ -50,6 +50,8 @@ enum More {
     Read,
     /// The build side's file has more.
     Spilled(Place),
+    /// The rows of a JSON_TABLE have more.
+    Document,
 }
 
 enum Lookup {
@@ -93,7 +95,7 @@ pub(crate) struct StepExec {
     found: SmallVec<[bool; 2]>,
     pub exact: bool,
     started: bool,
-    /// Rows of a derived table or view that is the first step.
+    /// Rows of a derived table or view that is the first step, or of a JSON_TABLE.
     made: Option<SpoolRows>,
     kernel: Kernel,
 }
@@ -184,7 +186,11 @@ impl StepExec {
         };
         let access = lookup_access(step, switch.is_some());
         let reader = reader_of(access)?;
-        let lookup = Lookup::by(access, position);
+        // The document of a JSON_TABLE depends on the outer row.
+        let lookup = match position > 0 && is_json(block, step.table) {
+            true if matches!(access.kind, AccessKind::Source) => Lookup::PerRow,
+            _ => Lookup::by(access, position),
+        };
         let locks = reader
             .as_ref()
             .is_some_and(|r| r.spec.lock != RowLock::None);
@@ -330,6 +336,10 @@ impl Lookup {
             _ => Lookup::PerRow,
         }
     }
+}
+
+fn is_json(block: &Block, slot: usize) -> bool {
+    matches!(block.tables[slot].source, TableSource::Json(_))
 }
 
 /// Whether no other slot is of the same table.

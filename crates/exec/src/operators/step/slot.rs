@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
+use nfold_catalog::{ColumnDef, TableDef};
 use nfold_engine::{RowLock, Table};
+use nfold_plan::expr::ExprType;
+use nfold_plan::json_table::JsonTableShape;
 use nfold_plan::query::{Access, AccessKind, Block, QueryPlan, TableSource};
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
@@ -45,6 +47,7 @@ pub(crate) enum Source {
     Table(Arc<Table>),
     Derived(Box<dyn DerivedTable>),
     Virtual(Arc<TableDef>),
+    Json(Arc<JsonTableShape>),
 }
 
 /// Whether the rows of a slot are going to be changed, and have hidden row ids.
@@ -57,6 +60,11 @@ fn has_ids(block: &Block, table: usize) -> bool {
 /// Whether batches of joined rows keep hidden row ids.
 pub(crate) fn keeps_ids(block: &Block) -> bool {
     block.changed != 0 && (0..block.tables.len()).any(|table| has_ids(block, table))
+}
+
+fn layout_of_columns(columns: &[ColumnDef]) -> RowLayout {
+    let types = columns.iter().map(|c| ExprType::new(c.ty.clone(), true));
+    tuple::layout_of(&types.collect::<Vec<_>>())
 }
 
 /// A row slot, opened: how to read its images.
@@ -83,6 +91,7 @@ impl Slot {
             TableSource::Table(def) => Source::Table(rt.table(def.id)?),
             TableSource::Derived(_) => Source::Derived(derived()),
             TableSource::Virtual(v) => Source::Virtual(v.clone()),
+            TableSource::Json(table) => Source::Json(table.shape.clone()),
         };
         let access = match &access.kind {
             AccessKind::Hash { build, .. } => build,
@@ -104,14 +113,8 @@ impl Slot {
                 places = Some(map);
             }
             Source::Table(_) | Source::Derived(_) => {}
-            Source::Virtual(v) => {
-                let types: Vec<_> = v
-                    .columns
-                    .iter()
-                    .map(|c| nfold_plan::expr::ExprType::new(c.ty.clone(), true))
-                    .collect();
-                made = Some(tuple::layout_of(&types));
-            }
+            Source::Virtual(v) => made = Some(layout_of_columns(&v.columns)),
+            Source::Json(shape) => made = Some(layout_of_columns(&shape.columns)),
         }
         Ok(Slot {
             source,

@@ -21,9 +21,10 @@ mod tests;
 use std::fmt::Display;
 
 use nfold_catalog::SchemaSnapshot;
+pub use nfold_plan::bind::column_type::named_collation;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
-use nfold_types::{Charset, Collation, ErrorCode, SqlError, Warnings};
+use nfold_types::{ErrorCode, SqlError, Warnings};
 
 /// What binding a definition depends on.
 pub struct DdlCx<'a> {
@@ -48,46 +49,6 @@ pub struct DdlCx<'a> {
 /// An error from the table of messages.
 pub(crate) fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
     SqlError::new(code, args)
-}
-
-/// The collation that CHARACTER SET and COLLATE clauses name together; `None` if neither is there.
-///
-/// # Errors
-/// 1115 unknown character set, 1273 unknown collation, 1253 the two do not fit.
-pub fn named_collation(
-    charset: Option<&str>,
-    collation: Option<&str>,
-) -> Result<Option<CollationId>, SqlError> {
-    let charset = match charset {
-        Some(name) => Some(
-            Charset::by_name(name)
-                .ok_or_else(|| error(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))?,
-        ),
-        None => None,
-    };
-    let Some(name) = collation else {
-        return Ok(charset.map(default_collation));
-    };
-    let found =
-        Collation::by_name(name).ok_or_else(|| error(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))?;
-    match charset {
-        Some(charset) if charset.name != found.charset.name => Err(error(
-            ErrorCode::ER_COLLATION_CHARSET_MISMATCH,
-            &[&name, &charset.name],
-        )),
-        _ => Ok(Some(found.id)),
-    }
-}
-
-/// The default collation of a character set.
-pub fn default_collation(charset: &Charset) -> CollationId {
-    charset.default_collation
-}
-
-/// The `_bin` collation of a character set.
-pub fn bin_collation(charset: &Charset) -> CollationId {
-    let name = format!("{}_bin", charset.name);
-    Collation::by_name(&name).map_or(CollationId::BINARY, |c| c.id)
 }
 
 /// Checks an identifier's length (64 characters).

@@ -91,12 +91,15 @@ fn eval_array_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> 
 
 fn eval_remove<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let mut doc = arg!(tree(cx, args, 0, "json_remove"));
+    let mut paths = Vec::with_capacity(args.len() - 1);
     for e in &args[1..] {
-        let path = arg!(single_path(cx, e));
-        if path.legs.is_empty() {
-            return Err(SqlError::new(ErrorCode::ER_JSON_VACUOUS_PATH, &[]));
-        }
-        nfold_json::remove(&mut doc, &path);
+        paths.push(arg!(single_path(cx, e)));
+    }
+    if paths.iter().any(|path| path.legs.is_empty()) {
+        return Err(SqlError::new(ErrorCode::ER_JSON_VACUOUS_PATH, &[]));
+    }
+    for path in &paths {
+        nfold_json::remove(&mut doc, path);
     }
     result(cx, doc)
 }

@@ -2,7 +2,7 @@
 
 use nfold_json::Doc;
 use nfold_plan::expr::{Class, Expr, ExprType};
-use nfold_plan::func::{Infer, infer_int, infer_int_null};
+use nfold_plan::func::{Infer, any_nullable, infer_int, infer_int_null};
 use nfold_types::CollationId;
 
 use super::{document, long_text, short_text, single_path};
@@ -13,7 +13,7 @@ pub(super) const FUNCS: &[Func] = &[
     func("json_length", (1, 2), infer_int_null::<21>, eval_length),
     func("json_depth", (1, 1), infer_int::<21>, eval_depth),
     func("json_type", (1, 1), infer_type, eval_type),
-    func("json_valid", (1, 1), infer_int::<21>, eval_valid),
+    func("json_valid", (1, 1), infer_valid, eval_valid),
     func("json_unquote", (1, 1), infer_unquote, eval_unquote),
     func("json_quote", (1, 1), infer_quote, eval_quote),
     func("json_pretty", (1, 1), infer_long_text, eval_pretty),
@@ -33,6 +33,10 @@ pub(super) const FUNCS: &[Func] = &[
 
 fn infer_type(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(short_text(17))
+}
+
+fn infer_valid(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    Ok(ExprType::boolean(any_nullable(args)).with_width(21))
 }
 
 fn infer_long_text(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

@@ -2,51 +2,38 @@
 
 use nfold_json::{Doc, Json};
 use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::func::{ANY_ARGS, Infer, infer_int_null};
+use nfold_plan::func::{ANY_ARGS, Infer};
 use nfold_types::{CollationId, ErrorCode, SqlError};
 
-use super::{document, only_one, path, result, short_text, single_path};
+use super::{document, only_one, path, result, single_path};
 use crate::expr::eval::{EvalCx, Val, compare, json};
 use crate::expr::func::builtin::{Evaluated, Func, Inferred, arg, func};
 
 pub(super) const FUNCS: &[Func] = &[
     func("json_extract", (2, ANY_ARGS), infer_document, eval_extract),
-    func("json_contains", (2, 3), infer_int_null::<21>, eval_contains),
+    func("json_contains", (2, 3), infer_found, eval_contains),
     func(
         "json_contains_path",
         (3, ANY_ARGS),
-        infer_int_null::<21>,
+        infer_found,
         eval_contains_path,
     ),
     func("json_overlaps", (2, 2), infer_truth, eval_overlaps),
     func("member of", (2, 2), infer_truth, eval_member_of),
     func("json_search", (3, ANY_ARGS), infer_document, eval_search),
     func("json_keys", (1, 2), infer_document, eval_keys),
-    func("json_value", (2, 2), infer_value, eval_value),
-    func("json_schema_valid", (2, 2), infer_schema, eval_keys),
-    func(
-        "json_schema_validation_report",
-        (2, 2),
-        infer_schema,
-        eval_keys,
-    ),
 ];
 
 pub(super) fn infer_document(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::json(true))
 }
 
-/// JSON_VALUE without RETURNING.
-fn infer_value(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Ok(short_text(512))
+/// True or false, which MySQL calls as long as any BIGINT.
+pub(super) fn infer_found(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::boolean(true).with_width(21))
 }
 
-/// Error 1235: there is no validation against a schema.
-fn infer_schema(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    Err(SqlError::not_supported(cx.name))
-}
-
-fn infer_truth(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+pub(super) fn infer_truth(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::boolean(true))
 }
 
@@ -76,24 +63,6 @@ fn eval_extract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     result(cx, Json::Array(elements))
 }
 
-/// The text of a member. A text that is too long is an error, for which NULL stands.
-fn eval_value<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let bytes = arg!(document(cx, args, 0, "json_value"));
-    let path = arg!(single_path(cx, &args[1]));
-    let found = arg!(nfold_json::seek_one(Doc::new(&bytes)?, &path.legs));
-    if matches!(found.scalar()?, Some(nfold_json::Scalar::Null)) {
-        return Ok(Val::Null);
-    }
-    let mut text = Vec::new();
-    nfold_json::print_unquoted(found, &json::work(cx), &mut text)?;
-    let chars = CollationId::UTF8MB4_BIN.known().char_len(&text);
-    Ok(if chars > 512 {
-        Val::Null
-    } else {
-        Val::string(text)
-    })
-}
-
 fn eval_contains<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let bytes = arg!(document(cx, args, 0, "json_contains"));
     let candidate = arg!(document(cx, args, 1, "json_contains"));
@@ -110,17 +79,16 @@ fn eval_contains_path<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
     let bytes = arg!(document(cx, args, 0, "json_contains_path"));
     let one = arg!(only_one(cx, &args[1], "json_contains_path"));
     let doc = Doc::new(&bytes)?;
-    let mut every = true;
     for e in &args[2..] {
         let path = arg!(path(cx, e));
         let mut found = Vec::new();
         nfold_json::seek(doc, &path, &json::work(cx), &mut found)?;
-        if one && !found.is_empty() {
-            return Ok(Val::Int(1));
+        // The paths behind a path that decides are not looked at.
+        if one != found.is_empty() {
+            return Ok(Val::Int(i64::from(one)));
         }
-        every &= !found.is_empty();
     }
-    Ok(Val::Int(i64::from(every && !one)))
+    Ok(Val::Int(i64::from(!one)))
 }
 
 fn eval_overlaps<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -195,7 +163,7 @@ fn eval_keys<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     let mut doc = Doc::new(&bytes)?;
     if let Some(e) = args.get(1) {
         let path = arg!(single_path(cx, e));
-        doc = arg!(nfold_json::seek_one(doc, &path.legs));
+        doc = arg!(nfold_json::seek_exactly(doc, &path.legs));
     }
     let names = arg!(nfold_json::keys(doc));
     let names = names.iter().map(|name| Json::String(name.to_string()));

@@ -4,6 +4,8 @@ mod edit;
 mod inspect;
 mod make;
 mod member;
+mod schema;
+mod value;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,7 +19,14 @@ use super::builtin::Func;
 use crate::expr::eval::{EvalCx, Val, json};
 
 /// All functions of the folder.
-pub(super) const FUNCS: [&[Func]; 4] = [member::FUNCS, inspect::FUNCS, edit::FUNCS, make::FUNCS];
+pub(super) const FUNCS: [&[Func]; 6] = [
+    member::FUNCS,
+    value::FUNCS,
+    schema::FUNCS,
+    inspect::FUNCS,
+    edit::FUNCS,
+    make::FUNCS,
+];
 
 /// Paths that a thread keeps parsed.
 const PATHS_MAX: usize = 64;
@@ -65,7 +74,7 @@ fn single_path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, Sql
 
 /// The document that argument `place` is: its bytes, or those of its text; `None` for NULL.
 /// Errors 3141, 3144, 3146.
-fn document<'a>(
+pub(crate) fn document<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
     place: usize,

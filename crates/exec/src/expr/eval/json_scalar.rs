@@ -1,0 +1,138 @@
+//! Scalars of documents as values of columns and of RETURNING: a value that is not whole what the
+//! target type holds does not convert. (Casts and comparisons convert more freely: see `json`.)
+
+use nfold_json::{Doc, Scalar};
+use nfold_types::convert::number;
+use nfold_types::{DateTime, Decimal, SqlError, Time, ValueRef};
+
+/// Why a value does not convert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is no value of the type at all.
+    Invalid,
+    OutOfRange,
+}
+
+/// A document as a value of some type. The outer error: the document is damaged.
+pub(crate) type Converted<T> = Result<Result<T, Unfit>, SqlError>;
+
+fn scalar<'d>(doc: Doc<'d>) -> Converted<Scalar<'d>> {
+    Ok(doc.scalar()?.ok_or(Unfit::Invalid))
+}
+
+/// An integer from the least BIGINT to the greatest BIGINT UNSIGNED.
+pub(crate) fn integer(doc: Doc<'_>) -> Converted<i128> {
+    let scalar = match scalar(doc)? {
+        Ok(scalar) => scalar,
+        Err(unfit) => return Ok(Err(unfit)),
+    };
+    Ok(match scalar {
+        Scalar::Bool(v) => Ok(i128::from(v)),
+        Scalar::Int(v) => Ok(i128::from(v)),
+        Scalar::UInt(v) => Ok(i128::from(v)),
+        Scalar::Double(v) => number::double_to_integer(v).ok_or(Unfit::OutOfRange),
+        Scalar::Decimal(v) => {
+            let whole = v.round(0).unwrap_or(v);
+            let signed = whole.to_i64().map(i128::from);
+            let either = signed.or(whole.to_u64().map(i128::from));
+            either.ok_or(Unfit::OutOfRange)
+        }
+        Scalar::String(text) => {
+            let parsed = number::parse_integer(text.as_bytes());
+            match parsed.truncated || text.ends_with(number_space) {
+                _ if parsed.overflow => Err(Unfit::OutOfRange),
+                true => Err(Unfit::Invalid),
+                false => Ok(parsed.value),
+            }
+        }
+        _ => Err(Unfit::Invalid),
+    })
+}
+
+fn number_space(c: char) -> bool {
+    u8::try_from(c).is_ok_and(number::is_space)
+}
+
+/// A DOUBLE.
+pub(crate) fn double(doc: Doc<'_>) -> Converted<f64> {
+    let scalar = match scalar(doc)? {
+        Ok(scalar) => scalar,
+        Err(unfit) => return Ok(Err(unfit)),
+    };
+    Ok(match scalar {
+        Scalar::Bool(v) => Ok(f64::from(u8::from(v))),
+        Scalar::Int(v) => Ok(v as f64),
+        Scalar::UInt(v) => Ok(v as f64),
+        Scalar::Double(v) => Ok(v),
+        Scalar::Decimal(v) => Ok(v.to_f64()),
+        Scalar::String(text) => {
+            let parsed = number::parse_double(text.as_bytes());
+            match parsed.truncated || text.ends_with(number_space) {
+                _ if parsed.overflow => Err(Unfit::OutOfRange),
+                true => Err(Unfit::Invalid),
+                false => Ok(parsed.value),
+            }
+        }
+        _ => Err(Unfit::Invalid),
+    })
+}
+
+/// A DECIMAL of any number of digits.
+pub(crate) fn decimal(doc: Doc<'_>) -> Converted<Decimal> {
+    let scalar = match scalar(doc)? {
+        Ok(scalar) => scalar,
+        Err(unfit) => return Ok(Err(unfit)),
+    };
+    Ok(match scalar {
+        Scalar::Bool(v) => Ok(Decimal::from(i64::from(v))),
+        Scalar::Int(v) => Ok(Decimal::from(v)),
+        Scalar::UInt(v) => Ok(Decimal::from(v)),
+        Scalar::Double(v) => {
+            let mut text = Vec::new();
+            number::write_double(v, &mut text);
+            let parsed = number::parse_decimal(&text);
+            match parsed.overflow {
+                true => Err(Unfit::OutOfRange),
+                false => Ok(parsed.value),
+            }
+        }
+        Scalar::Decimal(v) => Ok(v),
+        Scalar::String(text) => {
+            let parsed = number::parse_decimal(text.as_bytes());
+            match parsed.truncated {
+                _ if parsed.overflow => Err(Unfit::OutOfRange),
+                true => Err(Unfit::Invalid),
+                false => Ok(parsed.value),
+            }
+        }
+        _ => Err(Unfit::Invalid),
+    })
+}
+
+/// A date or a time inside a document.
+pub(crate) enum Temporal {
+    Date(DateTime),
+    DateTime(DateTime),
+    Time(Time),
+}
+
+/// The date or time that a document is, if it is one. A text is none.
+pub(crate) fn temporal(doc: Doc<'_>) -> Result<Option<Temporal>, SqlError> {
+    Ok(match doc.scalar()? {
+        Some(Scalar::Date(v)) => Some(Temporal::Date(v.at_midnight())),
+        Some(Scalar::DateTime(v) | Scalar::Timestamp(v)) => Some(Temporal::DateTime(v)),
+        Some(Scalar::Time(v)) => Some(Temporal::Time(v)),
+        _ => None,
+    })
+}
+
+impl Temporal {
+    /// The value as a column takes it.
+    pub fn value(&self) -> ValueRef<'static> {
+        match self {
+            Temporal::Date(v) => ValueRef::Date(v.date()),
+            Temporal::DateTime(v) => ValueRef::DateTime(*v),
+            Temporal::Time(v) => ValueRef::Time(*v),
+        }
+    }
+}
