@@ -35,6 +35,7 @@ mod read;
 mod schema;
 mod search;
 mod sort_key;
+mod splice;
 mod text;
 mod tree;
 
@@ -51,6 +52,7 @@ pub use read::{depth, keys, seek, seek_exactly, seek_one, type_name};
 pub use schema::{MatchPattern, SchemaFailure, schema_report, validate_schema};
 pub use search::search;
 pub use sort_key::{append_hash_key, append_sort_key};
+pub use splice::replace_value;
 pub use text::{
     ParseError, is_valid, parse, print, print_pretty, print_unquoted, quote, unquote, write_quoted,
 };

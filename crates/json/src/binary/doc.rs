@@ -78,11 +78,34 @@ fn counted(bytes: &[u8]) -> Result<&[u8], SqlError> {
 
 /// The head of an array or an object.
 #[derive(Clone, Copy)]
-struct Head {
-    large: bool,
-    count: usize,
+pub(crate) struct Container {
+    pub large: bool,
+    pub count: usize,
     /// Where the entries of values begin.
     values: usize,
+}
+
+impl Container {
+    /// Place of the entry of a value.
+    pub fn entry(&self, place: usize) -> usize {
+        self.values + place * value_entry_width(self.large)
+    }
+
+    /// The size that the container's bytes say.
+    pub fn size(&self, bytes: &[u8]) -> Result<usize, SqlError> {
+        let width = offset_width(self.large);
+        number(bytes, width, width)
+    }
+
+    /// The offset of a value; `None` where the value stands in its entry.
+    pub fn offset(&self, bytes: &[u8], place: usize) -> Result<Option<usize>, SqlError> {
+        let entry = self.entry(place);
+        let type_byte = *bytes.get(entry).ok_or_else(damaged)?;
+        if is_inlined(type_byte, self.large) {
+            return Ok(None);
+        }
+        number(bytes, entry + 1, offset_width(self.large)).map(Some)
+    }
 }
 
 impl<'a> Doc<'a> {
@@ -116,12 +139,17 @@ impl<'a> Doc<'a> {
         }
     }
 
+    /// The type as the layout has it.
+    pub(crate) fn type_byte(self) -> u8 {
+        self.type_byte
+    }
+
     /// Tells values of one document apart: two of them have the same address only if they are one.
     pub(crate) fn address(self) -> usize {
         self.bytes.as_ptr() as usize
     }
 
-    fn head(self) -> Result<Option<Head>, SqlError> {
+    pub(crate) fn head(self) -> Result<Option<Container>, SqlError> {
         let (large, object) = match self.type_byte {
             SMALL_OBJECT => (false, true),
             LARGE_OBJECT => (true, true),
@@ -135,7 +163,7 @@ impl<'a> Doc<'a> {
         if values + count * value_entry_width(large) > self.bytes.len() {
             return Err(damaged());
         }
-        Ok(Some(Head {
+        Ok(Some(Container {
             large,
             count,
             values,
@@ -150,8 +178,8 @@ impl<'a> Doc<'a> {
         Ok(self.head()?.map_or(1, |head| head.count))
     }
 
-    fn child(self, head: Head, place: usize) -> Result<Doc<'a>, SqlError> {
-        let entry = head.values + place * value_entry_width(head.large);
+    pub(crate) fn child(self, head: Container, place: usize) -> Result<Doc<'a>, SqlError> {
+        let entry = head.entry(place);
         let type_byte = *self.bytes.get(entry).ok_or_else(damaged)?;
         if is_inlined(type_byte, head.large) {
             let bytes = self.bytes.get(entry + 1..).ok_or_else(damaged)?;
@@ -166,7 +194,7 @@ impl<'a> Doc<'a> {
         Ok(Doc { type_byte, bytes })
     }
 
-    fn name(self, head: Head, place: usize) -> Result<&'a [u8], SqlError> {
+    fn name(self, head: Container, place: usize) -> Result<&'a [u8], SqlError> {
         let width = offset_width(head.large);
         let entry = 2 * width + place * name_entry_width(head.large);
         let at = number(self.bytes, entry, width)?;
@@ -188,11 +216,19 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// The member of an object called `name`, found by binary search (I1).
+    /// The member of an object called `name`.
     ///
     /// # Errors
     /// 3142
     pub fn member(self, name: &str) -> Result<Option<Doc<'a>>, SqlError> {
+        match self.place_of(name)? {
+            Some((head, place)) => self.child(head, place).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The number of the member called `name`, found by binary search (I1).
+    pub(crate) fn place_of(self, name: &str) -> Result<Option<(Container, usize)>, SqlError> {
         let Some(head) = self.head()? else {
             return Ok(None);
         };
@@ -207,7 +243,7 @@ impl<'a> Doc<'a> {
             match order.then_with(|| found.cmp(name.as_bytes())) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.child(head, middle).map(Some),
+                std::cmp::Ordering::Equal => return Ok(Some((head, middle))),
             }
         }
         Ok(None)
@@ -289,7 +325,7 @@ impl<'a> Doc<'a> {
     }
 
     /// Bytes of the value, without its type.
-    fn stored_len(self) -> Result<usize, SqlError> {
+    pub(crate) fn stored_len(self) -> Result<usize, SqlError> {
         let behind = |bytes: &[u8]| bytes.as_ptr() as usize - self.address() + bytes.len();
         Ok(match self.type_byte {
             LITERAL => 1,
@@ -358,7 +394,7 @@ impl<'a> Doc<'a> {
 /// See [`Doc::elements`].
 pub struct Elements<'a> {
     doc: Doc<'a>,
-    head: Option<Head>,
+    head: Option<Container>,
     next: usize,
 }
 
@@ -379,7 +415,7 @@ impl<'a> Iterator for Elements<'a> {
 /// See [`Doc::members`].
 pub struct Members<'a> {
     doc: Doc<'a>,
-    head: Option<Head>,
+    head: Option<Container>,
     next: usize,
 }
 

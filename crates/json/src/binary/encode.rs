@@ -260,12 +260,7 @@ impl Writer<'_> {
         self.out[entry] = type_byte;
         if is_inlined(type_byte, large) {
             let mut bytes = [0; 4];
-            let written = &self.out[at..];
-            bytes[..written.len()].copy_from_slice(written);
-            // A negative 16-bit integer in a large container is extended as MySQL extends it.
-            if type_byte == INT16 && bytes[1] & 0x80 != 0 {
-                bytes[2..].fill(0xFF);
-            }
+            write_inlined(type_byte, &self.out[at..], &mut bytes[..width]);
             self.out.truncate(at);
             self.out[entry + 1..entry + 1 + width].copy_from_slice(&bytes[..width]);
         } else {
@@ -273,4 +268,13 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
+
+/// Writes a value that stands in its entry into the field of the entry's offset.
+pub(crate) fn write_inlined(type_byte: u8, value: &[u8], field: &mut [u8]) {
+    let length = value.len().min(field.len());
+    let negative = type_byte == INT16 && value.get(1).is_some_and(|high| high & 0x80 != 0);
+    // A negative 16-bit integer in a large container is extended as MySQL extends it.
+    field.fill(if negative { 0xFF } else { 0 });
+    field[..length].copy_from_slice(&value[..length]);
 }

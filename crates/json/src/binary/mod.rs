@@ -17,8 +17,10 @@
 mod doc;
 mod encode;
 
+pub(crate) use doc::Container;
 pub use doc::{Doc, DocKind, Elements, Members, Scalar};
 pub use encode::encode;
+pub(crate) use encode::write_inlined;
 
 pub(crate) const SMALL_OBJECT: u8 = 0;
 pub(crate) const LARGE_OBJECT: u8 = 1;

@@ -5,6 +5,7 @@ use nfold_types::{Decimal, NoCheckpoint, SqlError};
 use crate::*;
 
 mod layout;
+mod splice;
 
 fn work() -> Work<'static> {
     Work::new(&NoCheckpoint)

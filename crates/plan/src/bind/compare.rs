@@ -244,7 +244,9 @@ impl BlockBinder<'_> {
                     let texts = collate::of_texts(types.clone(), self.cx.connection, " IN ")?;
                     let years = is_year_text(left, members.iter().map(|m| &m.ty))
                         && members.iter().all(is_constant);
+                    let documents = types.clone().any(|ty| ty.col.is_json());
                     let all = match years {
+                        _ if documents => Some(CmpKind::Json),
                         true => Some(CmpKind::String(self.cx.connection)),
                         false => texts.or_else(|| of_dates(types)),
                     };

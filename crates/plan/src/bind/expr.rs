@@ -601,6 +601,9 @@ impl BlockBinder<'_> {
     /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a
     /// constant does not become a value of the column here.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        if a.ty.col.is_json() || b.ty.col.is_json() {
+            return self.case_of_documents(a, b);
+        }
         if !a.ty.class().is_temporal() && !b.ty.class().is_temporal() {
             if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
                 collate::comparable([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;

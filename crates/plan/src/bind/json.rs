@@ -13,7 +13,7 @@ use nfold_types::{
 use super::cast::cast;
 use super::column_type::{column_type, named_collation};
 use super::{BlockBinder, ScopeColumn};
-use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
+use crate::logical::expr::{CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use crate::logical::json_table::{
     JsonFallback, JsonRows, JsonTable, JsonTableShape, JsonValueColumn,
 };
@@ -65,6 +65,21 @@ impl BlockBinder<'_> {
             true => self.compare(BinaryOp::Ne, e, Expr::int(0)),
             false => Ok(e),
         }
+    }
+
+    /// `CASE a WHEN b` where one is a document: it is compared as its text, or beside a number as
+    /// the number that it converts to.
+    pub(super) fn case_of_documents(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        if !a.ty.class().is_number() && !b.ty.class().is_number() {
+            return self.compare_as_is(BinaryOp::Eq, document_text(a), document_text(b));
+        }
+        let ty = ExprType::boolean(a.ty.nullable || b.ty.nullable);
+        let kind = ExprKind::In {
+            expr: Box::new(a),
+            list: vec![(CmpKind::Double, b)],
+            negated: false,
+        };
+        Ok(Expr { kind, ty })
     }
 
     /// The type of RETURNING.
@@ -163,6 +178,19 @@ impl BlockBinder<'_> {
             });
         }
         Ok(bound)
+    }
+}
+
+/// A document as its text; other values stay as they are.
+fn document_text(e: Expr) -> Expr {
+    if !e.ty.col.is_json() {
+        return e;
+    }
+    let mut ty = text_type(u64::from(u32::MAX), CollationId::UTF8MB4_BIN);
+    ty.coercibility = Coercibility::Implicit;
+    Expr {
+        kind: ExprKind::Cast(Box::new(e)),
+        ty,
     }
 }
 

@@ -61,10 +61,10 @@ fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 
 fn infer_hex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let ty = &args[0].ty;
-    let chars = if ty.class() == Class::String {
-        ty.byte_length().saturating_mul(2)
-    } else {
-        16
+    let chars = match ty.class() {
+        Class::String => ty.byte_length().saturating_mul(2),
+        Class::Json => u64::MAX,
+        _ => 16,
     };
     Ok(cx.connection_string(chars))
 }

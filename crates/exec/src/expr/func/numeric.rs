@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_numeric_of};
-use nfold_types::{Date, DateTime, ErrorCode, SqlError, Value};
+use nfold_types::{CollationId, ColumnType, Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
@@ -353,7 +353,15 @@ pub(super) fn round_double(v: f64, digits: i64, truncate: bool) -> f64 {
 }
 
 fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    cx.common(&args.iter().collect::<Vec<_>>())
+    let mut ty = cx.common(&args.iter().collect::<Vec<_>>())?;
+    // Documents are compared as their texts.
+    if ty.class() == Class::Json {
+        let collation = CollationId::UTF8MB4_BIN;
+        let kind = TypeKind::VarChar(ty.col.width);
+        ty.col = ColumnType::string(kind, collation);
+        ty.coercibility = Coercibility::Implicit;
+    }
+    Ok(ty)
 }
 
 /// GREATEST and LEAST: NULL if any argument is; strings that stand beside dates compare as dates.

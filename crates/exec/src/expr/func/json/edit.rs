@@ -1,13 +1,13 @@
 //! Functions that change a document.
 
-use nfold_json::{EditMode, Json, Leg};
+use nfold_json::{Doc, EditMode, Json, Leg};
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::member::infer_document;
-use super::{result, single_path, tree, value};
-use crate::expr::eval::{EvalCx, Val};
+use super::{document, result, single_path, tree, value};
+use crate::expr::eval::{EvalCx, Val, json};
 use crate::expr::func::builtin::{Evaluated, Func, Inferred, arg, func};
 
 pub(super) const FUNCS: &[Func] = &[
@@ -47,12 +47,29 @@ fn infer_pairs(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn edited<'a>(cx: &EvalCx<'a>, args: &'a [Expr], mode: EditMode, function: &str) -> Evaluated<'a> {
-    let mut doc = arg!(tree(cx, args, 0, function));
+    let mut bytes = arg!(document(cx, args, 0, function));
+    // The document as a tree, where a change needs one.
+    let mut tree: Option<Json> = None;
     for pair in args[1..].chunks_exact(2) {
         let path = arg!(single_path(cx, &pair[0]));
-        nfold_json::set(&mut doc, &path, value(cx, &pair[1])?, mode)?;
+        let value = value(cx, &pair[1])?;
+        if tree.is_none() && mode != EditMode::Insert {
+            let (value, work) = (json::encoded(cx, &value)?, json::work(cx));
+            if let Some(changed) = nfold_json::replace_value(&bytes, &path.legs, &value, &work)? {
+                bytes = changed.into();
+                continue;
+            }
+        }
+        let doc = match &mut tree {
+            Some(doc) => doc,
+            None => tree.insert(Doc::new(&bytes)?.to_json(&json::work(cx))?),
+        };
+        nfold_json::set(doc, &path, value, mode)?;
     }
-    result(cx, doc)
+    match tree {
+        Some(doc) => result(cx, doc),
+        None => Ok(Val::Bytes(bytes)),
+    }
 }
 
 fn eval_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
