@@ -3,8 +3,9 @@
 //! # Picture
 //! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every
 //! object starts with a version byte (1), so that a later format can tell. A table that has foreign
-//! keys has version 2: version 1, then a list of sections `u8 kind, bytes`; a reader refuses kinds
-//! that it does not know.
+//! keys, stored expressions, or invisible columns or indexes has version 2: version 1, then a list
+//! of sections `u8 kind, bytes`; a reader refuses kinds that it does not know. Version 1 shows a
+//! DEFAULT (expression) as no default; a section behind it has the expression.
 //!
 //! # Failure
 //! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never
@@ -18,14 +19,25 @@ use crate::account::{Account, Privileges};
 use crate::foreign_key::{ForeignKeyDef, ReferentialAction};
 use crate::schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions, ViewAlgorithm, ViewDef,
+    TableId, TableOptions, ViewAlgorithm, ViewDef, Visibility,
 };
+use crate::stored_expr::BoundExprs;
+
+mod stored_expr;
 
 const VERSION: u8 = 1;
 /// A table with sections behind version 1.
 const VERSION_SECTIONS: u8 = 2;
 /// The section of the foreign keys.
 const SECTION_FOREIGN_KEYS: u8 = 1;
+/// The section of the CHECK constraints.
+const SECTION_CHECKS: u8 = 2;
+/// The section of the columns with expressions.
+const SECTION_COLUMN_EXPRS: u8 = 3;
+/// The section of the columns that are not visible.
+const SECTION_VISIBILITY: u8 = 4;
+/// The section of the invisible indexes.
+const SECTION_INVISIBLE_INDEXES: u8 = 5;
 
 /// The bytes are not a dictionary object of this kind; says which field failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +188,7 @@ fn sections_of(table: &TableDef) -> Vec<(u8, Vec<u8>)> {
         put_list(&mut bytes, &table.foreign_keys, put_foreign_key);
         sections.push((SECTION_FOREIGN_KEYS, bytes));
     }
+    stored_expr::put_sections(table, &mut sections);
     sections
 }
 
@@ -188,7 +201,7 @@ fn get_sections(r: &mut Reader<'_>, table: &mut TableDef) -> Result<(), BadObjec
             SECTION_FOREIGN_KEYS => {
                 table.foreign_keys = section.list("foreign keys", get_foreign_key)?;
             }
-            _ => return Err(BadObject("section")),
+            kind => stored_expr::get_section(kind, &mut section, table)?,
         }
         Ok(())
     })?;
@@ -251,6 +264,8 @@ impl Stored for TableDef {
             columns: r.list("columns", get_column)?,
             indexes: r.list("indexes", get_index)?,
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            bound: BoundExprs::default(),
             view: None,
         };
         if version == VERSION_SECTIONS {
@@ -361,6 +376,8 @@ fn put_column(out: &mut Vec<u8>, c: &ColumnDef) {
             put_bytes(out, &row);
         }
         ColumnDefault::CurrentTimestamp(fsp) => out.extend_from_slice(&[3, *fsp]),
+        // A section has it.
+        ColumnDefault::Expr(_) => out.push(0),
     }
     out.push(c.on_update_now.map_or(0xff, |fsp| fsp));
     out.push(c.auto_increment.into());
@@ -400,6 +417,8 @@ fn get_column(r: &mut Reader<'_>) -> Result<ColumnDef, BadObject> {
         auto_increment: r.bool("auto increment")?,
         comment: r.text("column comment")?.into(),
         own_charset,
+        generated: None,
+        visibility: Visibility::Visible,
     })
 }
 
@@ -451,6 +470,7 @@ fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
         name,
         btree: kind & USING_BTREE != 0,
         generated: kind & GENERATED != 0,
+        visible: true,
         kind: match kind & !(USING_BTREE | GENERATED) {
             0 => IndexKind::Primary,
             1 => IndexKind::HiddenRowId,
@@ -530,6 +550,8 @@ mod tests {
             auto_increment: false,
             comment: "why".into(),
             own_charset: false,
+            generated: None,
+            visibility: Visibility::Visible,
         };
         TableDef {
             id: TableId(7),
@@ -570,8 +592,11 @@ mod tests {
                 comment: Box::default(),
                 btree: false,
                 generated: true,
+                visible: true,
             }],
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            bound: BoundExprs::default(),
             collation: CollationId(255),
             options: TableOptions {
                 comment: "c".into(),
@@ -645,6 +670,18 @@ mod tests {
     }
 
     #[test]
+    fn tables_with_stored_exprs_round_trip() {
+        let table = stored_expr::tests::with_exprs(child());
+        let mut bytes = Vec::new();
+        table.encode(&mut bytes);
+        assert_eq!(bytes[0], VERSION_SECTIONS);
+        assert_eq!(TableDef::decode(&bytes), Ok(table));
+        for cut in 0..bytes.len() {
+            assert!(TableDef::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
     fn tables_without_sections_keep_version_1() {
         let mut bytes = Vec::new();
         table().encode(&mut bytes);
@@ -654,7 +691,7 @@ mod tests {
     #[test]
     fn damaged_objects_do_no_harm() {
         let mut bytes = Vec::new();
-        child().encode(&mut bytes);
+        stored_expr::tests::with_exprs(child()).encode(&mut bytes);
         for at in 0..bytes.len() {
             for flip in [1u8, 0x80, 0xff] {
                 let mut damaged = bytes.clone();

@@ -15,6 +15,7 @@ pub mod mdl;
 pub mod schema;
 pub mod snapshot;
 pub mod stats;
+pub mod stored_expr;
 pub mod user_locks;
 
 pub use account::{Account, AccountSnapshot, Privileges};
@@ -22,8 +23,9 @@ pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions, ViewAlgorithm, ViewDef,
+    TableId, TableOptions, ViewAlgorithm, ViewDef, Visibility,
 };
 pub use snapshot::{Catalog, SchemaSnapshot};
 pub use stats::{IndexStats, TableStats};
+pub use stored_expr::{BoundExprs, CheckDef, GeneratedColumn, StoredExpr};
 pub use user_locks::{UserLockOutcome, UserLockSession, UserLockWait, UserLocks};

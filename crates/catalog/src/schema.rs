@@ -7,6 +7,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Value};
 
 use crate::foreign_key::ForeignKeyDef;
+use crate::stored_expr::{BoundExprs, CheckDef, GeneratedColumn, StoredExpr};
 
 /// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace
 /// (`TRUNCATE`, a copying `ALTER`) gives it a new id.
@@ -35,6 +36,19 @@ pub enum ColumnDefault {
     Literal(Value),
     /// `CURRENT_TIMESTAMP(fsp)`
     CurrentTimestamp(u8),
+    /// `DEFAULT (expression)`, evaluated for each row.
+    Expr(Box<StoredExpr>),
+}
+
+/// Which statements see a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Visibility {
+    #[default]
+    Visible,
+    /// `INVISIBLE`: only statements that name it.
+    Invisible,
+    /// The column of a functional key part: no statement can name it.
+    Hidden,
 }
 
 /// One column. Its ordinal is its place in [`TableDef::columns`].
@@ -50,6 +64,9 @@ pub struct ColumnDef {
     pub comment: Box<str>,
     /// The character set or collation was written, and not left to the table.
     pub own_charset: bool,
+    /// `GENERATED ALWAYS AS (expression)`
+    pub generated: Option<Box<GeneratedColumn>>,
+    pub visibility: Visibility,
 }
 
 /// What kind of index.
@@ -89,6 +106,8 @@ pub struct IndexDef {
     pub btree: bool,
     /// Made for a foreign key that had no index: another index that serves takes its place.
     pub generated: bool,
+    /// Queries may use it; an invisible one is kept up to date all the same.
+    pub visible: bool,
 }
 
 impl IndexDef {
@@ -122,6 +141,10 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// Those of which it is the child.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Sorted by name.
+    pub checks: Vec<CheckDef>,
+    /// The stored expressions, once they are bound.
+    pub bound: BoundExprs,
     /// Default collation of new string columns.
     pub collation: CollationId,
     pub options: TableOptions,
@@ -190,8 +213,11 @@ impl TableDef {
                 comment: Box::default(),
                 btree: false,
                 generated: false,
+                visible: true,
             }],
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            bound: BoundExprs::default(),
             collation,
             options: TableOptions::default(),
             space: 0,
@@ -203,7 +229,25 @@ impl TableDef {
 
     /// Ordinal of the column called `name` (column names compare without case).
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| eq_name(&c.name, name))
+        self.columns
+            .iter()
+            .position(|c| c.visibility != Visibility::Hidden && eq_name(&c.name, name))
+    }
+
+    /// Whether an index has a generated column among its parts.
+    pub fn indexes_generated(&self) -> bool {
+        let mut parts = self.indexes.iter().flat_map(|i| &i.parts);
+        parts.any(|p| self.columns[p.column].generated.is_some())
+    }
+
+    /// Whether rows have to be completed or checked by stored expressions: DEFAULT (expression),
+    /// generated columns, or CHECK constraints that are enforced.
+    pub fn has_stored_exprs(&self) -> bool {
+        self.checks.iter().any(|c| c.enforced)
+            || self
+                .columns
+                .iter()
+                .any(|c| c.generated.is_some() || matches!(c.default, ColumnDefault::Expr(_)))
     }
 
     /// Ordinal of the index called `name` (index names compare without case).

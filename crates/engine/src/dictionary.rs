@@ -125,6 +125,8 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         auto_increment: false,
         comment: Box::default(),
         own_charset: false,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     };
     let part = |column| IndexPart {
         column,
@@ -149,8 +151,11 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
             comment: Box::default(),
             btree: false,
             generated: false,
+            visible: true,
         }],
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        bound: nfold_catalog::BoundExprs::default(),
         collation: CollationId(63),
         options: TableOptions::default(),
         space,

@@ -115,6 +115,8 @@ pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
         auto_increment: false,
         comment: Box::default(),
         own_charset: false,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     }
 }
 
@@ -163,6 +165,7 @@ fn secondary(name: &str, column: usize, prefix_len: Option<u16>, desc: bool) -> 
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     }
 }
 
@@ -178,6 +181,7 @@ pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     };
     let mut indexes = vec![
         index("k", IndexKind::Secondary, 1),
@@ -201,6 +205,7 @@ pub(super) fn spec(name: &str, primary: bool) -> TableSpec {
         ],
         indexes,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
         collation: CollationId(255),
         options: TableOptions::default(),
         auto_increment: 0,
@@ -650,6 +655,7 @@ fn definitions_survive_and_files_go() {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     };
     let unique = IndexSpec {
         name: "u".into(),

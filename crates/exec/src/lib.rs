@@ -24,7 +24,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub use dml::no_referenced_row;
+pub use dml::{CopiedRows, no_referenced_row};
 pub use env::params::Params;
 pub use env::{Checkpoints, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat};
 pub use expr::{documents, eval, func};

@@ -114,6 +114,8 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         auto_increment: false,
         comment: Box::default(),
         own_charset: false,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     };
     let index = |n: usize, name: &str, kind: IndexKind| IndexDef {
         id: IndexId(10 * id + n as u64),
@@ -128,6 +130,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     };
     Arc::new(TableDef {
         id: TableId(id),
@@ -144,6 +147,8 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         row_version: 0,
         create_time: 0,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        bound: nfold_catalog::BoundExprs::default(),
         view: None,
     })
 }
@@ -174,6 +179,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         group_concat_max_len: 1024,
         div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
         foreign_key_checks: true,
+        use_invisible_indexes: false,
     })
 }
 

@@ -18,12 +18,15 @@ mod optimize;
 pub mod physical;
 mod rewrite;
 
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
 use nfold_sql::ast::{ExplainFormat, Statement};
 use nfold_types::SqlError;
 
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::mode::SqlMode;
-pub use logical::{collate, expr, func, json_table, results};
+pub use logical::{collate, expr, func, json_table, results, table_exprs};
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
 pub use physical as query;
@@ -51,8 +54,10 @@ pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, Sq
         return Ok(Plan::Explain(Box::new(explain::explain(cx, &plan))));
     }
     let bound = bind::bind(cx, statement)?;
-    let rewritten = rewrite::rewrite(cx, bound)?;
+    let exprs = |def: &Arc<TableDef>| bind::table_exprs::table_exprs(cx, def);
+    let rewritten = rewrite::rewrite(cx, bound, &exprs)?;
     let mut plan = optimize::optimize(cx, rewritten)?;
+    plan.attach_exprs(&exprs)?;
     if let Plan::Query(query) = &mut plan
         && query.limit.is_none()
     {

@@ -74,6 +74,7 @@ impl Shape {
             columns,
             indexes,
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
             collation: TEXT,
             options: TableOptions::default(),
             auto_increment: 0,
@@ -104,6 +105,8 @@ fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
         auto_increment: false,
         comment: Box::default(),
         own_charset: false,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     }
 }
 
@@ -123,6 +126,7 @@ fn index(name: &str, kind: IndexKind, parts: &[(usize, Option<u16>, bool)]) -> I
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     }
 }
 

@@ -20,6 +20,7 @@ pub mod list;
 pub mod literal;
 pub mod parser;
 pub mod printer;
+pub mod stored;
 mod time_limit;
 mod watch;
 

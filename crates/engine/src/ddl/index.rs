@@ -61,6 +61,7 @@ impl Engine {
                 comment,
                 btree,
                 generated,
+                visible,
             } = spec.clone();
             made.push(IndexDef {
                 id,
@@ -71,6 +72,7 @@ impl Engine {
                 comment,
                 btree,
                 generated,
+                visible,
             });
         }
         listed(&made)?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nfold_btree::TreeHandle;
 use nfold_catalog::{
-    ColumnDef, ForeignKeyDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef, TableId,
-    TableOptions,
+    BoundExprs, CheckDef, ColumnDef, ForeignKeyDef, IndexDef, IndexId, IndexKind, IndexPart,
+    TableDef, TableId, TableOptions,
 };
 use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
@@ -28,6 +28,8 @@ pub struct IndexSpec {
     pub btree: bool,
     /// Made for a foreign key that had no index.
     pub generated: bool,
+    /// Queries may use it.
+    pub visible: bool,
 }
 
 /// A table to be made; checked by the caller (names, types, keys).
@@ -39,6 +41,8 @@ pub struct TableSpec {
     /// The primary key may stand anywhere, or be absent.
     pub indexes: Vec<IndexSpec>,
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Sorted by name.
+    pub checks: Vec<CheckDef>,
     pub collation: CollationId,
     pub options: TableOptions,
     /// First AUTO_INCREMENT value; 0 or 1: from the start.
@@ -69,6 +73,7 @@ impl TableSpec {
                 parts: Vec::new(),
                 btree: false,
                 generated: false,
+                visible: true,
                 comment: Box::default(),
             };
             indexes.insert(0, hidden);
@@ -178,6 +183,7 @@ impl Engine {
                 comment,
                 btree,
                 generated,
+                visible,
             } = index;
             defs.push(IndexDef {
                 id: IndexId(id),
@@ -188,6 +194,7 @@ impl Engine {
                 comment,
                 btree,
                 generated,
+                visible,
             });
         }
         Ok(TableDef {
@@ -197,6 +204,8 @@ impl Engine {
             columns: spec.columns.clone(),
             indexes: defs,
             foreign_keys: spec.foreign_keys.clone(),
+            checks: spec.checks.clone(),
+            bound: BoundExprs::default(),
             collation: spec.collation,
             options: spec.options.clone(),
             space,
@@ -389,9 +398,11 @@ pub(super) fn spec_of(table: &TableDef) -> TableSpec {
                 comment: i.comment.clone(),
                 btree: i.btree,
                 generated: i.generated,
+                visible: i.visible,
             })
             .collect(),
         foreign_keys: table.foreign_keys.clone(),
+        checks: table.checks.clone(),
         collation: table.collation,
         options: table.options.clone(),
         auto_increment: 0,

@@ -234,6 +234,7 @@ fn with_long_key(db: &Db, name: &str) -> Arc<Table> {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     });
     let def = db.engine.create_table(spec).unwrap();
     db.engine.table(def.id).unwrap()

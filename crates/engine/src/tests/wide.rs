@@ -17,6 +17,7 @@ fn wide(db: &Db, indexed: bool) -> Arc<Table> {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     };
     let mut indexes = vec![index("PRIMARY", IndexKind::Primary, 0)];
     if indexed {
@@ -35,6 +36,7 @@ fn wide(db: &Db, indexed: bool) -> Arc<Table> {
             ],
             indexes,
             foreign_keys: Vec::new(),
+            checks: Vec::new(),
             collation: CollationId(255),
             options: TableOptions::default(),
             auto_increment: 0,
@@ -180,6 +182,7 @@ fn an_index_is_made_of_them() {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     };
     let added: Vec<IndexSpec> = keys(index).collect();
     db.engine.change_indexes(table.def(), &added, &[]).unwrap();

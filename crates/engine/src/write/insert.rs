@@ -41,6 +41,11 @@ impl InsertOp {
         &mut self.row
     }
 
+    /// The row image. The caller may complete it before the operation runs.
+    pub fn image_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.row
+    }
+
     /// The row image.
     pub fn image(&self) -> &[u8] {
         &self.row

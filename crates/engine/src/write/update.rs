@@ -70,6 +70,11 @@ impl UpdateOp {
         &self.old
     }
 
+    /// The new row's image. The caller may complete it before the operation runs.
+    pub fn image_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.new
+    }
+
     /// The new row's image.
     pub fn image(&self) -> &[u8] {
         &self.new

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use nfold_engine::Table;
 use nfold_plan::expr::ExprKind;
 use nfold_plan::query::Assignment;
+use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{SqlError, Value};
 
+use super::row_exprs::CompletedRow;
 use crate::expr::documents;
 use crate::expr::eval::{EvalCx, RowRef, StmtState, row_error};
 use crate::operators::column_values::{ColumnValues, now_value};
@@ -23,19 +25,26 @@ pub(super) struct Assigner<'p> {
     sequential: bool,
     /// Columns with ON UPDATE that no assignment names.
     stamps: Vec<(usize, u8)>,
+    /// The table's stored expressions.
+    exprs: Option<&'p TableExprs>,
 }
 
 impl<'p> Assigner<'p> {
     /// For the table in slot 0. Each assignment sees the values that those to its left have
     /// assigned.
-    pub fn new(table: &'p Arc<Table>, assignments: &'p [Assignment]) -> Assigner<'p> {
-        Assigner::of_slot(table, assignments, 0)
+    pub fn new(
+        table: &'p Arc<Table>,
+        assignments: &'p [Assignment],
+        exprs: Option<&'p TableExprs>,
+    ) -> Assigner<'p> {
+        Assigner::of_slot(table, assignments, exprs, 0)
     }
 
     /// As [`Self::new`], for any slot.
     pub fn of_slot(
         table: &'p Arc<Table>,
         assignments: &'p [Assignment],
+        exprs: Option<&'p TableExprs>,
         slot: usize,
     ) -> Assigner<'p> {
         let sequential = assignments.iter().enumerate().any(|(n, a)| {
@@ -61,6 +70,7 @@ impl<'p> Assigner<'p> {
             slot,
             sequential,
             stamps,
+            exprs,
         }
     }
 
@@ -108,15 +118,32 @@ impl<'p> Assigner<'p> {
             };
             let column = &def.columns[a.column];
             let mut value = match &a.value {
-                None => values.default_value(rt, column)?,
+                // The pipeline computes it.
+                None if column.generated.is_some() => continue,
+                None => match self.exprs.and_then(|e| e.default_of(a.column)) {
+                    None => values.default_value(rt, column)?,
+                    Some(e) => {
+                        let mut image = Vec::new();
+                        self.encode(old, &changed, &mut image)?;
+                        let (def, layout) = (&**def, self.table.layout());
+                        let completed = CompletedRow {
+                            def,
+                            layout,
+                            values,
+                            state,
+                            number: row,
+                        };
+                        completed.value(e, a.column, &image)?
+                    }
+                },
                 Some(e) => {
                     let v = cx.val(e)?;
-                    let stored = values.store(rt, &cx, column, v, &e.ty, row);
+                    let stored = values.store(&cx, column, v, &e.ty, row);
                     stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
                 }
             };
             if value.is_null() && !column.nullable {
-                value = values.null(rt, column)?;
+                value = values.null(rt.warnings, column)?;
             }
             changed.retain(|(c, _)| *c != a.column);
             changed.push((a.column, value));

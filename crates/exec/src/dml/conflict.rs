@@ -6,7 +6,7 @@ use nfold_types::{Level, SqlError};
 
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
-use super::duplicate::{duplicate_error, fail_or_warn, index_key, is_in_key, read_locked};
+use super::duplicate::{duplicate_error, fail_or_warn, index_key, is_needed, read_locked};
 use super::insert::Inserting;
 use super::pipeline::RowOutcome;
 use crate::expr::eval::RowRef;
@@ -50,7 +50,7 @@ impl Inserting<'_, '_> {
         let mut key = Vec::new();
         index_key(table, index, self.changes.inserted(), &mut key)?;
         let plan = self.plan;
-        let used = |column| is_in_key(table.def(), column) || reads_column(plan, column);
+        let used = |column| is_needed(table.def(), column) || reads_column(plan, column);
         let at = (index, &key[..]);
         read_locked(self.rt, table, at, used, &mut self.conflicting)?;
         Ok(!self.conflicting.is_empty())
@@ -85,7 +85,7 @@ impl Inserting<'_, '_> {
         let kept = KeptSubquery::of(&self.plan.subqueries);
         let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
         let state = rt.state(&subqueries);
-        let assigner = Assigner::new(&table, &self.plan.on_duplicate);
+        let assigner = Assigner::new(&table, &self.plan.on_duplicate, self.plan.exprs.as_deref());
         let old = self.conflicting.row(0);
         let row_id = self.conflicting.row_id(0);
         let (proposed, image) = self.changes.begin_update_instead(old, row_id);

@@ -16,8 +16,8 @@ pub(crate) fn delete(
     plan: &DeletePlan,
     exec: &mut Option<Box<BlockExec>>,
 ) -> Result<StatementResult, SqlError> {
-    let mut changes =
-        TableChanges::new(rt.table(plan.table.id)?, plan.foreign.as_ref(), plan.ignore);
+    let (table, foreign) = (rt.table(plan.table.id)?, plan.foreign.as_ref());
+    let mut changes = TableChanges::new(rt, table, None, foreign, plan.ignore);
     let mut deleted = 0u64;
     each_target(
         rt,

@@ -33,10 +33,12 @@ pub(super) fn index_key(
         .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
 }
 
-/// Whether an index covers the column. A change of the row needs its value.
-pub(super) fn is_in_key(def: &TableDef, column: usize) -> bool {
+/// Whether a change of a row needs the value of the column: an index covers it, or a stored
+/// expression names it.
+pub(super) fn is_needed(def: &TableDef, column: usize) -> bool {
     let mut parts = def.indexes.iter().flat_map(|index| &index.parts);
-    parts.any(|part| part.column == column)
+    let name = &def.columns[column].name;
+    parts.any(|part| part.column == column) || def.stored_exprs().any(|e| e.names(name))
 }
 
 /// Locks the rows with this key of an index exclusively, and reads them into `out`. Long values of

@@ -15,6 +15,7 @@ use nfold_types::key::KeyLayout;
 use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
 
 use super::duplicate::{duplicate_error, index_key, read_locked};
+use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
 
 /// Changes of changes, the statement's own among them.
@@ -367,6 +368,10 @@ fn update_child(
         .layout()
         .encode(values, image)
         .map_err(|e| damaged(&e))?;
+    let at = chain.tables.last().copied().unwrap_or_default();
+    if let Some(mut exprs) = RowExprs::new(rt, keys.tables[at].exprs.as_ref(), false) {
+        exprs.complete(rt, (table.def(), table.layout()), op.image_mut())?;
+    }
     if let WriteOutcome::Duplicate { index } = rt.drive(|session| session.update(&mut op))? {
         return Err(duplicate_error(rt, table, index, op.image()));
     }
@@ -375,7 +380,6 @@ fn update_child(
         new: Some(op.image()),
         ..RowChange::default()
     };
-    let at = chain.tables.last().copied().unwrap_or_default();
     check_parents(rt, (keys, at), table, change, &mut Probes::default())?;
     check_children(rt, keys, table, change, chain)
 }

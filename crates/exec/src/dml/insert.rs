@@ -4,6 +4,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_engine::{RowBatch, Table};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
+use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::implicit_default;
 use nfold_types::row::RowLayout;
 use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
@@ -11,6 +12,7 @@ use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
 use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
+use super::row_exprs::CompletedRow;
 use crate::expr::documents;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
@@ -36,7 +38,7 @@ pub(super) struct Inserting<'i, 's> {
     pub rows: u64,
     pub affected: u64,
     pub duplicates: u64,
-    /// Rows that a foreign key kept out (IGNORE).
+    /// Rows that a constraint kept out (IGNORE).
     refused: u64,
     /// The rows in the way of the current one.
     pub conflicting: RowBatch,
@@ -65,7 +67,13 @@ pub(crate) fn insert(
         rt,
         plan,
         values: ColumnValues::new(rt, plan.ignore, !several),
-        changes: TableChanges::new(table, plan.foreign.as_ref(), plan.ignore),
+        changes: TableChanges::new(
+            rt,
+            table,
+            plan.exprs.as_ref(),
+            plan.foreign.as_ref(),
+            plan.ignore,
+        ),
         automatic: AutoIncrement::new(rows as u64),
         row: Vec::with_capacity(columns),
         named,
@@ -187,7 +195,7 @@ impl<'i> Inserting<'i, '_> {
             let column = self.plan.columns[i];
             let def = &self.changes.table().def().columns[column];
             let v = Val::from_ref(value);
-            let stored = self.values.store(rt, &cx, def, v, ty, self.rows);
+            let stored = self.values.store(&cx, def, v, ty, self.rows);
             let table = &self.changes.table().def().name;
             self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
             self.not_null(column)?;
@@ -226,7 +234,9 @@ impl<'i> Inserting<'i, '_> {
         let def = self.changes.table().def().clone();
         // Expressions may name columns of the row itself, also in subqueries: columns to their left have
         // their new values, the others their defaults.
+        let plan_exprs = self.plan.exprs.as_deref();
         let looks_back = self.plan.subqueries.iter().any(|q| q.correlated)
+            || plan_exprs.is_some_and(|e| !e.defaults.is_empty())
             || exprs
                 .iter()
                 .flatten()
@@ -245,7 +255,10 @@ impl<'i> Inserting<'i, '_> {
             let c = self.plan.columns[i];
             let column = &def.columns[c];
             self.row[c] = match e {
-                None => self.values.default_value(rt, column)?,
+                None => match plan_exprs.and_then(|e| e.default_of(c)) {
+                    Some(e) => self.default_expr(e, c, (state, layout))?,
+                    None => self.values.default_value(rt, column)?,
+                },
                 Some(e) => {
                     image.clear();
                     if looks_back {
@@ -264,7 +277,7 @@ impl<'i> Inserting<'i, '_> {
                         st: state,
                     };
                     let v = cx.val(e)?;
-                    let stored = self.values.store(rt, &cx, column, v, &e.ty, self.rows);
+                    let stored = self.values.store(&cx, column, v, &e.ty, self.rows);
                     stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
                 }
             };
@@ -278,7 +291,7 @@ impl<'i> Inserting<'i, '_> {
     fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
         let column = &self.changes.table().def().columns[c];
         if self.row[c].is_null() && !column.nullable && !column.auto_increment {
-            self.row[c] = self.values.null(self.rt, column)?;
+            self.row[c] = self.values.null(self.rt.warnings, column)?;
         }
         Ok(())
     }
@@ -298,6 +311,11 @@ impl<'i> Inserting<'i, '_> {
                 };
             }
         }
+        if let Some(exprs) = &self.plan.exprs
+            && !exprs.defaults.is_empty()
+        {
+            self.default_exprs(&table, exprs)?;
+        }
         let mut made = None;
         if let Some(c) = def.auto_increment_column() {
             let zero_generates = !self.values.zero_is_a_value() || !self.named[c];
@@ -309,6 +327,40 @@ impl<'i> Inserting<'i, '_> {
         let inserted = self.write(&table)?;
         self.automatic.row_done(made, inserted);
         Ok(())
+    }
+
+    /// Computes the DEFAULT (expression) of columns that the statement does not name, from left to
+    /// right.
+    fn default_exprs(&mut self, table: &Table, exprs: &TableExprs) -> Result<(), SqlError> {
+        let layout = row_layout(table);
+        let state = self.rt.state(&NoSubqueries);
+        for d in &exprs.defaults {
+            if !self.named[d.column] {
+                self.row[d.column] = self.default_expr(&d.expr, d.column, (&state, &layout))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value that a DEFAULT (expression) has for the row so far.
+    fn default_expr(
+        &self,
+        e: &Expr,
+        column: usize,
+        (state, layout): (&StmtState<'_>, &RowLayout),
+    ) -> Result<Value, SqlError> {
+        let mut image = Vec::new();
+        layout
+            .encode(self.row.iter().map(Value::as_ref), &mut image)
+            .map_err(|e| row_error(&e))?;
+        let row = CompletedRow {
+            def: self.changes.table().def(),
+            layout,
+            values: &self.values,
+            state,
+            number: self.rows,
+        };
+        row.value(e, column, &image)
     }
 
     /// Inserts the row; false: another row was updated instead, or the row was skipped.
@@ -345,6 +397,7 @@ fn lacks_default(column: &ColumnDef) -> bool {
     matches!(column.default, ColumnDefault::None)
         && !column.nullable
         && !column.auto_increment
+        && column.generated.is_none()
         && !matches!(column.ty.kind, TypeKind::Enum(_))
 }
 

@@ -9,7 +9,7 @@
 //!  delete.rs ──▶ rows found by one block ── target_rows.rs
 //!  multi_table.rs ──▶ rows of several tables found by a join ── encounters.rs ──▶ changed table by table
 //!     │
-//!     └──▶ pipeline.rs   changes a row ──▶ foreign.rs   its parents, its children, cascades
+//!     └──▶ pipeline.rs   row_exprs.rs   generated columns, CHECK ──▶ changes a row ──▶ foreign.rs   its parents, its children, cascades
 //! ```
 //!
 //! # Invariants
@@ -22,6 +22,7 @@
 mod assignment;
 mod auto_increment;
 mod conflict;
+mod copied_rows;
 mod delete;
 mod duplicate;
 mod encounters;
@@ -29,9 +30,11 @@ mod foreign;
 mod insert;
 mod multi_table;
 mod pipeline;
+mod row_exprs;
 mod target_rows;
 mod update;
 
+pub use copied_rows::CopiedRows;
 pub(crate) use delete::delete;
 pub use foreign::no_referenced_row;
 pub(crate) use insert::insert;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use nfold_engine::{RowBatch, Table};
 use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::query::{Block, DeleteTablesPlan, UpdateTablesPlan};
+use nfold_plan::table_exprs::TableExprs;
 use nfold_types::SqlError;
 
 use super::assignment::Assigner;
@@ -87,6 +88,8 @@ fn filled<'a>(scx: &'a StepCx<'_, '_>, batch: &'a Batch, i: usize) -> RowRefs<'a
 /// The rows of one table that an UPDATE changes.
 struct Updating<'p> {
     table: &'p Arc<Table>,
+    /// Its stored expressions.
+    exprs: Option<&'p Arc<TableExprs>>,
     slot: usize,
     step: usize,
     assigner: Assigner<'p>,
@@ -195,6 +198,7 @@ impl Updating<'_> {
             encounters,
             mut rows,
             mut found,
+            exprs,
             ..
         } = self;
         encounters.drain_undecided(rt, &mut |record| {
@@ -206,7 +210,7 @@ impl Updating<'_> {
             Ok(true)
         })?;
         let moves_counter = assigner.changes_auto_increment();
-        let mut changes = TableChanges::new(table.clone(), foreign, ignore);
+        let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, ignore);
         let (mut now, mut key) = (RowBatch::new(), Vec::new());
         let (mut changed, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
@@ -316,10 +320,16 @@ fn update_targets<'p>(
     let block = &plan.source;
     let mut targets: Vec<Updating<'p>> = Vec::with_capacity(tables.len());
     for (n, (target, table)) in plan.targets.iter().zip(tables).enumerate() {
-        let assigner = Assigner::of_slot(table, &target.assignments, target.slot);
+        let assigner = Assigner::of_slot(
+            table,
+            &target.assignments,
+            target.exprs.as_deref(),
+            target.slot,
+        );
         let same = |t: &&Arc<Table>| t.def().id == table.def().id;
         targets.push(Updating {
             table,
+            exprs: target.exprs.as_ref(),
             slot: target.slot,
             step: step_of(block, target.slot),
             assigner: match plan.at_once == Some(n) {
@@ -414,7 +424,8 @@ impl Deleting {
             rows.push(rt, 0, record)?;
             Ok(true)
         })?;
-        let mut changes = TableChanges::new(table, plan.foreign.as_ref(), plan.ignore);
+        let foreign = plan.foreign.as_ref();
+        let mut changes = TableChanges::new(rt, table, None, foreign, plan.ignore);
         let (mut deleted, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
             n += 1;

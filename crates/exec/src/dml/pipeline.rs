@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
 use nfold_plan::foreign::ForeignKeys;
-use nfold_types::SqlError;
+use nfold_plan::table_exprs::TableExprs;
+use nfold_types::{ErrorCode, SqlError};
 
 use super::foreign::{self, Probes, RowChange};
+use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
 
 /// Rows between two looks at KILL and the time slice.
@@ -20,7 +22,8 @@ pub(crate) enum RowOutcome {
     Duplicate {
         index: usize,
     },
-    /// A foreign key forbids the change, which was undone (IGNORE).
+    /// A CHECK constraint or a foreign key forbids the change, which was not made, or undone
+    /// (IGNORE).
     Refused(SqlError),
     /// A cascade of an earlier change has deleted the row.
     Gone,
@@ -33,6 +36,8 @@ pub(crate) enum RowOutcome {
 /// new one, the second carries the change out.
 pub(crate) struct TableChanges {
     table: Arc<Table>,
+    /// Boxed, as most tables have none.
+    exprs: Option<Box<RowExprs>>,
     foreign: Option<Foreign>,
     insert: Option<InsertOp>,
     /// Boxed, as most statements need one kind alone.
@@ -53,10 +58,12 @@ struct Foreign {
 }
 
 impl TableChanges {
-    /// No change to `table` yet. `foreign`: the plan's foreign keys; `ignore`: a change that they
-    /// forbid is an outcome, not an error.
+    /// No change to `table` yet. `exprs`: its stored expressions; `foreign`: the plan's foreign
+    /// keys; `ignore`: a change that they forbid is an outcome, not an error.
     pub fn new(
+        rt: &Runtime<'_>,
         table: Arc<Table>,
+        exprs: Option<&Arc<TableExprs>>,
         foreign: Option<&Arc<ForeignKeys>>,
         ignore: bool,
     ) -> TableChanges {
@@ -72,6 +79,7 @@ impl TableChanges {
         });
         TableChanges {
             table,
+            exprs: RowExprs::new(rt, exprs, ignore).map(Box::new),
             foreign,
             insert: None,
             update: None,
@@ -104,6 +112,11 @@ impl TableChanges {
     /// Those of the engine: 1213, 1205, 1114 and so on.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
+        if let Some(exprs) = &mut self.exprs
+            && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
+        {
+            return Ok(refused);
+        }
         let Some(foreign) = &mut self.foreign else {
             return rt.drive(|session| session.insert(op)).map(RowOutcome::from);
         };
@@ -154,6 +167,11 @@ impl TableChanges {
     /// Those of the engine.
     pub fn update(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         let op = self.update.as_mut().expect("D1: begin_update came before");
+        if let Some(exprs) = &mut self.exprs
+            && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
+        {
+            return Ok(refused);
+        }
         let Some(foreign) = &mut self.foreign else {
             return rt.drive(|session| session.update(op)).map(RowOutcome::from);
         };
@@ -232,6 +250,21 @@ impl TableChanges {
         let checked = foreign.checked(rt, table, (outcome, mark), change);
         foreign.read_again = now;
         checked
+    }
+}
+
+/// Completes and checks a row before it changes; an outcome if a constraint forbids it (IGNORE).
+fn complete(
+    rt: &Runtime<'_>,
+    exprs: &mut RowExprs,
+    table: &Table,
+    image: &mut Vec<u8>,
+) -> Result<Option<RowOutcome>, SqlError> {
+    match exprs.complete(rt, (table.def(), table.layout()), image) {
+        Err(e) if exprs.ignore && e.code == ErrorCode::ER_CHECK_CONSTRAINT_VIOLATED => {
+            Ok(Some(RowOutcome::Refused(e)))
+        }
+        done => done.map(|()| None),
     }
 }
 

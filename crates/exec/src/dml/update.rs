@@ -23,14 +23,15 @@ pub(crate) fn update(
 ) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let values = ColumnValues::new(rt, plan.ignore, false);
-    let assigner = Assigner::new(&table, &plan.assignments);
+    let assigner = Assigner::new(&table, &plan.assignments, plan.exprs.as_deref());
     let kept = KeptSubquery::of(&plan.source.subqueries);
     let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries, &kept);
     let state = StmtState {
         scope: Scope::Tables(&plan.source),
         ..rt.state(&subqueries)
     };
-    let mut changes = TableChanges::new(table.clone(), plan.foreign.as_ref(), plan.ignore);
+    let (exprs, foreign) = (plan.exprs.as_ref(), plan.foreign.as_ref());
+    let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore);
     let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_target(

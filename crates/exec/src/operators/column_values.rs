@@ -1,13 +1,18 @@
 //! Values for columns: conversion with MySQL's strictness, defaults, and NULL.
 
+use std::cell::RefCell;
+
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_json::Work;
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::temporal::DateFlags;
-use nfold_types::{CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef};
+use nfold_types::{
+    Checkpoint, CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
+};
 
+use crate::env::SessionEnv;
 use crate::expr::documents;
 use crate::expr::eval::{EvalCx, Val, convert, json};
 use crate::runtime::Runtime;
@@ -22,11 +27,17 @@ pub(crate) struct ColumnValues {
 
 impl ColumnValues {
     pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> ColumnValues {
-        let sql_mode = rt.env.sql_mode();
+        let values = ColumnValues::of_env(rt.env, ignore, single_row);
+        rt.strict.set(values.mode.strict && !ignore);
+        values
+    }
+
+    /// As [`Self::new`], outside of a statement.
+    pub fn of_env(env: &dyn SessionEnv, ignore: bool, single_row: bool) -> ColumnValues {
+        let sql_mode = env.sql_mode();
         let strict = sql_mode.has(SqlMode::STRICT);
-        rt.strict.set(strict && !ignore);
         ColumnValues {
-            mode: store_mode(rt, strict, ignore),
+            mode: store_mode(env, strict, ignore),
             null_is_error: !ignore && (strict || single_row),
             sql_mode,
         }
@@ -35,7 +46,7 @@ impl ColumnValues {
     /// For the columns of a JSON_TABLE. `strict`: a value that does not fit is an error.
     pub fn of_table_function(rt: &Runtime<'_>, strict: bool) -> ColumnValues {
         ColumnValues {
-            mode: store_mode(rt, strict, false),
+            mode: store_mode(rt.env, strict, false),
             null_is_error: false,
             sql_mode: rt.env.sql_mode(),
         }
@@ -55,13 +66,25 @@ impl ColumnValues {
         from: CollationId,
         row: u64,
     ) -> Result<Value, SqlError> {
+        self.store_with((rt.warnings, rt), column, value, from, row)
+    }
+
+    /// As [`Self::store_ref`], also outside of a statement.
+    fn store_with(
+        &self,
+        (warnings, checkpoint): (&RefCell<Warnings>, &dyn Checkpoint),
+        column: &ColumnDef,
+        value: ValueRef<'_>,
+        from: CollationId,
+        row: u64,
+    ) -> Result<Value, SqlError> {
         if value.is_null() {
             return Ok(Value::Null);
         }
         if column.ty.is_json() {
-            return documents::of_value(value, from, &column.name, &Work::new(rt));
+            return documents::of_value(value, from, &column.name, &Work::new(checkpoint));
         }
-        let mut warnings = rt.warnings.borrow_mut();
+        let mut warnings = warnings.borrow_mut();
         let mut cx = StoreCx {
             mode: &self.mode,
             column: &column.name,
@@ -74,7 +97,6 @@ impl ColumnValues {
     /// Stores an evaluated value.
     pub fn store(
         &self,
-        rt: &Runtime<'_>,
         cx: &EvalCx<'_>,
         column: &ColumnDef,
         v: Val<'_>,
@@ -84,13 +106,14 @@ impl ColumnValues {
         if v.is_null() {
             return Ok(Value::Null);
         }
+        let to = (cx.st.warnings, cx.st.checkpoint);
         if column.ty.is_json() {
-            return self.document(rt, cx, column, v, ty);
+            return self.document(cx, column, v, ty);
         }
         if ty.col.is_json() {
             let text = json::text(cx, convert::bytes_of(&v), false)?;
             let from = CollationId::UTF8MB4_BIN;
-            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+            return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
         // What is no member comes from a column that holds it already.
         if v == Val::UInt(0)
@@ -104,8 +127,8 @@ impl ColumnValues {
             && column.ty.is_numeric();
         if hex {
             let number = convert::to_integer(cx, &v, ty).unwrap_or(0);
-            return self.store_ref(
-                rt,
+            return self.store_with(
+                to,
                 column,
                 ValueRef::UInt(number as u64),
                 CollationId::BINARY,
@@ -117,26 +140,25 @@ impl ColumnValues {
             && column.ty.is_numeric()
         {
             let number = ValueRef::UInt(n);
-            return self.store_ref(rt, column, number, CollationId::BINARY, row);
+            return self.store_with(to, column, number, CollationId::BINARY, row);
         }
         if ty.col.is_enum_or_set() && ty.col != column.ty {
             let from = ty.col.collation;
             let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
-            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+            return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
         let from = convert::string_collation(cx, ty);
         // As it is shown, where a short text has the digits of its number.
         if column.ty.is_blob() && (convert::is_bits(ty) || convert::is_year(&ty.col)) {
             let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
-            return self.store_ref(rt, column, ValueRef::Bytes(&text), from, row);
+            return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
-        self.store_ref(rt, column, v.as_value_ref(), from, row)
+        self.store_with(to, column, v.as_value_ref(), from, row)
     }
 
     /// A document for a JSON column. Errors 3140, 3144.
     fn document(
         &self,
-        rt: &Runtime<'_>,
         cx: &EvalCx<'_>,
         column: &ColumnDef,
         v: Val<'_>,
@@ -153,18 +175,23 @@ impl ColumnValues {
             return Err(SqlError::new(code, &[&"binary"]));
         }
         let text = json::utf8(cx, &v, ty);
-        documents::parsed(text.as_bytes(), &column.name, &Work::new(rt)).map(Value::Bytes)
+        let work = Work::new(cx.st.checkpoint);
+        documents::parsed(text.as_bytes(), &column.name, &work).map(Value::Bytes)
     }
 
     /// What becomes of NULL in this column. Error 1048.
-    pub fn null(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
+    pub fn null(
+        &self,
+        warnings: &RefCell<Warnings>,
+        column: &ColumnDef,
+    ) -> Result<Value, SqlError> {
         if column.nullable {
             return Ok(Value::Null);
         }
         if self.null_is_error {
             return Err(SqlError::new(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]));
         }
-        rt.warnings
+        warnings
             .borrow_mut()
             .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
         Ok(match column.ty.kind {
@@ -180,6 +207,9 @@ impl ColumnValues {
             ColumnDefault::Null => Ok(Value::Null),
             ColumnDefault::Literal(v) => Ok(v.clone()),
             ColumnDefault::CurrentTimestamp(fsp) => Ok(now_value(rt, column, *fsp)),
+            // A row's expressions are evaluated when its other columns have their values.
+            ColumnDefault::Expr(_) => Ok(placeholder(column)),
+            ColumnDefault::None if column.generated.is_some() => Ok(placeholder(column)),
             ColumnDefault::None if column.nullable => Ok(Value::Null),
             ColumnDefault::None if column.auto_increment => Ok(Value::Int(0)),
             // An ENUM without a default has its first member.
@@ -203,9 +233,9 @@ impl ColumnValues {
 }
 
 /// How values are stored, by the session's settings.
-fn store_mode(rt: &Runtime<'_>, strict: bool, ignore: bool) -> StoreMode {
-    let sql_mode = rt.env.sql_mode();
-    let zone = rt.env.time_zone();
+fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
+    let sql_mode = env.sql_mode();
+    let zone = env.time_zone();
     StoreMode {
         strict,
         ignore,
@@ -216,7 +246,7 @@ fn store_mode(rt: &Runtime<'_>, strict: bool, ignore: bool) -> StoreMode {
         },
         truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
         time_zone: zone.clone(),
-        today: zone.to_local(rt.env.now()).unwrap_or_default().date(),
+        today: zone.to_local(env.now()).unwrap_or_default().date(),
     }
 }
 
@@ -234,5 +264,13 @@ pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value 
                 .unwrap_or_default()
                 .truncate(fsp),
         ),
+    }
+}
+
+/// What stands in a column until its expression is evaluated.
+pub(crate) fn placeholder(column: &ColumnDef) -> Value {
+    match column.nullable {
+        true => Value::Null,
+        false => implicit_default(&column.ty),
     }
 }

@@ -47,7 +47,7 @@ impl RowOut for Rounds<'_, '_> {
             let value = cx.val(e)?;
             // What does not fit is an error in strict mode, and otherwise cut off without a word.
             let warnings = self.rt.warnings.take();
-            let value = self.values.store(self.rt, cx, column, value, &e.ty, 1);
+            let value = self.values.store(cx, column, value, &e.ty, 1);
             self.rt.warnings.replace(warnings);
             stored.push(value?);
         }

@@ -303,6 +303,8 @@ fn column(spec: &str) -> ColumnDef {
         auto_increment: auto,
         comment: "".into(),
         own_charset: false,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     }
 }
 
@@ -385,6 +387,7 @@ impl Db {
                     comment: "".into(),
                     btree: false,
                     generated: false,
+                    visible: true,
                 }
             })
             .collect();
@@ -395,6 +398,7 @@ impl Db {
                 columns,
                 indexes,
                 foreign_keys: Vec::new(),
+                checks: Vec::new(),
                 collation: CollationId::UTF8MB4_0900_AI_CI,
                 options: TableOptions::default(),
                 auto_increment: 0,
@@ -415,6 +419,7 @@ impl Db {
             group_concat_max_len: 1024,
             div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
             foreign_key_checks: true,
+            use_invisible_indexes: false,
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),

@@ -62,6 +62,8 @@ pub(crate) struct ScopeColumn {
     pub coercibility: Option<Coercibility>,
     /// An expression of a derived table that MySQL merges into the query.
     pub made: bool,
+    /// `*` and NATURAL joins show it.
+    pub visible: bool,
 }
 
 /// What names see of a slot.

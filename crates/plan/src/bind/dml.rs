@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{ColumnDef, TableDef};
+use nfold_catalog::{ColumnDef, TableDef, Visibility};
 use nfold_sql::ast::{self, ColumnRef, OrderItem, TableFactor, TableRef};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::from::FromInfo;
+use super::from::{FromInfo, scope_columns};
 use super::names::display;
-use super::{BindCx, BlockBinder, ScopeColumn, ScopeSlot, block, stored, tables, with};
+use super::{BindCx, BlockBinder, ScopeSlot, block, stored, tables, with};
 use crate::logical::clauses::{Assignment, LimitPlan, RowLocking};
 use crate::logical::context::ParamType;
 use crate::logical::expr::Expr;
@@ -25,19 +25,6 @@ fn base_table(source: &Source, name: &str, verb: &str) -> Result<Arc<TableDef>, 
             &[&name, &verb],
         )),
     }
-}
-
-fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
-    def.columns
-        .iter()
-        .map(|c| ScopeColumn {
-            name: c.name.clone(),
-            ty: c.ty.clone(),
-            nullable: c.nullable,
-            coercibility: None,
-            made: false,
-        })
-        .collect()
 }
 
 fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
@@ -61,10 +48,15 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
     let mut columns: Vec<usize> = Vec::new();
     let named: Option<Vec<ColumnRef>> = match (&i.columns, &i.source) {
         (_, ast::InsertSource::Set(list)) => Some(list.iter().map(|a| a.column.clone()).collect()),
-        (columns, _) => columns.clone(),
+        // `()` names no column, and so all of them.
+        (columns, _) => columns.clone().filter(|list| !list.is_empty()),
     };
     match &named {
-        None => columns.extend(0..table.columns.len()),
+        None => {
+            let all = table.columns.iter().enumerate();
+            let visible = all.filter(|(_, c)| c.visibility == Visibility::Visible);
+            columns.extend(visible.map(|(c, _)| c));
+        }
         Some(list) => {
             for c in list {
                 let at = ordinal(&table, c, "field list")?;
@@ -90,7 +82,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             let row = list
                 .iter()
                 .zip(&columns)
-                .map(|(a, &c)| value(&mut b, &a.value, &table.columns[c]))
+                .map(|(a, &c)| assigned(&mut b, &a.value, (&table, c)))
                 .collect::<Result<_, _>>()?;
             InsertRows::Rows(vec![row])
         }
@@ -102,6 +94,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             if width != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
+            refuse_generated(&table, &columns)?;
             InsertRows::Param(*n)
         }
         ast::InsertSource::Query(q) => {
@@ -114,6 +107,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             if query.types.len() != columns.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
+            refuse_generated(&table, &columns)?;
             let into = columns.iter().map(|&c| &table.columns[c]);
             stored::selected(cx, &mut query, into);
             InsertRows::Query(query)
@@ -130,6 +124,45 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         on_duplicate,
         subqueries: b.subqueries,
     })))
+}
+
+/// Error 3105 where a generated column is among those that get values.
+fn refuse_generated(table: &TableDef, columns: &[usize]) -> Result<(), SqlError> {
+    let generated = |c: &&usize| table.columns[**c].generated.is_some();
+    match columns.iter().find(generated) {
+        Some(c) => Err(value_for_generated(table, *c)),
+        None => Ok(()),
+    }
+}
+
+fn value_for_generated(table: &TableDef, column: usize) -> SqlError {
+    let code = ErrorCode::ER_NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN;
+    SqlError::new(code, &[&table.columns[column].name, &table.name])
+}
+
+/// What a statement assigns to a column. Error 3105 for a value of a generated column.
+pub(super) fn assigned(
+    b: &mut BlockBinder<'_>,
+    e: &ast::Expr,
+    (table, column): (&TableDef, usize),
+) -> Result<Option<Expr>, SqlError> {
+    let def = &table.columns[column];
+    if def.generated.is_some() && !takes_default(e, &def.name) {
+        return Err(value_for_generated(table, column));
+    }
+    match def.generated {
+        Some(_) => Ok(None),
+        None => value(b, e, def),
+    }
+}
+
+/// `DEFAULT`, or `DEFAULT(column)` of the column itself.
+fn takes_default(e: &ast::Expr, column: &str) -> bool {
+    match e {
+        ast::Expr::Default(None) => true,
+        ast::Expr::Default(Some(c)) => eq_name(&c.name.value, column),
+        _ => false,
+    }
 }
 
 /// What is stored in `column`; `DEFAULT` is `None`.
@@ -175,7 +208,7 @@ fn rows_of(
         out.push(
             row.iter()
                 .zip(columns.iter())
-                .map(|(e, &c)| value(b, e, &table.columns[c]))
+                .map(|(e, &c)| assigned(b, e, (table, c)))
                 .collect::<Result<Vec<_>, _>>()?,
         );
     }
@@ -280,7 +313,7 @@ fn assignments(
         b.mark_used(target, column);
         out.push(Assignment {
             column,
-            value: value(b, &a.value, &table.columns[column])?,
+            value: assigned(b, &a.value, (table, column))?,
         });
     }
     Ok(out)
@@ -362,6 +395,11 @@ pub(super) fn find_rows(
             // are stored, and so shares their overflow chains with the old version.
             let parts = def.indexes.iter().flat_map(|index| &index.parts);
             parts.for_each(|part| table.used[part.column] = true);
+            // Stored expressions are computed from the new version.
+            let named = def.stored_exprs().flat_map(|e| &e.columns);
+            for column in named.filter_map(|name| def.column(name)) {
+                table.used[column] = true;
+            }
         }
         // With `sql_safe_updates` a key that can find the rows does, at any cost.
         table.hints.force |= cx.safe_updates && changes;

@@ -802,6 +802,9 @@ impl BlockBinder<'_> {
             ColumnDefault::Null => ExprKind::Default(Value::Null),
             ColumnDefault::Literal(v) => ExprKind::Default(v.clone()),
             ColumnDefault::CurrentTimestamp(fsp) => ExprKind::DefaultNow(*fsp),
+            ColumnDefault::Expr(_) => {
+                return Err(SqlError::new(ErrorCode::ER_DEFAULT_AS_VAL_GENERATED, &[]));
+            }
             ColumnDefault::None if table.columns[usize::from(at.column)].auto_increment => {
                 ExprKind::Default(nfold_types::convert::store::implicit_default(&e.ty.col))
             }

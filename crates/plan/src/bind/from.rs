@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{TableDef, ViewDef};
+use nfold_catalog::{ColumnDef, IndexDef, TableDef, ViewDef, Visibility};
 use nfold_sql::ast::{
     BinaryOp, Ident, IndexHint, IndexHintKind, Join, JoinConstraint, JoinKind, ObjectName,
     Statement, TableFactor, TableRef,
@@ -42,6 +42,22 @@ struct Joined {
     /// The columns that names without a table mean, in the order of `*`: those that USING and
     /// NATURAL make equal are there once.
     shown: Vec<ColumnAt>,
+}
+
+/// The columns of a table as names see them. A hidden column has no name.
+pub(super) fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
+    let column = |c: &ColumnDef| ScopeColumn {
+        name: match c.visibility {
+            Visibility::Hidden => "\0".into(),
+            _ => c.name.clone(),
+        },
+        ty: c.ty.clone(),
+        nullable: c.nullable,
+        coercibility: None,
+        made: false,
+        visible: c.visibility == Visibility::Visible,
+    };
+    def.columns.iter().map(column).collect()
 }
 
 fn both(mut left: Vec<ColumnAt>, right: Vec<ColumnAt>) -> Vec<ColumnAt> {
@@ -90,11 +106,9 @@ impl BlockBinder<'_> {
             TableRef::JsonTable(t) => self.json_table(t)?,
             TableRef::Join(j) => return self.join(j, info),
         }
-        let columns = 0..self.scope[start].columns.len() as u16;
-        let table = start as u16;
         Ok(Joined {
             slots: start..self.tables.len(),
-            shown: columns.map(|column| ColumnAt { table, column }).collect(),
+            shown: self.shown_of(start),
         })
     }
 
@@ -128,21 +142,13 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let columns = match &source {
-            Source::Table(def) | Source::Virtual(def) => def
-                .columns
-                .iter()
-                .map(|c| ScopeColumn {
-                    name: c.name.clone(),
-                    ty: c.ty.clone(),
-                    nullable: c.nullable,
-                    coercibility: None,
-                    made: false,
-                })
-                .collect(),
+            Source::Table(def) | Source::Virtual(def) => scope_columns(def),
             Source::Derived(_) | Source::Json(_) => Vec::new(),
         };
         let hints = match &source {
-            Source::Table(def) => index_hints(def, &alias, &t.hints)?,
+            Source::Table(def) => {
+                index_hints(def, &alias, &t.hints, self.cx.use_invisible_indexes)?
+            }
             _ => IndexHints::default(),
         };
         self.push_slot(Some(schema), alias, columns, source, hints)
@@ -243,6 +249,7 @@ impl BlockBinder<'_> {
                 nullable: ty.nullable,
                 coercibility: (merged || is_of_constants(&query)).then_some(ty.coercibility),
                 made: merged && meta.made,
+                visible: true,
             });
         }
         self.push_slot(
@@ -323,6 +330,23 @@ impl BlockBinder<'_> {
             hints,
         });
         Ok(())
+    }
+
+    /// The columns of a slot that `*` shows.
+    pub(super) fn shown_of(&self, slot: usize) -> Vec<ColumnAt> {
+        let columns = self.scope[slot].columns.iter().enumerate();
+        let shown = columns.filter(|(_, c)| c.visible).map(|(c, _)| ColumnAt {
+            table: slot as u16,
+            column: c as u16,
+        });
+        shown.collect()
+    }
+
+    /// A row of a table as the first slot, for its stored expressions.
+    pub(super) fn row_of(&mut self, def: &Arc<TableDef>) -> Result<(), SqlError> {
+        let (schema, alias) = (def.schema.clone(), def.name.clone());
+        let (columns, source) = (scope_columns(def), Source::Table(def.clone()));
+        self.push_slot(Some(schema), alias, columns, source, IndexHints::default())
     }
 
     /// Binds one table alone, for INSERT, UPDATE and DELETE.
@@ -529,8 +553,13 @@ fn index_hints(
     def: &nfold_catalog::TableDef,
     alias: &str,
     hints: &[IndexHint],
+    use_invisible: bool,
 ) -> Result<IndexHints, SqlError> {
     let mut out = IndexHints::default();
+    let unusable = |i: &IndexDef| !i.visible && !use_invisible;
+    let indexes = def.indexes.iter().enumerate();
+    let ignored = indexes.filter(|(_, i)| unusable(i)).map(|(n, _)| n);
+    out.ignore.extend(ignored);
     for hint in hints {
         let mut list = Vec::new();
         for name in &hint.indexes {
@@ -538,6 +567,7 @@ fn index_hints(
                 def.has_primary_key().then_some(0)
             } else {
                 def.index(&name.value)
+                    .filter(|n| !unusable(&def.indexes[*n]))
             };
             list.push(found.ok_or_else(|| {
                 SqlError::new(ErrorCode::ER_KEY_DOES_NOT_EXITS, &[&name.value, &alias])

@@ -50,11 +50,8 @@ impl BlockBinder<'_> {
                     let Some(t) = self.slot_named(name) else {
                         return Err(SqlError::new(ErrorCode::ER_BAD_TABLE_ERROR, &[&name]));
                     };
-                    for c in 0..self.scope[t].columns.len() {
-                        out.push(self.star_column(ColumnAt {
-                            table: t as u16,
-                            column: c as u16,
-                        }));
+                    for at in self.shown_of(t) {
+                        out.push(self.star_column(at));
                     }
                 }
                 SelectItem::Expr { expr, alias, text } => {

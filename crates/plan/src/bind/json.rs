@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_catalog::{ColumnDef, ColumnDefault, Visibility};
 use nfold_json::{ParseError, Path, Work};
 use nfold_sql::ast::{self, BinaryOp, Literal, TypeKind as AstKind, TypeSpec};
 use nfold_types::{
@@ -121,6 +121,7 @@ impl BlockBinder<'_> {
             nullable: true,
             coercibility: None,
             made: false,
+            visible: true,
         });
         let scope = scope.collect();
         let shape = Arc::new(JsonTableShape { columns, rows });
@@ -175,6 +176,8 @@ impl BlockBinder<'_> {
                 auto_increment: false,
                 comment: "".into(),
                 own_charset: false,
+                generated: None,
+                visibility: Visibility::Visible,
             });
         }
         Ok(bound)

@@ -25,6 +25,7 @@ mod order;
 mod rollup;
 mod set;
 mod stored;
+pub mod table_exprs;
 mod tables;
 mod types;
 mod wide_sets;

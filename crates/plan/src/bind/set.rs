@@ -289,6 +289,7 @@ pub(super) fn ordered(
             nullable: ty.nullable,
             coercibility: None,
             made: false,
+            visible: true,
         });
     }
     let alias: Arc<str> = "".into();

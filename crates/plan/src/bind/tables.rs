@@ -10,7 +10,7 @@ use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, ColumnRef, ObjectName, TableRef};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::dml::{find_rows, refuse_own_table, value};
+use super::dml::{assigned, find_rows, refuse_own_table};
 use super::names::display;
 use super::{BindCx, BlockBinder};
 use crate::logical::clauses::{Assignment, UpdateTarget};
@@ -46,7 +46,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
         b.mark_used(slot, column);
         let assignment = Assignment {
             column,
-            value: value(&mut b, &a.value, &table.columns[column])?,
+            value: assigned(&mut b, &a.value, (&table, column))?,
         };
         match targets.iter_mut().find(|t| t.slot == slot) {
             Some(target) => target.assignments.push(assignment),
@@ -54,6 +54,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
                 table,
                 slot,
                 assignments: vec![assignment],
+                exprs: None,
             }),
         }
     }

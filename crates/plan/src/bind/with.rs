@@ -385,6 +385,8 @@ fn recursion(
         auto_increment: false,
         comment: Box::default(),
         own_charset: true,
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
     };
     let bound = Query {
         body: QueryBody::Recursive(Box::new(Recursion {

@@ -8,6 +8,7 @@ use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::{ColumnType, Value};
 
 use super::expr::Expr;
+use super::table_exprs::TableExprs;
 use super::types::ExprType;
 
 /// A column of a result set, as the protocol describes it.
@@ -129,12 +130,17 @@ pub struct UpdateTarget {
     /// Its slot in `source`.
     pub slot: usize,
     pub assignments: Vec<Assignment>,
+    /// The table's stored expressions, once the statement is planned.
+    pub exprs: Option<Arc<TableExprs>>,
 }
 
 impl UpdateTarget {
-    /// Whether a column of the index is assigned to.
+    /// Whether a column of the index is assigned to, or computed from others.
     pub(crate) fn assigns_key(&self, index: usize) -> bool {
         let mut parts = self.table.indexes[index].parts.iter();
-        parts.any(|p| self.assignments.iter().any(|a| a.column == p.column))
+        parts.any(|p| {
+            self.assignments.iter().any(|a| a.column == p.column)
+                || self.table.columns[p.column].generated.is_some()
+        })
     }
 }

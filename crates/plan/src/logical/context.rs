@@ -53,6 +53,8 @@ pub struct PlanCx<'a> {
     pub group_concat_max_len: usize,
     /// `div_precision_increment`: decimals that a division adds to those of the dividend.
     pub div_precision_increment: u8,
+    /// `use_invisible_indexes` of `optimizer_switch`
+    pub use_invisible_indexes: bool,
 }
 
 /// Type of a parameter slot.

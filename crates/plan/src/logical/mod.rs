@@ -15,6 +15,7 @@ pub(crate) mod print;
 pub(crate) mod query;
 pub mod results;
 pub(crate) mod statement;
+pub mod table_exprs;
 pub(crate) mod tame;
 pub mod types;
 pub(crate) mod walk;

@@ -28,6 +28,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
         assignments: u.assignments,
         ignore: u.ignore,
         collect,
+        exprs: None,
     })))
 }
 
@@ -91,6 +92,7 @@ fn touches(table: &TableDef, index: usize, assignments: &[Assignment]) -> bool {
     parts.into_iter().any(|p| {
         assignments.iter().any(|a| a.column == p.column)
             || table.columns[p.column].on_update_now.is_some()
+            || table.columns[p.column].generated.is_some()
     })
 }
 

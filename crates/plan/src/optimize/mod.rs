@@ -62,6 +62,7 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
         replace: i.replace,
         on_duplicate: i.on_duplicate,
         subqueries: subquery::plan_all(cx, i.subqueries),
+        exprs: None,
     }
 }
 

@@ -7,6 +7,8 @@ use nfold_catalog::foreign_key::key_of_other_table;
 use nfold_catalog::{ForeignKeyDef, SchemaSnapshot, TableDef, TableId};
 use nfold_types::key::KeyLayout;
 
+use crate::logical::table_exprs::TableExprs;
+
 /// The tables that a statement may change, and the foreign keys on both of their sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignKeys {
@@ -24,6 +26,8 @@ pub struct TableKeys {
     pub parents: Vec<ParentKey>,
     /// Of which it is the parent.
     pub children: Vec<ChildKey>,
+    /// The table's stored expressions, for cascades.
+    pub exprs: Option<Arc<TableExprs>>,
 }
 
 /// A foreign key, seen from the child.
@@ -166,6 +170,7 @@ impl ForeignKeys {
             table: table.clone(),
             parents: parents.collect(),
             children: Vec::new(),
+            exprs: None,
         });
         self.tables.len() - 1
     }
@@ -212,8 +217,11 @@ impl ForeignKeys {
             let changes = roots.iter().filter(|(t, _)| t.id == keys.table.id);
             let changes: Vec<Changed<'_>> = changes.map(|(_, c)| *c).collect();
             let touches = |columns: &[usize], assigned: &[usize]| {
-                let now = |c: &usize| keys.table.columns[*c].on_update_now.is_some();
-                columns.iter().any(|c| assigned.contains(c) || now(c))
+                let computed = |c: &usize| {
+                    let column = &keys.table.columns[*c];
+                    column.on_update_now.is_some() || column.generated.is_some()
+                };
+                columns.iter().any(|c| assigned.contains(c) || computed(c))
             };
             let table = keys.table.clone();
             keys.parents.retain(|p| {

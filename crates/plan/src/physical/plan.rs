@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
+use nfold_types::SqlError;
 
 use super::foreign::ForeignKeys;
 use super::query::{Block, QueryPlan, SubqueryPlan};
 use crate::logical::clauses::{Assignment, ColumnMeta, LimitPlan, UpdateTarget};
 use crate::logical::expr::Expr;
+use crate::logical::table_exprs::{BindExprs, TableExprs};
 
 /// A planned statement.
 #[allow(clippy::large_enum_variant)] // one for each planned statement
@@ -39,6 +41,8 @@ pub struct InsertPlan {
     pub subqueries: Vec<SubqueryPlan>,
     /// The foreign keys that its changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
+    /// The table's stored expressions.
+    pub exprs: Option<Arc<TableExprs>>,
 }
 
 #[allow(clippy::large_enum_variant)] // one for each planned INSERT
@@ -67,6 +71,8 @@ pub struct UpdatePlan {
     pub collect: bool,
     /// The foreign keys that its changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
+    /// The table's stored expressions.
+    pub exprs: Option<Arc<TableExprs>>,
 }
 
 /// DELETE of one table.
@@ -118,6 +124,37 @@ pub struct ChangedTable {
 }
 
 impl Plan {
+    /// Adds the stored expressions of the tables whose rows the plan may change.
+    ///
+    /// # Errors
+    /// Those of `bind`.
+    pub(crate) fn attach_exprs(&mut self, bind: &BindExprs<'_>) -> Result<(), SqlError> {
+        let foreign = match self {
+            Plan::Insert(p) => {
+                p.exprs = bind(&p.table)?;
+                &mut p.foreign
+            }
+            Plan::Update(p) => {
+                p.exprs = bind(&p.table)?;
+                &mut p.foreign
+            }
+            Plan::UpdateTables(p) => {
+                for target in &mut p.targets {
+                    target.exprs = bind(&target.table)?;
+                }
+                &mut p.foreign
+            }
+            Plan::Delete(p) => &mut p.foreign,
+            Plan::DeleteTables(p) => &mut p.foreign,
+            Plan::Query(_) | Plan::Do(..) | Plan::Explain(_) => return Ok(()),
+        };
+        let keys = foreign.as_mut().and_then(Arc::get_mut);
+        for keys in keys.into_iter().flat_map(|keys| &mut keys.tables) {
+            keys.exprs = bind(&keys.table)?;
+        }
+        Ok(())
+    }
+
     /// The foreign keys that its changes concern.
     pub fn foreign_keys(&self) -> Option<&ForeignKeys> {
         let keys = match self {

@@ -5,13 +5,15 @@
 //! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
 //! 4. [`disjunctions`]: conditions that all branches of OR have stand beside it.
-//! 5. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
-//! 6. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
-//! 7. [`grouped`]: a correlated scalar subquery that is an aggregate gets its groups.
+//! 5. [`generated`]: conditions on the expression of an indexed generated column name the column.
+//! 6. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
+//! 7. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
+//! 8. [`grouped`]: a correlated scalar subquery that is an aggregate gets its groups.
 
 mod decorrelate;
 mod disjunctions;
 mod distinct;
+mod generated;
 mod grouped;
 mod merge;
 mod outer_joins;
@@ -25,12 +27,25 @@ use nfold_types::{ErrorCode, SqlError};
 use crate::logical::context::PlanCx;
 use crate::logical::query::{Block, Query, QueryBody, Recursion, Source, Subquery};
 use crate::logical::statement::{InsertRows, Statement};
+use crate::logical::table_exprs::BindExprs;
 
-/// Rewrites a bound statement.
+/// What the rules see.
+struct RewriteCx<'r> {
+    plan: &'r PlanCx<'r>,
+    exprs: &'r BindExprs<'r>,
+}
+
+/// Rewrites a bound statement. `exprs` binds stored expressions of tables.
 ///
 /// # Errors
+/// Those of `exprs`, and
 /// 3576 for a recursion whose rows are on the inner side of an outer join that stays one.
-pub(crate) fn rewrite(cx: &PlanCx<'_>, mut statement: Statement) -> Result<Statement, SqlError> {
+pub(crate) fn rewrite(
+    plan: &PlanCx<'_>,
+    mut statement: Statement,
+    exprs: &BindExprs<'_>,
+) -> Result<Statement, SqlError> {
+    let cx = &RewriteCx { plan, exprs };
     match &mut statement {
         Statement::Query(q) => query(cx, q)?,
         Statement::Insert(insert) => {
@@ -48,7 +63,7 @@ pub(crate) fn rewrite(cx: &PlanCx<'_>, mut statement: Statement) -> Result<State
     Ok(statement)
 }
 
-fn query(cx: &PlanCx<'_>, q: &mut Query) -> Result<(), SqlError> {
+fn query(cx: &RewriteCx<'_>, q: &mut Query) -> Result<(), SqlError> {
     match &mut q.body {
         QueryBody::Block(b) => block(cx, b, q.limit.is_some()),
         QueryBody::Set { left, right, .. } => {
@@ -79,7 +94,7 @@ fn check_steps(recursion: &Recursion) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn block(cx: &PlanCx<'_>, block: &mut Block, limited: bool) -> Result<(), SqlError> {
+fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), SqlError> {
     for table in &mut block.tables {
         if let Source::Derived(q) = &mut table.source {
             query(cx, q)?;
@@ -87,19 +102,20 @@ fn block(cx: &PlanCx<'_>, block: &mut Block, limited: bool) -> Result<(), SqlErr
     }
     subqueries(cx, &mut block.subqueries)?;
     distinct::group_whole_row(block, limited);
-    merge::merge_derived_tables(cx, block);
-    pad::pad_char_columns(cx, block);
-    disjunctions::take_apart(cx, block);
+    merge::merge_derived_tables(cx.plan, block);
+    pad::pad_char_columns(cx.plan, block);
+    disjunctions::take_apart(cx.plan, block);
+    generated::use_generated_columns(block, cx.exprs)?;
     outer_joins::make_inner(block);
     Ok(())
 }
 
-fn subqueries(cx: &PlanCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
+fn subqueries(cx: &RewriteCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
     for sub in list {
         query(cx, &mut sub.query)?;
         if sub.correlated {
-            let decorrelated = decorrelate::decorrelated(cx, sub);
-            let decorrelated = decorrelated.or_else(|| grouped::grouped(cx, sub));
+            let decorrelated = decorrelate::decorrelated(cx.plan, sub);
+            let decorrelated = decorrelated.or_else(|| grouped::grouped(cx.plan, sub));
             sub.decorrelated = decorrelated.map(Box::new);
         }
     }

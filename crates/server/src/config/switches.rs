@@ -1,4 +1,5 @@
-//! `optimizer_switch`: MySQL's switches, kept and shown. No plan depends on them.
+//! `optimizer_switch`: MySQL's switches, kept and shown. Plans depend on `use_invisible_indexes`
+//! alone.
 
 use nfold_types::{ErrorCode, SqlError, Value};
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use nfold_catalog::{
     ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexKind, TableDef, ViewAlgorithm, ViewDef,
+    Visibility,
 };
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -49,9 +50,9 @@ pub fn create_table(
     zone: &TimeZone,
     quoting: Quoting,
 ) -> String {
-    let mut lines: Vec<String> = def
-        .columns
-        .iter()
+    let shown = def.columns.iter();
+    let shown = shown.filter(|c| c.visibility != Visibility::Hidden);
+    let mut lines: Vec<String> = shown
         .map(|c| format!("  {}", column(c, def.collation, zone, quoting)))
         .collect();
     lines.extend(
@@ -64,6 +65,14 @@ pub fn create_table(
     keys.sort_by(|a, b| a.name.cmp(&b.name));
     let quote = |name: &str| quoting.name(name);
     lines.extend(keys.iter().map(|k| format!("  {}", k.clause(def, quote))));
+    lines.extend(def.checks.iter().map(|c| {
+        let enforced = match c.enforced {
+            true => "",
+            false => " /*!80016 NOT ENFORCED */",
+        };
+        let name = quoting.name(&c.name);
+        format!("  CONSTRAINT {name} CHECK ({}){enforced}", c.expr.text)
+    }));
     let mut text = format!(
         "CREATE {}TABLE {} (\n{}\n) ENGINE=InnoDB",
         if temporary { "TEMPORARY " } else { "" },
@@ -125,6 +134,10 @@ fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) 
             write!(text, " COLLATE {}", own.name).expect("writing to a String");
         }
     }
+    if let Some(g) = &c.generated {
+        let kind = if g.stored { "STORED" } else { "VIRTUAL" };
+        write!(text, " GENERATED ALWAYS AS ({}) {kind}", g.expr.text).expect("writing to a String");
+    }
     if !c.nullable {
         text.push_str(" NOT NULL");
     } else if matches!(c.ty.kind, TypeKind::Timestamp(_)) {
@@ -138,6 +151,9 @@ fn column(c: &ColumnDef, table: CollationId, zone: &TimeZone, quoting: Quoting) 
     }
     if c.auto_increment {
         text.push_str(" AUTO_INCREMENT");
+    }
+    if c.visibility == Visibility::Invisible {
+        text.push_str(" /*!80023 INVISIBLE */");
     }
     if !c.comment.is_empty() {
         write!(text, " COMMENT {}", quote_string(&c.comment)).expect("writing to a String");
@@ -156,6 +172,8 @@ fn now_text(fsp: u8) -> String {
 /// A default as a definition writes it; `None`: there is none to write.
 fn default_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     match &c.default {
+        _ if c.generated.is_some() => None,
+        ColumnDefault::Expr(e) => Some(format!("({})", e.text)),
         ColumnDefault::None => None,
         ColumnDefault::Null if c.ty.is_blob() || !c.nullable => None,
         ColumnDefault::Null => Some("NULL".into()),
@@ -174,6 +192,7 @@ pub fn default_value_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     match &c.default {
         ColumnDefault::None | ColumnDefault::Null => None,
         ColumnDefault::CurrentTimestamp(fsp) => Some(now_text(*fsp)),
+        ColumnDefault::Expr(e) => Some(nfold_sql::stored::escaped(&e.text)),
         ColumnDefault::Literal(value) => {
             if let (TypeKind::Bit(_), nfold_types::Value::UInt(n)) = (&c.ty.kind, value) {
                 return Some(format!("b'{n:b}'"));
@@ -195,11 +214,12 @@ pub fn default_value_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
 fn index(def: &TableDef, i: &IndexDef, quoting: Quoting) -> String {
     let part = |p: &nfold_catalog::IndexPart| {
         let prefix = p.prefix_len.map(|n| format!("({n})")).unwrap_or_default();
-        format!(
-            "{}{prefix}{}",
-            quoting.name(&def.columns[p.column].name),
-            if p.desc { " DESC" } else { "" }
-        )
+        let column = &def.columns[p.column];
+        let target = match (&column.generated, column.visibility) {
+            (Some(g), Visibility::Hidden) => format!("({})", g.expr.text),
+            _ => quoting.name(&column.name),
+        };
+        format!("{target}{prefix}{}", if p.desc { " DESC" } else { "" })
     };
     let parts: Vec<String> = i.parts.iter().map(part).collect();
     let head = match i.kind {
@@ -213,5 +233,10 @@ fn index(def: &TableDef, i: &IndexDef, quoting: Quoting) -> String {
         format!(" COMMENT {}", quote_string(&i.comment))
     };
     let using = if i.btree { " USING BTREE" } else { "" };
-    format!("{head} ({}){using}{comment}", parts.join(","))
+    let visible = if i.visible {
+        ""
+    } else {
+        " /*!80000 INVISIBLE */"
+    };
+    format!("{head} ({}){using}{comment}{visible}", parts.join(","))
 }

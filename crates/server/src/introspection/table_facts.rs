@@ -1,6 +1,6 @@
 //! Facts of tables and columns that SHOW and `information_schema` both report.
 
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef};
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef, Visibility};
 
 /// A table's row format as SHOW TABLE STATUS has it.
 pub fn row_format(def: &TableDef) -> String {
@@ -62,13 +62,34 @@ pub fn column_extra(c: &ColumnDef) -> String {
     if c.auto_increment {
         words.push("auto_increment".to_owned());
     }
-    if matches!(c.default, ColumnDefault::CurrentTimestamp(_)) {
+    if matches!(
+        c.default,
+        ColumnDefault::CurrentTimestamp(_) | ColumnDefault::Expr(_)
+    ) {
         words.push("DEFAULT_GENERATED".to_owned());
+    }
+    if let Some(g) = &c.generated {
+        let kind = if g.stored { "STORED" } else { "VIRTUAL" };
+        words.push(format!("{kind} GENERATED"));
     }
     match c.on_update_now {
         Some(0) => words.push("on update CURRENT_TIMESTAMP".to_owned()),
         Some(fsp) => words.push(format!("on update CURRENT_TIMESTAMP({fsp})")),
         None => {}
     }
+    if c.visibility == Visibility::Invisible {
+        words.push("INVISIBLE".to_owned());
+    }
     words.join(" ")
+}
+
+/// The name of a key part's column; a functional part has none.
+pub fn part_column(c: &ColumnDef) -> Option<&str> {
+    (c.visibility != Visibility::Hidden).then_some(&*c.name)
+}
+
+/// The expression of a functional key part.
+pub fn part_expression(c: &ColumnDef) -> Option<String> {
+    let g = c.generated.as_ref()?;
+    (c.visibility == Visibility::Hidden).then(|| nfold_sql::stored::escaped(&g.expr.text))
 }

@@ -228,6 +228,8 @@ pub enum ReferentialAction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     pub name: Option<Ident>,
+    /// The column whose attribute it is.
+    pub column: Option<Ident>,
     pub expr: Expr,
     pub enforced: bool,
 }
@@ -342,6 +344,12 @@ pub enum AlterAction {
     AddForeignKey(ForeignKey),
     DropForeignKey(Ident),
     AddCheck(Check),
+    /// `ALTER CHECK name [NOT] ENFORCED`; `any_constraint`: `ALTER CONSTRAINT` was written.
+    EnforceCheck {
+        name: Ident,
+        enforced: bool,
+        any_constraint: bool,
+    },
     /// `DROP CONSTRAINT name`
     DropConstraint(Ident),
     /// `DROP CHECK name`

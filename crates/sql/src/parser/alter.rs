@@ -88,14 +88,14 @@ impl Parser<'_> {
                 self.advance();
                 self.accept_kw(Kw::COLUMN);
                 let name = self.ident()?;
-                self.changed_column(name.clone(), name)?
+                return self.changed_column(name.clone(), name, actions);
             }
             Kw::CHANGE => {
                 self.advance();
                 self.accept_kw(Kw::COLUMN);
                 let old = self.ident()?;
                 let new = self.ident()?;
-                self.changed_column(old, new)?
+                return self.changed_column(old, new, actions);
             }
             Kw::ALTER => self.alter_alter()?,
             Kw::RENAME => self.alter_rename()?,
@@ -222,22 +222,28 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn changed_column(&mut self, old: Ident, new: Ident) -> Result<AlterAction> {
+    fn changed_column(
+        &mut self,
+        old: Ident,
+        new: Ident,
+        actions: &mut Vec<AlterAction>,
+    ) -> Result<()> {
         let mut more = ColumnExtras::default();
         let column = self.column_after_name(new, &mut more)?;
-        if !more.checks.is_empty() {
-            return self.unexpected();
-        }
         if !more.foreign_keys.is_empty() {
-            return Ok(self.unsupported_action("REFERENCES in MODIFY and CHANGE COLUMN"));
+            let action = self.unsupported_action("REFERENCES in MODIFY and CHANGE COLUMN");
+            actions.push(action);
+            return Ok(());
         }
         let place = self.column_place()?;
-        Ok(AlterAction::ChangeColumn {
+        actions.push(AlterAction::ChangeColumn {
             old,
             column,
             keys: more.keys,
             place,
-        })
+        });
+        actions.extend(more.checks.into_iter().map(AlterAction::AddCheck));
+        Ok(())
     }
 
     fn column_place(&mut self) -> Result<ColumnPlace> {
@@ -297,7 +303,17 @@ impl Parser<'_> {
                 let visible = self.visibility()?;
                 return Ok(AlterAction::SetKeyVisible { key, visible });
             }
-            Kw::CHECK | Kw::CONSTRAINT => return Ok(self.unsupported_action("ALTER CHECK")),
+            kw @ (Kw::CHECK | Kw::CONSTRAINT) => {
+                self.advance();
+                let name = self.ident()?;
+                let enforced = !self.accept_kw(Kw::NOT);
+                self.expect_kw(Kw::ENFORCED)?;
+                return Ok(AlterAction::EnforceCheck {
+                    name,
+                    enforced,
+                    any_constraint: kw == Kw::CONSTRAINT,
+                });
+            }
             _ => {}
         }
         self.accept_kw(Kw::COLUMN);

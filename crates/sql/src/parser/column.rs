@@ -130,7 +130,8 @@ impl Parser<'_> {
                 if self.accept_kw(Kw::CONSTRAINT) && self.at_ident() {
                     name = Some(self.ident()?);
                 }
-                let check = self.check(name)?;
+                let mut check = self.check(name)?;
+                check.column = Some(column.name.clone());
                 more.checks.push(check);
             }
             Kw::SRID => {

@@ -314,6 +314,7 @@ impl Parser<'_> {
         self.accept_kw(Kw::ENFORCED);
         Ok(Check {
             name,
+            column: None,
             expr,
             enforced: !not,
         })

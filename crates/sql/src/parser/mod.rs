@@ -83,6 +83,19 @@ pub fn parse(text: &[u8], mode: LexMode) -> Result<Statement> {
     Parser::new(text, mode, None, false, None).whole_statement()
 }
 
+/// Parses a text that is one expression.
+///
+/// Errors: as [`parse`].
+pub fn parse_expression(text: &[u8], mode: LexMode) -> Result<Expr> {
+    let mut parser = Parser::new(text, mode, None, false, None);
+    parser.token = parser.lex();
+    let e = parser.expr()?;
+    match parser.token.kind {
+        TokenKind::End => Ok(e),
+        _ => parser.unexpected(),
+    }
+}
+
 /// As [`parse`] for a text that may be large; also ends with an error of the checkpoint.
 /// Appends the deprecated syntax of the text to `deprecated`.
 pub fn parse_stoppable(

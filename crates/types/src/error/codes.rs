@@ -369,6 +369,7 @@ errors! {
     ER_COND_ITEM_TOO_LONG = 1648, "HY000", "Data too long for condition item '%s'";
     ER_SAME_NAME_PARTITION_FIELD = 1652, "HY000", "Duplicate partition field name '%-.192s'";
     ER_FIELD_TYPE_NOT_ALLOWED_AS_PARTITION_FIELD = 1659, "HY000", "Field '%-.192s' is of a not allowed type for this type of partitioning";
+    ER_BINLOG_UNSAFE_SYSTEM_FUNCTION = 1674, "HY000", "Statement is unsafe because it uses a system function that may return a different value on the replica.";
     ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT = 1681, "HY000", "'%s' is deprecated and will be removed in a future release.";
     ER_WARN_I_S_SKIPPED_TABLE = 1684, "HY000", "Table '%s'.'%s' was skipped since its definition is being modified by concurrent DDL statement";
     ER_SPATIAL_MUST_HAVE_GEOM_COL = 1687, "42000", "A SPATIAL index may only contain a geometrical type column";
@@ -470,6 +471,7 @@ errors! {
     ER_RUN_HOOK_ERROR = 3100, "HY000", "Error on observer while running replication hook '%s'.";
     ER_TRANSACTION_ROLLBACK_DURING_COMMIT = 3101, "40000", "Plugin instructed the server to rollback the current transaction.";
     ER_GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED = 3102, "HY000", "Expression of generated column '%s' contains a disallowed function.";
+    ER_WRONG_FK_OPTION_FOR_GENERATED_COLUMN = 3104, "HY000", "Cannot define foreign key with %s clause on a generated column.";
     ER_NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN = 3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.";
     ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN = 3106, "HY000", "'%s' is not supported for generated columns.";
     ER_GENERATED_COLUMN_NON_PRIOR = 3107, "HY000", "Generated column can refer only to generated columns defined prior to it.";
@@ -599,10 +601,13 @@ errors! {
     ER_DEPRECATED_NATIONAL = 3720, "HY000", "NATIONAL/NCHAR/NVARCHAR implies the character set UTF8MB3, which will be replaced by UTF8MB4 in a future release. Please consider using CHAR(x) CHARACTER SET UTF8MB4 in order to be unambiguous.";
     ER_RESERVED_TABLESPACE_NAME = 3723, "HY000", "The table '%-.192s' may not be created in the reserved tablespace '%-.192s'.";
     ER_FK_CANNOT_DROP_PARENT = 3730, "HY000", "Cannot drop table '%s' referenced by a foreign key constraint '%s' on table '%s'.";
+    ER_FK_CANNOT_USE_VIRTUAL_COLUMN = 3733, "HY000", "Foreign key '%-.192s' uses virtual column '%-.192s' which is not supported.";
     ER_FK_NO_COLUMN_PARENT = 3734, "HY000", "Failed to add the foreign key constraint. Missing column '%s' for constraint '%s' in the referenced table '%s'";
     ER_CANT_SET_ERROR_SUPPRESSION_LIST = 3735, "HY000", "%s: Could not add suppression rule for code \"%s\". Rule-set may be full, or code may not correspond to an error-log message.";
     ER_TABLE_WITHOUT_PK = 3750, "HY000", "Unable to create or change a table without a primary key, when the system variable 'sql_require_primary_key' is set. Add a primary key to the table or unset this variable to avoid this message. Note that tables without a primary key can cause performance problems in row-based replication, so please consult your DBA before changing this setting.";
+    ER_WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX = 3751, "01000", "Data truncated for functional index '%s' at row %ld";
     ER_WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX = 3752, "22003", "Value is out of range for functional index '%s' at row %ld";
+    ER_FUNCTIONAL_INDEX_ON_JSON = 3753, "HY000", "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
     ER_FUNCTIONAL_INDEX_REF_AUTO_INCREMENT = 3754, "HY000", "Functional index '%.64s' cannot refer to an auto-increment column.";
     ER_CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX = 3755, "HY000", "Cannot drop column '%-.64s' because it is used by a functional index. In order to drop the column, you must remove the functional index.";
     ER_FUNCTIONAL_INDEX_PRIMARY_KEY = 3756, "HY000", "The primary key cannot be a functional index";
@@ -615,6 +620,7 @@ errors! {
     ER_GENERATED_COLUMN_VARIABLES = 3765, "HY000", "Expression of generated column '%s' cannot refer user or system variables.";
     ER_DEPENDENT_BY_DEFAULT_GENERATED_VALUE = 3766, "HY000", "Column '%s' of table '%s' has a default value expression dependency and cannot be dropped or renamed.";
     ER_DEFAULT_VAL_GENERATED_NON_PRIOR = 3767, "HY000", "Default value expression of column '%s' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
+    ER_DEFAULT_VAL_GENERATED_REF_AUTO_INC = 3768, "HY000", "Default value expression of column '%s' cannot refer to an auto-increment column.";
     ER_DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED = 3769, "HY000", "Default value expression of column '%s' contains a disallowed function.";
     ER_DEFAULT_VAL_GENERATED_NAMED_FUNCTION_IS_NOT_ALLOWED = 3770, "HY000", "Default value expression of column '%s' contains a disallowed function: %s.";
     ER_DEFAULT_VAL_GENERATED_ROW_VALUE = 3771, "HY000", "Default value expression of column '%s' cannot refer to a row value.";
@@ -666,6 +672,7 @@ errors! {
     ER_MULTIPLE_INTO_CLAUSES = 3953, "42000", "Multiple INTO clauses in one query block.";
     ER_MISPLACED_INTO = 3954, "42000", "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";
     ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK = 3955, "HY000", "Access denied for user '%-.48s'@'%-.64s'. Account is blocked for %s day(s) (%s day(s) remaining) due to %u consecutive failed logins.";
+    ER_DEPENDENT_BY_CHECK_CONSTRAINT = 3959, "HY000", "Check constraint '%-.192s' uses column '%-.192s', hence column cannot be dropped or renamed.";
     ER_WARN_DEPRECATED_INNER_INTO = 3962, "HY000", "The INTO clause is deprecated inside query blocks of query expressions and will be removed in a future release. Please move the INTO clause to the end of statement instead.";
     ER_MISSING_JSON_VALUE = 3966, "22035", "No value was found by '%s' on the specified path.";
     ER_MULTIPLE_JSON_VALUES = 3967, "22034", "More than one value was found by '%s' on the specified path.";

@@ -1,9 +1,10 @@
 //! ALTER TABLE: a new definition, and what has to be done to get there.
 
 mod foreign;
+mod stored;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef};
+use nfold_catalog::{ColumnDef, IndexId, IndexKind, TableDef, Visibility};
 use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
 use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
@@ -70,6 +71,7 @@ struct Alter<'a> {
     rename: Option<(Option<Box<str>>, Box<str>)>,
     auto_increment: Option<u64>,
     foreign: foreign::Changes,
+    stored: stored::Changes,
 }
 
 /// Binds ALTER TABLE on `old`.
@@ -87,6 +89,7 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         rename: None,
         auto_increment: None,
         foreign: foreign::Changes::of(old),
+        stored: stored::Changes::of(old),
     };
     for action in &alter.actions {
         a.apply(action, cx)?;
@@ -117,6 +120,18 @@ fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> b
         }
         (a, b) => a == b,
     }
+}
+
+/// Error 3106 where MODIFY makes another kind of generated column of a column. A STORED one may
+/// become an ordinary column, and an ordinary one a STORED one.
+fn refuse_other_storage(before: &ColumnDef, after: &ColumnDef) -> Result<(), SqlError> {
+    let stored = |c: &ColumnDef| c.generated.as_ref().is_none_or(|g| g.stored);
+    if stored(before) == stored(after) {
+        return Ok(());
+    }
+    let what = "Changing the STORED status";
+    let code = ErrorCode::ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN;
+    Err(error(code, &[&what]))
 }
 
 impl Alter<'_> {
@@ -158,6 +173,9 @@ impl Alter<'_> {
             } => {
                 let at = self.existing(name.as_str())?;
                 let c = self.new.columns[at].clone();
+                if c.generated.is_some() {
+                    return self.alter_generated_default(default.is_some());
+                }
                 self.new.columns[at].default = match default {
                     None => nfold_catalog::ColumnDefault::None,
                     some => column::bind_default(&c.name, some.as_ref(), &c.ty, c.nullable, cx)?,
@@ -165,7 +183,7 @@ impl Alter<'_> {
                 self.definition = true;
                 Ok(())
             }
-            AlterAction::AddKey(k) => self.add_key(k),
+            AlterAction::AddKey(k) => self.add_key(k, cx),
             AlterAction::DropKey(name) => self.drop_key(name.as_str()),
             AlterAction::DropPrimaryKey => self.drop_key("PRIMARY"),
             AlterAction::RenameKey { old, new } => self.rename_key(old.as_str(), new.as_str()),
@@ -191,18 +209,26 @@ impl Alter<'_> {
                 Ok(())
             }
             AlterAction::OrderBy(_) => Ok(()),
-            AlterAction::SetColumnVisible { .. } => {
-                Err(SqlError::not_supported("invisible columns"))
+            AlterAction::SetColumnVisible { column, visible } => {
+                let at = self.existing(column.as_str())?;
+                self.new.columns[at].visibility = match visible {
+                    true => Visibility::Visible,
+                    false => Visibility::Invisible,
+                };
+                self.definition = true;
+                Ok(())
             }
-            AlterAction::SetKeyVisible { .. } => Err(SqlError::not_supported("invisible indexes")),
+            AlterAction::SetKeyVisible { key, visible } => self.show_key(key.as_str(), *visible),
             AlterAction::AddForeignKey(k) => self.add_foreign_key(k, cx),
             AlterAction::DropForeignKey(name) => self.drop_foreign_key(name.as_str()),
             AlterAction::DropConstraint(name) => self.drop_constraint(name.as_str()),
-            AlterAction::AddCheck(_) => Err(SqlError::not_supported("CHECK constraints")),
-            AlterAction::DropCheck(name) => Err(error(
-                ErrorCode::ER_CHECK_CONSTRAINT_NOT_FOUND,
-                &[&name.as_str()],
-            )),
+            AlterAction::AddCheck(c) => self.add_check(c, cx),
+            AlterAction::DropCheck(name) => self.drop_check(name.as_str()),
+            AlterAction::EnforceCheck {
+                name,
+                enforced,
+                any_constraint,
+            } => self.enforce_check(name.as_str(), *enforced, *any_constraint),
             AlterAction::Unsupported(what) => Err(SqlError::not_supported(what)),
         }
     }
@@ -250,7 +276,15 @@ impl Alter<'_> {
         if self.column(&bound.name).is_some() {
             return Err(error(ErrorCode::ER_DUP_FIELDNAME, &[&bound.name]));
         }
-        let last = self.new.columns.len();
+        if let Some(ast::DefaultValue::Expr(e)) = &c.default
+            && nfold_sql::stored::is_volatile(e)
+        {
+            return Err(error(ErrorCode::ER_BINLOG_UNSAFE_SYSTEM_FUNCTION, &[]));
+        }
+        let hidden = |c: &ColumnDef| c.visibility == Visibility::Hidden;
+        let first_hidden = self.new.columns.iter().position(hidden);
+        self.counted |= bound.generated.as_ref().is_some_and(|g| g.stored);
+        let last = first_hidden.unwrap_or(self.new.columns.len());
         self.place(
             place,
             bound,
@@ -259,7 +293,7 @@ impl Alter<'_> {
             last,
         )?;
         self.copy = true;
-        keys.iter().try_for_each(|k| self.add_key(k))
+        keys.iter().try_for_each(|k| self.add_key(k, cx))
     }
 
     fn drop_column(&mut self, name: &str) -> Result<(), SqlError> {
@@ -270,6 +304,8 @@ impl Alter<'_> {
             return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
         }
         self.note_dropped_column(at);
+        let name = self.new.columns[at].name.clone();
+        self.note_column_dropped(&name);
         self.remove_column(at, true);
         self.copy = true;
         Ok(())
@@ -320,13 +356,17 @@ impl Alter<'_> {
             }
         }
         let before = &self.new.columns[at];
-        let same_bytes = before.ty == bound.ty && before.nullable == bound.nullable;
+        refuse_other_storage(before, &bound)?;
+        let same_bytes = before.ty == bound.ty
+            && before.nullable == bound.nullable
+            && before.generated == bound.generated;
         let indexed = self
             .new
             .indexes
             .iter()
             .any(|i| i.parts.iter().any(|p| p.column == at));
         self.counted |= !changes_in_place(&before.ty, &bound.ty, indexed);
+        self.counted |= before.generated != bound.generated;
         let source = self.sources[at];
         self.rename_column(at, &bound.name.clone());
         if *place == ColumnPlace::Unspecified {
@@ -349,12 +389,18 @@ impl Alter<'_> {
         }
         self.copy |= !same_bytes;
         self.definition = true;
-        keys.iter().try_for_each(|k| self.add_key(k))
+        keys.iter().try_for_each(|k| self.add_key(k, cx))
     }
 
-    fn add_key(&mut self, k: &ast::KeyDef) -> Result<(), SqlError> {
-        let taken = self.taken_names(k)?;
-        let index = key::bind(k, &mut self.new.columns, &self.explicit_null, &taken)?;
+    fn add_key(&mut self, k: &ast::KeyDef, cx: &DdlCx<'_>) -> Result<(), SqlError> {
+        let taken = self.taken_names(k, cx)?;
+        let index = key::bind(k, &mut self.new.columns, &self.explicit_null, &taken, cx)?;
+        if self.sources.len() < self.new.columns.len() {
+            // The columns of functional key parts.
+            self.sources.resize(self.new.columns.len(), Source::Default);
+            self.explicit_null.resize(self.new.columns.len(), false);
+            (self.copy, self.counted) = (true, true);
+        }
         if index.kind == IndexKind::Primary {
             let mut indexes = self.new.indexes.iter();
             if indexes.any(|i| i.kind == IndexKind::Primary) {
@@ -456,7 +502,50 @@ impl Alter<'_> {
         Ok(())
     }
 
+    fn show_key(&mut self, name: &str, visible: bool) -> Result<(), SqlError> {
+        let mut indexes = self.new.indexes.iter().chain(&self.add);
+        let unknown = || error(ErrorCode::ER_KEY_DOES_NOT_EXITS, &[&name, &self.old.name]);
+        let found = indexes
+            .find(|i| eq_name(&i.name, name))
+            .ok_or_else(unknown)?;
+        let implicit_primary = || {
+            let mut indexes = self.new.indexes.iter().chain(&self.add);
+            let not_null = |i: &IndexSpec| {
+                let mut parts = i.parts.iter();
+                i.kind == IndexKind::Unique && parts.all(|p| !self.new.columns[p.column].nullable)
+            };
+            let has_primary = indexes.clone().any(|i| i.kind == IndexKind::Primary);
+            !has_primary
+                && indexes
+                    .find(|i| not_null(i))
+                    .is_some_and(|i| i.name == found.name)
+        };
+        if !visible && (found.kind == IndexKind::Primary || implicit_primary()) {
+            return Err(error(ErrorCode::ER_PK_INDEX_CANT_BE_INVISIBLE, &[]));
+        }
+        let indexes = self.new.indexes.iter_mut().chain(&mut self.add);
+        for index in indexes.filter(|i| eq_name(&i.name, name)) {
+            index.visible = visible;
+        }
+        self.definition = true;
+        Ok(())
+    }
+
+    /// SET DEFAULT of a generated column is error 1221; DROP DEFAULT does nothing.
+    fn alter_generated_default(&mut self, set: bool) -> Result<(), SqlError> {
+        self.definition = true;
+        match set {
+            true => Err(error(
+                ErrorCode::ER_WRONG_USAGE,
+                &[&"DEFAULT", &"generated column"],
+            )),
+            false => Ok(()),
+        }
+    }
+
     fn finish(mut self, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
+        self.drop_unused_hidden_columns();
+        self.finish_stored(cx)?;
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
         table::check_columns(&self.new.columns, &all)?;
         let others = self.finish_foreign_keys(&all, cx)?;
@@ -486,6 +575,7 @@ impl Alter<'_> {
             let mut def = self.old.clone();
             def.columns = self.new.columns;
             def.foreign_keys = self.new.foreign_keys;
+            def.checks = self.new.checks;
             def.collation = self.new.collation;
             def.options = self.new.options;
             for (index, spec) in def
@@ -495,6 +585,7 @@ impl Alter<'_> {
                 .zip(&self.new.indexes)
             {
                 index.name = spec.name.clone();
+                index.visible = spec.visible;
             }
             Change::Definition(def)
         } else {

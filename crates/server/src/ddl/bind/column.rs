@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_catalog::{ColumnDef, ColumnDefault, GeneratedColumn, Visibility};
 use nfold_plan::bind::column_type::column_type;
 use nfold_sql::ast::{self, DefaultValue, Expr, Literal, UnaryOp};
 use nfold_sql::parser::Deprecated;
@@ -12,6 +12,7 @@ use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::temporal::DateFlags;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
+use super::stored::{Purpose, stored_expr};
 use super::{DdlCx, check_column_name, comment, error, named_collation};
 
 /// Binds a column of a table whose default collation is `collation`.
@@ -23,10 +24,7 @@ pub fn bind(
     let name = column.name.as_str();
     check_column_name(name)?;
     if column.generated.is_some() {
-        return Err(SqlError::not_supported("generated columns"));
-    }
-    if column.invisible {
-        return Err(SqlError::not_supported("invisible columns"));
+        refuse_beside_generated(column)?;
     }
     let ty = column_type(name, &column.ty, collation, cx.connection)?;
     let nullable = column.not_null != Some(true) && !column.auto_increment;
@@ -52,8 +50,35 @@ pub fn bind(
         auto_increment: column.auto_increment,
         comment: comment(column.comment.as_ref()),
         own_charset: column.ty.charset.is_some() || column.ty.collation.is_some(),
+        generated: match &column.generated {
+            None => None,
+            Some(g) => Some(Box::new(GeneratedColumn {
+                expr: stored_expr(&g.expr, Purpose::Generated(name), cx)?,
+                stored: g.stored,
+            })),
+        },
+        visibility: match column.invisible {
+            true => Visibility::Invisible,
+            false => Visibility::Visible,
+        },
         ty,
     })
+}
+
+/// Error 1221 for attributes that a generated column cannot have.
+fn refuse_beside_generated(column: &ast::ColumnDef) -> Result<(), SqlError> {
+    let attributes = [
+        (column.default.is_some(), "DEFAULT"),
+        (column.auto_increment, "AUTO_INCREMENT"),
+        (column.on_update_now.is_some(), "ON UPDATE"),
+    ];
+    match attributes.iter().find(|(written, _)| *written) {
+        Some((_, what)) => Err(error(
+            ErrorCode::ER_WRONG_USAGE,
+            &[what, &"generated column"],
+        )),
+        None => Ok(()),
+    }
 }
 
 fn now_fits(ty: &ColumnType, fsp: u8) -> bool {
@@ -95,8 +120,9 @@ pub fn bind_default(
             Ok(ColumnDefault::CurrentTimestamp(*fsp))
         }
         Some(DefaultValue::Now(_)) => Err(invalid()),
-        Some(DefaultValue::Expr(_)) => {
-            Err(SqlError::not_supported("expressions as default values"))
+        Some(DefaultValue::Expr(e)) => {
+            let expr = stored_expr(e, Purpose::Default(name), cx)?;
+            Ok(ColumnDefault::Expr(Box::new(expr)))
         }
         Some(DefaultValue::Literal(literal)) => {
             let value = literal_value(literal, cx.connection, ty.collation)?.ok_or_else(invalid)?;

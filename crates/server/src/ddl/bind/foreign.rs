@@ -15,7 +15,7 @@ use nfold_engine::TableSpec;
 use nfold_sql::ast::{self, CreateTable, KeyDef, KeyKind, KeyPart, KeyTarget};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
-use super::{DdlCx, check_length, error};
+use super::{DdlCx, check, check_length, error};
 
 /// The definition that a spec stands for, without places of its trees: to look at it as at a table
 /// that is there.
@@ -29,6 +29,7 @@ pub fn definition_of(spec: &TableSpec) -> TableDef {
         comment: Box::default(),
         btree: i.btree,
         generated: i.generated,
+        visible: i.visible,
     });
     TableDef {
         id: TableId(0),
@@ -37,6 +38,8 @@ pub fn definition_of(spec: &TableSpec) -> TableDef {
         columns: spec.columns.clone(),
         indexes: indexes.collect(),
         foreign_keys: spec.foreign_keys.clone(),
+        checks: spec.checks.clone(),
+        bound: nfold_catalog::BoundExprs::default(),
         collation: spec.collation,
         options: spec.options.clone(),
         space: 0,
@@ -202,6 +205,7 @@ pub fn bind(
         on_update: action(key.on_update),
     };
     check_set_null(&bound, &spec.columns)?;
+    check_generated(&bound, &spec.columns)?;
     if let Some(parent) = parent {
         check_pair(&bound, &spec.columns, parent, cx)?;
     }
@@ -236,6 +240,49 @@ pub fn check_set_null(key: &ForeignKeyDef, columns: &[ColumnDef]) -> Result<(), 
         )),
         None => Ok(()),
     }
+}
+
+/// Checks a foreign key against the generated columns of its table.
+///
+/// # Errors
+/// 3733 for a virtual column, 3104 for an action that would assign to a generated column, 1215 for
+/// one that would change a column that a stored column is computed from.
+pub fn check_generated(key: &ForeignKeyDef, columns: &[ColumnDef]) -> Result<(), SqlError> {
+    let assigns = |action: ReferentialAction| {
+        matches!(
+            action,
+            ReferentialAction::SetNull | ReferentialAction::SetDefault
+        )
+    };
+    let changes = assigns(key.on_delete) || assigns(key.on_update);
+    let updates = key.on_update == ReferentialAction::Cascade;
+    for column in key.columns.iter().map(|c| &columns[*c]) {
+        let Some(generated) = &column.generated else {
+            let computed = |c: &ColumnDef| {
+                let g = c.generated.as_ref();
+                g.is_some_and(|g| g.stored && g.expr.names(&column.name))
+            };
+            if (changes || updates) && columns.iter().any(computed) {
+                return Err(error(ErrorCode::ER_CANNOT_ADD_FOREIGN, &[]));
+            }
+            continue;
+        };
+        if !generated.stored {
+            let code = ErrorCode::ER_FK_CANNOT_USE_VIRTUAL_COLUMN;
+            return Err(error(code, &[&key.name, &column.name]));
+        }
+        let refused = match (key.on_update, key.on_delete) {
+            (action, _) if updates || assigns(action) => Some(("UPDATE", action)),
+            (_, action) if assigns(action) => Some(("DELETE", action)),
+            _ => None,
+        };
+        if let Some((event, action)) = refused {
+            let clause = format!("ON {event} {}", action.words());
+            let code = ErrorCode::ER_WRONG_FK_OPTION_FOR_GENERATED_COLUMN;
+            return Err(error(code, &[&clause]));
+        }
+    }
+    Ok(())
 }
 
 /// Checks a foreign key of a table with these columns against its parent.
@@ -440,6 +487,7 @@ pub fn renamed(schema: &SchemaSnapshot, renames: &[Rename]) -> Vec<TableDef> {
         for key in &mut def.foreign_keys {
             key.name = key.renamed(&table.name, to_name);
         }
+        def.checks = check::renamed(&def.checks, &table.name, to_name);
         (def.schema, def.name) = (to_schema.clone(), to_name.clone());
         all.push(def);
     }

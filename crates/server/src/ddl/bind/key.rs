@@ -8,7 +8,7 @@ use nfold_engine::IndexSpec;
 use nfold_sql::ast::{IndexAlgorithm, KeyDef, KeyKind, KeyPart, KeyTarget};
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
-use super::{check_length, comment, error};
+use super::{DdlCx, check_length, comment, error, functional};
 
 /// Most bytes of a key, and of one part of it.
 const MAX_KEY_BYTES: u64 = 3072;
@@ -16,13 +16,15 @@ const MAX_PARTS: usize = 16;
 /// Most indexes of a table.
 pub const MAX_KEYS: usize = 64;
 
-/// Binds a key over `columns`. A primary key makes its columns NOT NULL. `taken`: names of the keys
+/// Binds a key over `columns`. A primary key makes its columns NOT NULL; a functional part adds a
+/// hidden column. `taken`: names of the keys
 /// before it.
 pub fn bind(
     key: &KeyDef,
-    columns: &mut [ColumnDef],
+    columns: &mut Vec<ColumnDef>,
     explicit_null: &[bool],
     taken: &[Arc<str>],
+    cx: &DdlCx<'_>,
 ) -> Result<IndexSpec, SqlError> {
     let kind = match key.kind {
         KeyKind::Primary => IndexKind::Primary,
@@ -31,9 +33,11 @@ pub fn bind(
         KeyKind::Fulltext => return Err(SqlError::not_supported("FULLTEXT indexes")),
         KeyKind::Spatial => return Err(SqlError::not_supported("SPATIAL indexes")),
     };
-    if key.invisible {
-        return Err(SqlError::not_supported("invisible indexes"));
+    if key.invisible && kind == IndexKind::Primary {
+        return Err(error(ErrorCode::ER_PK_INDEX_CANT_BE_INVISIBLE, &[]));
     }
+    let expanded = functional::expand(key, columns, taken, cx)?;
+    let key = expanded.as_ref().unwrap_or(key);
     if key.parts.len() > MAX_PARTS {
         return Err(error(ErrorCode::ER_TOO_MANY_KEY_PARTS, &[&MAX_PARTS]));
     }
@@ -52,6 +56,11 @@ pub fn bind(
                 return Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[]));
             }
             let column = &mut columns[bound.column];
+            if column.generated.as_ref().is_some_and(|g| !g.stored) {
+                let what = "Defining a virtual generated column as primary key";
+                let code = ErrorCode::ER_UNSUPPORTED_ACTION_ON_GENERATED_COLUMN;
+                return Err(error(code, &[&what]));
+            }
             column.nullable = false;
             if column.default == nfold_catalog::ColumnDefault::Null {
                 column.default = nfold_catalog::ColumnDefault::None;
@@ -71,6 +80,7 @@ pub fn bind(
         comment: comment(key.comment.as_ref()),
         btree: key.algorithm == Some(IndexAlgorithm::BTree),
         generated: false,
+        visible: !key.invisible,
     })
 }
 

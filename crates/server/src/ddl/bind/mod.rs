@@ -10,10 +10,13 @@
 //! Row Size Limits".
 
 pub mod alter;
+pub mod check;
 pub mod column;
 pub mod foreign;
+pub mod functional;
 pub mod key;
 pub mod selected;
+pub mod stored;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -21,6 +24,7 @@ mod tests;
 use std::fmt::Display;
 
 use nfold_catalog::SchemaSnapshot;
+use nfold_plan::SqlMode;
 pub use nfold_plan::bind::column_type::named_collation;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
@@ -34,6 +38,8 @@ pub struct DdlCx<'a> {
     pub collation: CollationId,
     /// `collation_connection`: what literals are in.
     pub connection: CollationId,
+    /// The SQL mode that stored expressions are made in.
+    pub sql_mode: SqlMode,
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
     /// Where parents and children of foreign keys are looked for.

@@ -69,6 +69,8 @@ pub fn keeping(result: &ResultColumn) -> ColumnDef {
         auto_increment: false,
         comment: origin.map_or_else(Box::default, |o| o.column.comment.clone()),
         own_charset: origin.is_some_and(|o| o.column.own_charset),
+        generated: None,
+        visibility: nfold_catalog::Visibility::Visible,
         ty,
     }
 }

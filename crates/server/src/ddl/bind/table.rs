@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{ColumnDef, IndexKind, TableDef, TableOptions};
+use nfold_catalog::{ColumnDef, IndexKind, TableDef, TableOptions, Visibility};
 use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, CreateTable};
 use nfold_types::{ErrorCode, SqlError, TypeKind};
@@ -11,7 +11,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use nfold_plan::results::ResultColumn;
 
 use super::{
-    DdlCx, check_table_name, column, comment, error, foreign, key, named_collation, selected,
+    DdlCx, check, check_table_name, column, comment, error, foreign, key, named_collation,
+    selected, stored,
 };
 
 /// Most columns of a table.
@@ -21,8 +22,7 @@ const MAX_COLUMNS: usize = 1017;
 /// that are no columns of the definition become columns behind it.
 ///
 /// # Errors
-/// MySQL's, and 1235 for what is not there yet: partitioned tables, CHECK, generated columns, JSON
-/// ...
+/// MySQL's, and 1235 for what is not there yet: partitioned tables.
 pub fn bind(
     create: &CreateTable,
     selected: &[ResultColumn],
@@ -54,7 +54,7 @@ pub fn bind(
     let explicit_null: Vec<bool> = columns.iter().map(is_null).collect();
     let keys = foreign::with_generated_keys(&create.keys, &create.foreign_keys);
     let (keys, generated): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
-    let mut indexes = bind_keys(&keys, &mut columns, &explicit_null)?;
+    let mut indexes = bind_keys(&keys, &mut columns, &explicit_null, cx)?;
     for (index, generated) in indexes.iter_mut().zip(generated) {
         index.generated = generated;
     }
@@ -65,6 +65,7 @@ pub fn bind(
         columns,
         indexes,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
         collation,
         options: TableOptions {
             comment: comment(options.comment.as_ref()),
@@ -75,6 +76,8 @@ pub fn bind(
     if !create.temporary {
         foreign::bind_created(create, &mut spec, cx)?;
     }
+    check::bind_created(&create.checks, &mut spec, cx)?;
+    stored::check(&spec, cx)?;
     Ok(spec)
 }
 
@@ -95,6 +98,7 @@ pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlEr
     Ok(TableSpec {
         schema: schema.into(),
         name: name.into(),
+        checks: check::renumbered(&spec.checks, name),
         foreign_keys: Vec::new(),
         ..spec
     })
@@ -118,9 +122,11 @@ pub fn spec_of(old: &TableDef) -> TableSpec {
                 comment: i.comment.clone(),
                 btree: i.btree,
                 generated: i.generated,
+                visible: i.visible,
             })
             .collect(),
         foreign_keys: old.foreign_keys.clone(),
+        checks: old.checks.clone(),
         collation: old.collation,
         options: old.options.clone(),
         auto_increment: 0,
@@ -132,8 +138,6 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
         "partitioned tables"
     } else if !create.foreign_keys.is_empty() && create.query.is_some() {
         "foreign keys in CREATE TABLE ... SELECT"
-    } else if !create.checks.is_empty() {
-        "CHECK constraints"
     } else {
         return Ok(());
     };
@@ -172,8 +176,9 @@ pub fn check_engine(engine: Option<&str>, cx: &mut DdlCx<'_>) -> Result<(), SqlE
 /// Binds the keys in the order written; primary keys count first for names.
 pub fn bind_keys(
     keys: &[ast::KeyDef],
-    columns: &mut [ColumnDef],
+    columns: &mut Vec<ColumnDef>,
     explicit_null: &[bool],
+    cx: &DdlCx<'_>,
 ) -> Result<Vec<IndexSpec>, SqlError> {
     let mut bound: Vec<(usize, IndexSpec)> = Vec::with_capacity(keys.len());
     // Names that are written count before those that are made.
@@ -181,7 +186,7 @@ pub fn bind_keys(
     order.sort_by_key(|(_, k)| k.name.is_none());
     for (place, k) in order {
         let taken: Vec<Arc<str>> = bound.iter().map(|(_, b)| b.name.clone()).collect();
-        let index = key::bind(k, columns, explicit_null, &taken)?;
+        let index = key::bind(k, columns, explicit_null, &taken, cx)?;
         let primary = |i: &IndexSpec| i.kind == IndexKind::Primary;
         if primary(&index) && bound.iter().any(|(_, b)| primary(b)) {
             return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
@@ -200,6 +205,9 @@ pub fn bind_keys(
 pub fn check_columns(columns: &[ColumnDef], indexes: &[IndexSpec]) -> Result<(), SqlError> {
     if columns.is_empty() {
         return Err(error(ErrorCode::ER_TABLE_MUST_HAVE_COLUMNS, &[]));
+    }
+    if columns.iter().all(|c| c.visibility != Visibility::Visible) {
+        return Err(error(ErrorCode::ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN, &[]));
     }
     if columns.len() > MAX_COLUMNS {
         return Err(error(ErrorCode::ER_TOO_MANY_FIELDS, &[]));

@@ -30,6 +30,7 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
         mode: &mode,
         collation: utf8,
         connection: utf8,
+        sql_mode: nfold_plan::SqlMode::DEFAULT,
         no_engine_substitution: true,
         schema: &SchemaSnapshot::default(),
         foreign_key_checks: true,
@@ -60,6 +61,7 @@ fn define(spec: TableSpec) -> TableDef {
             comment: i.comment,
             btree: i.btree,
             generated: i.generated,
+            visible: i.visible,
         })
         .collect();
     indexes.sort_by_key(|i| i.kind != IndexKind::Primary);
@@ -70,6 +72,8 @@ fn define(spec: TableSpec) -> TableDef {
         columns: spec.columns,
         indexes,
         foreign_keys: spec.foreign_keys,
+        checks: spec.checks,
+        bound: nfold_catalog::BoundExprs::default(),
         collation: spec.collation,
         options: spec.options,
         space: 1,

@@ -1,17 +1,21 @@
 //! ALTER TABLE by copy: rows of the old definition become rows of the new one.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
-use nfold_exec::documents;
+use nfold_exec::{CopiedRows, documents};
+use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
 use nfold_types::{
     CollationId, ColumnType, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
 };
 
+use super::row_env::RowEnv;
 use crate::ddl::bind::alter::Source;
+use crate::ddl::bind::foreign::definition_of;
 
 /// Error 1452 where a row of a table that no schema names yet has no parent.
 fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyError<SqlError>> {
@@ -36,15 +40,16 @@ fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyEr
 }
 
 /// Copies `old` into `spec`. `others`: definitions that change along; `verify`: the rows have to
-/// fulfil the foreign keys. Gives the number of rows, and the conversions' warnings. Blocks.
+/// fulfil the foreign keys; `exprs`: the stored expressions of `spec`, and what they see of the
+/// session. Gives the number of rows, and the conversions' warnings. Blocks.
 pub fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
     spec: &TableSpec,
     (others, verify): (Vec<TableDef>, bool),
     sources: &[Source],
-    mode: &StoreMode,
-    now: Timestamp,
+    (mode, now): (&StoreMode, Timestamp),
+    exprs: Option<(Arc<TableExprs>, RowEnv)>,
 ) -> (Result<u64, CopyError<SqlError>>, Warnings) {
     let layout = |columns: &[ColumnDef], version| {
         RowLayout::new(
@@ -59,7 +64,14 @@ pub fn run(
         layout(&old.columns, old.row_version),
         layout(&spec.columns, 0),
     );
-    let mut warnings = Warnings::default();
+    let warnings = RefCell::new(Warnings::default());
+    let def = definition_of(spec);
+    let mut completed = exprs
+        .as_ref()
+        .map(|(e, env)| CopiedRows::new(env, e.clone()));
+    let defaulted = sources.iter().enumerate();
+    let defaulted = defaulted.filter(|(_, source)| **source == Source::Default);
+    let defaulted: Vec<usize> = defaulted.map(|(n, _)| n).collect();
     // MySQL copies only where a column gets another type, and looks at the dates of all columns
     // then.
     let other_type = |(column, source): (&ColumnDef, &Source)| match source {
@@ -72,7 +84,14 @@ pub fn run(
     let convert_row = |image: &[u8], out: &mut Vec<u8>| {
         row += 1;
         values.clear();
-        for (column, source) in spec.columns.iter().zip(sources) {
+        for (n, (column, source)) in spec.columns.iter().zip(sources).enumerate() {
+            let computed = column.generated.is_some()
+                || *source == Source::Default && matches!(column.default, ColumnDefault::Expr(_));
+            if computed {
+                values.push(CopiedRows::placeholder(&def, n));
+                continue;
+            }
+            let mut warnings = warnings.borrow_mut();
             let mut cx = StoreCx {
                 mode,
                 column: &column.name,
@@ -98,14 +117,18 @@ pub fn run(
             values.push(fill_null(value, column, row, mode, &mut warnings)?);
         }
         to.encode(values.iter().map(Value::as_ref), out)
-            .map_err(|e| corrupt(old, &e.to_string()))
+            .map_err(|e| corrupt(old, &e.to_string()))?;
+        match &mut completed {
+            Some(rows) => rows.complete((&def, &to), &defaulted, out, (row, &warnings)),
+            None => Ok(()),
+        }
     };
     let copied =
         engine.rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
             true => verify_foreign_keys(engine, table),
             false => Ok(()),
         });
-    (copied, warnings)
+    (copied, warnings.into_inner())
 }
 
 /// Converts a stored value of type `from` to type `to`. ENUM and SET store the numbers of their
@@ -175,7 +198,7 @@ fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode)
         return Value::UInt(row);
     }
     match &column.default {
-        ColumnDefault::None => implicit_default(&column.ty),
+        ColumnDefault::None | ColumnDefault::Expr(_) => implicit_default(&column.ty),
         ColumnDefault::Null => Value::Null,
         ColumnDefault::Literal(v) => v.clone(),
         ColumnDefault::CurrentTimestamp(fsp) => {

@@ -5,6 +5,7 @@ mod copy;
 mod create_select;
 mod database;
 mod maintenance;
+mod row_env;
 pub mod table;
 mod temporary;
 mod view;

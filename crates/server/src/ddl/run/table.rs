@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 use super::copy;
 use super::database::DATABASES;
 use super::maintenance;
+use super::row_env::RowEnv;
 use crate::ddl::bind;
 use crate::ddl::bind::alter::{Altered, Change};
 use crate::ddl::bind::{DdlCx, foreign};
@@ -122,6 +123,7 @@ impl Session {
             mode: &mode,
             collation,
             connection,
+            sql_mode: self.env.sql_mode(),
             no_engine_substitution,
             schema: &schema,
             foreign_key_checks,
@@ -499,6 +501,7 @@ impl Session {
         let (change, target) = match (change, target) {
             (Change::Copy { mut spec, columns }, target) if !joined => {
                 if let Some((schema, name)) = target {
+                    spec.checks = bind::check::renamed(&spec.checks, &spec.name, &name);
                     (spec.schema, spec.name) = (schema, name);
                 }
                 (Change::Copy { spec, columns }, None)
@@ -595,10 +598,18 @@ impl Session {
                 let mode = self.store_mode();
                 let now = self.env.now();
                 let (indexes, old) = (spec.indexes.clone(), def.clone());
+                let exprs = bind::stored::bound(&spec, &self.schema)?;
+                let exprs = exprs.map(|e| (e, RowEnv::of(&self.env)));
                 let copied = self.try_change(cx, move || {
                     let beside = (others, verify);
                     Ok(copy::run(
-                        &engine, &old, &spec, beside, &columns, &mode, now,
+                        &engine,
+                        &old,
+                        &spec,
+                        beside,
+                        &columns,
+                        (&mode, now),
+                        exprs,
                     ))
                 });
                 let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;

@@ -1,6 +1,6 @@
 //! Columns.
 
-use nfold_catalog::{ColumnDef, Privileges, TableDef};
+use nfold_catalog::{ColumnDef, Privileges, TableDef, Visibility};
 use nfold_exec::SessionEnv;
 use nfold_types::{CollationId, ColumnType, SqlError, TypeKind, Value};
 
@@ -109,7 +109,10 @@ fn row(cx: &Cx<'_>, def: &TableDef, at: usize, c: &ColumnDef, privileges: &str) 
         column_extra(c).into(),
         privileges.into(),
         (&*c.comment).into(),
-        "".into(),
+        c.generated
+            .as_ref()
+            .map_or(String::new(), |g| nfold_sql::stored::escaped(&g.expr.text))
+            .into(),
         Value::Null,
     ]
 }
@@ -117,7 +120,8 @@ fn row(cx: &Cx<'_>, def: &TableDef, at: usize, c: &ColumnDef, privileges: &str) 
 pub(super) fn columns(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
         let privileges = privileges_text(cx.on_database(&def.schema));
-        for (at, c) in def.columns.iter().enumerate() {
+        let named = def.columns.iter().enumerate();
+        for (at, c) in named.filter(|(_, c)| c.visibility != Visibility::Hidden) {
             put(row(cx, def, at, c, &privileges))?;
         }
     }
@@ -126,7 +130,8 @@ pub(super) fn columns(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
 
 pub(super) fn columns_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
-        for c in &def.columns {
+        let named = def.columns.iter();
+        for c in named.filter(|c| c.visibility != Visibility::Hidden) {
             put(vec![
                 CATALOG.into(),
                 (&*def.schema).into(),

@@ -1,12 +1,13 @@
 //! Indexes and constraints.
 
 use nfold_catalog::foreign_key::is_key_of;
-use nfold_catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferentialAction, TableDef};
+use nfold_catalog::{CheckDef, ForeignKeyDef, IndexDef, IndexKind, ReferentialAction, TableDef};
 use nfold_types::{SqlError, Value};
 
 use super::rows::{Cx, Put};
 use super::schema::{CATALOG, stored};
 use super::{is_system_table, visible_keys};
+use crate::introspection::table_facts::{part_column, part_expression};
 
 pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
@@ -32,7 +33,7 @@ pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
                     (&*def.schema).into(),
                     (&*index.name).into(),
                     Value::UInt(seq as u64 + 1),
-                    (&*column.name).into(),
+                    part_column(column).into(),
                     (!is_system_table(def)).then_some(order).into(),
                     distinct.map(|d| d as i64).into(),
                     part.prefix_len.map(i64::from).into(),
@@ -41,8 +42,8 @@ pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
                     kind.into(),
                     "".into(),
                     (&*index.comment).into(),
-                    "YES".into(),
-                    Value::Null,
+                    (if index.visible { "YES" } else { "NO" }).into(),
+                    part_expression(column).into(),
                 ])?;
             }
         }
@@ -203,6 +204,35 @@ pub(super) fn table_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
             (&*def.name).into(),
             "FOREIGN KEY".into(),
             "YES".into(),
+        ])?;
+    }
+    for (def, check) in checks(cx) {
+        put(vec![
+            CATALOG.into(),
+            (&*def.schema).into(),
+            (&*check.name).into(),
+            (&*def.schema).into(),
+            (&*def.name).into(),
+            "CHECK".into(),
+            (if check.enforced { "YES" } else { "NO" }).into(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The CHECK constraints of tables that the account may see.
+fn checks<'a>(cx: &'a Cx<'_>) -> impl Iterator<Item = (&'a TableDef, &'a CheckDef)> + use<'a> {
+    let checks = |def: &'a TableDef| def.checks.iter().map(move |c| (def, c));
+    cx.tables().into_iter().flat_map(checks)
+}
+
+pub(super) fn check_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for (def, check) in checks(cx) {
+        put(vec![
+            CATALOG.into(),
+            (&*def.schema).into(),
+            (&*check.name).into(),
+            nfold_sql::stored::escaped(&check.expr.text).into(),
         ])?;
     }
     Ok(())

@@ -107,6 +107,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         mode: &mode,
         collation,
         connection: collation,
+        sql_mode: nfold_plan::SqlMode::DEFAULT,
         no_engine_substitution: true,
         schema: &SchemaSnapshot::default(),
         foreign_key_checks: true,
@@ -131,6 +132,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         comment: i.comment,
         btree: i.btree,
         generated: i.generated,
+        visible: i.visible,
     });
     TableDef {
         id: TableId(u64::MAX - 1 - n),
@@ -139,6 +141,8 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         columns,
         indexes: indexes.collect(),
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        bound: nfold_catalog::BoundExprs::default(),
         collation,
         options: spec.options,
         space: 0,

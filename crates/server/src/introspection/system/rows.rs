@@ -134,6 +134,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "REFERENTIAL_CONSTRAINTS" => keys::referential_constraints(cx, put),
         "INNODB_FOREIGN" => keys::innodb_foreign(cx, put),
         "INNODB_FOREIGN_COLS" => keys::innodb_foreign_cols(cx, put),
+        "CHECK_CONSTRAINTS" => keys::check_constraints(cx, put),
         "TABLE_CONSTRAINTS" => keys::table_constraints(cx, put),
         "TABLE_CONSTRAINTS_EXTENSIONS" => keys::table_constraints_extensions(cx, put),
         "INNODB_INDEXES" => keys::innodb_indexes(cx, put),
@@ -149,9 +150,8 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
-        // Of the others there is nothing here: views, routines, triggers, events, CHECK
-        // constraints, roles, grants on tables
-        // and columns, histograms, traces.
+        // Of the others there is nothing here: views, routines, triggers, events, roles, grants on
+        // tables and columns, histograms, traces.
         _ => Ok(()),
     }
 }

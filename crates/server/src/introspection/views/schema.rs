@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::snapshot::Database;
-use nfold_catalog::{IndexKind, TableDef, ViewDef};
+use nfold_catalog::{IndexKind, TableDef, ViewDef, Visibility};
 use nfold_engine::{Engine, block};
 use nfold_types::temporal::TimeZone;
 use nfold_types::{ColumnType, Timestamp, TypeKind, Value};
@@ -11,7 +11,9 @@ use nfold_types::{ColumnType, Timestamp, TypeKind, Value};
 use super::{View, long_text, number, text, yes_no};
 use crate::ddl::show;
 use crate::introspection::system;
-use crate::introspection::table_facts::{column_extra, column_key, create_options, row_format};
+use crate::introspection::table_facts::{
+    column_extra, column_key, create_options, part_column, part_expression, row_format,
+};
 
 /// Bytes of a page, for data sizes.
 const PAGE_BYTES: u64 = 16384;
@@ -150,7 +152,8 @@ pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
         names.extend([("Privileges", text(154)), ("Comment", long_text())]);
     }
     let mut view = View::new(&names);
-    for (n, c) in def.columns.iter().enumerate() {
+    let named = def.columns.iter().enumerate();
+    for (n, c) in named.filter(|(_, c)| c.visibility != Visibility::Hidden) {
         let mut row = vec![Value::from(&*c.name), c.ty.to_string().into()];
         if full.is_some() {
             let textual = c.ty.collation != nfold_types::CollationId::BINARY
@@ -211,7 +214,7 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
                 Value::Int((!index.is_unique()).into()),
                 (&*index.name).into(),
                 Value::UInt(seq as u64 + 1),
-                (&*column.name).into(),
+                part_column(column).into(),
                 (if part.desc { "D" } else { "A" }).into(),
                 Value::Int(distinct.unwrap_or(0) as i64),
                 part.prefix_len.map(i64::from).into(),
@@ -220,8 +223,8 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
                 "BTREE".into(),
                 "".into(),
                 (&*index.comment).into(),
-                "YES".into(),
-                Value::Null,
+                yes_no(index.visible),
+                part_expression(column).into(),
             ]);
         }
     }

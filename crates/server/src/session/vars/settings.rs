@@ -47,6 +47,8 @@ pub struct Settings {
     pub sql_notes: bool,
     pub sql_safe_updates: bool,
     pub foreign_key_checks: bool,
+    /// Of `optimizer_switch`.
+    pub use_invisible_indexes: bool,
     pub restrict_fk_on_non_standard_key: bool,
     pub sql_select_limit: u64,
     pub auto_increment_increment: u64,
@@ -81,7 +83,7 @@ macro_rules! places {
 places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
-    max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
+    max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
 }
@@ -121,6 +123,7 @@ impl Settings {
             self.sql_select_limit,
             self.sql_safe_updates,
             self.foreign_key_checks,
+            self.use_invisible_indexes,
         )
     }
 
@@ -183,6 +186,7 @@ impl Settings {
             sql_notes: flag(p.sql_notes),
             sql_safe_updates: flag(p.sql_safe_updates),
             foreign_key_checks: flag(p.foreign_key_checks),
+            use_invisible_indexes: text(p.optimizer_switch).contains("use_invisible_indexes=on"),
             restrict_fk_on_non_standard_key: flag(p.restrict_fk_on_non_standard_key),
             sql_select_limit: int(p.sql_select_limit),
             auto_increment_increment: int(p.auto_increment_increment),

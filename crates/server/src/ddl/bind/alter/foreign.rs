@@ -70,7 +70,8 @@ impl Alter<'_> {
                 Some(old) => taken.into_iter().filter(|t| *t != old.name).collect(),
                 None => taken,
             };
-            let mut index = key::bind(&made, &mut self.new.columns, &self.explicit_null, &free)?;
+            let mut index =
+                key::bind(&made, &mut self.new.columns, &self.explicit_null, &free, cx)?;
             index.generated = true;
             self.leave_out_generated(&index);
             self.add.push(index);
@@ -94,6 +95,9 @@ impl Alter<'_> {
     pub(super) fn drop_constraint(&mut self, name: &str) -> Result<(), SqlError> {
         if self.new.foreign_keys.iter().any(|k| eq_name(&k.name, name)) {
             return self.drop_foreign_key(name);
+        }
+        if self.new.checks.iter().any(|c| eq_name(&c.name, name)) {
+            return self.drop_check(name);
         }
         let mut indexes = self.new.indexes.iter();
         let unique = |i: &IndexSpec| matches!(i.kind, IndexKind::Primary | IndexKind::Unique);
@@ -122,13 +126,17 @@ impl Alter<'_> {
     }
 
     /// The names that a new key may not have: those of the indexes that stay beside it.
-    pub(super) fn taken_names(&self, key: &ast::KeyDef) -> Result<Vec<Arc<str>>, SqlError> {
+    pub(super) fn taken_names(
+        &self,
+        key: &ast::KeyDef,
+        cx: &DdlCx<'_>,
+    ) -> Result<Vec<Arc<str>>, SqlError> {
         let unnamed = ast::KeyDef {
             name: None,
             ..key.clone()
         };
         let columns = &mut self.new.columns.clone();
-        let index = key::bind(&unnamed, columns, &self.explicit_null, &[])?;
+        let index = key::bind(&unnamed, columns, &self.explicit_null, &[], cx)?;
         let all = self.new.indexes.iter().chain(&self.add);
         let stays = |i: &&IndexSpec| {
             let parts = index.parts.get(..i.parts.len());
@@ -140,6 +148,7 @@ impl Alter<'_> {
     pub(super) fn rename_column(&mut self, at: usize, new: &str) {
         let old = std::mem::replace(&mut self.new.columns[at].name, new.into());
         if *old != *new {
+            self.note_column_renamed(&old);
             self.foreign.renamed.push((old, new.into()));
         }
     }

@@ -1,0 +1,82 @@
+//! The stored expressions of rows that ALTER TABLE copies, outside of a statement.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use nfold_catalog::TableDef;
+use nfold_plan::table_exprs::TableExprs;
+use nfold_types::row::RowLayout;
+use nfold_types::{NoCheckpoint, SqlError, Value, Warnings};
+
+use super::row_exprs::CompletedRow;
+use crate::env::SessionEnv;
+use crate::env::params::Params;
+use crate::expr::eval::{ListCache, NoSubqueries, Scope, StmtState};
+use crate::operators::column_values::{ColumnValues, placeholder};
+
+/// Completes and checks the rows of a new definition.
+pub struct CopiedRows<'e> {
+    env: &'e dyn SessionEnv,
+    exprs: Arc<TableExprs>,
+    values: ColumnValues,
+    params: Params,
+    lists: ListCache,
+    scratch: Vec<u8>,
+}
+
+impl<'e> CopiedRows<'e> {
+    /// For rows of a table with these expressions.
+    pub fn new(env: &'e dyn SessionEnv, exprs: Arc<TableExprs>) -> CopiedRows<'e> {
+        CopiedRows {
+            env,
+            exprs,
+            values: ColumnValues::of_env(env, false, false),
+            params: Params::default(),
+            lists: ListCache::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The value of a column until [`Self::complete`] computes it.
+    pub fn placeholder(def: &TableDef, column: usize) -> Value {
+        placeholder(&def.columns[column])
+    }
+
+    /// Computes the columns of `defaulted` that have a DEFAULT (expression), then the generated
+    /// columns, and checks the constraints. `number`: of the row, from 1.
+    ///
+    /// # Errors
+    /// 3819 for a constraint that is false, and those of the expressions.
+    pub fn complete(
+        &mut self,
+        (def, layout): (&TableDef, &RowLayout),
+        defaulted: &[usize],
+        image: &mut Vec<u8>,
+        (number, warnings): (u64, &RefCell<Warnings>),
+    ) -> Result<(), SqlError> {
+        let state = StmtState {
+            params: &self.params,
+            env: self.env,
+            warnings,
+            subqueries: &NoSubqueries,
+            checkpoint: &NoCheckpoint,
+            lists: &self.lists,
+            strict: self.values.mode.strict,
+            scope: Scope::None,
+            changes: false,
+        };
+        let row = CompletedRow {
+            def,
+            layout,
+            values: &self.values,
+            state: &state,
+            number,
+        };
+        let defaults = self.exprs.defaults.iter();
+        for d in defaults.filter(|d| defaulted.contains(&d.column)) {
+            row.generate(std::slice::from_ref(d), image, &mut self.scratch)?;
+        }
+        row.generate(&self.exprs.generated, image, &mut self.scratch)?;
+        row.check(&self.exprs, image)
+    }
+}

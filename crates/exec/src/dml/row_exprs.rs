@@ -1,0 +1,219 @@
+//! The stored expressions of a row that changes: generated columns, CHECK constraints and
+//! DEFAULT (expression).
+//!
+//! They are the last step before the engine changes the row, so they see every other column as it
+//! will be stored.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use nfold_catalog::{TableDef, Visibility};
+use nfold_plan::expr::Expr;
+use nfold_plan::table_exprs::{ColumnExpr, TableExprs};
+use nfold_types::row::RowLayout;
+use nfold_types::{ErrorCode, SqlError, Value, Warnings};
+
+use crate::expr::documents;
+use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, row_error};
+use crate::operators::column_values::ColumnValues;
+use crate::runtime::Runtime;
+
+/// The stored expressions of a table whose rows a statement changes.
+pub(super) struct RowExprs {
+    pub exprs: Arc<TableExprs>,
+    values: ColumnValues,
+    /// A row that a constraint forbids is left as it was (IGNORE).
+    pub ignore: bool,
+    /// Rows completed so far, for messages.
+    rows: u64,
+    scratch: Vec<u8>,
+}
+
+impl RowExprs {
+    /// `None`: no row has to be completed or checked.
+    pub fn new(
+        rt: &Runtime<'_>,
+        exprs: Option<&Arc<TableExprs>>,
+        ignore: bool,
+    ) -> Option<RowExprs> {
+        let exprs = exprs?;
+        if exprs.checks.is_empty() && exprs.generated.is_empty() {
+            return None;
+        }
+        Some(RowExprs {
+            exprs: exprs.clone(),
+            values: ColumnValues::new(rt, ignore, false),
+            ignore,
+            rows: 0,
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Computes the generated columns of a row image, then checks the constraints.
+    ///
+    /// # Errors
+    /// 3819 for a constraint that is false, and those of the expressions.
+    pub fn complete(
+        &mut self,
+        rt: &Runtime<'_>,
+        (def, layout): (&TableDef, &RowLayout),
+        image: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        self.rows += 1;
+        let state = rt.state(&NoSubqueries);
+        let row = CompletedRow {
+            def,
+            layout,
+            values: &self.values,
+            state: &state,
+            number: self.rows,
+        };
+        row.generate(&self.exprs.generated, image, &mut self.scratch)?;
+        row.check(&self.exprs, image)
+    }
+}
+
+/// One row, and what its expressions are evaluated with.
+pub(crate) struct CompletedRow<'r> {
+    pub def: &'r TableDef,
+    pub layout: &'r RowLayout,
+    pub values: &'r ColumnValues,
+    pub state: &'r StmtState<'r>,
+    /// From 1, for messages.
+    pub number: u64,
+}
+
+impl CompletedRow<'_> {
+    /// Replaces the values of the generated columns, one after the other: a later one may read an
+    /// earlier one.
+    pub fn generate(
+        &self,
+        generated: &[ColumnExpr],
+        image: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        for g in generated {
+            let value = match self.def.columns[g.column].visibility {
+                Visibility::Hidden => self.key_value(g, image)?,
+                _ => self.value(&g.expr, g.column, image)?,
+            };
+            scratch.clear();
+            let changed = |c| (c == g.column).then(|| value.as_ref());
+            let encoded = self.layout.encode_changed(image, changed, scratch);
+            encoded.map_err(|e| row_error(&e))?;
+            std::mem::swap(image, scratch);
+        }
+        Ok(())
+    }
+
+    /// The value of a functional key part, which has errors of its own.
+    ///
+    /// # Errors
+    /// 3752 out of range, 3751 otherwise.
+    fn key_value(&self, g: &ColumnExpr, image: &[u8]) -> Result<Value, SqlError> {
+        let raised = RefCell::new(Warnings::default());
+        let strict = self.state.warnings.borrow().is_strict();
+        raised.borrow_mut().set_strict(strict);
+        let state = StmtState {
+            warnings: &raised,
+            ..*self.state
+        };
+        let row = CompletedRow {
+            state: &state,
+            ..*self
+        };
+        let value = row.value(&g.expr, g.column, image);
+        let failed = match value {
+            Ok(value) => match raised.borrow_mut().take_raised() {
+                None => return Ok(value),
+                Some(e) => e,
+            },
+            Err(e) if ends_statement(&e) => return Err(e),
+            Err(e) => e,
+        };
+        let code = match failed.code {
+            ErrorCode::ER_WARN_DATA_OUT_OF_RANGE => {
+                ErrorCode::ER_WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX
+            }
+            _ => ErrorCode::ER_WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX,
+        };
+        let mut indexes = self.def.indexes.iter();
+        let index = indexes.find(|i| i.parts.iter().any(|p| p.column == g.column));
+        let name = index.map_or("", |i| &*i.name);
+        Err(SqlError::new(code, &[&name, &self.number]))
+    }
+
+    /// The value that an expression over the row gives a column.
+    pub fn value(&self, e: &Expr, column: usize, image: &[u8]) -> Result<Value, SqlError> {
+        let def = &self.def.columns[column];
+        let rows = [RowRef {
+            layout: self.layout,
+            image: Some(image),
+            places: None,
+        }];
+        let cx = EvalCx {
+            rows: &rows,
+            outer: &[],
+            st: self.state,
+        };
+        let v = cx.val(e)?;
+        let stored = self.values.store(&cx, def, v, &e.ty, self.number);
+        let value = stored.map_err(|e| documents::with_table(e, &self.def.name, &def.name))?;
+        match value.is_null() && !def.nullable {
+            true => self.values.null(self.state.warnings, def),
+            false => Ok(value),
+        }
+    }
+
+    /// Error 3819 where a constraint is false, or cannot be computed.
+    pub fn check(&self, exprs: &TableExprs, image: &[u8]) -> Result<(), SqlError> {
+        if exprs.checks.is_empty() {
+            return Ok(());
+        }
+        let rows = [RowRef {
+            layout: self.layout,
+            image: Some(image),
+            places: None,
+        }];
+        // What strict mode makes an error of a condition is a violation.
+        let conditions = RefCell::new(Warnings::default());
+        let strict = self.state.warnings.borrow().is_strict();
+        conditions.borrow_mut().set_strict(strict);
+        let state = StmtState {
+            warnings: &conditions,
+            ..*self.state
+        };
+        let cx = EvalCx {
+            rows: &rows,
+            outer: &[],
+            st: &state,
+        };
+        for (name, condition) in &exprs.checks {
+            let fails = match cx.bool(condition) {
+                Ok(value) => {
+                    value == Some(false) || conditions.borrow_mut().take_raised().is_some()
+                }
+                Err(e) if ends_statement(&e) => return Err(e),
+                Err(_) => true,
+            };
+            if fails {
+                let code = ErrorCode::ER_CHECK_CONSTRAINT_VIOLATED;
+                return Err(SqlError::new(code, &[name]));
+            }
+        }
+        let mut warnings = self.state.warnings.borrow_mut();
+        for w in conditions.borrow().list() {
+            warnings.push_error(w.level, &SqlError::with_message(w.code, w.message.clone()));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error is not one of the expression, but ends the statement: KILL, a time limit, a
+/// damaged row.
+fn ends_statement(e: &SqlError) -> bool {
+    matches!(
+        e.code,
+        ErrorCode::ER_QUERY_INTERRUPTED | ErrorCode::ER_QUERY_TIMEOUT | ErrorCode::ER_UNKNOWN_ERROR
+    )
+}

@@ -1,0 +1,111 @@
+//! Stored expressions: CHECK, DEFAULT (expression), generated columns.
+//!
+//! They are bound for a definition, not for a statement: nothing of the session counts but the SQL
+//! mode that the definition was made in. So all sessions share the bound form, which stays beside
+//! the definition.
+
+use std::sync::Arc;
+
+use nfold_catalog::{ColumnDef, ColumnDefault, StoredExpr, TableDef};
+use nfold_sql::ast;
+use nfold_types::SqlError;
+use nfold_types::collation::CollationId;
+
+use super::{BindCx, BlockBinder, dml};
+use crate::logical::context::PlanCx;
+use crate::logical::expr::Expr;
+use crate::logical::mode::SqlMode;
+use crate::logical::table_exprs::{ColumnExpr, TableExprs};
+
+/// What a stored expression is for.
+#[derive(Debug, Clone, Copy)]
+pub enum StoredUse<'a> {
+    /// A condition.
+    Check,
+    /// The DEFAULT of a column.
+    Default(&'a ColumnDef),
+    /// The value of a generated column.
+    Generated(&'a ColumnDef),
+    /// The value of a functional key part.
+    Key,
+}
+
+/// The stored expressions of a table; `None`: its rows need none.
+///
+/// # Errors
+/// Those of [`bind_stored`].
+pub fn table_exprs(
+    cx: &PlanCx<'_>,
+    def: &Arc<TableDef>,
+) -> Result<Option<Arc<TableExprs>>, SqlError> {
+    if !def.has_stored_exprs() {
+        return Ok(None);
+    }
+    if let Some(bound) = def.bound.get::<TableExprs>() {
+        return Ok(Some(bound));
+    }
+    let bind = |e: &StoredExpr, usage| {
+        let parsed = nfold_sql::stored::parse(&e.text)?;
+        bind_stored(cx, def, (&parsed, SqlMode(e.mode)), usage)
+    };
+    let mut all = TableExprs::default();
+    for check in def.checks.iter().filter(|c| c.enforced) {
+        let expr = bind(&check.expr, StoredUse::Check)?;
+        all.checks.push((check.name.clone(), expr));
+    }
+    for (column, c) in def.columns.iter().enumerate() {
+        if let ColumnDefault::Expr(e) = &c.default {
+            let expr = bind(e, StoredUse::Default(c))?;
+            all.defaults.push(ColumnExpr { column, expr });
+        }
+        if let Some(g) = &c.generated {
+            let expr = bind(&g.expr, StoredUse::Generated(c))?;
+            all.generated.push(ColumnExpr { column, expr });
+        }
+    }
+    let all = Arc::new(all);
+    def.bound.set(all.clone());
+    Ok(Some(all))
+}
+
+/// Binds one stored expression of a table under the SQL mode of its definition.
+///
+/// # Errors
+/// Those of MySQL for expressions: 1054, 1267, 1582 and so on.
+pub fn bind_stored(
+    cx: &PlanCx<'_>,
+    def: &Arc<TableDef>,
+    (e, mode): (&ast::Expr, SqlMode),
+    usage: StoredUse<'_>,
+) -> Result<Expr, SqlError> {
+    let plan = PlanCx {
+        mode,
+        connection: CollationId::UTF8MB4_0900_AI_CI,
+        text: &[],
+        params: &[],
+        group_concat_max_len: 1024,
+        div_precision_increment: 4,
+        ..*cx
+    };
+    let cx = BindCx::new(&plan);
+    let mut b = BlockBinder::new(&cx, None);
+    b.row_of(def)?;
+    match usage {
+        StoredUse::Default(column) | StoredUse::Generated(column) => {
+            b.clause = match usage {
+                StoredUse::Default(_) => "default value expression",
+                _ => "generated column function",
+            };
+            let bound = dml::value(&mut b, e, column)?;
+            Ok(bound.unwrap_or_else(Expr::null))
+        }
+        StoredUse::Check => {
+            b.clause = "check constraint expression";
+            b.expr(e)
+        }
+        StoredUse::Key => {
+            b.clause = "functional index";
+            b.expr(e)
+        }
+    }
+}

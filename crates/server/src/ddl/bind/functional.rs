@@ -1,0 +1,127 @@
+//! Functional key parts: an index over an expression is one over a hidden generated column.
+//!
+//! Source: MySQL manual, "CREATE INDEX Statement", "Functional Key Parts".
+
+use std::sync::Arc;
+
+use nfold_catalog::schema::eq_name;
+use nfold_catalog::{ColumnDef, ColumnDefault, GeneratedColumn, Visibility};
+use nfold_engine::TableSpec;
+use nfold_plan::bind::table_exprs::StoredUse;
+use nfold_plan::results::ResultColumn;
+use nfold_sql::ast::{Expr, Ident, KeyDef, KeyKind, KeyPart, KeyTarget};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::stored::{Purpose, bind, column_of, stored_expr};
+use super::{DdlCx, error, selected};
+
+/// The name of an unnamed index whose first part is an expression.
+const NAME: &str = "functional_index";
+
+/// The key with hidden columns in the place of its expressions, which are added to `columns`;
+/// `None`: it has none. `taken`: names of the keys before it.
+///
+/// # Errors
+/// 3753 to 3757, 3762, and those of stored expressions.
+pub fn expand(
+    key: &KeyDef,
+    columns: &mut Vec<ColumnDef>,
+    taken: &[Arc<str>],
+    cx: &DdlCx<'_>,
+) -> Result<Option<KeyDef>, SqlError> {
+    let is_expr = |p: &KeyPart| matches!(p.target, KeyTarget::Expr(_));
+    if !key.parts.iter().any(is_expr) {
+        return Ok(None);
+    }
+    if key.kind == KeyKind::Primary {
+        return Err(error(ErrorCode::ER_FUNCTIONAL_INDEX_PRIMARY_KEY, &[]));
+    }
+    let mut expanded = key.clone();
+    if key.name.is_none() && key.parts.first().is_some_and(is_expr) {
+        expanded.name = Some(Ident::new(free_name(taken)));
+    }
+    let name = expanded
+        .name
+        .as_ref()
+        .map_or(NAME, Ident::as_str)
+        .to_owned();
+    for (n, part) in expanded.parts.iter_mut().enumerate() {
+        let KeyTarget::Expr(e) = &part.target else {
+            continue;
+        };
+        let column = hidden_column(e, (&name, n), columns, cx)?;
+        part.target = KeyTarget::Column {
+            name: Ident::new(&*column.name),
+            prefix: None,
+        };
+        columns.push(column);
+    }
+    Ok(Some(expanded))
+}
+
+fn free_name(taken: &[Arc<str>]) -> String {
+    let is_taken = |name: &str| taken.iter().any(|t| eq_name(t, name));
+    if !is_taken(NAME) {
+        return NAME.into();
+    }
+    let mut n = 2;
+    while is_taken(&format!("{NAME}_{n}")) {
+        n += 1;
+    }
+    format!("{NAME}_{n}")
+}
+
+/// The column that holds the values of part number `part` of an index.
+fn hidden_column(
+    e: &Expr,
+    (index, part): (&str, usize),
+    columns: &[ColumnDef],
+    cx: &DdlCx<'_>,
+) -> Result<ColumnDef, SqlError> {
+    if matches!(e, Expr::Column(_)) {
+        return Err(error(ErrorCode::ER_FUNCTIONAL_INDEX_ON_FIELD, &[]));
+    }
+    let expr = stored_expr(e, Purpose::Key(index), cx)?;
+    for name in &expr.columns {
+        let named = column_of(columns, name).map(|at| &columns[at]);
+        if named.is_some_and(|c| c.auto_increment) {
+            let code = ErrorCode::ER_FUNCTIONAL_INDEX_REF_AUTO_INCREMENT;
+            return Err(error(code, &[&index]));
+        }
+    }
+    let spec = TableSpec {
+        schema: "".into(),
+        name: "".into(),
+        columns: columns.to_vec(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        collation: cx.collation,
+        options: Default::default(),
+        auto_increment: 0,
+    };
+    let bound = bind(&expr, &spec, StoredUse::Key, cx)?;
+    let name = (0..)
+        .map(|n| format!("!hidden!{index}!{part}!{n}"))
+        .find(|name| column_of(columns, name).is_none())
+        .unwrap_or_default();
+    let column = selected::keeping(&ResultColumn {
+        name: name.into(),
+        ty: bound.ty.column(),
+        nullable: true,
+        origin: None,
+    });
+    if column.ty.is_json() {
+        return Err(error(ErrorCode::ER_FUNCTIONAL_INDEX_ON_JSON, &[]));
+    }
+    if column.ty.is_blob() {
+        return Err(error(ErrorCode::ER_FUNCTIONAL_INDEX_ON_LOB, &[]));
+    }
+    let stored = false;
+    Ok(ColumnDef {
+        default: ColumnDefault::Null,
+        generated: Some(Box::new(GeneratedColumn { expr, stored })),
+        visibility: Visibility::Hidden,
+        ..column
+    })
+}
