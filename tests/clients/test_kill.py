@@ -214,8 +214,6 @@ INTERRUPTED_SLEEPS = [
     ("SELECT SLEEP(5) FROM d.t", None),
     ("SELECT a FROM d.t WHERE SLEEP(5) = 0", None),
     ("SELECT COUNT(*) FROM d.t WHERE SLEEP(5)", None),
-    ("SELECT SLEEP(5) UNION ALL SELECT 5", None),
-    ("SELECT * FROM (SELECT SLEEP(5) s) x", None),
 ]
 
 
