@@ -14,8 +14,8 @@ use nfold_store::Stop as StoreStop;
 use nfold_txn::TxnError;
 use parking_lot::{Condvar, Mutex};
 
-use crate::engine::Shared;
 use crate::guess::Repairer;
+use crate::shared::Shared;
 use crate::stats::{self, block};
 use crate::undo::Applier;
 
@@ -155,7 +155,7 @@ fn purge(shared: &Arc<Shared>, stop: &Stopper) {
     }
 }
 
-/// Frees the chains of long columns that no row names any more. Gives whether there were any.
+/// Frees the chains of long columns that no row names any more. Returns whether there were any.
 pub(crate) fn drain(shared: &Arc<Shared>) -> bool {
     let tables: Vec<_> = shared.tables.read().values().cloned().collect();
     let mut any = false;

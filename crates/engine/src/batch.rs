@@ -380,7 +380,7 @@ impl RowBatch {
         ))
     }
 
-    /// Gives the row added last a note.
+    /// Attaches a note to the row added last.
     pub(crate) fn note_last(&mut self, note: RowNote, key: &[u8]) {
         let start = self.note_keys.len() as u32;
         self.note_keys.extend_from_slice(key);

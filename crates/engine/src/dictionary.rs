@@ -25,7 +25,7 @@ use nfold_btree::TreeHandle;
 use nfold_catalog::codec::{Stored, StoredView};
 use nfold_catalog::{
     Account, ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart,
-    TableDef, TableId, TableOptions,
+    TableDef, TableOptions,
 };
 use nfold_store::{PageId, PageNo, SpaceId, Store, USER_AREA};
 use nfold_types::collation::CollationId;
@@ -35,14 +35,13 @@ use crate::batch::{KeyRange, PointSet, RowBatch};
 use crate::error::{EngineError, Stop, lift};
 use crate::read::{Read, ReadSpec, RowLock};
 use crate::session::EngineSession;
+use crate::shared::DICTIONARY;
 use crate::stats::block;
 use crate::table::Table;
 use crate::write::{DeleteOp, InsertOp, UpdateOp};
 
 /// File of the dictionary's space.
 pub(crate) const SPACE_NAME: &str = "dictionary";
-/// The internal table's id; user tables come after it.
-pub(crate) const TABLE_ID: TableId = TableId(1);
 const INDEX_ID: u64 = 1;
 /// First id for users' tables and indexes.
 const FIRST_ID: u64 = 1000;
@@ -134,7 +133,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         desc: false,
     };
     TableDef {
-        id: TABLE_ID,
+        id: DICTIONARY,
         schema: "mysql".into(),
         name: "#dictionary".into(),
         columns: vec![

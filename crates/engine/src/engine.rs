@@ -22,13 +22,14 @@ use nfold_store::{
 use nfold_txn::undo::{UNDO_OP_FIRST, UNDO_OP_LAST, UndoRedo};
 use nfold_txn::{TrxOptions, TrxRecovery, TrxStatus, TrxSystem};
 use parking_lot::{Mutex, RwLock};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::background::{self, Background};
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
 use crate::guess::{GuessStatus, Guesses, Repairer};
 use crate::session::EngineSession;
+use crate::shared::{DICTIONARY, Shared};
 use crate::stats::{self, block};
 use crate::table::Table;
 use crate::undo::Applier;
@@ -59,30 +60,6 @@ pub struct OpenReport {
     /// Tablespaces without a table, removed.
     pub orphans: usize,
     pub tables: usize,
-}
-
-/// What everything in the engine shares.
-pub(crate) struct Shared {
-    pub store: Arc<Store>,
-    pub trx: Arc<TrxSystem>,
-    pub catalog: Arc<Catalog>,
-    pub dictionary: Arc<Table>,
-    pub tables: RwLock<FxHashMap<TableId, Arc<Table>>>,
-    /// One change of the dictionary at a time (L2 of [`crate::ddl`]).
-    pub ddl: Mutex<()>,
-    pub flush_at_commit: AtomicU8,
-    pub build_memory: usize,
-    pub guesses: Guesses,
-}
-
-impl Shared {
-    /// The open table with this id, the dictionary's own included.
-    pub(crate) fn table(&self, id: u64) -> Option<Arc<Table>> {
-        if id == dictionary::TABLE_ID.0 {
-            return Some(self.dictionary.clone());
-        }
-        self.tables.read().get(&TableId(id)).cloned()
-    }
 }
 
 /// Redo of the layers above the store.
@@ -131,7 +108,7 @@ impl Engine {
         // change them.
         shared
             .trx
-            .undo_all_of(dictionary::TABLE_ID.0, &Applier(shared.clone()))?;
+            .undo_all_of(DICTIONARY.0, &Applier(shared.clone()))?;
         let mut session = EngineSession::internal(&shared)?;
         session.begin_internal();
         let contents = dictionary::load(&mut session, &shared.dictionary)?;

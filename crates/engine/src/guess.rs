@@ -26,8 +26,8 @@ use nfold_btree::{EntryBatch, GetMany, Guess};
 use nfold_observe::{SHARDS, Sharded, shard};
 use nfold_store::{Store, header};
 
-use crate::engine::Shared;
 use crate::record::{GUESS_AT, SecondaryEntry};
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// Misses that a worker can note between two looks of the background.

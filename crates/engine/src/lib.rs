@@ -27,11 +27,13 @@ mod error;
 mod guess;
 mod limbo;
 mod locks;
+mod lost_entries;
 mod overflow;
 mod pool;
 mod read;
 pub mod record;
 mod session;
+mod shared;
 mod stats;
 mod table;
 #[cfg(test)]

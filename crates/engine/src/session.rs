@@ -20,13 +20,12 @@ use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
-use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
 use crate::guess::Guesses;
-use crate::read::{KeyProbe, View};
+use crate::read::View;
+use crate::shared::Shared;
 use crate::table::{Index, Table};
 use crate::undo::Applier;
-use crate::write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};
 
 /// How an explicit transaction begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,35 +263,16 @@ impl EngineSession {
         Ok(self.trx.release_savepoint(name)?)
     }
 
-    /// Inserts a row; call again with the same operation after a wait.
-    pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
-        self.note_change(op.table())?;
-        op.run(self)
-    }
-
     /// Before a change of a row of `table`.
-    fn note_change(&mut self, table: &Table) -> Result<(), Stop> {
+    pub(crate) fn note_change(&mut self, table: &Table) -> Result<(), Stop> {
         table.check_sound()?;
         self.is_kept |= !table.is_private();
         Ok(())
     }
 
-    /// Changes a row that a locking read of this transaction gave.
-    pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
-        self.note_change(op.table())?;
-        op.run(self)
-    }
-
-    /// Deletes a row that a locking read of this transaction gave.
-    pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
-        self.note_change(op.table())?;
-        op.run(self)
-    }
-
-    /// Whether a row with the probe's key is there; call again with the same probe after a wait.
-    /// The caller has changed its own row before.
-    pub fn probe(&mut self, probe: &mut KeyProbe) -> Result<bool, Stop> {
-        probe.run(&mut self.trx, &self.shared.trx)
+    /// The transaction, and the system of all.
+    pub(crate) fn trx_and_system(&mut self) -> (&mut Trx, &Arc<TrxSystem>) {
+        (&mut self.trx, &self.shared.trx)
     }
 
     /// A mark for [`return_to`](Self::return_to): what the transaction has changed so far.

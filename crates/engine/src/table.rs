@@ -27,9 +27,9 @@ use parking_lot::RwLock;
 use crate::batch::RowBatch;
 use crate::error::{EngineError, Stop};
 use crate::limbo::Limbo;
+use crate::lost_entries::LostEntries;
 use crate::overflow;
 use crate::record::{self, SecondaryEntry};
-use crate::undo::lost::LostEntries;
 
 /// Bytes of a key that a byte of text makes at most: eighteen weights for three bytes, zeros
 /// doubled.

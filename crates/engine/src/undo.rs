@@ -40,12 +40,12 @@ use nfold_txn::undo::{UndoKind, UndoRecord};
 use nfold_txn::{RowApplier, Step, TrxSystem, TxnError};
 use nfold_types::row::OverflowPointer;
 
-use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
 use crate::limbo::{SLOT_LOG, Slot};
 use crate::overflow;
 use crate::read::{Scratch, damaged, previous_version};
 use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
+use crate::shared::Shared;
 use crate::table::Table;
 use lost::version_key;
 

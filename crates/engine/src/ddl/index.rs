@@ -10,9 +10,10 @@ use super::build::{Filled, Filler, OwnBytes};
 use super::stop;
 use super::table::IndexSpec;
 use crate::dictionary::{self, Kind};
-use crate::engine::{Engine, Shared};
+use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::record::{self, CLUSTERED_HEADER, RowHeader};
+use crate::shared::Shared;
 use crate::stats::block;
 use crate::table::Table;
 

@@ -18,19 +18,13 @@ use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
-mod direct;
-mod leads;
-mod newest;
-mod point;
-mod rows;
-
-use direct::{Buffers, Form};
-use newest::Origin;
+use super::direct::{Buffers, Form};
+use super::newest::Origin;
 
 /// Entries taken in one go when no LIMIT says otherwise.
-const SLICE: usize = 512;
+pub(super) const SLICE: usize = 512;
 /// Entry bytes that a scan of points collects before its rows are fetched.
-const SCAN_BYTES: usize = 32 << 10;
+pub(super) const SCAN_BYTES: usize = 32 << 10;
 
 /// A read under way, of points or of a range. Keeps its buffers when it is bound again.
 pub struct Read {
@@ -178,7 +172,7 @@ impl Read {
 
 /// Where the entries come from.
 #[derive(Default)]
-enum Source {
+pub(super) enum Source {
     #[default]
     Nothing,
     /// One full clustered key: no need of any stages.
@@ -195,7 +189,7 @@ enum Source {
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     #[default]
     Fill,
     /// The rows at hand have gaps, where entries have to be settled.
@@ -211,80 +205,80 @@ enum Stage {
 
 /// Where a key of [`GetMany`] comes from.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+pub(super) struct Asked {
     /// The index of the entry (secondary) or of the key, and the flag [`STANDS`](Self::STANDS).
-    place: u32,
-    point: u32,
+    pub(super) place: u32,
+    pub(super) point: u32,
     /// The leaf that the entry is in.
-    leaf: u32,
+    pub(super) leaf: u32,
 }
 
 impl Asked {
     /// In place of an entry that decided by itself (settle::V1).
-    const NO_ENTRY: u32 = Self::STANDS - 1;
+    pub(super) const NO_ENTRY: u32 = Self::STANDS - 1;
     const STANDS: u32 = 1 << 31;
 
     /// `stands`: the row needs no comparison with an entry if its newest version is visible,
     /// because it was requested by its own key or by an entry that is known to be visible
     /// (settle::V1).
     #[inline(always)]
-    fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
+    pub(super) fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
         debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
         let place = place | if stands { Self::STANDS } else { 0 };
         Asked { place, point, leaf }
     }
 
-    fn place(self) -> u32 {
+    pub(super) fn place(self) -> u32 {
         self.place & !Self::STANDS
     }
 
     #[inline(always)]
-    fn stands(self) -> bool {
+    pub(super) fn stands(self) -> bool {
         self.place & Self::STANDS != 0
     }
 }
 
 /// The state of one consistent read; all vectors keep their memory.
 #[derive(Default)]
-struct Consistent {
-    source: Source,
-    cursor: Cursor,
-    stage: Stage,
+pub(super) struct Consistent {
+    pub(super) source: Source,
+    pub(super) cursor: Cursor,
+    pub(super) stage: Stage,
     /// Where the entries go on after the rows at hand.
-    resume_at: usize,
+    pub(super) resume_at: usize,
     /// More entries come after those at hand.
-    more: bool,
-    slice: usize,
+    pub(super) more: bool,
+    pub(super) slice: usize,
     /// Entries of a range that are certainly wanted: no more than these are brought as long as
     /// there are any.
-    wanted: usize,
+    pub(super) wanted: usize,
     /// Entries of a range that are brought at a time, where their rows are long; 0: they are not.
-    long_rows: usize,
-    points: PointSet,
+    pub(super) long_rows: usize,
+    pub(super) points: PointSet,
     /// The keys at hand are not all that come before the next rows.
-    filling: bool,
+    pub(super) filling: bool,
     /// Of the clustered tree, for looks at single keys.
-    shape: TreeShape,
-    scan: PointScan,
-    entries: EntryBatch,
+    pub(super) shape: TreeShape,
+    pub(super) scan: PointScan,
+    pub(super) entries: EntryBatch,
     /// Places in the entries at hand, in the order of the result.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
     /// Each key with where it comes from.
-    get: GetMany<Asked>,
+    pub(super) get: GetMany<Asked>,
     /// Whether the points of leads came in their order.
-    point_order: leads::PointOrder,
+    pub(super) point_order: super::leads::PointOrder,
     /// The values found lie in the caller's batch already: rows are spans of it.
-    adopted: bool,
-    form: Form,
-    buffers: Buffers,
+    pub(super) adopted: bool,
+    pub(super) form: Form,
+    pub(super) buffers: Buffers,
     /// Rows that the caller's batch had before those at hand, which are not all there yet, and
     /// their bytes.
-    base: Option<(usize, usize)>,
-    scratch: Scratch,
-    covering: CoveringScratch,
-    key: Vec<u8>,
-    row: Vec<u8>,
-    copy: Vec<u8>,
+    pub(super) base: Option<(usize, usize)>,
+    pub(super) scratch: Scratch,
+    pub(super) covering: CoveringScratch,
+    pub(super) key: Vec<u8>,
+    pub(super) row: Vec<u8>,
+    pub(super) copy: Vec<u8>,
 }
 
 impl Consistent {
@@ -506,7 +500,11 @@ impl Consistent {
 }
 
 /// The row image of a settled version.
-fn image_of<'a>(settled: Settled, value: &'a [u8], scratch: &'a Scratch) -> Result<&'a [u8], Stop> {
+pub(super) fn image_of<'a>(
+    settled: Settled,
+    value: &'a [u8],
+    scratch: &'a Scratch,
+) -> Result<&'a [u8], Stop> {
     let version = if settled == Settled::Older {
         &scratch.version
     } else {
@@ -519,7 +517,7 @@ fn image_of<'a>(settled: Settled, value: &'a [u8], scratch: &'a Scratch) -> Resu
 
 /// Appends a settled row to the batch, with the long columns that are needed.
 #[allow(clippy::too_many_arguments)] // the parts of a reader that is borrowed apart
-fn emit(
+pub(super) fn emit(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,
@@ -534,14 +532,14 @@ fn emit(
         return Ok(());
     }
     let image = image_of(settled, value, scratch)?;
-    if newest::is_unsteady(view, image) {
-        return newest::emit_newest(table, spec, session, origin, value, out);
+    if super::newest::is_unsteady(view, image) {
+        return super::newest::emit_newest(table, spec, session, origin, value, out);
     }
     push_image(table, spec, session, image, origin.point, out)
 }
 
 /// Whether some of these columns are on overflow pages.
-fn needs_chains(table: &Table, columns: &[usize], image: &[u8]) -> bool {
+pub(super) fn needs_chains(table: &Table, columns: &[usize], image: &[u8]) -> bool {
     let layout = table.layout();
     let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
     RowLayout::has_external(image) && columns.iter().any(external)
@@ -567,7 +565,7 @@ pub(super) fn push_image(
 }
 
 /// Appends a row image with those long columns that are needed.
-fn inflate_used(
+pub(super) fn inflate_used(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,
@@ -595,7 +593,7 @@ pub(crate) fn has_key(
 
 /// A covering read of one entry.
 #[allow(clippy::too_many_arguments)]
-fn cover(
+pub(super) fn cover(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,

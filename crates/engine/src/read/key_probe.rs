@@ -40,6 +40,7 @@ use nfold_txn::{Trx, TrxSystem};
 use crate::error::{Stop, lift};
 use crate::read::{damaged, prefix_range};
 use crate::record::{RowHeader, SecondaryEntry};
+use crate::session::EngineSession;
 use crate::table::Table;
 
 /// Entries read at once.
@@ -205,5 +206,14 @@ fn status(
             ended.push(trx);
             Entry::JustEnded
         }
+    }
+}
+
+impl EngineSession {
+    /// Whether a row with the probe's key is there; call again with the same probe after a wait.
+    /// The caller has changed its own row before.
+    pub fn probe(&mut self, probe: &mut KeyProbe) -> Result<bool, Stop> {
+        let (trx, system) = self.trx_and_system();
+        probe.run(trx, system)
     }
 }

@@ -21,10 +21,15 @@
 //! tree and one over the clustered.
 
 mod consistent;
+mod direct;
 mod in_place;
 mod key_probe;
+mod leads;
 mod locking;
+mod newest;
+mod point;
 pub(crate) mod release;
+mod rows;
 mod settle;
 mod version_memo;
 

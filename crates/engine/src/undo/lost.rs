@@ -9,28 +9,19 @@
 //! # Cost
 //! A scan of the index. It continues at its position after a wait, so it waits for each page once.
 
-use nfold_btree::{Cursor, EntryBatch, KeyRange};
+use nfold_btree::{EntryBatch, KeyRange};
 use nfold_store::{Store, StoreError};
 use nfold_txn::undo::UndoRecord;
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use super::is_replaced;
-use crate::engine::Shared;
 use crate::error::{EngineError, Stop, lift};
 use crate::read::damaged;
 use crate::record::SecondaryEntry;
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// Entries looked at together.
 const BATCH: usize = 256;
-
-/// Which walk: undo pointer, ordinal of the index, whether a delete-marked entry is looked for.
-type Walk = (u64, usize, bool);
-
-/// The walks of a table that wait for pages.
-#[derive(Default)]
-pub(crate) struct LostEntries(Mutex<FxHashMap<Walk, Cursor>>);
 
 /// The key in index `n` of the version `image` of a row that `record` has changed. Where damage
 /// hides it: that of the row's entry that the record's transaction has touched last, and has marked

@@ -31,7 +31,9 @@ mod update;
 use nfold_btree::Guess;
 use nfold_txn::locks::LockMode;
 
+use crate::error::Stop;
 use crate::overflow::Mover;
+use crate::session::EngineSession;
 
 pub use delete::DeleteOp;
 pub use insert::InsertOp;
@@ -122,5 +124,25 @@ impl Drop for Work {
         for buffer in [primary, key, value, current, next, moved] {
             buffers::give(buffer);
         }
+    }
+}
+
+impl EngineSession {
+    /// Inserts a row; call again with the same operation after a wait.
+    pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
+        self.note_change(op.table())?;
+        op.run(self)
+    }
+
+    /// Changes a row that a locking read of this transaction gave.
+    pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
+        self.note_change(op.table())?;
+        op.run(self)
+    }
+
+    /// Deletes a row that a locking read of this transaction gave.
+    pub fn delete(&mut self, op: &mut DeleteOp) -> Result<WriteOutcome, Stop> {
+        self.note_change(op.table())?;
+        op.run(self)
     }
 }

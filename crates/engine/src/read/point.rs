@@ -1,11 +1,12 @@
 //! One whole clustered key: straight down the tree, and from the leaf into the caller's batch.
 //! Nothing is staged, as nothing can overlap.
 
-use super::{Consistent, Origin, Stage, emit};
+use super::consistent::{Consistent, Stage, emit};
+use super::newest::Origin;
+use super::settle::{damaged, settle_row};
+use super::{ReadSpec, Settled, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::read::settle::{damaged, settle_row};
-use crate::read::{ReadSpec, Settled, View};
 use crate::record::{CLUSTERED_HEADER, RowHeader};
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -19,7 +20,7 @@ impl Consistent {
     /// row was read before, and the validation shows that the page has not changed since before the
     /// snapshot was opened.
     #[inline]
-    pub(super) fn read_point(
+    pub(crate) fn read_point(
         &mut self,
         table: &Table,
         spec: &ReadSpec,

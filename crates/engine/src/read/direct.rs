@@ -13,12 +13,12 @@
 //! garbage; if validation fails, the appended rows are removed. An entry without a valid row is
 //! copied and read again after validation, which tells damage from garbage.
 
+use super::consistent::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
 use super::newest::Origin;
-use super::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
+use super::settle::settle_row;
+use super::{ReadSpec, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::read::settle::settle_row;
-use crate::read::{ReadSpec, View};
 use crate::record::{CLUSTERED_HEADER, Originals, RowHead, SECONDARY_HEADER, SecondaryHead};
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -37,7 +37,7 @@ const LONGEST_AHEAD: usize = 1024;
 
 /// How rows are made of entries; worked out once per read.
 #[derive(Default)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Clustered rows; the first `cut` bytes of their images are read.
     Clustered { cut: usize },
     /// Rows of an index alone.
@@ -48,7 +48,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) fn new(table: &Table, spec: &ReadSpec) -> Form {
+    pub(crate) fn new(table: &Table, spec: &ReadSpec) -> Form {
         if spec.index == 0 {
             let cut = table.layout().bytes_up_to(&spec.columns);
             return Form::Clustered { cut };
@@ -65,7 +65,7 @@ impl Form {
 
 /// Buffers of an entry at hand.
 #[derive(Default)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     /// What all keys of the leaf begin with, and the rest of one of them.
     key: Vec<u8>,
     prefix: usize,
@@ -75,7 +75,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.key.capacity() + self.originals.capacity()
     }
 }
@@ -304,12 +304,12 @@ impl PointSink for Direct<'_> {
 impl Consistent {
     /// Whether the entries give rows by themselves.
     #[inline]
-    pub(super) fn is_direct(&self, spec: &ReadSpec) -> bool {
+    pub(crate) fn is_direct(&self, spec: &ReadSpec) -> bool {
         (spec.index == 0 || spec.covering) && matches!(self.source, Source::Points | Source::Range)
     }
 
     /// Brings the next rows, with gaps where an entry has to be settled. After a wait, call again.
-    pub(super) fn fill_direct(
+    pub(crate) fn fill_direct(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
@@ -372,7 +372,7 @@ impl Consistent {
 
     /// Settles the entries that did not decide by themselves, and fills or closes their gaps. After
     /// a wait, call again.
-    pub(super) fn fill_gaps(
+    pub(crate) fn fill_gaps(
         &mut self,
         table: &Table,
         spec: &ReadSpec,

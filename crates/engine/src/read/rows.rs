@@ -1,20 +1,20 @@
 //! From primary keys to rows: the clustered lookup, the visible version of each row, and feedback
 //! on row-location hints.
 
+use super::consistent::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
+use super::in_place::Standing;
 use super::newest::{self, Origin};
-use super::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
+use super::settle::{damaged, settle_row, stands};
+use super::{ReadSpec, RowTaker, Settled, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::read::in_place::Standing;
-use crate::read::settle::{damaged, settle_row, stands};
-use crate::read::{ReadSpec, RowTaker, Settled, View};
 use crate::record::{CLUSTERED_HEADER, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::Table;
 use nfold_types::row::RowLayout;
 
 impl Consistent {
-    pub(super) fn fetch_rows(
+    pub(crate) fn fetch_rows(
         &mut self,
         table: &Table,
         session: &EngineSession,
@@ -64,7 +64,7 @@ impl Consistent {
     }
 
     /// Counts how the guesses did, and notes the leaves of those that were wrong (guess::G2).
-    pub(super) fn note_guesses(&self, table: &Table, session: &EngineSession) {
+    pub(crate) fn note_guesses(&self, table: &Table, session: &EngineSession) {
         let guesses = session.guesses();
         if !guesses.on() {
             return;
@@ -100,7 +100,7 @@ impl Consistent {
         out.push_values(values, CLUSTERED_HEADER, |value| stands(view, below, value))
     }
 
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
@@ -213,7 +213,7 @@ impl Consistent {
 const RUNS: usize = 16;
 
 /// Stable sort for input that consists of a few sorted runs: each run is moved to its place.
-pub(super) fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
+pub(crate) fn sort_nearly_sorted<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
     let mut sorted = 1;
     for _ in 0..RUNS {
         let Some((last, rest)) = all.get(sorted - 1..).and_then(|all| all.split_first()) else {

@@ -11,11 +11,11 @@
 //! Bytes read from a leaf count after the scan has validated the leaf. Before that they may be
 //! garbage; if validation fails, the keys made of them are removed.
 
+use super::View;
+use super::consistent::{Asked, Consistent, Stage};
 use super::rows::sort_nearly_sorted;
-use super::{Asked, Consistent, Stage};
+use super::settle::damaged;
 use crate::error::{Stop, lift};
-use crate::read::View;
-use crate::read::settle::damaged;
 use crate::record::{SECONDARY_HEADER, SecondaryHead};
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -41,7 +41,7 @@ struct Leads<'l> {
 
 /// Whether points came in their order.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct PointOrder {
+pub(crate) struct PointOrder {
     last: u32,
     /// Perhaps not.
     pub mixed: bool,
@@ -130,7 +130,7 @@ impl PointSink for Leads<'_> {
 
 impl Consistent {
     /// Brings the next keys of rows.
-    pub(super) fn fill_leads(
+    pub(crate) fn fill_leads(
         &mut self,
         table: &Table,
         index: usize,

@@ -7,11 +7,11 @@
 //!     version. A version that a rollback restores has kept its chains.
 //! V4. An entry and its row are read at different times, so the row must have the entry's key.
 
-use super::has_key;
+use super::consistent::has_key;
+use super::settle::damaged;
+use super::{ReadSpec, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
-use crate::read::settle::damaged;
-use crate::read::{ReadSpec, View};
 use crate::record::RowHeader;
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -19,7 +19,7 @@ use nfold_types::row::RowLayout;
 
 /// Where a row was found.
 #[derive(Clone, Copy)]
-pub(super) struct Origin<'a> {
+pub(crate) struct Origin<'a> {
     /// Its clustered key.
     pub primary: &'a [u8],
     /// The key of the secondary entry that led to it.
@@ -29,14 +29,14 @@ pub(super) struct Origin<'a> {
 
 /// Whether V3 concerns this row.
 #[inline]
-pub(super) fn is_unsteady(view: &View<'_>, image: &[u8]) -> bool {
+pub(crate) fn is_unsteady(view: &View<'_>, image: &[u8]) -> bool {
     matches!(view, View::Newest) && RowLayout::has_external(image)
 }
 
 /// Appends the newest version of a row that was found as `value`, if there still is one that
 /// belongs there.
 #[cold]
-pub(super) fn emit_newest(
+pub(crate) fn emit_newest(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,
@@ -87,8 +87,8 @@ fn whole_row(
     image: &[u8],
     row: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    if super::needs_chains(table, &spec.columns, image) {
-        super::inflate_used(table, spec, session, image, row)
+    if super::consistent::needs_chains(table, &spec.columns, image) {
+        super::consistent::inflate_used(table, spec, session, image, row)
     } else {
         row.extend_from_slice(image);
         Ok(())
