@@ -43,7 +43,66 @@ struct Link {
     keeps: f64,
 }
 
+/// The column that a condition is about, and how many values it leaves of it, if it is a list.
+fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) {
+    let says = reader.read(e);
+    let column = says.as_ref().map(|s| s.column);
+    let values = match says.map(|s| s.values) {
+        Some(ColumnValues::Points { count, .. }) => Some(count as f64),
+        _ => None,
+    };
+    (column, values)
+}
+
+/// The links of slot `t` that classes of equal columns make.
+fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Link> {
+    let link = |(own, others): (ColumnAt, Vec<ColumnAt>)| {
+        let slot = |set: u64, at: &ColumnAt| set | 1u64 << at.table.min(63);
+        Link {
+            all: 0,
+            any: others.iter().fold(0, slot),
+            column: Some(own.column.into()),
+            equality: true,
+            keeps: cx.equality(others.iter().copied().chain([own])),
+        }
+    };
+    equalities.links(t).map(link).collect()
+}
+
+impl Local {
+    fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr) -> Local {
+        let (column, values) = column_values(reader, e);
+        let column = column.filter(|_| values.is_some());
+        let at = column.map(|column| ColumnAt {
+            table: reader.t as u16,
+            column: column as u16,
+        });
+        let values = values.unwrap_or(1.0);
+        let keeps = match at.and_then(|at| distinct_values(cx, at)) {
+            Some(distinct) => (values / distinct).min(1.0),
+            None => cx.keeps(e),
+        };
+        Local {
+            column,
+            values,
+            keeps,
+        }
+    }
+}
+
 impl Link {
+    /// A condition with the slots in `others`.
+    fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr, others: u64) -> Link {
+        let (column, values) = column_values(reader, e);
+        Link {
+            all: others,
+            any: 0,
+            column,
+            equality: values.is_some(),
+            keeps: cx.keeps(e),
+        }
+    }
+
     fn is_usable(&self, placed: u64) -> bool {
         self.all & !placed == 0 && (self.any == 0 || self.any & placed != 0)
     }
@@ -219,60 +278,19 @@ impl Relation {
             t,
             list_count: from.list_count,
         };
-        let (mut links, mut locals) = (Vec::new(), Vec::new());
+        let (mut links, mut locals) = (equal_links(cx, t, from.equalities), Vec::new());
         let mut passing = own.rows;
         for (e, slots) in &from.conditions {
-            let says = reader.read(e);
-            let column = says.as_ref().map(|s| s.column);
-            let points = match says.map(|s| s.values) {
-                Some(ColumnValues::Points { count, .. }) => Some(count as f64),
-                _ => None,
-            };
             let others = slots & !(1u64 << t);
-            if others == 0 {
-                let keeps = match (points, column) {
-                    (Some(count), Some(column)) => {
-                        let at = ColumnAt {
-                            table: t as u16,
-                            column: column as u16,
-                        };
-                        match distinct_values(cx, at) {
-                            Some(distinct) => (count / distinct).min(1.0),
-                            None => cx.keeps(e),
-                        }
-                    }
-                    _ => cx.keeps(e),
-                };
-                if !own.access.implied.contains(e) {
-                    passing *= keeps;
-                }
-                locals.push(Local {
-                    column: column.filter(|_| points.is_some()),
-                    values: points.unwrap_or(1.0),
-                    keeps,
-                });
-            } else {
-                links.push(Link {
-                    all: others,
-                    any: 0,
-                    column,
-                    equality: points.is_some(),
-                    keeps: cx.keeps(e),
-                });
+            if others != 0 {
+                links.push(Link::new(cx, &reader, e, others));
+                continue;
             }
-        }
-        for (own, others) in from.equalities.links(t) {
-            let keeps = cx.equality(others.iter().copied().chain([own]));
-            let slots = others
-                .iter()
-                .fold(0, |set, at| set | 1u64 << at.table.min(63));
-            links.push(Link {
-                all: 0,
-                any: slots,
-                column: Some(own.column.into()),
-                equality: true,
-                keeps,
-            });
+            let local = Local::new(cx, &reader, e);
+            if !own.access.implied.contains(e) {
+                passing *= local.keeps;
+            }
+            locals.push(local);
         }
         let (rows, row_bytes, indexes) = match cx.table(t) {
             Some((def, stats)) => (
