@@ -308,8 +308,8 @@ fn place_point(digits: &[u8], point: i32, max_plain: usize, out: &mut Vec<u8>) {
     } else {
         before.max(digits.len() + usize::from(digits.len() > before))
     };
-    let far = !(-14..=15).contains(&point) && !(point > 0 && digits.len() > before);
-    if far || plain > max_plain {
+    let near = (-14..=15).contains(&point) || point > 0 && digits.len() > before;
+    if !near || plain > max_plain {
         out.push(digits[0]);
         if digits.len() > 1 {
             out.push(b'.');
