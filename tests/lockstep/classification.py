@@ -47,8 +47,11 @@ analyze optimize repair read write lock unlock only flush duplicate""".split())
 
 
 def names_in(sql):
-    """Identifiers and user variables of a statement, in lower case."""
-    bare = re.sub(r"'(?:[^'\\]|\\.|'')*'", " ", sql)
+    """Identifiers and user variables of a statement and of the text of PREPARE, in lower case."""
+    if re.match(r"\s*prepare\b", sql, re.I):
+        bare = re.sub(r"[\"']", " ", sql)
+    else:
+        bare = re.sub(r"'(?:[^'\\]|\\.|'')*'", " ", sql)
     words = {w.strip("`").lower() for w in WORD.findall(bare)}
     return {w for w in words if w not in KEYWORDS and not w.isdigit() and w}
 
