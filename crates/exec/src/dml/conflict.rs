@@ -94,8 +94,17 @@ impl Inserting<'_, '_> {
             image: Some(proposed),
             places: None,
         };
-        let around = [assigner.slot_of(None), proposed];
-        if !assigner.apply(rt, &self.values, &state, old, &around, self.rows, image)? {
+        let mut around = [assigner.slot_of(None), proposed, proposed];
+        let mut rows = &mut around[..2];
+        if let Some((layout, row)) = &self.source {
+            rows = &mut around[..];
+            rows[2] = RowRef {
+                layout,
+                image: Some(row),
+                places: None,
+            };
+        }
+        if !assigner.apply(rt, &self.values, &state, old, rows, self.rows, image)? {
             return Ok(());
         }
         match self.changes.update(rt)? {

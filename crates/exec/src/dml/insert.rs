@@ -34,6 +34,9 @@ pub(super) struct Inserting<'i, 's> {
     row: Vec<Value>,
     /// Whether the statement names the column.
     named: Vec<bool>,
+    /// The layout of the query's rows and the current one, if ON DUPLICATE KEY UPDATE names columns
+    /// of its tables.
+    pub source: Option<(RowLayout, Vec<u8>)>,
     /// Number of the current row, from 1.
     pub rows: u64,
     pub affected: u64,
@@ -77,6 +80,7 @@ pub(crate) fn insert(
         automatic: AutoIncrement::new(rows as u64),
         row: Vec::with_capacity(columns),
         named,
+        source: None,
         rows: 0,
         affected: 0,
         duplicates: 0,
@@ -159,6 +163,8 @@ impl<'i> Inserting<'i, '_> {
             }
             InsertSource::Query(q) => {
                 let layout = tuple::layout_of(&q.types);
+                let named = q.types.len() > plan.columns.len();
+                self.source = named.then(|| (tuple::layout_of(&q.types), Vec::new()));
                 if !reads(q, self.changes.table().def().id) {
                     return query.collect(rt, q, &[], &layout, &mut |image| {
                         self.write_image(&layout, q, image)
@@ -190,7 +196,11 @@ impl<'i> Inserting<'i, '_> {
             outer: &[],
             st: &state,
         };
-        for (i, ty) in q.types.iter().enumerate() {
+        if let Some((_, row)) = &mut self.source {
+            row.clear();
+            row.extend_from_slice(image);
+        }
+        for (i, ty) in q.types.iter().enumerate().take(self.plan.columns.len()) {
             let value = layout.get(image, i).map_err(|e| row_error(&e))?;
             let column = self.plan.columns[i];
             let def = &self.changes.table().def().columns[column];

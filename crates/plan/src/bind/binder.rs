@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use nfold_sql::ast::Window;
+use nfold_sql::ast::{self, Window};
 use nfold_types::ColumnType;
 
 use super::context::BindCx;
 use crate::logical::clauses::Aggregate;
-use crate::logical::expr::{Coercibility, Expr, ExprType};
+use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprType};
 use crate::logical::query::{Subquery, Table};
 use crate::logical::window::WindowFunc;
 
@@ -76,6 +76,16 @@ pub(crate) struct ScopeSlot {
     pub dependencies: Vec<Dependency>,
 }
 
+/// Columns of the query of INSERT ... SELECT that its ON DUPLICATE KEY UPDATE names. The query has
+/// them behind its own columns.
+#[derive(Default)]
+pub(crate) struct SourceColumns {
+    pub named: Vec<ast::ColumnRef>,
+    /// The slot of the query's row and the place of the first of them there; `None` while they are
+    /// collected.
+    pub place: Option<ColumnAt>,
+}
+
 /// Binds one query block.
 pub(crate) struct BlockBinder<'b> {
     pub cx: &'b BindCx<'b>,
@@ -122,6 +132,8 @@ pub(crate) struct BlockBinder<'b> {
     pub keys: Vec<Expr>,
     /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
     pub values_slot: Option<u16>,
+    /// ON DUPLICATE KEY UPDATE: the columns of the tables that the query reads.
+    pub source_columns: Option<SourceColumns>,
     /// What is deprecated, and what to write instead: warning 1287.
     pub deprecated: Vec<(&'static str, &'static str)>,
     /// How deep in the statement; bounds recursion.
@@ -160,6 +172,7 @@ impl<'b> BlockBinder<'b> {
             later_aliases: Vec::new(),
             keys: Vec::new(),
             values_slot: None,
+            source_columns: None,
             deprecated: Vec::new(),
             depth: outer.map_or(0, |o| o.depth + 1),
             constants_only: false,

@@ -9,10 +9,12 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::from::{FromInfo, scope_columns};
 use super::names::display;
-use super::{BindCx, BlockBinder, ScopeSlot, block, stored, tables, with};
+use super::{
+    BindCx, BlockBinder, ScopeColumn, ScopeSlot, SourceColumns, block, stored, tables, with,
+};
 use crate::logical::clauses::{Assignment, LimitPlan, RowLocking};
 use crate::logical::context::ParamType;
-use crate::logical::expr::Expr;
+use crate::logical::expr::{ColumnAt, Expr, ExprType};
 use crate::logical::pad::pad;
 use crate::logical::query::{Block, IndexHints, Query, QueryBody, Source, Subquery, Table};
 use crate::logical::statement::{Delete, Insert, InsertRows, Statement, Update};
@@ -37,13 +39,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         return Err(SqlError::not_supported("PARTITION selection"));
     }
     let mut b = BlockBinder::new(cx, None);
-    let factor = TableFactor {
-        name: i.table.clone(),
-        partitions: Vec::new(),
-        alias: None,
-        hints: Vec::new(),
-    };
-    b.single(&factor)?;
+    b.single(&target_of(i))?;
     let table = base_table(&b.tables[0].source, &i.table.name.value, "INSERT")?;
     let mut columns: Vec<usize> = Vec::new();
     let named: Option<Vec<ColumnRef>> = match (&i.columns, &i.source) {
@@ -103,17 +99,27 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
                 keeps_derived: false,
                 ..*cx
             };
-            let mut query = block::bind_query(&source, q, None)?;
-            if query.types.len() != columns.len() {
+            let named = named_of_query(cx, i, &table, &columns)?;
+            let mut query = query_with(&source, q, &named)?;
+            if query.types.len() != columns.len() + named.len() {
                 return Err(SqlError::new(ErrorCode::ER_WRONG_VALUE_COUNT_ON_ROW, &[&1]));
             }
             refuse_generated(&table, &columns)?;
             let into = columns.iter().map(|&c| &table.columns[c]);
             stored::selected(cx, &mut query, into);
+            if !named.is_empty() {
+                b.source_columns = Some(SourceColumns {
+                    named,
+                    place: Some(ColumnAt {
+                        table: 2,
+                        column: columns.len() as u16,
+                    }),
+                });
+            }
             InsertRows::Query(query)
         }
     };
-    let on_duplicate = on_duplicate(&mut b, i, &table, &columns)?;
+    let on_duplicate = on_duplicate(&mut b, i, &table, &columns, &source)?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
     Ok(Statement::Insert(Box::new(Insert {
         table,
@@ -220,6 +226,7 @@ fn on_duplicate(
     i: &ast::Insert,
     table: &Arc<TableDef>,
     given: &[usize],
+    source: &InsertRows,
 ) -> Result<Vec<Assignment>, SqlError> {
     if let Some(alias) = &i.row_alias {
         check_row_alias(alias, &b.scope[0].alias, given.len())?;
@@ -248,6 +255,31 @@ fn on_duplicate(
             b.hidden.push((1, c));
         }
     }
+    push_row(b, table, alias, columns);
+    b.values_slot = Some(1);
+    // Slot 2 is the row of the query, if its columns are named.
+    if let (Some(_), InsertRows::Query(query)) = (&b.source_columns, source) {
+        let column = |ty: &ExprType| ScopeColumn {
+            name: "\0".into(),
+            ty: ty.col.clone(),
+            nullable: ty.nullable,
+            coercibility: Some(ty.coercibility),
+            made: false,
+            visible: true,
+        };
+        let columns = query.types.iter().map(column).collect();
+        push_row(b, table, Arc::from("\0source"), columns);
+    }
+    assignments(b, &i.on_duplicate, table, 0)
+}
+
+/// Adds a row that the assignments of ON DUPLICATE KEY UPDATE see.
+fn push_row(
+    b: &mut BlockBinder<'_>,
+    table: &Arc<TableDef>,
+    alias: Arc<str>,
+    columns: Vec<ScopeColumn>,
+) {
     b.used.borrow_mut().push(vec![false; columns.len()]);
     b.scope.push(ScopeSlot {
         schema: None,
@@ -263,8 +295,79 @@ fn on_duplicate(
         nullable: false,
         hints: IndexHints::default(),
     });
-    b.values_slot = Some(1);
-    assignments(b, &i.on_duplicate, table, 0)
+}
+
+/// The columns of the query's tables that ON DUPLICATE KEY UPDATE names.
+fn named_of_query(
+    cx: &BindCx<'_>,
+    i: &ast::Insert,
+    table: &Arc<TableDef>,
+    given: &[usize],
+) -> Result<Vec<ColumnRef>, SqlError> {
+    if i.on_duplicate.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut b = BlockBinder::new(cx, None);
+    b.single(&target_of(i))?;
+    b.source_columns = Some(SourceColumns::default());
+    // An error of the assignments comes again when they are bound with the query.
+    let _ = on_duplicate(&mut b, i, table, given, &InsertRows::Rows(Vec::new()));
+    Ok(b.source_columns.map_or_else(Vec::new, |s| s.named))
+}
+
+/// The query of INSERT ... SELECT with `named` behind its own columns.
+///
+/// # Errors
+/// 1054 where it has groups or operands, 1235 with DISTINCT.
+fn query_with(cx: &BindCx<'_>, query: &ast::Query, named: &[ColumnRef]) -> Result<Query, SqlError> {
+    let Some(first) = named.first() else {
+        return block::bind_query(cx, query, None);
+    };
+    let unknown = || {
+        let code = ErrorCode::ER_BAD_FIELD_ERROR;
+        SqlError::new(code, &[&display(first), &"field list"])
+    };
+    let mut query = query.clone();
+    let Some(select) = select_of(&mut query) else {
+        return Err(unknown());
+    };
+    if select.distinct {
+        let what = "DISTINCT with columns of the query in ON DUPLICATE KEY UPDATE";
+        return Err(SqlError::not_supported(what));
+    }
+    if !select.group_by.is_empty() {
+        return Err(unknown());
+    }
+    select
+        .items
+        .extend(named.iter().map(|c| ast::SelectItem::Expr {
+            expr: ast::Expr::Column(Box::new(c.clone())),
+            alias: None,
+            text: ast::Span::default(),
+        }));
+    block::bind_query(cx, &query, None).map_err(|e| match e.code {
+        ErrorCode::ER_MIX_OF_GROUP_FUNC_AND_FIELDS => unknown(),
+        _ => e,
+    })
+}
+
+/// The SELECT that a query consists of, in parentheses or not.
+fn select_of(query: &mut ast::Query) -> Option<&mut ast::Select> {
+    match &mut query.body {
+        ast::QueryBody::Select(select) => Some(select),
+        ast::QueryBody::Paren(inner) => select_of(inner),
+        _ => None,
+    }
+}
+
+/// The table that an INSERT names.
+fn target_of(i: &ast::Insert) -> TableFactor {
+    TableFactor {
+        name: i.table.clone(),
+        partitions: Vec::new(),
+        alias: None,
+        hints: Vec::new(),
+    }
 }
 
 /// `AS new(a, b)` names the columns that values are given for, in their order.

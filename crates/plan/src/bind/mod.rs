@@ -36,8 +36,8 @@ mod with;
 mod tests;
 
 pub(crate) use binder::{
-    AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, ScopeColumn, ScopeSlot, WINDOWS,
-    WindowDraft,
+    AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, ScopeColumn, ScopeSlot, SourceColumns,
+    WINDOWS, WindowDraft,
 };
 pub use from::view_results;
 

@@ -64,6 +64,26 @@ impl BlockBinder<'_> {
     }
 
     /// A column of this block as an expression; marks it as used.
+    /// A column of the query of INSERT ... SELECT, in ON DUPLICATE KEY UPDATE. While these columns
+    /// are collected, NULL stands for it.
+    fn source_column(&mut self, c: &ColumnRef) -> Option<Expr> {
+        let sources = self.source_columns.as_mut()?;
+        let found = sources.named.iter().position(|known| known == c);
+        match (sources.place, found) {
+            (Some(first), Some(n)) => Some(self.column_expr(ColumnAt {
+                table: first.table,
+                column: first.column + n as u16,
+            })),
+            (Some(_), None) => None,
+            (None, found) => {
+                if found.is_none() {
+                    sources.named.push(c.clone());
+                }
+                Some(Expr::null())
+            }
+        }
+    }
+
     pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
         Expr {
             kind: ExprKind::Column(at),
@@ -111,6 +131,9 @@ impl BlockBinder<'_> {
             if seen {
                 return Ok(self.column_expr(at));
             }
+        }
+        if let Some(e) = self.source_column(c) {
+            return Ok(e);
         }
         let alias_clause = matches!(
             self.clause,
