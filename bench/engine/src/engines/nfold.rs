@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nfold_catalog::{
-    ColumnDef, ColumnDefault, DatabaseDef, IndexKind, IndexPart, TableDef, TableOptions,
+    ColumnDef, ColumnDefault, DatabaseDef, IndexKind, IndexPart, TableDef, TableOptions, Visibility,
 };
 use nfold_engine::{
     Bound, Engine as Nfold, EngineOptions, EngineSession, IndexSpec, InsertOp, Isolation, KeyRange,
@@ -40,6 +40,7 @@ fn index(name: &str, kind: IndexKind, column: usize) -> IndexSpec {
         comment: Box::default(),
         btree: false,
         generated: false,
+        visible: true,
     }
 }
 
@@ -53,6 +54,8 @@ fn spec() -> TableSpec {
         auto_increment: false,
         comment: Box::default(),
         own_charset: false,
+        generated: None,
+        visibility: Visibility::Visible,
     };
     let rest = ColumnType::new(TypeKind::Binary((VALUE - 8) as u32));
     TableSpec {
@@ -68,6 +71,7 @@ fn spec() -> TableSpec {
         options: TableOptions::default(),
         auto_increment: 0,
         foreign_keys: Vec::new(),
+        checks: Vec::new(),
     }
 }
 
