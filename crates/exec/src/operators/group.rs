@@ -28,7 +28,8 @@ use crate::expr::eval::{EvalCx, Val, row_error};
 use crate::expr::kernels::NumberKernel;
 use crate::runtime::Runtime;
 use crate::runtime::spill::SpillWriter;
-pub(crate) use images::{GroupedImages, KnownKeys, add_evaluated, grouped_images};
+use images::KnownKeys;
+pub(crate) use images::{GroupedImages, add_evaluated, grouped_images};
 pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
@@ -59,6 +60,7 @@ struct Groups {
     /// The key of the row at hand, and the result row.
     key: Vec<u8>,
     image: Vec<u8>,
+    known: KnownKeys,
 }
 
 impl Memory for Groups {
@@ -71,6 +73,7 @@ impl Memory for Groups {
         self.groups.clear();
         self.accs.clear();
         self.by_key.clear();
+        self.known.clear();
     }
 
     fn bytes(&self) -> usize {
@@ -80,6 +83,7 @@ impl Memory for Groups {
             + self.by_key.capacity() * 8
             + self.key.capacity()
             + self.image.capacity()
+            + self.known.bytes()
     }
 }
 

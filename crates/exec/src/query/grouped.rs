@@ -9,9 +9,7 @@ use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
 use crate::expr::kernels::NumberKernel;
 use crate::operators::aggregate::Acc;
 use crate::operators::group;
-use crate::operators::group::{
-    GroupedImages, Grouper, Grouping, ImageInput, KnownKeys, PlainColumn,
-};
+use crate::operators::group::{GroupedImages, Grouper, Grouping, ImageInput, PlainColumn};
 use crate::operators::step::{COMPILE_AFTER, Slot, Source};
 
 /// How the block's rows are grouped.
@@ -66,7 +64,6 @@ impl Run<'_, '_> {
         let scx = self.scx;
         let (slot, table) = (&scx.slots[0], scx.block.joins[0].table);
         let layout = slot.layout();
-        let mut known = KnownKeys::default();
         let mut kernels = None;
         let mut evaluated = 0;
         while scx.next(self.steps, 0, self.batch)? {
@@ -81,16 +78,16 @@ impl Run<'_, '_> {
                     let evaluate = |n: usize, acc: &mut Acc| {
                         group::add_evaluated(&cx, (plan, grouping), n, acc)
                     };
-                    if grouper.add_image(layout, &mut known, kernels, image, evaluate)? {
+                    if grouper.add_image(layout, kernels, image, evaluate)? {
                         continue;
                     }
                 }
                 evaluated += 1;
                 grouper.add(scx.rt, &cx, plan, emit)?;
-                grouper.remember(&mut known);
+                grouper.remember();
             }
         }
-        grouper.add_parts(&mut known, kernels.as_deref().unwrap_or_default())
+        grouper.add_parts(kernels.as_deref().unwrap_or_default())
     }
 
     pub(super) fn grouped(

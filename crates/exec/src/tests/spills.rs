@@ -145,7 +145,7 @@ fn joined_through_files() {
             "SELECT t.id, u.id, u.pad FROM t LEFT JOIN u ON u.k = t.k AND u.id % 2 = 0 ORDER BY t.id, u.id",
             "SELECT COUNT(*), SUM(u.id), SUM(x.id) FROM u JOIN t x ON x.k = u.k JOIN t y ON y.k = x.k",
             // All rows are candidates.
-            "SELECT COUNT(*), SUM(u.id * x.n) FROM (SELECT 1 n UNION SELECT 2 UNION SELECT 3) x JOIN u",
+            "SELECT COUNT(*), SUM(u.id * x.n) FROM (SELECT 1 n UNION SELECT 2 UNION SELECT 3) x STRAIGHT_JOIN u",
             "SELECT COUNT(*), SUM(a.id + b.id) FROM t a LEFT JOIN u b ON a.id = b.id + 1 AND LENGTH(b.pad) = a.k * 0 + 90",
             // Keys of a subquery.
             "SELECT COUNT(*), SUM(id) FROM t WHERE k IN (SELECT k + 0 FROM u WHERE k IS NOT NULL)",

@@ -18,7 +18,7 @@ use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{Decimal, SqlError};
 
-use super::{Grouper, Grouping, ImageInput, PlainColumn, hash_of};
+use super::{Grouper, Grouping, Groups, ImageInput, PlainColumn, hash_of};
 use crate::expr::eval::{EvalCx, row_error};
 use crate::expr::kernels::NumberKernel;
 use crate::operators::aggregate::{Acc, AggInfo, Values, values};
@@ -92,6 +92,23 @@ pub(crate) struct KnownKeys {
 }
 
 impl KnownKeys {
+    /// Forgets all keys, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.arena.clear();
+        self.known.clear();
+        self.key.clear();
+        self.parts.clear();
+        (self.rows, self.hits) = (0, 0);
+    }
+
+    /// Bytes allocated.
+    pub(super) fn bytes(&self) -> usize {
+        self.arena.capacity()
+            + self.known.capacity() * size_of::<KnownKey>()
+            + self.key.capacity()
+            + self.parts.capacity() * size_of::<Part>()
+    }
+
     /// Reads the key columns of an image. False: a column lies on overflow pages.
     fn read(
         &mut self,
@@ -170,13 +187,12 @@ pub(crate) fn add_evaluated(
 
 impl Grouper<'_> {
     /// Adds a row by its image if its key is known; false: the caller adds it by the evaluator, and
-    /// calls [`remember`](Self::remember). `kernels` holds one for each aggregate with
+    /// calls [`remember`](Self::remember) then. `kernels` holds one for each aggregate with
     /// [`ImageInput::Number`], if it could be compiled. `evaluate` adds aggregate `n` of a row by
     /// the evaluator.
     pub fn add_image(
         &mut self,
         layout: &RowLayout,
-        known: &mut KnownKeys,
         kernels: &[Option<NumberKernel>],
         image: &[u8],
         mut evaluate: impl FnMut(usize, &mut Acc) -> Result<(), SqlError>,
@@ -184,6 +200,7 @@ impl Grouper<'_> {
         let Some(shape) = &self.shape.grouped else {
             return Ok(false);
         };
+        let Groups { known, accs, .. } = &mut *self.groups;
         if known.is_useless() || !known.read(layout, image, &shape.keys)? {
             known.key.clear();
             return Ok(false);
@@ -194,7 +211,7 @@ impl Grouper<'_> {
         let first = group * self.plan.aggregates.len();
         let aggregates = self.plan.aggregates.iter().zip(&shape.inputs).enumerate();
         for (n, (agg, input)) in aggregates {
-            let acc = &mut self.groups.accs[first + n];
+            let acc = &mut accs[first + n];
             match (kernels.get(n), input) {
                 (Some(Some(kernel)), _) => match kernel.value(image) {
                     Ok(None) => {}
@@ -230,28 +247,25 @@ impl Grouper<'_> {
         Ok(true)
     }
 
-    /// Remembers the group to which the evaluator has added the current row of `known`.
-    pub fn remember(&mut self, known: &mut KnownKeys) {
+    /// Remembers the group to which the evaluator has added the current row.
+    pub fn remember(&mut self) {
         if let Some(group) = self.last
-            && !known.key.is_empty()
+            && !self.groups.known.key.is_empty()
         {
-            known.remember(group);
+            self.groups.known.remember(group);
         }
     }
 
     /// Adds the sums of kernels to their groups.
-    pub fn add_parts(
-        &mut self,
-        known: &mut KnownKeys,
-        kernels: &[Option<NumberKernel>],
-    ) -> Result<(), SqlError> {
+    pub fn add_parts(&mut self, kernels: &[Option<NumberKernel>]) -> Result<(), SqlError> {
         let width = self.plan.aggregates.len().max(1);
+        let Groups { known, accs, .. } = &mut *self.groups;
         for (at, part) in known.parts.drain(..).enumerate() {
             if part.rows > 0
                 && let Some(Some(kernel)) = kernels.get(at % width)
             {
                 let sum = decimal(part.unscaled, kernel.scale());
-                self.groups.accs[at].add_sum(sum, part.rows)?;
+                accs[at].add_sum(sum, part.rows)?;
             }
         }
         Ok(())
