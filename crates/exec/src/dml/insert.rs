@@ -124,10 +124,13 @@ impl<'i> Inserting<'i, '_> {
                 let kept = KeptSubquery::of(&plan.subqueries);
                 let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
                 let state = rt.state(&subqueries);
-                let layout = row_layout(self.changes.table());
+                let looks_back = self.looks_back(rows);
+                let table = self.changes.table().clone();
+                let incomplete = looks_back.then(|| row_layout(&table));
+                let layout = incomplete.as_ref().unwrap_or(table.layout());
                 for row in rows {
                     self.begin_row()?;
-                    self.assign_exprs(row, &state, &layout)?;
+                    self.assign_exprs(row, &state, layout, looks_back)?;
                     self.finish_row()?;
                 }
             }
@@ -233,24 +236,26 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
+    /// Whether expressions may name columns of the row itself, also in subqueries: columns to their
+    /// left have their new values, the others their defaults.
+    fn looks_back(&self, rows: &[Vec<Option<Expr>>]) -> bool {
+        let names_column = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::Column(_)));
+        self.plan.subqueries.iter().any(|q| q.correlated)
+            || (self.plan.exprs.as_deref()).is_some_and(|e| !e.defaults.is_empty())
+            || rows.iter().flatten().flatten().any(names_column)
+    }
+
     /// Evaluates the row's expressions; `None` is DEFAULT.
     fn assign_exprs(
         &mut self,
         exprs: &'i [Option<Expr>],
         state: &StmtState<'_>,
         layout: &RowLayout,
+        looks_back: bool,
     ) -> Result<(), SqlError> {
         let rt = self.rt;
         let def = self.changes.table().def().clone();
-        // Expressions may name columns of the row itself, also in subqueries: columns to their left have
-        // their new values, the others their defaults.
         let plan_exprs = self.plan.exprs.as_deref();
-        let looks_back = self.plan.subqueries.iter().any(|q| q.correlated)
-            || plan_exprs.is_some_and(|e| !e.defaults.is_empty())
-            || exprs
-                .iter()
-                .flatten()
-                .any(|e| e.any(&mut |e| matches!(e.kind, ExprKind::Column(_))));
         if looks_back {
             for (c, column) in def.columns.iter().enumerate() {
                 if lacks_default(column) {
