@@ -1,10 +1,9 @@
 //! The lock table for the status views. The shards are read one after the other, not at one point
 //! in time.
 
-use super::key_hash::shard_of;
 use super::owner::LockOwner;
 use super::queue::Entry;
-use super::table::{KEY_AT, LockTable, TAG_KEY};
+use super::table::{KEY_AT, LockTable, TAG_KEY, shard_of};
 use super::{DeadlockInfo, LockInfo, OwnerInfo, WaitInfo};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

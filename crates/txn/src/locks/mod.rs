@@ -44,7 +44,6 @@
 
 mod deadlock;
 mod info;
-mod key_hash;
 mod owner;
 mod queue;
 mod table;

@@ -1,6 +1,5 @@
 //! The shards, and every operation on locks.
 
-use super::key_hash::{BuildKeyHasher, SHARDS, shard_of};
 use super::owner::{LockOwner, Place};
 use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
@@ -12,11 +11,13 @@ use nfold_observe::contention::{Contention, Site, Ticket, WaitKind};
 use nfold_store::{Stop, TrxId, Wait, lock_watched};
 use nfold_sync::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
+use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
 /// Debug assertions check queues with at most this many waiting requests.
 const CHECKED_MAX: usize = 64;
@@ -26,11 +27,11 @@ pub(super) const KEY_AT: usize = 9;
 
 /// Owners of transactions with an id, by id.
 pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
-pub(super) type Shard = HashMap<Arc<[u8]>, Queue, BuildKeyHasher>;
+pub(super) type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
 type KeyBuf = SmallVec<[u8; 128]>;
 /// Where a queue is, or would be: looked for once a call, as a transaction may lock a million rows.
-type QueueEntry<'s, 'k> = EntryRef<'s, 'k, Arc<[u8]>, [u8], Queue, BuildKeyHasher>;
-type FoundQueue<'s> = OccupiedEntry<'s, Arc<[u8]>, Queue, BuildKeyHasher>;
+type QueueEntry<'s, 'k> = EntryRef<'s, 'k, Arc<[u8]>, [u8], Queue, FxBuildHasher>;
+type FoundQueue<'s> = OccupiedEntry<'s, Arc<[u8]>, Queue, FxBuildHasher>;
 
 /// Counters for the status.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -91,6 +92,12 @@ fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
         LockKey::Supremum => out.push(TAG_SUPREMUM),
     }
     out
+}
+
+pub(super) fn shard_of(key: &[u8]) -> usize {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    (hasher.finish() >> 24) as usize % SHARDS
 }
 
 /// Waiters whose requests left the queue; woken after the shard's mutex is released.
