@@ -58,6 +58,7 @@ impl ColumnValues {
     }
 
     /// Stores a value as it stands: a parameter, a value of another column.
+    #[inline]
     pub fn store_ref(
         &self,
         rt: &Runtime<'_>,
@@ -70,6 +71,7 @@ impl ColumnValues {
     }
 
     /// As [`Self::store_ref`], also outside of a statement.
+    #[inline(always)]
     fn store_with(
         &self,
         (warnings, checkpoint): (&RefCell<Warnings>, &dyn Checkpoint),
@@ -233,6 +235,7 @@ impl ColumnValues {
 }
 
 /// How values are stored, by the session's settings.
+#[inline]
 fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
     let sql_mode = env.sql_mode();
     let zone = env.time_zone();

@@ -148,6 +148,7 @@ impl FiberCx<'_> {
 
     /// A statement begins, with no limit of its time. It may hold `memory` bytes (0: the server's
     /// default), `received` of which its text and its parameters hold already.
+    #[inline]
     pub fn begin_statement(&self, memory: u64, received: usize) {
         self.statement_start.set(self.now());
         self.statement_end.set(None);
@@ -156,6 +157,7 @@ impl FiberCx<'_> {
     }
 
     /// A statement is over: its limits hold no longer.
+    #[inline]
     pub fn lift_limits(&self) {
         self.statement_end.set(None);
         self.memory.end();
@@ -457,6 +459,7 @@ impl Local {
         }
     }
 
+    #[inline]
     pub fn give_stack(&self, stack: DefaultStack) {
         let mut stacks = self.stacks.borrow_mut();
         if stacks.len() < STACKS_KEPT {

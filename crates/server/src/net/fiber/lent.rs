@@ -41,11 +41,13 @@ pub struct Lent {
 
 impl Lent {
     /// For the digest of a text; what it holds is of some other.
+    #[inline]
     pub fn digested(&self) -> Box<Digested> {
         self.digested.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Takes it back.
+    #[inline]
     pub fn give_digested(&self, digested: Box<Digested>) {
         let mut waiting = self.digested.borrow_mut();
         let bytes = digested.memory();

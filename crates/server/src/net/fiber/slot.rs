@@ -342,12 +342,13 @@ impl Tunables {
     }
 
     /// What a statement may hold: `own` bytes, or for 0 half of what the server may.
+    #[inline]
     pub fn statement_memory(&self, own: u64) -> i64 {
         let bytes = match own {
             0 => self.server_memory() / 2,
             own => own,
         };
-        i64::try_from(bytes.max(MIN_STATEMENT_MEMORY)).unwrap_or(i64::MAX)
+        bytes.clamp(MIN_STATEMENT_MEMORY, i64::MAX as u64) as i64
     }
 
     pub fn set_require_secure_transport(&self, on: bool) {

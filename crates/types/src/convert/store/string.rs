@@ -115,6 +115,7 @@ fn too_long(rest: &[u8], ty: &ColumnType, cx: &mut StoreCx<'_>) -> Result<(), Sq
 
 /// The string in the column's character set. Characters that it lacks become '?', malformed ones
 /// end the string; both are 1366.
+#[inline]
 fn in_charset(
     bytes: &[u8],
     from: &Charset,
@@ -124,10 +125,21 @@ fn in_charset(
     if to.is_binary() || (to.is_ascii_compatible() && from.is_ascii(bytes)) {
         return Ok(bytes.to_vec());
     }
-    if from.is_binary() && to.missing_bytes(bytes.len()) > 0 {
-        let mut filled = vec![0; to.missing_bytes(bytes.len())];
+    converted(bytes, from, to, cx)
+}
+
+/// As [`in_charset`], for bytes that need a check or a conversion.
+fn converted(
+    bytes: &[u8],
+    from: &Charset,
+    to: &Charset,
+    cx: &mut StoreCx<'_>,
+) -> Result<Vec<u8>, SqlError> {
+    let missing = to.missing_bytes(bytes.len());
+    if from.is_binary() && missing > 0 {
+        let mut filled = vec![0; missing];
         filled.extend_from_slice(bytes);
-        return in_charset(&filled, from, to, cx);
+        return converted(&filled, from, to, cx);
     }
     if from.is_binary() || from == to {
         return match to.is_valid(bytes) {
