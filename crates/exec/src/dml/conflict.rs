@@ -44,7 +44,7 @@ impl Inserting<'_, '_> {
         Ok(Some(false))
     }
 
-    /// Locks and reads the row in the way; false: there is none any more.
+    /// Locks and reads the existing row with the same key. Returns false if it is gone.
     fn find_conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
         let table = self.changes.table();
         let mut key = Vec::new();

@@ -4,8 +4,9 @@
 //! # Invariants
 //! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
 //! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
-//! - B3: what is correlated by equalities alone runs for each outer row until that has cost as much as the set of its decorrelated form, which then
-//!   answers for the rest of the run ([`BlockSubqueries::by_keys`]).
+//! - B3: a subquery that is correlated by equalities alone runs for each outer row at first. When
+//!   these runs have cost as much as computing its decorrelated form once, the result of that form
+//!   answers the remaining rows ([`BlockSubqueries::by_keys`]).
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
