@@ -60,8 +60,8 @@ pub(super) use arg;
 /// Bytes of a large value between two checkpoints.
 pub(super) const PIECE_BYTES: usize = 128 << 10;
 
-/// Splits a text into pieces of whole characters, and calls `f` for each piece. Counts `cost` steps of
-/// work for each byte.
+/// Splits a text into pieces of whole characters, and calls `f` for each piece. Counts `cost` steps
+/// of work for each byte.
 pub(super) fn in_pieces(
     cx: &EvalCx<'_>,
     set: &Charset,
