@@ -34,14 +34,17 @@ use crate::buf::AlignedBuf;
 use crate::core::{Core, Count};
 use crate::doublewrite::{BATCH, Doublewrite, HEADER};
 use crate::error::StoreError;
+use crate::options::StoreOptions;
 use crate::page::{Lsn, PAGE_SIZE, PageId, image_lsn, seal};
 use crate::space::HeldSpace;
 use nfold_sync::page_word::{frame_of, is_exclusive};
 use nfold_sync::planted::{self, Bug};
 use nfold_sync::words;
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// The interval of background rounds when the cleaner is not woken.
@@ -64,6 +67,35 @@ pub(crate) struct Cleaner {
     /// The time of the last paced round, and the horizon at that time.
     paced_at: Instant,
     paced_to: Lsn,
+}
+
+/// The page cleaner's part of [`Core`].
+pub(crate) struct Cleaning {
+    pub(crate) cleaner: Mutex<Cleaner>,
+    pub(crate) io_capacity: IoCapacity,
+    thread: OnceLock<Thread>,
+    /// Whether the thread was woken and has not begun its round yet.
+    kicked: AtomicBool,
+}
+
+impl Cleaning {
+    pub(crate) fn new(cleaner: Cleaner, options: &StoreOptions) -> Cleaning {
+        Cleaning {
+            cleaner: Mutex::new(cleaner),
+            io_capacity: IoCapacity::new(options.io_capacity, options.io_capacity_max),
+            thread: OnceLock::new(),
+            kicked: AtomicBool::new(false),
+        }
+    }
+
+    /// Wakes the cleaner's thread, if it runs, for a round at once.
+    pub(crate) fn kick(&self) {
+        if !self.kicked.swap(true, Ordering::SeqCst)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
 }
 
 struct Item {
@@ -145,8 +177,8 @@ impl Core {
     /// The frames whose `rec_lsn` is below `below`. If there are more than `limit`, the oldest
     /// ones.
     fn dirty_frames(&self, below: Lsn, limit: usize) -> Vec<u32> {
-        let mut found: Vec<(Lsn, u32)> = (0..self.frames.extent() as u32)
-            .map(|f| (self.frames.rec_lsn(f), f))
+        let mut found: Vec<(Lsn, u32)> = (0..self.pool.frames.extent() as u32)
+            .map(|f| (self.pool.frames.rec_lsn(f), f))
             .filter(|(rec, _)| *rec != 0 && *rec < below)
             .collect();
         if found.len() > limit {
@@ -158,20 +190,20 @@ impl Core {
 
     /// Writes the `limit` oldest dirty pages, and returns the number written.
     pub(crate) fn clean_some(&self, limit: usize) -> Result<usize, StoreError> {
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         self.flush(&mut cleaner, &self.dirty_frames(Lsn::MAX, limit))
     }
 
     /// Writes those of `frames` that are dirty, and returns the number written.
     pub(crate) fn clean_frames(&self, frames: &[u32]) -> Result<usize, StoreError> {
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         self.flush(&mut cleaner, frames)
     }
 
     /// Writes the `limit` oldest pages with changes from before `below`, records a checkpoint, and
     /// returns the number of pages written.
     pub(crate) fn clean_below(&self, below: Lsn, limit: usize) -> Result<usize, StoreError> {
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         let n = self.flush(&mut cleaner, &self.dirty_frames(below, limit))?;
         self.record_checkpoint(&mut cleaner);
         Ok(n)
@@ -181,7 +213,7 @@ impl Core {
     /// the time is skipped after some attempts.
     pub(crate) fn checkpoint_now(&self) -> Result<Lsn, StoreError> {
         let below = self.log.horizon();
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         for turn in 0..100 {
             let frames = self.dirty_frames(below, usize::MAX);
             if frames.is_empty() {
@@ -197,11 +229,11 @@ impl Core {
 
     /// Writes all dirty pages without recording a checkpoint. For recovery.
     pub(crate) fn flush_everything(&self) -> Result<(), StoreError> {
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         let frames = self.dirty_frames(Lsn::MAX, usize::MAX);
         self.flush(&mut cleaner, &frames)?;
         debug_assert!(
-            self.frames.dirty_count() == 0,
+            self.pool.frames.dirty_count() == 0,
             "during recovery, no other thread latches or changes pages"
         );
         Ok(())
@@ -232,7 +264,7 @@ impl Core {
     ) -> Result<usize, StoreError> {
         let mut order: Vec<(PageId, u32)> = frames
             .iter()
-            .filter_map(|f| Some((self.frames.page(*f)?, *f)))
+            .filter_map(|f| Some((self.pool.frames.page(*f)?, *f)))
             .collect();
         order.sort_unstable();
         let mut written = 0;
@@ -269,10 +301,10 @@ impl Core {
     /// Copies the image of a dirty page, and marks the page as clean and being written. `None` if
     /// the page is clean, latched, or no longer in the frame.
     fn take_image(&self, frame: u32, image: &mut [u8]) -> Option<Item> {
-        let id = self.frames.page(frame)?;
+        let id = self.pool.frames.page(frame)?;
         let space = self.spaces.hold(id.space)?;
         let word = space.dir().get(id.page)?;
-        let bytes = self.frames.words(frame);
+        let bytes = self.pool.frames.words(frame);
         for turn in 0.. {
             let seen = word.load();
             if frame_of(seen) != Some(frame) || is_exclusive(seen) {
@@ -293,8 +325,8 @@ impl Core {
             if !copied {
                 words::copy_out(bytes, 0, image);
             }
-            let rec = self.frames.take_dirty(frame);
-            self.frames.set_writing(frame, rec != 0);
+            let rec = self.pool.frames.take_dirty(frame);
+            self.pool.frames.set_writing(frame, rec != 0);
             word.release_unchanged(seen);
             if rec == 0 {
                 return None;
@@ -388,9 +420,9 @@ impl Core {
             if let Some((_, before)) = latched
                 && frame_of(before) == Some(item.frame)
             {
-                self.frames.restore_dirty(item.frame, item.rec);
+                self.pool.frames.restore_dirty(item.frame, item.rec);
             }
-            self.frames.set_writing(item.frame, false);
+            self.pool.frames.set_writing(item.frame, false);
             if let Some((word, before)) = latched {
                 word.release_unchanged(before);
             }
@@ -403,10 +435,10 @@ impl Core {
         if self.resize_step()? {
             busy = true;
             // No pause before the next slice.
-            self.cleaner_kicked.store(true, Ordering::SeqCst);
+            self.cleaning.kicked.store(true, Ordering::SeqCst);
         }
-        let count = self.frames.count();
-        while self.frames.dirty_count() > count * 3 / 4 && !self.stopping() {
+        let count = self.pool.frames.count();
+        while self.pool.frames.dirty_count() > count * 3 / 4 && !self.stopping() {
             if self.clean_some(SLICE.min(count / 4))? == 0 {
                 break;
             }
@@ -421,7 +453,7 @@ impl Core {
             }
             busy = true;
         }
-        let mut cleaner = self.cleaner.lock();
+        let mut cleaner = self.cleaning.cleaner.lock();
         if !self.threaded() || cleaner.paced_at.elapsed() >= ROUND {
             busy |= self.clean_paced(&mut cleaner)? > 0;
         }
@@ -441,7 +473,7 @@ impl Core {
         let produced = horizon - cleaner.paced_to.clamp(self.log.checkpoint(), horizon);
         (cleaner.paced_to, cleaner.paced_at) = (horizon, Instant::now());
         let (age, usable) = (self.log.age(), self.log.usable());
-        let (low, high) = self.io_capacity.of_a_round();
+        let (low, high) = self.cleaning.io_capacity.of_a_round();
         let factor = (4.0 * age as f64 / usable as f64 - 1.0).max(0.0);
         let mut written = 0;
         if factor > 0.0 {
@@ -449,7 +481,7 @@ impl Core {
             let below = oldest + (produced as f64 * factor) as Lsn;
             written = self.flush(cleaner, &self.dirty_frames(below, high))?;
         }
-        let (dirty, count) = (self.frames.dirty_count(), self.frames.count());
+        let (dirty, count) = (self.pool.frames.dirty_count(), self.pool.frames.count());
         let share = due(dirty, count, (low, high)).saturating_sub(written);
         if share > 0 {
             written += self.flush(cleaner, &self.dirty_frames(Lsn::MAX, share))?;
@@ -459,8 +491,8 @@ impl Core {
 
     /// The smallest `rec_lsn` of all dirty pages, or `horizon` if no page is dirty.
     fn oldest_change(&self, horizon: Lsn) -> Lsn {
-        (0..self.frames.extent() as u32)
-            .map(|f| self.frames.rec_lsn(f))
+        (0..self.pool.frames.extent() as u32)
+            .map(|f| self.pool.frames.rec_lsn(f))
             .filter(|rec| *rec != 0)
             .fold(horizon, Lsn::min)
     }
@@ -497,10 +529,10 @@ impl Core {
 
     /// The body of the cleaner thread.
     pub(crate) fn run_cleaner(&self) {
-        let _ = self.cleaner_thread.set(std::thread::current());
+        let _ = self.cleaning.thread.set(std::thread::current());
         let mut failing = false;
         while !self.stopping() {
-            self.cleaner_kicked.store(false, Ordering::SeqCst);
+            self.cleaning.kicked.store(false, Ordering::SeqCst);
             match self.clean_round() {
                 Ok(_) => failing = false,
                 Err(e) => {
@@ -510,7 +542,7 @@ impl Core {
                     failing = true;
                 }
             }
-            if failing || !self.cleaner_kicked.load(Ordering::SeqCst) {
+            if failing || !self.cleaning.kicked.load(Ordering::SeqCst) {
                 std::thread::park_timeout(ROUND);
             }
         }

@@ -73,7 +73,7 @@ impl Core {
     /// Describes the page under this word. The frame may contain another page by now; then the
     /// description is wrong, which only mislabels a number.
     fn about(&self, word: u64) -> Option<PageAbout> {
-        let words = self.frames.words(frame_of(word)?);
+        let words = self.pool.frames.words(frame_of(word)?);
         Some(PageAbout {
             page_type: words::load_u16(words, header::PAGE_TYPE),
             index: words::load_u64(words, header::INDEX_ID),

@@ -5,6 +5,7 @@
 
 #[allow(unsafe_code)]
 mod buf;
+mod buffer;
 mod cleaner;
 mod contention;
 mod core;

@@ -67,6 +67,13 @@ impl Source for Load {
     }
 }
 
+/// The work of the I/O threads.
+#[derive(Default)]
+pub(crate) struct PageIo {
+    pub(crate) loads: Loads,
+    pub(crate) jobs: Jobs,
+}
+
 /// The loads in progress, and the errors of recent ones.
 #[derive(Default)]
 pub(crate) struct Loads {
@@ -237,7 +244,7 @@ thread_local! {
 impl Core {
     /// The body of an I/O thread.
     pub(crate) fn run_jobs(&self) {
-        while let Some(job) = self.jobs.pop() {
+        while let Some(job) = self.io.jobs.pop() {
             match job {
                 Job::Load(space, run, ahead) => {
                     self.load_run(&space, &run, ahead);
@@ -255,12 +262,12 @@ impl Core {
                     if !self.stopping()
                         && let Some((space, next)) = self.discard_some(space, from)
                     {
-                        self.jobs.push_other(Job::Discard(space, next));
+                        self.io.jobs.push_other(Job::Discard(space, next));
                     }
                 }
                 Job::Call(f) => f(self),
             }
-            self.jobs.other_ended();
+            self.io.jobs.other_ended();
         }
     }
 
@@ -269,7 +276,7 @@ impl Core {
     #[cold]
     pub(crate) fn miss(&self, id: PageId) -> Result<(), Stop> {
         self.counters.add(Count::ReadMisses as usize, 1);
-        if let Some(e) = self.loads.error_of(id) {
+        if let Some(e) = self.io.loads.error_of(id) {
             return Err(Stop::Error(e));
         }
         let space = self.space_for(id)?;
@@ -312,7 +319,7 @@ impl Core {
         let (load, new) = self.register_load(&space, id)?;
         if new {
             let run = SmallVec::from_iter([(id, load.clone())]);
-            self.jobs.push_load(Job::Load(space, run, false));
+            self.io.jobs.push_load(Job::Load(space, run, false));
         }
         Some(load)
     }
@@ -320,7 +327,7 @@ impl Core {
     /// The load of a page that is not resident, and whether the caller must start it. `None` if the
     /// page is resident.
     fn register_load(&self, space: &Space, id: PageId) -> Option<(Arc<Load>, bool)> {
-        let mut running = self.loads.shard(id).lock();
+        let mut running = self.io.loads.shard(id).lock();
         if let Some(load) = running.get(&id) {
             return Some((load.clone(), false));
         }
@@ -348,7 +355,7 @@ impl Core {
             } else {
                 Count::ReadMisses
             };
-            let known = self.loads.error_of(id).is_none();
+            let known = self.io.loads.error_of(id).is_none();
             let Some(space) = self
                 .space_for(id)
                 .ok()
@@ -372,7 +379,7 @@ impl Core {
             }
         }
         if self.threaded() {
-            self.jobs.push_loads(runs, ahead);
+            self.io.jobs.push_loads(runs, ahead);
         } else {
             for (space, run) in runs {
                 self.load_run(&space, &run, ahead);
@@ -393,10 +400,10 @@ impl Core {
             if !together && let Err(e) = self.load_now(space, *id) {
                 // In inline mode, the reader of the page gets the error from its own attempt.
                 if self.threaded() {
-                    self.loads.remember_error(*id, e);
+                    self.io.loads.remember_error(*id, e);
                 }
             }
-            self.loads.shard(*id).lock().remove(id);
+            self.io.loads.shard(*id).lock().remove(id);
             load.finish();
         }
     }
@@ -456,19 +463,27 @@ impl Core {
         // So a reader of that page that sees one of the following stores also sees that its page
         // word has changed.
         fence(Release);
-        for (word, bytes) in self.frames.words(frame).iter().zip(image.chunks_exact(8)) {
+        for (word, bytes) in self
+            .pool
+            .frames
+            .words(frame)
+            .iter()
+            .zip(image.chunks_exact(8))
+        {
             let mut chunk = [0u8; 8];
             chunk.copy_from_slice(bytes);
             word.store(u64::from_le_bytes(chunk), Relaxed);
         }
-        self.frames.set_page(frame, Some(id));
-        self.frames.set_used(frame, 2);
-        self.probation.admit(&self.frames, frame, id, scan);
+        self.pool.frames.set_page(frame, Some(id));
+        self.pool.frames.set_used(frame, 2);
+        self.pool
+            .probation
+            .admit(&self.pool.frames, frame, id, scan);
         if !word.install(seen, frame) {
             self.give_frame(frame); // L1: another thread was first.
             return Ok(());
         }
-        self.probation.enter(&self.frames, frame, id);
+        self.pool.probation.enter(&self.pool.frames, frame, id);
         // Pairs with the fence in `discard_some`: either that finds this page, or this thread sees
         // that the space is gone.
         fence(Ordering::SeqCst);

@@ -153,9 +153,9 @@ impl Core {
     /// Requests another size, rounded down to whole frames, at least 32 and at most the reserved
     /// maximum. Returns that size in bytes.
     pub(crate) fn request_size(&self, bytes: u64) -> u64 {
-        let wanted = frames_in(bytes).min(self.frames.max());
-        let mut status = self.resize.status.lock();
-        let before = self.resize.wanted.swap(wanted, Ordering::SeqCst);
+        let wanted = frames_in(bytes).min(self.pool.frames.max());
+        let mut status = self.pool.resize.status.lock();
+        let before = self.pool.resize.wanted.swap(wanted, Ordering::SeqCst);
         let in_bytes = |frames: usize| (frames * PAGE_SIZE) as u64;
         if before != wanted {
             *status = ResizeStatus {
@@ -175,8 +175,8 @@ impl Core {
 
     /// Whether [`resize_step`](Self::resize_step) has work to do.
     pub(crate) fn is_resizing(&self) -> bool {
-        let wanted = self.resize.wanted.load(Ordering::SeqCst);
-        wanted != self.frames.count() || wanted != self.frames.extent()
+        let wanted = self.pool.resize.wanted.load(Ordering::SeqCst);
+        wanted != self.pool.frames.count() || wanted != self.pool.frames.extent()
     }
 
     /// Does one slice of the resize. Returns whether it changed anything.
@@ -184,32 +184,32 @@ impl Core {
         if !self.is_resizing() {
             return Ok(false);
         }
-        let wanted = self.resize.wanted.load(Ordering::SeqCst);
-        if wanted > self.frames.count() {
+        let wanted = self.pool.resize.wanted.load(Ordering::SeqCst);
+        if wanted > self.pool.frames.count() {
             self.grow_pool(wanted);
             return Ok(true);
         }
-        if wanted < self.frames.count() {
-            let mut free = self.free.lock(); // R1
-            self.frames.lower_count(wanted);
+        if wanted < self.pool.frames.count() {
+            let mut free = self.pool.free.lock(); // R1
+            self.pool.frames.lower_count(wanted);
             free.set_count(wanted);
             drop(free);
-            self.probation.resize(wanted);
+            self.pool.probation.resize(wanted);
         }
         let moved = self.withdraw()?;
         Ok(self.finish_shrinking() || moved > 0)
     }
 
     fn grow_pool(&self, wanted: usize) {
-        let mut free = self.free.lock(); // R1
-        let extent = self.frames.extent();
-        if !self.frames.extend(wanted) {
+        let mut free = self.pool.free.lock(); // R1
+        let extent = self.pool.frames.extent();
+        if !self.pool.frames.extend(wanted) {
             drop(free);
             tracing::error!("the system gives no memory for a larger buffer pool");
-            let now = self.frames.count();
-            self.resize.record(wanted, ResizePhase::Failed, 0);
+            let now = self.pool.frames.count();
+            self.pool.resize.record(wanted, ResizePhase::Failed, 0);
             // Unless another size was requested meanwhile.
-            let _ = self.resize.wanted.compare_exchange(
+            let _ = self.pool.resize.wanted.compare_exchange(
                 wanted,
                 now,
                 Ordering::SeqCst,
@@ -220,20 +220,20 @@ impl Core {
         free.set_count(wanted);
         free.add_new(extent..wanted);
         drop(free);
-        self.probation.resize(wanted);
-        self.freed.bump();
+        self.pool.probation.resize(wanted);
+        self.pool.freed.bump();
         if wanted >= extent {
-            self.resize.record(wanted, ResizePhase::Idle, 100);
+            self.pool.resize.record(wanted, ResizePhase::Idle, 100);
         }
     }
 
     /// Moves or evicts some of the pages from frame `count` on. Returns the number of pages.
     fn withdraw(&self) -> Result<usize, StoreError> {
-        let (count, extent) = (self.frames.count(), self.frames.extent());
+        let (count, extent) = (self.pool.frames.count(), self.pool.frames.extent());
         let (mut moved, mut dirty) = (0, Vec::new());
         {
-            let _cleaner = self.cleaner.lock(); // R3
-            let from = self.resize.next.load(Ordering::Relaxed);
+            let _cleaner = self.cleaning.cleaner.lock(); // R3
+            let from = self.pool.resize.next.load(Ordering::Relaxed);
             let mut examined = 0;
             while examined < MAX_EXAMINED.min(extent - count)
                 && moved < MAX_MOVES
@@ -242,18 +242,21 @@ impl Core {
                 let frame = count + (from + examined) % (extent - count);
                 examined += 1;
                 let frame = frame as u32;
-                if self.frames.page(frame).is_none() {
+                if self.pool.frames.page(frame).is_none() {
                     continue;
                 }
                 let room = self.free_count() > self.stock() / 2 || self.evict(1) > 0;
                 // If there is no free frame to move the page to, the page itself is evicted.
                 if (room && self.move_page(frame)) || self.try_evict(frame) {
                     moved += 1;
-                } else if self.frames.rec_lsn(frame) != 0 {
+                } else if self.pool.frames.rec_lsn(frame) != 0 {
                     dirty.push(frame);
                 }
             }
-            self.resize.next.store(from + examined, Ordering::Relaxed);
+            self.pool
+                .resize
+                .next
+                .store(from + examined, Ordering::Relaxed);
         }
         moved += self.clean_frames(&dirty)?; // A later step can evict them.
         Ok(moved)
@@ -262,7 +265,7 @@ impl Core {
     /// Moves the page in frame `from` to a free frame. Returns false if the page is latched or no
     /// frame is free.
     fn move_page(&self, from: u32) -> bool {
-        let Some(id) = self.frames.page(from) else {
+        let Some(id) = self.pool.frames.page(from) else {
             return false;
         };
         let Some(space) = self.spaces.hold(id.space) else {
@@ -281,15 +284,15 @@ impl Core {
         };
         // As in `install_image`, for readers of the page that lay in `to`.
         fence(Ordering::Release);
-        let (source, target) = (self.frames.words(from), self.frames.words(to));
+        let (source, target) = (self.pool.frames.words(from), self.pool.frames.words(to));
         for (source, target) in source.iter().zip(target) {
             target.store(source.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        self.frames.set_page(to, Some(id));
-        self.frames.move_state(from, to);
+        self.pool.frames.set_page(to, Some(id));
+        self.pool.frames.move_state(from, to);
         word.release_moved(seen, to);
-        if self.frames.on_probation(to) {
-            self.probation.put_back(to, id);
+        if self.pool.frames.on_probation(to) {
+            self.pool.probation.put_back(to, id);
         }
         self.give_frame(from);
         true
@@ -297,25 +300,29 @@ impl Core {
 
     /// Returns the memory to the system once all frames are withdrawn (R2). Returns whether it did.
     fn finish_shrinking(&self) -> bool {
-        let mut free = self.free.lock(); // R1
-        let going = self.frames.extent() - self.frames.count();
+        let mut free = self.pool.free.lock(); // R1
+        let going = self.pool.frames.extent() - self.pool.frames.count();
         let done = free.aside.len();
         if done < going {
             drop(free);
             let percent = done * 100 / going;
-            let count = self.frames.count();
-            self.resize.record(count, ResizePhase::Withdrawing, percent);
+            let count = self.pool.frames.count();
+            self.pool
+                .resize
+                .record(count, ResizePhase::Withdrawing, percent);
             return false;
         }
         free.aside = Vec::new();
-        let going = self.frames.lower_extent();
+        let going = self.pool.frames.lower_extent();
         // Released first, because the system takes its time for many pages, and every miss needs
         // this mutex.
         drop(free);
-        self.ready
-            .withdraw(going.start, || self.frames.give_back(going));
-        self.resize
-            .record(self.frames.count(), ResizePhase::Idle, 100);
+        self.pool
+            .ready
+            .withdraw(going.start, || self.pool.frames.give_back(going));
+        self.pool
+            .resize
+            .record(self.pool.frames.count(), ResizePhase::Idle, 100);
         true
     }
 }

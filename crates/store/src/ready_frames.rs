@@ -60,25 +60,26 @@ impl Ready {
 impl Core {
     /// The number of frames that should have memory before they are needed.
     fn ahead(&self) -> usize {
-        (self.frames.count() / SHARE).clamp(1, MAX_AHEAD)
+        (self.pool.frames.count() / SHARE).clamp(1, MAX_AHEAD)
     }
 
     /// Called when `frame` is handed out. Queues a populating job if few populated frames are left.
     #[inline]
     pub(crate) fn note_handed_out(&self, frame: u32) {
         let handed_out = frame as usize + 1;
-        if handed_out > self.ready.high.load(Relaxed) {
+        if handed_out > self.pool.ready.high.load(Relaxed) {
             self.populate_ahead_of(handed_out);
         }
     }
 
     #[cold]
     fn populate_ahead_of(&self, handed_out: usize) {
-        self.ready.high.fetch_max(handed_out, Relaxed);
-        let until = self.ready.until.load(Relaxed);
-        let enough = handed_out + self.ahead() / 2 < until || until >= self.frames.extent();
-        if !enough && self.threaded() && !self.ready.busy.swap(true, Relaxed) {
-            self.jobs
+        self.pool.ready.high.fetch_max(handed_out, Relaxed);
+        let until = self.pool.ready.until.load(Relaxed);
+        let enough = handed_out + self.ahead() / 2 < until || until >= self.pool.frames.extent();
+        if !enough && self.threaded() && !self.pool.ready.busy.swap(true, Relaxed) {
+            self.io
+                .jobs
                 .push_other(Job::Call(Box::new(Core::populate_memory)));
         }
     }
@@ -86,26 +87,26 @@ impl Core {
     /// The populating job of an I/O thread: populates the frames that will be handed out next.
     fn populate_memory(&self) {
         while !self.stopping() {
-            let Some(_populating) = self.ready.populating.try_lock() else {
+            let Some(_populating) = self.pool.ready.populating.try_lock() else {
                 break; // The pool is shrinking. The next frame handed out starts a new job.
             };
             let (high, until) = (
-                self.ready.high.load(Relaxed),
-                self.ready.until.load(Relaxed),
+                self.pool.ready.high.load(Relaxed),
+                self.pool.ready.until.load(Relaxed),
             );
             let from = until.max(high);
-            let goal = (high + self.ahead()).min(self.frames.extent());
+            let goal = (high + self.ahead()).min(self.pool.frames.extent());
             if from >= goal {
                 break;
             }
-            let to = (from + STEP).min(self.frames.extent());
-            if !self.frames.populate_memory(from..to) {
+            let to = (from + STEP).min(self.pool.frames.extent());
+            if !self.pool.frames.populate_memory(from..to) {
                 // Not supported by this system, so memory is allocated at the first touch.
-                self.ready.until.store(usize::MAX, Relaxed);
+                self.pool.ready.until.store(usize::MAX, Relaxed);
                 break;
             }
-            self.ready.until.store(to, Relaxed);
+            self.pool.ready.until.store(to, Relaxed);
         }
-        self.ready.busy.store(false, Relaxed);
+        self.pool.ready.busy.store(false, Relaxed);
     }
 }

@@ -215,7 +215,14 @@ fn recover(
         let begin = (start.1, core.options.log_fill_bytes);
         let files = LogFiles::create(&*core.disk, next.first_file, geometry, begin)?;
         let inline = core.options.io_threads == 0;
-        core.log = Log::new(files, start.0, start.1, buffer, inline, core.fatal.clone());
+        core.log = Log::new(
+            files,
+            start.0,
+            start.1,
+            buffer,
+            inline,
+            core.lifecycle.fatal.clone(),
+        );
     }
     core.update_control(|c| {
         *c = Control {

@@ -92,9 +92,9 @@ impl Core {
         let counts = self.counters.sums();
         let count = |which: Count| counts[which as usize];
         StoreStatus {
-            pool_pages_total: self.frames.count() as u64,
+            pool_pages_total: self.pool.frames.count() as u64,
             pool_pages_free: self.free_count() as u64,
-            pool_pages_dirty: self.frames.dirty_count() as u64,
+            pool_pages_dirty: self.pool.frames.dirty_count() as u64,
             pages_read: count(Count::PagesRead),
             reads: count(Count::Reads),
             read_ahead: count(Count::ReadAhead),
@@ -114,7 +114,7 @@ impl Core {
             checkpoint_lsn: self.log.checkpoint(),
             durable_lsn: self.log.durable(),
             horizon_lsn: self.log.horizon(),
-            resize: self.resize.status(),
+            resize: self.pool.resize.status(),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Store {
 
     fn start(&self, io_threads: usize) -> Result<(), StoreError> {
         self.core.set_threaded();
-        self.core.jobs.set_threads(io_threads);
+        self.core.io.jobs.set_threads(io_threads);
         let spawn = |name: String, f: fn(&Core)| {
             let core = self.core.clone();
             let handle = std::thread::Builder::new()
@@ -151,8 +151,8 @@ impl Store {
         if core.stopping() {
             return Err(Stop::Error(StoreError::ShuttingDown));
         }
-        let id = core.spaces.next_id(&core.next_space)?;
-        if u64::from(id) >= core.control.lock().now.space_limit {
+        let id = core.spaces.next_id(&core.control.next_space)?;
+        if u64::from(id) >= core.control.file.lock().now.space_limit {
             let limit = u64::from(id) + SPACE_IDS;
             core.update_control(|c| c.space_limit = c.space_limit.max(limit));
         }
@@ -327,7 +327,7 @@ impl Store {
     /// The recommended number of missing pages per request. That number stays resident until the
     /// caller reads them.
     pub fn load_batch(&self) -> usize {
-        self.core.probation.batch()
+        self.core.pool.probation.batch()
     }
 
     pub fn mtr(&self) -> Mtr<'_> {
@@ -386,12 +386,12 @@ impl Store {
 
     /// Sets the target rate and the highest rate of background flushing, in page writes per second.
     pub fn set_io_capacity(&self, low: u32, high: u32) {
-        self.core.io_capacity.set(low, high);
+        self.core.cleaning.io_capacity.set(low, high);
     }
 
     /// The largest size of the pool in bytes.
     pub fn max_pool_bytes(&self) -> u64 {
-        (self.core.frames.max() * PAGE_SIZE) as u64
+        (self.core.pool.frames.max() * PAGE_SIZE) as u64
     }
 
     /// In inline mode: does one round of the background threads' work. Returns whether there was
@@ -419,7 +419,7 @@ impl Store {
     /// not write there.
     #[doc(hidden)]
     pub fn frame_memory(&self) -> (usize, usize) {
-        self.core.frames.memory()
+        self.core.pool.frames.memory()
     }
 
     pub fn status(&self) -> StoreStatus {
@@ -428,12 +428,12 @@ impl Store {
 
     /// After opening: a transaction id above all ids that changes in the log or in pages ever used.
     pub fn next_trx_id_floor(&self) -> TrxId {
-        self.core.trx_floor.load(Ordering::Relaxed)
+        self.core.control.trx_floor.load(Ordering::Relaxed)
     }
 
     /// Sets the function from which checkpoints get the next transaction id.
     pub fn set_trx_id_source(&self, source: impl Fn() -> TrxId + Send + Sync + 'static) {
-        self.core.set_trx_source(Box::new(source));
+        self.core.control.set_trx_source(Box::new(source));
     }
 }
 
@@ -472,8 +472,8 @@ impl<'a> SpacePages<'a> {
     #[inline(always)]
     pub fn resident_at(self, WordRef(word): WordRef<'a>) -> Option<&'a [AtomicU64; PAGE_WORDS]> {
         let frame = frame_of(word.load())?;
-        self.core.frames.prefetch_mark(frame);
-        Some(self.core.frames.words(frame))
+        self.core.pool.frames.prefetch_mark(frame);
+        Some(self.core.pool.frames.words(frame))
     }
 
     /// Reads a page optimistically if it is resident and not latched exclusively; otherwise returns
@@ -506,8 +506,8 @@ impl<'a> SpacePages<'a> {
         if is_exclusive(seen) || !self.space.is(self.id) {
             return None;
         }
-        self.core.frames.prefetch_mark(frame);
-        let words = self.core.frames.words(frame);
+        self.core.pool.frames.prefetch_mark(frame);
+        let words = self.core.pool.frames.words(frame);
         Some(PagePeek { words, word, seen })
     }
 
@@ -526,7 +526,7 @@ impl<'a> SpacePages<'a> {
     #[inline(always)]
     fn touch_seen(self, seen: u64) {
         if let Some(frame) = frame_of(seen)
-            && self.core.frames.touch(frame)
+            && self.core.pool.frames.touch(frame)
         {
             self.core.counters.add(Count::UsedMarks as usize, 1);
         }
@@ -570,12 +570,12 @@ impl Core {
                 if let Some(frame) = frame_of(seen)
                     && space.is(id.space)
                 {
-                    if self.frames.touch(frame) {
+                    if self.pool.frames.touch(frame) {
                         self.counters.add(Count::UsedMarks as usize, 1);
                     }
                     return Ok(PageRef {
                         id,
-                        words: self.frames.words(frame),
+                        words: self.pool.frames.words(frame),
                         word,
                         seen,
                     });
@@ -606,7 +606,7 @@ impl Core {
             let Some(frame) = frame_of(seen) else {
                 continue;
             };
-            let pages = words::load_u32(self.frames.words(frame), space::PAGES_OFF);
+            let pages = words::load_u32(self.pool.frames.words(frame), space::PAGES_OFF);
             if word.validate(seen) {
                 space.pages.store(pages.max(1), Ordering::Release);
                 return Ok(());

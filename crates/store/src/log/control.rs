@@ -19,7 +19,9 @@
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::error::StoreError;
 use crate::page::{Lsn, TrxId};
+use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const NAME: &str = "nfold.control";
 const BLOCK: usize = 4096;
@@ -189,5 +191,50 @@ impl ControlFile {
         self.file.sync_data().map_err(io("sync"))?;
         self.now = next;
         Ok(())
+    }
+}
+
+type TrxSource = Box<dyn Fn() -> TrxId + Send + Sync>;
+
+/// The control file, and the counters whose limits it stores.
+pub(crate) struct ControlHandle {
+    pub(crate) file: Mutex<ControlFile>,
+    /// The next id of a space.
+    pub(crate) next_space: AtomicU64,
+    /// Every transaction id that the log named is lower.
+    pub(crate) trx_floor: AtomicU64,
+    /// Returns the next transaction id of the layer above, once it runs.
+    trx_source: Mutex<Option<TrxSource>>,
+}
+
+impl ControlHandle {
+    pub(crate) fn new(file: ControlFile) -> ControlHandle {
+        ControlHandle {
+            next_space: AtomicU64::new(file.now.space_limit),
+            trx_floor: AtomicU64::new(file.now.next_trx),
+            file: Mutex::new(file),
+            trx_source: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn set_trx_source(&self, source: TrxSource) {
+        *self.trx_source.lock() = Some(source);
+    }
+
+    /// A transaction id that no transaction has had.
+    pub(crate) fn next_trx(&self) -> TrxId {
+        let floor = self.trx_floor.load(Ordering::Relaxed);
+        let now = self.trx_source.lock().as_ref().map_or(0, |source| source());
+        floor.max(now)
+    }
+
+    /// Applies `change` and the next transaction id to the control file, and writes it.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Control)) -> Result<(), StoreError> {
+        let next_trx = self.next_trx();
+        let mut file = self.file.lock();
+        let mut next = file.now;
+        next.next_trx = next.next_trx.max(next_trx);
+        change(&mut next);
+        file.write(next)
     }
 }

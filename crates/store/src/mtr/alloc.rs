@@ -109,14 +109,18 @@ impl<'a> Mtr<'a> {
                 .frames
                 .last()
                 .expect("I2: a frame was reserved for each new page");
-            self.core.frames.set_page(frame, Some(id));
-            self.core.frames.set_used(frame, 2);
+            self.core.pool.frames.set_page(frame, Some(id));
+            self.core.pool.frames.set_used(frame, 2);
             self.core
+                .pool
                 .probation
-                .admit(&self.core.frames, frame, id, false);
+                .admit(&self.core.pool.frames, frame, id, false);
             if let Some(before) = word.install_latched(seen, frame) {
                 self.frames.pop();
-                self.core.probation.enter(&self.core.frames, frame, id);
+                self.core
+                    .pool
+                    .probation
+                    .enter(&self.core.pool.frames, frame, id);
                 return self.hold(id, word, before);
             }
         }

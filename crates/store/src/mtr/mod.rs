@@ -183,8 +183,8 @@ impl<'a> Mtr<'a> {
     fn hold(&mut self, id: PageId, word: &'a PageWord, before: u64) -> Latched {
         let frame = frame_of(before).expect("a latched page is resident");
         self.core.counters.add(Count::LatchesAcquired as usize, 1);
-        self.core.frames.touch(frame);
-        let words = self.core.frames.words(frame);
+        self.core.pool.frames.touch(frame);
+        let words = self.core.pool.frames.words(frame);
         self.pages.push(LatchedPage {
             id,
             word,
@@ -393,7 +393,7 @@ impl<'a> Mtr<'a> {
             for held in &mut self.pages {
                 if held.state == State::Changed {
                     words::store_u64(held.words, header::LSN, end);
-                    core.frames.mark_dirty(held.frame, start);
+                    core.pool.frames.mark_dirty(held.frame, start);
                     held.word.release_changed(held.before);
                     held.state = State::Released;
                 }

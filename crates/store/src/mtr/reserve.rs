@@ -183,7 +183,7 @@ impl Mtr<'_> {
 
     fn claim_frames(&mut self, count: usize) -> Result<(), Stop> {
         let core = self.core;
-        let limit = core.frames.count() / 4;
+        let limit = core.pool.frames.count() / 4;
         if self.frames.len() + count > limit {
             return Err(Stop::Error(StoreError::TooLarge {
                 what: "number of new pages of one mini-transaction",
@@ -193,13 +193,13 @@ impl Mtr<'_> {
         let want = self.frames.len() + count;
         while self.frames.len() < want {
             if core.threaded() {
-                let freed = core.freed.get();
+                let freed = core.pool.freed.get();
                 match core.pop_free() {
                     Some(frame) => self.frames.push(frame),
                     None if core.evict(1) > 0 => {}
                     None => {
                         core.kick_cleaner();
-                        let wait = Wait::on(core.freed.clone(), freed + 1);
+                        let wait = Wait::on(core.pool.freed.clone(), freed + 1);
                         return Err(Stop::Wait(
                             wait.watched(&core.contention, WaitKind::FreeFrame),
                         ));
@@ -241,7 +241,8 @@ impl Core {
             None => {
                 let load = Arc::new(Load::default());
                 growth.running = Some(load.clone());
-                self.jobs
+                self.io
+                    .jobs
                     .push_other(Job::Grow(space.clone(), pages, load.clone()));
                 load
             }

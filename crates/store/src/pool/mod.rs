@@ -51,7 +51,7 @@ const DISCARD_STEP: usize = 4096;
 
 impl Core {
     pub(crate) fn free_count(&self) -> usize {
-        self.free.lock().frames.len()
+        self.pool.free.lock().frames.len()
     }
 
     pub(crate) fn pop_free(&self) -> Option<u32> {
@@ -75,19 +75,19 @@ impl Core {
 
     /// The number of free frames that the cleaner maintains.
     pub(crate) fn stock(&self) -> usize {
-        (self.frames.count() / 32).clamp(4, 2048)
+        (self.pool.frames.count() / 32).clamp(4, 2048)
     }
 
     /// Returns an empty frame to the free list.
     pub(crate) fn give_frame(&self, frame: u32) {
-        self.frames.set_page(frame, None);
+        self.pool.frames.set_page(frame, None);
         self.lock_free().put(frame);
-        self.freed.bump();
+        self.pool.freed.bump();
     }
 
     fn lock_free(&self) -> MutexGuard<'_, FreeFrames> {
         let site = || Site::of(WaitKind::FreeList);
-        lock_watched(&self.free, &self.contention, site)
+        lock_watched(&self.pool.free, &self.contention, site)
     }
 
     /// Returns a free frame. Evicts a page, and if necessary waits for the cleaner, or in inline
@@ -123,7 +123,7 @@ impl Core {
             }
             tries += 1;
             if tries > INLINE_TRIES && !self.threaded() {
-                let limit = self.frames.count() as u64;
+                let limit = self.pool.frames.count() as u64;
                 return Err(StoreError::TooLarge {
                     what: "number of pages in use at once",
                     limit,
@@ -138,8 +138,8 @@ impl Core {
     pub(crate) fn evict(&self, want: usize) -> usize {
         let mut done = 0;
         // Each page is examined once. Dirty and used pages are examined again by the next call.
-        let mut budget = self.probation.aged();
-        while done < want && budget > 0 && self.probation.is_over() {
+        let mut budget = self.pool.probation.aged();
+        while done < want && budget > 0 && self.pool.probation.is_over() {
             done += usize::from(self.evict_on_probation(&mut budget));
         }
         if done < want {
@@ -155,39 +155,39 @@ impl Core {
     /// Examines the oldest page on probation. Returns whether its frame is free now.
     fn evict_on_probation(&self, budget: &mut usize) -> bool {
         *budget -= 1;
-        let Some((frame, id)) = self.probation.next() else {
+        let Some((frame, id)) = self.pool.probation.next() else {
             *budget = 0;
             return false;
         };
-        if self.frames.page(frame) != Some(id) || !self.frames.on_probation(frame) {
+        if self.pool.frames.page(frame) != Some(id) || !self.pool.frames.on_probation(frame) {
             return false;
         }
-        if !self.frames.is_cold(frame) {
-            self.frames.set_on_probation(frame, false);
+        if !self.pool.frames.is_cold(frame) {
+            self.pool.frames.set_on_probation(frame, false);
             return false;
         }
-        if self.frames.rec_lsn(frame) == 0 && self.try_evict(frame) {
-            self.probation.remember(id);
+        if self.pool.frames.rec_lsn(frame) == 0 && self.try_evict(frame) {
+            self.pool.probation.remember(id);
             return true;
         }
-        self.probation.put_back(frame, id);
+        self.pool.probation.put_back(frame, id);
         false
     }
 
     /// Moves the clock's hand until `want` clean, cold main pages are evicted, or once around.
     /// Returns the number evicted.
     fn evict_by_clock(&self, want: usize) -> usize {
-        let count = self.frames.count();
+        let count = self.pool.frames.count();
         let mut done = 0;
         for _ in 0..count {
             if done == want {
                 break;
             }
-            let frame = (self.hand.fetch_add(1, Ordering::Relaxed) % count) as u32;
-            let passed = self.frames.page(frame).is_none()
-                || self.frames.on_probation(frame)
-                || self.frames.cool(frame) > 0
-                || self.frames.rec_lsn(frame) != 0;
+            let frame = (self.pool.hand.fetch_add(1, Ordering::Relaxed) % count) as u32;
+            let passed = self.pool.frames.page(frame).is_none()
+                || self.pool.frames.on_probation(frame)
+                || self.pool.frames.cool(frame) > 0
+                || self.pool.frames.rec_lsn(frame) != 0;
             if !passed && self.try_evict(frame) {
                 done += 1;
             }
@@ -197,19 +197,19 @@ impl Core {
 
     /// The dirty pages that would be evicted next if they were clean.
     pub(crate) fn cold_dirty_frames(&self, limit: usize) -> Vec<u32> {
-        let cold_dirty = |f: u32| self.frames.rec_lsn(f) != 0 && self.frames.is_cold(f);
-        let mut found = self.probation.select(limit, cold_dirty);
-        let count = self.frames.count();
-        let hand = self.hand.load(Ordering::Relaxed);
+        let cold_dirty = |f: u32| self.pool.frames.rec_lsn(f) != 0 && self.pool.frames.is_cold(f);
+        let mut found = self.pool.probation.select(limit, cold_dirty);
+        let count = self.pool.frames.count();
+        let hand = self.pool.hand.load(Ordering::Relaxed);
         let main = (0..count)
             .map(|i| (hand.wrapping_add(i) % count) as u32)
-            .filter(|f| !self.frames.on_probation(*f) && cold_dirty(*f));
+            .filter(|f| !self.pool.frames.on_probation(*f) && cold_dirty(*f));
         found.extend(main.take(limit - found.len()));
         found
     }
 
     pub(crate) fn try_evict(&self, frame: u32) -> bool {
-        let Some(id) = self.frames.page(frame) else {
+        let Some(id) = self.pool.frames.page(frame) else {
             return false;
         };
         let Some(space) = self.spaces.look(id.space) else {
@@ -224,8 +224,8 @@ impl Core {
         }
         fence(Ordering::SeqCst); // Pairs with the fence in `Tenancy::pin`.
         let busy = !space.is(id.space) // With the latch held, this does not change any more.
-            || self.frames.rec_lsn(frame) != 0
-            || self.frames.is_writing(frame)
+            || self.pool.frames.rec_lsn(frame) != 0
+            || self.pool.frames.is_writing(frame)
             || (id.page == 0 && space.is_pinned());
         if busy {
             word.release_unchanged(seen);
@@ -258,7 +258,8 @@ impl Core {
     /// Discards the pages of a dropped space, in the background if there are I/O threads.
     pub(crate) fn discard_later(&self, space: HeldSpace) {
         if self.threaded() {
-            self.jobs
+            self.io
+                .jobs
                 .push_other(Job::Discard(space, VisitPosition::default()));
         } else {
             let mut next = Some((space, VisitPosition::default()));
@@ -282,7 +283,8 @@ impl Core {
             }
         }
         if self.threaded() && file.exists() {
-            self.jobs
+            self.io
+                .jobs
                 .push_other(Job::Call(Box::new(move |_| drop(file))));
         }
     }
@@ -297,7 +299,7 @@ impl Core {
         let Some(frame) = frame_of(before) else {
             return;
         };
-        self.frames.take_dirty(frame);
+        self.pool.frames.take_dirty(frame);
         word.release_evicted(before);
         self.give_frame(frame);
     }

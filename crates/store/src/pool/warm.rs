@@ -15,7 +15,7 @@ use crate::wait::Wait;
 impl Core {
     /// See [`Store::pages_in_memory`](crate::Store::pages_in_memory).
     pub(crate) fn pages_in_memory(&self, percent: u32) -> Vec<PageId> {
-        let frames = &self.frames;
+        let frames = &self.pool.frames;
         let mut found: Vec<(bool, bool, PageId)> = (0..frames.extent() as u32)
             .filter_map(|frame| {
                 let id = frames.page(frame)?;

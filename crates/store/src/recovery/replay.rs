@@ -85,7 +85,7 @@ pub(super) fn replay(
         .options
         .io_threads
         .min(PARTS)
-        .min(core.frames.count() / FRAMES_PER_PART);
+        .min(core.pool.frames.count() / FRAMES_PER_PART);
     let mut scan = Scan::new(core.log.files(), control.generation, control.checkpoint);
     let mut records = Vec::new();
     let mut told = 0;
@@ -259,7 +259,7 @@ impl<'a> Redo<'a> {
         if !held.apply {
             return Ok(());
         }
-        let page = PageMut::new(held.id, self.core.frames.words(held.frame));
+        let page = PageMut::new(held.id, self.core.pool.frames.words(held.frame));
         if let Err(e) = redo::apply(&*self.core.redo, record.op, record.payload, &page) {
             tracing::error!("redo up to LSN {end}: {e}");
             page.write(header::FORMAT, &[header::FORMAT_BROKEN]); // R4
@@ -306,7 +306,7 @@ impl<'a> Redo<'a> {
             }
         };
         let frame = frame_of(before).expect("a latched page is resident");
-        let bytes = self.core.frames.words(frame);
+        let bytes = self.core.pool.frames.words(frame);
         let lsn = words::load_u64(bytes, header::LSN);
         if lsn > self.end {
             word.release_unchanged(before);
@@ -323,7 +323,7 @@ impl<'a> Redo<'a> {
             self.found.corrupt.insert(id);
             return Ok(None);
         }
-        self.core.frames.touch(frame);
+        self.core.pool.frames.touch(frame);
         self.held.push(HeldPage {
             id,
             apply: lsn < end,
@@ -340,14 +340,18 @@ impl<'a> Redo<'a> {
             return Ok(());
         }
         let frame = self.core.frame_blocking()?;
-        words::fill_zero(self.core.frames.words(frame), 0, crate::PAGE_SIZE);
-        self.core.frames.set_page(frame, Some(id));
-        self.core.frames.set_used(frame, 1);
+        words::fill_zero(self.core.pool.frames.words(frame), 0, crate::PAGE_SIZE);
+        self.core.pool.frames.set_page(frame, Some(id));
+        self.core.pool.frames.set_used(frame, 1);
         self.core
+            .pool
             .probation
-            .admit(&self.core.frames, frame, id, false);
+            .admit(&self.core.pool.frames, frame, id, false);
         if word.install(word.load(), frame) {
-            self.core.probation.enter(&self.core.frames, frame, id);
+            self.core
+                .pool
+                .probation
+                .enter(&self.core.pool.frames, frame, id);
         } else {
             self.core.give_frame(frame);
         }
@@ -368,14 +372,15 @@ impl<'a> Redo<'a> {
     /// Stamps and releases the pages of the mini-transaction `[start, end)` (R2).
     fn release(&mut self, start: Lsn, end: Lsn) {
         for held in self.held.drain(..) {
-            let bytes = self.core.frames.words(held.frame);
+            let bytes = self.core.pool.frames.words(held.frame);
             let trx = words::load_u64(bytes, header::NEWEST_TRX);
             self.core
+                .control
                 .trx_floor
                 .fetch_max(trx.saturating_add(1), Ordering::Relaxed);
             if held.apply {
                 words::store_u64(bytes, header::LSN, end);
-                self.core.frames.mark_dirty(held.frame, start);
+                self.core.pool.frames.mark_dirty(held.frame, start);
                 held.word().release_changed(held.before);
             } else {
                 held.word().release_unchanged(held.before);
