@@ -1,6 +1,7 @@
 //! The state of one aggregate function over one group.
 
 mod combine;
+mod ordered_texts;
 
 use std::cmp::Ordering;
 
@@ -13,10 +14,10 @@ use nfold_types::{Decimal, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use crate::env::stoppable_sort;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, bits, compare, convert, json};
 use crate::expr::kernels::NumberKernel;
+use ordered_texts::OrderedTexts;
 
 /// A key's cost in a set of keys beyond its bytes.
 const KEY_BYTES: usize = 48;
@@ -66,7 +67,7 @@ enum State {
         rows: u64,
         cut: bool,
     },
-    ConcatOrdered(Vec<(Vec<u8>, Vec<u8>)>),
+    ConcatOrdered(OrderedTexts),
     Array(Vec<Json>),
     Object(Vec<(String, Json)>),
 }
@@ -157,7 +158,7 @@ impl Acc {
                 rows: 0,
                 cut: false,
             },
-            AggFunc::GroupConcat => State::ConcatOrdered(Vec::new()),
+            AggFunc::GroupConcat => State::ConcatOrdered(OrderedTexts::default()),
             AggFunc::JsonArray => State::Array(Vec::new()),
             AggFunc::JsonObject => State::Object(Vec::new()),
         };
@@ -467,20 +468,19 @@ impl Acc {
                 let name = json::utf8(cx, &args[0], &plan.args[0].ty);
                 members.push((name, json::of_sql(cx, &args[1], &plan.args[1].ty)?));
             }
-            State::ConcatOrdered(rows) => {
+            State::ConcatOrdered(texts) => {
                 let mut key = Vec::new();
                 info.shape
                     .order
                     .push_all(&values[plan.args.len()..], &mut key)?;
                 let mut text = Vec::new();
                 concat_args(cx, plan, args, &mut text);
-                self.bytes += key.len() + text.len() + 64;
-                rows.push((key, text));
+                texts.push(&key, &text);
                 let max = cx.env().group_concat_max_len();
-                if self.bytes - self.seen_bytes > max.saturating_mul(4).saturating_add(4096) {
-                    self.bytes =
-                        self.seen_bytes + forget_cut_off(cx, rows, plan.separator.len(), max)?;
+                if texts.bytes() > max.saturating_mul(4).saturating_add(4096) {
+                    texts.forget_cut_off(cx, plan.separator.len(), max)?;
                 }
+                self.bytes = self.seen_bytes + texts.bytes();
             }
         }
         Ok(())
@@ -545,16 +545,16 @@ impl Acc {
             State::Object(members) if members.is_empty() => Val::Null,
             State::Array(elements) => document(cx, Json::Array(elements))?,
             State::Object(members) => document(cx, Json::object(members))?,
-            State::ConcatOrdered(mut rows) => {
-                if rows.is_empty() {
+            State::ConcatOrdered(mut texts) => {
+                if texts.is_empty() {
                     return Ok(Val::Null);
                 }
-                let rows = in_order(cx, &mut rows)?;
+                texts.sort(cx)?;
                 let max = cx.env().group_concat_max_len();
                 let mut text = Vec::new();
                 let mut used = 0;
                 let mut cut = false;
-                for (n, (_, piece)) in rows.iter().enumerate() {
+                for (n, piece) in texts.texts().enumerate() {
                     used += 1;
                     if n > 0 {
                         text.extend_from_slice(&plan.separator);
@@ -634,44 +634,6 @@ fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
     if best.is_none() || order == Some(wanted) {
         *best = Some(v.to_owned());
     }
-}
-
-/// Of an ordered GROUP_CONCAT's rows, keeps those that `max` bytes of result have room for, and one
-/// more, which is cut. Gives the bytes held.
-fn forget_cut_off(
-    cx: &EvalCx<'_>,
-    rows: &mut Vec<KeyedText>,
-    separator: usize,
-    max: usize,
-) -> Result<usize, SqlError> {
-    *rows = in_order(cx, rows)?;
-    let (mut text, mut bytes, mut keep) = (0, 0, 0);
-    for (key, piece) in rows.iter() {
-        keep += 1;
-        text += piece.len() + separator;
-        bytes += key.len() + piece.len() + 64;
-        // The first piece has no separator before it.
-        if text > max.saturating_add(separator) {
-            break;
-        }
-    }
-    rows.truncate(keep);
-    Ok(bytes)
-}
-
-/// A text of GROUP_CONCAT, behind its sort key.
-type KeyedText = (Vec<u8>, Vec<u8>);
-
-/// Takes texts in the order of their keys; those of equal keys stay in the order they came.
-fn in_order(cx: &EvalCx<'_>, rows: &mut [KeyedText]) -> Result<Vec<KeyedText>, SqlError> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    let keys = rows.iter().map(|(key, _)| key.len()).sum::<usize>();
-    let cost = (50 + keys / (16 * rows.len().max(1))) as u64;
-    stoppable_sort::sort_by(&mut order, cx.st.checkpoint, cost, &|&a, &b| {
-        rows[a].0.cmp(&rows[b].0).then(a.cmp(&b))
-    })?;
-    let take = |n: &usize| std::mem::take(&mut rows[*n]);
-    Ok(order.iter().map(take).collect())
 }
 
 /// An owned value as one of an evaluation.
