@@ -115,6 +115,12 @@ fn infer_substring(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn cut(text: Cow<'_, [u8]>, from: usize, to: usize) -> Val<'_> {
     match text {
         Cow::Borrowed(b) => Val::Bytes(Cow::Borrowed(&b[from..to])),
+        // Most of a large text moves in its own memory, which is cheaper than new memory.
+        Cow::Owned(mut b) if to - from > b.len() / 2 => {
+            b.truncate(to);
+            b.drain(..from);
+            Val::string(b)
+        }
         Cow::Owned(b) => Val::string(b[from..to].to_vec()),
     }
 }

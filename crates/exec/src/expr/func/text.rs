@@ -97,11 +97,11 @@ fn pad<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, left: bool) -> E
     let mut padding = repeated(cx, &fill, missing / unit)?;
     padding.extend_from_slice(set.char_prefix(&fill, missing % unit));
     if left {
-        padding.extend_from_slice(&text);
+        cx.append(&text, &mut padding)?;
         return Ok(Val::string(padding));
     }
     let mut out = text.into_owned();
-    out.extend_from_slice(&padding);
+    cx.append(&padding, &mut out)?;
     Ok(Val::string(out))
 }
 
@@ -238,7 +238,11 @@ fn eval_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
         Ok(len) => from + char_prefix_len(cx, set, &text[from..], len)?,
         Err(_) => text.len(),
     };
-    cx.checked_string([&text[..from], &new, &text[to..]].concat(), "insert")
+    let mut out = Vec::with_capacity(from + new.len() + (text.len() - to));
+    for part in [&text[..from], &new, &text[to..]] {
+        cx.append(part, &mut out)?;
+    }
+    cx.checked_string(out, "insert")
 }
 
 fn infer_concat_ws(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
