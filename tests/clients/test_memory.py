@@ -192,3 +192,22 @@ def test_server_at_its_limit(_):
         other.close()
         run(conn, "SET GLOBAL nfold_server_memory = 0")
         assert answer(conn, big) == ((60 * MIB,),)
+
+
+def test_large_plans_leave_with_their_session(_):
+    """A plan too large for the cache of all sessions stays only as long as its session."""
+    with server.Server() as srv:
+        with srv.connect() as conn:
+            run(conn, "CREATE DATABASE d", "CREATE TABLE d.t (a INT PRIMARY KEY, s VARCHAR(100), t VARCHAR(40))",
+                "INSERT INTO d.t VALUES (1, 'x', 'y')")
+
+            def on_a_new_connection(number):
+                with srv.connect() as other:
+                    terms = " OR ".join(f"s = CONCAT(t, '{i}', '{number}')" for i in range(3000))
+                    run(other, "SELECT COUNT(*) FROM d.t WHERE " + terms)
+            on_a_new_connection(0)
+            before = memory(conn)
+            for number in range(20):
+                on_a_new_connection(number)
+            grown = memory(conn) - before
+            assert grown < 8 * MIB, f"{grown} bytes stay allocated"

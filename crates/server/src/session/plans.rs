@@ -25,6 +25,9 @@ use super::shared_plans::{PlanKey, SharedPlan};
 
 /// Plans kept by one session.
 const MAX_PLANS: usize = 256;
+/// Bytes of memory that they may have together. Most are in the cache of all sessions as well; but
+/// that cache takes no large ones.
+const MAX_BYTES: usize = 8 << 20;
 /// Plans of one hash: the same digest with other structural literals (`LIMIT 10` and `LIMIT 20`).
 const MAX_VARIANTS: usize = 8;
 
@@ -83,6 +86,8 @@ pub struct PlanMap {
     by_hash: FxHashMap<u64, SmallVec<[u32; 2]>>,
     /// `None` while the plan runs, or after it has failed.
     places: Vec<Option<Cached>>,
+    /// Bytes of the plans that were added.
+    bytes: usize,
     schema_version: u64,
     /// Hash of the statement at hand, and its place if it has one.
     hash: u64,
@@ -112,6 +117,7 @@ impl PlanMap {
     fn clear(&mut self) {
         self.by_hash.clear();
         self.places.clear();
+        self.bytes = 0;
         self.running = None;
         self.kept = None;
     }
@@ -179,11 +185,16 @@ impl PlanMap {
     }
 
     fn add(&mut self, mut plan: Cached) {
+        let bytes = plan.shared.bytes;
+        if bytes > MAX_BYTES {
+            return;
+        }
         self.last_serial += 1;
         plan.serial = self.last_serial;
-        if self.places.len() >= MAX_PLANS {
+        if self.places.len() >= MAX_PLANS || self.bytes + bytes > MAX_BYTES {
             self.clear();
         }
+        self.bytes += bytes;
         let list = self.by_hash.entry(self.hash).or_default();
         let empty = list
             .iter()

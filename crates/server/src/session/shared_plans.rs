@@ -38,6 +38,9 @@ use super::prepared::Text;
 use super::tables::TableUse;
 
 const SHARDS: usize = 16;
+/// Larger plans are rare, and their operators would keep them in memory after every session has
+/// let them go.
+const LARGE_BYTES: usize = 256 << 10;
 /// Environments that have a number at a time.
 const MAX_ENVIRONMENTS: usize = 4096;
 
@@ -155,6 +158,8 @@ pub struct SharedPlan {
     pub deprecated: Vec<Deprecated>,
     /// Of a statement that was prepared: its text, for all who prepare the same.
     pub text: OnceLock<Arc<Text>>,
+    /// Bytes of memory. 0 before [`SharedPlan::measured`].
+    pub bytes: usize,
 }
 
 impl SharedPlan {
@@ -173,7 +178,19 @@ impl SharedPlan {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// Sets `bytes`.
+    pub fn measured(mut self) -> SharedPlan {
+        self.bytes = self.count_bytes();
+        self
+    }
+
+    /// Whether it is so large that workers keep no operators of it between executions.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.bytes > LARGE_BYTES
+    }
+
+    fn count_bytes(&self) -> usize {
         let names: usize = self
             .uses
             .iter()
@@ -315,7 +332,7 @@ impl SharedPlans {
 
     /// A statement was planned: keeps the plan, in place of one with its key.
     pub fn put(&self, work: &Work<'_>, environment: u32, plan: &Arc<SharedPlan>) {
-        let bytes = plan.bytes();
+        let bytes = plan.bytes;
         let limit = self.limit_bytes.load(Relaxed) / SHARDS;
         let (hash, shard) = self.place(PlanKey::hash_of(work), environment);
         let mut shard = shard.lock();

@@ -115,18 +115,18 @@ impl Session {
             }
             self.facts.digest = plan.digest;
             self.facts.run.access = plan.shared.access;
-            let mut operators = match plan.once {
-                true => Executable::new(plan.shared.plan.clone()),
-                false => {
-                    (cx.operator_pool()).operators(&plan.shared.plan, plan.shared.schema_version)
-                }
+            let cached_operators = !plan.once && !plan.shared.is_large();
+            let mut operators = if cached_operators {
+                (cx.operator_pool()).operators(&plan.shared.plan, plan.shared.schema_version)
+            } else {
+                Executable::new(plan.shared.plan.clone())
             };
             let run = (&plan, &mut operators);
             let result = match &plan.shared.into {
                 None => self.execute_plan(cx, work, run, sink),
                 Some(names) => self.execute_into(cx, work, run, names),
             };
-            if !plan.once {
+            if cached_operators {
                 (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
             }
             if let Err(e) = &result
@@ -285,7 +285,7 @@ impl Session {
             ids.dedup();
         }
         let named = parsed.named_by_text as usize;
-        let shared = Arc::new(SharedPlan {
+        let shared = SharedPlan {
             access: access_bits(&plan),
             key: PlanKey::new(work, &parsed.roles, named),
             plan,
@@ -297,7 +297,9 @@ impl Session {
             into: into_variables(&parsed.statement),
             deprecated: parsed.deprecated.clone(),
             text: OnceLock::new(),
-        });
+            bytes: 0,
+        };
+        let shared = Arc::new(shared.measured());
         let once = names_user_variable(work.digested.text());
         Ok(Cached::new(shared, account_version, once))
     }
