@@ -21,13 +21,22 @@ def growth(cells):
     return cells[-1]["unit_us"] / max(cells[0]["unit_us"], 1e-9)
 
 
+def growths_beyond_floor(row):
+    """How much dearer Nfold's unit is at each size than at the smallest, without what the floor
+    server's unit grows by in the same situation; None where a cell failed or the floor is not
+    measured."""
+    cells, floor = row["servers"].get(NFOLD), row["servers"].get(FLOOR)
+    if not is_complete(cells) or not is_complete(floor):
+        return None
+    paid_by_floor = [f["unit_us"] - floor[0]["unit_us"] for f in floor]
+    first = max(cells[0]["unit_us"], 1e-9)
+    return [(c["unit_us"] - paid) / first for c, paid in zip(cells, paid_by_floor)]
+
+
 def growth_beyond_floor(row):
     """As `growth`, without what the floor server's unit grows by in the same situation."""
-    cells, floor = row["servers"][NFOLD], row["servers"].get(FLOOR)
-    if not is_complete(cells) or not is_complete(floor):
-        return growth(cells)
-    paid_by_floor = floor[-1]["unit_us"] - floor[0]["unit_us"]
-    return (cells[-1]["unit_us"] - paid_by_floor) / max(cells[0]["unit_us"], 1e-9)
+    growths = growths_beyond_floor(row)
+    return growths[-1] if growths else growth(row["servers"][NFOLD])
 
 
 def allowed_growth(row):
@@ -103,6 +112,9 @@ def as_text(row):
     for server, cells in row["servers"].items():
         values = "  ".join(f"{size:,}: {cell_text(cell)}" for size, cell in zip(row["sizes"], cells))
         lines.append(f"  {server:8} {values}   growth {growth_text(cells)}")
+    if beyond := growths_beyond_floor(row):
+        ratios = "  ".join(f"{size:,}: {g:.2f}" for size, g in zip(row["sizes"], beyond))
+        lines.append(f"  Nfold to its smallest size, without the floor's growth: {ratios}")
     lines += [f"  BREAKS A RULE: {rule}" for rule in broken_rules(row)]
     return "\n".join(lines)
 
@@ -132,7 +144,9 @@ def as_markdown(results):
         about = f"{row['about']}, {row['unit']}"
         if is_complete(row["servers"].get(FLOOR)):
             floor = ", ".join(cell_text(c) for c in row["servers"][FLOOR])
-            about += f" (the floor: {floor} µs, whose growth does not count)"
+            ratios = ", ".join(f"{g:.2f}" for g in growths_beyond_floor(row))
+            about += (f" (the floor: {floor} µs, whose growth does not count; "
+                      f"Nfold without it: {ratios})")
         sizes = ", ".join(f"{s:,}" for s in row["sizes"])
         lines.append("| " + " | ".join([about, sizes, *cells, grown, f"{allowed:.2f}"]) + " |")
     return "\n".join(lines) + "\n"
