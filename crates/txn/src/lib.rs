@@ -30,6 +30,8 @@ pub mod locks;
 #[cfg(not(loom))]
 mod purge;
 #[cfg(not(loom))]
+mod savepoints;
+#[cfg(not(loom))]
 mod system;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -21,6 +21,7 @@
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
 use crate::locks::{LockKind, LockMode, LockOwner, LockRequest, Locked};
+use crate::savepoints::Savepoints;
 use crate::system::TrxSystem;
 use crate::turn;
 use crate::undo::{RowChange, TrxUndo, UndoPrep, UndoPtr, UndoRecord};
@@ -106,11 +107,6 @@ enum State {
     Syncing(Lsn),
 }
 
-struct Savepoint {
-    name: String,
-    undo_no: u32,
-}
-
 /// Advancing L at a commit looks at no more ids than this; purge does the rest.
 const ADVANCE_AT_COMMIT: u64 = 256;
 
@@ -125,7 +121,7 @@ pub struct Trx {
     view: Option<Snapshot>,
     owner: Option<Arc<LockOwner>>,
     undo: TrxUndo,
-    savepoints: Vec<Savepoint>,
+    savepoints: Savepoints,
     record: UndoRecord,
     /// The status views know of it.
     noted: bool,
@@ -152,7 +148,7 @@ impl Trx {
                 stream,
                 ..TrxUndo::default()
             },
-            savepoints: Vec::new(),
+            savepoints: Savepoints::default(),
             record: UndoRecord::default(),
             noted: false,
             stuck: None,
@@ -375,35 +371,23 @@ impl Trx {
 
     /// SAVEPOINT: the newest of a name counts. Names compare without case.
     pub fn savepoint(&mut self, name: &str) {
-        self.savepoints
-            .retain(|s| !s.name.eq_ignore_ascii_case(name));
-        self.savepoints.push(Savepoint {
-            name: name.into(),
-            undo_no: self.undo.undo_no,
-        });
-    }
-
-    fn find_savepoint(&self, name: &str) -> Result<usize, TxnError> {
-        let found = self
-            .savepoints
-            .iter()
-            .position(|s| s.name.eq_ignore_ascii_case(name));
-        found.ok_or(TxnError::NoSuchSavepoint)
+        self.savepoints.set(name, self.undo.undo_no);
     }
 
     /// ROLLBACK TO SAVEPOINT: undoes what came after it, and forgets the savepoints after it.
     pub fn rollback_to_savepoint(&mut self, name: &str, applier: &dyn RowApplier) -> Step<()> {
-        let at = self.find_savepoint(name)?;
-        self.rollback_to_mark(self.savepoints[at].undo_no, applier)?;
-        self.savepoints.truncate(at + 1);
+        let changes = self.savepoints.changes_before(name);
+        self.rollback_to_mark(changes.ok_or(TxnError::NoSuchSavepoint)?, applier)?;
+        self.savepoints.remove_newer(name);
         Ok(())
     }
 
     /// RELEASE SAVEPOINT: forgets it and those after it.
     pub fn release_savepoint(&mut self, name: &str) -> Result<(), TxnError> {
-        let at = self.find_savepoint(name)?;
-        self.savepoints.truncate(at);
-        Ok(())
+        match self.savepoints.release(name) {
+            true => Ok(()),
+            false => Err(TxnError::NoSuchSavepoint),
+        }
     }
 
     /// Commits a transaction that has changed and locked nothing. False: nothing was done, and
