@@ -5,8 +5,12 @@
 //!           begin                 commit: record in the log           horizon there             durable, if asked for
 //!   Idle ──────────▶ Active ─────────────────────────────▶ Filling ──────────────▶ Syncing ─────────────────────▶ Idle
 //!                      │ rollback: changes undone, end record                     (locks released)                  ▲
-//!                      └────────────────────────────────────────────────────────────────────────────────────────────┘
+//!                      └───────────────────────────────────────▶ Ended ─────────────────────────────────────────────┘
+//!                                                                     locks released
 //! ```
+//! Locks are released in slices: a transaction may hold millions, and other sessions of the thread
+//! run in between.
+//!
 //! # Invariants
 //! - X1: the id is taken with the first change; a transaction without one costs nothing shared.
 //! - X2: row locks are released when the commit is below the horizon, so the next holder of a lock
@@ -105,6 +109,8 @@ enum State {
     Active,
     Filling(Lsn),
     Syncing(Lsn),
+    /// Rolled back, or committed without a change; its locks are being released.
+    Ended,
 }
 
 /// Advancing L at a commit looks at no more ids than this; purge does the rest.
@@ -428,21 +434,21 @@ impl Trx {
             }
             match self.fill_commit()? {
                 Some(end) => self.state = State::Filling(end),
-                None => {
-                    self.finish();
-                    return Ok(0);
-                }
+                None => self.state = State::Ended,
             }
         }
         if let State::Filling(end) = self.state {
             if let Some(wait) = self.system.store().wait_filled(end) {
                 return Err(Stop::Wait(wait));
             }
-            self.release();
+            self.release()?;
             self.state = State::Syncing(end);
         }
         let State::Syncing(end) = self.state else {
             self.close_snapshot();
+            if self.state == State::Ended {
+                self.finish()?;
+            }
             return Ok(0);
         };
         let store = self.system.store();
@@ -454,7 +460,7 @@ impl Trx {
         if let Some(wait) = wait {
             return Err(Stop::Wait(wait));
         }
-        self.finish();
+        self.finish()?;
         Ok(end)
     }
 
@@ -495,6 +501,7 @@ impl Trx {
             State::Filling(_) | State::Syncing(_) => {
                 return self.commit(FlushAtCommit::Lazy).map(|_| ());
             }
+            State::Ended => return self.finish(),
         }
         self.close_snapshot();
         let Trx {
@@ -516,20 +523,24 @@ impl Trx {
         } else if undo.id != 0 {
             system.end_rollback(undo)?;
         }
-        self.finish();
-        Ok(())
+        self.state = State::Ended;
+        self.finish()
     }
 
-    /// Releases the locks (X2) and lets L pass.
-    fn release(&mut self) {
-        if let Some(owner) = self.owner.take() {
-            self.system.locks().release_all(&owner);
+    /// Releases the locks (X2) and lets L pass. After a wait for a turn, call again.
+    fn release(&mut self) -> Step<()> {
+        if let Some(owner) = &self.owner {
+            if !self.system.locks().release_slice(owner) {
+                return Err(turn::wait());
+            }
+            self.owner = None;
         }
         if self.undo.id != 0 {
             self.system
                 .views()
                 .advance_low(ADVANCE_AT_COMMIT, || self.system.horizon());
         }
+        Ok(())
     }
 
     /// Ends a transaction as a crash does: nothing is undone or released.
@@ -540,9 +551,11 @@ impl Trx {
         self.state = State::Idle;
     }
 
-    fn finish(&mut self) {
+    /// Releases what the transaction has left, and makes room for the next one. After a wait for a
+    /// turn, call again.
+    fn finish(&mut self) -> Step<()> {
         self.close_snapshot();
-        self.release();
+        self.release()?;
         self.close_note();
         self.savepoints.clear();
         self.broken = None;
@@ -552,6 +565,7 @@ impl Trx {
             ..TrxUndo::default()
         };
         self.state = State::Idle;
+        Ok(())
     }
 }
 

@@ -34,7 +34,12 @@ impl Future for Turn {
 pub(crate) fn count_record(left: &mut u32) -> Step<()> {
     *left -= 1;
     match *left {
-        0 => Err(Stop::<TxnError>::Wait(Wait::boxed(Turn { given: false }))),
+        0 => Err(wait()),
         _ => Ok(()),
     }
+}
+
+/// The wait for a turn. Not inside of a mini-transaction.
+pub(crate) fn wait() -> Stop<TxnError> {
+    Stop::Wait(Wait::boxed(Turn { given: false }))
 }

@@ -53,6 +53,8 @@ mod wait;
 
 pub use info::place_of;
 pub use owner::LockOwner;
+#[cfg(test)]
+pub(crate) use table::RELEASE_SLICE;
 pub use table::{LockTable, LockTableStatus};
 
 use nfold_store::TrxId;

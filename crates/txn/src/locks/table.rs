@@ -21,6 +21,8 @@ const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
 /// Debug assertions check queues with at most this many waiting requests.
 const CHECKED_MAX: usize = 64;
+/// Places that one call of [`LockTable::release_slice`] releases: less than a millisecond of work.
+pub(crate) const RELEASE_SLICE: usize = 2048;
 pub(super) const TAG_KEY: u8 = 0;
 const TAG_SUPREMUM: u8 = 1;
 pub(super) const KEY_AT: usize = 9;
@@ -431,13 +433,22 @@ impl LockTable {
     /// Releases all locks at the end of a transaction, and wakes the owners that can proceed. The
     /// owner gets no further locks.
     pub fn release_all(&self, owner: &Arc<LockOwner>) {
-        let (held, waiting) = {
+        while !self.release_slice(owner) {}
+    }
+
+    /// As [`release_all`](Self::release_all), but releases at most [`RELEASE_SLICE`] places. Returns
+    /// whether the owner holds nothing any more.
+    pub(crate) fn release_slice(&self, owner: &Arc<LockOwner>) -> bool {
+        let (slice, waiting, is_last) = {
             let mut state = owner.state.lock();
             state.closed = true;
-            (
-                std::mem::take(&mut state.held),
-                state.waiting.as_ref().map(|(_, w)| w.clone()),
-            )
+            let rest = state.held.len().saturating_sub(RELEASE_SLICE);
+            let slice = match rest {
+                0 => std::mem::take(&mut state.held),
+                _ => state.held.split_off(rest),
+            };
+            let waiting = state.waiting.as_ref().map(|(_, w)| w.clone());
+            (slice, waiting, rest == 0)
         };
         let id = owner.trx_id();
         if id != 0 {
@@ -446,9 +457,10 @@ impl LockTable {
         if let Some(waiter) = waiting {
             self.cancel(owner, &waiter);
         }
-        for place in held {
+        for place in slice {
             self.release_place(owner, &place);
         }
+        is_last
     }
 
     /// `new_key` was inserted before `next`: the gap locks on the gap that it splits now cover both

@@ -1,6 +1,7 @@
 //! Short stories with known ends.
 
 use super::*;
+use crate::locks::RELEASE_SLICE;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -55,6 +56,42 @@ fn long_rollback_gives_turns() {
     block_on(|| counted(&mut turns, a.rollback(&w))).unwrap();
     assert_eq!(turns, 1);
     assert!(w.entries().is_empty() && !a.is_active());
+}
+
+#[test]
+fn release_of_many_locks_gives_turns() {
+    let w = World::new(0);
+    let places = 5 * RELEASE_SLICE / 2;
+    for commits in [true, false] {
+        let mut a = w.begun();
+        w.write(&mut a, b"row", Some(b"new")).unwrap();
+        for n in 0..places {
+            let key = format!("{n:06}");
+            let key = LockKey::Key(key.as_bytes());
+            let request = LockRequest::new(7, key, LockMode::X, LockKind::Record);
+            a.lock(&request).unwrap();
+        }
+        let mut left = vec![w.system.locks().locks().len()];
+        block_on(|| {
+            let step = match commits {
+                true => a.commit(FlushAtCommit::Lazy).map(drop),
+                false => a.rollback(&w),
+            };
+            left.push(w.system.locks().locks().len());
+            assert_eq!(step.is_ok(), !a.is_active());
+            step
+        })
+        .unwrap();
+        // The commit may also have waited for the log.
+        left.dedup();
+        let expected = [
+            places,
+            places - RELEASE_SLICE,
+            places - 2 * RELEASE_SLICE,
+            0,
+        ];
+        assert_eq!(left, expected);
+    }
 }
 
 #[test]
