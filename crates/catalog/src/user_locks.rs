@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!  registry (one mutex)                              session 7: held  [("jobs", 2 times), ("mail", once)]
+//!  registry (one mutex)                              session 7: held  {"jobs": 2 times, "mail": once}
 //!    "jobs" → owner 7, waiting [session 9, session 12]
 //!    "mail" → owner 7, waiting []                    session 9: one UserLockWait, a future
 //! ```
@@ -20,7 +20,8 @@
 //! state is written under the registry's mutex, and its waker is called after that is released.
 //!
 //! # Cost
-//! Statements and sessions that use no user-level lock never touch the registry.
+//! Statements and sessions that use no user-level lock never touch the registry. Taking and
+//! releasing a lock takes the same time however many locks the session holds.
 //!
 //! # Not here
 //! Deadlocks also pass through row locks and metadata locks. The server searches for them, by
@@ -185,7 +186,7 @@ pub struct UserLockSession {
     registry: Arc<UserLocks>,
     session: u64,
     /// Locks with the number of times that each was taken.
-    held: RefCell<Vec<(Arc<str>, u64)>>,
+    held: RefCell<FxHashMap<Arc<str>, u64>>,
 }
 
 impl UserLockSession {
@@ -206,7 +207,7 @@ impl UserLockSession {
     /// Takes a lock, or queues for it: then the wait for it is returned.
     pub fn lock(&self, name: &str) -> Option<UserLockWait> {
         let mut held = self.held.borrow_mut();
-        if let Some((_, count)) = held.iter_mut().find(|(n, _)| **n == *name) {
+        if let Some(count) = held.get_mut(name) {
             *count += 1;
             return None;
         }
@@ -218,7 +219,7 @@ impl UserLockSession {
                 waiting: VecDeque::new(),
             };
             inner.locks.insert(name.clone(), lock);
-            held.push((name, 1));
+            held.insert(name, 1);
             return None;
         };
         let waiter = Arc::new(Waiter {
@@ -242,10 +243,10 @@ impl UserLockSession {
     /// Gives a lock back once; `None` if the session does not hold it.
     pub fn release(&self, name: &str) -> Option<()> {
         let mut held = self.held.borrow_mut();
-        let at = held.iter().position(|(n, _)| **n == *name)?;
-        held[at].1 -= 1;
-        if held[at].1 == 0 {
-            held.swap_remove(at);
+        let count = held.get_mut(name)?;
+        *count -= 1;
+        if *count == 0 {
+            held.remove(name);
             let waker = self.registry.0.lock().release(name);
             wake(waker);
         }
@@ -255,11 +256,11 @@ impl UserLockSession {
     /// Gives all locks back; returns how many times they had been taken.
     pub fn release_all(&self) -> u64 {
         let held = std::mem::take(&mut *self.held.borrow_mut());
-        for (name, _) in &held {
+        for name in held.keys() {
             let waker = self.registry.0.lock().release(name);
             wake(waker);
         }
-        held.iter().map(|(_, count)| count).sum()
+        held.values().sum()
     }
 }
 
@@ -295,7 +296,7 @@ impl UserLockWait {
     pub fn adopt(mut self, session: &UserLockSession) {
         debug_assert_eq!(self.outcome(), UserLockOutcome::Granted);
         self.adopted = true;
-        session.held.borrow_mut().push((self.name.clone(), 1));
+        session.held.borrow_mut().insert(self.name.clone(), 1);
     }
 }
 
