@@ -80,9 +80,14 @@ impl TemporaryTables {
         sight
     }
 
-    /// Adds one.
+    /// Adds one. What statements see grows by it alone: making it anew would take time for each
+    /// temporary table that there is.
     pub fn put(&mut self, table: Arc<TableDef>) {
-        self.sight = None;
+        if let Some((_, sight)) = &mut self.sight
+            && sight.database(&table.schema).is_some()
+        {
+            Arc::make_mut(sight).put_table(table.clone());
+        }
         self.tables.push(table);
     }
 
