@@ -219,9 +219,13 @@ fn union_of(body: &AstBody) -> Option<(bool, &AstBody, &AstBody)> {
 }
 
 /// Adds the query blocks that a UNION's right side adds to its left one, the last first: several
-/// where all is UNION ALL.
+/// where all is UNION ALL, or where the parser has divided a long chain of UNIONs into two.
 fn add_operands<'q>(distinct: bool, body: &'q AstBody, out: &mut Vec<(bool, &'q AstBody)>) {
     match union_of(body) {
+        Some((inner, left, right)) if !matches!(body, AstBody::Paren(_)) => {
+            add_operands(inner, right, out);
+            add_operands(distinct, left, out);
+        }
         Some((false, left, right)) if !distinct => {
             add_operands(false, right, out);
             add_operands(false, left, out);

@@ -31,6 +31,7 @@ mod misc;
 mod primary;
 mod query;
 mod session;
+mod set_chain;
 mod show;
 mod table;
 mod table_options;

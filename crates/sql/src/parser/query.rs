@@ -1,6 +1,7 @@
 //! Query expressions: SELECT, set operations, WITH, and the clauses after them.
 
 use super::expr::Paren;
+use super::set_chain::SetChain;
 use super::{CteSeen, Deprecated, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
@@ -147,19 +148,17 @@ impl Parser<'_> {
     }
 
     /// UNION and EXCEPT are left-associative. INTERSECT (`tight`) binds more tightly.
-    fn set_operations(&mut self, mut left: QueryBody, tight: u8) -> Result<QueryBody> {
-        let mut height = 0;
+    fn set_operations(&mut self, left: QueryBody, tight: u8) -> Result<QueryBody> {
+        let mut chain = SetChain::of(left);
         loop {
             let op = match self.kw() {
                 Kw::UNION if tight == 0 => SetOp::Union,
                 Kw::EXCEPT if tight == 0 => SetOp::Except,
                 Kw::INTERSECT => SetOp::Intersect,
-                _ => return Ok(left),
+                _ => return Ok(chain.into_body()),
             };
             self.misplaced_into |= self.into_of_operand.is_some();
             self.advance();
-            height += 1;
-            self.grow(height)?;
             let distinct = !self.accept_kw(Kw::ALL);
             if distinct && !self.accept_kw(Kw::DISTINCT) {
                 self.accept_kw(Kw::DISTINCTROW);
@@ -171,12 +170,8 @@ impl Parser<'_> {
             if op != SetOp::Intersect {
                 right = self.set_operations(right, 1)?;
             }
-            left = QueryBody::SetOperation {
-                op,
-                distinct,
-                left: Box::new(left),
-                right: Box::new(right),
-            };
+            chain.add(op, distinct, right);
+            self.grow(chain.height())?;
         }
     }
 
