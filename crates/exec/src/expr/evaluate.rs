@@ -6,6 +6,7 @@ use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
 use nfold_sql::ast::IsTest;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
+use super::eval::branches::{Branch, branch_of};
 use super::eval::{
     CONDITION_WORK, COPY_BYTES, EvalCx, RowRef, Val, arith, compare, convert, row_error,
 };
@@ -63,18 +64,13 @@ impl<'a> EvalCx<'a> {
                 };
                 Val::Int(i64::from(holds != *negated))
             }
-            Case { whens, otherwise } => {
-                for (when, then) in whens {
-                    self.checkpoint(CONDITION_WORK)?;
-                    if self.bool(when)? == Some(true) {
-                        return self.val_alike(then, &e.ty);
-                    }
-                }
-                match otherwise {
+            Case { whens, otherwise } => match self.branch(e, whens)? {
+                Some(at) => self.val_alike(&whens[at].1, &e.ty)?,
+                None => match otherwise {
                     Some(other) => self.val_alike(other, &e.ty)?,
                     None => Val::Null,
-                }
-            }
+                },
+            },
             Cast(inner) => {
                 let v = self.val(inner)?;
                 convert::cast(self, v, &inner.ty, &e.ty)?
@@ -94,6 +90,22 @@ impl<'a> EvalCx<'a> {
             Default(v) => self.stored(v.as_ref(), &e.ty),
             DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
         })
+    }
+
+    /// The first WHEN of the CASE expression `e` that is true.
+    fn branch(&self, e: &'a Expr, whens: &'a [(Expr, Expr)]) -> Result<Option<usize>, SqlError> {
+        match branch_of(self, e, whens)? {
+            Branch::At(at) => return Ok(Some(at)),
+            Branch::Else => return Ok(None),
+            Branch::Unknown => {}
+        }
+        for (at, (when, _)) in whens.iter().enumerate() {
+            self.checkpoint(CONDITION_WORK)?;
+            if self.bool(when)? == Some(true) {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
     }
 
     /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits, and a date or time among strings stays one: what IF and CASE give.

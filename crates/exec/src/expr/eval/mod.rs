@@ -6,6 +6,7 @@
 
 pub(crate) mod arith;
 pub(crate) mod bits;
+pub(crate) mod branches;
 pub mod compare;
 pub mod convert;
 pub(crate) mod json;

@@ -13,6 +13,7 @@ use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{CollationId, Value};
 use smallvec::SmallVec;
 
+use super::branches::Branches;
 use super::compare::{as_text, is_beyond_doubles};
 use super::list::member_type;
 use super::moment::{Listed, is_marker, listed_moment};
@@ -392,7 +393,7 @@ fn plain_member<'v>(cx: &EvalCx<'v>, (kind, e): &'v (CmpKind, Expr)) -> Option<M
     Some((*kind, v, Cow::Borrowed(&e.ty)))
 }
 
-fn is_plain(e: &Expr) -> bool {
+pub(super) fn is_plain(e: &Expr) -> bool {
     let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
     match &e.kind {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
@@ -441,7 +442,7 @@ pub(crate) fn is_moment(left: &ExprType, kind: CmpKind, ty: &ExprType) -> bool {
 
 /// Whether the sort key of a member under `kind` is equal to that of an operand exactly if the two
 /// compare as equal, and making the key never warns. The member is not NULL.
-fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
+pub(super) fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
     let class = ty.class();
     match (kind, v) {
         (CmpKind::String(_), Val::Bytes(_)) => class == Class::String,
@@ -509,7 +510,7 @@ impl Memory for Lists {
     }
 }
 
-/// The prepared lists of one execution, by the address of their expression.
+/// The prepared lists and CASEs of one execution, by the address of their expression.
 #[derive(Default)]
 pub struct ListCache {
     lists: RefCell<Option<Lent<Lists>>>,
@@ -517,6 +518,8 @@ pub struct ListCache {
     pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
     /// How many rows each GROUP_CONCAT has put into texts.
     pub(crate) concatenated: RefCell<FxHashMap<usize, u64>>,
+    /// The branches of each long CASE.
+    pub(crate) branches: RefCell<FxHashMap<usize, Branches>>,
 }
 
 impl ListCache {
