@@ -1,6 +1,6 @@
-//! Golden tests of the stages. A golden file holds statements behind `> `, each followed by the
-//! text of the tree that a stage makes of it. `NFOLD_RECORD_GOLDEN=1 cargo test -p nfold-plan`
-//! writes the files anew.
+//! Golden tests of the planner's stages. A golden file has statements on lines that begin with `>
+//! `, each followed by the printed tree of a stage. `NFOLD_RECORD_GOLDEN=1 cargo test -p
+//! nfold-plan` rewrites the files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::logical::statement::Statement;
 
 const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
 
-/// The functions of the tests: one that pads, and one that differs at each evaluation.
+/// The functions of the tests: one that pads a CHAR, and a volatile one.
 struct Functions;
 
 fn same_type(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
@@ -63,7 +63,7 @@ impl FuncSet for Functions {
     }
 }
 
-/// Table 1 has 10,000 rows, table 2 has 1,000 rows, others 100.
+/// Statistics: table 1 has 10,000 rows, table 2 has 1,000 rows, other tables have 100.
 struct Info;
 
 impl PlanInfo for Info {
@@ -183,8 +183,8 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
     })
 }
 
-/// Compares what `stage` makes of each bound statement of a golden file with the text behind it. A
-/// statement behind `> pad:` runs in the mode PAD_CHAR_TO_FULL_LENGTH.
+/// Compares the text that `stage` prints for each bound statement with the golden file. A statement
+/// behind `> pad:` runs in the SQL mode PAD_CHAR_TO_FULL_LENGTH.
 pub(crate) fn check(
     file: &str,
     stage: &dyn Fn(&PlanCx<'_>, Statement) -> Result<String, SqlError>,

@@ -1,12 +1,14 @@
-//! The planner: from a syntax tree to the plan that the executor runs, in four stages. Each takes
-//! the tree of the stage before it and returns the next; `logical` and `physical` are the trees.
+//! The planner: turns a syntax tree into the plan that the executor runs. Each of its stages takes
+//! the tree of the stage before it; `logical` and `physical` are the trees.
 //!
-//! 1. [`bind`] resolves names against a schema snapshot and types every expression: a logical tree.
-//! 2. `rewrite` merges derived tables, decorrelates subqueries and simplifies joins: a logical
-//!    tree.
-//! 3. `optimize` chooses access paths and join orders.
-//! 4. The result, [`physical::Plan`], names expressions whose values are read when it is bound to
-//!    parameters, so all sessions that run the same statement with other values share it.
+//! 1. [`bind`] resolves names against a schema snapshot and types every expression. The result is a
+//!    logical tree.
+//! 2. `rewrite` merges derived tables, decorrelates subqueries and simplifies joins. The result is
+//!    a logical tree as well.
+//! 3. `optimize` chooses access paths and join orders. The result is a [`physical::Plan`].
+//!
+//! A plan holds expressions in place of values, and reads them when it is bound to parameters. So
+//! all sessions that run the same statement with other values share it.
 #![forbid(unsafe_code)]
 
 pub mod bind;
@@ -37,7 +39,7 @@ pub use physical::reads::Reads;
 /// Plans a statement.
 ///
 /// # Errors
-/// Those of MySQL for unknown names and impossible combinations; 1235 for what is not supported.
+/// MySQL's errors for unknown names and invalid combinations; 1235 for unsupported syntax.
 pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, SqlError> {
     if let Statement::Explain {
         format,

@@ -1,8 +1,8 @@
-//! Aggregate functions: which query block gathers their values.
+//! Aggregate functions, and the query block that evaluates each of them.
 //!
-//! An aggregate in a subquery whose arguments name columns of enclosing queries only belongs to the
-//! innermost of these, where aggregates may stand there: `HAVING EXISTS (SELECT 1 FROM u WHERE u.x
-//! = SUM(t.v))` (`Item_sum::check_sum_func`).
+//! An aggregate in a subquery whose arguments name only columns of enclosing queries belongs to the
+//! innermost of these queries, if aggregates are allowed at that place: `HAVING EXISTS (SELECT 1
+//! FROM u WHERE u.x = SUM(t.v))`. The rule is MySQL's `Item_sum::check_sum_func`.
 
 use std::convert::Infallible;
 
@@ -20,9 +20,9 @@ use crate::logical::walk::outer_columns;
 struct Arguments {
     args: Vec<Expr>,
     order: Vec<OrderKey>,
-    /// The innermost query that gathers an aggregate inside of them: its depth.
+    /// The depth of the innermost query that evaluates an aggregate nested in these arguments.
     nested: Option<usize>,
-    /// They name an alias of an enclosing query.
+    /// Whether the arguments name a select alias of an enclosing query.
     alias: bool,
 }
 
@@ -32,7 +32,7 @@ impl BlockBinder<'_> {
         func: AggFunc,
         call: &ast::FunctionCall,
     ) -> Result<Expr, SqlError> {
-        // ANY_VALUE is a function like others where there is nothing to gather.
+        // Where no aggregate can be evaluated, ANY_VALUE(x) is x.
         let plain = self.in_aggregate || !self.aggregates_allowed;
         if let (AggFunc::Any, [arg], true) = (func, call.args.as_slice(), plain) {
             return self.expr(arg);
@@ -57,7 +57,7 @@ impl BlockBinder<'_> {
             nested,
             alias,
         } = self.aggregate_args(call)?;
-        // Texts are distinct as the numbers that they are.
+        // SUM and AVG of DISTINCT strings compare the strings as numbers.
         if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
             && text.ty.class() == Class::String
         {
@@ -139,9 +139,10 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// Notes an aggregate that the query of depth `home` gathers; `nested` is the innermost query
-    /// that gathers one inside its arguments. That must be further out, for its rows are gathered
-    /// when those of `home` are read.
+    /// Records an aggregate that the query at depth `home` evaluates. `nested` is the depth of the
+    /// innermost query that evaluates an aggregate inside its arguments. That query must enclose
+    /// `home`: its rows have to be grouped before the rows of `home` are read. `Err` if it does
+    /// not.
     fn gathered_by(&self, home: usize, nested: Option<usize>) -> Result<(), ()> {
         if nested.is_some_and(|nested| home <= nested) {
             return Err(());
@@ -149,7 +150,7 @@ impl BlockBinder<'_> {
         let mut block = Some(self);
         while let Some(b) = block {
             if b.in_aggregate {
-                // The aggregate around it is gathered there, too, or further out.
+                // The enclosing aggregate is evaluated in the same query, or further out.
                 if b.depth == home {
                     return Err(());
                 }
@@ -163,8 +164,9 @@ impl BlockBinder<'_> {
         Ok(())
     }
 
-    /// How far out the block is that gathers the values of these arguments; `None` where none may.
-    /// `alias`: they name an alias of an enclosing query, whose value is one of its current row.
+    /// Finds the block that evaluates an aggregate with these arguments, as the number of levels
+    /// outwards (0: this block). Returns `None` if no block may. `alias`: the arguments name a
+    /// select alias of an enclosing query, which has one value per current row of that query.
     fn home(&mut self, args: &[Expr], order: &[OrderKey], alias: bool) -> Option<u16> {
         let mut outwards = Vec::new();
         let mut block = self.outer;
@@ -176,7 +178,7 @@ impl BlockBinder<'_> {
         let mut nearest: Option<u16> = None;
         let mut subqueries = Vec::new();
         let mut name = |level: u16, at: ColumnAt| match level {
-            // An aggregate of a query further out is a constant here.
+            // An aggregate of an enclosing query is constant in this block.
             _ if at.table == AGGREGATES => {}
             0 => own = true,
             _ => nearest = Some(nearest.map_or(level, |n| n.min(level))),
@@ -220,7 +222,7 @@ fn has_subquery(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. }))
 }
 
-/// The same expression as a query `by` levels further out has it.
+/// Rewrites `e` of this block into the same expression seen from the query `by` levels further out.
 fn moved_out(e: &mut Expr, by: u16) {
     if let ExprKind::Outer { level, at } = e.kind
         && by > 0
@@ -233,8 +235,8 @@ fn moved_out(e: &mut Expr, by: u16) {
     e.each_child_mut(&mut |child| moved_out(child, by));
 }
 
-/// An expression of a query block as a subquery `by` levels further in has it; error 1235 where it
-/// has subqueries itself.
+/// Rewrites `e` of this block into the same expression seen from a subquery `by` levels further in.
+/// Error 1235 if `e` contains a subquery.
 pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
     e.kind = match std::mem::replace(&mut e.kind, ExprKind::Default(nfold_types::Value::Null)) {
         ExprKind::Column(at) => ExprKind::Outer { level: by, at },
@@ -258,7 +260,8 @@ pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
     result
 }
 
-/// Text of the connection in the character set of a result that is text.
+/// Converts text of the connection to the character set of the result type; to binary for a type
+/// that is no string.
 fn in_set_of(ty: &ExprType, text: &[u8], connection: CollationId) -> Vec<u8> {
     let mut out = Vec::new();
     let to = match ty.class() {

@@ -1,4 +1,4 @@
-//! What binding one query block knows so far, as all files of this folder use it.
+//! The state of binding one query block, which all files of this folder share.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprType};
 use crate::logical::query::{Subquery, Table};
 use crate::logical::window::WindowFunc;
 
-/// While binding: the slot of aggregates, before they have their place in the grouped row.
+/// Placeholder slot of aggregates, until their positions in the grouped row are known.
 pub(crate) const AGGREGATES: u16 = u16::MAX;
 
-/// While binding: the slot of the calls of GROUPING, before the members of GROUP BY are known.
+/// Placeholder slot of GROUPING calls, until the members of GROUP BY are known.
 pub(crate) const GROUPINGS: u16 = u16::MAX - 1;
 
-/// While binding: the slot of window functions, before they have their place in the slots of the
-/// passes. Columns of tables are below it.
+/// Placeholder slot of window functions, until their passes are known. Table columns have lower
+/// slots.
 pub(crate) const WINDOWS: u16 = u16::MAX - 2;
 
-/// Columns that have one value for each combination of values of other columns; by number.
+/// A functional dependency: the columns `from` determine the columns `to` (ordinals in one slot).
 #[derive(Clone, Debug)]
 pub(crate) struct Dependency {
     pub from: Vec<u16>,
     pub to: Vec<u16>,
 }
 
-/// The kind of a block's GROUP BY.
+/// Which kind of GROUP BY a block has.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Grouped {
     #[default]
@@ -37,7 +37,7 @@ pub(crate) enum Grouped {
     RolledUp,
 }
 
-/// A call of a window function, bound but for its window.
+/// A window function call whose arguments are bound, but not yet its window.
 pub(crate) struct WindowDraft {
     pub(super) func: WindowFunc,
     pub args: Vec<Expr>,
@@ -47,42 +47,43 @@ pub(crate) struct WindowDraft {
 }
 
 impl WindowDraft {
-    /// Whether it is the same function of the same arguments, over whatever window.
+    /// Whether `other` calls the same function with the same arguments, over any window.
     pub fn is_like(&self, other: &WindowDraft) -> bool {
         self.func == other.func && self.args == other.args && self.number == other.number
     }
 }
 
-/// A name that slots are searched for.
+/// A column that name resolution can find.
 pub(crate) struct ScopeColumn {
     pub name: Arc<str>,
     pub ty: ColumnType,
     pub nullable: bool,
-    /// That of the expression, for a derived table that MySQL merges into the query.
+    /// The coercibility of the expression, if the slot is a derived table that MySQL merges into
+    /// the query.
     pub coercibility: Option<Coercibility>,
-    /// An expression of a derived table that MySQL merges into the query.
+    /// Whether the column is an expression of a derived table that MySQL merges into the query.
     pub made: bool,
-    /// `*` and NATURAL joins show it.
+    /// Whether `*` and NATURAL joins include the column.
     pub visible: bool,
 }
 
-/// What names see of a slot.
+/// A row slot as name resolution sees it.
 pub(crate) struct ScopeSlot {
-    /// Database, where the slot is a table.
+    /// The database, if the slot is a table.
     pub schema: Option<Arc<str>>,
     pub alias: Arc<str>,
     pub columns: Vec<ScopeColumn>,
-    /// Of a derived table: which of its columns follow from others.
+    /// The functional dependencies between the columns of a derived table.
     pub dependencies: Vec<Dependency>,
 }
 
-/// Columns of the query of INSERT ... SELECT that its ON DUPLICATE KEY UPDATE names. The query has
-/// them behind its own columns.
+/// Columns of the query in INSERT ... SELECT that ON DUPLICATE KEY UPDATE names. The query returns
+/// them after its own columns.
 #[derive(Default)]
 pub(crate) struct SourceColumns {
     pub named: Vec<ast::ColumnRef>,
-    /// The slot of the query's row and the place of the first of them there; `None` while they are
-    /// collected.
+    /// The first of these columns: the slot of the query's row, and the position in it. `None`
+    /// while the names are being collected.
     pub place: Option<ColumnAt>,
 }
 
@@ -92,55 +93,58 @@ pub(crate) struct BlockBinder<'b> {
     pub outer: Option<&'b BlockBinder<'b>>,
     pub scope: Vec<ScopeSlot>,
     pub tables: Vec<Table>,
-    /// Columns of USING and NATURAL joins that an unqualified name (and `*`) does not see.
+    /// Columns that `*` and unqualified names skip, because USING or a NATURAL join has merged
+    /// them.
     pub hidden: Vec<(usize, usize)>,
     pub subqueries: Vec<Subquery>,
-    /// Behind a cell because subqueries may have aggregates of this block.
+    /// In a `RefCell`, because a subquery may add aggregates that this block evaluates.
     pub aggregates: std::cell::RefCell<Vec<Aggregate>>,
-    /// The arguments of the calls of GROUPING.
+    /// The arguments of each GROUPING call.
     pub groupings: Vec<Vec<Expr>>,
-    /// What the block's GROUP BY is.
+    /// Which kind of GROUP BY the block has.
     pub grouped: Grouped,
-    /// Which columns were named, per slot; behind a cell because subqueries name them too.
+    /// Which columns of each slot are named. In a `RefCell`, because subqueries name them too.
     pub used: std::cell::RefCell<Vec<Vec<bool>>>,
-    /// A name was found in an enclosing query.
+    /// Whether a name was resolved in an enclosing query.
     pub correlated: std::cell::Cell<bool>,
-    /// For error 1054.
+    /// The clause being bound, as error 1054 names it.
     pub clause: &'static str,
     /// The first slot whose columns may be named.
     pub in_sight_from: usize,
-    /// Aggregate functions may stand here.
+    /// Whether aggregate functions are allowed in the clause being bound.
     pub aggregates_allowed: bool,
-    /// Inside an aggregate's arguments.
+    /// Whether the arguments of an aggregate are being bound.
     pub in_aggregate: bool,
-    /// The innermost query that gathers an aggregate inside the arguments at hand: its `depth`.
+    /// The depth of the innermost query that evaluates an aggregate inside the arguments being
+    /// bound.
     pub nested_aggregate: std::cell::Cell<Option<usize>>,
-    /// An alias of the select list was named inside the arguments at hand.
+    /// Whether the arguments being bound name an alias of the select list.
     pub alias_in_aggregate: bool,
-    /// Window functions may stand here.
+    /// Whether window functions are allowed in the clause being bound.
     pub windows_allowed: bool,
-    /// Inside a window function's arguments or its window.
+    /// Whether the arguments or the window of a window function are being bound.
     pub in_window: bool,
-    /// The window whose members are at hand.
+    /// The name of the window whose PARTITION BY or ORDER BY is being bound.
     pub window_spec: Option<Arc<str>>,
     pub windows: Vec<WindowDraft>,
-    /// Select list, for names that may be aliases.
+    /// The select list, for clauses in which a name may be an alias.
     pub aliases: Vec<(Arc<str>, Expr)>,
-    /// Aliases of the select items that are not bound yet, this one among them; the last is first.
+    /// Aliases of the select items that are not bound yet, the current one included, in reverse
+    /// order.
     pub later_aliases: Vec<Arc<str>>,
-    /// GROUP BY's expressions, for HAVING.
+    /// The expressions of GROUP BY, for HAVING.
     pub keys: Vec<Expr>,
-    /// ON DUPLICATE KEY UPDATE: `VALUES(column)` is a column of this slot.
+    /// In ON DUPLICATE KEY UPDATE: the slot in which `VALUES(column)` finds its column.
     pub values_slot: Option<u16>,
-    /// ON DUPLICATE KEY UPDATE: the columns of the tables that the query reads.
+    /// In ON DUPLICATE KEY UPDATE: the columns that come from the query of INSERT ... SELECT.
     pub source_columns: Option<SourceColumns>,
-    /// What is deprecated, and what to write instead: warning 1287.
+    /// Deprecated syntax and its replacement, for warning 1287.
     pub deprecated: Vec<(&'static str, &'static str)>,
-    /// How deep in the statement; bounds recursion.
+    /// How many queries this block is nested in; bounds the recursion.
     pub depth: usize,
-    /// Only a constant is wanted: subqueries are refused before they are bound. Otherwise the
-    /// search for `(SELECT constant)` in nested subqueries binds each level twice, which doubles
-    /// the time with each level.
+    /// Only a constant is wanted, so a subquery is refused before it is bound. Without this, the
+    /// search for `(SELECT constant)` in nested subqueries binds each level twice, and the time
+    /// doubles with each level.
     pub constants_only: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Queries and query blocks.
 //!
-//! A block's clauses are bound in MySQL's order of name resolution: FROM, WHERE, the select list,
-//! GROUP BY, HAVING, ORDER BY. Then a grouping takes over the expressions above it, and window
-//! functions get their passes.
+//! The clauses of a block are bound in MySQL's order of name resolution: FROM, WHERE, the select
+//! list, GROUP BY, HAVING, ORDER BY. If the block is grouped, its later clauses are then rewritten
+//! over the grouped row. At last its window functions are assigned to passes.
 
 use nfold_sql::ast::{
     self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select, SelectInto,
@@ -24,12 +24,12 @@ use crate::logical::expr::{Expr, ExprKind, ExprType, is_constant};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{Block, Grouping, Query, QueryBody, Subquery, SubqueryForm};
 
-/// Binds the query that is the statement. Its columns are described when its plan is known.
+/// Binds the outermost query of a statement. Its columns are described once its plan is known.
 pub(super) fn bind_statement(cx: &BindCx<'_>, q: &AstQuery) -> Result<Query, SqlError> {
     Ok(bind_in(cx, q, None, SubqueryForm::Rows)?.query)
 }
 
-/// Binds a query that stands within the statement, or as a derived table.
+/// Binds a derived table, or a query inside another statement, with its columns described.
 pub(crate) fn bind_query(
     cx: &BindCx<'_>,
     q: &AstQuery,
@@ -39,24 +39,24 @@ pub(crate) fn bind_query(
     Ok(bound.described().query)
 }
 
-/// A query, bound.
+/// A bound query.
 pub(crate) struct Bound {
     pub query: Query,
-    /// It names columns of an enclosing query.
+    /// Whether it names columns of an enclosing query.
     pub correlated: bool,
-    /// Between the columns of a derived table.
+    /// The functional dependencies between its columns, if it is a derived table.
     pub dependencies: Vec<Dependency>,
 }
 
 impl Bound {
-    /// With its columns described, as an enclosing query sees them.
+    /// The same query with its columns described as an enclosing query sees them.
     pub fn described(mut self) -> Bound {
         self.query.describe();
         self
     }
 }
 
-/// Binds a subquery of `outer`, which needs the result that `form` says.
+/// Binds a subquery of `outer`. `form` says which result the outer query needs.
 pub(crate) fn bind_subquery(
     cx: &BindCx<'_>,
     q: &AstQuery,
@@ -78,7 +78,7 @@ pub(super) fn bind_in(
     })
 }
 
-/// [`bind_in`], where the names that the query's WITH defines are known.
+/// As [`bind_in`], after the query's own WITH has been added to the context.
 fn bind_within(
     cx: &BindCx<'_>,
     q: &AstQuery,
@@ -104,8 +104,8 @@ fn bind_within(
             let select = whole_table(name);
             block((cx, form), &select, &q.order_by, limit, &q.locking, outer)
         }
-        // What is not cut off is ordered by the outermost ORDER BY, as if there were no
-        // parentheses.
+        // `(SELECT ... ORDER BY ...) ORDER BY ...`: without an inner LIMIT the outer ORDER BY
+        // replaces the inner one.
         AstBody::Paren(inner) if inner.limit.is_none() && inner.with.is_none() => {
             let mut whole = AstQuery::clone(inner);
             if !q.order_by.is_empty() {
@@ -132,7 +132,7 @@ fn bind_within(
     }
 }
 
-/// `LIMIT`: constants and parameters.
+/// Binds LIMIT. Its values are constants or parameters.
 pub(super) fn limit(
     cx: &BindCx<'_>,
     l: Option<&ast::Limit>,
@@ -146,7 +146,7 @@ pub(super) fn limit(
     }))
 }
 
-/// Takes an AND apart.
+/// Splits a condition into the operands of its ANDs.
 pub(crate) fn conjuncts(e: Expr, out: &mut Vec<Expr>) {
     match e.kind {
         ExprKind::And(list) => list.into_iter().for_each(|e| conjuncts(e, out)),
@@ -155,7 +155,7 @@ pub(crate) fn conjuncts(e: Expr, out: &mut Vec<Expr>) {
 }
 
 /// The clauses of a SELECT, bound over the joined row. Aggregates and window functions are columns
-/// of the slots [`AGGREGATES`] and [`WINDOWS`](super::WINDOWS).
+/// of the placeholder slots [`AGGREGATES`] and [`WINDOWS`](super::WINDOWS).
 struct Clauses {
     items: Vec<Item>,
     select: Vec<Expr>,
@@ -189,7 +189,7 @@ pub(super) fn block(
     info.straight |= s.options.straight_join;
     let conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
     let mut c = b.clauses(s, order_by, &info)?;
-    // The text of a member of an ENUM or SET: DISTINCT makes one of what it keeps.
+    // A computed ENUM or SET member is sorted by its text. DISTINCT compares such values by itself.
     let passed_on = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
     if !distinct {
         let keys = c.order.iter_mut().map(|k| &mut k.expr);
@@ -275,7 +275,8 @@ pub(super) fn block(
     })
 }
 
-/// Error 3029 where only ORDER BY has an aggregate: it would make one row of all.
+/// Error 3029 if ORDER BY has an aggregate and no other clause has one: the aggregate would reduce
+/// the query to one row.
 fn refuse_aggregates_in_order(
     order: &[OrderKey],
     aggregates: &[Aggregate],
@@ -294,8 +295,8 @@ fn refuse_aggregates_in_order(
     }
 }
 
-/// The grouping of a block, whose clauses become expressions over the grouped row, and the
-/// correlated subqueries in them.
+/// Groups a block: rewrites its clauses over the grouped row. Returns the grouping, and the
+/// correlated subqueries as rewritten.
 fn over_groups(
     b: &BlockBinder<'_>,
     c: &mut Clauses,
@@ -313,7 +314,7 @@ fn over_groups(
     for e in &mut c.having {
         *e = g.rewrite(e.clone(), GroupPosition::Having)?;
     }
-    // Without GROUP BY there is one row: its order does not matter.
+    // Without GROUP BY the result is one row, so there is nothing to sort.
     if implicit {
         c.order.clear();
     }
@@ -344,7 +345,8 @@ fn description(
     }
 }
 
-/// Whether `e` is the value of a subquery that reads tables. Of another, MySQL takes the item.
+/// Whether `e` is the value of a subquery that reads tables. MySQL replaces any other scalar
+/// subquery by its select item.
 fn reads_tables(e: &Expr, subqueries: &[Subquery]) -> bool {
     let ExprKind::Subquery { index, .. } = e.kind else {
         return false;
@@ -372,7 +374,7 @@ fn result_kind(e: &Expr, aggregates: &[Aggregate]) -> ResultKind {
 }
 
 impl BlockBinder<'_> {
-    /// The conditions of FROM and WHERE.
+    /// Binds WHERE, and returns its conditions together with those of FROM.
     pub(super) fn where_conditions(
         &mut self,
         info: &mut FromInfo,
@@ -387,7 +389,7 @@ impl BlockBinder<'_> {
         Ok(conditions)
     }
 
-    /// The clauses behind WHERE.
+    /// Binds the clauses after WHERE.
     fn clauses(
         &mut self,
         s: &Select,
@@ -440,11 +442,11 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// FOR UPDATE, FOR SHARE.
+    /// Binds FOR UPDATE and FOR SHARE.
     ///
     /// # Errors
-    /// 3568 for a table that FROM does not name, 3569 for one that is named twice, 1235 for several
-    /// clauses.
+    /// 3568 for a table that FROM does not name, 3569 for a table that is named twice, 1235 for
+    /// several clauses.
     fn locking(&self, clauses: &[ast::Locking]) -> Result<RowLocking, SqlError> {
         let clause = match clauses {
             [] => return Ok(RowLocking::NONE),
@@ -470,7 +472,7 @@ impl BlockBinder<'_> {
     }
 }
 
-/// `ANY_VALUE(x)` of a query without other aggregates and without GROUP BY is `x`.
+/// Replaces `ANY_VALUE(x)` by `x` in a query without GROUP BY and without other aggregates.
 fn replace_lone_any_values(b: &BlockBinder<'_>, c: &mut Clauses) {
     fn replace(e: &mut Expr, values: &[Expr]) {
         match e.as_column().filter(|at| at.table == AGGREGATES) {
@@ -479,7 +481,7 @@ fn replace_lone_any_values(b: &BlockBinder<'_>, c: &mut Clauses) {
         }
     }
     let alone = b.aggregates.borrow().iter().all(|a| a.func == AggFunc::Any);
-    // A subquery may name them.
+    // A subquery may name the aggregates.
     if !alone || b.aggregates.borrow().is_empty() || !b.subqueries.is_empty() {
         return;
     }
@@ -495,7 +497,8 @@ fn replace_lone_any_values(b: &BlockBinder<'_>, c: &mut Clauses) {
 }
 
 impl BlockBinder<'_> {
-    /// Binds a subquery of this block; returns its index and the types of its columns.
+    /// Binds a subquery of this block. Returns its index in `subqueries` and the types of its
+    /// columns.
     pub fn subquery(
         &mut self,
         query: &nfold_sql::ast::Query,

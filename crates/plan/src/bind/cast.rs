@@ -8,7 +8,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
 
-/// The cast of `inner` to a type. `connection`: `collation_connection`.
+/// Casts `inner` to the type of `spec`. `connection` is `collation_connection`.
 pub(super) fn cast(
     inner: Expr,
     spec: &TypeSpec,
@@ -50,7 +50,7 @@ pub(super) fn cast(
                 Coercibility::Implicit,
                 true,
             );
-            // The width says that it is filled up with zero bytes.
+            // A non-zero width of BINARY(n) means that values are padded with zero bytes.
             if let (Some(n), TypeKind::VarBinary(_)) = (len(), &ty.col.kind) {
                 ty.col.width = n as u32;
             }
@@ -77,7 +77,7 @@ pub(super) fn cast(
     })
 }
 
-/// Checks the length and the digits of CAST's type.
+/// Checks the length and the digits of a CAST type.
 ///
 /// # Errors
 /// 1425, 1426, 1427, 1439, 1690.

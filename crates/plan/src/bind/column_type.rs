@@ -11,18 +11,18 @@ use nfold_types::{
     Charset, Collation, ColumnType, ErrorCode, SqlError, TextSize, TypeKind, charset,
 };
 
-/// Longest VARCHAR, VARBINARY in bytes.
+/// The maximum length of VARCHAR and VARBINARY, in bytes.
 const MAX_VAR_BYTES: u64 = 65535;
 
 fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
     SqlError::new(code, args)
 }
 
-/// The type as written in a column definition. `table`: the collation of texts that name none;
-/// `connection`: that of the members of ENUM and SET.
+/// Converts the type of a column definition. `table` is the default collation of string columns,
+/// `connection` the collation in which the members of ENUM and SET are written.
 ///
 /// # Errors
-/// Those of MySQL for types out of their limits; 1235 for types that are not supported.
+/// MySQL's errors for types beyond their limits; 1235 for unsupported types.
 pub fn column_type(
     name: &str,
     spec: &TypeSpec,
@@ -238,8 +238,8 @@ fn text_size(name: &str, spec: &TypeSpec, per_char: u64) -> Result<TextSize, Sql
     })
 }
 
-/// The name of a member without spaces at its end, in UTF-8. Characters that the column's set lacks
-/// are question marks.
+/// The name of a member in UTF-8, without trailing spaces. Characters that the column's character
+/// set lacks become question marks.
 fn member_name(member: &[u8], from: &Charset, to: &Charset) -> String {
     let (mut stored, mut text) = (Vec::new(), Vec::new());
     if to.is_binary() || to.is_utf8() {
@@ -263,7 +263,7 @@ fn members(
     let known = collation.known();
     let from = connection.known().charset;
     let mut all: Vec<Box<str>> = Vec::with_capacity(spec.members.len());
-    // Sort keys are equal where members are.
+    // Members are duplicates if their sort keys are equal.
     let mut places = HashMap::with_capacity(spec.members.len());
     for member in &spec.members {
         let text = member_name(member, from, known.charset);
@@ -301,10 +301,12 @@ fn members(
     Ok(ColumnType::string(kind, collation))
 }
 
-/// The collation that CHARACTER SET and COLLATE clauses name together; `None` if neither is there.
+/// The collation that CHARACTER SET and COLLATE clauses name together; `None` without either
+/// clause.
 ///
 /// # Errors
-/// 1115 unknown character set, 1273 unknown collation, 1253 the two do not fit.
+/// 1115 unknown character set, 1273 unknown collation, 1253 if the collation is of another
+/// character set.
 pub fn named_collation(
     charset: Option<&str>,
     collation: Option<&str>,

@@ -1,4 +1,4 @@
-//! Comparisons: operators, rows, BETWEEN, IN, LIKE, and those with subqueries.
+//! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
@@ -14,14 +14,14 @@ use crate::logical::expr::{
 use crate::logical::query::SubqueryForm;
 
 impl BlockBinder<'_> {
-    /// `a op b`, with the comparison that MySQL would choose.
+    /// Binds `a op b` with the comparison that MySQL would choose.
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         let b = self.as_year(&a, b);
         let a = self.as_year(&b, a);
         self.compare_as_is(op, a, b)
     }
 
-    /// [`Self::compare`] without a look at whether one side is a YEAR.
+    /// As [`Self::compare`], without the special treatment of YEAR columns.
     pub(super) fn compare_as_is(
         &mut self,
         op: BinaryOp,
@@ -41,7 +41,7 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// A constant beside a YEAR column: 20 is 2020 there.
+    /// Wraps a constant that is compared with a YEAR column, where 20 means 2020.
     fn as_year(&self, column: &Expr, e: Expr) -> Expr {
         let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
         let value = e.ty.class() != Class::Null;
@@ -58,7 +58,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// What stands for a row, column by column: a row, a subquery; anything else is a row of one.
+    /// The columns of a row constructor or of a row subquery. Any other expression is a row of one
+    /// column.
     pub(super) fn columns(&mut self, e: &ast::Expr) -> Result<Vec<Expr>, SqlError> {
         match e {
             ast::Expr::Row(members) => members.iter().map(|m| self.expr(m)).collect(),
@@ -81,7 +82,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Two row constructors, whose members may be rows themselves: those are compared alike.
+    /// Compares two row constructors. Members that are row constructors themselves are compared
+    /// recursively.
     pub(super) fn compare_nested(
         &mut self,
         op: BinaryOp,
@@ -118,7 +120,7 @@ impl BlockBinder<'_> {
         Ok(())
     }
 
-    /// Two rows of equal width.
+    /// Compares two rows of equal width.
     pub(super) fn compare_rows(
         &mut self,
         op: BinaryOp,
@@ -227,7 +229,7 @@ impl BlockBinder<'_> {
                     let sides = [operand(l), operand(m)];
                     listed_comparison(&l.ty, &m.ty, sides, b.cx.connection, "in")
                 };
-                // A list of one is a comparison.
+                // IN with one member is a comparison.
                 if let ([_], [member]) = (left.as_slice(), members.as_slice())
                     && let Some(left) = left.pop()
                 {
@@ -274,7 +276,8 @@ impl BlockBinder<'_> {
                                 listed_number(l, alone)
                             }
                             _ if is_double(&left.ty, &m.ty, numbers) => CmpKind::Double,
-                            // Beside numbers texts compare as texts with what is no number.
+                            // With a number in the list, a string operand is compared with dates
+                            // and times as strings.
                             (_, Class::String, c) if c.is_temporal() && numbers => {
                                 CmpKind::String(merged.collation)
                             }
@@ -297,7 +300,7 @@ impl BlockBinder<'_> {
                         ty: ExprType::boolean(nullable),
                     });
                 }
-                // A list of one row is a comparison.
+                // IN with one row is a comparison.
                 if let [only] = members.as_slice() {
                     let row = self.columns(only)?;
                     if row.len() != left.len() {
@@ -345,7 +348,7 @@ impl BlockBinder<'_> {
         self.in_rows(e, query, negated, "=")
     }
 
-    /// `operation`: what error messages call it.
+    /// `operation` is the operator's name in error messages.
     fn in_rows(
         &mut self,
         e: &ast::Expr,
@@ -462,8 +465,8 @@ impl BlockBinder<'_> {
     }
 }
 
-/// [`collate::comparison`] with one of several values: a year is a number there, also beside a
-/// date.
+/// As [`collate::comparison`], for a member of a list or a bound of BETWEEN, where a YEAR counts as
+/// a number even beside a date.
 pub(super) fn listed_comparison(
     a: &ExprType,
     b: &ExprType,
@@ -478,8 +481,8 @@ pub(super) fn listed_comparison(
     collate::comparison(a, b, sides, connection, operation)
 }
 
-/// What an expression is as a side of a comparison of two: the value of a user variable does not
-/// become one of a column.
+/// Classifies one side of a comparison of two expressions. A user variable is no constant here: it
+/// is not converted to the type of the column on the other side.
 fn side(e: &Expr) -> Operand {
     let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
     match operand(e) {
@@ -488,25 +491,26 @@ fn side(e: &Expr) -> Operand {
     }
 }
 
-/// Whether a member of a list beside an integer is a hexadecimal or bit literal that is compared as
-/// a double, as it is where other members are numbers.
+/// Whether a member of a list is a hexadecimal or bit literal that an integer operand is compared
+/// with as a double. `numbers`: the list has other members that are numbers.
 pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bool {
     left.class() == Class::Int && is_hex(member) && numbers
 }
 
-/// Whether a YEAR column is compared as a text with all members of a list of several constants,
-/// whose types these are: none of them is an integer or a decimal.
+/// Whether a YEAR column is compared as a string with all members of a list of two or more
+/// constants. `types` are their types; none of them may be an integer or a decimal.
 pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e ExprType>) -> bool {
     let year = left.ty.col.kind == TypeKind::Year && left.ty.col.width == 0;
     let exact = |t: &ExprType| matches!(t.class(), Class::Int | Class::Decimal);
     year && operand(left) == Operand::Column && !types.any(exact)
 }
 
-/// How a column of a list of several rows is compared: as what its left side is, whatever the
-/// members are. `None`: as a time or a NULL is elsewhere.
+/// How a column of a row constructor is compared in a list of several rows: by the type of its left
+/// side, whatever the types of the members. Returns `None` for TIME and NULL, which are compared as
+/// outside of rows.
 ///
 /// # Errors
-/// 1267 where both are strings and their collations do not go together.
+/// 1267 if both are strings and no collation wins.
 pub(super) fn row_kind(
     left: &ExprType,
     member: Option<&ExprType>,
@@ -528,7 +532,7 @@ pub(super) fn row_kind(
     })
 }
 
-/// The opposite, if `negated`.
+/// `NOT e` if `negated`, otherwise `e`.
 fn unless(e: Expr, negated: bool) -> Expr {
     match negated {
         false => e,
@@ -539,8 +543,8 @@ fn unless(e: Expr, negated: bool) -> Expr {
     }
 }
 
-/// The comparison of a list without numbers that has dates or times among its texts: all of it is
-/// compared as what these are.
+/// The comparison of a list that has dates or times and no numbers: all its members are compared as
+/// DATETIME, or as TIME if there is no date. Returns `None` for any other list.
 fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
     if types.clone().any(|t| t.class().is_number()) {
         return None;
@@ -555,8 +559,8 @@ fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<Cmp
         .then_some(CmpKind::Time)
 }
 
-/// How BETWEEN compares its operand with either bound: a number among strings makes all three
-/// numbers.
+/// How BETWEEN compares its operand with each bound. If a number is among strings, all three are
+/// compared as numbers.
 fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind; 2], SqlError> {
     let kind = |b: &Expr| {
         let sides = [side(&parts[0]), side(b)];

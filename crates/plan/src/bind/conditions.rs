@@ -1,4 +1,4 @@
-//! The conditions that WHERE is made of, each of which must hold.
+//! Splits WHERE into conditions that must all hold.
 
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{Date, DateTime, TypeKind, Value};
@@ -7,14 +7,14 @@ use super::BlockBinder;
 use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 
 impl BlockBinder<'_> {
-    /// Takes the condition of a WHERE apart: AND, NOT of OR, and NOT of NOT. One that stands alone
-    /// and says that a date which cannot be NULL is NULL finds the zero date (manual, "Comparison
-    /// Functions and Operators": IS NULL, for the sake of ODBC).
+    /// Splits the condition of a WHERE at AND, NOT of OR, and NOT of NOT. A condition `date IS
+    /// NULL` on a NOT NULL column then finds the zero date, as MySQL does for ODBC (manual,
+    /// "Comparison Functions and Operators": IS NULL).
     pub(super) fn conditions(&self, e: Expr, out: &mut Vec<Expr>) {
         self.part(e, false, out);
     }
 
-    /// The parts of `e`, or of `NOT e`.
+    /// Adds the conjuncts of `e`, or of `NOT e` if `negated`.
     fn part(&self, e: Expr, negated: bool, out: &mut Vec<Expr>) {
         match (e.kind, negated) {
             (ExprKind::And(list), false) | (ExprKind::Or(list), true) => {
@@ -51,8 +51,9 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// `date IS NULL` as `date = 0` where the column is NOT NULL, and with OR where an outer join
-    /// makes it NULL; anything else as it is.
+    /// Rewrites `date IS NULL` on a NOT NULL column as `date = 0`. If an outer join may make the
+    /// column NULL, the result is `date = 0 OR date IS NULL`. Other conditions are returned
+    /// unchanged.
     fn zero_date(&self, e: Expr) -> Expr {
         let Some(tested) = self.null_test(&e) else {
             return e;
@@ -86,7 +87,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// What is tested by `IS NULL` or `ISNULL()`.
+    /// The operand of `IS NULL` or `ISNULL()`.
     fn null_test<'e>(&self, e: &'e Expr) -> Option<&'e Expr> {
         match &e.kind {
             ExprKind::Is {
@@ -102,8 +103,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Whether an outer join makes the column NULL that `e` is; `None` where it is none, or may be
-    /// NULL by itself. In a derived table that MySQL merges into the query it is no column.
+    /// If `e` is a NOT NULL column: whether an outer join may make it NULL. `None` for other
+    /// expressions, which include columns of a derived table that MySQL merges into the query.
     fn not_null(&self, e: &Expr) -> Option<bool> {
         let (block, at) = match e.kind {
             ExprKind::Column(at) => (self, at),

@@ -1,4 +1,5 @@
-//! What a query is bound in: the statement's context, and where in the statement the query stands.
+//! The context in which a query is bound: the statement's settings, and the query's position in the
+//! statement.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -11,52 +12,56 @@ use crate::logical::context::PlanCx;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::Query;
 
-/// Query blocks may be nested this deep (MySQL: 63).
+/// The maximum nesting depth of query blocks (63 as in MySQL).
 pub(crate) const MAX_DEPTH: usize = 63;
 
-/// The context of a query: a [`PlanCx`], to which it dereferences, and the query's place.
+/// The context of a query: a [`PlanCx`], to which it dereferences, and the query's position.
 #[derive(Clone, Copy)]
 pub(crate) struct BindCx<'a> {
-    /// The statement's; in a view's query, the schema, database, mode and text are the view's.
+    /// The statement's context. In the query of a view, the schema, database, mode and text are the
+    /// view's.
     pub plan: PlanCx<'a>,
     /// Common table expressions that the query may name.
     pub ctes: Option<&'a Ctes<'a>>,
     /// How many queries this one is nested in.
     pub depth: usize,
-    /// The query is a derived table, a view or a common table expression.
+    /// Whether the query is a derived table, a view or a common table expression.
     pub derived: bool,
-    /// The query is a table of another one, which needs its dependencies.
+    /// Whether an enclosing query needs the functional dependencies between the query's columns.
     pub has_dependencies: bool,
-    /// The statement changes rows that its derived tables may read, so they are computed first.
+    /// The statement changes rows that its derived tables may read, so these are materialized
+    /// first.
     pub keeps_derived: bool,
 }
 
-/// The common table expressions in sight: some of one WITH, and those around it.
+/// The common table expressions that a query may name: the first ones of a WITH clause, and those
+/// of the WITH clauses around it.
 #[derive(Clone, Copy)]
 pub(crate) struct Ctes<'a> {
     pub(super) tables: &'a [ast::Cte],
-    /// The first so many are in sight.
+    /// How many of `tables`, from the first on, may be named.
     pub(super) count: usize,
-    /// The next one is, too: it is the one that is being defined (RECURSIVE).
+    /// Whether `tables[count]`, the one being defined, may be named as well (WITH RECURSIVE).
     pub(super) recursive: bool,
-    /// The one that is being defined, where its rows may be named.
+    /// The one being defined, while a recursive query block that may name it is bound.
     pub(super) own: Option<&'a OwnCte>,
-    /// Told where it is named although it may not be.
+    /// Set if the one being defined is named where it may not be.
     pub(super) recursion_named: Option<&'a Cell<bool>>,
-    /// How often each is named so far.
+    /// How often each of `tables` has been named so far.
     pub(super) named: &'a [Cell<usize>],
-    /// References that are left, of the statement.
+    /// How many more references the statement may have.
     pub(super) left: &'a Cell<usize>,
-    /// What is around the query that the WITH belongs to.
+    /// The block around the query that the WITH belongs to.
     pub(super) outer: Option<&'a BlockBinder<'a>>,
     pub(super) around: Option<&'a Ctes<'a>>,
 }
 
-/// A common table expression, as the part of it that names it sees it.
+/// The rows of a common table expression that is being defined, as its recursive query block sees
+/// them.
 pub(super) struct OwnCte {
-    /// Its rows.
+    /// The derived table that the name stands for.
     pub(super) rows: Query,
-    /// [`BindCx::depth`] of that part.
+    /// [`BindCx::depth`] of the recursive query block.
     pub(super) depth: usize,
     pub(super) named: Cell<bool>,
 }
@@ -90,15 +95,15 @@ impl<'a> BindCx<'a> {
         }
     }
 
-    /// The SQL mode PAD_CHAR_TO_FULL_LENGTH.
+    /// Whether the SQL mode PAD_CHAR_TO_FULL_LENGTH is set.
     pub fn pads_char(&self) -> bool {
         self.mode.has(SqlMode::PAD_CHAR_TO_FULL_LENGTH)
     }
 
-    /// The context one query deeper.
+    /// The context of a query nested one level deeper.
     ///
     /// # Errors
-    /// 1473. The parser counts how deep queries are nested, but not common table expressions.
+    /// 1473. The parser bounds the nesting of queries, but not that of common table expressions.
     pub fn deeper(&self) -> Result<BindCx<'a>, SqlError> {
         match self.depth < MAX_DEPTH {
             true => Ok(BindCx {

@@ -44,7 +44,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
     let mut columns: Vec<usize> = Vec::new();
     let named: Option<Vec<ColumnRef>> = match (&i.columns, &i.source) {
         (_, ast::InsertSource::Set(list)) => Some(list.iter().map(|a| a.column.clone()).collect()),
-        // `()` names no column, and so all of them.
+        // `INSERT INTO t () ...` names all columns.
         (columns, _) => columns.clone().filter(|list| !list.is_empty()),
     };
     match &named {
@@ -94,7 +94,8 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             InsertRows::Param(*n)
         }
         ast::InsertSource::Query(q) => {
-            // Its rows are read before the table changes, or with it in sight anyway.
+            // Derived tables need not be materialized: an INSERT into a table that it reads
+            // collects the rows first.
             let source = BindCx {
                 keeps_derived: false,
                 ..*cx
@@ -132,7 +133,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
     })))
 }
 
-/// Error 3105 where a generated column is among those that get values.
+/// Error 3105 if a generated column is among the columns that get values.
 fn refuse_generated(table: &TableDef, columns: &[usize]) -> Result<(), SqlError> {
     let generated = |c: &&usize| table.columns[**c].generated.is_some();
     match columns.iter().find(generated) {
@@ -146,7 +147,7 @@ fn value_for_generated(table: &TableDef, column: usize) -> SqlError {
     SqlError::new(code, &[&table.columns[column].name, &table.name])
 }
 
-/// What a statement assigns to a column. Error 3105 for a value of a generated column.
+/// Binds the value that a statement assigns to a column. Error 3105 for a generated column.
 pub(super) fn assigned(
     b: &mut BlockBinder<'_>,
     e: &ast::Expr,
@@ -162,7 +163,7 @@ pub(super) fn assigned(
     }
 }
 
-/// `DEFAULT`, or `DEFAULT(column)` of the column itself.
+/// Whether `e` is `DEFAULT`, or `DEFAULT(column)` of the column itself.
 fn takes_default(e: &ast::Expr, column: &str) -> bool {
     match e {
         ast::Expr::Default(None) => true,
@@ -171,7 +172,7 @@ fn takes_default(e: &ast::Expr, column: &str) -> bool {
     }
 }
 
-/// What is stored in `column`; `DEFAULT` is `None`.
+/// Binds a value for `column`, converted as it will be stored. `None` means DEFAULT.
 pub(super) fn value(
     b: &mut BlockBinder<'_>,
     e: &ast::Expr,
@@ -199,7 +200,7 @@ fn rows_of(
     columns: &mut Vec<usize>,
     named: bool,
 ) -> Result<Vec<Vec<Option<Expr>>>, SqlError> {
-    // `INSERT INTO t VALUES ()`: every column its default.
+    // `INSERT INTO t VALUES ()` gives every column its default.
     if !named && rows.iter().all(Vec::is_empty) {
         columns.clear();
     }
@@ -234,13 +235,13 @@ fn on_duplicate(
     if i.on_duplicate.is_empty() {
         return Ok(Vec::new());
     }
-    // Slot 1 is the row that was to be inserted. It has a name only when one was given, so
-    // `VALUES(c)` finds it by number.
+    // Slot 1 is the row that was to be inserted. Without a row alias it has no name, and only
+    // `VALUES(c)` finds it, by number.
     let (alias, columns): (Arc<str>, _) = match &i.row_alias {
         Some(a) => {
             let mut columns = scope_columns(table);
             if !a.columns.is_empty() {
-                // Columns that the statement gives no values for have no name.
+                // Columns without a value in the statement cannot be named.
                 columns.iter_mut().for_each(|c| c.name = "\0".into());
             }
             for (&c, name) in given.iter().zip(&a.columns) {
@@ -273,7 +274,7 @@ fn on_duplicate(
     assignments(b, &i.on_duplicate, table, 0)
 }
 
-/// Adds a row that the assignments of ON DUPLICATE KEY UPDATE see.
+/// Adds a row slot that the assignments of ON DUPLICATE KEY UPDATE may name.
 fn push_row(
     b: &mut BlockBinder<'_>,
     table: &Arc<TableDef>,
@@ -297,7 +298,7 @@ fn push_row(
     });
 }
 
-/// The columns of the query's tables that ON DUPLICATE KEY UPDATE names.
+/// Collects the columns of the query's tables that ON DUPLICATE KEY UPDATE names.
 fn named_of_query(
     cx: &BindCx<'_>,
     i: &ast::Insert,
@@ -310,15 +311,15 @@ fn named_of_query(
     let mut b = BlockBinder::new(cx, None);
     b.single(&target_of(i))?;
     b.source_columns = Some(SourceColumns::default());
-    // An error of the assignments comes again when they are bound with the query.
+    // This pass ignores errors: the assignments are bound once more, with the query, and fail then.
     let _ = on_duplicate(&mut b, i, table, given, &InsertRows::Rows(Vec::new()));
     Ok(b.source_columns.map_or_else(Vec::new, |s| s.named))
 }
 
-/// The query of INSERT ... SELECT with `named` behind its own columns.
+/// Binds the query of INSERT ... SELECT with the columns `named` appended to its own.
 ///
 /// # Errors
-/// 1054 where it has groups or operands, 1235 with DISTINCT.
+/// 1054 if it is grouped or a set operation, 1235 with DISTINCT.
 fn query_with(cx: &BindCx<'_>, query: &ast::Query, named: &[ColumnRef]) -> Result<Query, SqlError> {
     let Some(first) = named.first() else {
         return block::bind_query(cx, query, None);
@@ -351,7 +352,7 @@ fn query_with(cx: &BindCx<'_>, query: &ast::Query, named: &[ColumnRef]) -> Resul
     })
 }
 
-/// The SELECT that a query consists of, in parentheses or not.
+/// The SELECT of a query that is nothing else, with or without parentheses.
 fn select_of(query: &mut ast::Query) -> Option<&mut ast::Select> {
     match &mut query.body {
         ast::QueryBody::Select(select) => Some(select),
@@ -360,7 +361,7 @@ fn select_of(query: &mut ast::Query) -> Option<&mut ast::Select> {
     }
 }
 
-/// The table that an INSERT names.
+/// The target table of an INSERT.
 fn target_of(i: &ast::Insert) -> TableFactor {
     TableFactor {
         name: i.table.clone(),
@@ -370,11 +371,11 @@ fn target_of(i: &ast::Insert) -> TableFactor {
     }
 }
 
-/// `AS new(a, b)` names the columns that values are given for, in their order.
+/// Checks `AS new(a, b)`, which names the columns that get values, in their order.
 ///
 /// # Errors
-/// 1066 for the name of the table, 1353 where there are more or fewer names, 1060 where two are the
-/// same.
+/// 1066 if it is the name of the table, 1353 if there are more or fewer names than columns, 1060 if
+/// two names are equal.
 fn check_row_alias(alias: &ast::RowAlias, table: &str, given: usize) -> Result<(), SqlError> {
     if alias.name.value == *table {
         let code = ErrorCode::ER_NONUNIQ_TABLE;
@@ -412,7 +413,8 @@ fn assignments(
             ));
         }
         let column = ordinal(table, &a.column, "field list")?;
-        // The row counts as changed only if the value differs from the old one.
+        // An update compares the new value with the old one: a row that stays the same does not
+        // count as changed.
         b.mark_used(target, column);
         out.push(Assignment {
             column,
@@ -422,8 +424,8 @@ fn assignments(
     Ok(out)
 }
 
-/// Error 1093 where a subquery reads the table that the statement changes. What a derived table
-/// reads is copied before.
+/// Error 1093 if a subquery reads the table that the statement changes. Derived tables are exempt,
+/// because their rows are copied before the first change.
 pub(super) fn refuse_own_table(
     table: &TableDef,
     name: &str,
@@ -449,7 +451,7 @@ pub(super) fn refuse_own_table(
     Ok(())
 }
 
-/// The one table that an UPDATE or DELETE names.
+/// The only table of an UPDATE or DELETE; `None` if there are several.
 fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     match refs {
         [TableRef::Table(t)] => Some(t),
@@ -457,7 +459,7 @@ fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     }
 }
 
-/// WHERE, ORDER BY and LIMIT of a statement that changes rows of one table.
+/// Binds WHERE, ORDER BY and LIMIT of a statement that changes one table.
 fn find_rows_of_one(
     cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
@@ -481,7 +483,8 @@ fn find_rows_of_one(
     Ok((block, limit))
 }
 
-/// The block that finds the rows to change: those of the slots `changed`, a bit set.
+/// Builds the block that finds the rows to change. `changed` is the bit set of the slots that
+/// change.
 pub(super) fn find_rows(
     cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
@@ -504,7 +507,7 @@ pub(super) fn find_rows(
                 table.used[column] = true;
             }
         }
-        // With `sql_safe_updates` a key that can find the rows does, at any cost.
+        // With `sql_safe_updates`, any usable key is preferred to a scan, at any cost.
         table.hints.force |= cx.safe_updates && changes;
     }
     Block {

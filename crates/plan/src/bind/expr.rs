@@ -20,10 +20,11 @@ use crate::logical::expr::{
 use crate::logical::func::Infer;
 use crate::logical::query::SubqueryForm;
 
-/// Work of binding one expression without its operands.
+/// The work of binding one expression without its operands, in units of
+/// [`Checkpoint`](nfold_types::Checkpoint).
 const NODE_WORK: u64 = 300;
 
-/// Characters of EXTRACT's result, its sign among them.
+/// The maximum length of EXTRACT's result in characters, its sign included.
 fn extract_length(unit: ast::IntervalUnit) -> u32 {
     use ast::IntervalUnit::*;
     match unit {
@@ -74,8 +75,8 @@ impl BlockBinder<'_> {
                         ty: ty.clone(),
                     };
                 }
-                // A variable holds an integer as BIGINT and a float as DOUBLE, whatever column
-                // they came from.
+                // A user variable holds integers as BIGINT and floats as DOUBLE, whatever the type
+                // of the column that was assigned.
                 match ty.col.kind {
                     TypeKind::TinyInt
                     | TypeKind::SmallInt
@@ -397,7 +398,7 @@ impl BlockBinder<'_> {
     }
 
     fn unary(&mut self, op: UnaryOp, operand: &ast::Expr) -> Result<Expr, SqlError> {
-        // A minus sign belongs to its literal.
+        // A minus sign is part of the literal that follows it.
         if let (UnaryOp::Minus, ast::Expr::Literal(Literal::Int(v))) = (op, operand)
             && *v <= i64::MIN.unsigned_abs()
         {
@@ -414,12 +415,12 @@ impl BlockBinder<'_> {
             UnaryOp::Minus => {
                 let (nullable, (p, s)) = (inner.ty.nullable, inner.ty.decimal_shape());
                 let ty = match (inner.ty.class(), &inner.kind) {
-                    // It may be too large for a BIGINT once it has no sign.
+                    // Without its sign the value may exceed BIGINT.
                     (Class::Int, ExprKind::Const(Value::Int(v))) if *v < 0 => {
                         ExprType::decimal(p, 0, nullable)
                     }
-                    // A literal of a statement whose values are read at bind time, and is known to
-                    // need the 64th bit only.
+                    // The literal of a statement whose values are read at bind time. It is unsigned
+                    // only if it needs the 64th bit.
                     (Class::Int, ExprKind::Param(_)) if inner.ty.col.unsigned => {
                         ExprType::decimal(20, 0, nullable)
                     }
@@ -567,7 +568,7 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// `(SELECT constant)` is the constant itself.
+    /// `(SELECT constant)` is bound as the constant.
     pub(super) fn selected_constant(&mut self, query: &ast::Query) -> Option<Expr> {
         let ast::QueryBody::Select(s) = &query.body else {
             return None;
@@ -598,8 +599,9 @@ impl BlockBinder<'_> {
         Some(e)
     }
 
-    /// `CASE a WHEN b`: as `a IN (b, …)` compares, which does not refuse a word beside a date; a
-    /// constant does not become a value of the column here.
+    /// Binds the comparison of `CASE a WHEN b`. It compares as `a IN (b, ...)` does: a string that
+    /// is no date is not refused beside a date. A constant is not converted to the type of a
+    /// column.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         if a.ty.col.is_json() || b.ty.col.is_json() {
             return self.case_of_documents(a, b);
@@ -612,7 +614,7 @@ impl BlockBinder<'_> {
         }
         let kind = match (a.ty.class(), b.ty.class()) {
             (Class::Time, c) if c == Class::String || c.is_temporal() => CmpKind::Time,
-            // A text is compared as one.
+            // A string is compared as a string.
             (Class::String, b_class) if b_class.is_temporal() => {
                 let merged =
                     collate::merge([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
@@ -685,7 +687,7 @@ impl BlockBinder<'_> {
             Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond
         );
         let date_only = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
-        // A hexadecimal literal is an integer.
+        // A hexadecimal literal is an integer here.
         let amount_fsp = if unit == Second && !amount.ty.col.zerofill {
             amount.ty.decimal_shape().1.min(6) as u8
         } else {
@@ -716,12 +718,12 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// A built-in function of the registry.
+    /// Binds a call of a built-in function.
     fn call(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr, SqlError> {
         self.call_as(name, name, args)
     }
 
-    /// A built-in function, with its name as error messages show it.
+    /// As [`Self::call`]; `shown` is the name in error messages.
     fn call_as(&mut self, name: &str, shown: &str, args: &[&ast::Expr]) -> Result<Expr, SqlError> {
         let Some((func, def)) = self.cx.funcs.find(name) else {
             return Err(SqlError::not_supported(format_args!("function {name}")));
@@ -845,8 +847,7 @@ impl BlockBinder<'_> {
     }
 }
 
-/// What a subquery that stands for a value or a row gives; of a member of an ENUM or SET that is
-/// the text alone.
+/// The value of a scalar or row subquery. A member of an ENUM or SET is returned as its text.
 pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
     let ty = ExprType {
         nullable: true,

@@ -1,4 +1,4 @@
-//! FROM: tables become row slots, joins become conditions.
+//! FROM: tables become row slots, and joins become conditions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use crate::logical::query::{
 };
 use crate::logical::results::ResultColumn;
 
-/// What FROM says besides the slots themselves.
+/// The parts of FROM besides the slots.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct FromInfo {
-    /// ON conditions of inner joins; they count as WHERE.
+    /// ON conditions of inner joins, which act like conditions of WHERE.
     pub conditions: Vec<Expr>,
     /// As in [`Block`](crate::logical::query::Block).
     pub outer_joins: Vec<OuterJoin>,
-    /// STRAIGHT_JOIN: tables are read in the order written.
+    /// STRAIGHT_JOIN: the tables are read in the order written.
     pub straight: bool,
-    /// What `*` shows.
+    /// The columns of `*`.
     pub shown: Vec<ColumnAt>,
 }
 
-/// A table, or several that are joined.
+/// A table, or several joined tables.
 struct Joined {
     slots: Range<usize>,
-    /// The columns that names without a table mean, in the order of `*`: those that USING and
-    /// NATURAL make equal are there once.
+    /// The columns that `*` and unqualified names mean, in the order of `*`. Columns that USING or
+    /// NATURAL make equal appear once.
     shown: Vec<ColumnAt>,
 }
 
-/// The columns of a table as names see them. A hidden column has no name.
+/// The columns of a table for name resolution. A hidden column has no name.
 pub(super) fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
     let column = |c: &ColumnDef| ScopeColumn {
         name: match c.visibility {
@@ -95,7 +95,8 @@ impl BlockBinder<'_> {
                     has_dependencies: true,
                     ..*self.cx
                 };
-                // It sees what is outside of this block, not the tables beside it.
+                // A derived table may name columns of enclosing queries, but none of the tables
+                // beside it.
                 let bound = block::bind_in(&cx, query, self.outer, SubqueryForm::Rows)?.described();
                 if bound.correlated {
                     self.correlated.set(true);
@@ -154,11 +155,11 @@ impl BlockBinder<'_> {
         self.push_slot(Some(schema), alias, columns, source, hints)
     }
 
-    /// A view, as a derived table of its query. It sees nothing around it, and means what it meant
-    /// where it was made.
+    /// Adds the slot of a view, as a derived table of its query. The query is bound in the database
+    /// and the SQL mode of the view's definition, and sees no enclosing query.
     ///
     /// # Errors
-    /// 1356 where what it names is there no more.
+    /// 1356 if a table, column or function that the view names does not exist any more.
     fn view(&mut self, def: &TableDef, view: &ViewDef, alias: &Ident) -> Result<(), SqlError> {
         let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
         let bound = bind_view(self.cx, view).map_err(|e| match is_of_names(&e) {
@@ -175,14 +176,14 @@ impl BlockBinder<'_> {
         Ok(())
     }
 
-    /// Keeps the dependencies between the columns of the last slot.
+    /// Records the functional dependencies between the columns of the last slot.
     fn depends(&mut self, dependencies: Vec<Dependency>) {
         if let Some(slot) = self.scope.last_mut() {
             slot.dependencies = dependencies;
         }
     }
 
-    /// The table `name`: of the schema, or a system view.
+    /// Finds the table `name` in the schema, or else among the system tables.
     pub(super) fn find_table(&self, name: &ObjectName) -> Result<(Arc<str>, Source), SqlError> {
         let schema = match (&name.schema, self.cx.db) {
             (Some(s), _) => s.value.as_str(),
@@ -261,7 +262,7 @@ impl BlockBinder<'_> {
         )
     }
 
-    /// Adds the slot of a JSON_TABLE.
+    /// Adds the row slot of a JSON_TABLE.
     pub(super) fn json_slot(
         &mut self,
         alias: &Ident,
@@ -280,7 +281,7 @@ impl BlockBinder<'_> {
         self.push_slot(None, alias, columns, source, IndexHints::default())
     }
 
-    /// Error 1109: a JSON_TABLE on the outer side of a RIGHT JOIN reads the inner side.
+    /// Error 1109 if a JSON_TABLE on the outer side of a RIGHT JOIN reads the inner side.
     fn check_right_join(&self, left: &Range<usize>, right: &Range<usize>) -> Result<(), SqlError> {
         for table in &self.tables[right.clone()] {
             let Source::Json(json) = &table.source else {
@@ -332,7 +333,7 @@ impl BlockBinder<'_> {
         Ok(())
     }
 
-    /// The columns of a slot that `*` shows.
+    /// The columns of a slot that `*` includes.
     pub(super) fn shown_of(&self, slot: usize) -> Vec<ColumnAt> {
         let columns = self.scope[slot].columns.iter().enumerate();
         let shown = columns.filter(|(_, c)| c.visible).map(|(c, _)| ColumnAt {
@@ -342,14 +343,14 @@ impl BlockBinder<'_> {
         shown.collect()
     }
 
-    /// A row of a table as the first slot, for its stored expressions.
+    /// Makes a row of the table the first slot, to bind the table's stored expressions.
     pub(super) fn row_of(&mut self, def: &Arc<TableDef>) -> Result<(), SqlError> {
         let (schema, alias) = (def.schema.clone(), def.name.clone());
         let (columns, source) = (scope_columns(def), Source::Table(def.clone()));
         self.push_slot(Some(schema), alias, columns, source, IndexHints::default())
     }
 
-    /// Binds one table alone, for INSERT, UPDATE and DELETE.
+    /// Binds the only table of an INSERT, UPDATE or DELETE.
     pub(super) fn single(&mut self, t: &TableFactor) -> Result<FromInfo, SqlError> {
         let found = self.find_table(&t.name);
         if let Ok((_, Source::Table(def))) = &found
@@ -375,7 +376,7 @@ impl BlockBinder<'_> {
             JoinConstraint::None => both(left.shown, right.shown),
             JoinConstraint::On(e) => {
                 let clause = std::mem::replace(&mut self.clause, "on clause");
-                // What stands before the join is not in sight of ON.
+                // ON may not name the tables before this join.
                 let sight = std::mem::replace(&mut self.in_sight_from, slots.start);
                 let e = self.truth(e)?;
                 self.in_sight_from = sight;
@@ -420,12 +421,12 @@ impl BlockBinder<'_> {
         &self.scope[usize::from(at.table)].columns[usize::from(at.column)].name
     }
 
-    /// The names that both sides of a NATURAL join have.
+    /// The column names that both sides of a NATURAL join have.
     fn common_names(&self, left: &[ColumnAt], right: &[ColumnAt]) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = Vec::new();
         for name in left.iter().map(|at| self.name_of(*at)) {
             let common = right.iter().any(|at| eq_name(self.name_of(*at), name));
-            // A name that is there twice is an error, but one.
+            // One side has the name twice, which is an error that is reported once.
             if common && !names.iter().any(|n| eq_name(n, name)) {
                 names.push(name.clone());
             }
@@ -433,11 +434,12 @@ impl BlockBinder<'_> {
         names
     }
 
-    /// What a join by columns of one name shows: first these, of the side that is kept whole, then
-    /// the others of that side, then those of the other. That they are equal goes to `on`.
+    /// The columns of a join with USING or NATURAL: first the common columns, taken from the side
+    /// whose rows are all preserved, then the other columns of that side, then those of the other
+    /// side. Adds the equalities of the common columns to `on`.
     ///
     /// # Errors
-    /// 1052 for a name that a side has twice, 1054 for one that it has not.
+    /// 1052 for a name that one side has twice, 1054 for a name that one side lacks.
     fn coalesce(
         &mut self,
         names: Vec<Arc<str>>,
@@ -468,7 +470,7 @@ impl BlockBinder<'_> {
         Ok(shown)
     }
 
-    /// The one of `columns` that is called `name`.
+    /// The only one of `columns` that is called `name`.
     fn only(&self, columns: &[ColumnAt], name: &str) -> Result<ColumnAt, SqlError> {
         let error = |code| SqlError::new(code, &[&name, &"from clause"]);
         let mut found = columns
@@ -481,7 +483,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The slot that `name.*` or a DELETE target means.
+    /// The slot that `name.*` or the target of a DELETE means.
     pub(super) fn slot_named(&self, name: &ObjectName) -> Option<usize> {
         self.scope.iter().position(|s| {
             *s.alias == *name.name.value
@@ -522,7 +524,7 @@ fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> 
 /// The columns of a view's query.
 ///
 /// # Errors
-/// 1351 where it names a variable, and what binding it gives.
+/// 1351 if the query names a variable, and the errors of binding it.
 pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
     let mut query = bind_view(&BindCx::new(cx), view)?.query;
     let mut variables = false;
@@ -536,7 +538,7 @@ pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>
     }
 }
 
-/// Whether an error says that a name stands for nothing.
+/// Whether an error says that a name does not exist.
 fn is_of_names(e: &SqlError) -> bool {
     matches!(
         e.code,
@@ -592,7 +594,7 @@ fn is_subquery(query: &Query, column: usize) -> bool {
     }
 }
 
-/// Whether a query reads no table: its columns keep the coercibility of their expressions.
+/// Whether a query reads no table, so that its columns keep the coercibility of their expressions.
 fn is_of_constants(query: &Query) -> bool {
     match &query.body {
         QueryBody::Rows(_) => true,

@@ -1,4 +1,4 @@
-//! Grouping: what may be selected of a group, and where it is in the grouped row.
+//! Grouping: which values may be selected from a group, and their positions in the grouped row.
 
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ErrorCode, SqlError};
@@ -13,13 +13,14 @@ use crate::logical::mode::SqlMode;
 use crate::logical::query::{Grouping, OuterJoin, Source, Subquery};
 use crate::logical::walk::outer_columns;
 
-/// Which clause an expression is from, for error 1055.
+/// The clause of an expression, for error 1055.
 #[derive(Clone, Copy)]
 pub(super) enum GroupPosition<'p> {
     Select(usize),
     Having,
     Order(usize),
-    /// A member of a window, which has no name where it is written out.
+    /// A PARTITION BY or ORDER BY member of a window. It has no name if the window is written out
+    /// behind OVER.
     Window(&'p str, usize),
 }
 
@@ -27,23 +28,23 @@ pub(super) enum GroupPosition<'p> {
 pub(super) struct Grouper<'g, 'b> {
     block: &'g BlockBinder<'b>,
     pub plan: Grouping,
-    /// The calls of GROUPING.
+    /// The GROUPING calls, over the grouped row.
     groupings: Vec<Expr>,
-    /// Columns that the group determines.
+    /// Columns that have one value per group.
     determined: Vec<ColumnAt>,
     strict: bool,
-    /// Subqueries that name columns of the block, over the grouped row: they follow those of the
-    /// block.
+    /// The correlated subqueries as rewritten over the grouped row. They are numbered after the
+    /// subqueries of the block.
     pub subqueries: Vec<Subquery>,
-    /// Which of the block's subqueries these were.
+    /// For each of `subqueries`: its number in the block.
     regrouped: Vec<u16>,
-    /// Window functions, over the grouped row once they have been met.
+    /// Window functions. Their arguments are over the grouped row once the function is in `met`.
     pub drafts: Vec<WindowDraft>,
     met: Vec<u16>,
 }
 
 impl BlockBinder<'_> {
-    /// A column with its table and database, for messages.
+    /// The name of a column with its table and database, for messages.
     pub(super) fn full_name(&self, at: ColumnAt) -> String {
         let slot = &self.scope[usize::from(at.table)];
         let column = &slot.columns[usize::from(at.column)].name;
@@ -53,7 +54,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Whether an expression may have another value each time.
+    /// Whether evaluating an expression twice may return different values.
     fn varies(&self, e: &Expr) -> bool {
         e.any(&mut |e| match e.kind {
             ExprKind::Call { func, .. } => {
@@ -63,7 +64,7 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// Whether a list parameter has one member.
+    /// Whether a list parameter has exactly one member.
     fn is_single(&self, list: u32) -> bool {
         matches!(
             self.cx.params.get(list as usize),
@@ -82,7 +83,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
     ) -> Result<Self, SqlError> {
         let strict = block.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let rollup = block.grouped == Grouped::RolledUp && !implicit;
-        // In a row for several groups nothing follows from a key.
+        // A ROLLUP row summarizes several groups: its keys determine no other column.
         let determined = match rollup {
             true => keys.iter().filter_map(Expr::as_column).collect(),
             false => determined(block, &keys, conditions, outer_joins),
@@ -108,8 +109,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    /// The grouping. Its keys are what a temporary table would keep: the text of an ENUM that an
-    /// expression gives.
+    /// Returns the grouping. A key that is a computed ENUM or SET member becomes its text, as a
+    /// temporary table would store it.
     pub fn finish(mut self) -> Grouping {
         for key in self.plan.keys.iter_mut().filter(|k| is_computed_member(k)) {
             keep(key);
@@ -117,7 +118,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         self.plan
     }
 
-    /// `e` over the grouped row.
+    /// Rewrites `e` over the joined row into an expression over the grouped row.
     pub fn rewrite(&mut self, mut e: Expr, place: GroupPosition<'_>) -> Result<Expr, SqlError> {
         self.walk(&mut e, place, true)?;
         Ok(e)
@@ -137,7 +138,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
         whole: bool,
     ) -> Result<(), SqlError> {
         if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
-            // An expression that is grouped by counts where it is selected alone.
+            // A select item that equals a grouping expression as a whole is allowed; a part of a
+            // larger item is not.
             let part = self.strict && !whole && matches!(place, GroupPosition::Select(_));
             if let Some(at) = self.undetermined(e).filter(|_| part) {
                 return Err(self.not_grouped(at, place));
@@ -179,7 +181,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         result
     }
 
-    /// Whether an expression over the grouped row names a key or the row's level.
+    /// Whether an expression over the grouped row reads a key or the row's rollup level.
     fn is_rolled_up(&self, e: &Expr) -> bool {
         let keys = self.plan.keys.len();
         e.any(&mut |e| {
@@ -188,8 +190,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
         })
     }
 
-    /// An aggregate. The ANY_VALUE of what is rolled up is that of the row at hand, where a key may
-    /// be NULL.
+    /// Rewrites a reference to aggregate `n`. With ROLLUP, ANY_VALUE(x) becomes `x` of the current
+    /// row, whose keys may be NULL.
     fn aggregate(
         &mut self,
         e: &mut Expr,
@@ -209,7 +211,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         Ok(())
     }
 
-    /// The arguments of a window function, where it is met first.
+    /// Rewrites the arguments of window function `n`, at its first occurrence.
     fn window(&mut self, n: u16, place: GroupPosition<'_>) -> Result<(), SqlError> {
         if self.met.contains(&n) {
             return Ok(());
@@ -221,13 +223,13 @@ impl<'g, 'b> Grouper<'g, 'b> {
         done
     }
 
-    /// The arguments of window functions that no clause has any more.
+    /// Rewrites the arguments of window functions that no clause names any more.
     pub fn rest_of_windows(&mut self) -> Result<(), SqlError> {
         (0..self.drafts.len()).try_for_each(|n| self.window(n as u16, GroupPosition::Order(0)))
     }
 
-    /// A subquery over the grouped row. What grouping itself is made of keeps the subquery over the
-    /// joined rows.
+    /// Rewrites a correlated subquery over the grouped row and returns its new index. The keys and
+    /// the aggregates' arguments keep the original subquery, over the joined row.
     fn subquery(&mut self, index: u16, place: GroupPosition<'_>) -> Result<u16, SqlError> {
         let first = self.block.subqueries.len();
         if !self.block.subqueries[usize::from(index)].correlated {
@@ -253,7 +255,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         Ok((first + self.subqueries.len() - 1) as u16)
     }
 
-    /// A column in `e` that the group does not determine.
+    /// A column in `e` that has no single value per group.
     fn undetermined(&self, e: &Expr) -> Option<ColumnAt> {
         let mut found = None;
         e.any(&mut |e| {
@@ -265,7 +267,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         found
     }
 
-    /// A column taken from any row of the group.
+    /// Replaces a column by its value in any row of the group.
     fn any(&mut self, e: &mut Expr) -> Result<(), SqlError> {
         let agg = Aggregate {
             func: AggFunc::Any,
@@ -323,8 +325,9 @@ impl<'g, 'b> Grouper<'g, 'b> {
     }
 }
 
-/// The columns that the keys determine: the keys themselves, those equal to a constant or to one of
-/// them, and all of a table whose primary key (or unique key without NULLs) is among them.
+/// The columns that the keys determine: the keys themselves, columns that equal a constant or a
+/// determined column, and all columns of a table whose primary key (or unique key without NULLs) is
+/// determined.
 fn determined(
     block: &BlockBinder<'_>,
     keys: &[Expr],
@@ -338,14 +341,15 @@ fn determined(
             sides,
             ..
         } if !block.varies(c) => Some((sides[0].clone(), sides[1].clone())),
-        // What a list of one member is to a parser that has not seen it.
+        // A list of one member is an equality. (Its literals are not parsed, so it is still a list
+        // here.)
         ExprKind::InParam { left, list, .. } if left.len() == 1 && block.is_single(*list) => {
             Some((left[0].clone(), Expr::int(0)))
         }
         _ => None,
     };
     let equal: Vec<(Expr, Expr)> = conditions.iter().filter_map(equality).collect();
-    // Only an enclosing query's columns, and constants.
+    // Whether `e` consists of constants and columns of enclosing queries.
     let fixed_outside = |e: &Expr| {
         !e.any(&mut |e| {
             use ExprKind::{AssignUserVar, Column, Subquery};
@@ -374,7 +378,7 @@ fn determined(
                 }
             }
         }
-        // An outer join adds its row, or NULLs, by what its condition says of the other side.
+        // The inner row of an outer join depends on the outer row through the ON condition alone.
         for join in outer_joins {
             let own = |at: &ColumnAt| join.inner >> at.table.min(63) & 1 == 1;
             let mut settled = true;
@@ -404,7 +408,8 @@ fn determined(
                 let table = t as u16;
                 let columns = d.from.iter().map(|&column| ColumnAt { table, column });
                 let follows = columns.clone().all(|at| known.contains(&at));
-                // A row of NULLs that an outer join adds is like no other row.
+                // The NULL-extended row of an outer join differs from each row of the table only if
+                // some column of the table is never NULL.
                 let own = |at: ColumnAt| !slot.columns[usize::from(at.column)].nullable;
                 if follows && (!nullable || columns.clone().any(own)) {
                     for &column in &d.to {
@@ -452,19 +457,19 @@ fn determined(
     }
 }
 
-/// A bound query block, before it is grouped.
+/// A bound query block before its grouping.
 pub(super) struct BoundBlock<'s, 'b> {
     pub block: &'s BlockBinder<'b>,
     pub keys: &'s [Expr],
-    /// One group of all rows.
+    /// All rows form one group.
     pub implicit: bool,
     pub conditions: &'s [Expr],
     pub outer_joins: &'s [OuterJoin],
 }
 
 impl BoundBlock<'_, '_> {
-    /// The dependencies between the result columns `outputs`. What several columns determine
-    /// together is looked for only where they are a unique key of a table, or the GROUP BY.
+    /// The functional dependencies between the result columns `outputs`. Only two sets of several
+    /// columns are tried as determinants: a unique key of a table, and the members of GROUP BY.
     pub fn dependencies(&self, outputs: &[Expr]) -> Vec<Dependency> {
         if self.block.grouped == Grouped::RolledUp {
             return Vec::new();
@@ -498,7 +503,7 @@ impl BoundBlock<'_, '_> {
         all.filter(|d| !d.to.is_empty()).collect()
     }
 
-    /// The columns that those of `from` determine.
+    /// The result columns that the result columns `from` determine.
     fn determines(&self, outputs: &[Expr], from: &[u16]) -> Vec<u16> {
         let every = || (0..outputs.len() as u16).collect();
         if self.implicit {
@@ -524,7 +529,7 @@ impl BoundBlock<'_, '_> {
     }
 }
 
-/// Whether a node has a value of its own that `known` does not determine.
+/// Whether this node, apart from its operands, has a value that `known` does not determine.
 fn unknown(e: &Expr, known: &[ColumnAt]) -> bool {
     match &e.kind {
         ExprKind::Column(at) => at.table >= WINDOWS || !known.contains(at),
@@ -533,7 +538,7 @@ fn unknown(e: &Expr, known: &[ColumnAt]) -> bool {
     }
 }
 
-/// Whether `c` cannot hold for a row in which the column `at` is NULL.
+/// Whether condition `c` rejects every row in which column `at` is NULL.
 pub(super) fn rejects_null(c: &Expr, at: ColumnAt) -> bool {
     match &c.kind {
         ExprKind::Is {
@@ -560,7 +565,7 @@ pub(super) fn rejects_null(c: &Expr, at: ColumnAt) -> bool {
     }
 }
 
-/// Whether `e` is NULL wherever the column `at` is.
+/// Whether `e` is NULL whenever column `at` is NULL.
 fn null_with(e: &Expr, at: ColumnAt) -> bool {
     let own = |e: &Expr| null_with(e, at);
     match &e.kind {

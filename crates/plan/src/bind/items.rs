@@ -1,4 +1,4 @@
-//! The select list: its expressions, and how its columns are called and described.
+//! The select list: its expressions, and the names and descriptions of its columns.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::logical::describe::computed_column;
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprType};
 use crate::logical::query::Source;
 
-/// Columns of a result at most, as in MySQL; the protocol counts them in 16 bits.
+/// The maximum number of result columns, as in MySQL. The protocol counts them in 16 bits.
 const MAX_COLUMNS: usize = 4096;
 
-/// A select item, bound.
+/// A bound select item.
 pub(super) struct Item {
     pub expr: Expr,
     pub meta: ColumnMeta,
@@ -70,7 +70,7 @@ impl BlockBinder<'_> {
                             literal_name(s, &bound.ty, written())
                         }
                         (None, ast::Expr::Literal(Literal::Null)) => "NULL".into(),
-                        // A plus sign leaves nothing behind.
+                        // A unary plus returns its operand.
                         (
                             None,
                             ast::Expr::Unary {
@@ -103,7 +103,7 @@ impl BlockBinder<'_> {
                         }
                         _ => computed_column(name, &bound.ty),
                     };
-                    // What comes after it may be a subquery that names it.
+                    // A later item may be a subquery that names this alias.
                     self.aliases.push((meta.name.clone(), bound.clone()));
                     out.push(Item { expr: bound, meta });
                 }
@@ -115,8 +115,8 @@ impl BlockBinder<'_> {
         Ok(out)
     }
 
-    /// The name of a column of `information_schema`, whose tables are views in MySQL: their columns
-    /// are called as defined, not as written.
+    /// The name of a column of `information_schema`, as defined and not as written: its tables are
+    /// views in MySQL.
     fn view_column(&self, e: &Expr) -> Option<Arc<str>> {
         let at = e.as_column().filter(|at| at.table < super::WINDOWS)?;
         let slot = &self.scope[usize::from(at.table)];
@@ -156,7 +156,7 @@ impl BlockBinder<'_> {
     }
 }
 
-/// Flags that tell of keys, as MySQL sets them.
+/// The key flags that MySQL sends in a column's description.
 pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
     let mut flags = 0;
     let c = &def.columns[column];
@@ -189,7 +189,8 @@ pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
     flags
 }
 
-/// A name made from text: it has characters of the basic plane only, others are question marks.
+/// Makes a column name from text. Characters beyond the Basic Multilingual Plane become question
+/// marks.
 fn basic(text: &str) -> Arc<str> {
     if text.is_ascii() {
         return text.into();
@@ -198,8 +199,8 @@ fn basic(text: &str) -> Arc<str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// The name of a column that is a string literal: its value without what is no visible character in
-/// front; of hexadecimal digits behind an introducer, what is written.
+/// The name of a column that is a string literal: its value, from the first visible character on. A
+/// hexadecimal or bit literal with an introducer is named as written.
 fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str> {
     if s.charset.is_some() && !written.ends_with(['\'', '"']) {
         return basic(written);
@@ -225,7 +226,7 @@ fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str
     basic(&String::from_utf8_lossy(&name))
 }
 
-/// The type that a parameter is described with: a NULL is a text.
+/// The type in the description of a parameter. A NULL is described as a string.
 fn parameter_type(ty: &ExprType) -> ExprType {
     match ty.class() {
         Class::Null => ExprType {

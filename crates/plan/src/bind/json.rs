@@ -18,10 +18,10 @@ use crate::logical::json_table::{
     JsonFallback, JsonRows, JsonTable, JsonTableShape, JsonValueColumn,
 };
 
-/// Characters of JSON_VALUE without RETURNING.
+/// The maximum length of JSON_VALUE without RETURNING, in characters.
 const VALUE_CHARS: u64 = 512;
 
-/// What ON EMPTY and ON ERROR of JSON_VALUE do, as arguments of the function.
+/// The codes of the ON EMPTY and ON ERROR clauses, passed as arguments of JSON_VALUE.
 mod clause {
     pub const NULL: i64 = 0;
     pub const ERROR: i64 = 1;
@@ -29,8 +29,8 @@ mod clause {
 }
 
 impl BlockBinder<'_> {
-    /// JSON_VALUE: a call with the document, the path, and for each of ON EMPTY and ON ERROR the
-    /// number of its clause and the default.
+    /// Binds JSON_VALUE as a function call with these arguments: the document, the path, and for
+    /// each of ON EMPTY and ON ERROR a clause code and a default.
     pub(super) fn json_value(&mut self, call: &ast::JsonValue) -> Result<Expr, SqlError> {
         let document = self.expr(&call.document)?;
         path(&call.path)?;
@@ -57,8 +57,8 @@ impl BlockBinder<'_> {
         Ok(Expr { kind, ty })
     }
 
-    /// An expression as a condition: a document is true unless it is the number 0. (As an
-    /// argument of a function it is converted to a number.)
+    /// Binds an expression as a condition. A document is true unless it is the number 0, while as a
+    /// function's argument it would be converted to a number.
     pub(super) fn truth(&mut self, e: &ast::Expr) -> Result<Expr, SqlError> {
         let e = self.expr(e)?;
         match e.ty.col.is_json() {
@@ -67,8 +67,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// `CASE a WHEN b` where one is a document: it is compared as its text, or beside a number as
-    /// the number that it converts to.
+    /// Binds the comparison of `CASE a WHEN b` if one side is a document. The document is compared
+    /// as its text, or beside a number as the number that it converts to.
     pub(super) fn case_of_documents(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         if !a.ty.class().is_number() && !b.ty.class().is_number() {
             return self.compare_as_is(BinaryOp::Eq, document_text(a), document_text(b));
@@ -82,7 +82,7 @@ impl BlockBinder<'_> {
         Ok(Expr { kind, ty })
     }
 
-    /// The type of RETURNING.
+    /// The type of the RETURNING clause.
     fn returned_type(&mut self, spec: &TypeSpec, document: &Expr) -> Result<ExprType, SqlError> {
         let chars = spec.length.unwrap_or(u64::from(u32::MAX));
         let chars = chars.min(u64::from(u32::MAX));
@@ -101,10 +101,10 @@ impl BlockBinder<'_> {
         Ok(text_type(chars, collation))
     }
 
-    /// Binds JSON_TABLE and adds its slot.
+    /// Binds a JSON_TABLE and adds its row slot.
     ///
     /// # Errors
-    /// 1060, 1067, 1210, 1235, 3141, 3143, and those of names and types.
+    /// 1060, 1067, 1210, 1235, 3141, 3143, and the errors of names and types.
     pub(super) fn json_table(&mut self, table: &ast::JsonTable) -> Result<(), SqlError> {
         let clause = std::mem::replace(&mut self.clause, "a table function argument");
         let document = self.expr(&table.document)?;
@@ -184,7 +184,7 @@ impl BlockBinder<'_> {
     }
 }
 
-/// A document as its text; other values stay as they are.
+/// Converts a document to its text; other values stay unchanged.
 fn document_text(e: Expr) -> Expr {
     if !e.ty.col.is_json() {
         return e;
@@ -204,7 +204,7 @@ fn ordinal_type() -> ColumnType {
     ty
 }
 
-/// A text or a binary string that is no longer than `chars`.
+/// The type of a string of at most `chars` characters; in the binary collation, of a binary string.
 fn text_type(chars: u64, collation: CollationId) -> ExprType {
     let mut ty = ExprType::string(chars, collation, Coercibility::Coercible, true);
     if chars == u64::from(u32::MAX) {
@@ -217,7 +217,7 @@ fn text_type(chars: u64, collation: CollationId) -> ExprType {
     ty
 }
 
-/// Error 3143
+/// Parses a path. Error 3143 if it is malformed.
 fn path(text: &[u8]) -> Result<Path, SqlError> {
     Path::parse(&String::from_utf8_lossy(text)).map_err(|e| {
         let code = ErrorCode::ER_INVALID_JSON_PATH;
@@ -225,7 +225,8 @@ fn path(text: &[u8]) -> Result<Path, SqlError> {
     })
 }
 
-/// A clause of a column of JSON_TABLE. Its default is a text that is parsed as a document.
+/// Binds ON EMPTY or ON ERROR of a JSON_TABLE column. Its default is text that is parsed as a
+/// document.
 fn fallback(clause: Option<&ast::JsonFallback>, column: &str) -> Result<JsonFallback, SqlError> {
     let text = match clause {
         None | Some(ast::JsonFallback::Null) => return Ok(JsonFallback::Null),

@@ -1,10 +1,10 @@
-//! Names and types: from the syntax tree to bound expressions over row slots.
+//! Name resolution and typing: turns the syntax tree into typed expressions over row slots.
 //!
-//! A query block is bound by a [`BlockBinder`]: FROM first, which makes the slots; then WHERE,
-//! GROUP BY, the select list, HAVING and ORDER BY, each with MySQL's rules for what a name may mean
-//! there. While a block is bound, an aggregate function is a column of the slot [`AGGREGATES`];
-//! [`group`] gives it its place in the grouped row when all are known. A window function is a
-//! column of the slot [`WINDOWS`]; [`window`] says of which pass's slot it becomes one.
+//! A [`BlockBinder`] binds one query block: first FROM, which creates the slots, then WHERE, GROUP
+//! BY, the select list, HAVING and ORDER BY, each with MySQL's rules for the names that it may use.
+//! Meanwhile an aggregate is a column of the placeholder slot [`AGGREGATES`]; once all aggregates
+//! are known, [`group`] assigns their positions in the grouped row. In the same way a window
+//! function is a column of the slot [`WINDOWS`], until [`window`] assigns it to a pass.
 
 mod aggregate;
 mod binder;
@@ -54,7 +54,7 @@ use crate::logical::statement::Statement;
 /// Binds a statement.
 ///
 /// # Errors
-/// Those of MySQL for unknown names and impossible combinations; 1235 for what is not supported.
+/// MySQL's errors for unknown names and invalid combinations; 1235 for unsupported syntax.
 pub(crate) fn bind(
     plan: &PlanCx<'_>,
     statement: &nfold_sql::ast::Statement,
@@ -93,14 +93,14 @@ pub(crate) fn bind(
     }
 }
 
-/// Whether an aggregate or a window function stands where there are no rows.
+/// Whether the error says that an aggregate or a window function is used where there are no rows.
 fn needs_rows(error: &SqlError) -> bool {
     let code = error.code;
     code == ErrorCode::ER_INVALID_GROUP_FUNC_USE
         || code == ErrorCode::ER_WINDOW_INVALID_WINDOW_FUNC_USE
 }
 
-/// `(SELECT e)`
+/// Wraps `e` as `(SELECT e)`.
 fn as_subquery(e: &ast::Expr) -> ast::Expr {
     let item = ast::SelectItem::Expr {
         expr: e.clone(),
@@ -122,10 +122,10 @@ fn as_subquery(e: &ast::Expr) -> ast::Expr {
     ast::Expr::Subquery(Box::new(ast::Query::of(body)))
 }
 
-/// The columns of a table that keeps the rows of `query` (CREATE TABLE ... SELECT).
+/// The columns of a table created from the rows of `query` (CREATE TABLE ... SELECT).
 ///
 /// # Errors
-/// Those of binding the query.
+/// The errors of binding the query.
 pub fn query_results(
     cx: &PlanCx<'_>,
     query: &nfold_sql::ast::Query,
@@ -133,8 +133,8 @@ pub fn query_results(
     Ok(block::bind_query(&BindCx::new(cx), query, None)?.result_columns())
 }
 
-/// Binds a single expression over the columns of one virtual table (`SHOW … WHERE`), or over
-/// nothing (`SET`, `KILL`).
+/// Binds a single expression over the columns of one system table (`SHOW ... WHERE`), or without
+/// any columns (`SET`, `KILL`).
 pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
     BlockBinder::new(&BindCx::new(cx), None).expr(e)
 }

@@ -1,4 +1,4 @@
-//! What a column name means.
+//! Resolution of column names.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 
-/// A name as an error message shows it.
+/// A column name as error messages show it.
 pub(super) fn display(c: &ColumnRef) -> String {
     let mut out = String::new();
     for part in [&c.schema, &c.table].into_iter().flatten() {
@@ -22,13 +22,13 @@ pub(super) fn display(c: &ColumnRef) -> String {
     out
 }
 
-/// Whether two names of databases mean the same one.
+/// Whether two database names denote the same database.
 pub(super) fn same_schema(a: &str, b: &str) -> bool {
     a == b || (a == "information_schema" && a.eq_ignore_ascii_case(b))
 }
 
 impl BlockBinder<'_> {
-    /// The column of this block that `c` names, if any. Error 1052 where there are two.
+    /// Finds the column of this block that `c` names. Error 1052 if there are two.
     pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
         let mut found = None;
         for (t, slot) in self.scope.iter().enumerate().skip(self.in_sight_from) {
@@ -63,9 +63,8 @@ impl BlockBinder<'_> {
         Ok(found)
     }
 
-    /// A column of this block as an expression; marks it as used.
-    /// A column of the query of INSERT ... SELECT, in ON DUPLICATE KEY UPDATE. While these columns
-    /// are collected, NULL stands for it.
+    /// In ON DUPLICATE KEY UPDATE of an INSERT ... SELECT: a column of the query. While the names
+    /// are being collected, `c` is added to them and the result is NULL.
     fn source_column(&mut self, c: &ColumnRef) -> Option<Expr> {
         let sources = self.source_columns.as_mut()?;
         let found = sources.named.iter().position(|known| known == c);
@@ -83,6 +82,7 @@ impl BlockBinder<'_> {
             }
         }
     }
+    /// A column of this block as an expression. Marks the column as read.
 
     pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
         Expr {
@@ -91,7 +91,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Notes that the statement needs the value of a column of this block.
+    /// Records that the statement reads a column of this block.
     pub(super) fn mark_used(&self, slot: usize, column: usize) {
         let mut used = self.used.borrow_mut();
         if let Some(flag) = used.get_mut(slot).and_then(|u| u.get_mut(column)) {
@@ -118,15 +118,15 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The column that `c` names, here or in an enclosing query; then the select list's aliases,
-    /// where the clause allows them.
+    /// Resolves `c`: in this block, then in enclosing queries, then among the aliases of the select
+    /// list if the clause allows them.
     pub(super) fn column(&mut self, c: &ColumnRef) -> Result<Expr, SqlError> {
         let having = self.clause == "having clause" && !self.in_aggregate;
         if having && let Some(e) = self.having_name(c)? {
             return self.passed_alias(c, e);
         }
         if let Some(at) = self.find(c)? {
-            // HAVING sees no column of the tables that is neither selected nor grouped by.
+            // HAVING may not name a table column that is neither selected nor grouped by.
             let seen = !having || self.aliases.iter().any(|(_, e)| e.as_column() == Some(at));
             if seen {
                 return Ok(self.column_expr(at));
@@ -199,7 +199,8 @@ impl BlockBinder<'_> {
         ))
     }
 
-    /// What an alias stands for; error 3594 where that is a window function and must not be.
+    /// Returns the expression `e` behind alias `c`. Error 3594 if it is a window function and the
+    /// clause does not allow one.
     fn passed_alias(&self, c: &ColumnRef, e: Expr) -> Result<Expr, SqlError> {
         let misplaced = self.clause == "having clause" || self.in_window || self.in_aggregate;
         match misplaced && has_window(&e) {
@@ -208,8 +209,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// This block and those between it and the one `level` further out are correlated with one
-    /// outside of them.
+    /// Marks this block, and those between it and the block `level` further out, as correlated.
     fn correlated_up_to(&self, level: u16) {
         let mut block = Some(self);
         for _ in 0..level {
@@ -220,10 +220,11 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The select item called `name`. Of several, one that is no column.
+    /// Finds the select item called `name`. If several have the name, an item that is not a column
+    /// is preferred.
     ///
     /// # Errors
-    /// 1052 where there are two columns before, or none that is no column.
+    /// 1052 if two different columns have the name and no other item before the second one does.
     pub(super) fn alias(&self, name: &str, clause: &str) -> Result<Option<Expr>, SqlError> {
         let is_column = |e: &Expr| match &e.kind {
             ExprKind::Column(at) => at.table < super::WINDOWS,
@@ -245,7 +246,8 @@ impl BlockBinder<'_> {
         Ok(found.cloned())
     }
 
-    /// HAVING sees the columns of GROUP BY first, then the select list, then the tables.
+    /// Resolves a name in HAVING: a GROUP BY column first, then a select alias. `None`: look in the
+    /// tables.
     fn having_name(&self, c: &ColumnRef) -> Result<Option<Expr>, SqlError> {
         let at = self.find(c).ok().flatten();
         if let Some(at) = at

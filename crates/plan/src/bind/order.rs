@@ -1,4 +1,4 @@
-//! GROUP BY and ORDER BY, whose members may name the select list.
+//! GROUP BY and ORDER BY, whose members may name select items.
 
 use std::convert::Infallible;
 
@@ -13,8 +13,8 @@ use crate::logical::clauses::OrderKey;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::walk::outer_columns;
 
-/// A column in `e` that is not selected. Of a window function the arguments count, unless the same
-/// function of the same arguments is selected.
+/// A column in `e` that is not selected. A window function counts as selected if the same function
+/// with the same arguments is; otherwise the columns in its arguments count.
 fn unselected(e: &Expr, select: &[Expr], drafts: &[WindowDraft]) -> Option<ColumnAt> {
     let mut missing = None;
     e.any(&mut |e| {
@@ -39,7 +39,7 @@ fn unselected(e: &Expr, select: &[Expr], drafts: &[WindowDraft]) -> Option<Colum
     missing
 }
 
-/// DISTINCT with ORDER BY: what is sorted by must be selected (error 3065).
+/// Error 3065 if a DISTINCT query is sorted by an expression that is not selected.
 pub(super) fn check_distinct_order(
     order: &[OrderKey],
     select: &[Expr],
@@ -84,7 +84,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// The members of GROUP BY.
+    /// Binds the members of GROUP BY.
     pub(super) fn group_keys(
         &mut self,
         list: &[ast::Expr],
@@ -96,8 +96,9 @@ impl BlockBinder<'_> {
             if let ast::Expr::Column(c) = e
                 && c.table.is_none()
             {
-                // It is there once at most, whatever the tables have. A name that several tables
-                // have is the selected one.
+                // A column name prefers the tables; a name that is ambiguous or unknown there means
+                // the select item. `alias` runs first because its own ambiguity is an error in any
+                // case.
                 selected = self.alias(&c.name.value, self.clause)?;
                 if self.find(c).is_ok() {
                     selected = None;
@@ -123,8 +124,8 @@ impl BlockBinder<'_> {
             if key.any(&mut |e| matches!(e.kind, ExprKind::Column(at) if at.table == GROUPINGS)) {
                 return Err(rollup::not_grouped_by());
             }
-            // Grouping by a constant makes one group, but still none of no rows. What is rolled up
-            // has a row for each member, named twice or not.
+            // A constant stays a key: it makes one group of all rows, but no group of no rows. A
+            // repeated key matters only with ROLLUP, where each member adds a row.
             let again = keys.iter().any(|k| k.kind == key.kind);
             if !again || self.grouped == Grouped::RolledUp {
                 keys.push(key);
@@ -133,9 +134,9 @@ impl BlockBinder<'_> {
         Ok(keys)
     }
 
-    /// Whether the value of `key` depends on an aggregate: of this block, by itself or in a
-    /// subquery, or of an enclosing one. No group can be made by it, because aggregates are
-    /// computed after the groups are made.
+    /// Whether the value of `key` depends on an aggregate: of this block (directly or in a
+    /// subquery) or of an enclosing one. Such a key is invalid, because aggregates are computed
+    /// after the rows are grouped.
     fn reads_an_aggregate(&mut self, key: &Expr) -> bool {
         let mut found = false;
         let mut subqueries = Vec::new();
@@ -159,8 +160,7 @@ impl BlockBinder<'_> {
         found
     }
 
-    /// Error 1056 where a GROUP BY member, which no group can be made by, is an aggregate of the
-    /// select list.
+    /// Error 1056 if a GROUP BY member that failed to bind is an aggregate of the select list.
     fn selected_aggregate(&mut self, e: &ast::Expr, items: &[Item]) -> Option<SqlError> {
         self.aggregates_allowed = true;
         let bound = self.expr(e);
@@ -171,7 +171,7 @@ impl BlockBinder<'_> {
         Some(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]))
     }
 
-    /// The members of ORDER BY.
+    /// Binds the members of ORDER BY.
     pub(super) fn order_keys(
         &mut self,
         list: &[OrderItem],
@@ -182,7 +182,7 @@ impl BlockBinder<'_> {
             let expr = match self.position(&o.expr, items)? {
                 Some(e) => e,
                 None => match &o.expr {
-                    // A bare name is looked for in the select list first.
+                    // An unqualified name is looked up in the select list first.
                     ast::Expr::Column(c) if c.table.is_none() => {
                         match self.alias(&c.name.value, self.clause)? {
                             Some(e) => e,
@@ -192,7 +192,7 @@ impl BlockBinder<'_> {
                     e => self.expr(e)?,
                 },
             };
-            // The order by a constant is no order.
+            // Sorting by a constant has no effect.
             let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
             if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
                 keys.push(OrderKey {

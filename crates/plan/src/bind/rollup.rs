@@ -1,8 +1,8 @@
-//! GROUPING, which says of a row that WITH ROLLUP has made which members of GROUP BY it sums up.
+//! GROUPING: tells which members of GROUP BY a row of WITH ROLLUP summarizes.
 //!
-//! A call that is met becomes a column of the slot [`GROUPINGS`]. When GROUP BY is known, its
-//! arguments are looked for there, and the call is computed from the row's level: how many members
-//! of GROUP BY the row still tells apart ([`Grouping::level`]).
+//! A call first becomes a column of the placeholder slot [`GROUPINGS`]. Once GROUP BY is bound, its
+//! arguments are looked up there, and the call becomes an expression over the row's level, which is
+//! the number of members of GROUP BY that the row does not summarize ([`Grouping::level`]).
 
 use nfold_sql::ast::{self, BinaryOp, Literal};
 use nfold_types::{ErrorCode, SqlError, Value};
@@ -11,7 +11,7 @@ use super::{BlockBinder, GROUPINGS, Grouped};
 use crate::logical::expr::{BitOp, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::query::Grouping;
 
-/// Arguments of GROUPING at most: each is a bit of its value.
+/// The maximum number of arguments of GROUPING: each is one bit of the result.
 const MAX_ARGUMENTS: usize = 64;
 
 fn grouping_type(nullable: bool) -> ExprType {
@@ -19,10 +19,10 @@ fn grouping_type(nullable: bool) -> ExprType {
 }
 
 impl BlockBinder<'_> {
-    /// A call of GROUPING.
+    /// Binds a call of GROUPING.
     ///
     /// # Errors
-    /// 1111 where it may not stand, 3601, 1210.
+    /// 1111 where GROUPING is not allowed, 3601, 1210.
     pub(super) fn grouping(&mut self, args: &[ast::Expr]) -> Result<Expr, SqlError> {
         let bound = args.iter().map(|e| self.expr(e));
         let bound = bound.collect::<Result<Vec<Expr>, _>>()?;
@@ -50,7 +50,7 @@ impl BlockBinder<'_> {
             self.groupings.push(bound);
             self.groupings.len() - 1
         });
-        // What an aggregate gathers are rows that nothing has been summed up in.
+        // The input rows of an aggregate are not summary rows.
         if self.in_aggregate {
             return Ok(Expr::constant(Value::Int(0), grouping_type(false)));
         }
@@ -66,16 +66,16 @@ impl BlockBinder<'_> {
     }
 }
 
-/// Error 1056 of GROUPING in GROUP BY.
+/// Error 1056 for GROUPING in GROUP BY.
 pub(super) fn not_grouped_by() -> SqlError {
     let what = "GROUPING function";
     SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&what])
 }
 
-/// What a call of GROUPING with these arguments is over the grouped row.
+/// Rewrites a call of GROUPING with these arguments over the grouped row.
 ///
 /// # Errors
-/// 3602.
+/// 3602 if an argument is not a member of GROUP BY.
 pub(super) fn over_groups(args: &[Expr], plan: &Grouping) -> Result<Expr, SqlError> {
     let mut bits = Vec::with_capacity(args.len());
     for (n, arg) in args.iter().enumerate() {
@@ -114,7 +114,7 @@ pub(super) fn over_groups(args: &[Expr], plan: &Grouping) -> Result<Expr, SqlErr
     })
 }
 
-/// Whether a row sums up what differs in this member of GROUP BY: 1 or 0.
+/// 1 if the row summarizes this member of GROUP BY, otherwise 0.
 fn summed_up(key: usize, plan: &Grouping) -> Expr {
     let level = match plan.level() {
         Some(at) => Expr {

@@ -1,4 +1,4 @@
-//! Set operations: UNION and its like, VALUES and TABLE, and the order of their results.
+//! Set operations (UNION, INTERSECT, EXCEPT), VALUES and TABLE, and ORDER BY over their results.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::logical::describe::computed_column;
 use crate::logical::expr::{Class, Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::query::{Block, IndexHints, Query, QueryBody, Source, SubqueryForm, Table};
 
-/// Binds what a query consists of.
+/// Binds the body of a query, without its ORDER BY and LIMIT.
 pub(super) fn set_body(
     around: &BindCx<'_>,
     body: &AstBody,
@@ -40,8 +40,8 @@ pub(super) fn set_body(
     }
 }
 
-/// Binds a set operation and the chain of operations that it ends, but for the types of their
-/// results: all operands of the chain decide on these together.
+/// Binds a set operation together with the operations chained to it, but leaves the types of its
+/// columns open: they depend on all operands of the chain ([`give_types`]).
 fn set_operation(
     cx: &BindCx<'_>,
     body: &AstBody,
@@ -56,7 +56,7 @@ fn set_operation(
     else {
         return set_body(cx, body, outer);
     };
-    // `a EXCEPT (b EXCEPT c)` is no chain.
+    // `a EXCEPT (b EXCEPT c)` is not a chain.
     let chained = [(left, true), (right, *op != ast::SetOp::Except)]
         .map(|(side, may_be)| may_be && is_chained(side, *op, *distinct));
     let operand = |side: &AstBody, part: bool| match part {
@@ -93,7 +93,7 @@ fn set_operation(
     })
 }
 
-/// A set operation that stands in parentheses with nothing else, or the body itself.
+/// Removes the parentheses around a set operation, unless they enclose an ORDER BY, LIMIT or WITH.
 fn without_parentheses(body: &AstBody) -> &AstBody {
     match body {
         AstBody::Paren(q) if is_plain(q) => match without_parentheses(&q.body) {
@@ -104,7 +104,7 @@ fn without_parentheses(body: &AstBody) -> &AstBody {
     }
 }
 
-/// Computes the column types of a set operation and of the parts of its chain.
+/// Computes the column types of a set operation and of the operations chained to it.
 fn give_types(cx: &BindCx<'_>, set: &mut Query) -> Result<(), SqlError> {
     let QueryBody::Set { op, .. } = &set.body else {
         return Ok(());
@@ -125,7 +125,7 @@ fn give_types(cx: &BindCx<'_>, set: &mut Query) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// `TABLE name`
+/// `TABLE name` as a SELECT.
 pub(super) fn whole_table(name: &ast::ObjectName) -> Select {
     Select {
         distinct: false,
@@ -195,8 +195,8 @@ fn values(
     })
 }
 
-/// ORDER BY of a set operation by result columns, by name or number; `None` where there is more to
-/// it.
+/// ORDER BY of a set operation as a list of result columns. `None` if a member is neither the name
+/// nor the number of a result column.
 pub(super) fn result_order(
     plan: &Query,
     order: &[OrderItem],
@@ -214,7 +214,7 @@ pub(super) fn result_order(
     Ok(Some(out))
 }
 
-/// Which result column a member of ORDER BY is; `None`: an expression.
+/// The result column that a member of ORDER BY names. `None`: the member is an expression.
 fn result_column(plan: &Query, e: &ast::Expr) -> Result<Option<usize>, SqlError> {
     let unknown = |name: &dyn std::fmt::Display| {
         SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[name, &"order clause"])
@@ -248,11 +248,11 @@ fn result_column(plan: &Query, e: &ast::Expr) -> Result<Option<usize>, SqlError>
     }
 }
 
-/// The rows of a query in the order of expressions of its result columns, as far as `limit` lets
-/// them through: a query block over it.
+/// Wraps `query` in a block that sorts its rows by expressions over its columns and applies
+/// `limit`.
 ///
 /// # Errors
-/// 3028 of aggregates and window functions.
+/// 3028 for aggregates and window functions.
 pub(super) fn ordered(
     cx: &BindCx<'_>,
     bound: Bound,
@@ -279,7 +279,7 @@ pub(super) fn ordered(
     let mut b = BlockBinder::new(cx, outer);
     let mut named: Vec<ScopeColumn> = Vec::with_capacity(columns.len());
     for (meta, ty) in columns.iter().zip(&types) {
-        // In an expression the first of columns with one name is meant.
+        // In an expression a repeated name means the first column of that name.
         let again = named
             .iter()
             .any(|c| nfold_catalog::schema::eq_name(&c.name, &meta.name));
@@ -360,8 +360,8 @@ pub(super) fn ordered(
     })
 }
 
-/// Whether an operand of a set operation is one itself that is done together with it: what is
-/// distinct at last need not be so before.
+/// Whether an operand is a set operation that is evaluated as one chain with its parent: the
+/// operators are equal, and an inner DISTINCT is implied by the outer one.
 fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
     match operand {
         AstBody::SetOperation {
@@ -374,12 +374,13 @@ fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
     }
 }
 
-/// Whether a query in parentheses consists of its body alone.
+/// Whether a query is a body without any other clause.
 fn is_plain(q: &ast::Query) -> bool {
     q.with.is_none() && q.order_by.is_empty() && q.limit.is_none() && q.into.is_none()
 }
 
-/// The operands of a chain of set operations; `q` is part of the chain where it is one itself.
+/// Collects the operands of a chain of set operations. `part`: `q` itself belongs to the chain if
+/// it is a set operation.
 fn chain<'q>(q: &'q Query, part: bool, out: &mut Vec<&'q Query>) {
     match &q.body {
         QueryBody::Set {
@@ -395,7 +396,7 @@ fn chain<'q>(q: &'q Query, part: bool, out: &mut Vec<&'q Query>) {
     }
 }
 
-/// Sets the column types of a chain and of each of its parts.
+/// Sets the column types of all operations of a chain.
 fn set_types(q: &mut Query, types: &[ExprType]) {
     if let QueryBody::Set {
         left,
@@ -421,8 +422,8 @@ fn name_of(op: ast::SetOp) -> &'static str {
     }
 }
 
-/// Whether NULL may be in a column that is made of columns of these types. `any`: one of them may
-/// have it.
+/// Whether a column of a set operation may be NULL. `types` are its types in the operands; `any`:
+/// it is nullable in at least one of them.
 fn may_be_null(op: ast::SetOp, types: &[&ExprType], any: bool) -> bool {
     match op {
         ast::SetOp::Union => any,
@@ -431,8 +432,8 @@ fn may_be_null(op: ast::SetOp, types: &[&ExprType], any: bool) -> bool {
     }
 }
 
-/// The type of a column of a UNION or of another set operation; error 1271 where collations do not
-/// go together.
+/// The type of a column of a set operation whose operands have these types. Error 1271 if no
+/// collation wins.
 pub(super) fn set_type(
     types: &[&ExprType],
     connection: CollationId,
@@ -454,7 +455,7 @@ pub(super) fn set_type(
     }
 }
 
-/// A result column that MySQL keeps in a temporary table: a column of a UNION.
+/// Describes a result column that MySQL stores in a temporary table, such as a column of a UNION.
 pub(super) fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let ty = match ty.class() {
         Class::Null => &ty.kept(),

@@ -1,9 +1,11 @@
-//! Values that are stored by their text. MySQL hands a column the date itself only of another
-//! column, a literal, a cast and the functions that make dates; whatever merely passes a value on
-//! (IF, COALESCE, CASE, GREATEST, MIN, a subquery, `@a := x`) hands over its text, as
-//! `Item::save_in_field_inner` does. So TIME'10:11:12' becomes the number 101112 and `IF(1,
-//! TIME'10:11:12', NULL)` the number 10. A member of an ENUM or SET is its number in a column of
-//! numbers only where it is a column itself; rows are sorted by the number of a column only, too.
+//! Values that are stored by way of their text.
+//!
+//! MySQL stores a date, time or ENUM member as such only if it comes from a column, a literal, a
+//! cast or a function that makes dates. An expression that passes on one of its operands (IF,
+//! COALESCE, CASE, GREATEST, MIN, a subquery, `@a := x`) is stored by way of its text
+//! (`Item::save_in_field_inner`). So a numeric column stores TIME'10:11:12' as 101112, but `IF(1,
+//! TIME'10:11:12', NULL)` as 10. In the same way only a column of type ENUM or SET is stored in a
+//! numeric column, or sorted, by its member number.
 
 use nfold_catalog::ColumnDef;
 
@@ -11,11 +13,11 @@ use super::BindCx;
 use crate::logical::expr::{Class, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
 use crate::logical::query::{Query, QueryBody};
 
-/// Functions that pass on one of their arguments.
+/// Functions that return one of their arguments.
 const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "least"];
 
-/// Whether this hands over its text when it is stored. `implicit`: it stands above a grouping
-/// without GROUP BY, whose only row is in no temporary table.
+/// Whether `e` is stored by way of its text. `implicit`: `e` is over a grouping without GROUP BY,
+/// whose only row never is in a temporary table.
 pub(super) fn by_its_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bool {
     if !e.ty.class().is_temporal() && !e.ty.col.is_enum_or_set() {
         return false;
@@ -29,7 +31,7 @@ pub(super) fn by_its_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bool {
     }
 }
 
-/// Makes it a text where the column would not take the text for the same as the value.
+/// Casts `e` to a string, unless `column` stores the value and its text alike.
 pub(super) fn as_text(e: &mut Expr, column: &ColumnDef) {
     if e.ty.col.is_enum_or_set() {
         if column.ty.is_numeric() {
@@ -54,7 +56,7 @@ pub(super) fn as_text(e: &mut Expr, column: &ColumnDef) {
     };
 }
 
-/// Makes a text of a member of an ENUM or SET.
+/// Casts a member of an ENUM or SET to its text.
 pub(super) fn members_as_texts(e: &mut Expr) {
     if e.ty.col.is_enum_or_set() {
         let ty = e.ty.item();
@@ -66,8 +68,8 @@ pub(super) fn members_as_texts(e: &mut Expr) {
     }
 }
 
-/// The same for what a query selects into these columns. Rows that DISTINCT or UNION have kept are
-/// columns of a temporary table.
+/// Applies [`as_text`] to the select items of `query` that are inserted into the columns `into`.
+/// The rows of DISTINCT and of set operations come from a temporary table and need no change.
 pub(super) fn selected<'c>(
     cx: &BindCx<'_>,
     query: &mut Query,

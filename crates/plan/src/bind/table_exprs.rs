@@ -1,8 +1,8 @@
-//! Stored expressions: CHECK, DEFAULT (expression), generated columns.
+//! Stored expressions: CHECK conditions, DEFAULT (expression), generated columns.
 //!
-//! They are bound for a definition, not for a statement: nothing of the session counts but the SQL
-//! mode that the definition was made in. So all sessions share the bound form, which stays beside
-//! the definition.
+//! They depend on the table's definition alone: the SQL mode is that of the definition, and no
+//! other setting of the session has an effect. So all sessions share the bound expressions, which
+//! are cached beside the definition.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::logical::expr::Expr;
 use crate::logical::mode::SqlMode;
 use crate::logical::table_exprs::{ColumnExpr, TableExprs};
 
-/// What a stored expression is for.
+/// The purpose of a stored expression.
 #[derive(Debug, Clone, Copy)]
 pub enum StoredUse<'a> {
     /// A condition.
@@ -30,7 +30,7 @@ pub enum StoredUse<'a> {
     Key,
 }
 
-/// The stored expressions of a table; `None`: its rows need none.
+/// Binds all stored expressions of a table; `None` if it has none.
 ///
 /// # Errors
 /// Those of [`bind_stored`].
@@ -68,10 +68,10 @@ pub fn table_exprs(
     Ok(Some(all))
 }
 
-/// Binds one stored expression of a table under the SQL mode of its definition.
+/// Binds one stored expression of a table, under the SQL mode of its definition.
 ///
 /// # Errors
-/// Those of MySQL for expressions: 1054, 1267, 1582 and so on.
+/// MySQL's errors for expressions, such as 1054, 1267 and 1582.
 pub fn bind_stored(
     cx: &PlanCx<'_>,
     def: &Arc<TableDef>,

@@ -1,8 +1,9 @@
-//! UPDATE and DELETE of several tables: one query block finds the joined rows, of which each
-//! table's row is changed once.
+//! Multi-table UPDATE and DELETE. One query block finds the joined rows; each row of a target table
+//! is changed once.
 //!
-//! As in MySQL, the table that is read first changes at once, where no later row is found by what
-//! changes; what the others become is computed from rows as they were read.
+//! As in MySQL, the rows of the table that is read first change immediately, if such a change
+//! cannot affect the rows found later. The other tables change after all rows have been read, by
+//! values computed at that time.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
     targets.sort_by_key(|t| t.slot);
     refuse_moved_twice(&b, &targets)?;
     for target in &targets {
-        // MySQL names the first table, whichever is meant.
+        // MySQL's message names the first table, whichever table the subquery reads.
         refuse_own_table(&target.table, &b.scope[0].alias, &b.subqueries)?;
     }
     let changed = targets.iter().fold(0, |set, t| set | 1 << t.slot);
@@ -73,13 +74,14 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
     })))
 }
 
-/// The column that is assigned to.
+/// The column that an assignment sets.
 fn place(b: &BlockBinder<'_>, c: &ColumnRef) -> Result<ColumnAt, SqlError> {
     let unknown = || SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &b.clause]);
     b.find(c)?.ok_or_else(unknown)
 }
 
-/// The table of a column that is assigned to. Errors 1288 and 1348; `alone`: nothing is joined.
+/// The table of an assigned column. Errors 1288 and 1348 if it cannot be updated. `alone`: the
+/// statement has no join.
 fn changeable(b: &BlockBinder<'_>, at: ColumnAt, alone: bool) -> Result<Arc<TableDef>, SqlError> {
     let slot = usize::from(at.table);
     let (mut alias, mut source) = (&b.tables[slot].alias, &b.tables[slot].source);
@@ -87,8 +89,7 @@ fn changeable(b: &BlockBinder<'_>, at: ColumnAt, alone: bool) -> Result<Arc<Tabl
         return Ok(table.clone());
     }
     let mut column = at.column;
-    // MySQL merges simple derived tables into the statement: what it names then stands inside of
-    // them.
+    // MySQL merges simple derived tables, and its message names the table inside.
     while let Source::Derived(q) = source
         && !(alone && b.tables.len() == 1)
         && let (true, QueryBody::Block(block)) = (q.is_merged(), &q.body)
@@ -106,7 +107,7 @@ fn changeable(b: &BlockBinder<'_>, at: ColumnAt, alone: bool) -> Result<Arc<Tabl
     ))
 }
 
-/// Error 1706: a table is changed under two names, and its primary key under one of them.
+/// Error 1706 if a table is updated under two aliases and its primary key changes.
 fn refuse_moved_twice(b: &BlockBinder<'_>, targets: &[UpdateTarget]) -> Result<(), SqlError> {
     for (n, one) in targets.iter().enumerate() {
         for other in &targets[n + 1..] {
@@ -149,9 +150,9 @@ pub(super) fn delete(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlE
     })))
 }
 
-/// A table of FROM as DELETE's list sees it.
+/// A table of FROM, for the lookup of DELETE targets.
 struct Named<'a> {
-    /// Alias, or name.
+    /// The alias if there is one, otherwise the table's name.
     name: &'a str,
     schema: Option<&'a str>,
     aliased: bool,
@@ -181,8 +182,8 @@ fn named<'a>(t: &'a TableRef, out: &mut Vec<Named<'a>>) {
     }
 }
 
-/// The slots of the tables in DELETE's list: an alias stands without a database, a table's own name
-/// means that of its database.
+/// The slots of the targets of a DELETE. A target without a database means an alias, or a table of
+/// the current database. A target with a database means a table that has no alias.
 ///
 /// # Errors
 /// 1046, 1066, 1109.

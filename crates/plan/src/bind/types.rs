@@ -1,4 +1,4 @@
-//! The types that operators and aggregates have, and how lists compare.
+//! The result types of operators and aggregates, and the comparison of IN lists.
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -15,7 +15,7 @@ use crate::logical::expr::{
 };
 use crate::logical::mode::SqlMode;
 
-/// Conditions put together with AND; a single one stays as it is.
+/// Joins conditions by AND. A single condition is returned unchanged.
 pub(crate) fn and(mut list: Vec<Expr>) -> Expr {
     if list.len() == 1
         && let Some(one) = list.pop()
@@ -29,9 +29,10 @@ pub(crate) fn and(mut list: Vec<Expr>) -> Expr {
     }
 }
 
-/// How an operand is compared with the members of a list. Members of several kinds are compared one
-/// by one, each in its own way; of a list of rows it is not known which kinds stand in which
-/// column, so the one is taken that suits the operand.
+/// How `left` is compared with the members of a list parameter. If its members need different
+/// comparisons, the result is `Double`, and the executor chooses the comparison of each member
+/// itself. In a list of rows (`rows`) the types of each column are unknown, so the comparison that
+/// suits the operand is chosen.
 pub(crate) fn list_kind(
     left: &Expr,
     members: &[ExprType],
@@ -78,7 +79,7 @@ pub(crate) fn list_kind(
         _ => false,
     };
     match kinds.as_slice() {
-        // Of NULLs alone: the comparison is the operand's own, which converts nothing.
+        // All members are NULL, so any comparison without a conversion will do.
         [] => {
             let sides = [operand(left), Operand::Constant];
             collate::comparison(&left.ty, &ExprType::null(), sides, connection, "in")
@@ -98,7 +99,7 @@ pub(crate) fn numeric_of_temporal(ty: &ExprType) -> ExprType {
     }
 }
 
-/// Whether it is a hexadecimal or bit literal, which acts as a number.
+/// Whether the type is that of a hexadecimal or bit literal, which acts as a number.
 pub(crate) fn is_hex(ty: &ExprType) -> bool {
     ty.col.zerofill && matches!(ty.col.kind, TypeKind::VarBinary(_))
 }
@@ -109,8 +110,8 @@ fn integer(digits: u32, unsigned: bool, nullable: bool) -> ExprType {
     ty
 }
 
-/// Type of an arithmetic operator (manual, "Arithmetic Operators"); length and digits as MySQL's
-/// `Item_func_*::result_precision`.
+/// The type of an arithmetic operation (manual, "Arithmetic Operators"). Length and decimals follow
+/// MySQL's `Item_func_*::result_precision`.
 pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, cx: &PlanCx<'_>) -> ExprType {
     let more = u32::from(cx.div_precision_increment);
     let numeric = |t: &ExprType| {
@@ -157,7 +158,7 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, cx: &PlanCx<'_
         ArithOp::Add | ArithOp::Sub => (ia.max(ib) + sa.max(sb) + 1, sa.max(sb)),
         ArithOp::Mul => (pa + pb, (sa + sb).min(30)),
         ArithOp::Div => (pa + sb + more, (sa + more).min(30)),
-        // What is left is no longer than either side.
+        // The result of MOD is no longer than either operand.
         _ => (pa.max(pb), sa.max(sb)),
     };
     let mut ty = ExprType::decimal(p, s, nullable);
@@ -165,9 +166,9 @@ pub(crate) fn arith_type(op: ArithOp, a: &ExprType, b: &ExprType, cx: &PlanCx<'_
     ty
 }
 
-/// Type of a bit operator: a binary string where the operands are binary strings and not all of
-/// them are literals that act as numbers, otherwise an unsigned integer (manual, "Bit Functions and
-/// Operators").
+/// The type of a bit operation: a binary string if all operands are binary strings and at least one
+/// is not a literal that acts as a number, otherwise an unsigned integer (manual, "Bit Functions
+/// and Operators").
 pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     let binary = |t: &&ExprType| {
         t.class() == Class::String
@@ -188,13 +189,13 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     )
 }
 
-/// Longer strings are in a TEXT or BLOB of MySQL's temporary tables.
+/// MySQL's temporary tables store longer strings as TEXT or BLOB.
 const MAX_KEPT_CHARS: u32 = 512;
 
-/// The longest binary string that BIT_AND and its like take, in bytes.
+/// The maximum length of a binary string argument of BIT_AND, BIT_OR and BIT_XOR, in bytes.
 const MAX_BITS_BYTES: u64 = 511;
 
-/// Digits before the point that DIV's result has at most.
+/// The maximum number of digits before the point in the result of DIV.
 fn whole_digits(a: &ExprType) -> u32 {
     match a.class() {
         Class::Double if a.col.decimals < NOT_FIXED_DECIMALS => {

@@ -1,7 +1,8 @@
-//! Functions of text whose set is ucs2, utf16, utf16le or utf32: they are evaluated in utf8mb4,
-//! under the collation of the same weights, and their result is converted back.
+//! String functions over ucs2, utf16, utf16le and utf32. Their arguments are converted to utf8mb4,
+//! under the collation with the same weights, and their result is converted back.
 //!
-//! The functions themselves read ASCII signs as bytes. All characters of these sets are in utf8mb4.
+//! The functions themselves read ASCII characters as single bytes. utf8mb4 has all characters of
+//! these sets.
 
 use nfold_sql::ast::TrimSide;
 use nfold_types::SqlError;
@@ -10,7 +11,8 @@ use nfold_types::collation::{Collation, CollationId};
 use crate::logical::expr::{Class, Expr, ExprKind, ExprType, FuncId};
 use crate::logical::func::{FuncDef, Infer};
 
-/// Functions that read bytes, that return an argument, or that return a property of its type.
+/// Functions that need no conversion: they read bytes, return an argument, or return a property of
+/// its type.
 const BY_THEMSELVES: &[&str] = &[
     "aes_decrypt",
     "aes_encrypt",
@@ -42,21 +44,21 @@ const BY_THEMSELVES: &[&str] = &[
     "weight_string",
 ];
 
-/// Whether a type is that of text in such a set.
+/// Whether a type is a string in one of these character sets.
 pub(super) fn is_wide(ty: &ExprType) -> bool {
     ty.class() == Class::String && ty.col.charset().is_wide()
 }
 
-/// Whether a function is evaluated in utf8mb4 for these arguments.
+/// Whether the function is evaluated in utf8mb4 for these arguments.
 pub(super) fn is_converted(name: &str, args: &[Expr]) -> bool {
     args.iter().any(|e| is_wide(&e.ty)) && !BY_THEMSELVES.contains(&name)
 }
 
-/// The collation of utf8mb4 with the weights of `collation`.
+/// The utf8mb4 collation with the weights of `collation`.
 fn in_utf8mb4(collation: CollationId) -> CollationId {
     let name = collation.known().name;
     let order = name.split_once('_').map_or("", |(_, order)| order);
-    // Only utf8mb3 has ucs2_general_mysql500_ci's order besides ucs2.
+    // Besides ucs2, only utf8mb3 has the order of ucs2_general_mysql500_ci.
     let found = ["utf8mb4", "utf8mb3"].iter().find_map(|set| {
         let name = format!("{set}_{order}");
         Collation::by_name(&name)
@@ -73,7 +75,7 @@ fn converted(e: Expr, collation: CollationId) -> Expr {
     }
 }
 
-/// An argument in utf8mb4, if it is text of such a set.
+/// Converts an argument to utf8mb4 if it is a string in one of these sets.
 fn argument(e: Expr) -> Expr {
     match is_wide(&e.ty) {
         true => {
@@ -84,7 +86,7 @@ fn argument(e: Expr) -> Expr {
     }
 }
 
-/// The result of a function, whose type is `ty` before the arguments are converted.
+/// Converts the result of a function back. `ty` is its type before the arguments were converted.
 fn result(e: Expr, ty: ExprType) -> Expr {
     match is_wide(&ty) {
         true => Expr {
@@ -95,14 +97,14 @@ fn result(e: Expr, ty: ExprType) -> Expr {
     }
 }
 
-/// A call of a function that is evaluated in utf8mb4.
+/// Binds a call of a function that is evaluated in utf8mb4.
 pub(super) fn call(
     func: FuncId,
     def: &FuncDef,
     infer: &Infer<'_>,
     args: Vec<Expr>,
 ) -> Result<Expr, SqlError> {
-    // Errors name the collations of the arguments as they are.
+    // Errors name the collations of the original arguments.
     let shown = (def.infer)(infer, &mut args.clone())?;
     let mut args: Vec<Expr> = args.into_iter().map(argument).collect();
     let ty = (def.infer)(infer, &mut args)?;
@@ -110,7 +112,7 @@ pub(super) fn call(
     Ok(result(Expr { kind, ty }, shown))
 }
 
-/// TRIM with a result of such a set.
+/// Binds TRIM with a result in one of these sets.
 pub(super) fn trimmed(side: TrimSide, what: Option<Expr>, expr: Expr, ty: ExprType) -> Expr {
     let inner = ExprType::string(
         ty.char_length(),

@@ -1,9 +1,9 @@
-//! Window functions: where they may stand, what their windows are, and in which passes they are
-//! computed.
+//! Window functions: the clauses that allow them, their windows, and the passes that compute them.
 //!
-//! A call that is met becomes a [`WindowDraft`] and a column of the slot [`WINDOWS`]. When the
-//! whole block is known, its windows are resolved ([`WindowSpecs`]), a grouping has taken their
-//! expressions over to the grouped row, and [`passes`] gives each call its place.
+//! A call first becomes a [`WindowDraft`] and a column of the placeholder slot [`WINDOWS`]. Once
+//! the whole block is bound, its windows are resolved ([`WindowSpecs`]), their expressions are
+//! rewritten over the grouped row if there is a grouping, and [`passes`] assigns each call to a
+//! pass.
 
 use std::sync::Arc;
 
@@ -21,22 +21,22 @@ use crate::logical::expr::{
 };
 use crate::logical::window::{FrameBound, WindowCall, WindowFrame, WindowFunc, WindowPass};
 
-/// What a window without a name is called.
+/// The name of an unnamed window in messages.
 const UNNAMED: &str = "<unnamed window>";
 
-/// Windows that a block may have, those of the WINDOW clause and those written out behind OVER.
+/// The maximum number of windows of a block, both named and written out behind OVER.
 const MAX_WINDOWS: usize = 127;
 
 /// The windows of a block.
 #[derive(Default)]
 pub(crate) struct WindowSpecs {
     pub list: Vec<WindowSpec>,
-    /// The window of each draft.
+    /// For each draft: its window, as an index into `list`.
     of: Vec<usize>,
 }
 
 impl WindowSpecs {
-    /// The members of all windows.
+    /// The PARTITION BY and ORDER BY expressions of all windows.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.list.iter_mut().flat_map(|s| {
             let order = s.order.iter_mut().map(|k| &mut k.expr);
@@ -44,7 +44,7 @@ impl WindowSpecs {
         })
     }
 
-    /// Takes the windows over to the grouped row.
+    /// Rewrites the expressions of all windows over the grouped row.
     pub fn regroup(&mut self, g: &mut Grouper<'_, '_>) -> Result<(), SqlError> {
         g.rest_of_windows()?;
         for spec in &mut self.list {
@@ -60,7 +60,7 @@ impl WindowSpecs {
     }
 }
 
-/// A window with what it has inherited.
+/// A window, with the clauses it inherits from the window that it names.
 pub(crate) struct WindowSpec {
     pub name: Arc<str>,
     pub partition: Vec<Expr>,
@@ -84,17 +84,17 @@ enum Bound {
     },
 }
 
-/// Whether a window function is in an expression.
+/// Whether an expression contains a window function.
 pub(super) fn has_window(e: &Expr) -> bool {
     e.any(&mut |e| is_window(e))
 }
 
-/// Whether it is a window function itself.
+/// Whether an expression is a window function call.
 pub(super) fn is_window(e: &Expr) -> bool {
     e.as_column().is_some_and(|at| at.table == WINDOWS)
 }
 
-/// Error 3594.
+/// Error 3594: an alias of a window function where none is allowed.
 pub(super) fn alias_misplaced(name: &str) -> SqlError {
     SqlError::new(ErrorCode::ER_WINDOW_INVALID_WINDOW_FUNC_ALIAS_USE, &[&name])
 }
@@ -116,10 +116,11 @@ fn func_named(call: &FunctionCall) -> Option<WindowFunc> {
     })
 }
 
-/// Longer strings are in a TEXT or BLOB of a temporary table (`CONVERT_IF_BIGGER_TO_BLOB`).
+/// Longer strings are TEXT or BLOB in a temporary table (MySQL's `CONVERT_IF_BIGGER_TO_BLOB`).
 const MAX_VARCHAR: u64 = 512;
 
-/// The type of values that a window function hands on: as the column of a temporary table has it.
+/// The type of a value that a window function passes on from a row: that of a temporary table's
+/// column.
 fn handed_on(ty: &ExprType) -> ExprType {
     let chars = ty.max_length();
     let mut ty = ty.item();
@@ -149,7 +150,7 @@ fn handed_on(ty: &ExprType) -> ExprType {
 }
 
 impl BlockBinder<'_> {
-    /// A call of a window function.
+    /// Binds a call of a window function.
     pub(super) fn window_call(
         &mut self,
         call: &FunctionCall,
@@ -234,7 +235,8 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// All windows of the block: those of the WINDOW clause, then those written out behind OVER.
+    /// Resolves all windows of the block: those of the WINDOW clause first, then those written out
+    /// behind OVER.
     pub(super) fn window_specs(
         &mut self,
         named: &[(Ident, Window)],
@@ -285,7 +287,7 @@ impl BlockBinder<'_> {
         Ok(WindowSpecs { list, of })
     }
 
-    /// A window's own members.
+    /// Binds a window's own clauses, without what it inherits.
     fn spec(&mut self, name: &Arc<str>, window: &Window) -> Result<WindowSpec, SqlError> {
         let clause = self.clause;
         self.window_spec = Some(name.clone());
@@ -328,7 +330,7 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// The column of the select list that a bare name means, under its own name.
+    /// The select item whose column, under its original name, is the bare name `e`.
     fn listed_column(&self, e: &ast::Expr) -> Result<Option<Expr>, SqlError> {
         let ast::Expr::Column(c) = e else {
             return Ok(None);
@@ -411,8 +413,8 @@ fn place_of(named: &[(Ident, Window)], name: &Ident) -> Result<usize, SqlError> 
     found.ok_or_else(|| SqlError::new(ErrorCode::ER_WINDOW_NO_SUCH_WINDOW, &[&name.value]))
 }
 
-/// Gives windows what they have from those that they name. `windows`: as they were written, each
-/// with its place in `list`.
+/// Adds the inherited clauses to windows that name another window. `windows` pairs each window as
+/// written with its position in `list`.
 fn inherit(
     named: &[(Ident, Window)],
     windows: &[&Window],
@@ -473,8 +475,8 @@ fn inherit(
     Ok(())
 }
 
-/// Whether a literal is no number, negative, or (`whole`) has digits after the point. What is no
-/// literal is looked at when it is known.
+/// Whether a literal is not a number, is negative, or (with `whole`) has decimals. Other
+/// expressions are checked when they are evaluated.
 fn is_wrong_amount(e: &Expr, whole: bool) -> bool {
     match &e.kind {
         ExprKind::Const(Value::Null) => true,
@@ -532,7 +534,7 @@ fn check_frame(spec: &WindowSpec) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Error 1210 for a literal that NTILE, LEAD, LAG or NTH_VALUE do not take.
+/// Error 1210 for a literal that NTILE, LEAD, LAG or NTH_VALUE does not accept.
 fn check_number(func: WindowFunc, e: &Expr) -> Result<(), SqlError> {
     let least = match func {
         WindowFunc::Ntile | WindowFunc::NthValue => 1,
@@ -553,8 +555,8 @@ fn check_number(func: WindowFunc, e: &Expr) -> Result<(), SqlError> {
     }
 }
 
-/// The passes that compute `drafts`, whose slots come behind `slots` others, and where each of them
-/// has its result.
+/// Groups `drafts` into passes and returns the position of each draft's result. The slots of the
+/// passes follow the `slots` others.
 pub(super) fn passes(
     b: &BlockBinder<'_>,
     drafts: Vec<WindowDraft>,
@@ -562,7 +564,8 @@ pub(super) fn passes(
     slots: usize,
 ) -> (Vec<WindowPass>, Vec<ColumnAt>) {
     let mut passes: Vec<WindowPass> = Vec::new();
-    // Those that need no order come first: the others keep the last one's.
+    // Calls without PARTITION BY and ORDER BY come first: they keep the order of the incoming rows,
+    // while each later pass sorts.
     let sorts = |n: usize| {
         let spec = &specs.list[specs.of[n]];
         !spec.partition.is_empty() || !spec.order.is_empty()
@@ -620,7 +623,7 @@ pub(super) fn passes(
     (passes, places)
 }
 
-/// Puts window functions into their places.
+/// Replaces the placeholder columns of window functions by the positions of their results.
 pub(super) fn place(e: &mut Expr, places: &[ColumnAt]) {
     match &mut e.kind {
         ExprKind::Column(at) if at.table == WINDOWS => *at = places[usize::from(at.column)],
@@ -672,7 +675,7 @@ fn value_bound(
     following: bool,
 ) -> FrameBound {
     let own = key.expr.clone();
-    // What follows in descending order is less.
+    // With a descending order, following rows have smaller values.
     let subtract = following == key.desc;
     let value = match unit {
         Some(unit) => b.moved_by(own, amount.clone(), unit, subtract),

@@ -1,12 +1,12 @@
-//! WITH: each reference to a common table expression is a derived table of its own. One that names
-//! itself is a [`Recursion`], in whose steps its name is a derived table of the rows that they have
-//! not seen.
+//! WITH: each reference to a common table expression (CTE) becomes a derived table of its own. A
+//! CTE that names itself becomes a [`Recursion`]; inside its recursive query blocks the name stands
+//! for the rows of the previous round.
 //!
 //! # Invariants
-//! - W1: a definition is bound as if it stood where it is defined: it sees the definitions before
-//!   it and around its WITH, not those where it is named.
-//! - W2: what gives other values when it is run again (`RAND()`) is named once, or not at all:
-//!   MySQL runs a definition once, however often it is named.
+//! - W1: a CTE is bound as if it were written where it is defined: it sees the earlier CTEs of its
+//!   WITH and what is visible around the WITH, but nothing of the place that names it.
+//! - W2: a CTE whose rows may differ between two runs (`RAND()`) is named at most once: MySQL runs
+//!   a definition once, however often it is named.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -24,15 +24,15 @@ use crate::logical::query::SubqueryForm;
 use crate::logical::query::{Query, QueryBody, Recursion};
 use crate::logical::walk;
 
-/// References of one statement, nested ones included: definitions that name one another twice each
-/// are twice as many with each.
+/// The maximum number of CTE references of one statement, nested ones included. Without a bound,
+/// CTEs that each name the previous one twice would double the plan at each step.
 const MAX_REFERENCES: usize = 1000;
 
-/// Calls `f` with the common table expressions of `with` in sight; `outer` is what is around the
-/// query that they belong to.
+/// Calls `f` with a context in which the CTEs of `with` may be named. `outer` is the block around
+/// the query that the WITH belongs to.
 ///
 /// # Errors
-/// Two of one name; those of `f`.
+/// 1066 for two CTEs of one name, and the errors of `f`.
 pub(super) fn with_ctes<T>(
     cx: &BindCx<'_>,
     with: Option<&With>,
@@ -80,12 +80,12 @@ impl<'a> Ctes<'a> {
 }
 
 impl<'b> BlockBinder<'b> {
-    /// The definition that `name` means, bound, and the names of its columns, as far as they are
-    /// given; `None`: it is no common table expression.
+    /// Binds the CTE that `name` means. Returns its query and the column names given in WITH, or
+    /// `None` if no CTE has the name.
     ///
     /// # Errors
-    /// Those of the definition; 1235 for one that gives other values each time and is named twice,
-    /// and for too many references.
+    /// The errors of the definition; 1235 for a definition that is not repeatable and named twice
+    /// (W2), and for too many references.
     pub(super) fn common_table(
         &self,
         name: &ObjectName,
@@ -116,8 +116,8 @@ impl<'b> BlockBinder<'b> {
             derived: !self.cx.keeps_derived,
             ..*self.cx
         };
-        // Columns from around the WITH are in reach of a block that has the same around it, and of
-        // no other.
+        // A CTE may name columns from around its WITH only where the naming block has the same
+        // outer block.
         let same =
             |around: &&BlockBinder<'_>| ctes.outer.is_some_and(|o| std::ptr::addr_eq(o, *around));
         let outer = self.outer.filter(same);
@@ -156,7 +156,7 @@ impl<'b> BlockBinder<'b> {
 }
 
 impl BlockBinder<'_> {
-    /// The rows of the common table expression that is being defined.
+    /// The derived table that a CTE's own name stands for inside its definition.
     fn own_rows(&self, ctes: &Ctes<'_>, cte: &ast::Cte) -> Result<Query, SqlError> {
         let error = |code| SqlError::new(code, &[&cte.name.value]);
         let Some(own) = ctes.own else {
@@ -192,7 +192,7 @@ impl BlockBinder<'_> {
     }
 }
 
-/// Whether this is INTERSECT or EXCEPT.
+/// Whether a body is an INTERSECT or an EXCEPT.
 fn is_other(body: &AstBody) -> bool {
     match body {
         AstBody::SetOperation { op, .. } => *op != SetOp::Union,
@@ -201,7 +201,7 @@ fn is_other(body: &AstBody) -> bool {
     }
 }
 
-/// The two sides of a UNION, and whether it is DISTINCT, without parentheses that change nothing.
+/// Whether a UNION is DISTINCT, and its two sides. Looks through parentheses that change nothing.
 fn union_of(body: &AstBody) -> Option<(bool, &AstBody, &AstBody)> {
     match body {
         AstBody::SetOperation {
@@ -234,14 +234,14 @@ fn add_operands<'q>(distinct: bool, body: &'q AstBody, out: &mut Vec<(bool, &'q 
     }
 }
 
-/// What a common table expression that may name itself is made of.
+/// The parts of a recursive CTE.
 struct Parts<'q> {
     seed: Cow<'q, AstBody>,
-    /// The query blocks behind it, and whether UNION DISTINCT stands before each.
+    /// The recursive query blocks, each with whether UNION DISTINCT precedes it.
     steps: Vec<(bool, &'q AstBody)>,
 }
 
-/// Takes a definition apart; `None` where it is no UNION.
+/// Splits a definition into seed and recursive query blocks; `None` if it is no UNION.
 fn parts<'q>(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
@@ -262,7 +262,7 @@ fn parts<'q>(
     }
     steps.reverse();
     let mut seed = Cow::Borrowed(seed);
-    // Of query blocks in parentheses the first ones may be seeds.
+    // The first operands of a parenthesized UNION may belong to the seed.
     while steps.len() > 1 && !names_itself(cx, ctes, steps[0].1, outer) {
         let (distinct, right) = steps.remove(0);
         seed = Cow::Owned(AstBody::SetOperation {
@@ -275,7 +275,7 @@ fn parts<'q>(
     Some(Parts { seed, steps })
 }
 
-/// Whether a part of the definition at hand names what is being defined: it is bound to see.
+/// Whether a part of a definition names the CTE being defined. Found out by binding the part.
 fn names_itself(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
@@ -301,10 +301,10 @@ fn names_itself(
     bound.is_err() && named.get()
 }
 
-/// Whether all rows are different, by the UNION before each recursive query block.
+/// Whether the recursion is UNION DISTINCT.
 ///
 /// # Errors
-/// 1235 where only some of them are to be.
+/// 1235 if a UNION DISTINCT is followed by a UNION ALL.
 fn all_distinct(steps: &[(bool, &AstBody)]) -> Result<bool, SqlError> {
     match steps.windows(2).any(|two| two[0].0 && !two[1].0) {
         true => Err(SqlError::not_supported(
@@ -314,8 +314,9 @@ fn all_distinct(steps: &[(bool, &AstBody)]) -> Result<bool, SqlError> {
     }
 }
 
-/// Binds the definition of `ctes`' next one, where it names itself: `None` where it does not.
-/// `number` tells it from others.
+/// Binds the CTE that follows the visible ones in `ctes`, if it is recursive; otherwise returns
+/// `None`. `number` identifies the recursion in its statement. The flag of the result tells whether
+/// the query is correlated.
 fn recursion(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
@@ -410,7 +411,8 @@ fn recursion(
     Ok(Some((bound, correlated)))
 }
 
-/// The type of a recursion's column: steps may make greater numbers than those that the seed has.
+/// Widens a column type of a recursion: the steps may return NULL, and larger numbers than the
+/// seed.
 fn any_value_of(mut ty: ExprType) -> ExprType {
     ty.nullable = true;
     if ty.col.is_integer() {
@@ -419,8 +421,8 @@ fn any_value_of(mut ty: ExprType) -> ExprType {
     ty
 }
 
-/// Binds a recursive query block, in which the name of what is being defined is that of the rows
-/// `own`; `None` where it does not stand there.
+/// Binds a recursive query block, in which the CTE's name stands for `rows`. `None` if the block
+/// does not name the CTE.
 fn bind_step(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
@@ -454,7 +456,7 @@ fn bind_step(
     }
 }
 
-/// The recursive query block, if this is one, and whether it has neither DISTINCT nor ORDER BY nor
+/// If a body is a single query block: the block, and whether it has no DISTINCT, ORDER BY and
 /// LIMIT.
 fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
     match body {
@@ -468,7 +470,7 @@ fn step_of(body: &AstBody) -> Option<(&AstBody, bool)> {
     }
 }
 
-/// What a recursive query block may not do.
+/// Checks the restrictions on recursive query blocks.
 fn check_step(name: &str, step: &Query, whole: bool) -> Result<(), SqlError> {
     let QueryBody::Block(block) = &step.body else {
         let what = "recursive query blocks that are none";

@@ -1,4 +1,4 @@
-//! EXPLAIN in MySQL's columns and words.
+//! EXPLAIN, with the columns and texts of MySQL.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ const COLUMNS: [&str; 12] = [
     "Extra",
 ];
 
-/// The rows that EXPLAIN shows for a plan.
+/// The rows that EXPLAIN returns for a plan.
 pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
     let mut e = Explainer {
         cx,
@@ -66,7 +66,7 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
     }
 }
 
-/// See [`ExplainProbe`]. Only of a query block that stands alone.
+/// The [`ExplainProbe`]s of a plan that is a single query block; other plans have none.
 fn probes(plan: &Plan) -> Vec<ExplainProbe> {
     let Plan::Query(q) = plan else {
         return Vec::new();
@@ -113,7 +113,7 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
     let TableSource::Table(def) = &b.tables[step.table].source else {
         return false;
     };
-    // A row that depends on no other table is kept as a hash table without keys.
+    // A table that depends on no other one is read into a hash table without keys.
     let access = match &step.access.kind {
         AccessKind::Hash { build, keys, .. } if keys.is_empty() => build,
         _ => &step.access,
@@ -124,10 +124,10 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
     step.kind == JoinType::Inner && points_type(def, access, parts) == "const"
 }
 
-/// Returns one row for each row of the join of `joins`, which are the first steps of `b`.
+/// A query that returns one row for each row of the join of `joins`, the first steps of `b`.
 ///
-/// The executor has one slot for each table of a block, and a step for each slot. So the tables of
-/// the other steps are left out, and the remaining ones numbered anew.
+/// The executor needs one step for each slot. So the tables of the other steps are removed, and the
+/// remaining slots are renumbered.
 fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
     let one = Expr::int(1);
     let types = vec![one.ty.clone()];
@@ -217,7 +217,7 @@ struct Explainer<'e> {
     next_id: u32,
 }
 
-/// The row for what a set operation gives, which has no number yet.
+/// The row for the result of a set operation, before its number is known.
 struct SetResult {
     place: usize,
     id: u32,
@@ -226,8 +226,7 @@ struct SetResult {
     sorted: bool,
 }
 
-/// What a set operation is made of: a query block by its number, or another one by its place among
-/// the results.
+/// An operand of a set operation: a query block by its number, or another result by its index.
 #[derive(Clone, Copy)]
 enum Operand {
     Block(u32),
@@ -243,8 +242,8 @@ fn set_name(op: SetOp) -> &'static str {
 }
 
 impl Explainer<'_> {
-    /// The operands of a set operation, then, where it is `kept` in a temporary table, the row for
-    /// that.
+    /// Adds the rows of the operands of a set operation. If the result is `kept` in a temporary
+    /// table, adds its row to `results` as well.
     fn set(&mut self, q: &QueryPlan, role: &str, kept: bool, results: &mut Vec<SetResult>) {
         let QueryBody::Set { op, .. } = &q.body else {
             return;
@@ -271,7 +270,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Fills in the row of a set operation, whose number is known.
+    /// Fills in the row of a result once its number is known.
     fn result(&mut self, results: &[SetResult], n: usize) {
         let result = &results[n];
         let ids = result.operands.iter().map(|operand| match operand {
@@ -314,7 +313,7 @@ impl Explainer<'_> {
                 let mut results = Vec::new();
                 let kept = *op != SetOp::Union || *distinct || !q.order.is_empty();
                 self.set(q, role, kept, &mut results);
-                // Results are numbered behind all operands.
+                // Results are numbered after all operands.
                 for result in &mut results {
                     result.id = self.next_id;
                     self.next_id += 1;
@@ -414,8 +413,8 @@ impl Explainer<'_> {
         let whole = out[4].as_deref() == Some("const");
         out[10] = Some(format!("{:.2}", if whole { 100.0 } else { step.filtered }));
         if n == 0 {
-            // What is rolled up is sorted; the rows that come out of it are kept only where
-            // something else is done with them.
+            // ROLLUP sorts its input. Its output goes to a temporary table only if DISTINCT, ORDER
+            // BY or a window function follows.
             let rolled_up = b.group.as_ref().filter(|g| g.rollup);
             let kept = match rolled_up {
                 Some(_) => b.keeps_rows(),
@@ -505,7 +504,7 @@ impl Explainer<'_> {
                     .join(","),
             );
         }
-        // A range over a secondary index is tested in the index: what MySQL calls a pushed
+        // A range over a secondary index is tested on the index entries, which MySQL calls an index
         // condition.
         let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
         if range_on_secondary {
@@ -559,8 +558,8 @@ fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static
     }
 }
 
-/// Bytes of the key parts used, as MySQL counts them: one more for a nullable column, two for a
-/// length.
+/// The length of the first `parts` key parts in bytes, as MySQL counts it: one more for a nullable
+/// column, two more for a column of variable length.
 fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
     def.indexes[index]
         .parts

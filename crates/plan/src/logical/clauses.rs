@@ -1,5 +1,5 @@
-//! Parts of a query that the stages pass on as they are: result columns, LIMIT, sort keys,
-//! aggregates, row locks and assignments.
+//! Parts of a query that all stages use unchanged: result columns, LIMIT, sort keys, aggregates,
+//! row locks and assignments.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::expr::Expr;
 use super::table_exprs::TableExprs;
 use super::types::ExprType;
 
-/// A column of a result set, as the protocol describes it.
+/// The description of a result column, as the protocol sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnMeta {
     pub schema: Arc<str>,
-    /// Alias of the table, and its name.
+    /// The alias of the table, then its name.
     pub table: Arc<str>,
     pub org_table: Arc<str>,
     pub name: Arc<str>,
@@ -23,8 +23,8 @@ pub struct ColumnMeta {
     pub ty: ColumnType,
     /// `nfold_types::sql_type::ColumnFlags`
     pub flags: u16,
-    /// What an expression makes is described in other ways than a column of a table (a temporary
-    /// one of MySQL's too).
+    /// Whether the value is computed by an expression. Such a column is described differently from
+    /// a column of a table, even after it went through one of MySQL's temporary tables.
     pub made: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct ResultOrder {
     pub desc: bool,
 }
 
-/// `LIMIT`; both are constants or parameters.
+/// LIMIT. Both values are constants or parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitPlan {
     pub offset: Option<Expr>,
@@ -42,7 +42,7 @@ pub struct LimitPlan {
 }
 
 impl LimitPlan {
-    /// The first `n` rows.
+    /// A LIMIT of `n` rows.
     pub fn rows(n: u64) -> LimitPlan {
         LimitPlan {
             offset: None,
@@ -51,20 +51,20 @@ impl LimitPlan {
     }
 }
 
-/// An ORDER BY member.
+/// A member of ORDER BY.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderKey {
     pub expr: Expr,
     pub desc: bool,
 }
 
-/// One aggregate function.
+/// A call of an aggregate function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     pub func: AggFunc,
     pub args: Vec<Expr>,
     pub distinct: bool,
-    /// GROUP_CONCAT's.
+    /// The ORDER BY inside GROUP_CONCAT.
     pub order: Vec<OrderKey>,
     pub separator: Vec<u8>,
     pub ty: ExprType,
@@ -88,54 +88,55 @@ pub enum AggFunc {
     GroupConcat,
     JsonArray,
     JsonObject,
-    /// A column that the group determines, or ONLY_FULL_GROUP_BY is off.
+    /// The value in any row of the group: ANY_VALUE, or a column that is no key of the grouping.
     Any,
 }
 
-/// `FOR UPDATE`, `FOR SHARE`
+/// FOR UPDATE or FOR SHARE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLocking {
     pub strength: Option<LockStrength>,
     pub wait: LockWait,
-    /// `OF`: the slots meant, as a bit set. 0: all.
+    /// The slots named by `OF`, as a bit set. 0 means all.
     pub of: u64,
 }
 
 impl RowLocking {
-    /// A plain read.
+    /// A read without row locks.
     pub const NONE: RowLocking = RowLocking {
         strength: None,
         wait: LockWait::Wait,
         of: 0,
     };
 
-    /// How the rows of a slot are locked.
+    /// The strength of the locks on the rows of a slot; `None`: they are not locked.
     pub fn of_slot(&self, slot: usize) -> Option<LockStrength> {
         let meant = self.of == 0 || self.of >> slot.min(63) & 1 == 1;
         self.strength.filter(|_| meant)
     }
 }
 
-/// `column = value`; `None` stands for DEFAULT.
+/// `column = value`. A value of `None` means DEFAULT.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     pub column: usize,
     pub value: Option<Expr>,
 }
 
-/// One table of an UPDATE of several.
+/// A target table of a multi-table UPDATE.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateTarget {
     pub table: Arc<TableDef>,
-    /// Its slot in `source`.
+    /// The slot of the table in `source`.
     pub slot: usize,
     pub assignments: Vec<Assignment>,
-    /// The table's stored expressions, once the statement is planned.
+    /// The stored expressions of the table. `None` before the statement is planned.
     pub exprs: Option<Arc<TableExprs>>,
 }
 
 impl UpdateTarget {
-    /// Whether a column of the index is assigned to, or computed from others.
+    /// Whether an UPDATE changes a column of the index: by an assignment, or because it is computed
+    /// from others.
     pub(crate) fn assigns_key(&self, index: usize) -> bool {
         let mut parts = self.table.indexes[index].parts.iter();
         parts.any(|p| {

@@ -1,5 +1,5 @@
-//! Which collation and which type a result has when several expressions meet (manual, "Collation
-//! Coercibility in Expressions").
+//! The collation and the comparison type of expressions that meet in one operation (manual,
+//! "Collation Coercibility in Expressions").
 
 use nfold_types::charset::{self, Charset};
 use nfold_types::collation::{Collation, CollationId};
@@ -8,7 +8,7 @@ use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
 pub use super::common_type::common_type;
 use super::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
 
-/// A collation and how firmly it is held.
+/// A collation with its coercibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merged {
     pub collation: CollationId,
@@ -16,8 +16,8 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// As the result of a function that gives a string: one made from numbers and dates alone is a
-    /// string like a literal.
+    /// The collation as that of a function's string result: a string made from numbers and dates
+    /// alone has the coercibility of a literal.
     pub fn of_string(mut self) -> Merged {
         if self.coercibility == Coercibility::Numeric {
             self.coercibility = Coercibility::Coercible;
@@ -26,8 +26,8 @@ impl Merged {
     }
 }
 
-/// Collation and coercibility of an expression used as a string: numbers and dates are text of the
-/// connection's collation.
+/// The collation and coercibility of an expression used as a string. Numbers and dates become text
+/// in the connection's collation.
 pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
     match ty.class() {
         Class::String => Merged {
@@ -42,7 +42,7 @@ pub fn as_string(ty: &ExprType, connection: CollationId) -> Merged {
             collation: CollationId::UTF8MB4_BIN,
             coercibility: Coercibility::Implicit,
         },
-        // The bytes of a BIT are binary text.
+        // The bytes of a BIT column are a binary string.
         _ if matches!(ty.col.kind, TypeKind::Bit(_))
             && ty.coercibility == Coercibility::Implicit =>
         {
@@ -70,7 +70,7 @@ fn coercibility_name(c: Coercibility) -> &'static str {
     }
 }
 
-/// Merges two; `None` where neither wins.
+/// Merges two collations; `None` if neither wins.
 fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     if a.collation == b.collation {
         let none = Coercibility::NoCollation;
@@ -90,8 +90,8 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
             (b, a)
         };
         let (fc, lc) = (firm.collation.known(), loose.collation.known());
-        // Values of a column are converted only where no character can be lost. A binary string
-        // needs no conversion.
+        // A column's values are converted only if every character survives. Conversion to a binary
+        // string never loses anything.
         let converts = fc.charset != lc.charset && loose.coercibility == Coercibility::Implicit;
         let safe = match firm.coercibility {
             Coercibility::Explicit => {
@@ -110,7 +110,8 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     }
     let (ca, cb) = (a.collation.known(), b.collation.known());
     if ca.charset == cb.charset {
-        // The _bin collation of a set wins over its others; two others leave none.
+        // The `_bin` collation of a character set wins over its other collations. Two others are a
+        // conflict.
         return match (ca.is_binary(), cb.is_binary()) {
             (true, false) => Some(a),
             (false, true) => Some(b),
@@ -135,8 +136,8 @@ fn merge_two(a: Merged, b: Merged) -> Option<Merged> {
     None
 }
 
-/// Whether MySQL converts text of `small` to `big` on its own: from ascii, from a set that is not
-/// Unicode to one that is, and from the others of Unicode to utf8mb4 and utf32.
+/// Whether MySQL converts text of `small` to `big` implicitly: from ascii to any set, from a
+/// non-Unicode set to a Unicode one, and from another Unicode set to utf8mb4 or utf32.
 fn is_superset(big: &Charset, small: &Charset) -> bool {
     if *small == charset::ASCII {
         return true;
@@ -147,7 +148,7 @@ fn is_superset(big: &Charset, small: &Charset) -> bool {
 /// Merges the collations of operands that are used as strings.
 ///
 /// # Errors
-/// 1267, 1270 or 1271, by the number of operands.
+/// 1267, 1270 or 1271, depending on the number of operands.
 pub fn merge<'e>(
     types: impl Iterator<Item = &'e ExprType> + Clone,
     connection: CollationId,
@@ -180,14 +181,14 @@ pub fn merge<'e>(
     Ok(result)
 }
 
-/// As [`merge`], of operands that are compared with one another: some collation must have won.
+/// As [`merge`], for operands that are compared with one another: a conflict is an error.
 pub fn comparable<'e>(
     types: impl Iterator<Item = &'e ExprType> + Clone,
     connection: CollationId,
     operation: &str,
 ) -> Result<Merged, SqlError> {
     let merged = merge(types.clone(), connection, operation)?;
-    // Where two of them leave none, a third one does not help.
+    // A conflict between two operands is an error even if a third operand wins in the merge.
     let mut all = types.clone().map(|t| as_string(t, connection));
     let mut none = merged.coercibility == Coercibility::NoCollation;
     if let Some(mut sofar) = all.next() {
@@ -205,8 +206,7 @@ pub fn comparable<'e>(
     Ok(merged)
 }
 
-/// The collation in which texts are compared that stand in one list; `None` where they are not all
-/// texts.
+/// The comparison of a list whose members are all strings; `None` if some are not.
 pub fn of_texts<'e>(
     types: impl Iterator<Item = &'e ExprType> + Clone,
     connection: CollationId,
@@ -220,7 +220,7 @@ pub fn of_texts<'e>(
     Ok(Some(CmpKind::String(merged.collation)))
 }
 
-/// Error 3854 where a literal has characters that the character set of `collation` lacks.
+/// Error 3854 if a literal has characters that the character set of `collation` lacks.
 pub fn convertible<'e>(
     mut exprs: impl Iterator<Item = &'e Expr>,
     collation: CollationId,
@@ -243,7 +243,7 @@ pub fn convertible<'e>(
     })
 }
 
-/// The default collation of a character set by name; error 1115.
+/// The default collation of a character set, by the set's name. Error 1115 if it is unknown.
 pub(crate) fn charset_collation(name: &str) -> Result<CollationId, SqlError> {
     nfold_types::charset::Charset::by_name(name)
         .map(|c| c.default_collation)
@@ -256,7 +256,7 @@ pub(crate) fn collation_named(name: &str) -> Result<CollationId, SqlError> {
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
 }
 
-/// Error 3854
+/// Error 3854.
 pub fn cannot_convert(text: &[u8], from: &str, to: &str) -> SqlError {
     const SHOWN: usize = 6;
     let mut shown = String::new();
@@ -297,22 +297,23 @@ pub fn mix_error(list: &[Merged], operation: &str) -> SqlError {
     }
 }
 
-/// What stands on a side of a comparison: a constant takes the temporal type of a *column* on the
-/// other side, and of nothing else.
+/// The kind of one side of a comparison. A constant is converted to the temporal type of the other
+/// side only if that side is a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
-    /// A literal, a parameter, or made of nothing else.
+    /// A literal, a parameter, or an expression of nothing else.
     Constant,
-    /// A column as it stands.
+    /// A column.
     Column,
     /// Any other expression.
     Other,
 }
 
-/// How `a op b` compares (manual, "Type Conversion in Expression Evaluation").
+/// How `a op b` is compared (manual, "Type Conversion in Expression Evaluation"). `sides` are the
+/// kinds of `a` and `b`, `operation` is the operator's name in messages.
 ///
 /// # Errors
-/// 1267 where both are strings and their collations do not go together.
+/// 1267 if both are strings and no collation wins.
 pub fn comparison(
     a: &ExprType,
     b: &ExprType,
@@ -326,14 +327,14 @@ pub fn comparison(
     if ca == Json || cb == Json {
         return Ok(CmpKind::Json);
     }
-    // A hexadecimal or bit literal next to a number is a number.
+    // A hexadecimal or bit literal beside a number is a number.
     let hex = |t: &ExprType| t.col.zerofill && matches!(t.col.kind, TypeKind::VarBinary(_));
     if (hex(a) && cb == Int) || (hex(b) && ca == Int) {
         return Ok(CmpKind::Int);
     }
     let year = |t: &ExprType| t.col.kind == TypeKind::Year;
     Ok(match (ca, cb) {
-        // Beside a date a year is one without month and day.
+        // A YEAR beside a date is a date without month and day.
         (Date | DateTime, Int) if year(b) => CmpKind::DateTime,
         (Int, Date | DateTime) if year(a) => CmpKind::DateTime,
         (String | Null, String | Null) => {
@@ -349,7 +350,7 @@ pub fn comparison(
         (Int, Int) => CmpKind::Int,
         (Int | Decimal, Int | Decimal) => CmpKind::Decimal,
         (Time, Time) => CmpKind::Time,
-        // A constant beside a column becomes a value of the column.
+        // A constant is converted to the type of the column.
         (Time, Date | DateTime) if sides == [Column, Constant] => CmpKind::Time,
         (Date | DateTime, Time) if sides == [Constant, Column] => CmpKind::Time,
         (x, y) if x.is_temporal() && y.is_temporal() => CmpKind::DateTime,
@@ -362,14 +363,15 @@ pub fn comparison(
         (Date | DateTime, _) if sides == [Column, Constant] => CmpKind::DateTime,
         (_, Date | DateTime) if sides == [Constant, Column] => CmpKind::DateTime,
         (Int | Decimal, x) | (x, Int | Decimal) if x.is_temporal() => CmpKind::Decimal,
-        // An integer column against a constant string that is an integer compares as integers; the
-        // executor looks at the value.
+        // An integer column and a constant string: the executor compares them as integers if the
+        // string is an integer.
         _ => CmpKind::Double,
     })
 }
 
-/// How numbers in a list of several are compared with a moment of class `left`: as moments where
-/// all of the list are constant numbers, otherwise as numbers. `alone`: whether they are.
+/// How the numbers in a list of two or more members are compared with an operand of temporal class
+/// `left`. `alone`: all members are constant numbers; only then they are converted to the operand's
+/// type.
 pub fn listed_number(left: Class, alone: bool) -> CmpKind {
     match (alone, left) {
         (false, _) => CmpKind::Double,

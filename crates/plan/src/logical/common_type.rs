@@ -1,6 +1,6 @@
-//! The type of values that stand for one another: IF, CASE, COALESCE, GREATEST, the columns of
-//! UNION. What MySQL calls aggregating types (`Item::aggregate_type`, `Field::field_type_merge`):
-//! kinds merge two by two, then length and digits follow from all.
+//! The common type of alternatives: the results of IF, CASE, COALESCE, GREATEST, and the columns of
+//! a UNION. MySQL calls it aggregating types (`Item::aggregate_type`, `Field::field_type_merge`):
+//! types are merged pairwise, then length and decimals follow from all of them.
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -9,7 +9,7 @@ use nfold_types::{ColumnType, SqlError, TextSize, TypeKind};
 use super::collate::merge;
 use super::expr::{Class, ExprType};
 
-/// The kind of a type when types are merged. Of integers, strings and blobs the larger one wins.
+/// The classes of types that are merged. Of two integers, strings or blobs, the larger one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MergeClass {
     Year,
@@ -54,7 +54,7 @@ impl MergeClass {
             TypeKind::Enum(_) | TypeKind::Set(_) => MergeClass::Member,
             TypeKind::Char(_) | TypeKind::Binary(_) => MergeClass::Fixed,
             TypeKind::VarChar(_) | TypeKind::VarBinary(_) | TypeKind::Null => MergeClass::Variable,
-            // What a table has is a plain BLOB to MySQL, of any size.
+            // MySQL takes a column MEDIUMTEXT or MEDIUMBLOB for a plain BLOB here.
             TypeKind::Text(TextSize::Medium) | TypeKind::Blob(TextSize::Medium) if ty.width > 0 => {
                 MergeClass::MediumBlob
             }
@@ -62,7 +62,7 @@ impl MergeClass {
                 MergeClass::LongBlob
             }
             TypeKind::Text(_) | TypeKind::Blob(_) => MergeClass::Blob,
-            // Beside anything but JSON it is its text.
+            // Beside any other type, JSON counts as its text.
             TypeKind::Json => MergeClass::LongBlob,
         }
     }
@@ -84,7 +84,7 @@ impl MergeClass {
         match (low, high) {
             (MergeClass::Member, MergeClass::Member) => MergeClass::Variable,
             _ if low == high => low,
-            // MySQL's table has it one way and the other.
+            // MySQL's merge table is not symmetric here.
             _ if self == MergeClass::BigInt && other == MergeClass::Float => MergeClass::Double,
             (MergeClass::Year, MergeClass::Tiny) => MergeClass::Short,
             (_, MergeClass::Bit) => MergeClass::BigInt,
@@ -93,13 +93,13 @@ impl MergeClass {
             }
             _ if high.is_number() => high,
             _ if low.is_temporal() && high.is_temporal() => MergeClass::DateTime,
-            // A string takes in everything below it.
+            // A string type absorbs all types below it.
             _ if high >= MergeClass::Fixed => high,
             _ => MergeClass::Variable,
         }
     }
 
-    /// The integer type that holds the values of this one with and without sign.
+    /// The integer type that holds the signed and the unsigned values of this one.
     fn bumped(self) -> MergeClass {
         match self {
             MergeClass::Tiny => MergeClass::Short,
@@ -116,10 +116,10 @@ fn unsigned(ty: &ExprType) -> bool {
     ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_) | TypeKind::Year)
 }
 
-/// The common type of values that stand for one another (CASE, IF, COALESCE, UNION columns).
+/// The common type of alternatives (CASE, IF, COALESCE, UNION columns).
 ///
 /// # Errors
-/// 1267, 1270 or 1271 where they are strings whose collations do not go together.
+/// 1267, 1270 or 1271 if they are strings and no collation wins.
 pub fn common_type(
     types: &[&ExprType],
     connection: CollationId,
@@ -190,7 +190,8 @@ fn decimal(real: &[&ExprType], nullable: bool) -> ExprType {
     ExprType::decimal(whole + scale, scale, nullable)
 }
 
-/// FLOAT or DOUBLE: with fixed digits where all have them, which are then the most of all.
+/// Decimals and width of a common FLOAT or DOUBLE. The decimals are fixed only if those of all
+/// types are; then the largest number is taken.
 pub(crate) fn float_shape(real: &[&ExprType]) -> (u8, u32) {
     let decimals = real.iter().map(|t| t.decimals()).max().unwrap_or(0);
     if decimals >= NOT_FIXED_DECIMALS {

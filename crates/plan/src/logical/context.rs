@@ -1,5 +1,5 @@
-//! What a statement is planned in: the schema, the session's settings, and the types of its
-//! parameters.
+//! The context in which a statement is planned: the schema, the session's settings, and the types
+//! of its parameters.
 
 use std::sync::Arc;
 
@@ -13,56 +13,57 @@ use super::func::FuncSet;
 use super::mode::SqlMode;
 use super::types::{Coercibility, ExprType};
 
-/// What the planner reads of the layers above, besides the schema.
+/// What the planner reads from the layers above, besides the schema.
 pub trait PlanInfo {
     fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
-    /// Type of a system variable; error 1193 for an unknown one.
+    /// The type of a system variable. Error 1193 if it is unknown.
     fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
-    /// Type of a user variable's present value.
+    /// The type of a user variable's current value.
     fn user_var_type(&self, name: &str) -> ColumnType;
-    /// A system table, looked for where the schema has no such table.
+    /// Finds a system table. Used if the schema has no table of this name.
     fn virtual_table(&self, schema: &str, name: &str) -> Option<Arc<TableDef>>;
 }
 
-/// Everything a plan depends on but the statement itself.
+/// All inputs of planning other than the statement.
 #[derive(Clone, Copy)]
 pub struct PlanCx<'a> {
     pub snapshot: &'a SchemaSnapshot,
-    /// What views see: the same without temporary tables.
+    /// The schema that views see: without temporary tables.
     pub stored: &'a SchemaSnapshot,
-    /// Current database.
+    /// The current database.
     pub db: Option<&'a str>,
     pub mode: SqlMode,
-    /// `collation_connection`
+    /// `collation_connection`.
     pub connection: CollationId,
     pub funcs: &'static dyn FuncSet,
     pub info: &'a dyn PlanInfo,
-    /// Looks at KILL and gives way to other sessions while a large statement is planned.
+    /// Checks for KILL and yields to other sessions while a large statement is planned.
     pub checkpoint: &'a dyn Checkpoint,
-    /// The statement's text, which names columns.
+    /// The statement's text, from which columns take their names.
     pub text: &'a [u8],
-    /// Types of the parameter slots.
+    /// The types of the parameter slots.
     pub params: &'a [ParamType],
-    /// `sql_select_limit`: rows of a SELECT without LIMIT.
+    /// `sql_select_limit`: the maximum number of rows of a SELECT without LIMIT.
     pub select_limit: Option<u64>,
-    /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT.
+    /// `sql_safe_updates`: UPDATE and DELETE must use a key or a LIMIT.
     pub safe_updates: bool,
-    /// `foreign_key_checks`
+    /// `foreign_key_checks`.
     pub foreign_key_checks: bool,
-    /// `group_concat_max_len`
+    /// `group_concat_max_len`.
     pub group_concat_max_len: usize,
-    /// `div_precision_increment`: decimals that a division adds to those of the dividend.
+    /// `div_precision_increment`: how many decimals a division adds to those of the dividend.
     pub div_precision_increment: u8,
-    /// `use_invisible_indexes` of `optimizer_switch`
+    /// `use_invisible_indexes` of `optimizer_switch`.
     pub use_invisible_indexes: bool,
 }
 
-/// Type of a parameter slot.
+/// The type of a parameter slot.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParamType {
     One(ExprType),
-    /// A folded list: the types its members have, its width, and how many there are (an estimate
-    /// for costs; never for meaning).
+    /// A list that the digest has folded into one slot: the types of its members, the number of
+    /// columns of a row, and the number of rows. That number is an estimate for costs, and has no
+    /// effect on the result.
     List {
         members: Vec<ExprType>,
         width: usize,
@@ -102,21 +103,21 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
 }
 
 impl<'a> PlanCx<'a> {
-    /// The stored tables, and whether foreign keys among them are checked.
+    /// The stored tables, and whether foreign keys between them are checked.
     pub(crate) fn foreign(&self) -> (&'a SchemaSnapshot, bool) {
         (self.stored, self.foreign_key_checks)
     }
 }
 
-/// Type of a hexadecimal or bit literal: a binary string that acts as a number, which `zerofill`
-/// marks.
+/// The type of a hexadecimal or bit literal: a binary string with `zerofill`, which marks that it
+/// acts as a number.
 pub fn hex_type(bytes: u64) -> ExprType {
     let mut ty = ExprType::string(bytes, CollationId::BINARY, Coercibility::Coercible, false);
     ty.col.zerofill = true;
     ty
 }
 
-/// Types of the slots of a statement: literals by their kind, `?` by what is bound to them.
+/// The types of a statement's parameter slots: literals by their kind, `?` by the bound value.
 pub fn param_types(
     digest: &Digested,
     markers: &[ExprType],

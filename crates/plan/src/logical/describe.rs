@@ -1,5 +1,5 @@
-//! How the result columns of a query block are described to the client and to enclosing queries.
-//! MySQL describes a value that passes through a temporary table as that table's column.
+//! The descriptions of the result columns of a query block, for the client and for enclosing
+//! queries. MySQL describes a value that went through a temporary table as that table's column.
 
 use std::sync::Arc;
 
@@ -10,42 +10,42 @@ use super::clauses::ColumnMeta;
 use super::expr::{Expr, ExprKind, ExprType};
 use super::query::{Block, Query, QueryBody};
 
-/// What a selected expression is to the temporary table with which MySQL groups.
+/// The role of a select item in the temporary table that MySQL uses for grouping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultKind {
     Constant,
     Aggregate,
-    /// Computed from columns of the temporary table.
+    /// Computed from aggregates, which are columns of the temporary table.
     OfAggregates,
     Value,
     /// The value of a subquery that reads tables.
     Subquery,
 }
 
-/// What decides how the columns of a block are described, besides its grouping.
+/// The inputs that decide how a block's columns are described, besides its grouping.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Description {
     pub kinds: Vec<ResultKind>,
-    /// Aggregates with DISTINCT, and GROUP_CONCAT: MySQL sorts the rows instead of using a
+    /// Whether an aggregate has DISTINCT or is GROUP_CONCAT. Then MySQL sorts the rows and uses no
     /// temporary table.
     pub sorted_groups: bool,
     pub distinct: bool,
     pub windowed: bool,
 }
 
-/// The grouping of a described block.
+/// The grouping of a block, as far as it matters to the description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub implicit: bool,
     pub rollup: bool,
     pub key_count: usize,
-    /// Rows arrive with equal keys together, so there is no temporary table.
+    /// Whether rows arrive sorted by the keys, so that MySQL uses no temporary table.
     pub ordered: bool,
 }
 
 impl Query {
-    /// Describes the columns before access paths are chosen. Nested queries are described
-    /// so; of the statement's own query the optimizer knows more.
+    /// Describes the columns before access paths are chosen. This is final for a nested query; the
+    /// outermost query is described by the optimizer, which knows more.
     pub fn describe(&mut self) {
         let (Some(description), QueryBody::Block(block)) =
             (self.description.take(), &mut self.body)
@@ -64,14 +64,15 @@ impl Query {
     }
 }
 
-/// Whether MySQL puts the rows of a block WITH ROLLUP, or its joined rows, into a temporary table.
+/// Whether MySQL stores the grouped rows of a block WITH ROLLUP, or its joined rows, in a temporary
+/// table.
 fn keeps_rows(b: &Block) -> bool {
     b.distinct || !b.order.is_empty() || !b.windows.is_empty() || b.merged_table_count() > 1
 }
 
 impl Description {
-    /// Describes the result columns `select`. `keeps_rows`: WITH ROLLUP, rows are in a temporary
-    /// table.
+    /// Describes the result columns `select`. `keeps_rows`: with ROLLUP, whether the rows are
+    /// stored in a temporary table.
     pub fn apply(
         &self,
         columns: &mut [ColumnMeta],
@@ -108,7 +109,7 @@ impl Description {
     }
 }
 
-/// An expression's value that a temporary table keeps, of windows or of distinct rows.
+/// Describes a value that a temporary table of window results or of distinct rows stores.
 fn describe_kept(
     meta: &mut ColumnMeta,
     e: &mut Expr,
@@ -130,7 +131,7 @@ fn describe_kept(
     }
 }
 
-/// Flags of a table's column that the temporary table of window results does not have.
+/// Column flags that a table's column loses in the temporary table of window results.
 pub(crate) const TABLE_COLUMN_FLAGS: u16 = ColumnFlags::PRI_KEY
     | ColumnFlags::UNIQUE_KEY
     | ColumnFlags::MULTIPLE_KEY
@@ -139,7 +140,7 @@ pub(crate) const TABLE_COLUMN_FLAGS: u16 = ColumnFlags::PRI_KEY
     | ColumnFlags::TIMESTAMP
     | ColumnFlags::ON_UPDATE_NOW;
 
-/// A result column of an expression.
+/// Describes the result column of an expression.
 pub(crate) fn computed_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let none: Arc<str> = "".into();
     let not_null = match ty.nullable {
@@ -158,12 +159,12 @@ pub(crate) fn computed_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     }
 }
 
-/// Whether `e` gives members of an ENUM or SET, and is no column.
+/// Whether `e` is an ENUM or SET value that is no plain column.
 pub(crate) fn is_computed_member(e: &Expr) -> bool {
     e.ty.col.is_enum_or_set() && e.as_column().is_none()
 }
 
-/// Makes `e` the value that a temporary table keeps of it: of a member of an ENUM or SET, its text.
+/// Converts `e` to the value that a temporary table stores: an ENUM or SET member becomes its text.
 pub(crate) fn keep(e: &mut Expr) {
     let ty = e.ty.kept();
     if e.ty.col.is_enum_or_set() {
@@ -173,8 +174,8 @@ pub(crate) fn keep(e: &mut Expr) {
     e.ty = ty;
 }
 
-/// Describes a result column of a block WITH ROLLUP. `rows_are_stored`: rows are in a temporary
-/// table; `distinct`: each row once.
+/// Describes a result column of a block WITH ROLLUP. `rows_are_stored`: the rows are in a temporary
+/// table; `distinct`: the block has DISTINCT.
 fn describe_rolled_up(
     meta: &mut ColumnMeta,
     e: &mut Expr,
@@ -189,7 +190,7 @@ fn describe_rolled_up(
     if meta.made || e.any(&mut |e| key(e)) {
         *meta = computed_column(meta.name.clone(), &e.ty);
     } else {
-        // A column that no group determines.
+        // A column that has no single value per group.
         let lost = if rows_are_stored {
             TABLE_COLUMN_FLAGS
         } else {

@@ -1,5 +1,5 @@
-//! The bound expression: names resolved to places in rows, every node with a type. It holds no
-//! engine handle and no value of a parameter, so one tree serves every execution.
+//! Bound expressions: names are resolved to columns of row slots, and every node has a type. An
+//! expression holds no engine handle and no parameter value, so one tree serves every execution.
 
 use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
 use nfold_types::Value;
@@ -19,7 +19,7 @@ pub enum ArithOp {
     Mod,
 }
 
-/// Operators on bits.
+/// Bit operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitOp {
     And,
@@ -29,13 +29,13 @@ pub enum BitOp {
     ShiftRight,
 }
 
-/// A function of the registry, by its place there.
+/// A built-in function, as its index in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FuncId(pub u16);
 
-/// Where a column of the current row is: `table` counts the row slots of the query block (base and
-/// derived tables in join order of the FROM clause; after grouping there is a single slot),
-/// `column` its columns.
+/// The position of a column in the current row. `table` is a row slot of the query block: the base
+/// and derived tables in the order of the FROM clause, or a single slot after grouping. `column` is
+/// an index into the slot's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnAt {
     pub table: u16,
@@ -49,14 +49,14 @@ pub struct Expr {
     pub ty: ExprType,
 }
 
-/// What an expression computes. Operands are in the order written.
+/// The operation of an expression. Operands are in the order written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
     Const(Value),
     /// The value of a parameter slot of the statement.
     Param(u32),
     Column(ColumnAt),
-    /// A column of an enclosing query's current row; `level` 1 is the next one out.
+    /// A column in the current row of an enclosing query. `level` 1 is the next query outwards.
     Outer {
         level: u16,
         at: ColumnAt,
@@ -69,7 +69,7 @@ pub enum ExprKind {
     },
     Neg(Box<Expr>),
     BitNot(Box<Expr>),
-    /// The result's class (integer, decimal, double) says how.
+    /// Computed as integer, decimal or double: the class of the result decides.
     Arith(ArithOp, Box<[Expr; 2]>),
     Bit(BitOp, Box<[Expr; 2]>),
     Compare {
@@ -77,7 +77,7 @@ pub enum ExprKind {
         kind: CmpKind,
         sides: Box<[Expr; 2]>,
     },
-    /// Row constructors of equal width; one `CmpKind` each.
+    /// Row constructors of equal width, with one `CmpKind` for each column.
     CompareRows {
         op: BinaryOp,
         kinds: Vec<CmpKind>,
@@ -93,25 +93,25 @@ pub enum ExprKind {
         test: IsTest,
         negated: bool,
     },
-    /// expr, low, high; each bound with its own comparison.
+    /// The operand and the two bounds; each bound has its own comparison.
     Between {
         parts: Box<[Expr; 3]>,
         kinds: [CmpKind; 2],
         negated: bool,
     },
-    /// `expr IN (…)` with written-out members: one comparison for each.
+    /// `expr IN (...)` with members that are expressions, each with its own comparison.
     In {
         expr: Box<Expr>,
         list: Vec<(CmpKind, Expr)>,
         negated: bool,
     },
-    /// `(a, b) IN ((…), …)` with written-out members.
+    /// `(a, b) IN ((...), ...)` with members that are expressions.
     InRows {
         left: Vec<Expr>,
         rows: Vec<Vec<(CmpKind, Expr)>>,
         negated: bool,
     },
-    /// IN with the list of a parameter slot: `left` has the list's width.
+    /// IN with the list of a parameter slot. `left` has as many expressions as a row of the list.
     InParam {
         left: Vec<Expr>,
         kinds: Vec<CmpKind>,
@@ -125,14 +125,14 @@ pub enum ExprKind {
         collation: CollationId,
         negated: bool,
     },
-    /// Whens in order, then ELSE.
+    /// The WHEN branches in order, then ELSE.
     Case {
         whens: Vec<(Expr, Expr)>,
         otherwise: Option<Box<Expr>>,
     },
-    /// To the type of this node.
+    /// Conversion to the type of this node.
     Cast(Box<Expr>),
-    /// Only the collation of the type differs from the operand's.
+    /// COLLATE: the type differs from the operand's in its collation only.
     Collate(Box<Expr>),
     IntervalArith {
         expr: Box<Expr>,
@@ -158,26 +158,26 @@ pub enum ExprKind {
         func: FuncId,
         args: Vec<Expr>,
     },
-    /// A subquery of this query block, by its place in [`crate::query::QueryPlan::subqueries`].
+    /// A subquery, as its index in [`crate::query::QueryPlan::subqueries`].
     Subquery {
         index: u16,
         use_as: SubqueryUse,
     },
-    /// The column's DEFAULT.
+    /// DEFAULT(column): a constant default.
     Default(Value),
-    /// The value of a DEFAULT CURRENT_TIMESTAMP(fsp).
+    /// DEFAULT(column): CURRENT_TIMESTAMP with this many fractional digits.
     DefaultNow(u8),
 }
 
-/// What a subquery stands for.
+/// How an expression uses a subquery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SubqueryUse {
-    /// One value; more than one row is error 1242.
+    /// As one value. More than one row is error 1242.
     Scalar,
-    /// A column of its only row, where it stands for a row.
+    /// As a row, of which this node is the given column.
     Column(u16),
     Exists,
-    /// `left [NOT] IN (subquery)`; also `= ANY` and `<> ALL`.
+    /// `left [NOT] IN (subquery)`. Also `= ANY` and `<> ALL`.
     In {
         left: Vec<Expr>,
         kinds: Vec<CmpKind>,
@@ -192,7 +192,7 @@ pub enum SubqueryUse {
     },
 }
 
-/// Whether an expression is a constant of the statement: nothing of a row is in it.
+/// Whether an expression is constant during a statement: it reads no row.
 pub fn is_constant(e: &Expr) -> bool {
     !e.any(&mut |e| {
         matches!(
@@ -205,7 +205,7 @@ pub fn is_constant(e: &Expr) -> bool {
     })
 }
 
-/// What an expression is as a side of a comparison.
+/// Classifies an expression as one side of a comparison.
 pub fn operand(e: &Expr) -> Operand {
     match e.kind {
         ExprKind::Column(_) | ExprKind::Outer { .. } => Operand::Column,
@@ -328,7 +328,7 @@ impl Expr {
         found
     }
 
-    /// The column this is, if it is nothing but a column of the current row.
+    /// The column, if the expression is a column of the current row and nothing else.
     pub fn as_column(&self) -> Option<ColumnAt> {
         match self.kind {
             ExprKind::Column(at) => Some(at),

@@ -1,5 +1,5 @@
-//! What the binder must know of a built-in function. The functions themselves, with their
-//! evaluation, are the executor's.
+//! The binder's view of built-in functions: names, argument counts and result types. The executor
+//! implements their evaluation.
 
 use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
@@ -7,53 +7,54 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use super::collate::{self, Merged};
 use super::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, long_string_type};
 
-/// Never the same value twice in a statement, or a side effect: it is evaluated for each row
-/// (`RAND()`, `SLEEP()`, `UUID()`).
+/// Flag of a function that has a side effect, or that may return different values within one
+/// statement (`RAND()`, `SLEEP()`, `UUID()`). It is evaluated for each row.
 pub const VOLATILE: u8 = 1;
 
-/// A function that no statement can name: what a constant means beside a YEAR column.
+/// An internal function, which SQL cannot name: converts a constant that is compared with a YEAR.
 pub const YEAR_CONSTANT: &str = "a constant as YEAR";
 
-/// A function that no statement can name: a CHAR with its trailing spaces.
+/// An internal function, which SQL cannot name: pads a CHAR value with spaces to its full length.
 pub const PADDED: &str = "a padded CHAR";
 
 /// A function as the binder sees it.
 #[derive(Debug)]
 pub struct FuncDef {
-    /// Lower case, as the parser folds it.
+    /// In lower case, as the parser folds names.
     pub name: &'static str,
     pub min_args: u8,
-    /// [`ANY_ARGS`]: as many as one likes.
+    /// The maximum number of arguments; [`ANY_ARGS`] for no limit.
     pub max_args: u8,
-    /// Result type from the arguments. It may rewrite an argument (wrap it in a cast, say).
+    /// Computes the result type from the arguments. May wrap arguments, for example in a cast.
     pub infer: fn(&Infer<'_>, &mut [Expr]) -> Result<ExprType, SqlError>,
     /// [`VOLATILE`] or 0.
     pub flags: u8,
 }
 
-/// No upper limit on arguments.
+/// No limit on the number of arguments.
 pub const ANY_ARGS: u8 = u8::MAX;
 
-/// Finds functions by name.
+/// The registry of built-in functions.
 pub trait FuncSet: Sync {
-    /// The function called `name` (lower case).
+    /// Finds a function by its name in lower case.
     fn find(&self, name: &str) -> Option<(FuncId, &'static FuncDef)>;
     /// The function with this id.
     fn get(&self, id: FuncId) -> &'static FuncDef;
 }
 
-/// What type inference may ask for.
+/// The context of type inference.
 pub struct Infer<'a> {
-    /// For error messages: the function's name as MySQL shows it.
+    /// The function's name in error messages.
     pub name: &'a str,
-    /// As it was written: error 1582 shows it so.
+    /// The function's name as written, which error 1582 shows.
     pub written: &'a str,
-    /// `collation_connection`
+    /// `collation_connection`.
     pub connection: CollationId,
 }
 
 impl Infer<'_> {
-    /// Merges the collations of string arguments (error 1267, or 1270 for three, 1271 for more).
+    /// Merges the collations of string arguments. Error 1267 for two arguments, 1270 for three,
+    /// 1271 for more.
     pub fn merge(&self, args: &[&Expr]) -> Result<Merged, SqlError> {
         collate::merge(args.iter().map(|e| &e.ty), self.connection, self.name)
     }
@@ -63,8 +64,8 @@ impl Infer<'_> {
         collate::comparable(args.iter().map(|e| &e.ty), self.connection, self.name)
     }
 
-    /// A string result of at most `chars` characters whose collation is merged from `args`. It is
-    /// NULL where it is too long for a client.
+    /// A string result of at most `chars` characters, in the collation merged from `args`. It is
+    /// nullable: a value that is too long for the client is NULL.
     pub fn string_from(&self, args: &[&Expr], chars: u64) -> Result<ExprType, SqlError> {
         let merged = self.merge(args)?.of_string();
         collate::convertible(args.iter().copied(), merged.collation)?;
@@ -76,7 +77,7 @@ impl Infer<'_> {
         ))
     }
 
-    /// As [`Self::string_from`], for a length that is given in characters, or not known.
+    /// As [`Self::string_from`], for a length that counts characters, not bytes, or is unknown.
     pub fn long_string_from(
         &self,
         args: &[&Expr],
@@ -89,20 +90,19 @@ impl Infer<'_> {
         Ok(ty)
     }
 
-    /// A string of the connection's collation, made by the function itself.
+    /// A string result in the connection's collation, independent of the arguments.
     pub fn connection_string(&self, chars: u64) -> ExprType {
         ExprType::string(chars, self.connection, Coercibility::Coercible, true)
     }
 
-    /// The characters that the arguments take together as text of the collation that they have
-    /// together.
+    /// The total length of the arguments in characters, as text in their merged collation.
     pub fn total_length(&self, args: &[&Expr]) -> Result<u64, SqlError> {
         let collation = self.merge(args)?.collation;
         let lengths = args.iter().map(|e| e.ty.length_in(collation));
         Ok(lengths.fold(0, u64::saturating_add))
     }
 
-    /// The common type of values that stand for one another (IF, CASE, COALESCE, UNION …).
+    /// The common type of alternatives (IF, CASE, COALESCE).
     pub fn common(&self, args: &[&Expr]) -> Result<ExprType, SqlError> {
         let types: Vec<&ExprType> = args.iter().map(|e| &e.ty).collect();
         let ty = collate::common_type(&types, self.connection, self.name)?;
@@ -112,7 +112,7 @@ impl Infer<'_> {
         Ok(ty.computed())
     }
 
-    /// Error 1210, for an argument that the function cannot take.
+    /// Error 1210: an invalid argument.
     pub fn wrong_argument(&self) -> SqlError {
         SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&self.name])
     }
@@ -123,12 +123,12 @@ pub fn any_nullable(args: &[Expr]) -> bool {
     args.iter().any(|e| e.ty.nullable)
 }
 
-/// INT result of so many characters, nullable as its arguments are.
+/// The type INT of `CHARS` characters, nullable if an argument is.
 pub fn infer_int<const CHARS: u32>(_: &Infer<'_>, args: &mut [Expr]) -> Result<ExprType, SqlError> {
     Ok(ExprType::int(CHARS, any_nullable(args)))
 }
 
-/// INT result of so many characters that may be NULL.
+/// The type INT of `CHARS` characters, nullable.
 pub fn infer_int_null<const CHARS: u32>(
     _: &Infer<'_>,
     _: &mut [Expr],
@@ -136,13 +136,13 @@ pub fn infer_int_null<const CHARS: u32>(
     Ok(ExprType::int(CHARS, true))
 }
 
-/// DOUBLE result that may be NULL.
+/// The type DOUBLE, nullable.
 pub fn infer_double_null(_: &Infer<'_>, _: &mut [Expr]) -> Result<ExprType, SqlError> {
     Ok(ExprType::double(true))
 }
 
-/// The numeric result of one argument kept as it is in kind: integers stay integers, strings and
-/// dates become DOUBLE.
+/// The numeric type of a function that keeps the kind of its argument: integers stay integers,
+/// strings and dates become DOUBLE.
 pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
     let mut ty = match arg.class() {
@@ -159,7 +159,7 @@ pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
     ty
 }
 
-/// Whether an expression may have another value at each evaluation, or has a side effect.
+/// Whether evaluating an expression twice may return different values or has a side effect.
 pub(crate) fn is_volatile(funcs: &dyn FuncSet, e: &Expr) -> bool {
     e.any(&mut |e| match &e.kind {
         ExprKind::Call { func, .. } => funcs.get(*func).flags & VOLATILE != 0,

@@ -1,4 +1,4 @@
-//! JSON_TABLE: a document whose members are rows.
+//! JSON_TABLE: the members of a document as rows.
 
 use std::sync::Arc;
 
@@ -7,48 +7,49 @@ use nfold_json::Path;
 
 use super::expr::Expr;
 
-/// The rows of a JSON_TABLE.
+/// A JSON_TABLE in FROM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTable {
-    /// Over the tables before it in FROM, and those of enclosing queries.
+    /// The document, over the tables before it in FROM and those of enclosing queries.
     pub document: Expr,
     pub shape: Arc<JsonTableShape>,
 }
 
-/// The columns of a JSON_TABLE, and where their values are in the document.
+/// The columns of a JSON_TABLE, and the paths of their values in the document.
 #[derive(Debug, PartialEq)]
 pub struct JsonTableShape {
     pub columns: Vec<ColumnDef>,
     pub rows: JsonRows,
 }
 
-/// A path whose values are rows. Columns are named by their number.
+/// A path that produces rows. Columns are identified by their ordinals.
 #[derive(Debug, PartialEq)]
 pub struct JsonRows {
     pub path: Path,
-    /// `FOR ORDINALITY`: the row's number, from 1.
+    /// `FOR ORDINALITY` columns: the number of the row, from 1.
     pub ordinals: Vec<usize>,
     pub values: Vec<JsonValueColumn>,
-    /// NESTED PATH, in the order written.
+    /// NESTED PATH clauses, in the order written.
     pub nested: Vec<JsonRows>,
 }
 
-/// A column whose value is at a path below its row.
+/// A column whose value is at a path relative to its row.
 #[derive(Debug, PartialEq)]
 pub struct JsonValueColumn {
     pub column: usize,
     pub path: Path,
-    /// EXISTS PATH: 1 where the path finds something, otherwise 0.
+    /// EXISTS PATH: the value is 1 if the path finds something, otherwise 0.
     pub exists: bool,
     pub on_empty: JsonFallback,
     pub on_error: JsonFallback,
 }
 
-/// A column's value where the path finds nothing, or something that does not convert.
+/// The value of a column if its path finds nothing (ON EMPTY), or a value that cannot be converted
+/// (ON ERROR).
 #[derive(Debug, Clone, PartialEq)]
 pub enum JsonFallback {
     Null,
     Error,
-    /// A document, in the binary layout.
+    /// A document in the binary layout.
     Default(Box<[u8]>),
 }

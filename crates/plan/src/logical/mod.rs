@@ -1,5 +1,6 @@
-//! What a statement means: typed expressions with resolved names, and the context they are bound
-//! in. It knows no access path and imports no other folder of the crate.
+//! The logical trees: typed expressions with resolved names, queries and statements over them, and
+//! the context in which they are bound. This folder knows no access path and imports no other
+//! folder of the crate.
 
 pub(crate) mod clauses;
 pub mod collate;

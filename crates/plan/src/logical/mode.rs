@@ -1,4 +1,4 @@
-//! The bits of `sql_mode` that change what a statement means after it has been lexed.
+//! The bits of `sql_mode` that have an effect after lexing.
 
 /// A set of SQL modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -17,18 +17,19 @@ impl SqlMode {
     pub const ALLOW_INVALID_DATES: SqlMode = SqlMode(256);
     pub const TIME_TRUNCATE_FRACTIONAL: SqlMode = SqlMode(512);
 
-    /// An aggregate belongs to the query of its columns, or it is an error.
+    /// Makes an aggregate invalid where it belongs to an enclosing query that does not allow
+    /// aggregates.
     pub const ANSI: SqlMode = SqlMode(1024);
 
-    /// MySQL's default.
+    /// MySQL's default modes.
     pub const DEFAULT: SqlMode = SqlMode(1 | 2 | 4 | 8 | 16);
 
-    /// Whether all of `other` are set.
+    /// Whether all modes of `other` are set.
     pub fn has(self, other: SqlMode) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of two sets.
     pub fn with(self, other: SqlMode) -> SqlMode {
         SqlMode(self.0 | other.0)
     }

@@ -1,14 +1,14 @@
-//! `PAD_CHAR_TO_FULL_LENGTH`: wherever a statement reads a CHAR column, the value has its trailing
-//! spaces. The column becomes an argument of a function, so that no fast path and no index takes it
-//! for the stored bytes.
+//! `PAD_CHAR_TO_FULL_LENGTH`: a statement reads CHAR values with their trailing spaces. The column
+//! becomes the argument of a function, so that neither a fast path nor an index uses the stored
+//! bytes in its place.
 
 use nfold_types::TypeKind;
 
 use super::expr::{Expr, ExprKind};
 use super::func::{FuncSet, PADDED};
 
-/// Wraps the CHAR columns in `e` of the slots for which `stored` holds, and those of enclosing
-/// queries.
+/// Wraps the CHAR columns in `e`: those of slots for which `stored` returns true, and those of
+/// enclosing queries.
 pub(crate) fn pad(funcs: &dyn FuncSet, stored: &dyn Fn(usize) -> bool, e: &mut Expr) {
     let own = match e.kind {
         ExprKind::Column(at) => stored(usize::from(at.table)),

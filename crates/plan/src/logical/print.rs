@@ -1,7 +1,7 @@
-//! The text of expressions and logical trees, for tests of the stages.
+//! Prints expressions and logical trees, for tests of the stages.
 //!
-//! A column of the joined row is `alias.column`; one of the grouped row is `group.N`; one of an
-//! enclosing query is `outer[level].slot.N`.
+//! A column of the joined row is printed as `alias.column`, one of the grouped row as `group.N`,
+//! and one of an enclosing query as `outer[level].slot.N`.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::statement::{InsertRows, Statement};
 pub(crate) struct SlotNames(Vec<(Arc<str>, Vec<Arc<str>>)>);
 
 impl SlotNames {
-    /// The single slot of a grouping.
+    /// The slot of a grouped row.
     pub fn grouped() -> SlotNames {
         SlotNames(vec![("group".into(), Vec::new())])
     }
@@ -57,7 +57,7 @@ impl SlotNames {
         format!("{:?}({distinct}{})", a.func, self.list(&a.args))
     }
 
-    /// The text of an expression.
+    /// Prints an expression.
     pub fn expr(&self, e: &Expr) -> String {
         use ExprKind::*;
         let two = |op: &str, sides: &[Expr; 2]| {
@@ -125,14 +125,14 @@ fn arith_symbol(op: ArithOp) -> &'static str {
     }
 }
 
-/// The name of a kind of expression that has no text of its own.
+/// The variant's name of an expression that has no text form.
 fn kind_name(kind: &ExprKind) -> String {
     let debug = format!("{kind:?}");
     let end = debug.find([' ', '(', '{']).unwrap_or(debug.len());
     debug[..end].to_string()
 }
 
-/// Writes indented lines.
+/// A writer of indented lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     text: String,
@@ -145,7 +145,7 @@ impl Lines {
         let _ = writeln!(self.text, "{:indent$}{}", "", text.as_ref());
     }
 
-    /// A line with a heading, unless `text` is empty.
+    /// Writes a line with a heading, unless `text` is empty.
     pub fn clause(&mut self, heading: &str, text: &str) {
         if !text.is_empty() {
             self.line(format!("{heading} {text}"));
@@ -172,7 +172,7 @@ impl Lines {
     }
 }
 
-/// The slots of a bit set.
+/// Prints a bit set of slots.
 fn slots(set: u64) -> String {
     let list: Vec<String> = (0..64)
         .filter(|t| set >> t & 1 == 1)

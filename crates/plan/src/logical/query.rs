@@ -1,6 +1,5 @@
-//! The logical tree of a query: what it means, without access paths or a join order.
-//! [`crate::bind`] builds it, [`crate::rewrite`] changes it, [`crate::optimize`] turns it into a
-//! plan.
+//! The logical tree of a query, which has neither access paths nor a join order. [`crate::bind`]
+//! builds it, [`crate::rewrite`] transforms it, and [`crate::optimize`] turns it into a plan.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::json_table::JsonTable;
 use super::types::{CmpKind, ExprType};
 use super::window::WindowPass;
 
-/// Tables that one query block may join, as in MySQL: a set of them is a 64-bit word.
+/// The maximum number of tables in one join, as in MySQL. A set of tables is a bit set of 64 bits.
 pub(crate) const MAX_TABLES: usize = 61;
 
 /// A query: its rows, their description, and LIMIT.
@@ -24,10 +23,10 @@ pub(crate) struct Query {
     pub columns: Vec<ColumnMeta>,
     /// Types of the result columns.
     pub types: Vec<ExprType>,
-    /// Sort keys over the *result* columns (set operations only; a block has its own).
+    /// Sort keys over the result columns of a set operation. A block has its own.
     pub order: Vec<ResultOrder>,
     pub limit: Option<LimitPlan>,
-    /// The statement's own query block: its columns are described when its plan is known.
+    /// How the columns of a statement's outermost block are described, once its plan is known.
     pub description: Option<Box<Description>>,
 }
 
@@ -39,35 +38,35 @@ pub(crate) enum QueryBody {
         distinct: bool,
         left: Box<Query>,
         right: Box<Query>,
-        /// Which side is a set operation of the same chain, whose columns have the types of the
-        /// whole.
+        /// Which side is a set operation of the same chain. Its columns then have the types of the
+        /// whole chain.
         chained: [bool; 2],
     },
     /// `VALUES ROW(…)`
     Rows(Vec<Vec<Expr>>),
     Recursive(Box<Recursion>),
-    /// The rows of the last round of the recursion with this number.
+    /// The rows that are new to the current step of the recursion with this number.
     Working(u32),
 }
 
-/// A common table expression that names itself. Each round runs `steps` one after the other over
-/// the rows of the round before; the first round reads `seed`. The recursion ends with a round of
-/// no rows.
+/// A recursive common table expression: the rows of `seed`, and those that `steps` derive. Each
+/// step in turn reads the rows that are new to it, including rows that it added itself. The
+/// recursion ends when no step adds a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recursion {
-    /// Tells the recursions of one statement apart.
+    /// Identifies the recursion within its statement.
     pub number: u32,
     pub name: Box<str>,
     pub seed: Query,
     pub steps: Vec<Query>,
-    /// UNION DISTINCT: each row once.
+    /// UNION DISTINCT: a row that occurred before is dropped.
     pub distinct: bool,
     /// The columns of the temporary table that holds the rows.
     pub columns: Vec<ColumnDef>,
 }
 
 impl Recursion {
-    /// The seed, then the steps.
+    /// The seed, then the recursive steps.
     pub fn queries_mut(&mut self) -> impl Iterator<Item = &mut Query> {
         std::iter::once(&mut self.seed).chain(&mut self.steps)
     }
@@ -80,34 +79,34 @@ pub(crate) struct Block {
     pub tables: Vec<Table>,
     /// The conditions of WHERE and of inner joins; all must hold.
     pub conditions: Vec<Expr>,
-    /// Of two outer joins, one's tables are all on the inner side of the other, or none is; the
-    /// inner one comes first.
+    /// An inner join comes before the outer joins that contain it: of two outer joins, the tables
+    /// of one are all on the inner side of the other, or none of them is.
     pub outer_joins: Vec<OuterJoin>,
     /// STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
     pub group: Option<Grouping>,
-    /// Over the grouped row (its single slot), or over the joined row.
+    /// Over the slot of the grouped row, or over the joined row without grouping.
     pub having: Vec<Expr>,
-    /// Window functions over the rows that pass HAVING; the results of each pass are a row slot
-    /// behind the others.
+    /// Window functions, over the rows that pass HAVING. Each pass adds a row slot of its results
+    /// after the others.
     pub windows: Vec<WindowPass>,
     /// The result columns.
     pub select: Vec<Expr>,
     pub distinct: bool,
-    /// Over the same rows as `select`.
+    /// Over the same row as `select`.
     pub order: Vec<OrderKey>,
     pub subqueries: Vec<Subquery>,
     pub lock: RowLocking,
-    /// UPDATE and DELETE: the slots whose rows are changed, as a bit set. 0: a query.
+    /// UPDATE and DELETE: the slots whose rows change, as a bit set. 0 in a query.
     pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
     /// Deprecated syntax and its replacement: warning 1287 with each run.
     pub deprecated: Vec<(&'static str, &'static str)>,
-    /// A derived table, view or common table expression, which may become part of the query that
-    /// reads it.
+    /// Whether the block is a derived table, view or common table expression that may be merged
+    /// into the query that reads it.
     pub mergeable: bool,
-    /// The SQL mode PAD_CHAR_TO_FULL_LENGTH.
+    /// Whether the SQL mode PAD_CHAR_TO_FULL_LENGTH is set.
     pub pads_char: bool,
 }
 
@@ -115,23 +114,23 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
     pub source: Source,
-    /// Alias, or name.
+    /// The alias if there is one, otherwise the table's name.
     pub alias: Arc<str>,
-    /// Columns that the statement reads.
+    /// The columns that the statement reads.
     pub used: Vec<bool>,
-    /// A derived table that was merged into the query had this table.
+    /// Whether the table came from a derived table that was merged into the query.
     pub merged: bool,
-    /// On the inner side of an outer join: any column may be NULL.
+    /// Whether the table is on the inner side of an outer join, so that any column may be NULL.
     pub nullable: bool,
     pub hints: IndexHints,
 }
 
-/// The rows of a slot.
+/// The origin of a slot's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Source {
     Table(Arc<TableDef>),
     Derived(Box<Query>),
-    /// A system table, whose rows the session computes.
+    /// A system table. The session computes its rows.
     Virtual(Arc<TableDef>),
     Json(Box<JsonTable>),
 }
@@ -139,31 +138,31 @@ pub(crate) enum Source {
 /// Index hints of one slot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct IndexHints {
-    /// USE or FORCE: only these.
+    /// USE INDEX or FORCE INDEX: the only indexes allowed.
     pub only: Option<Vec<usize>>,
     pub ignore: Vec<usize>,
-    /// FORCE: a scan of the table is the last resort.
+    /// FORCE INDEX: scan the table only if no index can be used.
     pub force: bool,
 }
 
 /// An outer join.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OuterJoin {
-    /// Its conditions, those of inner joins on its inner side included.
+    /// The conditions of ON, and those of inner joins on its inner side.
     pub on: Vec<Expr>,
-    /// The slots of its inner side, as a bit set.
+    /// The slots of the inner side, as a bit set.
     pub inner: u64,
-    /// The slots of its outer side.
+    /// The slots of the outer side, as a bit set.
     pub outer: u64,
 }
 
-/// GROUP BY, or aggregation of all rows into one. Its result is a row slot of the keys, the row's
-/// level under ROLLUP, and the aggregates.
+/// GROUP BY, or the aggregation of all rows into one. The grouped row is one slot with these
+/// columns: the keys, the row's level if `rollup`, and the aggregates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Grouping {
     pub keys: Vec<Expr>,
     pub aggregates: Vec<Aggregate>,
-    /// No GROUP BY: one row, also of no rows.
+    /// Without GROUP BY: the result is one row, even if there are no input rows.
     pub implicit: bool,
     /// WITH ROLLUP
     pub rollup: bool,
@@ -175,7 +174,7 @@ impl Grouping {
         self.keys.len() + usize::from(self.rollup)
     }
 
-    /// The column that holds how many keys of the row are those of its group, WITH ROLLUP.
+    /// The column with the number of keys that are not summarized in the row, if WITH ROLLUP.
     pub fn level(&self) -> Option<ColumnAt> {
         self.rollup.then_some(ColumnAt {
             table: 0,
@@ -188,58 +187,59 @@ impl Grouping {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Subquery {
     pub query: Box<Query>,
-    /// It names columns of an enclosing query, so it runs once per row.
+    /// Whether the subquery names columns of an enclosing query, and so runs once per row.
     pub correlated: bool,
     pub form: SubqueryForm,
-    /// Membership: the type of each operand on the left of IN, and how it is compared.
+    /// For IN: the type of each operand on the left, and how it is compared.
     pub operands: Vec<(ExprType, CmpKind)>,
-    /// Another way to compute a correlated EXISTS, IN or aggregate.
+    /// The decorrelated form of a correlated EXISTS, IN or aggregate.
     pub decorrelated: Option<Box<Decorrelated>>,
 }
 
 /// Which result of a subquery the enclosing query needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SubqueryForm {
-    /// Its rows, of which it may use one value.
+    /// All rows, of which the enclosing query may use one value.
     Rows,
     Existence,
     Membership,
 }
 
 impl SubqueryForm {
-    /// Whether DISTINCT changes the result. A test for existence or membership needs no distinct
-    /// rows, unless LIMIT counts them.
+    /// Whether DISTINCT has an effect on the result. EXISTS and IN need no distinct rows, unless
+    /// LIMIT counts them (`limited`).
     pub fn needs_distinct(self, limited: bool) -> bool {
         self == SubqueryForm::Rows || limited
     }
 }
 
-/// A correlated subquery without its correlation: the equalities with the outer row become keys of
-/// a set, which is computed once and probed for each outer row. The block is that of the subquery,
-/// with these clauses in place of its own.
+/// A decorrelated subquery. The equalities with the outer row become the keys of a set that is
+/// computed once and probed for each outer row. The block is the subquery's block with these
+/// clauses instead of its own.
 ///
-/// An aggregate becomes groups: its block is grouped by the keys, and each outer row looks up the
-/// value of its group.
+/// An aggregate subquery becomes groups: its block is grouped by the keys, and each outer row looks
+/// up the value of its group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decorrelated {
     /// The inner side of each of `keys`, then the columns that IN compares.
     pub select: Vec<Expr>,
     pub conditions: Vec<Expr>,
-    /// Columns that these clauses read, of each slot; `None`: as the block says.
+    /// For each slot, the columns that these clauses read. `None`: the same columns as in the
+    /// block.
     pub used: Option<Vec<Vec<bool>>>,
     pub keys: Vec<OuterKey>,
-    /// Conditions on the outer row alone, as the enclosing query sees them.
+    /// Conditions that read the outer row only, as seen from the enclosing query.
     pub outer_conditions: Vec<Expr>,
-    /// Evaluation may convert values, with warnings, or errors where changes are strict.
+    /// Whether evaluation may convert values, which causes warnings, or errors in strict mode.
     pub converts: bool,
-    /// It is an aggregate.
+    /// Whether the subquery is an aggregate.
     pub grouped: bool,
 }
 
-/// The outer side of an equality of a [`Decorrelated`] subquery.
+/// The outer side of an equality of a decorrelated subquery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OuterKey {
-    /// As the query that the subquery belongs to sees it.
+    /// As seen from the query that the subquery belongs to.
     pub outer: Expr,
     pub kind: CmpKind,
     /// `<=>`: NULL equals NULL.
@@ -247,7 +247,7 @@ pub struct OuterKey {
 }
 
 impl Query {
-    /// Whether MySQL merges it into a query that reads it as a derived table.
+    /// Whether MySQL merges the block into the query that reads it as a derived table.
     pub fn is_merged(&self) -> bool {
         let plain = |b: &Block| b.group.is_none() && !b.distinct && !b.tables.is_empty();
         self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if plain(b))
@@ -255,7 +255,7 @@ impl Query {
 }
 
 impl Block {
-    /// A block that selects nothing of these tables yet.
+    /// A block over these tables that selects nothing yet.
     pub fn of_tables(tables: Vec<Table>, subqueries: Vec<Subquery>) -> Block {
         Block {
             tables,
@@ -278,7 +278,7 @@ impl Block {
         }
     }
 
-    /// How many tables MySQL joins here once it has merged derived tables.
+    /// The number of joined tables after MySQL has merged derived tables.
     pub fn merged_table_count(&self) -> usize {
         let count = |table: &Table| match &table.source {
             Source::Derived(q) if q.is_merged() => match &q.body {
@@ -290,8 +290,8 @@ impl Block {
         self.tables.iter().map(count).sum()
     }
 
-    /// Calls `f` with each expression over the joined row, but for those of WHERE and ON. Above a
-    /// grouping there are none.
+    /// Calls `f` with each expression over the joined row outside WHERE and ON. Clauses after a
+    /// grouping are not over the joined row.
     pub fn each_joined_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match &mut self.group {
             Some(group) => {
@@ -312,7 +312,7 @@ impl Block {
         }
     }
 
-    /// Calls `f` with each condition of WHERE and ON, and with each document of a JSON_TABLE.
+    /// Calls `f` with each condition of WHERE and ON, and with the document of each JSON_TABLE.
     pub fn each_condition_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         let joined = self.outer_joins.iter_mut().flat_map(|join| &mut join.on);
         self.conditions.iter_mut().chain(joined).for_each(&mut *f);

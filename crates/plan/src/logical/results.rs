@@ -1,4 +1,4 @@
-//! What a table is like that keeps the rows of a query (CREATE TABLE ... SELECT).
+//! The columns of a table created from a query (CREATE TABLE ... SELECT).
 
 use std::sync::Arc;
 
@@ -9,36 +9,36 @@ use super::clauses::AggFunc;
 use super::expr::{Expr, ExprKind, ExprType};
 use super::query::{Block, Query, QueryBody, Source};
 
-/// A column for one of a query's results.
+/// A column for one result column of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultColumn {
     pub name: Arc<str>,
     pub ty: ColumnType,
     pub nullable: bool,
-    /// The column of a table that the values come from, if they are its values.
+    /// The table column whose values these are, if there is one.
     pub origin: Option<Origin>,
 }
 
-/// Where values come from.
+/// The origin of a result column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     pub column: ColumnDef,
     pub through: Through,
 }
 
-/// What is between a column and a result.
+/// How a column of a table became a result column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// Nothing, or a derived table that is made first.
+    /// Directly, or through a derived table that is materialized.
     Name,
-    /// A derived table that MySQL merges into the query.
+    /// Through a derived table that MySQL merges into the query.
     Merged,
-    /// MIN or MAX
+    /// Through MIN or MAX.
     Extreme,
 }
 
 impl Query {
-    /// The columns of a table that keeps its rows.
+    /// The columns of a table that stores the rows of this query.
     pub fn result_columns(&self) -> Vec<ResultColumn> {
         (0..self.types.len()).map(|n| self.result(n)).collect()
     }
@@ -85,7 +85,8 @@ impl Query {
     }
 }
 
-/// The expression behind a column of derived tables that MySQL merges into the query.
+/// The expression behind a column of a derived table, looked up through all derived tables that
+/// MySQL merges into the query.
 fn merged_expr<'b>(mut block: &'b Block, mut e: &'b Expr) -> &'b Expr {
     while let Some(at) = e.as_column()
         && let Some(table) = block.tables.get(usize::from(at.table))
@@ -98,8 +99,8 @@ fn merged_expr<'b>(mut block: &'b Block, mut e: &'b Expr) -> &'b Expr {
     e
 }
 
-/// The type of the column that MySQL creates for an expression: that of a function's integers goes
-/// by their digits with the sign.
+/// The type of the column that MySQL creates for an expression. The integer type of a function's
+/// result depends on the number of its digits, the sign included.
 fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
     let function = !matches!(
         e.kind,
@@ -119,7 +120,7 @@ fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
 }
 
 impl Block {
-    /// Where the values of `e` over the joined row come from.
+    /// The origin of the values of `e` over the joined row.
     fn origin(&self, e: &Expr) -> Option<Origin> {
         let at = e.as_column()?;
         let column = usize::from(at.column);

@@ -25,12 +25,12 @@ pub(crate) enum Statement {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Insert {
     pub table: Arc<TableDef>,
-    /// Ordinals of the columns that the source has values for, in its order.
+    /// Ordinals of the columns that `source` has values for, in the order of these values.
     pub columns: Vec<usize>,
     pub source: InsertRows,
     pub ignore: bool,
     pub replace: bool,
-    /// ON DUPLICATE KEY UPDATE: slot 0 is the existing row, slot 1 the row to be inserted.
+    /// ON DUPLICATE KEY UPDATE. Slot 0 is the existing row, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<Subquery>,
 }
@@ -38,15 +38,15 @@ pub(crate) struct Insert {
 #[allow(clippy::large_enum_variant)] // one for each INSERT
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum InsertRows {
-    /// `None` stands for DEFAULT. Slot 0 of the expressions is the new row
-    /// (`INSERT INTO t SET a=1, b=a`).
+    /// `None` means DEFAULT. Slot 0 of the expressions is the new row (`INSERT INTO t SET a=1,
+    /// b=a`).
     Rows(Vec<Vec<Option<Expr>>>),
-    /// The rows of a folded VALUES.
+    /// The rows of a VALUES list that the digest has folded into one parameter slot.
     Param(u32),
     Query(Query),
 }
 
-/// UPDATE of one table, slot 0 of `source`.
+/// UPDATE of one table, which is slot 0 of `source`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Update {
     pub table: Arc<TableDef>,
@@ -56,7 +56,7 @@ pub(crate) struct Update {
     pub ignore: bool,
 }
 
-/// DELETE of one table, slot 0 of `source`.
+/// DELETE from one table, which is slot 0 of `source`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Delete {
     pub table: Arc<TableDef>,
@@ -65,7 +65,7 @@ pub(crate) struct Delete {
     pub ignore: bool,
 }
 
-/// UPDATE of several tables, or of the rows that a join finds.
+/// UPDATE of several tables, or of rows found by a join.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UpdateTables {
     pub source: Block,
@@ -74,7 +74,7 @@ pub(crate) struct UpdateTables {
     pub ignore: bool,
 }
 
-/// DELETE from several tables, or of the rows that a join finds.
+/// DELETE from several tables, or of rows found by a join.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DeleteTables {
     pub source: Block,

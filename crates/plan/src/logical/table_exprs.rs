@@ -1,4 +1,4 @@
-//! The stored expressions of a table, bound.
+//! The bound stored expressions of a table.
 
 use std::sync::Arc;
 
@@ -7,18 +7,21 @@ use nfold_types::SqlError;
 
 use super::expr::Expr;
 
-/// Binds the stored expressions of a table; `None`: its rows need none.
+/// A function that binds the stored expressions of a table; it returns `None` if the table has
+/// none.
 pub(crate) type BindExprs<'b> =
     dyn Fn(&Arc<TableDef>) -> Result<Option<Arc<TableExprs>>, SqlError> + 'b;
 
 /// Stored expressions over one row of their table, which is row slot 0.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableExprs {
-    /// The CHECK constraints that are enforced, by name: each must not be false.
+    /// The enforced CHECK constraints: name and condition. A row violates a constraint whose
+    /// condition is false.
     pub checks: Vec<(Arc<str>, Expr)>,
     /// DEFAULT (expression), in the order of the columns.
     pub defaults: Vec<ColumnExpr>,
-    /// Generated columns, in the order of the columns: each may read those before it.
+    /// Generated columns, in the order of the columns: each may read the generated columns before
+    /// it.
     pub generated: Vec<ColumnExpr>,
 }
 

@@ -1,5 +1,5 @@
-//! Expressions that may be evaluated for other rows, or more often, than the statement says: they
-//! have no effect, and no error or warning tells that they ran.
+//! Which expressions may be evaluated for more rows, or more often, than the statement says: those
+//! that have no side effect and cause no error or warning.
 
 use nfold_types::TypeKind;
 
@@ -9,7 +9,7 @@ use super::expr::{ArithOp, Class, Expr, ExprKind, ExprType, SubqueryUse, is_cons
 /// Arithmetic over integers of at most this many digits does not overflow.
 const SAFE_DIGITS: u64 = 18;
 
-/// Functions that give no error for any argument.
+/// Functions that return no error for any argument.
 const TAME: [&str; 22] = [
     "lower",
     "upper",
@@ -35,8 +35,8 @@ const TAME: [&str; 22] = [
     "isnull",
 ];
 
-/// Whether it may be evaluated for rows that it would not have met: it gives no error, and has no
-/// effect.
+/// Whether `e` may be evaluated for rows that it would not be evaluated for otherwise: it has no
+/// side effect and causes no error.
 pub(crate) fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
     use ExprKind::*;
     !e.any(&mut |e| {
@@ -73,7 +73,7 @@ pub(crate) fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
     })
 }
 
-/// Whether arithmetic of this type overflows never.
+/// Whether arithmetic of this type cannot overflow.
 fn is_small(ty: &ExprType) -> bool {
     match ty.class() {
         Class::Int => !ty.col.unsigned && ty.max_length() <= SAFE_DIGITS,
@@ -82,11 +82,11 @@ fn is_small(ty: &ExprType) -> bool {
     }
 }
 
-/// Whether evaluating it may have to convert a value of a row to another kind, which may be an
-/// error where changes are strict.
+/// Whether evaluating `e` may convert a row's value to another class of type, which may be an error
+/// in strict mode.
 pub(crate) fn converts(e: &Expr) -> bool {
     use ExprKind::*;
-    // A constant becomes what is beside it, but for a number beside a text.
+    // A constant is converted to the type of the other side, except a number beside a string.
     let yields = |a: &Expr, b: &Expr| is_constant(a) && b.ty.class() != Class::String;
     let alike = |a: &Expr, b: &Expr| yields(a, b) || yields(b, a) || a.ty.is_alike(&b.ty);
     e.any(&mut |e| match &e.kind {

@@ -1,31 +1,32 @@
-//! Types of expressions: MySQL's type of a value, whether it may be NULL, and how firmly it holds
-//! its collation. [`CmpKind`] says how values of two types are compared.
+//! Types of expressions: the column type, whether the value may be NULL, and its collation's
+//! coercibility. [`CmpKind`] says how two values are compared.
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, TypeKind};
 
-/// How firmly an expression holds its collation; the lower, the firmer (manual, "Collation
+/// The coercibility of an expression's collation; a lower value wins (manual, "Collation
 /// Coercibility in Expressions").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
-    /// `COLLATE` was written.
+    /// COLLATE was written.
     Explicit = 0,
     /// A column.
     Implicit = 2,
-    /// `USER()`, `VERSION()` and their like.
+    /// `USER()`, `VERSION()` and similar functions.
     SysConst = 3,
     /// A literal or a parameter.
     Coercible = 4,
-    /// Made from a number or a date.
+    /// A number or a date, or text made from one.
     Numeric = 5,
-    /// NULL, or made from NULL.
+    /// NULL, or an expression of NULL.
     Ignorable = 6,
-    /// Two collations met and neither won: it gives way to any, but is nothing to compare by.
+    /// Two collations conflict. Any other collation wins over this one, and comparing by it is an
+    /// error.
     NoCollation = 7,
 }
 
-/// Result type of an expression.
+/// The type of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExprType {
     pub col: ColumnType,
@@ -34,7 +35,7 @@ pub struct ExprType {
 }
 
 impl ExprType {
-    /// A type that is no character string.
+    /// A type that is not a character string.
     pub fn new(col: ColumnType, nullable: bool) -> Self {
         ExprType {
             col,
@@ -43,7 +44,8 @@ impl ExprType {
         }
     }
 
-    /// A signed 64-bit integer that is described with `chars` characters, its sign among them.
+    /// A signed 64-bit integer whose description has a length of `chars` characters, the sign
+    /// included.
     pub fn int(chars: u32, nullable: bool) -> Self {
         Self::new(ColumnType::bigint(), nullable).with_width(chars)
     }
@@ -53,21 +55,21 @@ impl ExprType {
         Self::int(21, nullable)
     }
 
-    /// The type of a comparison or a logical operator: INT(1).
+    /// The result type of comparisons and logical operators: INT(1).
     pub fn boolean(nullable: bool) -> Self {
         let mut ty = Self::int(1, nullable);
-        // What tells it from other integers: see `is_boolean`.
+        // Marks the type as boolean: see `is_boolean`.
         ty.col.decimals = 0;
         ty
     }
 
-    /// Whether it is the type of a comparison, a logical operator, TRUE or FALSE, which are `true`
-    /// and `false` in JSON.
+    /// Whether the type is that of a comparison, a logical operator, TRUE or FALSE. In JSON such a
+    /// value is `true` or `false`.
     pub fn is_boolean(&self) -> bool {
         self.col.kind == TypeKind::BigInt && self.col.decimals == 0
     }
 
-    /// A JSON document that an expression makes.
+    /// A JSON document as the result of an expression.
     pub fn json(nullable: bool) -> Self {
         let mut ty = Self::new(ColumnType::json(), nullable).with_width(JSON_CHARS);
         ty.coercibility = Coercibility::Implicit;
@@ -84,8 +86,8 @@ impl ExprType {
         Self::new(ColumnType::double(), nullable).with_width(23)
     }
 
-    /// DOUBLE that is shown with so many digits after the point ([`NOT_FIXED_DECIMALS`]: with as
-    /// many as it has).
+    /// DOUBLE shown with a fixed number of decimals. [`NOT_FIXED_DECIMALS`]: with as many as the
+    /// value has.
     pub fn double_fixed(decimals: u8, nullable: bool) -> Self {
         let mut ty = Self::double(nullable);
         if decimals < NOT_FIXED_DECIMALS {
@@ -95,13 +97,13 @@ impl ExprType {
         ty
     }
 
-    /// The same type, described with `chars` characters.
+    /// The same type with a length of `chars` characters in its description.
     pub fn with_width(mut self, chars: u32) -> Self {
         self.col.width = chars;
         self
     }
 
-    /// DECIMAL; precision and scale are cut to 65 and 30.
+    /// DECIMAL. Precision and scale are limited to 65 and 30.
     pub fn decimal(precision: u32, scale: u32, nullable: bool) -> Self {
         let scale = scale.min(30);
         let precision = precision.clamp(scale.max(1), 65);
@@ -131,8 +133,8 @@ impl ExprType {
         }
     }
 
-    /// The type of a value that is taken as it is, by MIN or NULLIF: that of a column loses what
-    /// only a table's columns have.
+    /// The type of an unchanged value in the result of MIN or NULLIF: a column's type without the
+    /// properties that only a table's columns have.
     pub fn item(&self) -> Self {
         let mut ty = self.clone();
         let length = self.max_length().min(u64::from(u32::MAX)) as u32;
@@ -153,8 +155,7 @@ impl ExprType {
         ty
     }
 
-    /// The type of a value that is computed: that of a YEAR is a number, which has no leading
-    /// zeros.
+    /// The type of a computed value. A YEAR becomes a number without leading zeros.
     pub fn computed(mut self) -> Self {
         if self.col.kind == TypeKind::Year {
             self.col.width = 4;
@@ -162,7 +163,7 @@ impl ExprType {
         self
     }
 
-    /// The type of a table's column that has such values.
+    /// The type of a table column that can store such values.
     pub fn column(&self) -> ColumnType {
         let mut col = self.col.clone();
         if col.kind == TypeKind::Year {
@@ -171,7 +172,7 @@ impl ExprType {
         col
     }
 
-    /// The type of the column of a temporary table that MySQL keeps such values in.
+    /// The type of such values as a column of a MySQL temporary table.
     pub fn kept(&self) -> Self {
         let mut ty = self.clone();
         match ty.col.kind {
@@ -189,7 +190,8 @@ impl ExprType {
         ty
     }
 
-    /// As [`Self::kept`], for the value of a subquery: an integer is a BIGINT from ten digits on.
+    /// As [`Self::kept`], for the value of a subquery: an integer of ten digits or more becomes
+    /// BIGINT.
     pub fn stored_subquery(&self) -> Self {
         let mut ty = self.clone();
         if ty.col.is_integer() && ty.col.kind != TypeKind::Year {
@@ -199,13 +201,13 @@ impl ExprType {
         ty.kept()
     }
 
-    /// In which domain values of this type take part in arithmetic and comparisons.
+    /// The class in which values of this type are computed and compared.
     pub fn class(&self) -> Class {
         Class::of(&self.col)
     }
 
-    /// Whether values of this type and of the other one are compared without a conversion that
-    /// might warn: both are numbers, strings, or dates and times.
+    /// Whether values of the two types are compared without a conversion that might warn: both are
+    /// numbers, both strings, or both dates and times.
     pub fn is_alike(&self, other: &ExprType) -> bool {
         match (self.class(), other.class()) {
             (Class::Null, _) => false,
@@ -215,12 +217,12 @@ impl ExprType {
         }
     }
 
-    /// The collation that values of this type have as strings.
+    /// The collation of these values as strings.
     pub fn collation(&self) -> CollationId {
         self.col.collation
     }
 
-    /// Precision and scale of the type as a DECIMAL.
+    /// Precision and scale of these values as DECIMAL.
     pub fn decimal_shape(&self) -> (u32, u32) {
         use TypeKind::*;
         match &self.col.kind {
@@ -238,7 +240,7 @@ impl ExprType {
             Time(f) => (7 + u32::from(*f), u32::from(*f)),
             DateTime(f) | Timestamp(f) => (14 + u32::from(*f), u32::from(*f)),
             Null => (1, 0),
-            // The digits of a hexadecimal literal as a number.
+            // A hexadecimal literal as a number.
             VarBinary(n) if self.col.zerofill => {
                 ((n.saturating_mul(241)).div_ceil(100).clamp(1, 65), 0)
             }
@@ -246,12 +248,12 @@ impl ExprType {
         }
     }
 
-    /// The characters that a value takes at most, as MySQL counts them: the display width of a
-    /// number, the bytes of a binary string.
+    /// The maximum length as MySQL counts it: the display width of a number, the bytes of a binary
+    /// string, otherwise characters.
     pub fn max_length(&self) -> u64 {
         use TypeKind::*;
         let own = |n: u64| match self.col.width {
-            // Of a table's column the width is about showing it.
+            // For a column of a table, the width is a display width only.
             0 => n,
             _ if self.col.zerofill || matches!(self.col.kind, TinyInt if self.col.width == 1) => n,
             width => u64::from(width),
@@ -288,7 +290,7 @@ impl ExprType {
         }
     }
 
-    /// Characters at most when shown as text.
+    /// The maximum number of characters as text.
     pub fn char_length(&self) -> u64 {
         match self.col.kind {
             TypeKind::Double => 22,
@@ -296,7 +298,7 @@ impl ExprType {
         }
     }
 
-    /// Bytes at most when shown as binary text.
+    /// The maximum number of bytes as binary text.
     pub fn byte_length(&self) -> u64 {
         let per_char = match self.class() {
             Class::String => u64::from(self.col.charset().max_len),
@@ -305,7 +307,7 @@ impl ExprType {
         self.max_length().saturating_mul(per_char)
     }
 
-    /// Its length as text of this collation.
+    /// The maximum length as text of this collation.
     pub fn length_in(&self, collation: CollationId) -> u64 {
         if collation == CollationId::BINARY {
             self.byte_length()
@@ -314,12 +316,12 @@ impl ExprType {
         }
     }
 
-    /// Digits after the point; [`NOT_FIXED_DECIMALS`] where they are as many as there are.
+    /// Digits after the point; [`NOT_FIXED_DECIMALS`] if the number of digits depends on the value.
     pub fn decimals(&self) -> u8 {
         match self.col.kind {
             TypeKind::Decimal { scale, .. } => scale,
             TypeKind::Float | TypeKind::Double => self.col.decimals,
-            // A hexadecimal literal is a number as well.
+            // A hexadecimal literal is a number here.
             TypeKind::VarBinary(_) if self.col.zerofill => 0,
             _ if matches!(self.class(), Class::String | Class::Json) => NOT_FIXED_DECIMALS,
             _ => self.col.fsp(),
@@ -331,19 +333,21 @@ fn frac(fsp: u8) -> u64 {
     if fsp == 0 { 0 } else { u64::from(fsp) + 1 }
 }
 
-/// Characters that a JSON document is described with.
+/// The length of a JSON document in its description, in characters.
 const JSON_CHARS: u32 = 0x3FFF_FFFF;
 
-/// The longest string that an expression is described with, in bytes (`MAX_BLOB_WIDTH`).
+/// The maximum length of a string expression in its description, in bytes (MySQL's
+/// `MAX_BLOB_WIDTH`).
 const MAX_STRING_BYTES: u64 = 1 << 24;
 
-/// The string type that holds `chars` characters, as MySQL chooses it for a result column.
+/// The string type that MySQL chooses for a result column of up to `chars` characters.
 pub fn string_type(chars: u64, collation: CollationId) -> ColumnType {
     let per_char = u64::from(collation.known().charset.max_len);
     long_string_type(chars.min(MAX_STRING_BYTES / per_char), collation)
 }
 
-/// As [`string_type`], but the longest is so many characters, not bytes: REPEAT and its like.
+/// As [`string_type`], but with the maximum length counted in characters, not bytes. MySQL does so
+/// for REPEAT and similar functions.
 pub fn long_string_type(chars: u64, collation: CollationId) -> ColumnType {
     use nfold_types::TextSize;
     let chars = chars.min(MAX_STRING_BYTES) as u32;
@@ -369,7 +373,7 @@ pub fn long_string_type(chars: u64, collation: CollationId) -> ColumnType {
     ty
 }
 
-/// The domains in which MySQL computes.
+/// The classes of types between which MySQL's arithmetic and comparisons distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     Null,
@@ -389,7 +393,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The domain of a column type.
+    /// The class of a column type.
     pub fn of(ty: &ColumnType) -> Class {
         use TypeKind::*;
         match ty.kind {
@@ -417,15 +421,15 @@ impl Class {
     }
 }
 
-/// How two values are compared.
+/// The way in which two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CmpKind {
-    /// As integers of either sign.
+    /// As integers, signed or unsigned.
     Int,
     Decimal,
     Double,
     String(CollationId),
-    /// Both as DATETIME (a DATE is midnight, a TIME is on the current date).
+    /// As DATETIME. A DATE is taken at midnight, a TIME on the current date.
     DateTime,
     Time,
     /// As JSON documents.
@@ -433,9 +437,9 @@ pub enum CmpKind {
 }
 
 impl CmpKind {
-    /// Whether a value of one type and one of the other that are equal as this compares them are
-    /// known by their keys alone: a text or a number beside a date is not, whose meaning depends on
-    /// what it meets.
+    /// Whether equality under this comparison can be decided by sort keys, computed for each value
+    /// on its own. Not so for a string or a number beside a date: its conversion depends on the
+    /// other side.
     pub fn has_key(self, a: &ExprType, b: &ExprType) -> bool {
         let both = |of: fn(Class) -> bool| of(a.class()) && of(b.class());
         match self {

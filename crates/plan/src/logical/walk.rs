@@ -1,18 +1,19 @@
-//! Visits every expression of a logical query, those of its derived tables and subqueries included.
+//! Visits every expression of a logical query, including those in its derived tables and
+//! subqueries.
 
 use super::clauses::LimitPlan;
 use super::expr::{ColumnAt, Expr, ExprKind};
 use super::query::{Block, Query, QueryBody, Source};
 use super::types::ExprType;
 
-/// Takes the place and the type of a column of an enclosing query; may change both.
+/// A visitor of columns of an enclosing query, which may change their position and type.
 pub(crate) type OuterColumn<'f, E> = dyn FnMut(&mut ColumnAt, &mut ExprType) -> Result<(), E> + 'f;
 
-/// Calls `f` with each column that `query` names of the query `level` further out (1: the next
+/// Calls `f` with each column in `query` that belongs to the query `level` further out (1: the next
 /// one).
 ///
 /// # Errors
-/// The first one of `f`.
+/// The first error of `f`.
 pub(crate) fn outer_columns<E>(
     query: &mut Query,
     level: u16,
@@ -30,11 +31,12 @@ pub(crate) fn outer_columns<E>(
     result
 }
 
-/// Takes an expression node, and how far out the query is that the walk is about.
+/// A visitor of expression nodes. Its second argument is the level of the outer query of the walk,
+/// as seen from the node.
 type Visit<'f> = dyn FnMut(&mut Expr, u16) + 'f;
 
-/// Calls `f` with each expression node of `query`; `level` is how far out the query is that the
-/// walk is about, seen from `query`. In a subquery it is one more.
+/// Calls `f` with each expression node of `query`. `level` is the distance of the outer query from
+/// `query`, and grows by one in each subquery.
 pub(crate) fn each_expr(query: &mut Query, level: u16, f: &mut Visit<'_>) {
     match &mut query.body {
         QueryBody::Block(b) => each_of_block(b, level, f),
@@ -69,10 +71,10 @@ fn each_of_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     each_of_list(rows, level, f);
 }
 
-/// The same for the derived tables and subqueries of a block alone.
+/// The same for the derived tables and subqueries of one block.
 pub(crate) fn each_of_nested(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     for table in &mut b.tables {
-        // A derived table sees what the block that reads it sees outside of itself.
+        // A derived table sees the same enclosing queries as the block that reads it.
         if let Source::Derived(q) = &mut table.source {
             each_expr(q, level, f);
         }

@@ -1,4 +1,4 @@
-//! Window functions, grouped into passes: the calls of one pass read the rows in one order.
+//! Window functions, grouped into passes. The calls of one pass read the rows in one order.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use super::clauses::{AggFunc, OrderKey};
 use super::expr::Expr;
 use super::types::{CmpKind, ExprType};
 
-/// Window functions that are computed over rows in one order.
+/// Window functions computed over rows in one order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowPass {
     pub partition: Vec<Expr>,
-    /// Within a partition: the longest order of those that the calls ask for, the beginnings of
-    /// which are the others.
+    /// The order within a partition: the longest ORDER BY of the calls. The orders of the other
+    /// calls are prefixes of it.
     pub order: Vec<OrderKey>,
     /// The columns of the pass's row slot.
     pub calls: Vec<WindowCall>,
@@ -21,16 +21,17 @@ pub struct WindowPass {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowCall {
     pub func: WindowFunc,
-    /// What is looked at of each row; the second one of LEAD and LAG is what they give beyond the
-    /// partition.
+    /// The arguments, over each row. The second argument of LEAD and LAG is the default value
+    /// outside the partition.
     pub args: Vec<Expr>,
-    /// N of NTILE, LEAD, LAG and NTH_VALUE: a constant, a parameter or a user variable.
+    /// The N of NTILE, LEAD, LAG and NTH_VALUE: a constant, a parameter or a user variable.
     pub number: Option<Expr>,
-    /// By how many members of the pass's order rows are peers or not.
+    /// The length of the call's own ORDER BY, as a prefix of the pass's order. Rows that are equal
+    /// in this prefix are peers.
     pub order: usize,
     pub frame: WindowFrame,
     pub ty: ExprType,
-    /// What its window is called in error messages.
+    /// The name of its window in error messages.
     pub window: Arc<str>,
 }
 
@@ -51,7 +52,7 @@ pub enum WindowFunc {
 }
 
 impl WindowFunc {
-    /// Its name in lower case.
+    /// The function's name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             WindowFunc::RowNumber => "row_number",
@@ -70,7 +71,7 @@ impl WindowFunc {
     }
 }
 
-/// The rows of a partition that a function looks at, for each row.
+/// The frame: for each row, the rows of its partition that the function reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowFrame {
     pub start: FrameBound,
@@ -81,14 +82,15 @@ pub struct WindowFrame {
 pub enum FrameBound {
     /// The partition's first or last row.
     Unbounded,
-    /// The row itself.
+    /// The current row.
     CurrentRow,
-    /// The first or last of the rows that the order does not tell from this one.
+    /// The first or the last peer of the current row.
     Peers,
-    /// So many rows before or behind it; a constant or a parameter.
+    /// The row `amount` rows before or after the current row. `amount` is a constant or a
+    /// parameter.
     Rows { amount: Expr, following: bool },
-    /// The first or last row that is not beyond `value`, which differs from the row's own by
-    /// `amount`, as the pass's first order member compares.
+    /// RANGE with an offset: the first or the last row that is not beyond `value`, which is the
+    /// current row's value of the first order member moved by `amount`.
     Value {
         value: Expr,
         amount: Expr,
@@ -97,7 +99,7 @@ pub enum FrameBound {
 }
 
 impl WindowPass {
-    /// Calls `f` on each expression over the rows that come in, and on constants.
+    /// Calls `f` with each expression of the pass: those over its input rows, and constants.
     pub fn each_expr<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
         self.partition.iter().for_each(&mut *f);
         self.order.iter().for_each(|k| f(&k.expr));

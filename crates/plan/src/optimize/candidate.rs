@@ -1,4 +1,4 @@
-//! Access paths of one table: what each index could do with the conditions, and what it would cost.
+//! The access paths of one table: for each index, the conditions that it can use, and its cost.
 
 use nfold_catalog::{IndexKind, TableDef, TableStats};
 
@@ -10,26 +10,27 @@ use crate::logical::expr::Expr;
 use crate::logical::query::IndexHints;
 use crate::physical::{Access, AccessKind, Block, PointPart, RangePart};
 
-/// Cost of a row read in order from a leaf, of one looked up in the clustered index, and of a
-/// descent.
+/// The costs of a row read in order from a leaf, of a row looked up in the clustered index, and of
+/// a descent of the tree, in microseconds.
 pub(super) const SCAN_ROW: f64 = 0.1;
 pub(super) const LOOKUP_ROW: f64 = 0.5;
 pub(super) const DESCENT: f64 = 0.3;
 
-/// What an access path by the values of a subquery costs at most, of the scan that takes its place
-/// where they are many.
+/// An access path by the values of a subquery costs at most this share of a scan: the executor
+/// scans if the subquery returns too many values.
 const PERHAPS_SCANNED: f64 = 0.9;
 
 /// An access path with its estimates.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub access: Access,
-    /// Rows it reads.
+    /// The number of rows that it reads.
     pub rows: f64,
     pub cost: f64,
 }
 
-/// Whether index `i` holds all columns that are used.
+/// Whether index `i` has all columns in `used`, so that the clustered index need not be read. False
+/// for the clustered index itself.
 pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
     if def.indexes[i].is_clustered() {
         return false;
@@ -45,7 +46,7 @@ pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
         .all(|(c, &u)| !u || own(i, c) || own(0, c))
 }
 
-/// A path that implies no condition.
+/// An access path that implies no condition.
 pub(super) fn path(index: usize, covering: bool, kind: AccessKind) -> Access {
     Access {
         index,
@@ -68,20 +69,21 @@ struct Chooser<'c> {
     stats: Option<&'c TableStats>,
     rows: f64,
     used: Vec<bool>,
-    /// An exclusive lock is on the row, so the row is read; a shared one of an index that holds all
-    /// is on its entry alone.
+    /// Whether the statement locks rows exclusively, so that each row must be read. A shared lock
+    /// of a covering index lies on the index entry alone.
     locks_rows: bool,
-    /// What each usable condition says, with its place among them.
+    /// Usable conditions that restrict one column, each with its position in `usable`.
     values: Vec<(usize, OnColumn)>,
     row_values: Vec<RowValues>,
     usable: &'c [&'c Expr],
 }
 
-/// What a row constructor's IN says: the condition's place, (column, points) of each member, how
-/// many points.
+/// IN over row constructors: the position of the condition in `usable`, the column and the keys of
+/// each member, and the number of rows in the list.
 type RowValues = (usize, Vec<(usize, PointPart)>, usize);
 
-/// The cheapest access path of slot `t`.
+/// Chooses the cheapest access path of slot `t`. `usable` are the conditions whose other tables are
+/// already placed.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn choose(
     cx: &PlanCx<'_>,
@@ -112,7 +114,7 @@ pub(crate) fn choose(
         .enumerate()
         .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
         .collect();
-    // A table that has never been counted is not an empty one.
+    // Zero rows mean that the table has not been counted, not that it is empty.
     let stats = stats.filter(|s| s.rows > 0);
     let chooser = Chooser {
         block,
@@ -140,7 +142,8 @@ pub(crate) fn choose(
     }
     let scan = chooser.scans(hints);
     let scanned = scan.iter().map(|c| c.cost).fold(f64::MAX, f64::min);
-    // How many values a subquery gives is known when it has run: then a scan is still possible.
+    // The number of values of a subquery is known only at run time, and a scan is still possible
+    // then.
     for c in all.iter_mut().filter(|c| c.access.kind.has_subquery()) {
         c.cost = c.cost.min(scanned * PERHAPS_SCANNED);
     }
@@ -165,7 +168,7 @@ impl Chooser<'_> {
         !self.locks_rows && covers(self.def, i, &self.used)
     }
 
-    /// Scans of whole indexes: the clustered one, and those that cover.
+    /// Full scans: of the clustered index, and of covering indexes.
     fn scans(&self, hints: &IndexHints) -> Vec<Candidate> {
         let mut out = Vec::new();
         for i in 0..self.def.indexes.len() {
@@ -191,12 +194,14 @@ impl Chooser<'_> {
         out
     }
 
-    /// A scan of a secondary index with a lookup for each row pays only for its order.
+    /// Whether a scan of a non-covering secondary index may pay off: it looks up each row, so only
+    /// its order is of use.
     fn locking_free_order(&self, i: usize) -> bool {
         !self.block.order.is_empty() && self.def.indexes[i].kind != IndexKind::HiddenRowId
     }
 
-    /// Key parts of an index, the primary key's behind a secondary one's.
+    /// The path by the first parts of index `i`, as far as conditions restrict them. The parts of
+    /// the primary key follow those of a secondary index.
     fn by_key_parts(&self, i: usize) -> Option<Candidate> {
         let index = &self.def.indexes[i];
         let mut points: Vec<PointPart> = Vec::new();
@@ -307,7 +312,7 @@ impl Chooser<'_> {
             implied,
             possible: Vec::new(),
         };
-        // A point of the clustered index costs its descent, and no less than a row of a scan.
+        // A lookup in the clustered index costs a descent, and no less than a row of a scan.
         Some(Candidate {
             access,
             rows,
@@ -331,7 +336,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// The values of a subquery up to which looking them up in an index costs less than a scan.
+    /// The number of values of a subquery up to which index lookups cost less than a scan.
     fn most_values(&self, index: usize) -> usize {
         let row = match index == 0 || self.covering(index) {
             true => SCAN_ROW,
@@ -340,9 +345,10 @@ impl Chooser<'_> {
         (self.rows.max(SCAN_ROWS_MIN) * SCAN_ROW / (DESCENT + row)) as usize
     }
 
-    /// The shortest list of values that a condition leaves to a column: the condition's place, the
-    /// values, how many, and whether they are all that it says. `first`: it is the first column of
-    /// an index, so the values of a subquery count as well.
+    /// The shortest list of values that a condition allows for a column. Returns the condition's
+    /// position, the values, their number, and whether the list implies the whole condition.
+    /// `first`: the column is the first one of the index, where the values of a subquery can be
+    /// used too.
     fn point_on(&self, column: usize, first: bool) -> Option<(usize, PointPart, usize, bool)> {
         let mut best: Option<(usize, PointPart, usize, bool)> = None;
         for (n, on) in &self.values {
@@ -359,7 +365,7 @@ impl Chooser<'_> {
         best
     }
 
-    /// Row constructors over the parts of the index from `at` on, in any order.
+    /// A condition with row constructors over the parts of the index from `at` on, in any order.
     fn rows_on(
         &self,
         index: &nfold_catalog::IndexDef,

@@ -1,4 +1,4 @@
-//! What a condition says about one column of one table.
+//! Derives from a condition the values that it allows for one column of one table.
 
 use std::sync::Arc;
 
@@ -9,30 +9,32 @@ use super::joins::slots_of;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse, is_constant};
 use crate::physical::{Block, PointPart, RangePart};
 
-/// What a condition says about a column.
+/// The values that a condition allows for a column.
 #[allow(clippy::large_enum_variant)] // few of them, for the time of planning
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnValues {
-    /// One of these values; how many, for estimates. `exact`: nothing else passes the condition.
+    /// A list of values. `count` is the estimated length. `exact`: the condition holds for these
+    /// values alone.
     Points {
         part: PointPart,
         count: usize,
     },
     Range(RangePart),
-    /// Or'ed ranges and values.
+    /// A union of ranges and single values.
     Ranges(Vec<RangePart>),
 }
 
-/// A condition on a column, and whether rows found by it need not be tested again.
+/// A condition that restricts one column.
 #[derive(Debug, Clone)]
 pub(crate) struct OnColumn {
     pub column: usize,
     pub values: ColumnValues,
-    /// The condition itself holds for every row found (when values convert exactly).
+    /// Whether the condition holds for every row found by these values, if they convert to the
+    /// column's type exactly. Then it need not be tested again.
     pub implied: bool,
 }
 
-/// Whether values compared in this way can be looked up in an index over a column of type `ty`.
+/// Whether an index over a column of type `ty` can find values under this comparison.
 fn comparable(ty: &ColumnType, kind: CmpKind) -> bool {
     match (Class::of(ty), kind) {
         (_, _) if matches!(ty.kind, TypeKind::Enum(_) | TypeKind::Set(_)) => false,
@@ -55,7 +57,7 @@ fn flip(op: BinaryOp) -> BinaryOp {
     }
 }
 
-/// Looks at conditions for the columns of slot `t`.
+/// Reads conditions on the columns of slot `t`.
 pub(crate) struct Reader<'r> {
     pub block: &'r Block,
     pub t: usize,
@@ -68,7 +70,7 @@ impl Reader<'_> {
         (usize::from(table) == self.t).then_some(usize::from(column))
     }
 
-    /// A value that does not depend on slot `t` itself.
+    /// Whether an expression does not read slot `t`.
     fn foreign(&self, e: &Expr) -> bool {
         slots_of(e, self.block) >> self.t & 1 == 0
             && !e.any(&mut |e| {
@@ -79,7 +81,7 @@ impl Reader<'_> {
             })
     }
 
-    /// What a condition says about a column, if it says something an index can use.
+    /// The restriction that a condition puts on one column, if an index can use it.
     pub fn read(&self, c: &Expr) -> Option<OnColumn> {
         match &c.kind {
             ExprKind::Compare { op, kind, sides } => {
@@ -137,8 +139,8 @@ impl Reader<'_> {
                 let fits = list
                     .iter()
                     .all(|(k, e)| comparable(&expr.ty.col, *k) && self.foreign(e));
-                // What a text is beside a time depends on whether all of the list is constant, and
-                // on the operand.
+                // The comparison of a string with a TIME depends on whether all members of the list
+                // are constant, and on the operand.
                 let texts = Class::of(&expr.ty.col) == Class::Time
                     && list
                         .iter()
@@ -244,7 +246,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `column IN (subquery)`, where the subquery's values need no conversion that might warn.
+    /// `column IN (subquery)`, if the subquery's values need no conversion that might warn.
     fn read_subquery(&self, index: u16, left: &[Expr], kinds: &[CmpKind]) -> Option<OnColumn> {
         let ([left], [kind]) = (left, kinds) else {
             return None;
@@ -278,7 +280,7 @@ impl Reader<'_> {
         let (mut equal, mut listed, mut numbers) = (false, false, false);
         let is_number = |e: &Expr| e.ty.class().is_number();
         for c in list {
-            // An AND inside may hold both bounds of a range.
+            // An AND inside may have both bounds of a range.
             let on = match &c.kind {
                 ExprKind::And(parts) => self.read_and(parts)?,
                 _ => self.read(c)?,
@@ -323,7 +325,8 @@ impl Reader<'_> {
         }
         let column = column?;
         let (ty, _) = &self.block.tables[self.t].source.column_types()[column];
-        // A list of several takes texts beside times, and numbers beside moments, in its own way.
+        // A list of two or more members compares strings with a TIME, and numbers with a date or
+        // time, differently from `=`.
         let own = Class::of(ty) == Class::Time || Class::of(ty).is_temporal() && numbers;
         if own && equal && listed {
             return None;
@@ -382,7 +385,8 @@ impl Reader<'_> {
         Some(r)
     }
 
-    /// `(a, b) IN (…)` over columns of this slot only: the columns, and a part for each.
+    /// Reads `(a, b) IN (...)` over columns of this slot only. Returns the key part of each column,
+    /// and the number of rows in the list.
     pub fn read_rows(&self, c: &Expr) -> Option<(Vec<(usize, PointPart)>, usize)> {
         match &c.kind {
             ExprKind::InParam {
@@ -482,10 +486,11 @@ fn point_range(e: Expr) -> RangePart {
     }
 }
 
-/// Narrows `a` by `b`; false where `a` could not take all of it.
+/// Intersects `a` with `b`. Returns false if `a` cannot express the intersection.
 pub(crate) fn merge_range(a: &mut RangePart, b: RangePart) -> bool {
     let mut whole = true;
-    // The bounds of a BETWEEN stay together: a text that is no date is refused elsewhere.
+    // The bounds of a BETWEEN belong together: a string that is no date is an error there, but not
+    // in other comparisons.
     match (a.lo.is_some() || a.hi.is_some(), b.between) {
         (true, true) => {
             a.not_null |= b.not_null;

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE: when the rows that the plan finds may be changed.
+//! UPDATE and DELETE: whether the rows must be collected before the first one changes.
 
 use nfold_catalog::TableDef;
 use nfold_types::{ErrorCode, SqlError};
@@ -78,12 +78,12 @@ pub(super) fn delete_tables(cx: &PlanCx<'_>, d: DeleteTables) -> Result<Plan, Sq
     })))
 }
 
-/// Whether rows are collected before the first one changes, with any access path.
+/// Whether rows are collected before the first change regardless of the access path.
 fn collects(source: &Block) -> bool {
     !source.order.is_empty() || !source.subqueries.is_empty()
 }
 
-/// Whether an assignment changes a column of the index by which rows are found.
+/// Whether an assignment changes a column of the index by which the rows are found.
 fn touches(table: &TableDef, index: usize, assignments: &[Assignment]) -> bool {
     let parts = table.indexes[index]
         .parts
@@ -96,7 +96,7 @@ fn touches(table: &TableDef, index: usize, assignments: &[Assignment]) -> bool {
     })
 }
 
-/// The plan of the block that finds the rows. Error 1175 with `sql_safe_updates`.
+/// Plans the block that finds the rows. Error 1175 with `sql_safe_updates` if no key finds them.
 fn source(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Result<Block, SqlError> {
     let block = super::block(cx, b, limited);
     let scans = |step: &JoinStep| {
@@ -120,8 +120,7 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
     if named_twice || moves && !is_one_row(&target.table, first) {
         return None;
     }
-    // Whether a row of another table matches must not depend on what was assigned for the one
-    // before.
+    // Changed rows must not affect which rows of the later tables match.
     let assigned = |e: &Expr| {
         e.as_column().is_some_and(|at| {
             usize::from(at.table) == target.slot
@@ -135,7 +134,7 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
     let looks = |step: &JoinStep| {
         let found = match &step.access.kind {
             AccessKind::Hash { keys, .. } => keys.iter().any(|k| reads(&k.outer)),
-            // Keys that are looked up are looked up once.
+            // The keys of a lookup are read once, before the row changes.
             AccessKind::Points(_) => false,
             _ => step.access.implied.iter().any(reads),
         };
@@ -146,7 +145,7 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
     (targets.len() == 1 || !later.iter().any(looks)).then_some(at)
 }
 
-/// Whether constants name one row.
+/// Whether the access path finds at most one row, by constants.
 fn is_one_row(table: &TableDef, step: &JoinStep) -> bool {
     let index = &table.indexes[step.access.index];
     let constant =

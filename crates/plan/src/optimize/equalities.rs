@@ -1,6 +1,6 @@
-//! Columns that equalities of WHERE and of inner joins make equal. `a.x = b.x AND b.x = c.x` makes
-//! a class of three members. A table that is placed is joined by an equality of its member with any
-//! member that was placed before. A class of two is one condition, which stays as it is written.
+//! Equivalence classes of columns, from the equalities of WHERE and of inner joins: `a.x = b.x AND
+//! b.x = c.x` makes a class of three members. A table is joined by an equality of its member with
+//! any member placed before. A class of two members is a single condition, and stays as written.
 //!
 //! # Invariants
 //! E1. Equality is transitive in a class: all comparisons are of one kind, and all columns of one
@@ -11,21 +11,21 @@ use nfold_sql::ast::BinaryOp;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::physical::Block;
 
-/// Columns that are equal in each joined row.
+/// An equivalence class: columns that are equal in each joined row.
 #[derive(Debug, Clone)]
 struct EqualColumns {
     kind: CmpKind,
     members: Vec<Expr>,
-    /// The type of a comparison.
+    /// The result type of the comparison.
     ty: ExprType,
 }
 
-/// The classes of a block that have three members or more.
+/// The classes of a block that have at least three members.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Equalities(Vec<EqualColumns>);
 
 impl Equalities {
-    /// Takes the equalities of classes of three members or more out of `conditions`.
+    /// Removes the equalities of classes with at least three members from `conditions`.
     pub fn take(block: &Block, conditions: &mut Vec<Expr>) -> Equalities {
         let mut classes: Vec<EqualColumns> = Vec::new();
         for (kind, sides, ty) in conditions.iter().filter_map(|c| sides_of(block, c)) {
@@ -46,8 +46,8 @@ impl Equalities {
         Equalities(classes)
     }
 
-    /// The conditions that join slot `t` to the slots in `placed`: for each class one with another
-    /// slot, and those between members that are both of slot `t`.
+    /// The conditions that join slot `t` to the slots in `placed`: for each class an equality with
+    /// one other slot, and the equalities between members of slot `t`.
     pub fn conditions(&self, t: usize, placed: u64) -> Vec<Expr> {
         let mut out = Vec::new();
         for class in &self.0 {
@@ -62,7 +62,7 @@ impl Equalities {
         out
     }
 
-    /// For each class with a member in slot `t`: that member, and the members in other slots.
+    /// For each class with a member in slot `t`: this member, and the members in other slots.
     pub fn links(&self, t: usize) -> impl Iterator<Item = (ColumnAt, Vec<ColumnAt>)> {
         self.0.iter().filter_map(move |class| {
             let own = class.of_slot(t).next()?.as_column()?;
@@ -97,7 +97,7 @@ fn slot(member: &Expr) -> usize {
         .min(63)
 }
 
-/// The sides of an equality that may be part of a class.
+/// The comparison, the sides and the type of an equality that may belong to a class.
 fn sides_of<'e>(block: &Block, e: &'e Expr) -> Option<(CmpKind, &'e [Expr; 2], &'e ExprType)> {
     let ExprKind::Compare {
         op: BinaryOp::Eq,

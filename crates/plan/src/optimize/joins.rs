@@ -1,7 +1,7 @@
-//! Joins: [`super::search`] finds the order, then the tables are placed one by one, each by the
-//! access path that costs least given the tables before it. A condition goes to the first step at
-//! which all its tables are placed. Estimates come from statistics alone: the optimizer reads no
-//! index.
+//! Joins. [`super::search`] finds the join order; then the tables are placed one after the other,
+//! each with the access path that costs least given the tables before it. A condition is tested at
+//! the first step at which all its tables are placed. Estimates come from statistics only: the
+//! optimizer reads no index.
 
 use nfold_types::TypeKind;
 
@@ -20,26 +20,27 @@ use crate::physical::{
     Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource,
 };
 
-/// Rows assumed of a table without statistics.
+/// Assumed number of rows of a table without statistics.
 pub(super) const UNKNOWN_ROWS: f64 = 10_000.0;
-/// Lookups may cost this share of building a hash table before it is built: where the plan says
-/// lookups, and where it says a hash table.
+/// The budget of index lookups, relative to the cost of building the hash table instead: if the
+/// plan chose lookups, and if it chose a hash table. Beyond the budget the executor builds the hash
+/// table.
 const LOOKUPS_PLANNED: f64 = 2.0;
 const HASH_PLANNED: f64 = 0.25;
-/// Rows that a query with LIMIT reads, about.
+/// Assumed number of rows that a query with LIMIT reads.
 const LIMITED_ROWS: f64 = 100.0;
-/// Rows assumed of derived tables and views.
+/// Assumed number of rows of a derived table or view.
 const DERIVED_ROWS: f64 = 100.0;
-/// Rows assumed of a JSON_TABLE, as in MySQL.
+/// Assumed number of rows of a JSON_TABLE, as in MySQL.
 const DOCUMENT_ROWS: f64 = 2.0;
-/// A list parameter counts for so many members at most: the plan serves shorter lists as well, and
-/// losing an index over a list's length costs far more than using it in vain.
+/// The maximum length of a list parameter in estimates. The plan serves shorter lists as well, and
+/// not using an index because of a long list costs far more than using it in vain.
 pub(super) const LIST_ROWS_MAX: usize = 16;
-/// A table counts for so many rows at least where a scan of it is weighed: it may have grown by the
-/// time the plan runs.
+/// The minimum number of rows in the cost of a table scan: the table may have grown when the plan
+/// runs.
 pub(super) const SCAN_ROWS_MIN: f64 = 1_000.0;
 
-/// The row slots that an expression looks at, as a bit set.
+/// The row slots that an expression reads, as a bit set.
 pub(crate) fn slots_of(e: &Expr, block: &Block) -> u64 {
     let mut mask = 0;
     e.any(&mut |e| {
@@ -65,23 +66,23 @@ fn all_slots(block: &Block) -> u64 {
     }
 }
 
-/// The parts of a logical block that decide how its tables are joined.
+/// The parts of a logical block that determine how its tables are joined.
 #[derive(Debug, Clone)]
 pub(super) struct JoinGraph {
     /// The conditions of WHERE and of inner joins.
     pub conditions: Vec<Expr>,
     pub outer_joins: Vec<OuterJoin>,
-    /// Of each slot.
+    /// For each slot, its index hints.
     pub hints: Vec<IndexHints>,
     /// STRAIGHT_JOIN
     pub straight: bool,
-    /// LIMIT cuts the rows off, so that few may be read.
+    /// Whether LIMIT may end the query early.
     pub limited: bool,
-    /// The first row is enough.
+    /// Whether the first joined row is enough (EXISTS).
     pub first_row: bool,
 }
 
-/// Chooses the access paths and the join order of `block`, and puts every condition in its place.
+/// Chooses the join order and the access paths of `block`, and assigns each condition to a step.
 pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) {
     let JoinGraph {
         conditions,
@@ -119,14 +120,14 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     let mut pending = placer.pending;
     match steps.last_mut() {
         Some(last) => last.filter.append(&mut pending),
-        // No table at all.
+        // The block has no table.
         None => block.having.append(&mut pending),
     }
     block.joins = steps;
     order::use_index_order(block);
 }
 
-/// The tables placed so far, and the conditions that wait for others.
+/// The state of placing tables: those placed so far, and the conditions that wait for others.
 struct Placer<'p> {
     cx: &'p PlanCx<'p>,
     block: &'p Block,
@@ -135,12 +136,12 @@ struct Placer<'p> {
     outer: OuterJoins,
     pending: Vec<Expr>,
     equalities: Equalities,
-    /// As a bit set.
+    /// The placed slots, as a bit set.
     placed: u64,
 }
 
 impl Placer<'_> {
-    /// The join order. `straight`: as written; `first_row`: the first joined row is enough.
+    /// Finds the join order. `straight`: as written; `first_row`: the first joined row is enough.
     fn order(&self, straight: bool, first_row: bool) -> Vec<Joined> {
         let n = self.block.tables.len();
         if n <= 1 {
@@ -175,7 +176,8 @@ impl Placer<'_> {
         let Some(first) = order::first_table(block) else {
             return whole.steps;
         };
-        // Rows in the order of an index of their first table end early, unless a sort costs less.
+        // An index of the first table that has the wanted order ends the query early, unless a sort
+        // costs less.
         let usable: Vec<&Expr> = self.own_conditions(first);
         let candidate = self.candidate(first, &usable, order::wanted(block, true));
         let ordered = order::gives_order(block, first, &candidate.access);
@@ -187,7 +189,7 @@ impl Placer<'_> {
         }
     }
 
-    /// What the search for an order knows of each table.
+    /// The estimates of each table for the search.
     fn relations(&self) -> Vec<Relation> {
         let block = self.block;
         let stats = block.tables.iter().map(|slot| match &slot.source {
@@ -223,7 +225,7 @@ impl Placer<'_> {
         (0..block.tables.len()).map(relation).collect()
     }
 
-    /// The conditions on the rows of slot `t` alone.
+    /// The conditions that read slot `t` only.
     fn own_conditions(&self, t: usize) -> Vec<&Expr> {
         let own = |e: &&Expr| slots_of(e, self.block) & !(1 << t) == 0;
         match self.outer.conditions(self.block, t, 1 << t) {
@@ -232,8 +234,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Places the table of `step`, which gets the conditions that have all their tables now. Those
-    /// that the access path implies are not tested again.
+    /// Places the table of `step`, and assigns it the conditions that now have all their tables,
+    /// except those that its access path implies.
     fn place(&mut self, step: &mut JoinStep) {
         let more = self.equalities.conditions(step.table, self.placed);
         self.pending.extend(more);
@@ -257,8 +259,8 @@ impl Placer<'_> {
         self.filter_build_side(step);
     }
 
-    /// Moves conditions that a row of the table alone decides to where its hash table is built, if
-    /// evaluating them for more rows than before tells of nothing.
+    /// Moves conditions on the table alone into the build of its hash table, if evaluating them for
+    /// more rows has no visible effect.
     fn filter_build_side(&self, step: &mut JoinStep) {
         let inner = is_inner(step);
         let AccessKind::Hash { filter, .. } = &mut step.access.kind else {
@@ -277,7 +279,7 @@ impl Placer<'_> {
         filter.extend(conditions.extract_if(.., own));
     }
 
-    /// The step that joins a table to those that are placed.
+    /// The step that joins a table to the placed ones.
     fn step_for(&self, joined: Joined) -> JoinStep {
         let (block, placed, t) = (self.block, self.placed, joined.table);
         let with_t = placed | 1 << t;
@@ -310,7 +312,7 @@ impl Placer<'_> {
         let read = access_slots(&access, block) | document_slots(block, t);
         let depends_on_outer = read & placed != 0;
         if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
-            // Read once into a hash table, and probed by the equalities.
+            // The table is read once into a hash table, which is probed by the equalities.
             if !keys.is_empty() {
                 rows = (rows / 10.0).max(1.0);
             }
@@ -335,8 +337,8 @@ impl Placer<'_> {
         }
     }
 
-    /// The other way to join a table: see [`Alternative`]. `chosen` is the path of a lookup, or the
-    /// one by which the hash table is built.
+    /// The other way to join a table: see [`Alternative`]. `chosen` is the access path of the
+    /// lookups, or the one that builds the hash table.
     fn alternative(
         &self,
         joined: &Joined,
@@ -386,7 +388,7 @@ impl Placer<'_> {
         })
     }
 
-    /// The cheapest access path of slot `t` by these conditions.
+    /// The cheapest access path of slot `t` with the conditions `usable`.
     fn candidate(&self, t: usize, usable: &[&Expr], wanted: Option<WantedOrder>) -> Candidate {
         let TableSource::Table(def) = &self.block.tables[t].source else {
             let rows = match &self.block.tables[t].source {
@@ -413,12 +415,12 @@ impl Placer<'_> {
     }
 }
 
-/// Whether the step's rows are on no inner side of an outer join.
+/// Whether the table is not on the inner side of an outer join.
 fn is_inner(step: &JoinStep) -> bool {
     step.kind == JoinType::Inner && step.nest.is_none()
 }
 
-/// The path that puts the rows of `build` into a hash table by `keys`.
+/// An access path that puts the rows of `build` into a hash table by `keys`.
 fn hash_access(mut build: Access, keys: Vec<HashKey>) -> Access {
     let kind = std::mem::replace(&mut build.kind, AccessKind::Empty);
     let shell = build.clone();
@@ -447,7 +449,7 @@ fn document_slots(block: &Block, t: usize) -> u64 {
     }
 }
 
-/// Equalities between slot `t` and those before it.
+/// The equalities between slot `t` and the placed slots, as keys of a hash join.
 fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<HashKey> {
     let mut keys = Vec::new();
     for c in usable {
@@ -481,7 +483,7 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
     keys
 }
 
-/// The share of rows that MySQL assumes a condition keeps when it knows nothing better.
+/// The share of rows that a condition keeps according to MySQL's default estimates.
 pub(super) fn selectivity(e: &Expr) -> f64 {
     use nfold_sql::ast::BinaryOp::*;
     match &e.kind {
@@ -503,7 +505,7 @@ pub(super) fn selectivity(e: &Expr) -> f64 {
     }
 }
 
-/// Whether a column's key order is the order in which comparisons of its type see its values.
+/// Whether the order of a column's index keys is the order of comparisons of its type.
 pub(crate) fn orders_like_key(kind: &TypeKind) -> bool {
     !matches!(kind, TypeKind::Enum(_) | TypeKind::Set(_))
 }

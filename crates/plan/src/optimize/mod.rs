@@ -1,4 +1,4 @@
-//! From the logical tree to the plan: access paths and join orders, block by block, the nested
+//! Turns the logical tree into a plan: chooses access paths and join orders, block by block, nested
 //! queries first.
 
 mod candidate;
@@ -31,7 +31,7 @@ use joins::JoinGraph;
 /// Plans a rewritten statement.
 ///
 /// # Errors
-/// 1175: `sql_safe_updates` and no key finds the rows that change.
+/// 1175 if `sql_safe_updates` is set and no key finds the rows to change.
 pub(crate) fn optimize(cx: &PlanCx<'_>, statement: Statement) -> Result<Plan, SqlError> {
     Ok(match statement {
         Statement::Query(q) => Plan::Query(query(cx, q)),
@@ -129,14 +129,14 @@ fn groups(block: &Block) -> Option<Groups> {
     })
 }
 
-/// Plans a block. `limited`: LIMIT cuts its rows off.
+/// Plans a block. `limited`: LIMIT may end it early.
 fn block(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Block {
     let (mut block, graph) = open(cx, b, limited);
     joins::join_tables(cx, &mut block, graph);
     block
 }
 
-/// A block whose nested queries are planned, and whose tables are not joined yet.
+/// Plans the nested queries of a block and takes over its clauses. Its tables are not joined yet.
 fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph) {
     let mut hints = Vec::with_capacity(b.tables.len());
     let mut tables = Vec::with_capacity(b.tables.len());

@@ -1,5 +1,5 @@
-//! Orders that an index gives: ORDER BY without a sort, groups that come together, MIN and MAX by
-//! one row.
+//! Uses of an index's order: ORDER BY without a sort, grouping of adjacent rows, MIN and MAX by a
+//! single row.
 
 use nfold_catalog::TableDef;
 
@@ -8,22 +8,22 @@ use super::joins::orders_like_key;
 use crate::logical::expr::{ColumnAt, Expr};
 use crate::physical::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
 
-/// What an order of the first table would be good for.
+/// The use of an ordered read of the first table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WantedOrder {
-    /// ORDER BY; with LIMIT it pays to read in order.
+    /// ORDER BY. With LIMIT, an ordered read may end early.
     Order {
         limit: bool,
     },
     Group,
-    /// `MIN(col)` or `MAX(col)` alone.
+    /// A lone `MIN(col)` or `MAX(col)`.
     MinMax {
         column: ColumnAt,
         max: bool,
     },
 }
 
-/// What the block would like of its first table.
+/// The order of its first table that would help the block.
 pub(crate) fn wanted(block: &Block, limit: bool) -> Option<WantedOrder> {
     if block.group.is_none() && !block.windows.is_empty() {
         return None;
@@ -49,8 +49,8 @@ pub(crate) fn wanted(block: &Block, limit: bool) -> Option<WantedOrder> {
     (!block.order.is_empty() && !block.distinct).then_some(WantedOrder::Order { limit })
 }
 
-/// The index's columns in key order with their direction, the primary key's last; up to the first
-/// part that does not order.
+/// The columns of the index in key order, each with whether it is descending; the columns of the
+/// primary key follow. Ends before the first part that does not sort by the column's value.
 fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
     let mut out: Vec<(usize, bool)> = Vec::new();
     let own = def.indexes[index].parts.iter();
@@ -70,7 +70,7 @@ fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
     out
 }
 
-/// Key parts that have one value only.
+/// How many of the first key parts have a single value.
 fn fixed(access: &Access) -> usize {
     let parts = match &access.kind {
         AccessKind::Points(p) | AccessKind::Range { prefix: p, .. } => p.as_slice(),
@@ -82,20 +82,20 @@ fn fixed(access: &Access) -> usize {
         .count()
 }
 
-/// Whether an access path reads its index in key order. Ranges are put in order when they are
+/// Whether an access path returns rows in the order of its index. Ranges are sorted when they are
 /// bound.
 fn in_key_order(access: &Access) -> bool {
     match &access.kind {
-        // Many values of a subquery are not looked up: the table is scanned by its primary key.
+        // If the subquery returns many values, the executor scans the table by its primary key.
         kind if kind.has_subquery() => access.index == 0 || access.covering,
         AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
-        // Several ranges, one after the other: in order, because their prefixes are.
+        // A range for each value of a list; the ranges are sorted by these values.
         AccessKind::Range { .. } => true,
         _ => false,
     }
 }
 
-/// Whether rows of slot `t` come in the order of `keys` (column, descending): `Some(reverse)`.
+/// Whether slot `t` returns rows in the order of `keys` (column, descending): `Some(reverse)`.
 fn gives(def: &TableDef, access: &Access, keys: &[(usize, bool)]) -> Option<bool> {
     if !in_key_order(access) {
         return None;
@@ -120,7 +120,7 @@ fn gives(def: &TableDef, access: &Access, keys: &[(usize, bool)]) -> Option<bool
                 }
             }
             _ => {
-                // A unique key that is used up fixes the row: nothing is left to order.
+                // The index continues with another column, or ends here.
                 return None;
             }
         }
@@ -146,7 +146,7 @@ pub(super) fn first_table(block: &Block) -> Option<usize> {
     order_keys(block, t).map(|_| t)
 }
 
-/// Whether the rows of slot `t` come in the order that ORDER BY names.
+/// Whether slot `t` returns rows in the order of ORDER BY.
 pub(super) fn gives_order(block: &Block, t: usize, access: &Access) -> bool {
     let TableSource::Table(def) = &block.tables[t].source else {
         return false;
@@ -160,7 +160,8 @@ pub(super) fn sort_cost(rows: f64) -> f64 {
     rows * (rows + 2.0).log2() * 0.02
 }
 
-/// Adds to the cost of a candidate what it does not give. `conditions`: those on the table's rows.
+/// Adds to the cost of a candidate the cost of the sort or grouping that it does not save.
+/// `conditions` are those on the table's rows.
 pub(super) fn judge(
     block: &Block,
     t: usize,
@@ -179,7 +180,7 @@ pub(super) fn judge(
                 Some(reverse) => {
                     c.access.reverse = reverse;
                     if limit {
-                        // The rows wanted are found early, unless conditions hide them.
+                        // LIMIT ends an ordered read early, unless conditions reject most rows.
                         let share = (100.0 / table_rows)
                             .clamp(0.001, 1.0)
                             .max(100.0 / c.rows.max(100.0) * 0.1);
@@ -201,7 +202,7 @@ pub(super) fn judge(
                 != key_columns(def, c.access.index)
                     .iter()
                     .any(|(col, d)| *col == usize::from(column.column) && *d);
-            // One row says it, unless there are conditions that are to be looked at row by row.
+            // One row gives the result, unless a condition has to be tested on each row.
             if conditions.iter().all(|e| c.access.implied.contains(e)) {
                 c.cost = c.cost.min(1.0);
             }
@@ -271,7 +272,8 @@ fn group_order(block: &Block, def: &TableDef, access: &Access, t: usize) -> bool
     wanted.is_empty()
 }
 
-/// When all tables have their place: what need not be done any more.
+/// After all tables are placed: removes the sort and simplifies the grouping that an index makes
+/// unnecessary.
 pub(super) fn use_index_order(block: &mut Block) {
     let single = block.joins.len() == 1;
     let Some(first) = block.joins.first() else {
@@ -286,7 +288,7 @@ pub(super) fn use_index_order(block: &mut Block) {
     };
     let access = first.access.clone();
     let no_filter = first.filter.is_empty();
-    // Joins keep the order of the outer rows.
+    // Joins preserve the order of the outer rows.
     let last = block.group.is_none() && block.windows.is_empty() && !block.distinct;
     if last && !block.order.is_empty() {
         let given = order_keys(block, t).and_then(|keys| gives(&def, &access, &keys));
@@ -305,7 +307,7 @@ pub(super) fn use_index_order(block: &mut Block) {
     if let Some(group) = &mut block.group {
         group.ordered = ordered_group && !group.implicit;
         #[allow(clippy::collapsible_if)]
-        // the outer one is about the group, the inner one about its only aggregate
+        // The outer `if` tests the group, the inner one its only aggregate.
         if single && no_filter && group.implicit && block.having.is_empty() {
             if let [agg] = group.aggregates.as_slice()
                 && matches!(agg.func, AggFunc::Min | AggFunc::Max)

@@ -1,37 +1,38 @@
-//! Outer joins while tables are placed: which may come next, and where conditions are tested.
+//! Outer joins during placement: which table may come next, and which step tests which condition.
 
 use super::joins::slots_of;
 use crate::logical::expr::Expr;
 use crate::logical::query::OuterJoin;
 use crate::physical::{Block, NestEnd, NestStep};
 
-/// An outer join that is left.
+/// An outer join of the block.
 struct Join {
-    /// Conditions not placed yet.
+    /// The ON conditions that are not assigned to a step yet.
     on: Vec<Expr>,
-    /// Slots of its inner side, and of its outer side.
+    /// The slots of its inner side and of its outer side, as bit sets.
     inner: u64,
     outer: u64,
-    /// The join on whose inner side this one is.
+    /// The innermost outer join whose inner side contains this join.
     around: Option<usize>,
-    /// The first slot of its inner side that was placed.
+    /// The slot of its inner side that was placed first.
     first: Option<usize>,
 }
 
-/// The outer joins of a block, those within others first.
+/// The outer joins of a block, inner ones first.
 pub(super) struct OuterJoins(Vec<Join>);
 
-/// What a placed table does besides: its ON conditions, and its part in nests.
+/// The part of a placed table in outer joins: its ON conditions, and where nested outer joins begin
+/// and end.
 #[derive(Default)]
 pub(super) struct Placed {
     pub on: Vec<Expr>,
     pub nest: Option<Box<NestStep>>,
-    /// Rows are whole behind it: no nest is open.
+    /// Whether no nested outer join is open after this step, so that its rows are complete.
     pub whole: bool,
 }
 
 impl OuterJoins {
-    /// Those of a block.
+    /// Takes over the outer joins of a block.
     pub fn new(joins: Vec<OuterJoin>) -> OuterJoins {
         let joins = joins.into_iter().map(|join| Join {
             on: join.on,
@@ -48,7 +49,7 @@ impl OuterJoins {
         OuterJoins(list)
     }
 
-    /// Whether slot `t` is on an inner side.
+    /// Whether slot `t` is on the inner side of an outer join.
     pub fn is_optional(&self, t: usize) -> bool {
         self.of(t).is_some()
     }
@@ -63,8 +64,8 @@ impl OuterJoins {
         std::iter::successors(from.map(join), move |j| j.around.map(join))
     }
 
-    /// Whether slot `t` may come next: behind the outer sides of its joins, and all tables of a
-    /// nest in a row.
+    /// Whether slot `t` may be placed next: after the outer sides of its joins, and without another
+    /// table between the inner tables of one join.
     pub fn may_place(&self, t: usize, placed: u64) -> bool {
         let begun = |join: &Join| join.inner & placed != 0;
         let open = |join: &&Join| begun(join) && join.inner & !placed != 0;
@@ -75,14 +76,14 @@ impl OuterJoins {
                 .all(|join| begun(join) || join.outer & !placed == 0)
     }
 
-    /// Whether slot `t` is the whole inner side of a join that is on no other's.
+    /// Whether slot `t` alone is the inner side of a join that is not itself on an inner side.
     pub fn is_alone(&self, t: usize) -> bool {
         self.of(t)
             .is_some_and(|n| self.0[n].around.is_none() && self.0[n].inner == 1 << t)
     }
 
-    /// The conditions that decide which rows of slot `t` match, where it is on an inner side: those
-    /// that have all their tables in `in_sight`.
+    /// The ON conditions that decide which rows of slot `t` match, as far as their tables are in
+    /// `in_sight`. `None` if the slot is on no inner side.
     pub fn conditions(&self, block: &Block, t: usize, in_sight: u64) -> Option<Vec<&Expr>> {
         let join = &self.0[self.of(t)?];
         let all = self.is_alone(t);
@@ -90,7 +91,7 @@ impl OuterJoins {
         Some(join.on.iter().filter(ready).collect())
     }
 
-    /// Slot `t` is placed, the last of `placed`.
+    /// Records that slot `t` is placed; `placed` includes it.
     pub fn place(&mut self, block: &Block, t: usize, placed: u64) -> Placed {
         let Some(own) = self.of(t) else {
             return Placed {
@@ -134,8 +135,8 @@ impl OuterJoins {
         }
     }
 
-    /// Conditions of a join that have all their tables; all of them where its inner side is
-    /// complete.
+    /// Takes the ON conditions of join `n` that have all their tables; all of its conditions once
+    /// its inner side is complete.
     fn take_ready(&mut self, block: &Block, n: usize, placed: u64) -> Vec<Expr> {
         let join = &mut self.0[n];
         let all = join.inner & !placed == 0;

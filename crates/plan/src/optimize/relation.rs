@@ -1,6 +1,6 @@
-//! What the search for a join order knows of each table: its rows behind its own conditions, and
-//! what each condition with other tables would do. All of it is computed once; asking for the cost
-//! of a join reads these numbers alone, and builds no expression.
+//! The estimates of one table for the join-order search: the rows that pass its own conditions, and
+//! the effect of each condition that links it to other tables. They are computed once, so that
+//! costing a join reads numbers only and builds no expression.
 
 use nfold_catalog::{TableDef, TableStats};
 use nfold_sql::ast::BinaryOp;
@@ -12,38 +12,39 @@ use super::joins::{UNKNOWN_ROWS, selectivity};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::physical::{Block, TableSource};
 
-/// The share of rows that an equality of two columns keeps when nothing is known of them.
+/// The share of rows that an equality of two columns keeps without statistics.
 const UNKNOWN_EQUALITY: f64 = 0.1;
 
-/// A row that goes into a hash table, an outer row that is looked up there, a candidate whose
-/// conditions are tested, and an access path that is bound for one outer row. Measured, as those of
-/// [`super::candidate`], in microseconds on memory-resident tables.
+/// The costs of adding a row to a hash table, of probing it with an outer row, of testing the
+/// conditions of a candidate row, and of binding an access path for an outer row. Measured on
+/// memory-resident tables, in microseconds as in [`super::candidate`].
 const HASH_BUILD: f64 = 0.4;
 const HASH_PROBE: f64 = 0.2;
 const CANDIDATE: f64 = 0.08;
 const BIND: f64 = 0.5;
-/// Hash tables of more bytes go to a file, and each probe reads a block of it.
+/// The size in bytes beyond which a hash table is written to a file, and each probe reads a block
+/// of it.
 const HASH_BYTES_MAX: f64 = 16e6;
 const SPILLED_BUILD: f64 = 2.5;
 const SPILLED_PROBE: f64 = 5.0;
-/// The share of rows that a condition keeps that OR makes of conditions on several tables: what it
-/// says of each table alone was tested before.
+/// The share of rows kept by an OR of conditions over several tables. Its implications for each
+/// single table are conditions of their own, and tested before.
 const MIXED_OR: f64 = 0.5;
 
-/// A condition that joins a table to others.
+/// A condition that links a table to other tables.
 #[derive(Debug, Clone)]
 struct Link {
-    /// All of these slots must be there, and one of those.
+    /// It can be tested once all slots of `all` and one slot of `any` are placed.
     all: u64,
     any: u64,
-    /// It is an equality with this column, or bounds it.
+    /// The column that it equates (`equality`) or bounds.
     column: Option<usize>,
     equality: bool,
     /// The share of rows that it keeps.
     keeps: f64,
 }
 
-/// The column that a condition is about, and how many values it leaves of it, if it is a list.
+/// The column that a condition restricts, and for a list the number of values that it allows.
 fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) {
     let says = reader.read(e);
     let column = says.as_ref().map(|s| s.column);
@@ -54,7 +55,7 @@ fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) 
     (column, values)
 }
 
-/// The links of slot `t` that classes of equal columns make.
+/// The links of slot `t` that come from equivalence classes.
 fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Link> {
     let link = |(own, others): (ColumnAt, Vec<ColumnAt>)| {
         let slot = |set: u64, at: &ColumnAt| set | 1u64 << at.table.min(63);
@@ -91,7 +92,7 @@ impl Local {
 }
 
 impl Link {
-    /// A condition with the slots in `others`.
+    /// A link of slot `t` with the slots in `others`.
     fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr, others: u64) -> Link {
         let (column, values) = column_values(reader, e);
         Link {
@@ -108,56 +109,56 @@ impl Link {
     }
 }
 
-/// A condition on one table alone, beside a constant.
+/// A condition on this table alone, against constants.
 #[derive(Debug, Clone)]
 struct Local {
-    /// The column of which it leaves `values` values.
+    /// The column that it restricts to `values` values.
     column: Option<usize>,
     values: f64,
     keeps: f64,
 }
 
-/// An index as the search sees it.
+/// An index, as far as the search needs it.
 #[derive(Debug, Clone)]
 struct IndexShape {
     columns: Vec<usize>,
     unique: bool,
     covering: bool,
-    /// Rows of one value of the first n + 1 columns.
+    /// Rows per distinct value of the first n + 1 columns.
     rows_per_key: Vec<f64>,
 }
 
-/// One table of a join.
+/// The estimates of one table.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
-    /// Rows of the table, and bytes of one.
+    /// The number of rows, and the size of a row in bytes.
     rows: f64,
     row_bytes: f64,
-    /// By its own conditions alone: the cost of the access path, and the rows that pass.
+    /// With its own conditions alone: the cost of the access path, and the rows that pass.
     pub scan_cost: f64,
     pub passing: f64,
     links: Vec<Link>,
     locals: Vec<Local>,
     indexes: Vec<IndexShape>,
-    /// On the inner side of an outer join: each outer row stays.
+    /// Whether the table is on the inner side of an outer join, so that each outer row remains.
     pub optional: bool,
 }
 
-/// The cost of joining a table, and its effect.
+/// The estimated cost of joining a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JoinCost {
-    /// Before the first row, and in all.
+    /// The cost before the first row, and the total cost.
     pub startup: f64,
     pub total: f64,
-    /// By an access path that depends on the outer row; otherwise by a hash table.
+    /// Whether it is joined by lookups that depend on the outer row. Otherwise by a hash table.
     pub lookup: bool,
-    /// The cost of a lookup for one outer row, where there is one, and of building a hash table,
-    /// where it fits into memory.
+    /// The cost of the lookup for one outer row, if lookups are possible, and the cost of building
+    /// the hash table, if it fits into memory.
     pub lookup_cost: Option<f64>,
     pub build_cost: Option<f64>,
 }
 
-/// Different values of a column, where statistics tell.
+/// The number of distinct values of a column, if statistics tell.
 fn distinct_values(cx: &Statistics<'_>, at: ColumnAt) -> Option<f64> {
     let (def, stats) = cx.table(usize::from(at.table))?;
     let column = usize::from(at.column);
@@ -186,7 +187,7 @@ fn distinct_values(cx: &Statistics<'_>, at: ColumnAt) -> Option<f64> {
 /// The statistics of a block's tables.
 pub(super) struct Statistics<'s> {
     pub block: &'s Block,
-    /// Of each slot.
+    /// For each slot.
     pub stats: Vec<Option<std::sync::Arc<TableStats>>>,
 }
 
@@ -199,7 +200,7 @@ impl Statistics<'_> {
         Some((def, stats))
     }
 
-    /// The share of rows that an equality of two columns keeps.
+    /// The share of rows that an equality of these columns keeps.
     fn equality(&self, columns: impl Iterator<Item = ColumnAt>) -> f64 {
         let known = columns.filter_map(|at| distinct_values(self, at));
         match known.fold(0.0, f64::max) {
@@ -239,7 +240,7 @@ impl Statistics<'_> {
     }
 }
 
-/// Whether it names columns of one table alone.
+/// Whether an expression reads columns of one table only.
 fn one_table(e: &Expr) -> bool {
     let mut table = None;
     !e.any(&mut |e| {
@@ -248,7 +249,7 @@ fn one_table(e: &Expr) -> bool {
     })
 }
 
-/// The conditions that a table is joined by: those that name it, with the slots that each names.
+/// The conditions that join a table, each with the slots that it reads.
 pub(super) struct TableConditions<'c> {
     pub conditions: Vec<(&'c Expr, u64)>,
     pub list_count: &'c dyn Fn(u32) -> usize,
@@ -256,7 +257,7 @@ pub(super) struct TableConditions<'c> {
     pub optional: bool,
 }
 
-/// The rows of a derived table, about.
+/// The estimated number of rows of a derived table.
 fn source_rows(source: &TableSource) -> f64 {
     match source {
         TableSource::Derived(q) => q.result_rows(),
@@ -265,7 +266,7 @@ fn source_rows(source: &TableSource) -> f64 {
 }
 
 impl Relation {
-    /// Of slot `t`; `own` is the cheapest access path by its own conditions.
+    /// The estimates of slot `t`. `own` is the cheapest access path by its own conditions.
     pub fn new(
         cx: &Statistics<'_>,
         t: usize,
@@ -323,7 +324,8 @@ impl Relation {
         }
     }
 
-    /// Rows that join one row of the placed tables, and whether a unique key says so.
+    /// The number of rows that join one row of the placed tables, and whether a unique key
+    /// guarantees it.
     pub fn matches(&self, placed: u64) -> (f64, bool) {
         let usable = || self.links.iter().filter(|link| link.is_usable(placed));
         let plain = usable().fold(self.passing, |rows, link| rows * link.keeps);
@@ -350,8 +352,8 @@ impl Relation {
         best
     }
 
-    /// The ways to join the table to `outer` rows of the placed tables. `lookups`: an access path
-    /// that depends on the outer row is used where there is one.
+    /// The ways to join the table to `outer` rows of the placed tables. `lookups`: use an access
+    /// path that depends on the outer row if there is one.
     pub fn joins(
         &self,
         outer: f64,
@@ -392,7 +394,8 @@ impl Relation {
         }
     }
 
-    /// The cost of reading the rows for one outer row by an index; `None` where none depends on it.
+    /// The cost of reading the rows for one outer row by an index. `None` if no index depends on
+    /// the outer row.
     fn lookup(&self, placed: u64) -> Option<f64> {
         let cost = |index: &IndexShape| {
             let bound = self.bound_parts(index, placed);
@@ -447,17 +450,17 @@ impl Relation {
     }
 }
 
-/// The first parts of an index that have values.
+/// The bound first parts of an index.
 struct BoundParts {
     parts: usize,
-    /// Key values for one outer row.
+    /// The number of key values for one outer row.
     values: f64,
-    /// A value depends on the outer row.
+    /// Whether a value depends on the outer row.
     linked: bool,
 }
 
 impl IndexShape {
-    /// Whether the first `parts` parts find one row.
+    /// Whether the first `parts` parts identify one row.
     fn is_exact(&self, parts: usize) -> bool {
         self.unique && parts == self.columns.len()
     }

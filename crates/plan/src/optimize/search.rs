@@ -1,36 +1,36 @@
-//! The search for a join order: by dynamic programming over sets of tables, and beyond
-//! [`TABLES_MAX`] tables step by step (Selinger et al., "Access path selection in a relational
-//! database management system"). Orders are linear: each table is joined to all before it, by
-//! lookups in an index or by a hash table of its rows.
+//! The search for a join order, by dynamic programming over sets of tables; beyond [`TABLES_MAX`]
+//! tables by greedy steps (Selinger et al., "Access path selection in a relational database
+//! management system"). Orders are linear: each table is joined to all tables before it, by index
+//! lookups or by a hash table of its rows.
 //!
 //! # Picture
 //! ```text
 //!   {a} {b} {c}  ─▶  {a,b} {a,c} {b,c}  ─▶  {a,b,c}
-//!   of each set the cheapest order, its cost, its rows, and the table that it ends with
+//!   for each set: the cheapest order, its cost, its rows, and its last table
 //! ```
 
 use super::outer::OuterJoins;
 use super::relation::Relation;
 
-/// Joins of more tables are ordered step by step.
+/// Joins of more tables are ordered by greedy steps.
 pub(super) const TABLES_MAX: usize = 10;
 
-/// Costs of short statements, and of statements that lock rows, that differ by no more than this
-/// factor are alike.
+/// Costs that differ by at most this factor count as equal, in short statements and in statements
+/// that lock rows.
 const SIMILAR: f64 = 1.25;
 const SHORT: f64 = 1_000.0;
 
-/// Cost of a joined row that is handed to the next step.
+/// The cost of passing a joined row to the next step.
 const ROW: f64 = 0.03;
 
 /// A table of a join order, and how it is joined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Joined {
     pub table: usize,
-    /// By an access path that depends on the tables before it.
+    /// Whether it is joined by lookups that depend on the tables before it.
     pub lookup: bool,
-    /// The cost of a lookup for one outer row, where there is one, and of building a hash table,
-    /// where it fits into memory.
+    /// The cost of the lookup for one outer row, if lookups are possible, and the cost of building
+    /// the hash table, if it fits into memory.
     pub lookup_cost: Option<f64>,
     pub build_cost: Option<f64>,
 }
@@ -55,19 +55,21 @@ struct Best {
     last: Joined,
 }
 
-/// What the search knows.
+/// The inputs of the search.
 pub(super) struct JoinSearch<'s> {
     pub relations: &'s [Relation],
     pub outer: &'s OuterJoins,
-    /// By table: the tables that its document is made of, which must come before it.
+    /// For each table: the tables that its JSON_TABLE document reads, which must be placed before
+    /// it.
     pub documents: &'s [u64],
-    /// Rows are locked: no more of them are read than must be.
+    /// Whether rows are locked, so that lookups are preferred: they read no more rows than
+    /// necessary.
     pub lookups: bool,
-    /// The share of the joined rows that is read: LIMIT cuts off the others.
+    /// The share of the joined rows that is read before LIMIT ends the query.
     pub share: f64,
 }
 
-/// An order with its estimates.
+/// A join order with its estimates.
 #[derive(Debug, Clone)]
 pub(super) struct JoinOrder {
     pub steps: Vec<Joined>,
@@ -76,8 +78,8 @@ pub(super) struct JoinOrder {
 }
 
 impl JoinSearch<'_> {
-    /// The cheapest order that begins with `first`, where that is given; otherwise the one written,
-    /// if that costs about as little.
+    /// The cheapest order, which begins with `first` if that is given. Otherwise the order as
+    /// written is preferred if it costs about as little.
     pub fn cheapest(&self, first: Option<usize>) -> JoinOrder {
         let cheapest = match self.relations.len() <= TABLES_MAX {
             true => self.by_sets(first),
@@ -94,12 +96,12 @@ impl JoinSearch<'_> {
         }
     }
 
-    /// What is weighed: the cost of the share of rows that is read.
+    /// The cost by which orders are compared: that of the share of rows that is read.
     fn weight(&self, best: &Best) -> f64 {
         best.startup + (best.cost - best.startup) * self.share
     }
 
-    /// Tables that may follow a set.
+    /// The tables that may follow a set.
     fn next(&self, placed: u64, first: Option<usize>) -> impl Iterator<Item = usize> {
         let wanted = first.filter(|_| placed == 0);
         (0..self.relations.len()).filter(move |&t| {
@@ -110,7 +112,7 @@ impl JoinSearch<'_> {
         })
     }
 
-    /// Joins table `t` to the best order of `placed`, which has `rows` rows.
+    /// Joins table `t` to the best order of `placed`, whose result is `rows` rows.
     fn extend(&self, best: Option<&Best>, rows: f64, placed: u64, t: usize) -> Best {
         let relation = &self.relations[t];
         let Some(best) = best else {
@@ -134,7 +136,7 @@ impl JoinSearch<'_> {
         joined.min_by(weight).unwrap_or(*best)
     }
 
-    /// The rows of a set and one more table, and whether a unique key tells.
+    /// The number of rows after one more table is joined, and whether a unique key guarantees it.
     fn joined_rows(&self, rows: f64, placed: u64, t: usize) -> (f64, bool) {
         let relation = &self.relations[t];
         if placed == 0 {
@@ -151,7 +153,7 @@ impl JoinSearch<'_> {
         let n = self.relations.len();
         let count = 1usize << n;
         let mut best: Vec<Option<Best>> = vec![None; count];
-        // The rows of each set: by a unique key where one tells, the fewest otherwise.
+        // The rows of each set: as a unique key guarantees, otherwise the smallest estimate.
         let mut rows: Vec<(f64, bool)> = vec![(f64::MAX, false); count];
         rows[0] = (1.0, true);
         for set in 0..count - 1 {
@@ -187,7 +189,8 @@ impl JoinSearch<'_> {
         }
     }
 
-    /// Takes the table that leaves the fewest rows, of these the cheapest.
+    /// Greedy search: each step takes the table that leaves the fewest rows, and of these the
+    /// cheapest.
     fn by_steps(&self, first: Option<usize>) -> JoinOrder {
         let mut steps = Vec::with_capacity(self.relations.len());
         let (mut placed, mut rows) = (0u64, 1.0);
@@ -214,7 +217,7 @@ impl JoinSearch<'_> {
         }
     }
 
-    /// The order written, as far as outer joins allow it.
+    /// The order as written, as far as outer joins allow it.
     pub fn as_written(&self) -> JoinOrder {
         let mut steps = Vec::with_capacity(self.relations.len());
         let (mut placed, mut rows) = (0u64, 1.0);
@@ -234,5 +237,5 @@ impl JoinSearch<'_> {
     }
 }
 
-/// What each row costs the steps behind, for orders that are found step by step.
+/// The assumed cost of a row in later steps, for the greedy search.
 const LATER: f64 = 0.5;

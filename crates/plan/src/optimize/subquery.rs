@@ -1,6 +1,6 @@
-//! Subqueries. A correlated one that has a decorrelated form gets both plans, and the executor
-//! chooses by the number of outer rows; where an index finds the few inner rows of an outer row, it
-//! keeps the correlated plan alone.
+//! Subqueries. A correlated subquery that has a decorrelated form gets both plans, and the executor
+//! chooses by the number of outer rows. If an index finds few inner rows per outer row, the
+//! correlated plan remains alone.
 
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
@@ -10,11 +10,11 @@ use crate::physical::{
     Block, DecorrelatedPlan, GroupPlan, QueryBody, QueryPlan, SubqueryPlan, TableSource,
 };
 
-/// Decorrelated subqueries may be nested this deep: each has two plans, so two nested ones have
+/// The maximum nesting of decorrelated subqueries. Each has two plans, so two nested ones have
 /// four.
 const NESTED_MAX: usize = 2;
 
-/// Estimated rows of an index for one outer row, up to which no set takes their place.
+/// The estimated rows of an index per outer row, up to which the correlated plan remains alone.
 const LOOKED_UP_MAX: f64 = 16.0;
 
 /// Plans the subqueries of a block.
@@ -35,7 +35,7 @@ fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
     }
 }
 
-/// The correlated plan, and the decorrelated one where it pays. `first_row`: the first row is
+/// The correlated plan, and the decorrelated one if it pays off. `first_row`: the first row is
 /// enough.
 fn two_plans(
     cx: &PlanCx<'_>,
@@ -48,7 +48,7 @@ fn two_plans(
     };
     let limited = q.limit.is_some() && b.windows.is_empty();
     let (mut block, graph) = super::open(cx, *b, limited);
-    // Both plans have the same nested queries, which are planned once.
+    // Both plans share the nested queries, which are planned once.
     let other = (nested(&block) <= NESTED_MAX).then(|| (block.clone(), graph.clone()));
     let correlated = JoinGraph { first_row, ..graph };
     joins::join_tables(cx, &mut block, correlated);
@@ -127,8 +127,8 @@ fn plan_decorrelated(
     }
 }
 
-/// Groups an aggregation of all rows by `keys`; returns the columns of the groups' keys, and then
-/// `select` over the groups.
+/// Turns an aggregation of all rows into groups by `keys`. Returns the columns of the keys,
+/// followed by `select` over the groups.
 fn group_by(group: &mut GroupPlan, keys: Vec<Expr>, mut select: Vec<Expr>) -> Vec<Expr> {
     let column = |(n, key): (usize, &Expr)| Expr {
         kind: ExprKind::Column(ColumnAt {
@@ -145,7 +145,7 @@ fn group_by(group: &mut GroupPlan, keys: Vec<Expr>, mut select: Vec<Expr>) -> Ve
     columns
 }
 
-/// Moves the aggregates behind the keys of the group.
+/// Shifts references to aggregates by the number of added keys.
 fn shift_columns(e: &mut Expr, shift: u16) {
     if let ExprKind::Column(at) = &mut e.kind {
         at.column += shift;
@@ -153,7 +153,8 @@ fn shift_columns(e: &mut Expr, shift: u16) {
     e.each_child_mut(&mut |child| shift_columns(child, shift));
 }
 
-/// How deep decorrelated subqueries are nested below this block, in derived tables as well.
+/// The maximum nesting of decorrelated subqueries below this block, including those in derived
+/// tables.
 fn nested(block: &Block) -> usize {
     fn of(q: &QueryPlan) -> usize {
         match &q.body {

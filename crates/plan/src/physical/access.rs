@@ -1,5 +1,5 @@
-//! Access paths: how the rows of one table are found. A path names expressions; their values are
-//! read when the plan is bound to parameters.
+//! Access paths: how the rows of one table are found. A path holds expressions; their values are
+//! computed when the plan is bound to parameters.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::logical::types::CmpKind;
 /// An access path to one table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Access {
-    /// Place in `TableDef::indexes`; 0 is the clustered one. Meaningless for derived tables and
+    /// The index in `TableDef::indexes`; 0 is the clustered index. Unused for derived tables and
     /// views.
     pub index: usize,
-    /// The index holds every column that is needed.
+    /// Whether the index has every column that is read.
     pub covering: bool,
-    /// Read from the end.
+    /// Whether the index is read backwards.
     pub reverse: bool,
     pub kind: AccessKind,
-    /// Conditions that the access path itself fulfils whenever its values convert exactly to the
-    /// columns' types; they are tested on the rows otherwise.
+    /// Conditions that need not be tested on the rows, because the path implies them. This holds
+    /// only if the path's values convert to the columns' types exactly.
     pub implied: Vec<Expr>,
-    /// Indexes that could have been used (for EXPLAIN).
+    /// Usable indexes, for EXPLAIN.
     pub possible: Vec<usize>,
 }
 
@@ -29,62 +29,61 @@ pub struct Access {
 pub enum AccessKind {
     /// The whole index.
     Full,
-    /// Equality on the first parts of the index: the points are the product of all parts' members.
+    /// Equality on the first parts of the index. The keys are the Cartesian product of the members
+    /// of all parts.
     Points(Vec<PointPart>),
-    /// Equality on the first parts, then a range over the next one.
+    /// Equality on the first parts, and a range over the next one.
     Range {
         prefix: Vec<PointPart>,
         range: RangePart,
     },
-    /// OR of ranges over the first part of the index, in any order.
+    /// A union of ranges over the first part of the index, in any order.
     Ranges(Vec<RangePart>),
-    /// Derived tables and views: rows come from `TableSlot::source`. With `keys`, a hash table over
-    /// `(inner column, outer value)`.
+    /// Derived tables and views: the rows come from `TableSlot::source`.
     Source,
-    /// Rows of the table are put into a hash table by `inner` and looked up by `outer`; the table
-    /// itself is read by `build`. Rows that do not pass `filter`, over the table's slot alone, join
-    /// no row and are left out.
+    /// A hash join: the table is read by `build`, and its rows are looked up in a hash table by
+    /// `keys`. Rows that do not pass `filter`, which reads this table only, are not added to it.
     Hash {
         build: Box<Access>,
         keys: Vec<HashKey>,
         filter: Vec<Expr>,
     },
-    /// A condition can never hold.
+    /// A condition can never hold: no rows.
     Empty,
 }
 
 /// One equality of a hash join.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashKey {
-    /// Over the inner table's slot.
+    /// Over the slot of the inner table.
     pub inner: Expr,
-    /// Over the slots before.
+    /// Over the slots before it.
     pub outer: Expr,
     pub kind: CmpKind,
 }
 
-/// The members of one key part.
+/// The values of one key part.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PointPart {
-    /// One value. `null_safe`: NULL is a value like others (`<=>`, IS NULL); otherwise NULL matches
-    /// nothing.
+    /// One value. `null_safe`: NULL equals NULL (`<=>`, IS NULL); otherwise NULL matches no row.
     Eq { expr: Expr, null_safe: bool },
-    /// Any of these.
+    /// Any of these, compared as by IN.
     In(Vec<Expr>),
-    /// Any of these, each as by `=`: where OR joins comparisons with a TIME, what a text is to one
-    /// is not what it is to a list.
+    /// Any of these, each compared as by `=`. For OR of comparisons with a TIME, because IN
+    /// compares strings differently.
     AnyEq(Vec<Expr>),
-    /// Member `at` of each row of list slot `list`. Parts of the same list (`of` > 1) go together,
-    /// row by row.
+    /// Column `at` of each row of list parameter `list`, whose rows have `of` columns. The parts of
+    /// one list are combined row by row.
     List { list: u32, at: usize, of: usize },
-    /// The values of a subquery that is not correlated. Where they are more than `most`, a scan
-    /// that asks the set of them costs less.
+    /// The values of an uncorrelated subquery. If they are more than `most`, a scan that probes the
+    /// set of values costs less.
     Subquery {
         index: u16,
         kind: CmpKind,
         most: usize,
     },
-    /// Column `at` of written-out row constructors; parts with the same number of rows go together.
+    /// Column `at` of a list of row constructors. Parts with the same number of rows are combined
+    /// row by row.
     Rows {
         rows: Arc<Vec<Vec<Expr>>>,
         at: usize,
@@ -94,19 +93,19 @@ pub enum PointPart {
 /// A range over one key part.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RangePart {
-    /// Value, and whether it is inside.
+    /// The bound, and whether it is included.
     pub lo: Option<(Expr, bool)>,
     pub hi: Option<(Expr, bool)>,
-    /// Both bounds are those of one BETWEEN.
+    /// Whether both bounds come from one BETWEEN.
     pub between: bool,
-    /// `LIKE` with this pattern (and escape): the prefix is cut out of its value when it is bound.
+    /// `LIKE` with this pattern and escape. The prefix is computed when the path is bound.
     pub like: Option<(Expr, Option<Expr>)>,
     /// `IS NOT NULL`
     pub not_null: bool,
 }
 
 impl Access {
-    /// The path by which the table itself is read: that of the build side of a hash join.
+    /// The path that reads the table itself: the build side of a hash join, otherwise this path.
     pub fn of_table(&self) -> &Access {
         match &self.kind {
             AccessKind::Hash { build, .. } => build,

@@ -1,5 +1,5 @@
-//! The foreign keys that a statement's changes concern: found when it is planned, so that a table
-//! without any pays nothing.
+//! The foreign keys that a statement's changes may violate or cascade through. They are found at
+//! planning time, so that a table without any pays nothing.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use nfold_types::key::KeyLayout;
 
 use crate::logical::table_exprs::TableExprs;
 
-/// The tables that a statement may change, and the foreign keys on both of their sides.
+/// The tables that a statement may change, with the foreign keys of which they are child or parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignKeys {
-    /// The tables that the statement names, then those that cascades reach.
+    /// The tables that the statement names, followed by those that cascades reach.
     pub tables: Vec<TableKeys>,
-    /// A cascade may come to a table that the statement or another cascade changes, too.
+    /// Whether a cascade may reach a table that the statement or another cascade changes too.
     pub revisits: bool,
 }
 
@@ -22,45 +22,45 @@ pub struct ForeignKeys {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableKeys {
     pub table: Arc<TableDef>,
-    /// Of which it is the child.
+    /// The foreign keys of which the table is the child.
     pub parents: Vec<ParentKey>,
-    /// Of which it is the parent.
+    /// The foreign keys of which the table is the parent.
     pub children: Vec<ChildKey>,
     /// The table's stored expressions, for cascades.
     pub exprs: Option<Arc<TableExprs>>,
 }
 
-/// A foreign key, seen from the child.
+/// A foreign key, as seen from the child.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParentKey {
-    /// Place in [`TableDef::foreign_keys`].
+    /// The index in [`TableDef::foreign_keys`].
     pub key: usize,
-    /// `None`: there is no such table, or it has no such key.
+    /// `None` if the parent table does not exist, or lacks a suitable key.
     pub parent: Option<ParentIndex>,
 }
 
-/// Where a parent's row is found.
+/// The index that finds a row of the parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParentIndex {
     pub table: TableId,
     pub index: usize,
-    /// A key of that index, made of a row of the child.
+    /// How to build a key of that index from a row of the child.
     pub layout: KeyLayout,
 }
 
-/// A foreign key, seen from the parent.
+/// A foreign key, as seen from the parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildKey {
     pub child: Arc<TableDef>,
-    /// Place in the child's [`TableDef::foreign_keys`].
+    /// The index in [`TableDef::foreign_keys`] of the child.
     pub key: usize,
     /// The child's index that finds its rows.
     pub index: usize,
-    /// A key of that index, made of a row of the parent.
+    /// How to build a key of that index from a row of the parent.
     pub layout: KeyLayout,
-    /// Ordinals in the parent.
+    /// Ordinals of the referenced columns in the parent.
     pub referenced: Vec<usize>,
-    /// Place of the child in [`ForeignKeys::tables`], if its rows may change.
+    /// The child's position in [`ForeignKeys::tables`], if a cascade may change its rows.
     pub cascades_to: Option<usize>,
 }
 
@@ -75,15 +75,15 @@ impl ChildKey {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Changed<'a> {
     Inserted,
-    /// REPLACE and ON DUPLICATE KEY UPDATE: rows go, or change, as well.
+    /// REPLACE and ON DUPLICATE KEY UPDATE, which may also delete or update rows.
     Replaced,
     Deleted,
-    /// These columns get new values.
+    /// UPDATE of these columns.
     Updated(&'a [usize]),
 }
 
 impl ForeignKeys {
-    /// The foreign keys for changes of `roots`; `None` where there are none, or
+    /// The foreign keys that changes of `roots` concern. `None` if there are none, or
     /// `foreign_key_checks` is off.
     pub(crate) fn of(
         (schema, checks): (&SchemaSnapshot, bool),
@@ -121,13 +121,13 @@ impl ForeignKeys {
         }
     }
 
-    /// The place of a table.
+    /// The position of a table in `tables`.
     pub fn find(&self, table: TableId) -> Option<usize> {
         self.tables.iter().position(|t| t.table.id == table)
     }
 
-    /// The number of tables that foreign keys of a table lead to, one from the other, among those
-    /// of the statement: a child has a lower generation than its parents.
+    /// The rank of a table by the foreign keys of the statement: the more direct and indirect
+    /// parents it has, the lower. So a child has a lower generation than its parents.
     pub fn generation(&self, table: TableId) -> usize {
         let mut reached: Vec<TableId> = vec![table];
         let mut at = 0;
@@ -147,7 +147,7 @@ impl ForeignKeys {
         self.tables.len() - reached.len().min(self.tables.len())
     }
 
-    /// The other tables that the statement uses, and whether it changes their rows.
+    /// The other tables that the statement uses, each with whether it changes their rows.
     pub fn uses(&self) -> impl Iterator<Item = (TableId, bool)> {
         let cascades = self.tables.iter().flat_map(|t| &t.children);
         let cascades = cascades.map(|c| (c.child.id, c.cascades_to.is_some()));
@@ -156,7 +156,7 @@ impl ForeignKeys {
         cascades.chain(parents)
     }
 
-    /// The place of a table, which is made if it has none.
+    /// The position of a table in `tables`, to which it is added if necessary.
     fn place_of(&mut self, schema: &SchemaSnapshot, table: &Arc<TableDef>) -> usize {
         if let Some(at) = self.find(table.id) {
             return at;
@@ -175,7 +175,7 @@ impl ForeignKeys {
         self.tables.len() - 1
     }
 
-    /// Finds the children of the table at a place.
+    /// Adds the children of the table at position `at`.
     fn add_children(&mut self, schema: &SchemaSnapshot, at: usize) {
         let parent = self.tables[at].table.clone();
         for child in schema.children(&parent.schema, &parent.name) {
@@ -205,8 +205,8 @@ impl ForeignKeys {
         }
     }
 
-    /// Leaves out what the statement cannot violate in the first `named` tables, those aside that
-    /// cascades reach, too.
+    /// Removes the foreign keys that the statement cannot violate from the first `named` tables,
+    /// except for tables that cascades reach too.
     fn narrow(&mut self, roots: &[(&Arc<TableDef>, Changed<'_>)], named: usize) {
         let cascades = self.tables.iter().flat_map(|t| &t.children);
         let reached: Vec<usize> = cascades.filter_map(|c| c.cascades_to).collect();

@@ -1,5 +1,5 @@
-//! The plan that the executor runs: the blocks of the logical tree with their access paths and join
-//! order. Shared by all sessions that run the same statement with other values.
+//! The plan that the executor runs: the blocks of the logical tree, with access paths and a join
+//! order. All sessions that run the same statement with other values share it.
 
 pub mod access;
 pub mod foreign;

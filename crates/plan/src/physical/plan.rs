@@ -1,4 +1,4 @@
-//! The plan of a statement, which the executor runs.
+//! The plan of a statement.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum Plan {
     UpdateTables(Box<UpdateTablesPlan>),
     DeleteTables(Box<DeleteTablesPlan>),
     Do(Vec<Expr>, Vec<SubqueryPlan>),
-    /// `EXPLAIN` of another plan: its rows are made when it is planned.
+    /// `EXPLAIN` of another plan. Its rows are computed during planning.
     Explain(Box<ExplainPlan>),
 }
 
@@ -30,16 +30,15 @@ pub enum Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct InsertPlan {
     pub table: Arc<TableDef>,
-    /// Ordinals the source gives values for, in its order.
+    /// Ordinals of the columns that `source` has values for, in the order of these values.
     pub columns: Vec<usize>,
     pub source: InsertSource,
     pub ignore: bool,
     pub replace: bool,
-    /// ON DUPLICATE KEY UPDATE: slot 0 is the row that is there, slot 1 the row that was to be
-    /// inserted.
+    /// ON DUPLICATE KEY UPDATE. Slot 0 is the existing row, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<SubqueryPlan>,
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
     /// The table's stored expressions.
     pub exprs: Option<Arc<TableExprs>>,
@@ -48,15 +47,15 @@ pub struct InsertPlan {
 #[allow(clippy::large_enum_variant)] // one for each planned INSERT
 #[derive(Debug, Clone, PartialEq)]
 pub enum InsertSource {
-    /// `None` stands for DEFAULT. Slot 0 of the expressions is the row being made (`INSERT INTO t
-    /// SET a=1, b=a`).
+    /// `None` means DEFAULT. Slot 0 of the expressions is the new row (`INSERT INTO t SET a=1,
+    /// b=a`).
     Rows(Vec<Vec<Option<Expr>>>),
-    /// The rows of a folded VALUES.
+    /// The rows of a VALUES list that the digest has folded into one parameter slot.
     Param(u32),
     Query(QueryPlan),
 }
 
-/// UPDATE of one table (`source.tables[target]`), found by a query block.
+/// UPDATE of one table (`source.tables[target]`), whose rows a query block finds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdatePlan {
     pub table: Arc<TableDef>,
@@ -66,10 +65,10 @@ pub struct UpdatePlan {
     pub limit: Option<LimitPlan>,
     pub assignments: Vec<Assignment>,
     pub ignore: bool,
-    /// The access path reads an index whose columns change, or the order matters: rows are
-    /// collected first.
+    /// Whether the rows are collected before the first one changes: because the access path reads
+    /// an index whose columns change, or because the order matters.
     pub collect: bool,
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
     /// The table's stored expressions.
     pub exprs: Option<Arc<TableExprs>>,
@@ -84,50 +83,50 @@ pub struct DeletePlan {
     pub limit: Option<LimitPlan>,
     pub ignore: bool,
     pub collect: bool,
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
 }
 
-/// UPDATE of several tables, or of those that a join finds.
+/// UPDATE of several tables, or of rows found by a join.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateTablesPlan {
-    /// Its rows are those of the join; of what is changed, whole ones.
+    /// Finds the joined rows. It reads all columns of the tables that change.
     pub source: Block,
     /// In the order of FROM.
     pub targets: Vec<UpdateTarget>,
-    /// Place of the target that is read first and changes at once: its assignments, and those of
-    /// the others, see what is assigned. The others change when all is read.
+    /// The index in `targets` of the table that is read first, if its rows change immediately. All
+    /// assignments then see its new values. The other tables change after all rows are read.
     pub at_once: Option<usize>,
     pub ignore: bool,
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
 }
 
-/// DELETE from several tables, or from those that a join finds.
+/// DELETE from several tables, or of rows found by a join.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteTablesPlan {
     pub source: Block,
     /// The tables, and their slots in `source`.
     pub targets: Vec<(Arc<TableDef>, usize)>,
     pub ignore: bool,
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
 }
 
-/// A table of several that a statement changes, found when its names were bound.
+/// A table that a multi-table statement changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedTable {
     pub table: Arc<TableDef>,
     pub alias: Arc<str>,
-    /// By DELETE, not UPDATE.
+    /// Whether by DELETE; otherwise by UPDATE.
     pub deletes: bool,
 }
 
 impl Plan {
-    /// Adds the stored expressions of the tables whose rows the plan may change.
+    /// Adds the stored expressions of the tables whose rows the plan may change. `bind` binds them.
     ///
     /// # Errors
-    /// Those of `bind`.
+    /// The errors of `bind`.
     pub(crate) fn attach_exprs(&mut self, bind: &BindExprs<'_>) -> Result<(), SqlError> {
         let foreign = match self {
             Plan::Insert(p) => {
@@ -155,7 +154,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The foreign keys that its changes concern.
+    /// The foreign keys that the plan's changes concern.
     pub fn foreign_keys(&self) -> Option<&ForeignKeys> {
         let keys = match self {
             Plan::Insert(p) => &p.foreign,
@@ -168,7 +167,7 @@ impl Plan {
         keys.as_deref()
     }
 
-    /// UPDATE and DELETE of several tables: those that are changed.
+    /// The tables that a multi-table UPDATE or DELETE changes; empty for other plans.
     pub fn changed_tables(&self) -> Vec<ChangedTable> {
         let of = |b: &Block, table: &Arc<TableDef>, slot: usize, deletes| ChangedTable {
             table: table.clone(),
@@ -192,21 +191,21 @@ impl Plan {
     }
 }
 
-/// EXPLAIN's rows.
+/// The result of EXPLAIN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainPlan {
     pub columns: Vec<ColumnMeta>,
-    /// NULL is `None`.
+    /// `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
-    /// Tried in order before the rows are shown.
+    /// Run in this order before `rows` are returned.
     pub probes: Vec<ExplainProbe>,
-    /// [`Plan::changed_tables`] of what is explained.
+    /// The [`Plan::changed_tables`] of the explained plan.
     pub changed: Vec<ChangedTable>,
 }
 
-/// A part of a plan that MySQL runs while it makes the plan: what is constant, and the tables of
-/// which one row is read. Where it gives no row, there is nothing to plan, and EXPLAIN says `why`
-/// instead.
+/// A part of a plan that MySQL executes during planning: constant conditions, and tables of which
+/// at most one row is read. If it returns no row, MySQL does not plan the rest, and EXPLAIN shows
+/// the text `why`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainProbe {
     pub query: QueryPlan,

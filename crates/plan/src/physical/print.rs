@@ -1,4 +1,4 @@
-//! The text of plans, for tests of the optimizer.
+//! Prints plans, for tests of the optimizer.
 
 use std::fmt;
 use std::sync::Arc;

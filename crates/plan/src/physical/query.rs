@@ -1,5 +1,5 @@
 //! The plan of a query: which rows are read, in which order and by which access paths, and what is
-//! computed from them. It holds no engine handle, no value and no row, so all sessions share it.
+//! computed from them. It holds no engine handle, value or row, so all sessions share it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct QueryPlan {
     pub columns: Vec<ColumnMeta>,
     /// Types of the result columns.
     pub types: Vec<ExprType>,
-    /// Sort keys over the *result* columns (set operations only; a block has its own).
+    /// Sort keys over the result columns of a set operation. A block has its own.
     pub order: Vec<ResultOrder>,
     pub limit: Option<LimitPlan>,
 }
@@ -37,19 +37,19 @@ pub enum QueryBody {
         distinct: bool,
         left: Box<QueryPlan>,
         right: Box<QueryPlan>,
-        /// Which side is a set operation of the same chain, whose columns have the types of the
-        /// whole.
+        /// Which side is a set operation of the same chain. Its columns then have the types of the
+        /// whole chain.
         chained: [bool; 2],
     },
     /// `VALUES ROW(…)`
     Rows(Vec<Vec<Expr>>),
     Recursive(Box<Recursion>),
-    /// The rows that the recursion of this number has given in its last round.
+    /// The rows that are new to the current step of the recursion with this number.
     Working(u32),
 }
 
 impl QueryPlan {
-    /// The operands of a set operation and of the operations that are chained to it, in order.
+    /// The operands of a set operation and of the operations chained to it, in order.
     pub fn chain(&self) -> impl Iterator<Item = &QueryPlan> {
         let mut stack: SmallVec<[(&QueryPlan, bool); 4]> = SmallVec::from_iter([(self, true)]);
         std::iter::from_fn(move || {
@@ -71,23 +71,23 @@ impl QueryPlan {
     }
 }
 
-/// A common table expression that names itself: the rows of `seed`, and those that each of `steps`
-/// makes of all rows once, those that it has made itself among them; one step after the other, and
-/// over again, until they give none.
+/// A recursive common table expression: the rows of `seed`, and those that `steps` derive. Each
+/// step in turn reads the rows that are new to it, including rows that it added itself. The
+/// recursion ends when no step adds a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recursion {
-    /// Which one of the statement.
+    /// Identifies the recursion within its statement.
     pub number: u32,
     pub seed: QueryPlan,
     pub steps: Vec<QueryPlan>,
-    /// Each row once.
+    /// UNION DISTINCT: a row that occurred before is dropped.
     pub distinct: bool,
-    /// The columns, as which values are kept.
+    /// The columns of the temporary table that holds the rows.
     pub columns: Vec<ColumnDef>,
 }
 
 impl Recursion {
-    /// The seed, then the steps.
+    /// The seed, then the recursive steps.
     pub fn queries(&self) -> impl Iterator<Item = &QueryPlan> {
         std::iter::once(&self.seed).chain(&self.steps)
     }
@@ -98,44 +98,44 @@ impl Recursion {
 pub struct Block {
     /// The row slots, in the order of the FROM clause.
     pub tables: Vec<TableSlot>,
-    /// How they are joined, in the order of execution; each slot once.
+    /// The joins in the order of execution. Each slot occurs once.
     pub joins: Vec<JoinStep>,
-    /// Conditions on no table at all, tested once before anything is read.
+    /// Conditions that read no table. They are tested once, before any row is read.
     pub constant_filter: Vec<Expr>,
     pub group: Option<GroupPlan>,
-    /// Over the rows that grouping gives (its single slot), or over the joined ones.
+    /// Over the slot of the grouped row, or over the joined row without grouping.
     pub having: Vec<Expr>,
-    /// Window functions over the rows that pass HAVING, sort by sort; the results of each are the
-    /// columns of a row slot behind the others.
+    /// Window functions over the rows that pass HAVING. Each pass sorts the rows, and adds a row
+    /// slot of its results after the others.
     pub windows: Vec<WindowPass>,
     /// The result columns.
     pub select: Vec<Expr>,
     pub distinct: bool,
-    /// Over the same rows as `select`. Empty when `ordered` or not asked for.
+    /// Over the same row as `select`. Empty without ORDER BY, and if `ordered`.
     pub order: Vec<OrderKey>,
-    /// The first table's index gives the order that ORDER BY asks for.
+    /// Whether the index of the first table returns rows in the order of ORDER BY.
     pub ordered: bool,
     pub subqueries: Vec<SubqueryPlan>,
     pub lock: RowLocking,
-    /// UPDATE and DELETE: the slots whose rows are changed, as a bit set. 0: a query.
+    /// UPDATE and DELETE: the slots whose rows change, as a bit set. 0 in a query.
     pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
-    /// What is deprecated, and what to write instead: warning 1287 with each run.
+    /// Deprecated syntax and its replacement, for warning 1287 at each run.
     pub deprecated: Vec<(&'static str, &'static str)>,
 }
 
-/// What a row slot is filled from.
+/// A row slot, and the source of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableSlot {
     pub source: TableSource,
-    /// Alias, or name.
+    /// The alias if there is one, otherwise the table's name.
     pub alias: Arc<str>,
-    /// Columns that the statement looks at.
+    /// The columns that the statement reads.
     pub used: Vec<bool>,
-    /// It was a derived table's before that became part of the query.
+    /// Whether the table came from a derived table that was merged into the query.
     pub merged: bool,
-    /// On the right of a LEFT JOIN: any column may be NULL.
+    /// Whether the table is on the inner side of an outer join, so that any column may be NULL.
     pub nullable: bool,
 }
 
@@ -143,14 +143,13 @@ pub struct TableSlot {
 pub enum TableSource {
     Table(Arc<TableDef>),
     Derived(Box<QueryPlan>),
-    /// A system view: rows are made by the server.
-    /// A system table, whose rows the session makes.
+    /// A system table. The session computes its rows.
     Virtual(Arc<TableDef>),
     Json(Box<JsonTable>),
 }
 
 impl TableSource {
-    /// Types of its columns, with whether they may be NULL.
+    /// The types of the columns, each with whether it may be NULL.
     pub fn column_types(&self) -> Vec<(ColumnType, bool)> {
         match self {
             TableSource::Table(t) | TableSource::Virtual(t) => t
@@ -167,43 +166,44 @@ impl TableSource {
     }
 }
 
-/// How the rows of one slot are found and joined to those before it.
+/// A step of a join: how the rows of one slot are found and joined to those of the earlier slots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JoinStep {
-    /// The slot.
+    /// The slot of the table.
     pub table: usize,
     pub access: Access,
     pub kind: JoinType,
-    /// The ON conditions of a left join, and those of a nest that have all their tables here: they
-    /// decide whether a row matches.
+    /// The ON conditions of an outer join that can be tested at this step. They decide whether a
+    /// row matches.
     pub on: Vec<Expr>,
-    /// Where the step is part of a nest.
+    /// The step's part in nested outer joins, if it has one.
     pub nest: Option<Box<NestStep>>,
-    /// Conditions on the joined row, tested after an outer join's missing row was added.
+    /// Conditions on the joined row, tested after NULL-extension.
     pub filter: Vec<Expr>,
-    /// Another way to find the rows.
+    /// The other way to find the rows, if there is one.
     pub alternative: Option<Box<Alternative>>,
-    /// Estimated rows read per outer row, and the share of them (0 to 100) that `filter` keeps.
+    /// The estimated number of rows read per outer row, and the percentage of them that `filter`
+    /// keeps.
     pub rows: f64,
     pub filtered: f64,
 }
 
-/// The other way to join the table of a step: by a hash table where `access` looks its rows up for
-/// each outer row, and by lookups where `access` is a hash table. Its rows have the layout of those
-/// of `access`.
+/// The other way to join the table of a step: a hash table if `access` looks up rows for each outer
+/// row, and lookups if `access` is a hash join. Both return rows of the same layout.
 ///
-/// A step that has one begins with lookups, and builds the hash table when they have cost more than
-/// `budget`. So an estimate that is wrong costs no more than a few times what the better way does.
+/// A step with an alternative starts with lookups, and builds the hash table once the lookups have
+/// cost more than `budget`. So a wrong estimate costs at most a few times as much as the better
+/// way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alternative {
     pub access: Access,
     /// In the unit of [`LOOKUP_COST`] and [`LOOKUP_ROW_COST`].
     pub budget: f64,
-    /// The estimated cost of looking up the rows of one outer row.
+    /// The estimated cost of the lookups for one outer row.
     pub lookup_cost: f64,
 }
 
-/// The cost of a lookup in an index, and of a row that it finds, in microseconds about.
+/// The cost of an index lookup, and of each row that it finds, in microseconds.
 pub const LOOKUP_COST: f64 = 0.3;
 pub const LOOKUP_ROW_COST: f64 = 0.5;
 
@@ -213,59 +213,61 @@ pub enum JoinType {
     Left,
 }
 
-/// What a step does for the nests that it is part of. A nest is the inner side of an outer join
-/// that is no single table; its tables are steps next to one another, of [`JoinType::Inner`], and
-/// so is a single one within another nest.
+/// The part of a step in nested outer joins. The inner side of a nested outer join has several
+/// tables, or is one table inside another nested outer join. Its tables are consecutive steps, each
+/// of [`JoinType::Inner`].
 ///
-/// Behind the rows that join a row of the outer side, the first step of a nest sends that row with
-/// NULL in its place. Later steps let such a row through, with NULL in theirs. The last one drops
-/// it where a row before it, since the last of its kind, was a match.
+/// For each outer row, the first step of a nested outer join returns the joined rows, and after
+/// them the outer row with NULL in its slot. Later steps pass on such a row with NULL in their
+/// slots. The last step drops it if a row between it and the previous NULL-extended row has
+/// matched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NestStep {
-    /// The first slot of the innermost nest around the step that begins before it: a row in which
-    /// it is NULL is let through.
+    /// The first slot of the innermost nested outer join that contains this step and began earlier.
+    /// A row in which this slot is NULL is passed on.
     pub within: Option<usize>,
-    /// A nest begins here.
+    /// Whether a nested outer join begins at this step.
     pub begins: bool,
-    /// The nests that end here, the innermost first.
+    /// The nested outer joins that end at this step, innermost first.
     pub ends: Vec<NestEnd>,
 }
 
-/// The end of a nest.
+/// The end of a nested outer join.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NestEnd {
-    /// The nest's first slot.
+    /// The first slot of the join that ends.
     pub first: usize,
-    /// The first slot of the nest around it.
+    /// The first slot of the nested outer join around it.
     pub within: Option<usize>,
-    /// Conditions of the nest around it that wait for this one.
+    /// ON conditions of the join around it that can be tested only now.
     pub on: Vec<Expr>,
 }
 
-/// GROUP BY, or aggregation of all rows into one. Its result is a row slot of the keys, the row's
-/// level where it is rolled up, and the aggregates.
+/// GROUP BY, or the aggregation of all rows into one. The grouped row is one slot with these
+/// columns: the keys, the row's level if `rollup`, and the aggregates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupPlan {
     pub keys: Vec<Expr>,
     pub aggregates: Vec<Aggregate>,
-    /// Rows come with equal keys together.
+    /// Whether rows with equal keys arrive next to each other.
     pub ordered: bool,
-    /// No GROUP BY: one row, also of nothing.
+    /// Without GROUP BY: the result is one row, even if there are no input rows.
     pub implicit: bool,
-    /// WITH ROLLUP: groups come in the order of their keys, and behind the groups that share the
-    /// first n keys a row for all of them, in which the other keys are NULL; n goes down to 0.
+    /// WITH ROLLUP: groups are returned in the order of their keys. The groups that share their
+    /// first n keys are followed by a row that summarizes them, in which the other keys are NULL,
+    /// for each n down to 0.
     pub rollup: bool,
-    /// `MIN(col)`/`MAX(col)` alone, answered by the first row of the access path.
+    /// Whether the first row of the access path gives a lone `MIN(col)` or `MAX(col)`.
     pub first_row_only: bool,
 }
 
 impl GroupPlan {
-    /// Where the first aggregate is in the result.
+    /// The position of the first aggregate in the grouped row.
     pub fn first_aggregate(&self) -> usize {
         self.keys.len() + usize::from(self.rollup)
     }
 
-    /// Where the result says how many keys of the row are those of its groups, WITH ROLLUP.
+    /// The column with the number of keys that are not summarized in the row, if WITH ROLLUP.
     pub fn level(&self) -> Option<ColumnAt> {
         self.rollup.then_some(ColumnAt {
             table: 0,
@@ -278,33 +280,33 @@ impl GroupPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubqueryPlan {
     pub plan: Box<QueryPlan>,
-    /// It names columns of an enclosing query, so it runs once per row.
+    /// Whether the subquery names columns of an enclosing query, and so runs once per row.
     pub correlated: bool,
-    /// Another way to answer EXISTS, IN or an aggregate.
+    /// The decorrelated plan of an EXISTS, IN or aggregate.
     pub decorrelated: Option<Box<DecorrelatedPlan>>,
 }
 
-/// A correlated subquery without what correlates it, which are equalities. Of EXISTS and IN: its
-/// rows are a set that each outer row asks. Of an aggregate: its rows are groups, of which an outer
-/// row has one or none.
+/// The decorrelated plan of a correlated subquery: the equalities with the outer row are taken out
+/// of it. The rows of EXISTS and IN become a set that each outer row probes. The rows of an
+/// aggregate become groups, of which an outer row finds at most one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecorrelatedPlan {
-    /// Selects the inner side of each of `keys`, then what IN compares, or the value of the group.
+    /// Selects the inner side of each of `keys`, followed by the columns that IN compares, or by
+    /// the value of the group.
     pub plan: Box<QueryPlan>,
     pub keys: Vec<OuterKey>,
-    /// Conditions of the subquery on outer rows alone, as the query that it belongs to sees them.
+    /// Conditions of the subquery that read the outer row only, as seen from the enclosing query.
     pub conditions: Vec<Expr>,
-    /// Rows that it reads, estimated.
+    /// The estimated number of rows that it reads.
     pub rows: f64,
-    /// Values of one kind become values of another on the way, with warnings or, in changes,
-    /// errors.
+    /// Whether evaluation may convert values, which causes warnings, or errors in strict mode.
     pub converts: bool,
-    /// It is an aggregate.
+    /// Whether the subquery is an aggregate.
     pub grouped: bool,
 }
 
 impl QueryPlan {
-    /// Rows that it gives, estimated.
+    /// The estimated number of rows that the query returns.
     pub(crate) fn result_rows(&self) -> f64 {
         match &self.body {
             QueryBody::Block(b) => b.result_rows(),
@@ -316,19 +318,20 @@ impl QueryPlan {
             } => left.result_rows() + right.result_rows(),
             QueryBody::Set { left, .. } => left.result_rows(),
             QueryBody::Rows(rows) => rows.len() as f64,
-            // How many rounds there are, nobody knows.
+            // The number of rounds is unknown: one round is assumed.
             QueryBody::Recursive(r) => r.queries().map(QueryPlan::result_rows).sum(),
             QueryBody::Working(_) => 1.0,
         }
     }
 }
 
-/// Of `n` rows come `n` to this power groups, about, and HAVING keeps this share of them.
+/// Estimates: `n` rows form `n` to the power of `GROUPED` groups, and HAVING keeps this share of
+/// them.
 const GROUPED: f64 = 0.8;
 const HAVING: f64 = 0.1;
 
 impl Block {
-    /// Rows that it gives, estimated.
+    /// The estimated number of rows that the block returns.
     pub(crate) fn result_rows(&self) -> f64 {
         if self.group.as_ref().is_some_and(|g| g.implicit) {
             return 1.0;
@@ -349,13 +352,13 @@ impl Block {
         passing.max(1.0)
     }
 
-    /// Whether MySQL puts the rows of a block WITH ROLLUP, or its joined rows, into a temporary
-    /// table.
+    /// Whether MySQL stores the grouped rows of a block WITH ROLLUP, or its joined rows, in a
+    /// temporary table.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.distinct || !self.order.is_empty() || !self.windows.is_empty() || self.joins.len() > 1
     }
 
-    /// Calls `f` with each expression of the join steps, and with the constant conditions.
+    /// Calls `f` with each expression of the join steps and of the constant conditions.
     pub(crate) fn each_step_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         for step in &mut self.joins {
             step.access.each_expr_mut(f);
@@ -374,7 +377,8 @@ impl Block {
         self.constant_filter.iter_mut().for_each(f);
     }
 
-    /// Whether the rows of a slot are locked as those that are going to be changed.
+    /// Whether the rows of a slot are locked exclusively: by FOR UPDATE, or because the statement
+    /// changes them.
     pub fn locks_to_change(&self, slot: usize) -> bool {
         self.lock.of_slot(slot) == Some(LockStrength::Update)
             && (self.changed == 0 || self.changes(slot))
@@ -385,7 +389,7 @@ impl Block {
         self.changed >> slot.min(63) & 1 == 1
     }
 
-    /// Where a column is, with the type the slot's source gives it.
+    /// The type of a column and whether it may be NULL, as the slot's source declares it.
     pub fn column_type(&self, at: ColumnAt) -> (ColumnType, bool) {
         let slot = &self.tables[usize::from(at.table)];
         let (ty, nullable) = slot.source.column_types()[usize::from(at.column)].clone();

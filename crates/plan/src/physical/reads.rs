@@ -1,19 +1,18 @@
-//! How a plan reads its tables, for statistics.
+//! How a plan reads its tables, for status counters.
 
 use super::{
     AccessKind, Block, InsertSource, Plan, QueryBody, QueryPlan, SubqueryPlan, TableSource,
 };
 
-/// Whether stored tables are read as a whole or by ranges; of the first table of a block, or of a
-/// later one.
+/// Whether stored tables are read by full scans or by ranges, as the first or as a later table of a
+/// block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reads {
     pub scan: bool,
     pub full_join: bool,
     pub range: bool,
     pub range_join: bool,
-    /// A table is read as a whole, and no index is of any use for that: it neither holds all that
-    /// is needed nor gives the order.
+    /// A table is scanned by an index that is neither covering nor in the wanted order.
     pub no_index: bool,
 }
 

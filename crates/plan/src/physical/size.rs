@@ -1,8 +1,8 @@
-//! How much memory a plan takes, for caches with a bound.
+//! The memory that a plan takes, for caches of bounded size.
 //!
-//! Counted are the nodes of its trees with their own texts and values. What it shares with others
-//! (table definitions, member lists of ENUM) is theirs. The sum is near what the allocator gives
-//! out, not equal to it: spare room of vectors is left out.
+//! Counts the nodes of the plan's trees with the texts and values that they own. Shared objects
+//! (table definitions, member lists of ENUM) are not counted. The sum is close to the allocated
+//! memory, but leaves out the spare capacity of vectors.
 
 use std::mem::{size_of, size_of_val};
 
@@ -140,7 +140,7 @@ fn access(a: &Access) -> usize {
     bytes
 }
 
-/// The node itself and all below it.
+/// The bytes of an expression node and of all nodes below it.
 fn expr(e: &Expr) -> usize {
     let own = match &e.kind {
         ExprKind::Const(v) | ExprKind::Default(v) => value(v),

@@ -1,6 +1,6 @@
-//! Decorrelation of EXISTS and IN: where an inner row meets the outer row by equalities alone, the
-//! subquery without them is run once, and its rows are a set that is probed with the outer row's
-//! side of the equalities.
+//! Decorrelation of EXISTS and IN. If an inner row is related to the outer row by equalities only,
+//! the subquery runs once without these equalities. Its rows form a set, which is probed with the
+//! outer row's side of the equalities.
 //!
 //! ```text
 //! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d > 5)         {b.i : b.d > 5} has a.id
@@ -20,7 +20,7 @@ use crate::logical::query::{
 use crate::logical::tame::{converts, is_tame};
 use crate::logical::walk;
 
-/// The decorrelated form of a rewritten correlated subquery, if it has one.
+/// The decorrelated form of a correlated subquery that is already rewritten; `None` if it has none.
 pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelated> {
     let (form, limit) = (sub.form, sub.query.limit.as_ref());
     let QueryBody::Block(block) = &mut sub.query.body else {
@@ -36,7 +36,7 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
     let mut split = Split::of(&block.conditions)?;
     match (limit, form) {
         (None, _) => {}
-        // One row is enough, but LIMIT 0 has none.
+        // One row decides EXISTS, except that LIMIT 0 allows none.
         (
             Some(LimitPlan {
                 offset: None,
@@ -99,20 +99,20 @@ fn is_plain(block: &Block) -> bool {
         && !block.pads_char
 }
 
-/// The conditions of a correlated subquery by the rows that they read.
+/// The conditions of a correlated subquery, split by the rows that they read.
 #[derive(Default)]
 pub(super) struct Split {
-    /// Equalities of an inner and an outer side: the inner sides, and the outer ones.
+    /// The inner and the outer sides of the equalities between an inner and an outer row.
     pub inner: Vec<Expr>,
     pub keys: Vec<OuterKey>,
-    /// Conditions on the outer row alone, as the enclosing query sees them.
+    /// Conditions on the outer row only, as seen from the enclosing query.
     pub outer: Vec<Expr>,
-    /// Conditions on inner rows alone.
+    /// Conditions on the inner row only.
     pub rest: Vec<Expr>,
 }
 
 impl Split {
-    /// `None` where another condition reads the outer row.
+    /// Splits the conditions. `None` if one that is no equality reads the outer row.
     pub fn of(conditions: &[Expr]) -> Option<Split> {
         let mut split = Split::default();
         for c in conditions {
@@ -131,17 +131,17 @@ impl Split {
     }
 }
 
-/// Whether it names a column of the next query out.
+/// Whether an expression names a column of the next enclosing query.
 pub(super) fn names_outer(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e.kind, ExprKind::Outer { level: 1, .. }))
 }
 
-/// Whether it looks at rows of its own block, or at a subquery.
+/// Whether an expression reads a row of its own block, or has a subquery.
 fn reads_block(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e.kind, ExprKind::Column(_) | ExprKind::Subquery { .. }))
 }
 
-/// `inner = outer`: the inner side, and the other one.
+/// Splits `inner = outer` into its two sides.
 fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
     let ExprKind::Compare {
         op: op @ (BinaryOp::Eq | BinaryOp::NullSafeEq),
@@ -173,8 +173,8 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
     })
 }
 
-/// Whether a row of a temporary table keeps the value as it is: a computed DECIMAL or FLOAT may
-/// have more digits than its type.
+/// Whether a temporary table stores the value unchanged. A computed DECIMAL or FLOAT may have more
+/// digits than its type.
 fn is_kept(e: &Expr) -> bool {
     let exact = match e.ty.class() {
         Class::Null => false,
@@ -184,7 +184,7 @@ fn is_kept(e: &Expr) -> bool {
     exact || e.as_column().is_some()
 }
 
-/// `e`, which looks at rows of enclosing queries alone, as the next query out sees it.
+/// Rewrites `e`, which reads rows of enclosing queries only, as seen from the next enclosing query.
 fn outward(e: &Expr) -> Expr {
     fn shift(e: &mut Expr) {
         match &mut e.kind {
@@ -198,7 +198,7 @@ fn outward(e: &Expr) -> Expr {
     e
 }
 
-/// `count > 0`
+/// `count > 0`.
 fn some(count: &Expr) -> Expr {
     Expr {
         kind: ExprKind::Compare {
@@ -210,8 +210,8 @@ fn some(count: &Expr) -> Expr {
     }
 }
 
-/// Whether subqueries and derived tables of the block name no column of the next query out, and
-/// have the same rows whenever they run.
+/// Whether no subquery or derived table of the block names a column of the next enclosing query,
+/// and each of them returns the same rows whenever it runs.
 pub(super) fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
     let mut steady = true;
     walk::each_of_nested(block, 1, &mut |e, level| {
@@ -221,12 +221,12 @@ pub(super) fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
     steady
 }
 
-/// Whether it has the same value at each evaluation over the same rows.
+/// Whether `e` returns the same value each time it is evaluated over the same rows.
 pub(super) fn is_computed_once(cx: &PlanCx<'_>, e: &Expr) -> bool {
     !e.any(&mut |e| varies(cx, e))
 }
 
-/// Whether this node may have another value each time.
+/// Whether this node may return different values over the same rows.
 fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & VOLATILE != 0,
@@ -235,7 +235,7 @@ fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
     }
 }
 
-/// The columns of each slot that these expressions, all there are, read.
+/// For each slot, the columns that `exprs` read.
 fn used_columns<'e>(block: &Block, exprs: impl Iterator<Item = &'e Expr>) -> Vec<Vec<bool>> {
     let unused = block.tables.iter().map(|t| vec![false; t.used.len()]);
     let mut used: Vec<Vec<bool>> = unused.collect();

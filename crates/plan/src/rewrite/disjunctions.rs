@@ -1,5 +1,6 @@
-//! OR of conditions on several tables: what all its branches say stands beside it, and so does what
-//! they say of each table alone. Joins and indexes find the first, scans test the second early.
+//! OR of conditions on several tables. Conditions that all branches share are moved out of the OR.
+//! The conditions of all branches on a single table form an additional OR. Joins and indexes can
+//! use the former, and scans can test the latter early.
 //!
 //! ```text
 //!   a.id = b.k AND a.x = 1 OR a.id = b.k AND a.x = 2 AND b.x > 3
@@ -11,10 +12,11 @@ use crate::logical::expr::{Expr, ExprKind, ExprType};
 use crate::logical::query::Block;
 use crate::logical::tame::{converts, is_tame};
 
-/// OR of more branches is left as it is.
+/// An OR with more branches is left unchanged.
 const BRANCHES_MAX: usize = 64;
 
-/// Takes conditions out of OR in the WHERE of `block`, and adds what OR says of single tables.
+/// Extracts the shared conditions of each OR in the WHERE of `block`, and adds what the OR implies
+/// for single tables.
 pub(super) fn take_apart(cx: &PlanCx<'_>, block: &mut Block) {
     if block.tables.len() < 2 {
         return;
@@ -45,7 +47,7 @@ fn conjuncts(e: Expr) -> Vec<Expr> {
     }
 }
 
-/// Takes the conditions out that all branches have.
+/// Removes the conditions that all branches share, and returns them.
 fn common(cx: &PlanCx<'_>, branches: &mut [Vec<Expr>]) -> Vec<Expr> {
     let Some((first, others)) = branches.split_first_mut() else {
         return Vec::new();
@@ -58,8 +60,7 @@ fn common(cx: &PlanCx<'_>, branches: &mut [Vec<Expr>]) -> Vec<Expr> {
     taken
 }
 
-/// What the branches say of table `t` alone, if each says something; nothing that is several
-/// tables' is in them.
+/// What the branches imply for table `t` alone; `None` if a branch has no condition on `t` alone.
 fn of_table(cx: &PlanCx<'_>, t: usize, branches: &[Vec<Expr>]) -> Option<Expr> {
     let one_table = branches.iter().flatten().all(|e| is_of(e, t));
     if one_table {
@@ -80,7 +81,7 @@ fn of_table(cx: &PlanCx<'_>, t: usize, branches: &[Vec<Expr>]) -> Option<Expr> {
     Some(either(parts, ExprType::boolean(true)))
 }
 
-/// Whether it names columns of slot `t` alone, and runs no subquery.
+/// Whether `e` names columns of slot `t` only, and has no subquery.
 fn is_of(e: &Expr, t: usize) -> bool {
     let mut named = false;
     let other = e.any(&mut |e| match &e.kind {
@@ -94,7 +95,7 @@ fn is_of(e: &Expr, t: usize) -> bool {
     named && !other
 }
 
-/// OR of branches that are each AND of conditions.
+/// OR of branches, each of which is an AND of conditions.
 fn either(branches: Vec<Vec<Expr>>, ty: ExprType) -> Expr {
     let all = |mut branch: Vec<Expr>| match branch.len() {
         1 => branch.remove(0),

@@ -1,6 +1,6 @@
-//! DISTINCT as a grouping by the whole row: groups spill to disk when there are many, and an index
-//! may have their order. With LIMIT and no order the rows are compared as they come, since few are
-//! needed.
+//! DISTINCT as a grouping by the whole row. Groups spill to disk if there are many, and an index
+//! may return them in order. With LIMIT and without an order, DISTINCT remains: few rows are
+//! needed, and they are compared as they arrive.
 
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::describe::{is_computed_member, keep};
@@ -59,13 +59,13 @@ fn over_groups(group: &mut Grouping, e: &mut Expr) {
     });
 }
 
-/// Whether a key is what a temporary table keeps of `e`: the text of a member of an ENUM or SET.
+/// Whether grouping key `key` is the text of the ENUM or SET member `e`.
 fn is_text_of(key: &Expr, e: &Expr) -> bool {
     matches!(&key.kind, ExprKind::Cast(member) if is_computed_member(member) && member.kind == e.kind)
 }
 
-/// The aggregate that is the column's value in any row of the group: it is sorted by, but not
-/// selected.
+/// Adds an aggregate that returns the column's value in any row of the group, for a column that is
+/// sorted by but not selected. Returns the aggregate's index.
 fn any_value(group: &mut Grouping, column: &Expr) -> usize {
     let any = Aggregate {
         func: AggFunc::Any,

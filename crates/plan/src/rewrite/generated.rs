@@ -1,8 +1,8 @@
-//! Conditions on the expression of an indexed generated column become conditions on the column, so
-//! that an index over it finds the rows. Functional key parts are such columns.
+//! Replaces the expression of an indexed generated column by the column, in conditions, so that an
+//! index over it finds the rows. Functional key parts are such columns.
 //!
-//! The column stands for the expression only where it holds the very value: its type has to hold
-//! every value of the expression.
+//! The column replaces the expression only if its type can store every value of the expression
+//! unchanged.
 
 use nfold_types::TypeKind::{
     self, BigInt, Date, DateTime, Int, MediumInt, SmallInt, Time, TinyInt, VarBinary, VarChar, Year,
@@ -13,7 +13,8 @@ use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::query::{Block, Source};
 use crate::logical::table_exprs::BindExprs;
 
-/// Replaces the expressions in the conditions of `block`. `exprs` binds stored expressions.
+/// Replaces expressions in the conditions of `block`. `exprs` binds the stored expressions of a
+/// table.
 pub(super) fn use_generated_columns(
     block: &mut Block,
     exprs: &BindExprs<'_>,
@@ -73,7 +74,7 @@ fn moved(e: &mut Expr, slot: u16) {
     e.each_child_mut(&mut |e| moved(e, slot));
 }
 
-/// Replaces what is compared in a condition, and in those below it.
+/// Replaces the operands of comparisons in a condition, and in the conditions below it.
 fn replace_compared(e: &mut Expr, found: &[(Expr, Expr)], used: &mut Vec<ColumnAt>) {
     match &mut e.kind {
         ExprKind::And(list) | ExprKind::Or(list) => {
@@ -98,8 +99,8 @@ fn replace(e: &mut Expr, found: &[(Expr, Expr)], used: &mut Vec<ColumnAt>) {
     *e = column.clone();
 }
 
-/// Whether two expressions have the same value for each row. Constants are compared by value: a
-/// statement may type them otherwise than a definition does.
+/// Whether two expressions have the same value for each row. Constants are compared by value,
+/// because a statement and a definition may give them different types.
 fn is_same(a: &Expr, b: &Expr) -> bool {
     if let (ExprKind::Const(a), ExprKind::Const(b)) = (&a.kind, &b.kind) {
         return a == b;
@@ -115,7 +116,7 @@ fn is_same(a: &Expr, b: &Expr) -> bool {
         && own.iter().zip(&other).all(|(a, b)| is_same(a, b))
 }
 
-/// Whether two expressions do the same with their operands.
+/// Whether two nodes apply the same operation to their operands.
 fn is_same_node(a: &Expr, b: &Expr) -> bool {
     use ExprKind::{
         Arith, Bit, BitNot, Call, Case, Cast, Collate, Column, Extract, IntervalArith, Neg,
@@ -164,7 +165,7 @@ fn is_same_node(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// Whether a column of this type holds every value of an expression as it is.
+/// Whether a column of this type stores every value of an expression unchanged.
 fn holds(column: &ColumnType, e: &Expr) -> bool {
     let ty = &e.ty.col;
     let rank = |kind: &TypeKind| match kind {

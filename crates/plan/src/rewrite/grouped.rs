@@ -1,16 +1,16 @@
-//! Decorrelation of a scalar subquery that is an aggregate: where inner rows meet the outer row by
-//! equalities alone, the rows without them are grouped by the inner sides once, and each outer row
-//! looks up its group.
+//! Decorrelation of aggregate subqueries. If inner rows are related to the outer row by equalities
+//! only, the inner rows are grouped once by the inner sides of these equalities. Each outer row
+//! then looks up its group.
 //!
 //! ```text
 //! (SELECT 0.2 * AVG(b.x) FROM b WHERE b.i = a.id)      {b.i: 0.2 * AVG(b.x)} at a.id
 //! ```
-//! An outer row without a group gets the value of no rows (NULL, or 0 of COUNT), for which the
-//! correlated subquery runs once.
+//! An outer row without a group gets the value of the aggregate over no rows (NULL, or 0 for
+//! COUNT). The correlated subquery runs once to compute it.
 //!
 //! # Invariants
-//! G1. Two keys are of one group exactly when the comparison calls them equal: both sides of an
-//!     equality are of one type.
+//! G1. Two keys belong to one group exactly if the comparison calls them equal: both sides of an
+//!     equality have one type.
 //! G2. The value does not depend on the order of the rows.
 
 use super::decorrelate::{Split, is_computed_once, names_outer, nested_is_steady};
@@ -20,10 +20,10 @@ use crate::logical::expr::{Class, CmpKind, Expr, ExprKind};
 use crate::logical::query::{Block, Decorrelated, OuterKey, QueryBody, Subquery, SubqueryForm};
 use crate::logical::tame::{converts, is_tame};
 
-/// DECIMAL arithmetic of at most this many digits does not overflow.
+/// DECIMAL arithmetic with at most this many digits does not overflow.
 const SAFE_DECIMAL_DIGITS: u32 = 60;
 
-/// The grouped form of a rewritten correlated subquery, if it has one.
+/// The grouped form of a correlated subquery that is already rewritten; `None` if it has none.
 pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelated> {
     if sub.form != SubqueryForm::Rows || sub.query.limit.is_some() {
         return None;
@@ -67,7 +67,7 @@ pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelate
     })
 }
 
-/// Whether the block is one aggregation of all rows, and its result one value.
+/// Whether the block aggregates all rows into one, and returns one value.
 fn is_aggregate(block: &Block) -> bool {
     let all = block
         .group
@@ -85,7 +85,7 @@ fn is_aggregate(block: &Block) -> bool {
         && !block.pads_char
 }
 
-/// Whether groups of the inner side are those that the comparison tells apart (G1).
+/// Whether grouping by the inner side distinguishes the same values as the comparison (G1).
 fn groups_alike(key: &OuterKey, own: &Expr) -> bool {
     match (key.kind, own.ty.class()) {
         (CmpKind::Int, Class::Int) | (CmpKind::Decimal, Class::Decimal) => true,
@@ -95,7 +95,7 @@ fn groups_alike(key: &OuterKey, own: &Expr) -> bool {
     }
 }
 
-/// Whether rows in another order give the same value (G2).
+/// Whether the aggregate's value does not depend on the order of the rows (G2).
 fn is_exact(aggregate: &Aggregate) -> bool {
     let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
     match aggregate.func {
@@ -110,7 +110,7 @@ fn is_exact(aggregate: &Aggregate) -> bool {
     }
 }
 
-/// Whether it is computed from aggregates without an error.
+/// Whether an expression over aggregates never fails.
 fn is_safe(e: &Expr) -> bool {
     !e.any(&mut |e| match &e.kind {
         ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Column(_) => false,

@@ -1,7 +1,6 @@
-//! Derived tables, views and common table expressions that become part of the query that reads
-//! them, so that their tables are found by index and joined in any order. Merged are blocks without
-//! groups, windows, DISTINCT, LIMIT and subqueries, whose expressions have the same value at each
-//! evaluation.
+//! Merges derived tables, views and common table expressions into the query that reads them, so
+//! that their tables can be found by index and joined in any order. A block is merged if it has no
+//! groups, windows, DISTINCT, LIMIT and subqueries, and if its expressions are not volatile.
 //!
 //! # Picture
 //! ```text
@@ -10,7 +9,7 @@
 //!      q.s                ─▶  a.x + 1          in every expression over the joined row
 //!      p, and b's ON      ─▶  conditions of WHERE, or of the outer join on whose inner side q is
 //! ```
-//! Names and descriptions of result columns were decided when the query was bound: they stay.
+//! The names and descriptions of the result columns do not change: the binder has decided them.
 
 use crate::logical::clauses::OrderKey;
 use crate::logical::context::PlanCx;
@@ -20,7 +19,7 @@ use crate::logical::query::{Block, MAX_TABLES, Query, QueryBody, Source};
 
 /// Merges the derived tables of `block` that can be merged.
 pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
-    // The columns that a correlated subquery names would need new places.
+    // A correlated subquery names columns by slot, and the slots would change.
     if block.subqueries.iter().any(|q| q.correlated) {
         return;
     }
@@ -69,7 +68,7 @@ fn fits(block: &Block, slot: usize, query: &Query) -> bool {
         return false;
     };
     let more = inner.tables.len() - 1;
-    // An outer join makes columns NULL, but not every expression over them.
+    // An outer join turns columns into NULL, but not every expression over them.
     let nullable = block
         .outer_joins
         .iter()
@@ -80,7 +79,7 @@ fn fits(block: &Block, slot: usize, query: &Query) -> bool {
         && (!nullable || columns())
 }
 
-/// Where the slots of a merged block go.
+/// The new slots of a merged block's tables.
 #[derive(Clone, Copy)]
 struct Shift {
     /// The slot of its first table.
@@ -110,7 +109,7 @@ impl Shift {
     }
 }
 
-/// Puts the block of the derived table in `slot` in its place.
+/// Merges the block of the derived table in `slot` into `block`.
 fn put_in(block: &mut Block, slot: usize) {
     let shift = Shift {
         slot,
@@ -145,7 +144,7 @@ fn put_in(block: &mut Block, slot: usize) {
     block.each_joined_expr_mut(&mut |e| put_expr(e, slot, &inner.select));
     block.each_condition_mut(&mut |e| put_expr(e, slot, &inner.select));
     take_order(block, inner.order, shift);
-    // The tables, and on which sides of outer joins they are.
+    // Inserts the tables, and puts them on the same sides of outer joins as the derived table.
     let nullable = block.tables[slot].nullable;
     let mut added = 0;
     for (n, mut table) in inner.tables.into_iter().enumerate() {
@@ -169,11 +168,11 @@ fn put_in(block: &mut Block, slot: usize) {
         Some(join) => join.on.append(&mut inner.conditions),
         None => block.conditions.append(&mut inner.conditions),
     }
-    // Joins within others come first.
+    // Inner joins come before the joins that contain them.
     block.outer_joins.splice(0..0, inner.outer_joins);
 }
 
-/// The order of a derived table is that of a query that has none, and reads nothing else.
+/// Takes over the order of a derived table, if the query has none and reads no other table.
 fn take_order(block: &mut Block, order: Vec<OrderKey>, shift: Shift) {
     let alone = block.tables.len() == 1 && block.group.is_none() && !block.distinct;
     if alone && block.order.is_empty() && block.windows.is_empty() {
@@ -182,7 +181,8 @@ fn take_order(block: &mut Block, order: Vec<OrderKey>, shift: Shift) {
     }
 }
 
-/// Puts in what stands for the columns of the slot; what they are to the query stays.
+/// Replaces the columns of the slot by the expressions behind them. Each keeps the type that the
+/// query gave the column.
 fn put_expr(e: &mut Expr, slot: usize, select: &[Expr]) {
     match e.as_column().filter(|at| usize::from(at.table) == slot) {
         Some(at) => e.kind = select[usize::from(at.column)].kind.clone(),
@@ -190,7 +190,7 @@ fn put_expr(e: &mut Expr, slot: usize, select: &[Expr]) {
     }
 }
 
-/// Marks the columns that the block reads, of all slots.
+/// Recomputes which columns the block reads, for all slots.
 fn mark_used(block: &mut Block) {
     let unused = |table: &crate::logical::query::Table| vec![false; table.used.len()];
     let mut used: Vec<Vec<bool>> = block.tables.iter().map(unused).collect();

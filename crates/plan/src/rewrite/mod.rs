@@ -1,14 +1,14 @@
-//! Rewrites of the logical tree: each rule is a file, and changes a block whose nested queries are
-//! rewritten already. The rules in their order:
+//! Rewrites of the logical tree. Each rule is a file, and changes one block, whose nested queries
+//! have been rewritten before. The rules in their order:
 //!
 //! 1. [`distinct`]: DISTINCT becomes a grouping by the whole row.
 //! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 4. [`disjunctions`]: conditions that all branches of OR have stand beside it.
-//! 5. [`generated`]: conditions on the expression of an indexed generated column name the column.
-//! 6. [`outer_joins`]: outer joins whose NULL-extended rows no condition passes become inner joins.
-//! 7. [`decorrelate`]: a correlated EXISTS or IN gets a set that is computed once.
-//! 8. [`grouped`]: a correlated scalar subquery that is an aggregate gets its groups.
+//! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 5. [`generated`]: conditions on the expression of an indexed generated column use the column.
+//! 6. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 7. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 8. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
 
 mod decorrelate;
 mod disjunctions;
@@ -29,17 +29,17 @@ use crate::logical::query::{Block, Query, QueryBody, Recursion, Source, Subquery
 use crate::logical::statement::{InsertRows, Statement};
 use crate::logical::table_exprs::BindExprs;
 
-/// What the rules see.
+/// The context of the rules.
 struct RewriteCx<'r> {
     plan: &'r PlanCx<'r>,
     exprs: &'r BindExprs<'r>,
 }
 
-/// Rewrites a bound statement. `exprs` binds stored expressions of tables.
+/// Rewrites a bound statement. `exprs` binds the stored expressions of tables.
 ///
 /// # Errors
-/// Those of `exprs`, and
-/// 3576 for a recursion whose rows are on the inner side of an outer join that stays one.
+/// The errors of `exprs`, and 3576 if the rows of a recursion are on the inner side of an outer
+/// join that cannot become an inner join.
 pub(crate) fn rewrite(
     plan: &PlanCx<'_>,
     mut statement: Statement,
@@ -78,8 +78,8 @@ fn query(cx: &RewriteCx<'_>, q: &mut Query) -> Result<(), SqlError> {
     }
 }
 
-/// Each round of a recursion reads the rows of the round before, so they cannot be the inner side
-/// of an outer join.
+/// Checks that no step of a recursion has its own rows on the inner side of an outer join: each
+/// round reads only the rows of the round before.
 fn check_steps(recursion: &Recursion) -> Result<(), SqlError> {
     let rows = QueryBody::Working(recursion.number);
     let is_own = |source: &Source| matches!(source, Source::Derived(q) if q.body == rows);

@@ -1,4 +1,4 @@
-//! Outer joins that become inner joins: where WHERE, or ON of a join around it, passes no row in
+//! Turns outer joins into inner joins if WHERE, or ON of an enclosing join, rejects each row in
 //! which the inner side is NULL (Galindo-Legaria and Rosenthal, "Outerjoin simplification and
 //! reordering").
 
@@ -7,7 +7,7 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::query::{Block, OuterJoin};
 
-/// Makes inner joins of the outer joins of `block` whose NULL-extended rows are rejected.
+/// Turns the outer joins of `block` whose NULL-extended rows are rejected into inner joins.
 pub(super) fn make_inner(block: &mut Block) {
     if block.outer_joins.is_empty() {
         return;
@@ -27,7 +27,7 @@ pub(super) fn make_inner(block: &mut Block) {
     }
 }
 
-/// Whether a condition of WHERE, or of a join around join `n`, passes no row in which the inner
+/// Whether a condition of WHERE, or of a join around join `n`, rejects each row in which the inner
 /// side of join `n` is NULL.
 fn is_rejected(joins: &[OuterJoin], n: usize, conditions: &[Expr]) -> bool {
     let inner = joins[n].inner;
@@ -36,7 +36,7 @@ fn is_rejected(joins: &[OuterJoin], n: usize, conditions: &[Expr]) -> bool {
     conditions.any(|c| rejects(c, inner))
 }
 
-/// Whether `c` cannot hold when all columns of `slots` are NULL.
+/// Whether `c` rejects a row in which all columns of `slots` are NULL.
 fn rejects(c: &Expr, slots: u64) -> bool {
     let own = |e: &Expr| {
         e.as_column()

@@ -1,12 +1,12 @@
-//! PAD_CHAR_TO_FULL_LENGTH of a block: all that it reads from its tables is padded.
+//! PAD_CHAR_TO_FULL_LENGTH: pads the CHAR columns that a block reads from its tables.
 
 use crate::logical::context::PlanCx;
 use crate::logical::expr::Expr;
 use crate::logical::pad::pad;
 use crate::logical::query::{Block, Source};
 
-/// Wraps the CHAR columns in the conditions of `block`, and in what it groups by, selects and sorts
-/// by. Above a grouping the values are those of its keys, which are padded.
+/// Wraps the CHAR columns in the conditions, keys, select items and sort keys of `block`. Clauses
+/// after a grouping read its keys, which are padded already.
 pub(super) fn pad_char_columns(cx: &PlanCx<'_>, block: &mut Block) {
     if !block.pads_char {
         return;
