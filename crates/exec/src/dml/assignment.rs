@@ -1,4 +1,4 @@
-//! `SET column = value, ...`: the new image of a row.
+//! `SET column = value, ...`: computes the new image of a row.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::operators::column_values::{ColumnValues, now_value};
 use crate::operators::step::RowRefs;
 use crate::runtime::Runtime;
 
-/// Computes the new image of a row from the assignments of a statement.
+/// The assignments of a statement to one table.
 pub(super) struct Assigner<'p> {
     table: &'p Arc<Table>,
     assignments: &'p [Assignment],
-    /// The row slot of the table that is changed.
+    /// The row slot of the table.
     slot: usize,
-    /// An assignment reads a column that another one to its left has changed.
+    /// Whether an assignment reads a column that an assignment to its left changes.
     sequential: bool,
-    /// Columns with ON UPDATE that no assignment names.
+    /// ON UPDATE columns that no assignment names: ordinal and fractional digits.
     stamps: Vec<(usize, u8)>,
     /// The table's stored expressions.
     exprs: Option<&'p TableExprs>,
 }
 
 impl<'p> Assigner<'p> {
-    /// For the table in slot 0. Each assignment sees the values that those to its left have
-    /// assigned.
+    /// For the table in slot 0. As in MySQL, each assignment sees the values that the assignments
+    /// to its left have set.
     pub fn new(
         table: &'p Arc<Table>,
         assignments: &'p [Assignment],
@@ -40,7 +40,7 @@ impl<'p> Assigner<'p> {
         Assigner::of_slot(table, assignments, exprs, 0)
     }
 
-    /// As [`Self::new`], for any slot.
+    /// As [`Self::new`], for the table in slot `slot`.
     pub fn of_slot(
         table: &'p Arc<Table>,
         assignments: &'p [Assignment],
@@ -74,20 +74,21 @@ impl<'p> Assigner<'p> {
         }
     }
 
-    /// Whether a value of AUTO_INCREMENT is assigned.
+    /// Whether a column with AUTO_INCREMENT is assigned.
     pub fn changes_auto_increment(&self) -> bool {
         let auto = self.table.def().auto_increment_column();
         self.assignments.iter().any(|a| Some(a.column) == auto)
     }
 
-    /// All assignments see the row as it was.
+    /// Makes all assignments read the old row.
     pub fn together(mut self) -> Assigner<'p> {
         self.sequential = false;
         self
     }
 
-    /// Appends the new image of `old` to `out`; false: nothing changes. `around` holds the row
-    /// slots that the expressions read; the slot of the table itself is set here.
+    /// Appends the new image of `old` to `out`. Returns false if no column changes. `around` holds
+    /// the row slots that the expressions read, except the slot of the table itself, which is set
+    /// here.
     #[allow(clippy::too_many_arguments)]
     pub fn apply(
         &self,
@@ -118,7 +119,7 @@ impl<'p> Assigner<'p> {
             };
             let column = &def.columns[a.column];
             let mut value = match &a.value {
-                // The pipeline computes it.
+                // The row pipeline computes generated columns.
                 None if column.generated.is_some() => continue,
                 None => match self.exprs.and_then(|e| e.default_of(a.column)) {
                     None => values.default_value(rt, column)?,
@@ -151,7 +152,7 @@ impl<'p> Assigner<'p> {
         self.finish(rt, old, changed, out)
     }
 
-    /// A row of the table, or none, as a row slot.
+    /// The row slot for an image of the table; for `None`, a slot of NULLs.
     pub fn slot_of<'a>(&'a self, image: Option<&'a [u8]>) -> RowRef<'a> {
         RowRef {
             layout: self.table.layout(),
@@ -160,7 +161,8 @@ impl<'p> Assigner<'p> {
         }
     }
 
-    /// Appends `now` to `out` with the assigned columns taken from `made`; false: nothing changes.
+    /// Appends `now` to `out`, with the assigned columns taken from the new image `made`. Returns
+    /// false if no column changes.
     pub fn carry_over(
         &self,
         rt: &Runtime<'_>,
@@ -177,7 +179,7 @@ impl<'p> Assigner<'p> {
         self.finish(rt, now, changed, out)
     }
 
-    /// Appends `old` to `out` with these values, and with the ON UPDATE columns if anything
+    /// Appends `old` to `out` with the new values, and with the ON UPDATE columns if a value
     /// changes.
     fn finish(
         &self,

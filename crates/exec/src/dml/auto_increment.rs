@@ -1,5 +1,5 @@
-//! Automatic values of one INSERT: which value the next row gets, and what the client learns of
-//! them.
+//! AUTO_INCREMENT values of one INSERT: the value of the next row, and the values that the client
+//! can ask about.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
 use crate::runtime::Runtime;
 
-/// Automatic values that a statement has reserved in its table. As in MySQL
-/// (`handler::update_auto_increment` and InnoDB's `get_auto_increment`), the first reservation is
-/// for the rows to come, or for one row if their number is unknown; each further one is twice as
-/// large. Values that are left at the end are a gap.
+/// AUTO_INCREMENT values that a statement has reserved from its table. The sizes are MySQL's
+/// (`handler::update_auto_increment`, InnoDB's `get_auto_increment`): the first reservation covers
+/// the remaining rows, or one row if their number is unknown; each later one is twice as large.
+/// Values that remain at the end leave a gap.
 #[derive(Default)]
 struct Reserved {
     next: u64,
-    /// Behind the last one.
+    /// The first value after the reserved ones.
     end: u64,
-    /// Number of reservations so far.
+    /// The number of reservations so far.
     reservations: u32,
-    /// Rows that are still to come of those that values were reserved for; 0: not known.
+    /// How many rows of a known number are still to come; 0: unknown.
     rows: u64,
 }
 
 impl Reserved {
-    /// Skips values up to `value`, which a row has brought itself.
+    /// Skips values up to `value`, which a row has specified explicitly.
     fn observe(&mut self, value: u64, increment: u64) {
         if value >= self.next && self.next < self.end {
             let steps = (value - self.next) / increment + 1;
@@ -36,16 +36,16 @@ impl Reserved {
 /// The AUTO_INCREMENT state of one INSERT.
 pub(super) struct AutoIncrement {
     reserved: Reserved,
-    /// The last value made from `SET insert_id` in this statement.
+    /// The last value of this statement that came from `SET insert_id`.
     forced: Option<u64>,
-    /// The first automatic value of an inserted row: `LAST_INSERT_ID()` from now on.
+    /// The first automatic value of an inserted row, which becomes `LAST_INSERT_ID()`.
     pub generated: Option<u64>,
-    /// The last value that a row has brought itself.
+    /// The last value that a row has specified explicitly.
     pub explicit: Option<u64>,
 }
 
 impl AutoIncrement {
-    /// `rows`: how many rows the statement inserts; 0 if that is not known.
+    /// `rows`: the number of rows that the statement inserts; 0 if it is unknown.
     pub fn new(rows: u64) -> AutoIncrement {
         AutoIncrement {
             reserved: Reserved {
@@ -58,11 +58,11 @@ impl AutoIncrement {
         }
     }
 
-    /// Replaces a NULL, or a zero that is `zero_generates`, by the next automatic value, and
-    /// returns it.
+    /// Replaces a NULL, or a zero if `zero_generates`, by the next automatic value, and returns
+    /// that value.
     ///
     /// # Errors
-    /// 1467 when the values are used up.
+    /// 1467 if the column's type has no further value.
     pub fn assign(
         &mut self,
         rt: &Runtime<'_>,
@@ -93,7 +93,8 @@ impl AutoIncrement {
         if v == u64::MAX {
             return Err(SqlError::new(ErrorCode::ER_AUTOINC_READ_FAILED, &[]));
         }
-        // A full column gets its own last value again, and the error is that of a duplicate.
+        // Beyond the last value of the type the last value is returned again, so the error is that
+        // of a duplicate key.
         let v = v.min(ty.int_range().map_or(u64::MAX, |(_, max)| max as u64));
         *value = match ty.kind {
             TypeKind::Double => Value::Double(v as f64),
@@ -110,8 +111,8 @@ impl AutoIncrement {
             .observe(value, rt.env.auto_increment().0.max(1));
     }
 
-    /// A row is done: `made` is its automatic value, if it has one, and `inserted` says whether the
-    /// row is in the table. The value of a row that is not goes to the next row.
+    /// Ends a row. `made` is its automatic value, if it has one. If the row was not inserted, the
+    /// next row gets the value.
     pub fn row_done(&mut self, made: Option<u64>, inserted: bool) {
         self.reserved.rows = self.reserved.rows.saturating_sub(1);
         match made {
@@ -123,8 +124,8 @@ impl AutoIncrement {
         }
     }
 
-    /// The next automatic value: counted on from `SET insert_id` if that was given, else the
-    /// table's.
+    /// The next automatic value: after `SET insert_id` it continues from there, otherwise the table
+    /// provides it.
     fn next(&mut self, rt: &Runtime<'_>, table: &Arc<Table>) -> Result<u64, SqlError> {
         let (increment, offset) = rt.env.auto_increment();
         let forced = match self.forced {
@@ -147,7 +148,7 @@ impl AutoIncrement {
         offset: u64,
         increment: u64,
     ) -> Result<u64, SqlError> {
-        /// A reservation for an unknown number of rows holds at most 2 to this power.
+        /// The binary logarithm of the largest reservation for an unknown number of rows.
         const MAX_BITS: u32 = 16;
         let reserved = &mut self.reserved;
         if reserved.next >= reserved.end {
@@ -166,7 +167,8 @@ impl AutoIncrement {
     }
 }
 
-/// Keeps the AUTO_INCREMENT value of an updated row from being given out again, and returns it.
+/// Raises the table's counter beyond the AUTO_INCREMENT value of an updated row, and returns the
+/// value.
 pub(super) fn observe_updated(
     rt: &Runtime<'_>,
     table: &Arc<Table>,

@@ -1,4 +1,4 @@
-//! REPLACE and ON DUPLICATE KEY UPDATE: what becomes of the row that is in the way of a new one.
+//! REPLACE and ON DUPLICATE KEY UPDATE: handles the existing row that has a key of the new row.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{Assignment, InsertPlan};
@@ -13,8 +13,8 @@ use crate::expr::eval::RowRef;
 use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 
 impl Inserting<'_, '_> {
-    /// Handles a row whose key in index `index` another row has. `None`: try to insert it again;
-    /// otherwise whether it counts as inserted.
+    /// Handles a duplicate in unique index `index`. `None`: insert the row again; otherwise whether
+    /// the row counts as inserted.
     pub(super) fn resolve_conflict(&mut self, index: usize) -> Result<Option<bool>, SqlError> {
         if self.plan.replace {
             if self.find_conflicting(index)? && self.replaces_itself(index) {
@@ -28,7 +28,7 @@ impl Inserting<'_, '_> {
         self.duplicates += 1;
         if !self.plan.on_duplicate.is_empty() {
             if !self.find_conflicting(index)? {
-                // The row in the way has been deleted meanwhile: the next attempt finds room.
+                // The existing row has been deleted meanwhile, so the next attempt can succeed.
                 return Ok(None);
             }
             self.update_conflicting()?;
@@ -44,7 +44,7 @@ impl Inserting<'_, '_> {
         Ok(Some(false))
     }
 
-    /// Locks and reads the existing row with the same key. Returns false if it is gone.
+    /// Locks and reads the existing row with the same key. Returns false if it no longer exists.
     fn find_conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
         let table = self.changes.table();
         let mut key = Vec::new();
@@ -56,8 +56,8 @@ impl Inserting<'_, '_> {
         Ok(!self.conflicting.is_empty())
     }
 
-    /// REPLACE: whether the row in the way equals the new one. MySQL changes a row that the last
-    /// unique key finds in place, and counts it once if nothing changes.
+    /// REPLACE: whether the existing row equals the new one. If the duplicate is in the last unique
+    /// index, MySQL updates the row in place, and counts it once if nothing changes.
     fn replaces_itself(&self, index: usize) -> bool {
         let later = &self.changes.table().def().indexes[index + 1..];
         !later.iter().any(|i| i.is_unique())
@@ -65,7 +65,7 @@ impl Inserting<'_, '_> {
             && self.conflicting.row(0) == self.changes.inserted()
     }
 
-    /// REPLACE: deletes the rows in the way.
+    /// REPLACE: deletes the existing rows.
     fn delete_conflicting(&mut self) -> Result<(), SqlError> {
         for i in 0..self.conflicting.len() {
             let (image, row_id) = (self.conflicting.row(i), self.conflicting.row_id(i));
@@ -78,7 +78,7 @@ impl Inserting<'_, '_> {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE: updates the row in the way.
+    /// ON DUPLICATE KEY UPDATE: updates the existing row.
     fn update_conflicting(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
         let table = self.changes.table().clone();
@@ -127,8 +127,8 @@ impl Inserting<'_, '_> {
     }
 }
 
-/// Whether the statement reads this column of the row in the way: REPLACE compares all of them, ON
-/// DUPLICATE KEY UPDATE those that it assigns, and a subquery may read any.
+/// Whether the statement reads this column of the existing row. REPLACE compares all columns, ON
+/// DUPLICATE KEY UPDATE reads those that it names, and a subquery may read any.
 fn reads_column(plan: &InsertPlan, column: usize) -> bool {
     let is_column = |e: &Expr| match e.kind {
         ExprKind::Column(at) => at.table == 0 && usize::from(at.column) == column,

@@ -1,4 +1,4 @@
-//! The stored expressions of rows that ALTER TABLE copies, outside of a statement.
+//! Evaluates the stored expressions of rows that ALTER TABLE copies.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::env::params::Params;
 use crate::expr::eval::{ListCache, NoSubqueries, Scope, StmtState};
 use crate::operators::column_values::{ColumnValues, placeholder};
 
-/// Completes and checks the rows of a new definition.
+/// Completes and checks rows under a new table definition.
 pub struct CopiedRows<'e> {
     env: &'e dyn SessionEnv,
     exprs: Arc<TableExprs>,
@@ -25,7 +25,7 @@ pub struct CopiedRows<'e> {
 }
 
 impl<'e> CopiedRows<'e> {
-    /// For rows of a table with these expressions.
+    /// For rows of a table with these stored expressions.
     pub fn new(env: &'e dyn SessionEnv, exprs: Arc<TableExprs>) -> CopiedRows<'e> {
         CopiedRows {
             env,
@@ -37,16 +37,16 @@ impl<'e> CopiedRows<'e> {
         }
     }
 
-    /// The value of a column until [`Self::complete`] computes it.
+    /// A placeholder for a column's value until [`Self::complete`] computes it.
     pub fn placeholder(def: &TableDef, column: usize) -> Value {
         placeholder(&def.columns[column])
     }
 
-    /// Computes the columns of `defaulted` that have a DEFAULT (expression), then the generated
-    /// columns, and checks the constraints. `number`: of the row, from 1.
+    /// Computes those columns of `defaulted` that have a DEFAULT (expression), then the generated
+    /// columns, and checks the constraints. `number` is the number of the row, from 1.
     ///
     /// # Errors
-    /// 3819 for a constraint that is false, and those of the expressions.
+    /// 3819 if a constraint is false, and the errors of the expressions.
     pub fn complete(
         &mut self,
         (def, layout): (&TableDef, &RowLayout),

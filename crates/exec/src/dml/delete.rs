@@ -10,7 +10,7 @@ use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
 use crate::runtime::result::StatementResult;
 
-/// Runs a DELETE; `exec`: the operators that find its rows, made at the first use.
+/// Runs a DELETE. `exec` holds the operators that find its rows; they are created at the first use.
 pub(crate) fn delete(
     rt: &Runtime<'_>,
     plan: &DeletePlan,

@@ -1,4 +1,4 @@
-//! A row that meets another one with the same unique key: the error, and the row in the way.
+//! Duplicate keys: the error, and reading the existing row.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use nfold_types::{ErrorCode, Level, SqlError, ValueRef, charset, wire};
 
 use crate::runtime::Runtime;
 
-/// Returns the error, or with IGNORE makes it a warning.
+/// Returns the error; with IGNORE records a warning instead.
 pub(super) fn fail_or_warn(
     rt: &Runtime<'_>,
     ignore: bool,
@@ -33,16 +33,16 @@ pub(super) fn index_key(
         .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
 }
 
-/// Whether a change of a row needs the value of the column: an index covers it, or a stored
-/// expression names it.
+/// Whether changing a row requires the value of the column: because an index or a stored expression
+/// reads it.
 pub(super) fn is_needed(def: &TableDef, column: usize) -> bool {
     let mut parts = def.indexes.iter().flat_map(|index| &index.parts);
     let name = &def.columns[column].name;
     parts.any(|part| part.column == column) || def.stored_exprs().any(|e| e.names(name))
 }
 
-/// Locks the rows with this key of an index exclusively, and reads them into `out`. Long values of
-/// columns that are not `used` stay on their pages.
+/// Locks the rows with this index key exclusively, and reads them into `out`. Long values of
+/// columns that are not `used` are not fetched from their overflow pages.
 pub(super) fn read_locked(
     rt: &Runtime<'_>,
     table: &Arc<Table>,
@@ -67,7 +67,7 @@ pub(super) fn read_locked(
     Ok(())
 }
 
-/// Error 1062 for a row whose key in index `index` another row has.
+/// Error 1062 for a row whose key in index `index` exists already.
 pub(super) fn duplicate_error(
     rt: &Runtime<'_>,
     table: &Table,

@@ -1,30 +1,30 @@
-//! Which rows of a table a join has produced already, so that a row of several joined rows is
-//! changed once.
+//! Remembers which rows of a table a join has produced, so that each row is changed once even if
+//! several joined rows contain it.
 
 use nfold_types::SqlError;
 
 use crate::operators::distinct::Distinct;
 use crate::runtime::Runtime;
 
-/// The rows of one table that a join has produced so far, by their clustered keys.
+/// The rows of one table that a join has produced so far, identified by their clustered keys.
 pub(super) enum Encounters {
-    /// Equal rows come one after the other, so the key of the last one is enough.
+    /// Repetitions of a row are adjacent, so the last key is enough.
     Last(Vec<u8>),
     Any(Box<Distinct>),
 }
 
-/// Whether a row has been met before.
+/// Whether the join has produced a row before.
 pub(super) enum Encounter {
     First,
     Repeated,
-    /// Not known yet: memory was full, and the row went to a file. [`Encounters::drain_undecided`]
-    /// decides.
+    /// Not known yet, because the table of keys has spilled. [`Encounters::drain_undecided`]
+    /// decides later.
     Undecided,
 }
 
 impl Encounters {
-    /// `grouped`: equal rows come one after the other, because the join reads the table first and
-    /// under no other name.
+    /// `grouped`: repetitions of a row are adjacent, because the join reads the table first, and
+    /// only once.
     pub fn new(rt: &Runtime<'_>, grouped: bool) -> Encounters {
         match grouped {
             true => Encounters::Last(Vec::new()),
@@ -32,8 +32,8 @@ impl Encounters {
         }
     }
 
-    /// Looks a row up by its key and remembers it. `record` writes what is needed of it later, and
-    /// is called only if the answer is [`Encounter::Undecided`].
+    /// Looks up a row by its key and adds it. `record` is called only if the result is
+    /// [`Encounter::Undecided`]; it writes the data that is passed to `drain_undecided` later.
     pub fn meet(
         &mut self,
         rt: &Runtime<'_>,
@@ -69,8 +69,7 @@ impl Encounters {
         })
     }
 
-    /// Calls `f` with the records of undecided rows that were met for the first time, each row
-    /// once.
+    /// Calls `f` with the record of each undecided row that is a first encounter.
     pub fn drain_undecided(
         self,
         rt: &Runtime<'_>,

@@ -1,10 +1,11 @@
-//! Foreign keys: the parents that a changed row needs, and the changes of its children.
+//! Foreign keys: checks that a changed row has its parents, and restricts or cascades to its
+//! children.
 //!
 //! # Invariants
-//! - F1. A row and its entries are changed before its parents or children are looked for; see
-//!   `KeyProbe` of the engine for why that is enough without a lock on the parent.
-//! - F2. A cascade goes to a child's rows under exclusive locks, and each of these changes is
-//!   checked as if a statement had made it.
+//! - F1. A row and its index entries are changed before its parents or children are looked up. The
+//!   engine's `KeyProbe` explains why no lock on the parent is needed then.
+//! - F2. A cascade locks the rows of a child exclusively, and each of its changes is checked like
+//!   that of a statement.
 
 use std::sync::Arc;
 
@@ -18,10 +19,10 @@ use super::duplicate::{duplicate_error, index_key, read_locked};
 use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
 
-/// Changes of changes, the statement's own among them.
+/// The maximum depth of cascades, the statement's own change included.
 const MAX_DEPTH: usize = 15;
 
-/// A foreign key as error messages show it, with its table.
+/// A foreign key with its table, as error messages show it.
 fn described(child: &TableDef, key: &ForeignKeyDef) -> String {
     let quote = |name: &str| format!("`{}`", name.replace('`', "``"));
     format!(
@@ -32,17 +33,17 @@ fn described(child: &TableDef, key: &ForeignKeyDef) -> String {
     )
 }
 
-/// Error 1452: a row of `child` has no parent.
+/// Error 1452: a row of `child` has no parent row.
 pub fn no_referenced_row(child: &TableDef, key: &ForeignKeyDef) -> SqlError {
     SqlError::new(ErrorCode::ER_NO_REFERENCED_ROW_2, &[&described(child, key)])
 }
 
-/// Error 1451: a row of `child` refers to the row that changes.
+/// Error 1451: a row of `child` refers to the changed row.
 fn row_is_referenced(child: &TableDef, key: &ForeignKeyDef) -> SqlError {
     SqlError::new(ErrorCode::ER_ROW_IS_REFERENCED_2, &[&described(child, key)])
 }
 
-/// Whether an error is one that IGNORE makes a warning.
+/// Whether IGNORE turns the error into a warning.
 pub(super) fn is_refusal(error: &SqlError) -> bool {
     matches!(
         error.code,
@@ -50,20 +51,20 @@ pub(super) fn is_refusal(error: &SqlError) -> bool {
     )
 }
 
-/// One row that has changed.
+/// A row that has been changed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RowChange<'a> {
-    /// `None`: it was inserted.
+    /// The old image; `None` after an INSERT.
     pub old: Option<&'a [u8]>,
-    /// `None`: it was deleted.
+    /// The new image; `None` after a DELETE.
     pub new: Option<&'a [u8]>,
-    /// The row that comes in the place of a deleted one (REPLACE).
+    /// The row that replaces a deleted one (REPLACE).
     pub replacement: Option<&'a [u8]>,
 }
 
-/// The changes that led to the one at hand.
+/// The cascade of changes that led to the current one.
 struct Chain {
-    /// Places in [`ForeignKeys::tables`].
+    /// Indexes in [`ForeignKeys::tables`].
     tables: Vec<usize>,
 }
 
@@ -84,8 +85,8 @@ fn has_null(table: &Table, row: &[u8], columns: &[usize]) -> Result<bool, SqlErr
     Ok(false)
 }
 
-/// Whether the columns have the same bytes in both rows: texts that are equal to their collation
-/// alone differ.
+/// Whether the columns have identical bytes in both rows. Strings that only their collation calls
+/// equal count as different.
 fn same_values(table: &Table, a: &[u8], b: &[u8], columns: &[usize]) -> Result<bool, SqlError> {
     for &c in columns {
         if value(table, a, c)? != value(table, b, c)? {
@@ -106,7 +107,7 @@ fn encode(
         .map_err(|e| damaged(&e))
 }
 
-/// The probes of one table's parents, made at their first use.
+/// The probes of one table's parents. Each is created at its first use.
 #[derive(Default)]
 pub(super) struct Probes(Vec<Option<KeyProbe>>);
 
@@ -128,11 +129,12 @@ impl Probes {
     }
 }
 
-/// Checks a row that was changed in the table at place `at`, and changes its children.
+/// Checks a row that was changed in the table with index `at`, and applies the change to its
+/// children.
 ///
 /// # Errors
-/// 1452 without a parent, 1451 with a child that forbids the change, 3008 for a chain that is too
-/// long, and those of changes.
+/// 1452 without a parent row, 1451 if a child restricts the change, 3008 if the cascade is too
+/// deep, and the errors of changing rows.
 pub(super) fn check(
     rt: &Runtime<'_>,
     keys: &ForeignKeys,
@@ -179,7 +181,7 @@ fn check_parents(
     Ok(())
 }
 
-/// The children of a row of the chain's last table.
+/// Restricts or cascades to the children of a row of the last table in the chain.
 fn check_children(
     rt: &Runtime<'_>,
     keys: &ForeignKeys,
@@ -206,7 +208,7 @@ fn check_children(
             Some(_) => def.on_update,
             None => def.on_delete,
         };
-        // An update that comes back to a table of its chain is refused.
+        // An update that would cascade back to a table of the chain is refused.
         let target = child
             .cascades_to
             .filter(|to| change.new.is_none() || !chain.tables.contains(to));
@@ -229,7 +231,7 @@ fn restrict(
     key: &[u8],
     change: RowChange<'_>,
 ) -> Result<(), SqlError> {
-    // A row that refers to itself is in its own way.
+    // A row that refers to itself also restricts its own change.
     if let RowChange {
         old: Some(old),
         new: None,
@@ -252,7 +254,7 @@ fn restrict(
     }
 }
 
-/// Deletes the children with a key, or gives them NULL or the parent's new key.
+/// Deletes the children with a key, or sets their columns to NULL or to the parent's new key.
 fn cascade(
     rt: &Runtime<'_>,
     keys: &ForeignKeys,
@@ -263,7 +265,7 @@ fn cascade(
 ) -> Result<(), SqlError> {
     let table = rt.table(child.child.id)?;
     let mut rows = RowBatch::new();
-    // A changed child is written from the values of all its columns.
+    // An updated child is rewritten as a whole, so all its columns are read.
     read_locked(rt, &table, (child.index, key), |_| true, &mut rows)?;
     if rows.is_empty() {
         return Ok(());
@@ -279,7 +281,7 @@ fn cascade(
         rt.tick()?;
         let (mut old, row_id) = (rows.row(i), rows.row_id(i));
         if keys.revisits {
-            // Another branch of the cascade may have changed the row.
+            // Another branch of the cascade may have changed the row since.
             if !read_again(rt, &table, old, row_id, &mut now)? {
                 continue;
             }
@@ -303,7 +305,7 @@ fn cascade(
     Ok(())
 }
 
-/// Reads a row again under its lock; false: it is gone.
+/// Reads a locked row again. Returns false if it no longer exists.
 pub(super) fn read_again(
     rt: &Runtime<'_>,
     table: &Arc<Table>,
@@ -337,7 +339,7 @@ fn delete_child(
     check_children(rt, keys, table, change, chain)
 }
 
-/// Sets the columns of a foreign key to the values of the parent's row `source`, or NULL.
+/// Sets the columns of a foreign key to the values of the parent's row `source`, or to NULL.
 fn update_child(
     rt: &Runtime<'_>,
     keys: &ForeignKeys,
@@ -384,7 +386,7 @@ fn update_child(
     check_children(rt, keys, table, change, chain)
 }
 
-/// Whether a value of the parent's column is one of the child's: a text may be too long.
+/// Whether a value of the parent's column fits the child's column: a string may be too long.
 fn fits(value: &ValueRef<'_>, ty: &nfold_types::ColumnType) -> bool {
     let (ValueRef::Bytes(bytes), kind) = (value, &ty.kind) else {
         return true;

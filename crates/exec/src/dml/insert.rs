@@ -23,31 +23,31 @@ use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 use crate::runtime::spill::Spool;
 
-/// One INSERT under way.
+/// The state of a running INSERT or REPLACE.
 pub(super) struct Inserting<'i, 's> {
     pub rt: &'i Runtime<'s>,
     pub plan: &'i InsertPlan,
     pub changes: TableChanges,
     pub values: ColumnValues,
     pub automatic: AutoIncrement,
-    /// The current row, a value a column.
+    /// The current row: one value for each column.
     row: Vec<Value>,
-    /// Whether the statement names the column.
+    /// For each column, whether the statement names it.
     named: Vec<bool>,
-    /// The layout of the query's rows and the current one, if ON DUPLICATE KEY UPDATE names columns
-    /// of its tables.
+    /// The layout and the current row of the query, if ON DUPLICATE KEY UPDATE names columns of its
+    /// tables.
     pub source: Option<(RowLayout, Vec<u8>)>,
-    /// Number of the current row, from 1.
+    /// The number of the current row, from 1.
     pub rows: u64,
     pub affected: u64,
     pub duplicates: u64,
-    /// Rows that a constraint kept out (IGNORE).
+    /// The number of rows that a constraint rejected (IGNORE).
     refused: u64,
-    /// The rows in the way of the current one.
+    /// The existing rows with a key of the current row.
     pub conflicting: RowBatch,
 }
 
-/// Runs an INSERT or REPLACE; `query`: the operators of the query whose rows are inserted.
+/// Runs an INSERT or REPLACE. `query` holds the operators of INSERT ... SELECT.
 pub(crate) fn insert(
     rt: &Runtime<'_>,
     plan: &InsertPlan,
@@ -92,14 +92,14 @@ pub(crate) fn insert(
 }
 
 impl<'i> Inserting<'i, '_> {
-    /// What the client and the session learn.
+    /// The statement's result for the client and the session.
     fn result(&self, several: bool) -> StatementResult {
         let AutoIncrement {
             generated,
             explicit,
             ..
         } = self.automatic;
-        // The value that the last row has brought itself counts if any row was inserted.
+        // An explicit AUTO_INCREMENT value is reported only if a row was inserted.
         let counts = self.affected > 0 || !self.plan.on_duplicate.is_empty();
         let explicit = explicit.filter(|_| counts);
         StatementResult {
@@ -173,7 +173,8 @@ impl<'i> Inserting<'i, '_> {
                         self.write_image(&layout, q, image)
                     });
                 }
-                // The table itself is read: all rows are read before the first is written.
+                // The query reads the target table: all rows are read before the first one is
+                // inserted.
                 let mut spool = Spool::new(rt.env.work_memory());
                 query.collect(rt, q, &[], &layout, &mut |image| spool.push(rt, 0, image))?;
                 spool.each(rt, &mut |_, image| {
@@ -184,7 +185,7 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// Inserts one row of a query's result.
+    /// Inserts one row of the query's result.
     fn write_image(
         &mut self,
         layout: &RowLayout,
@@ -216,8 +217,8 @@ impl<'i> Inserting<'i, '_> {
         self.finish_row()
     }
 
-    /// Begins a row: columns that the statement does not name get their defaults. The error or warning
-    /// about a missing default comes after those about named columns ([`Self::finish_row`]).
+    /// Starts a row: columns that the statement does not name get their defaults. A missing default
+    /// is reported after the errors of named columns, by [`Self::finish_row`].
     fn begin_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
         if self.rows.is_multiple_of(ROWS_PER_TICK) {
@@ -236,8 +237,8 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// Whether expressions may name columns of the row itself, also in subqueries: columns to their
-    /// left have their new values, the others their defaults.
+    /// Whether an expression, or a subquery in it, may name columns of the new row. It then sees
+    /// the new values of columns to its left, and the defaults of the others.
     fn looks_back(&self, rows: &[Vec<Option<Expr>>]) -> bool {
         let names_column = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::Column(_)));
         self.plan.subqueries.iter().any(|q| q.correlated)
@@ -245,7 +246,7 @@ impl<'i> Inserting<'i, '_> {
             || rows.iter().flatten().flatten().any(names_column)
     }
 
-    /// Evaluates the row's expressions; `None` is DEFAULT.
+    /// Evaluates the expressions of a row. `None` means DEFAULT.
     fn assign_exprs(
         &mut self,
         exprs: &'i [Option<Expr>],
@@ -301,7 +302,7 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// Replaces a NULL that was assigned to the NOT NULL column `c` by its implicit default, or fails
+    /// Replaces a NULL in the NOT NULL column `c` by the implicit default of its type, or fails
     /// with error 1048.
     fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
         let column = &self.changes.table().def().columns[c];
@@ -311,14 +312,14 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// Completes the row with missing defaults and the automatic value, and inserts it.
+    /// Completes the row with the remaining defaults and the automatic value, and inserts it.
     fn finish_row(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
         let table = self.changes.table().clone();
         let def = table.def();
         for (c, column) in def.columns.iter().enumerate() {
             if !self.named[c] && lacks_default(column) {
-                // One warning a statement.
+                // One warning for each statement.
                 self.row[c] = if self.rows == 1 {
                     self.values.default_value(rt, column)?
                 } else {
@@ -357,7 +358,7 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// The value that a DEFAULT (expression) has for the row so far.
+    /// The value of a DEFAULT (expression) over the row as far as it is computed.
     fn default_expr(
         &self,
         e: &Expr,
@@ -378,7 +379,7 @@ impl<'i> Inserting<'i, '_> {
         row.value(e, column, &image)
     }
 
-    /// Inserts the row; false: another row was updated instead, or the row was skipped.
+    /// Inserts the row. Returns false if another row was updated instead, or the row was skipped.
     fn write(&mut self, table: &Table) -> Result<bool, SqlError> {
         let changes_duplicates = self.plan.replace || !self.plan.on_duplicate.is_empty();
         loop {
@@ -407,7 +408,7 @@ impl<'i> Inserting<'i, '_> {
     }
 }
 
-/// Whether a row without a value for this column is error 1364.
+/// Whether a row without a value for this column fails with error 1364.
 fn lacks_default(column: &ColumnDef) -> bool {
     matches!(column.default, ColumnDefault::None)
         && !column.nullable
@@ -416,7 +417,7 @@ fn lacks_default(column: &ColumnDef) -> bool {
         && !matches!(column.ty.kind, TypeKind::Enum(_))
 }
 
-/// Layout of a row before it is complete: every column may be NULL.
+/// The layout of an incomplete row, in which every column may be NULL.
 fn row_layout(table: &Table) -> RowLayout {
     use nfold_types::row::RowColumn;
     RowLayout::new(
@@ -428,7 +429,7 @@ fn row_layout(table: &Table) -> RowLayout {
     )
 }
 
-/// Whether a query reads table `id`, in a subquery or otherwise.
+/// Whether a query or one of its subqueries reads table `id`.
 fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
     match &q.body {
         QueryBody::Rows(_) | QueryBody::Working(_) => false,

@@ -13,11 +13,10 @@
 //! ```
 //!
 //! # Invariants
-//! - D1. Rows are changed by [`pipeline::TableChanges`] and by the cascades of `foreign`, and
-//!   nowhere else, so that a step that belongs to
-//!   every change (CHECK, foreign keys, triggers, row events) has one place.
-//! - D2. A statement that fails leaves nothing behind: `statement::execute` returns to the
-//!   savepoint that it has set before the first change.
+//! - D1. Only [`pipeline::TableChanges`] and the cascades of `foreign` change rows. So a step that
+//!   belongs to every change (CHECK, foreign keys, triggers, row events) has one place.
+//! - D2. A failed statement has no effect: `statement::execute` rolls back to the savepoint that it
+//!   set before the first change.
 
 mod assignment;
 mod auto_increment;

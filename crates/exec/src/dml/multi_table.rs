@@ -1,16 +1,16 @@
-//! UPDATE and DELETE of several tables: all joined rows are found first, under locks; then each row
-//! of each table is changed once.
+//! Multi-table UPDATE and DELETE. First all joined rows are found and locked, then each row of each
+//! target table is changed once.
 //!
 //! # Picture
 //! ```text
-//!   join ─▶ for each table: its row's key ─▶ met before? ─▶ spool (memory, then a file) ─▶ changes
+//!   join ─▶ for each table: its row's key ─▶ seen before? ─▶ spool (memory, then a file) ─▶ changes
 //! ```
 //!
 //! # Invariants
 //! - M1. A row that is part of several joined rows is changed as the first of them says.
-//! - M2. No row is changed before all are found, so a change never makes the join find a row again.
-//!   Found rows are locked exclusively until the end of the transaction, so they are what was read,
-//!   unless the statement itself changes them under another name.
+//! - M2. No row is changed before all are found, so the join cannot find a changed row. Found rows
+//!   stay locked exclusively until the end of the transaction, so they do not change in between,
+//!   unless the statement itself changes them under another alias.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult, full_table};
 use crate::runtime::spill::Spool;
 
-/// Replaces `out` by the key of a row in the clustered index.
+/// Replaces `out` by the clustered key of a row.
 fn clustered_key(
     table: &Table,
     image: &[u8],
@@ -59,7 +59,7 @@ fn write_record(out: &mut Vec<u8>, id: Option<u64>, found: &[u8], new: &[u8]) {
     out.extend_from_slice(new);
 }
 
-/// The hidden row id, the found image and the new image of a record.
+/// Splits a record into the hidden row id, the found image and the new image.
 fn read_record(record: &[u8]) -> (Option<u64>, &[u8], &[u8]) {
     let Some((id, rest)) = record.split_first_chunk::<8>() else {
         return (None, &[], &[]);
@@ -72,13 +72,13 @@ fn read_record(record: &[u8]) -> (Option<u64>, &[u8], &[u8]) {
     ((id != 0).then_some(id), found, new)
 }
 
-/// Number of the join step that reads a slot.
+/// The number of the join step that reads a slot.
 fn step_of(block: &Block, slot: usize) -> usize {
     let mut steps = block.joins.iter();
     steps.position(|step| step.table == slot).unwrap_or(0)
 }
 
-/// Row `i` of a batch as row slots.
+/// Row `i` of a batch, as row slots.
 fn filled<'a>(scx: &'a StepCx<'_, '_>, batch: &'a Batch, i: usize) -> RowRefs<'a> {
     let mut rows = scx.empty_rows();
     scx.fill(batch, i, &mut rows);
@@ -88,34 +88,34 @@ fn filled<'a>(scx: &'a StepCx<'_, '_>, batch: &'a Batch, i: usize) -> RowRefs<'a
 /// The rows of one table that an UPDATE changes.
 struct Updating<'p> {
     table: &'p Arc<Table>,
-    /// Its stored expressions.
+    /// The table's stored expressions.
     exprs: Option<&'p Arc<TableExprs>>,
     slot: usize,
     step: usize,
     assigner: Assigner<'p>,
-    /// The statement changes the same table under another name, too.
+    /// Whether the rows may also change in another way: under a second alias, or by a cascade.
     shared: bool,
     encounters: Encounters,
     rows: Spool,
     found: u64,
-    /// Buffers for the current row: its key, its new image, its record.
+    /// Buffers for the current row: its key, its new image, and its record.
     key: Vec<u8>,
     new: Vec<u8>,
     record: Vec<u8>,
 }
 
-/// One joined row, and what new images are computed with.
+/// One joined row, with the context in which new images are computed.
 struct JoinedRow<'m, 'r, 's> {
     values: &'m ColumnValues,
     scx: &'m StepCx<'r, 's>,
     batch: &'m Batch,
-    /// The row's place in the batch, and its number in the statement from 1.
+    /// The position of the row in the batch, and its number in the statement, from 1.
     i: usize,
     n: u64,
 }
 
 impl Updating<'_> {
-    /// Computes the new image of the current row; false: it does not change.
+    /// Computes the new image of the current row. Returns false if the row does not change.
     fn compute(
         &mut self,
         m: &JoinedRow<'_, '_, '_>,
@@ -128,7 +128,7 @@ impl Updating<'_> {
             .apply(m.scx.rt, m.values, state, found, rows, m.n, new)
     }
 
-    /// Records the current row if it is met for the first time.
+    /// Records the current row at its first encounter.
     fn record_first(
         &mut self,
         m: &JoinedRow<'_, '_, '_>,
@@ -137,7 +137,7 @@ impl Updating<'_> {
         let Some(found) = rows[self.slot].image else {
             return Ok(());
         };
-        // Also of a row that was met before: a value that does not fit is an error in any case.
+        // Computed for repeated rows too: a value that does not fit is an error in any case.
         let changes = self.compute(m, found, rows)? || self.shared;
         let id = m.batch.row_id(m.i, self.step);
         clustered_key(self.table, found, id, &mut self.key)?;
@@ -154,8 +154,8 @@ impl Updating<'_> {
         Ok(())
     }
 
-    /// As [`Self::record_first`] for the table whose changes the assignments of the others see; the
-    /// new image stays in `new` for them.
+    /// As [`Self::record_first`], for the table whose new values the other assignments see. The new
+    /// image stays in `new`.
     fn record_leading(&mut self, m: &JoinedRow<'_, '_, '_>) -> Result<(), SqlError> {
         let rows = filled(m.scx, m.batch, m.i);
         let Some(found) = rows[self.slot].image else {
@@ -171,7 +171,7 @@ impl Updating<'_> {
         Ok(())
     }
 
-    /// Whether the current row was met before.
+    /// Whether the current row was encountered before.
     fn is_repeated(&mut self, m: &JoinedRow<'_, '_, '_>) -> Result<bool, SqlError> {
         let Some(found) = m.batch.image(m.i, self.step) else {
             return Ok(true);
@@ -184,7 +184,7 @@ impl Updating<'_> {
         ))
     }
 
-    /// Changes the recorded rows. Returns how many rows were found, and how many of them changed.
+    /// Changes the recorded rows. Returns the number of rows found, and the number of rows changed.
     fn change(
         self,
         rt: &Runtime<'_>,
@@ -252,8 +252,8 @@ impl Updating<'_> {
     }
 }
 
-/// Records the row of each table in a joined row. `leading`: the table whose new values the others
-/// see.
+/// Records the rows of all target tables in a joined row. `leading` is the table whose new values
+/// the others see.
 fn record_joined_row(
     m: &JoinedRow<'_, '_, '_>,
     targets: &mut [Updating<'_>],
@@ -292,7 +292,7 @@ fn record_joined_row(
     Ok(())
 }
 
-/// The operators that find the rows, made at the first use.
+/// Returns the operators that find the rows; creates them at the first use.
 fn opened<'e>(
     rt: &Runtime<'_>,
     block: &Block,
@@ -305,13 +305,13 @@ fn opened<'e>(
     Ok(exec.insert(made))
 }
 
-/// Whether equal rows of a slot come one after the other: the join reads it first, and no other
+/// Whether repetitions of a slot's rows are adjacent: the join reads the slot first, and no other
 /// slot is of the same table.
 fn is_grouped(block: &Block, slot: usize) -> bool {
     step_of(block, slot) == 0 && is_named_once(block, slot)
 }
 
-/// The empty records of each table; `tables`: those of the plan's targets, opened.
+/// Creates the state of each target table. `tables` are the opened tables of the plan's targets.
 fn update_targets<'p>(
     rt: &Runtime<'_>,
     plan: &'p UpdateTablesPlan,
@@ -336,7 +336,7 @@ fn update_targets<'p>(
                 true => assigner,
                 false => assigner.together(),
             },
-            // Cascades of one table may change the rows of another.
+            // A cascade from one table may change the rows of another.
             shared: tables.iter().filter(same).count() > 1
                 || (plan.foreign.as_ref()).is_some_and(|keys| keys.revisits),
             encounters: Encounters::new(rt, is_grouped(block, target.slot)),
@@ -350,7 +350,7 @@ fn update_targets<'p>(
     targets
 }
 
-/// Runs an UPDATE of several tables.
+/// Runs a multi-table UPDATE.
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdateTablesPlan,
@@ -381,7 +381,7 @@ pub(crate) fn update(
         Ok(true)
     })?;
     let (mut matched, mut changed) = (0, 0);
-    // The leading table changes before the others.
+    // The leading table changes first.
     if let Some(at) = plan.at_once {
         targets[..=at].rotate_right(1);
     }
@@ -403,7 +403,7 @@ pub(crate) fn update(
     })
 }
 
-/// The rows of one table that a DELETE removes; the statement may name the table several times.
+/// The rows of one table that a DELETE removes. The statement may name the table several times.
 struct Deleting {
     table: Arc<Table>,
     steps: Vec<usize>,
@@ -412,7 +412,7 @@ struct Deleting {
 }
 
 impl Deleting {
-    /// Deletes the recorded rows and returns their number.
+    /// Deletes the recorded rows, and returns their number.
     fn remove(self, rt: &Runtime<'_>, plan: &DeleteTablesPlan) -> Result<u64, SqlError> {
         let Deleting {
             table,
@@ -444,7 +444,7 @@ impl Deleting {
     }
 }
 
-/// Runs a DELETE from several tables.
+/// Runs a multi-table DELETE.
 pub(crate) fn delete(
     rt: &Runtime<'_>,
     plan: &DeleteTablesPlan,
@@ -490,7 +490,7 @@ pub(crate) fn delete(
     })?;
     let mut deleted = 0;
     if let Some(keys) = &plan.foreign {
-        // Children before their parents.
+        // Children are deleted before their parents.
         targets.sort_by_key(|t| keys.generation(t.table.def().id));
     }
     for target in targets {

@@ -1,4 +1,5 @@
-//! The one way in for row changes: every row that a statement inserts, updates or deletes passes here.
+//! The pipeline for row changes: every row that a statement inserts, updates or deletes passes
+//! through it.
 
 use std::sync::Arc;
 
@@ -11,36 +12,36 @@ use super::foreign::{self, Probes, RowChange};
 use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
 
-/// Rows between two looks at KILL and the time slice.
+/// The number of rows between two checks for KILL and the end of the time slice.
 pub(super) const ROWS_PER_TICK: u64 = 256;
 
-/// How the change of one row ended.
+/// The outcome of one row change.
 #[derive(Debug)]
 pub(crate) enum RowOutcome {
     Done,
-    /// Another row has the same key in this index. The table is unchanged.
+    /// A row with the same key exists in this index. The table is unchanged.
     Duplicate {
         index: usize,
     },
-    /// A CHECK constraint or a foreign key forbids the change, which was not made, or undone
-    /// (IGNORE).
+    /// A CHECK constraint or a foreign key forbids the change (IGNORE). The row is as it was
+    /// before.
     Refused(SqlError),
-    /// A cascade of an earlier change has deleted the row.
+    /// The row does not exist any more: a cascade of an earlier change has deleted it.
     Gone,
 }
 
-/// The changes of one statement to one table. The engine's operations are made when they are first
-/// needed, and reused from row to row.
+/// The changes of one statement to one table. The engine's operations are created at their first
+/// use, and reused for each row.
 ///
-/// Each kind of change has two calls: the first takes the old image and returns the buffer for the
-/// new one, the second carries the change out.
+/// Each kind of change takes two calls: `begin_*` takes the old image and returns the buffer for
+/// the new one; the second call carries out the change.
 pub(crate) struct TableChanges {
     table: Arc<Table>,
-    /// Boxed, as most tables have none.
+    /// Boxed, because most tables have none.
     exprs: Option<Box<RowExprs>>,
     foreign: Option<Foreign>,
     insert: Option<InsertOp>,
-    /// Boxed, as most statements need one kind alone.
+    /// Boxed, because most statements need only one of them.
     update: Option<Box<UpdateOp>>,
     delete: Option<Box<DeleteOp>>,
 }
@@ -48,18 +49,18 @@ pub(crate) struct TableChanges {
 /// The foreign keys that the changes concern.
 struct Foreign {
     keys: Arc<ForeignKeys>,
-    /// The table's place among them.
+    /// The table's index among the tables of `keys`.
     at: usize,
-    /// A row that a foreign key forbids is left as it was (IGNORE).
+    /// IGNORE: a row whose change a foreign key forbids is skipped.
     ignore: bool,
     probes: Probes,
-    /// A row that a cascade may have changed, as it is now.
+    /// The current version of a row that a cascade may have changed.
     read_again: RowBatch,
 }
 
 impl TableChanges {
-    /// No change to `table` yet. `exprs`: its stored expressions; `foreign`: the plan's foreign
-    /// keys; `ignore`: a change that they forbid is an outcome, not an error.
+    /// Prepares changes to `table`. `exprs` are its stored expressions, `foreign` the foreign keys
+    /// of the plan. With `ignore`, a change that a constraint forbids is an outcome, not an error.
     pub fn new(
         rt: &Runtime<'_>,
         table: Arc<Table>,
@@ -92,8 +93,8 @@ impl TableChanges {
         &self.table
     }
 
-    /// The empty image of a row to insert, for the caller to fill. `changes_duplicates`: the
-    /// statement changes or replaces rows of the same key.
+    /// Returns the empty image of a row to insert, which the caller fills. `changes_duplicates`:
+    /// the statement updates or replaces existing rows with the same key.
     pub fn begin_insert(&mut self, changes_duplicates: bool) -> &mut Vec<u8> {
         let TableChanges { table, insert, .. } = self;
         let op = insert.get_or_insert_with(|| InsertOp::new(table.clone()));
@@ -101,7 +102,7 @@ impl TableChanges {
         op.row()
     }
 
-    /// The image of the row that was inserted last, or could not be.
+    /// The image of the row that [`Self::insert`] was called for last.
     pub fn inserted(&self) -> &[u8] {
         self.insert.as_ref().map_or(&[], InsertOp::image)
     }
@@ -109,7 +110,7 @@ impl TableChanges {
     /// Inserts the row. A duplicate is an outcome, not an error, and leaves the table unchanged.
     ///
     /// # Errors
-    /// Those of the engine: 1213, 1205, 1114 and so on.
+    /// The errors of the engine, such as 1213, 1205 and 1114.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
         if let Some(exprs) = &mut self.exprs
@@ -129,8 +130,8 @@ impl TableChanges {
         foreign.checked(rt, &self.table, (outcome, mark), change)
     }
 
-    /// The empty image that replaces `old`, for the caller to fill; `row_id`: the hidden row id, if
-    /// the table has one.
+    /// Returns the empty image that replaces `old`, which the caller fills. `row_id` is the hidden
+    /// row id, if the table has one.
     pub fn begin_update(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         let TableChanges { table, update, .. } = self;
         update
@@ -138,7 +139,7 @@ impl TableChanges {
             .row(old, row_id)
     }
 
-    /// As [`Self::begin_update`], beside the image of the row that could not be inserted.
+    /// As [`Self::begin_update`]; also returns the image of the row that could not be inserted.
     pub fn begin_update_instead(
         &mut self,
         old: &[u8],
@@ -156,7 +157,7 @@ impl TableChanges {
         (insert.as_ref().map_or(&[], InsertOp::image), image)
     }
 
-    /// The new image of the row that was updated last, or could not be.
+    /// The new image of the row that [`Self::update`] was called for last.
     pub fn updated(&self) -> &[u8] {
         self.update.as_ref().map_or(&[], |op| op.image())
     }
@@ -164,7 +165,7 @@ impl TableChanges {
     /// Updates the row. A duplicate is an outcome, not an error, and leaves the table unchanged.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     pub fn update(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         let op = self.update.as_mut().expect("D1: begin_update came before");
         if let Some(exprs) = &mut self.exprs
@@ -185,10 +186,10 @@ impl TableChanges {
         foreign.checked(rt, &self.table, (outcome, mark), change)
     }
 
-    /// Deletes a row. There is no duplicate among its outcomes.
+    /// Deletes a row. The outcome is never a duplicate.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     pub fn delete(
         &mut self,
         rt: &Runtime<'_>,
@@ -198,11 +199,11 @@ impl TableChanges {
         self.delete_row(rt, (image, row_id), false)
     }
 
-    /// As [`Self::delete`], of a row in whose place the row of [`Self::begin_insert`] comes
-    /// (REPLACE): children of a key that both have are left alone.
+    /// As [`Self::delete`], for a row that the row of [`Self::begin_insert`] replaces (REPLACE).
+    /// Children are not changed if both rows have the key that they refer to.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     pub fn delete_replaced(
         &mut self,
         rt: &Runtime<'_>,
@@ -253,7 +254,8 @@ impl TableChanges {
     }
 }
 
-/// Completes and checks a row before it changes; an outcome if a constraint forbids it (IGNORE).
+/// Completes and checks a row before it changes. Returns an outcome if a constraint forbids it
+/// (IGNORE).
 fn complete(
     rt: &Runtime<'_>,
     exprs: &mut RowExprs,
@@ -269,7 +271,7 @@ fn complete(
 }
 
 impl Foreign {
-    /// Checks a row that was changed behind `mark`.
+    /// Checks the foreign keys of a row that was changed after savepoint `mark`.
     fn checked(
         &mut self,
         rt: &Runtime<'_>,

@@ -1,8 +1,8 @@
-//! The stored expressions of a row that changes: generated columns, CHECK constraints and
+//! Evaluates the stored expressions of a changed row: generated columns, CHECK constraints, and
 //! DEFAULT (expression).
 //!
-//! They are the last step before the engine changes the row, so they see every other column as it
-//! will be stored.
+//! This is the last step before the engine changes the row, so the expressions see the final values
+//! of all other columns.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::runtime::Runtime;
 pub(super) struct RowExprs {
     pub exprs: Arc<TableExprs>,
     values: ColumnValues,
-    /// A row that a constraint forbids is left as it was (IGNORE).
+    /// IGNORE: a row that a constraint forbids is skipped.
     pub ignore: bool,
-    /// Rows completed so far, for messages.
+    /// The number of rows completed so far, for messages.
     rows: u64,
     scratch: Vec<u8>,
 }
 
 impl RowExprs {
-    /// `None`: no row has to be completed or checked.
+    /// `None` if the rows of the table need neither completion nor checks.
     pub fn new(
         rt: &Runtime<'_>,
         exprs: Option<&Arc<TableExprs>>,
@@ -52,7 +52,7 @@ impl RowExprs {
     /// Computes the generated columns of a row image, then checks the constraints.
     ///
     /// # Errors
-    /// 3819 for a constraint that is false, and those of the expressions.
+    /// 3819 if a constraint is false, and the errors of the expressions.
     pub fn complete(
         &mut self,
         rt: &Runtime<'_>,
@@ -73,19 +73,18 @@ impl RowExprs {
     }
 }
 
-/// One row, and what its expressions are evaluated with.
+/// One row, and the context in which its expressions are evaluated.
 pub(crate) struct CompletedRow<'r> {
     pub def: &'r TableDef,
     pub layout: &'r RowLayout,
     pub values: &'r ColumnValues,
     pub state: &'r StmtState<'r>,
-    /// From 1, for messages.
+    /// The number of the row, from 1, for messages.
     pub number: u64,
 }
 
 impl CompletedRow<'_> {
-    /// Replaces the values of the generated columns, one after the other: a later one may read an
-    /// earlier one.
+    /// Computes the generated columns from left to right: a later one may read an earlier one.
     pub fn generate(
         &self,
         generated: &[ColumnExpr],
@@ -106,10 +105,10 @@ impl CompletedRow<'_> {
         Ok(())
     }
 
-    /// The value of a functional key part, which has errors of its own.
+    /// The value of a functional key part, which has its own error numbers.
     ///
     /// # Errors
-    /// 3752 out of range, 3751 otherwise.
+    /// 3752 if the value is out of range, 3751 for other failures.
     fn key_value(&self, g: &ColumnExpr, image: &[u8]) -> Result<Value, SqlError> {
         let raised = RefCell::new(Warnings::default());
         let strict = self.state.warnings.borrow().is_strict();
@@ -143,7 +142,7 @@ impl CompletedRow<'_> {
         Err(SqlError::new(code, &[&name, &self.number]))
     }
 
-    /// The value that an expression over the row gives a column.
+    /// Evaluates `e` over the row, and converts the value to the type of the column.
     pub fn value(&self, e: &Expr, column: usize, image: &[u8]) -> Result<Value, SqlError> {
         let def = &self.def.columns[column];
         let rows = [RowRef {
@@ -165,7 +164,7 @@ impl CompletedRow<'_> {
         }
     }
 
-    /// Error 3819 where a constraint is false, or cannot be computed.
+    /// Error 3819 if a constraint is false, or fails to evaluate.
     pub fn check(&self, exprs: &TableExprs, image: &[u8]) -> Result<(), SqlError> {
         if exprs.checks.is_empty() {
             return Ok(());
@@ -175,7 +174,7 @@ impl CompletedRow<'_> {
             image: Some(image),
             places: None,
         }];
-        // What strict mode makes an error of a condition is a violation.
+        // A condition that fails in strict mode violates the constraint.
         let conditions = RefCell::new(Warnings::default());
         let strict = self.state.warnings.borrow().is_strict();
         conditions.borrow_mut().set_strict(strict);
@@ -209,8 +208,8 @@ impl CompletedRow<'_> {
     }
 }
 
-/// Whether an error is not one of the expression, but ends the statement: KILL, a time limit, a
-/// damaged row.
+/// Whether an error ends the statement, and is not caused by the expression: KILL, a time limit, or
+/// a damaged row.
 fn ends_statement(e: &SqlError) -> bool {
     matches!(
         e.code,

@@ -10,11 +10,11 @@ use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
 use crate::runtime::spill::Spool;
 
-/// Calls `f` with the image of each row to change, its hidden row id and its number from 1.
+/// Calls `f` with the image of each row to change, its hidden row id, and its number from 1.
 ///
-/// `collect`: all rows are found before the first is changed. The planner asks for that if a change
-/// could move rows within the index that is read, or if ORDER BY decides which rows are changed, so
-/// that no row is met twice.
+/// `collect`: all rows are found before the first one is changed, so that no row is found twice.
+/// The planner sets it if a change may move rows within the index that is read, or if ORDER BY
+/// decides which rows are changed.
 pub(super) fn each_target(
     rt: &Runtime<'_>,
     block: &Block,
@@ -54,7 +54,7 @@ pub(super) fn each_target(
     exec.batches(rt, block, &mut |scx, batch| {
         for &i in &batch.selected {
             let image = batch.read.row(i as usize);
-            // Row ids begin at 1.
+            // Row ids start at 1.
             let row_id = batch.read.row_id(i as usize).unwrap_or(0);
             match &mut sorter {
                 Some(sorter) => {

@@ -15,7 +15,8 @@ use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 
-/// Runs an UPDATE; `exec`: the operators that find its rows, made at the first use.
+/// Runs an UPDATE. `exec` holds the operators that find its rows; they are created at the first
+/// use.
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdatePlan,
