@@ -59,10 +59,10 @@ fn inner_and_left() {
     );
 }
 
-/// Inner sides of outer joins that are joins; of three levels, by index and without, first rows of
-/// a nest missing and last ones.
+/// Outer joins whose inner side is a join, nested three levels deep, with and without an index; the
+/// first or the last row of an inner side is missing.
 #[test]
-fn nests() {
+fn nested_outer_joins_return_null_extended_rows() {
     let db = db();
     db.create("c", &["id int", "b_id int", "y int null"], &["primary id"]);
     db.exec("INSERT INTO c VALUES (1,1,10),(2,1,20),(3,3,NULL),(4,5,10),(5,7,20)");

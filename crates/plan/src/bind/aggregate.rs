@@ -65,8 +65,10 @@ impl BlockBinder<'_> {
             text.ty = crate::logical::expr::ExprType::double(inner.ty.nullable);
             text.kind = ExprKind::Cast(Box::new(inner));
         }
-        let level = self.home(&args, &order, alias).ok_or_else(misplaced)?;
-        self.gathered_by(self.depth - usize::from(level), nested)
+        let level = self
+            .aggregation_level(&args, &order, alias)
+            .ok_or_else(misplaced)?;
+        self.record_aggregate(self.depth - usize::from(level), nested)
             .map_err(|()| misplaced())?;
         let own = || args.iter().chain(order.iter().map(|o| &o.expr));
         if level > 0 && own().any(has_subquery) {
@@ -76,10 +78,10 @@ impl BlockBinder<'_> {
         }
         args.iter_mut()
             .chain(order.iter_mut().map(|o| &mut o.expr))
-            .for_each(|e| moved_out(e, level));
+            .for_each(|e| shift_outwards(e, level));
         let ty = aggregate_type(func, &args, self.cx, &call.name)?;
         let separator = call.separator.as_deref().unwrap_or(b",");
-        let separator = in_set_of(&ty, separator, self.cx.connection);
+        let separator = to_charset_of(&ty, separator, self.cx.connection);
         let agg = Aggregate {
             func,
             args,
@@ -143,7 +145,7 @@ impl BlockBinder<'_> {
     /// innermost query that evaluates an aggregate inside its arguments. That query must enclose
     /// `home`: its rows have to be grouped before the rows of `home` are read. `Err` if it does
     /// not.
-    fn gathered_by(&self, home: usize, nested: Option<usize>) -> Result<(), ()> {
+    fn record_aggregate(&self, home: usize, nested: Option<usize>) -> Result<(), ()> {
         if nested.is_some_and(|nested| home <= nested) {
             return Err(());
         }
@@ -167,7 +169,7 @@ impl BlockBinder<'_> {
     /// Finds the block that evaluates an aggregate with these arguments, as the number of levels
     /// outwards (0: this block). Returns `None` if no block may. `alias`: the arguments name a
     /// select alias of an enclosing query, which has one value per current row of that query.
-    fn home(&mut self, args: &[Expr], order: &[OrderKey], alias: bool) -> Option<u16> {
+    fn aggregation_level(&mut self, args: &[Expr], order: &[OrderKey], alias: bool) -> Option<u16> {
         let mut outwards = Vec::new();
         let mut block = self.outer;
         while let Some(b) = block {
@@ -223,7 +225,7 @@ fn has_subquery(e: &Expr) -> bool {
 }
 
 /// Rewrites `e` of this block into the same expression seen from the query `by` levels further out.
-fn moved_out(e: &mut Expr, by: u16) {
+fn shift_outwards(e: &mut Expr, by: u16) {
     if let ExprKind::Outer { level, at } = e.kind
         && by > 0
     {
@@ -232,12 +234,12 @@ fn moved_out(e: &mut Expr, by: u16) {
             level => ExprKind::Outer { level, at },
         };
     }
-    e.each_child_mut(&mut |child| moved_out(child, by));
+    e.each_child_mut(&mut |child| shift_outwards(child, by));
 }
 
 /// Rewrites `e` of this block into the same expression seen from a subquery `by` levels further in.
 /// Error 1235 if `e` contains a subquery.
-pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
+pub(super) fn shift_inwards(e: &mut Expr, by: u16) -> Result<(), SqlError> {
     e.kind = match std::mem::replace(&mut e.kind, ExprKind::Default(nfold_types::Value::Null)) {
         ExprKind::Column(at) => ExprKind::Outer { level: by, at },
         ExprKind::Outer { level, at } => ExprKind::Outer {
@@ -254,7 +256,7 @@ pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
     let mut result = Ok(());
     e.each_child_mut(&mut |child| {
         if result.is_ok() {
-            result = moved_in(child, by);
+            result = shift_inwards(child, by);
         }
     });
     result
@@ -262,7 +264,7 @@ pub(super) fn moved_in(e: &mut Expr, by: u16) -> Result<(), SqlError> {
 
 /// Converts text of the connection to the character set of the result type; to binary for a type
 /// that is no string.
-fn in_set_of(ty: &ExprType, text: &[u8], connection: CollationId) -> Vec<u8> {
+fn to_charset_of(ty: &ExprType, text: &[u8], connection: CollationId) -> Vec<u8> {
     let mut out = Vec::new();
     let to = match ty.class() {
         Class::String => ty.col.charset(),

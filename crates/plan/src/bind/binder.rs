@@ -110,7 +110,7 @@ pub(crate) struct BlockBinder<'b> {
     /// The clause being bound, as error 1054 names it.
     pub clause: &'static str,
     /// The first slot whose columns may be named.
-    pub in_sight_from: usize,
+    pub first_visible_slot: usize,
     /// Whether aggregate functions are allowed in the clause being bound.
     pub aggregates_allowed: bool,
     /// Whether the arguments of an aggregate are being bound.
@@ -163,7 +163,7 @@ impl<'b> BlockBinder<'b> {
             used: std::cell::RefCell::new(Vec::new()),
             correlated: std::cell::Cell::new(false),
             clause: "field list",
-            in_sight_from: 0,
+            first_visible_slot: 0,
             aggregates_allowed: false,
             in_aggregate: false,
             nested_aggregate: std::cell::Cell::new(None),

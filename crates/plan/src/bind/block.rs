@@ -190,10 +190,10 @@ pub(super) fn block(
     let conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
     let mut c = b.clauses(s, order_by, &info)?;
     // A computed ENUM or SET member is sorted by its text. DISTINCT compares such values by itself.
-    let passed_on = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
+    let is_computed = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
     if !distinct {
         let keys = c.order.iter_mut().map(|k| &mut k.expr);
-        keys.filter(|e| passed_on(e))
+        keys.filter(|e| is_computed(e))
             .for_each(super::stored::members_as_texts);
     }
     if s.group_by.is_empty() {

@@ -235,7 +235,7 @@ impl BlockBinder<'_> {
                 {
                     let member = self.expr(member)?;
                     let equal = self.compare(BinaryOp::Eq, left, member)?;
-                    return Ok(unless(equal, negated));
+                    return Ok(negate_if(equal, negated));
                 }
                 if let [left] = left.as_slice() {
                     let members: Vec<Expr> = members
@@ -250,7 +250,7 @@ impl BlockBinder<'_> {
                     let all = match years {
                         _ if documents => Some(CmpKind::Json),
                         true => Some(CmpKind::String(self.cx.connection)),
-                        false => texts.or_else(|| of_dates(types)),
+                        false => texts.or_else(|| temporal_list_kind(types)),
                     };
                     let numbers = members.iter().any(|m| m.ty.class().is_number());
                     let alone = members.iter().all(|m| {
@@ -307,7 +307,7 @@ impl BlockBinder<'_> {
                         return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&left.len()]));
                     }
                     let equal = self.compare_rows(BinaryOp::Eq, left, row)?;
-                    return Ok(unless(equal, negated));
+                    return Ok(negate_if(equal, negated));
                 }
                 let mut rows = Vec::with_capacity(members.len());
                 for m in members {
@@ -533,7 +533,7 @@ pub(super) fn row_kind(
 }
 
 /// `NOT e` if `negated`, otherwise `e`.
-fn unless(e: Expr, negated: bool) -> Expr {
+fn negate_if(e: Expr, negated: bool) -> Expr {
     match negated {
         false => e,
         true => Expr {
@@ -545,7 +545,7 @@ fn unless(e: Expr, negated: bool) -> Expr {
 
 /// The comparison of a list that has dates or times and no numbers: all its members are compared as
 /// DATETIME, or as TIME if there is no date. Returns `None` for any other list.
-fn of_dates<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
+fn temporal_list_kind<'e>(types: impl Iterator<Item = &'e ExprType> + Clone) -> Option<CmpKind> {
     if types.clone().any(|t| t.class().is_number()) {
         return None;
     }
@@ -574,7 +574,7 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     if let Some(kind) = collate::of_texts(parts.iter().map(|p| &p.ty), connection, "between")? {
         return Ok([kind; 2]);
     }
-    if let Some(kind @ CmpKind::DateTime) = of_dates(parts.iter().map(|p| &p.ty)) {
+    if let Some(kind @ CmpKind::DateTime) = temporal_list_kind(parts.iter().map(|p| &p.ty)) {
         return Ok([kind; 2]);
     }
     let constant = |i: usize| side(&parts[i]) == Operand::Constant;

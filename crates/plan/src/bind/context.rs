@@ -88,7 +88,7 @@ impl<'a> BindCx<'a> {
     }
 
     /// The context of a statement that changes rows.
-    pub fn of_changes(plan: &PlanCx<'a>) -> BindCx<'a> {
+    pub fn for_changes(plan: &PlanCx<'a>) -> BindCx<'a> {
         BindCx {
             keeps_derived: true,
             ..BindCx::new(plan)

@@ -185,7 +185,7 @@ pub(super) fn value(
             if b.cx.pads_char() {
                 pad(b.cx.funcs, &|_| true, &mut e);
             }
-            if stored::by_its_text(b.cx, &e, false) {
+            if stored::is_stored_as_text(b.cx, &e, false) {
                 stored::as_text(&mut e, column);
             }
             Ok(Some(e))

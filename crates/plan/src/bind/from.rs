@@ -377,9 +377,9 @@ impl BlockBinder<'_> {
             JoinConstraint::On(e) => {
                 let clause = std::mem::replace(&mut self.clause, "on clause");
                 // ON may not name the tables before this join.
-                let sight = std::mem::replace(&mut self.in_sight_from, slots.start);
+                let sight = std::mem::replace(&mut self.first_visible_slot, slots.start);
                 let e = self.truth(e)?;
-                self.in_sight_from = sight;
+                self.first_visible_slot = sight;
                 self.clause = clause;
                 block::conjuncts(e, &mut on);
                 both(left.shown, right.shown)

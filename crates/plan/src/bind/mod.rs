@@ -60,7 +60,7 @@ pub(crate) fn bind(
     statement: &nfold_sql::ast::Statement,
 ) -> Result<Statement, SqlError> {
     use nfold_sql::ast::Statement as Ast;
-    let (cx, changes) = (&BindCx::new(plan), &BindCx::of_changes(plan));
+    let (cx, changes) = (&BindCx::new(plan), &BindCx::for_changes(plan));
     match statement {
         Ast::Query(q) => {
             let query = block::bind_statement(cx, q)?;

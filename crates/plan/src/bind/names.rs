@@ -6,7 +6,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::ColumnRef;
 use nfold_types::{ErrorCode, SqlError};
 
-use super::aggregate::moved_in;
+use super::aggregate::shift_inwards;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
@@ -31,7 +31,7 @@ impl BlockBinder<'_> {
     /// Finds the column of this block that `c` names. Error 1052 if there are two.
     pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
         let mut found = None;
-        for (t, slot) in self.scope.iter().enumerate().skip(self.in_sight_from) {
+        for (t, slot) in self.scope.iter().enumerate().skip(self.first_visible_slot) {
             if let Some(table) = &c.table {
                 if *slot.alias != *table.value {
                     continue;
@@ -168,7 +168,7 @@ impl BlockBinder<'_> {
                 if has_window(&e) {
                     return Err(alias_misplaced(&c.name.value));
                 }
-                moved_in(&mut e, level)?;
+                shift_inwards(&mut e, level)?;
                 self.correlated_up_to(level);
                 self.alias_in_aggregate |= self.in_aggregate;
                 return Ok(e);

@@ -18,7 +18,7 @@ const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "l
 
 /// Whether `e` is stored by way of its text. `implicit`: `e` is over a grouping without GROUP BY,
 /// whose only row never is in a temporary table.
-pub(super) fn by_its_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bool {
+pub(super) fn is_stored_as_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bool {
     if !e.ty.class().is_temporal() && !e.ty.col.is_enum_or_set() {
         return false;
     }
@@ -84,7 +84,7 @@ pub(super) fn selected<'c>(
     let implicit = block.group.as_ref().is_some_and(|g| g.implicit);
     let selected = block.select.iter_mut().zip(&mut query.types);
     for ((e, ty), column) in selected.zip(into) {
-        if by_its_text(cx, e, implicit) {
+        if is_stored_as_text(cx, e, implicit) {
             as_text(e, column);
             *ty = e.ty.clone();
         }

@@ -172,7 +172,7 @@ impl BlockBinder<'_> {
             else {
                 return Err(error(ErrorCode::ER_CTE_RECURSIVE_REQUIRES_UNION));
             };
-            if is_other(left) || is_other(right) {
+            if is_intersect_or_except(left) || is_intersect_or_except(right) {
                 return Err(SqlError::new(ErrorCode::ER_CTE_RECURSIVE_NOT_UNION, &[]));
             }
             let mut operands = Vec::new();
@@ -193,10 +193,10 @@ impl BlockBinder<'_> {
 }
 
 /// Whether a body is an INTERSECT or an EXCEPT.
-fn is_other(body: &AstBody) -> bool {
+fn is_intersect_or_except(body: &AstBody) -> bool {
     match body {
         AstBody::SetOperation { op, .. } => *op != SetOp::Union,
-        AstBody::Paren(q) => is_other(&q.body),
+        AstBody::Paren(q) => is_intersect_or_except(&q.body),
         _ => false,
     }
 }
@@ -255,7 +255,7 @@ fn parts<'q>(
     let mut steps = Vec::new();
     add_operands(distinct, last, &mut steps);
     while let Some((distinct, left, right)) = union_of(seed)
-        && names_itself(cx, ctes, right, outer)
+        && is_recursive(cx, ctes, right, outer)
     {
         add_operands(distinct, right, &mut steps);
         seed = left;
@@ -263,7 +263,7 @@ fn parts<'q>(
     steps.reverse();
     let mut seed = Cow::Borrowed(seed);
     // The first operands of a parenthesized UNION may belong to the seed.
-    while steps.len() > 1 && !names_itself(cx, ctes, steps[0].1, outer) {
+    while steps.len() > 1 && !is_recursive(cx, ctes, steps[0].1, outer) {
         let (distinct, right) = steps.remove(0);
         seed = Cow::Owned(AstBody::SetOperation {
             op: SetOp::Union,
@@ -276,7 +276,7 @@ fn parts<'q>(
 }
 
 /// Whether a part of a definition names the CTE being defined. Found out by binding the part.
-fn names_itself(
+fn is_recursive(
     cx: &BindCx<'_>,
     ctes: &Ctes<'_>,
     body: &AstBody,

@@ -18,7 +18,7 @@ pub(super) const DESCENT: f64 = 0.3;
 
 /// An access path by the values of a subquery costs at most this share of a scan: the executor
 /// scans if the subquery returns too many values.
-const PERHAPS_SCANNED: f64 = 0.9;
+const SUBQUERY_LOOKUP_SHARE: f64 = 0.9;
 
 /// An access path with its estimates.
 #[derive(Debug, Clone)]
@@ -145,13 +145,13 @@ pub(crate) fn choose(
     // The number of values of a subquery is known only at run time, and a scan is still possible
     // then.
     for c in all.iter_mut().filter(|c| c.access.kind.has_subquery()) {
-        c.cost = c.cost.min(scanned * PERHAPS_SCANNED);
+        c.cost = c.cost.min(scanned * SUBQUERY_LOOKUP_SHARE);
     }
     if !hints.force || all.is_empty() {
         all.extend(scan);
     }
     for c in &mut all {
-        order::judge(block, t, def, c, wanted, chooser.rows, usable);
+        order::add_order_cost(block, t, def, c, wanted, chooser.rows, usable);
         c.access.possible.clone_from(&possible);
     }
     all.into_iter()

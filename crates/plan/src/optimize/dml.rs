@@ -138,7 +138,7 @@ fn at_once(block: &Block, targets: &[UpdateTarget]) -> Option<usize> {
             AccessKind::Points(_) => false,
             _ => step.access.implied.iter().any(reads),
         };
-        let ends = step.nest.iter().flat_map(|nest| &nest.ends);
+        let ends = step.nested_join.iter().flat_map(|join| &join.ends);
         let tested = step.on.iter().chain(&step.filter);
         found || tested.chain(ends.flat_map(|end| &end.on)).any(reads)
     };

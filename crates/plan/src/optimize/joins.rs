@@ -244,7 +244,7 @@ impl Placer<'_> {
         let own = self.outer.place(self.block, step.table, placed);
         let implied = |e: &Expr| step.access.implied.contains(e);
         step.on = own.on.into_iter().filter(|e| !implied(e)).collect();
-        step.nest = own.nest;
+        step.nested_join = own.nested_join;
         if own.whole {
             let (ready, rest): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut self.pending)
                 .into_iter()
@@ -329,7 +329,7 @@ impl Placer<'_> {
             access,
             kind,
             on: Vec::new(),
-            nest: None,
+            nested_join: None,
             filter: Vec::new(),
             alternative,
             rows,
@@ -417,7 +417,7 @@ impl Placer<'_> {
 
 /// Whether the table is not on the inner side of an outer join.
 fn is_inner(step: &JoinStep) -> bool {
-    step.kind == JoinType::Inner && step.nest.is_none()
+    step.kind == JoinType::Inner && step.nested_join.is_none()
 }
 
 /// An access path that puts the rows of `build` into a hash table by `keys`.

@@ -162,7 +162,7 @@ pub(super) fn sort_cost(rows: f64) -> f64 {
 
 /// Adds to the cost of a candidate the cost of the sort or grouping that it does not save.
 /// `conditions` are those on the table's rows.
-pub(super) fn judge(
+pub(super) fn add_order_cost(
     block: &Block,
     t: usize,
     def: &TableDef,

@@ -3,7 +3,7 @@
 use super::joins::slots_of;
 use crate::logical::expr::Expr;
 use crate::logical::query::OuterJoin;
-use crate::physical::{Block, NestEnd, NestStep};
+use crate::physical::{Block, NestedJoinEnd, NestedJoinStep};
 
 /// An outer join of the block.
 struct Join {
@@ -24,9 +24,9 @@ pub(super) struct OuterJoins(Vec<Join>);
 /// The part of a placed table in outer joins: its ON conditions, and where nested outer joins begin
 /// and end.
 #[derive(Default)]
-pub(super) struct Placed {
+pub(super) struct OuterJoinPart {
     pub on: Vec<Expr>,
-    pub nest: Option<Box<NestStep>>,
+    pub nested_join: Option<Box<NestedJoinStep>>,
     /// Whether no nested outer join is open after this step, so that its rows are complete.
     pub whole: bool,
 }
@@ -92,11 +92,11 @@ impl OuterJoins {
     }
 
     /// Records that slot `t` is placed; `placed` includes it.
-    pub fn place(&mut self, block: &Block, t: usize, placed: u64) -> Placed {
+    pub fn place(&mut self, block: &Block, t: usize, placed: u64) -> OuterJoinPart {
         let Some(own) = self.of(t) else {
-            return Placed {
+            return OuterJoinPart {
                 whole: true,
-                ..Placed::default()
+                ..OuterJoinPart::default()
             };
         };
         let whole = |join: &Join| join.inner & !placed == 0;
@@ -107,9 +107,9 @@ impl OuterJoins {
         };
         self.0[own].first.get_or_insert(t);
         if self.is_alone(t) {
-            return Placed {
+            return OuterJoinPart {
                 on: std::mem::take(&mut self.0[own].on),
-                nest: None,
+                nested_join: None,
                 whole: true,
             };
         }
@@ -118,15 +118,15 @@ impl OuterJoins {
         let mut at = Some(own);
         while let Some(n) = at.filter(|&n| whole(&self.0[n])) {
             at = self.0[n].around;
-            ends.push(NestEnd {
+            ends.push(NestedJoinEnd {
                 first: self.0[n].first.unwrap_or(t),
                 within: at.and_then(|n| self.0[n].first),
                 on: at.map_or_else(Vec::new, |n| self.take_ready(block, n, placed)),
             });
         }
-        Placed {
+        OuterJoinPart {
             on,
-            nest: Some(Box::new(NestStep {
+            nested_join: Some(Box::new(NestedJoinStep {
                 within,
                 begins,
                 ends,

@@ -29,7 +29,7 @@ const SPILLED_BUILD: f64 = 2.5;
 const SPILLED_PROBE: f64 = 5.0;
 /// The share of rows kept by an OR of conditions over several tables. Its implications for each
 /// single table are conditions of their own, and tested before.
-const MIXED_OR: f64 = 0.5;
+const MIXED_OR_SHARE: f64 = 0.5;
 
 /// A condition that links a table to other tables.
 #[derive(Debug, Clone)]
@@ -233,7 +233,7 @@ impl Statistics<'_> {
             ExprKind::And(list) => list.iter().map(|e| self.keeps(e)).product(),
             ExprKind::Or(list) => match one_table(e) {
                 true => list.iter().map(|e| self.keeps(e)).sum::<f64>().min(1.0),
-                false => MIXED_OR,
+                false => MIXED_OR_SHARE,
             },
             _ => selectivity(e),
         }

@@ -200,7 +200,7 @@ impl JoinSearch<'_> {
                 let found = self.extend(best.as_ref(), rows, placed, t);
                 let (after, _) = self.joined_rows(rows, placed, t);
                 let before = best.as_ref().map_or(0.0, |b| b.cost);
-                (found.cost - before + after * LATER, after, found)
+                (found.cost - before + after * GREEDY_ROW_COST, after, found)
             });
             let Some((_, after, found)) = choices.min_by(|a, b| a.0.total_cmp(&b.0)) else {
                 break;
@@ -238,4 +238,4 @@ impl JoinSearch<'_> {
 }
 
 /// The assumed cost of a row in later steps, for the greedy search.
-const LATER: f64 = 0.5;
+const GREEDY_ROW_COST: f64 = 0.5;

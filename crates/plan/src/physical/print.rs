@@ -82,7 +82,7 @@ fn block(b: &Block, out: &mut Lines) {
 
 fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
     let slot = &b.tables[step.table];
-    let join = match (step.kind, &step.nest) {
+    let join = match (step.kind, &step.nested_join) {
         (JoinType::Left, _) => "left join ",
         (JoinType::Inner, Some(_)) => "nested ",
         (JoinType::Inner, None) => "",

@@ -177,7 +177,7 @@ pub struct JoinStep {
     /// row matches.
     pub on: Vec<Expr>,
     /// The step's part in nested outer joins, if it has one.
-    pub nest: Option<Box<NestStep>>,
+    pub nested_join: Option<Box<NestedJoinStep>>,
     /// Conditions on the joined row, tested after NULL-extension.
     pub filter: Vec<Expr>,
     /// The other way to find the rows, if there is one.
@@ -222,19 +222,19 @@ pub enum JoinType {
 /// slots. The last step drops it if a row between it and the previous NULL-extended row has
 /// matched.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NestStep {
+pub struct NestedJoinStep {
     /// The first slot of the innermost nested outer join that contains this step and began earlier.
     /// A row in which this slot is NULL is passed on.
     pub within: Option<usize>,
     /// Whether a nested outer join begins at this step.
     pub begins: bool,
     /// The nested outer joins that end at this step, innermost first.
-    pub ends: Vec<NestEnd>,
+    pub ends: Vec<NestedJoinEnd>,
 }
 
 /// The end of a nested outer join.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NestEnd {
+pub struct NestedJoinEnd {
     /// The first slot of the join that ends.
     pub first: usize,
     /// The first slot of the nested outer join around it.
@@ -366,7 +366,7 @@ impl Block {
                 other.access.each_expr_mut(f);
             }
             step.on.iter_mut().chain(&mut step.filter).for_each(&mut *f);
-            let ends = step.nest.iter_mut().flat_map(|nest| &mut nest.ends);
+            let ends = step.nested_join.iter_mut().flat_map(|join| &mut join.ends);
             ends.flat_map(|end| &mut end.on).for_each(&mut *f);
         }
         for slot in &mut self.tables {

@@ -75,8 +75,8 @@ fn query(q: &QueryPlan) -> usize {
     body + columns(&q.columns) + size_of_val(&*q.types) + size_of_val(&*q.order) + limit(&q.limit)
 }
 
-fn nest(step: &JoinStep) -> usize {
-    step.nest.as_ref().map_or(0, |n| {
+fn nested_join_bytes(step: &JoinStep) -> usize {
+    step.nested_join.as_ref().map_or(0, |n| {
         let ends = n.ends.iter().map(|end| size_of_val(end) + exprs(&end.on));
         size_of_val(&**n) + ends.sum::<usize>()
     })
@@ -94,7 +94,7 @@ fn block(b: &Block) -> usize {
     let joins = b.joins.iter().map(|j| {
         let other = j.alternative.as_ref();
         let other = other.map_or(0, |a| size_of_val(&**a) + access(&a.access));
-        let tested = exprs(&j.on) + exprs(&j.filter) + nest(j);
+        let tested = exprs(&j.on) + exprs(&j.filter) + nested_join_bytes(j);
         size_of_val(j) + access(&j.access) + other + tested
     });
     let group = b.group.as_ref().map_or(0, |g| {

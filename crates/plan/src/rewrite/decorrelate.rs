@@ -30,7 +30,7 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
         return None;
     }
     let mut evaluated = block.conditions.iter().chain(&block.select);
-    if !evaluated.all(|e| is_computed_once(cx, e)) {
+    if !evaluated.all(|e| is_repeatable(cx, e)) {
         return None;
     }
     let mut split = Split::of(&block.conditions)?;
@@ -43,12 +43,12 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
                 count,
             }),
             SubqueryForm::Existence,
-        ) => split.outer.push(some(count)),
+        ) => split.outer.push(is_positive(count)),
         _ => return None,
     }
     let mut select = split.inner;
     if form == SubqueryForm::Membership {
-        if !block.select.iter().all(is_kept) {
+        if !block.select.iter().all(is_stored_unchanged) {
             return None;
         }
         select.extend_from_slice(&block.select);
@@ -56,7 +56,7 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
     let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e);
     let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
     let tame = select.iter().chain(&split.rest).chain(joined()).all(steady);
-    if !tame || select.len() > u64::BITS as usize || !nested_is_steady(cx, block) {
+    if !tame || select.len() > u64::BITS as usize || !nested_is_repeatable(cx, block) {
         return None;
     }
     let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
@@ -122,7 +122,7 @@ impl Split {
                 split.inner.push(own);
                 split.keys.push(key);
             } else if !reads_block(c) {
-                split.outer.push(outward(c));
+                split.outer.push(seen_from_outside(c));
             } else {
                 return None;
             }
@@ -161,11 +161,11 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
     let fits = reads_block(own)
         && !own.any(&mut |e| subquery(e))
         && !reads_block(other)
-        && is_kept(own)
+        && is_stored_unchanged(own)
         && kind.has_key(&own.ty, &other.ty);
     fits.then(|| {
         let key = OuterKey {
-            outer: outward(other),
+            outer: seen_from_outside(other),
             kind: *kind,
             null_safe: *op == BinaryOp::NullSafeEq,
         };
@@ -175,7 +175,7 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
 
 /// Whether a temporary table stores the value unchanged. A computed DECIMAL or FLOAT may have more
 /// digits than its type.
-fn is_kept(e: &Expr) -> bool {
+fn is_stored_unchanged(e: &Expr) -> bool {
     let exact = match e.ty.class() {
         Class::Null => false,
         Class::Decimal => matches!(e.kind, ExprKind::Cast(_)),
@@ -185,7 +185,7 @@ fn is_kept(e: &Expr) -> bool {
 }
 
 /// Rewrites `e`, which reads rows of enclosing queries only, as seen from the next enclosing query.
-fn outward(e: &Expr) -> Expr {
+fn seen_from_outside(e: &Expr) -> Expr {
     fn shift(e: &mut Expr) {
         match &mut e.kind {
             ExprKind::Outer { level: 1, at } => e.kind = ExprKind::Column(*at),
@@ -199,7 +199,7 @@ fn outward(e: &Expr) -> Expr {
 }
 
 /// `count > 0`.
-fn some(count: &Expr) -> Expr {
+fn is_positive(count: &Expr) -> Expr {
     Expr {
         kind: ExprKind::Compare {
             op: BinaryOp::Gt,
@@ -212,7 +212,7 @@ fn some(count: &Expr) -> Expr {
 
 /// Whether no subquery or derived table of the block names a column of the next enclosing query,
 /// and each of them returns the same rows whenever it runs.
-pub(super) fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
+pub(super) fn nested_is_repeatable(cx: &PlanCx<'_>, block: &mut Block) -> bool {
     let mut steady = true;
     walk::each_of_nested(block, 1, &mut |e, level| {
         steady &=
@@ -222,7 +222,7 @@ pub(super) fn nested_is_steady(cx: &PlanCx<'_>, block: &mut Block) -> bool {
 }
 
 /// Whether `e` returns the same value each time it is evaluated over the same rows.
-pub(super) fn is_computed_once(cx: &PlanCx<'_>, e: &Expr) -> bool {
+pub(super) fn is_repeatable(cx: &PlanCx<'_>, e: &Expr) -> bool {
     !e.any(&mut |e| varies(cx, e))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn take_apart(cx: &PlanCx<'_>, block: &mut Block) {
                 if branches.iter().all(|branch| !branch.is_empty()) {
                     let tables = 0..block.tables.len().min(63);
                     added.extend(tables.filter_map(|t| of_table(cx, t, &branches)));
-                    block.conditions.push(either(branches, condition.ty));
+                    block.conditions.push(any_branch(branches, condition.ty));
                 }
             }
             kind => block.conditions.push(Expr { kind, ..condition }),
@@ -78,7 +78,7 @@ fn of_table(cx: &PlanCx<'_>, t: usize, branches: &[Vec<Expr>]) -> Option<Expr> {
         }
         parts.push(own);
     }
-    Some(either(parts, ExprType::boolean(true)))
+    Some(any_branch(parts, ExprType::boolean(true)))
 }
 
 /// Whether `e` names columns of slot `t` only, and has no subquery.
@@ -96,7 +96,7 @@ fn is_of(e: &Expr, t: usize) -> bool {
 }
 
 /// OR of branches, each of which is an AND of conditions.
-fn either(branches: Vec<Vec<Expr>>, ty: ExprType) -> Expr {
+fn any_branch(branches: Vec<Vec<Expr>>, ty: ExprType) -> Expr {
     let all = |mut branch: Vec<Expr>| match branch.len() {
         1 => branch.remove(0),
         _ => Expr {

@@ -13,7 +13,7 @@
 //!     equality have one type.
 //! G2. The value does not depend on the order of the rows.
 
-use super::decorrelate::{Split, is_computed_once, names_outer, nested_is_steady};
+use super::decorrelate::{Split, is_repeatable, names_outer, nested_is_repeatable};
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, Expr, ExprKind};
@@ -31,18 +31,18 @@ pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelate
     let QueryBody::Block(block) = &mut sub.query.body else {
         return None;
     };
-    if !is_aggregate(block) || !block.conditions.iter().all(|e| is_computed_once(cx, e)) {
+    if !is_aggregate(block) || !block.conditions.iter().all(|e| is_repeatable(cx, e)) {
         return None;
     }
     let split = Split::of(&block.conditions)?;
     let alike = split.keys.iter().zip(&split.inner).all(|(key, own)| {
         !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
     });
-    if split.keys.is_empty() || !alike || !nested_is_steady(cx, block) {
+    if split.keys.is_empty() || !alike || !nested_is_repeatable(cx, block) {
         return None;
     }
     let group = block.group.as_ref()?;
-    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e) && is_computed_once(cx, e);
+    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e) && is_repeatable(cx, e);
     let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
     let args = || group.aggregates.iter().flat_map(|a| &a.args);
     let own = || {

@@ -29,7 +29,7 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
             continue;
         };
         if is_mergeable(cx, query) && fits(block, slot, query) {
-            put_in(block, slot);
+            merge_slot(block, slot);
             merged = true;
         }
     }
@@ -110,7 +110,7 @@ impl Shift {
 }
 
 /// Merges the block of the derived table in `slot` into `block`.
-fn put_in(block: &mut Block, slot: usize) {
+fn merge_slot(block: &mut Block, slot: usize) {
     let shift = Shift {
         slot,
         base: block.tables.len(),
@@ -141,8 +141,8 @@ fn put_in(block: &mut Block, slot: usize) {
         join.on.iter_mut().for_each(|e| shift.expr(e));
         (join.inner, join.outer) = (shift.set(join.inner), shift.set(join.outer));
     }
-    block.each_joined_expr_mut(&mut |e| put_expr(e, slot, &inner.select));
-    block.each_condition_mut(&mut |e| put_expr(e, slot, &inner.select));
+    block.each_joined_expr_mut(&mut |e| substitute(e, slot, &inner.select));
+    block.each_condition_mut(&mut |e| substitute(e, slot, &inner.select));
     take_order(block, inner.order, shift);
     // Inserts the tables, and puts them on the same sides of outer joins as the derived table.
     let nullable = block.tables[slot].nullable;
@@ -183,10 +183,10 @@ fn take_order(block: &mut Block, order: Vec<OrderKey>, shift: Shift) {
 
 /// Replaces the columns of the slot by the expressions behind them. Each keeps the type that the
 /// query gave the column.
-fn put_expr(e: &mut Expr, slot: usize, select: &[Expr]) {
+fn substitute(e: &mut Expr, slot: usize, select: &[Expr]) {
     match e.as_column().filter(|at| usize::from(at.table) == slot) {
         Some(at) => e.kind = select[usize::from(at.column)].kind.clone(),
-        None => e.each_child_mut(&mut |child| put_expr(child, slot, select)),
+        None => e.each_child_mut(&mut |child| substitute(child, slot, select)),
     }
 }
 

@@ -8,7 +8,7 @@ use nfold_plan::query::{
 };
 use nfold_types::{Checkpoint, SqlError};
 
-use super::nest::goes_through;
+use super::nest::is_null_extended;
 use super::read::Point;
 use super::{
     CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec, hash_access, lookup_access,
@@ -140,7 +140,7 @@ impl StepCx<'_, '_> {
         let access = lookup_access(step, me.switch.is_some());
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
-        let through = goes_through(step, &rows);
+        let through = is_null_extended(step, &rows);
         if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
             me.exact = reader.bind(&self.eval(&rows), access)?;
             me.more = More::Read;
@@ -232,7 +232,7 @@ impl StepCx<'_, '_> {
         for i in me.outer_at..end {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, i, &mut rows);
-            if goes_through(step, &rows) {
+            if is_null_extended(step, &rows) {
                 looking.push(None);
                 continue;
             }
@@ -301,7 +301,7 @@ impl StepCx<'_, '_> {
         if let Some(file) = table.spilled() {
             let mut rows = self.empty_rows();
             self.fill(&me.outer, me.outer_at, &mut rows);
-            let through = goes_through(step, &rows);
+            let through = is_null_extended(step, &rows);
             if !through && hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
                 me.more = More::Spilled(file.find(hash_of(&key)));
             }
@@ -315,7 +315,7 @@ impl StepCx<'_, '_> {
             self.fill(&me.outer, i, &mut rows);
             let cx = self.eval(&rows);
             let start = me.inner_order.len() as u32;
-            let through = goes_through(step, &rows);
+            let through = is_null_extended(step, &rows);
             if !through && hash_key(&cx, keys, outer_side, &mut key)? {
                 me.inner_order.extend(table.places(hash_of(&key)));
             }
@@ -436,7 +436,7 @@ impl<'t> Adder<'t> {
 /// Conditions that a row of the step's table alone decides, as often as they are asked: a row that
 /// does not pass is part of no joined row.
 fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
-    let conditions = match (step.kind, &step.nest) {
+    let conditions = match (step.kind, &step.nested_join) {
         (JoinType::Inner, None) => &step.filter,
         _ => &step.on,
     };

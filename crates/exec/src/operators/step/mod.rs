@@ -91,7 +91,8 @@ pub(crate) struct StepExec {
     /// Behind the candidates at hand.
     more: More,
     matched: bool,
-    /// For each nest that ends here: whether a row has matched since it was last left.
+    /// For each nested outer join that ends here: whether a row has matched since its last
+    /// NULL-extended row.
     found: SmallVec<[bool; 2]>,
     pub exact: bool,
     started: bool,
@@ -214,7 +215,7 @@ impl StepExec {
             kept: kept.then(Vec::new),
             more: More::No,
             matched: false,
-            found: smallvec![false; step.nest.as_ref().map_or(0, |nest| nest.ends.len())],
+            found: smallvec![false; step.nested_join.as_ref().map_or(0, |join| join.ends.len())],
             exact: true,
             started: false,
             made: None,
@@ -462,7 +463,7 @@ impl<'r> StepCx<'r, '_> {
     ) -> Result<(), SqlError> {
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
-        if nest::goes_through(step, &rows) {
+        if nest::is_null_extended(step, &rows) {
             rows[step.table] = self.slots[step.table].row(None);
             self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
             drop(rows);
@@ -507,7 +508,7 @@ impl<'r> StepCx<'r, '_> {
                 continue;
             }
             me.matched = true;
-            if nest::leave(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
+            if nest::end_nested_joins(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
                 for p in 0..position {
                     out.push_of(&me.outer, me.outer_at, p);
                 }
@@ -545,7 +546,7 @@ impl<'r> StepCx<'r, '_> {
         out: &mut Batch,
     ) -> Result<(), SqlError> {
         let cx = self.eval(rows);
-        if nest::leave(&cx, step, found)? && cx.passes(&step.filter)? {
+        if nest::end_nested_joins(&cx, step, found)? && cx.passes(&step.filter)? {
             for p in 0..outer.width() {
                 out.push_of(outer, i, p);
             }

@@ -1,4 +1,5 @@
-//! Nests: inner sides of outer joins that are several steps ([`nfold_plan::query::NestStep`]).
+//! Nested outer joins: outer joins whose inner side has several steps
+//! ([`nfold_plan::query::NestedJoinStep`]).
 //!
 //! # Picture
 //! ```text
@@ -6,7 +7,7 @@
 //!
 //!   a ──▶ b, begins   ──▶ c, ends
 //!   1     1 b             (no c)
-//!         1 NULL          1 NULL NULL     no match since the nest was last left: kept
+//!         1 NULL          1 NULL NULL     no match since the last NULL-extended row: returned
 //!   2     2 NULL          2 NULL NULL
 //! ```
 
@@ -19,32 +20,33 @@ fn is_null(rows: &[RowRef<'_>], slot: Option<usize>) -> bool {
     slot.is_some_and(|slot| rows[slot].image.is_none())
 }
 
-/// Whether an outer row is one with NULLs for a nest that the step is in the middle of.
+/// Whether an outer row is the NULL-extended row of a nested outer join that contains the step and
+/// began earlier. The step passes such a row on.
 #[inline]
-pub(super) fn goes_through(step: &JoinStep, rows: &[RowRef<'_>]) -> bool {
-    let nest = step.nest.as_ref();
-    nest.is_some_and(|nest| is_null(rows, nest.within))
+pub(super) fn is_null_extended(step: &JoinStep, rows: &[RowRef<'_>]) -> bool {
+    let join = step.nested_join.as_ref();
+    join.is_some_and(|join| is_null(rows, join.within))
 }
 
-/// Whether a row with NULLs follows those that join an outer row.
+/// Whether the step adds a NULL-extended row after the joined rows of each outer row.
 #[inline]
 pub(super) fn begins(step: &JoinStep) -> bool {
-    step.nest.as_ref().is_some_and(|nest| nest.begins)
+    step.nested_join.as_ref().is_some_and(|join| join.begins)
 }
 
-/// Whether a row goes on behind the nests that end with the step. `found`: of each, whether a row
-/// has matched since it was last left.
+/// Whether a row passes the ends of the nested outer joins that end at this step. `found` says for
+/// each of them whether a row has matched since its last NULL-extended row.
 #[inline]
-pub(super) fn leave<'a>(
+pub(super) fn end_nested_joins<'a>(
     cx: &EvalCx<'a>,
     step: &'a JoinStep,
     found: &mut [bool],
 ) -> Result<bool, SqlError> {
-    let Some(nest) = &step.nest else {
+    let Some(join) = &step.nested_join else {
         return Ok(true);
     };
-    for (end, found) in nest.ends.iter().zip(found) {
-        // Of a nest around this one.
+    for (end, found) in join.ends.iter().zip(found) {
+        // The row is NULL-extended by an enclosing nested outer join.
         if is_null(cx.rows, end.within) {
             continue;
         }
