@@ -1,4 +1,4 @@
-//! What the executor asks of the session, and what it hands to it.
+//! The interface between the executor and the session.
 
 pub(crate) mod batch;
 pub mod params;
@@ -21,29 +21,31 @@ use nfold_types::wire::RowFrames;
 use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType};
 use nfold_types::{SqlError, Timestamp};
 
-/// Session state that expressions read and, for user variables, write. The session implements it with interior mutability;
-/// nothing here is called while the session itself runs.
+/// Session state that expressions read and, for user variables, write. The session implements it
+/// with interior mutability. Nothing here is called while the session's own code runs.
 pub trait SessionEnv {
     /// `@@[scope.]name`. Error 1193 for an unknown name.
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError>;
-    /// `@name` (lower case); NULL where it was never set.
+    /// `@name` (in lower case). NULL if the variable was never set.
     fn user_var(&self, name: &str) -> Value;
-    /// As [`Self::user_var`], but of a text longer than `max` bytes the length as an error.
+    /// As [`Self::user_var`], but for a string longer than `max` bytes returns its length as the
+    /// error.
     fn short_user_var(&self, name: &str, max: usize) -> Result<Value, usize> {
         let _ = max;
         Ok(self.user_var(name))
     }
-    /// Appends these bytes of a user variable's text; nothing where it has become shorter.
+    /// Appends a byte range of a string variable's value. Appends nothing if the value has become
+    /// shorter.
     fn append_user_var(&self, name: &str, range: Range<usize>, to: &mut Vec<u8>) {
         if let Value::Bytes(text) = self.user_var(name) {
             to.extend_from_slice(text.get(range).unwrap_or_default());
         }
     }
-    /// Sets a user variable to a value of an expression of type `ty`. Without one, the variable
-    /// keeps the type that it has for NULL.
+    /// Sets a user variable to a value of an expression of type `ty`. Without a type (for NULL),
+    /// the variable keeps its type.
     ///
     /// # Errors
-    /// 3170: the session's variables would take too much memory.
+    /// 3170 if the session's variables would take too much memory.
     fn set_user_var(
         &self,
         name: &str,
@@ -51,79 +53,83 @@ pub trait SessionEnv {
         ty: Option<&ColumnType>,
     ) -> Result<(), SqlError>;
     fn sql_mode(&self) -> SqlMode;
-    /// `NOW()` of this statement, with microseconds; the same however often it is asked for (`SET timestamp` fixes it).
+    /// `NOW()`, with microseconds. It returns the same time during the whole statement; `SET
+    /// timestamp` overrides it.
     fn now(&self) -> Timestamp;
-    /// The clock itself, for `SYSDATE()`.
+    /// The current time, for `SYSDATE()`.
     fn clock(&self) -> Timestamp;
-    /// `@@time_zone`
+    /// `@@time_zone`.
     fn time_zone(&self) -> &TimeZone;
-    /// `collation_connection`
+    /// `collation_connection`.
     fn collation(&self) -> CollationId;
-    /// `character_set_results`; `None` (NULL and binary): strings go out in the character sets they have.
+    /// `character_set_results`. `None` (NULL or binary): strings are sent in their own character
+    /// sets.
     fn result_charset(&self) -> Option<&'static Charset> {
         Some(self.collation().known().charset)
     }
     fn last_insert_id(&self) -> u64;
-    /// `LAST_INSERT_ID(expr)`
+    /// `LAST_INSERT_ID(expr)`.
     fn set_last_insert_id(&self, id: u64);
     fn found_rows(&self) -> u64;
     fn row_count(&self) -> i64;
     fn connection_id(&self) -> u64;
-    /// `USER()`: the name and host the client gave.
+    /// `USER()`: the name and host of the client.
     fn user(&self) -> String;
-    /// `CURRENT_USER()`: the account that was matched.
+    /// `CURRENT_USER()`: the account that authenticated the client.
     fn current_user(&self) -> String;
     fn database(&self) -> Option<String>;
-    /// `VERSION()`
+    /// `VERSION()`.
     fn version(&self) -> String;
-    /// The next two words of the session's random sequence (`RAND()` without a seed).
+    /// The next two words of the session's random sequence, for `RAND()` without a seed.
     fn random(&self) -> u64;
-    /// The session's user-level locks; `None`: not supported here.
+    /// The session's user-level locks; `None` if they are not supported here.
     fn user_locks(&self) -> Option<&UserLockSession> {
         None
     }
-    /// The session waits for a user-level lock: breaks the deadlocks that it is part of. Called when the wait begins, and again
-    /// while it lasts, as another session's wait may close a cycle.
+    /// Resolves deadlocks that this session is part of. Called when it begins to wait for a
+    /// user-level lock, and repeatedly during the wait, because another session's wait may close a
+    /// cycle.
     fn break_user_lock_deadlocks(&self) {}
-    /// `div_precision_increment`
+    /// `div_precision_increment`.
     fn div_precision_increment(&self) -> u8 {
         4
     }
-    /// `group_concat_max_len`, bytes
+    /// `group_concat_max_len`, in bytes.
     fn group_concat_max_len(&self) -> usize {
         1024
     }
-    /// `max_sort_length`, bytes of weights
+    /// `max_sort_length`, in bytes of weights.
     fn max_sort_length(&self) -> usize {
         1024
     }
-    /// `cte_max_recursion_depth`: how often a recursive common table expression is gone through.
+    /// `cte_max_recursion_depth`: the maximum number of rounds of a recursive common table
+    /// expression.
     fn cte_max_recursion_depth(&self) -> u64 {
         1000
     }
-    /// `max_allowed_packet`, bytes: longer strings become NULL with warning 1301.
+    /// `max_allowed_packet`, in bytes. Longer strings become NULL with warning 1301.
     fn max_allowed_packet(&self) -> usize {
         64 << 20
     }
-    /// `regexp_time_limit`, `regexp_stack_limit`
+    /// `regexp_time_limit` and `regexp_stack_limit`.
     fn regexp_limits(&self) -> nfold_regexp::Limits {
         nfold_regexp::Limits::default()
     }
-    /// Memory that one sort or one hash table may use before it spills, bytes.
+    /// The memory in bytes that one sort or one hash table may use before it spills.
     fn work_memory(&self) -> usize {
         8 << 20
     }
-    /// `innodb_lock_wait_timeout`
+    /// `innodb_lock_wait_timeout`.
     fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(50)
     }
-    /// The isolation level that a new transaction of this statement gets.
+    /// The isolation level of a transaction that this statement starts.
     fn isolation(&self) -> nfold_engine::Isolation;
-    /// A new transaction of this statement is READ ONLY.
+    /// Whether a transaction that this statement starts is READ ONLY.
     fn read_only(&self) -> bool {
         false
     }
-    /// Rows of a system view, each as long as the view has columns; values are of the columns' kinds.
+    /// The rows of a system table: one value for each column, of the column's kind.
     fn virtual_rows(
         &self,
         _schema: &str,
@@ -132,37 +138,37 @@ pub trait SessionEnv {
     ) -> Result<(), SqlError> {
         Ok(())
     }
-    /// `SET insert_id`: the next automatic value of the statement at hand, if one was given.
+    /// `SET insert_id`: the next AUTO_INCREMENT value of the current statement, if it was set.
     fn insert_id(&self) -> Option<u64> {
         None
     }
-    /// Directory of spill files.
+    /// The directory of spill files.
     fn tmpdir(&self) -> std::path::PathBuf {
         std::env::temp_dir()
     }
-    /// `auto_increment_increment`, `auto_increment_offset`
+    /// `auto_increment_increment` and `auto_increment_offset`.
     fn auto_increment(&self) -> (u64, u64) {
         (1, 1)
     }
 }
 
-/// Why the executor must stop.
+/// The reason why the executor must stop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Interrupt {
     /// `KILL QUERY`: error 1317.
     Killed,
-    /// `KILL`, or the connection is gone.
+    /// `KILL`, or the client has disconnected.
     ConnectionKilled,
     /// `max_execution_time` has passed: error 3024.
     TimedOut,
     /// A deadline of the wait itself has passed.
     Deadline,
-    /// Anything else, with its error.
+    /// Any other reason, with its error.
     Error(SqlError),
 }
 
 impl Interrupt {
-    /// The error that the client gets.
+    /// The error that the client receives.
     pub fn to_sql(self) -> SqlError {
         use nfold_types::ErrorCode::*;
         match self {
@@ -176,45 +182,47 @@ impl Interrupt {
     }
 }
 
-/// The fiber that a statement runs in.
+/// The fiber in which a statement runs.
 pub trait StatementFiber {
-    /// Suspends until `w` is done.
+    /// Suspends the fiber until `w` is done.
     fn wait(
         &mut self,
         w: Pin<&mut dyn Future<Output = ()>>,
         deadline: Option<Instant>,
     ) -> Result<(), Interrupt>;
-    /// Suspends until `w` is done, whoever kills the statement meanwhile: a commit cannot be taken back.
+    /// Suspends the fiber until `w` is done, even if the statement is killed meanwhile. For
+    /// commits, which cannot be taken back.
     fn wait_through(&mut self, w: Pin<&mut dyn Future<Output = ()>>);
-    /// Polled with every batch: cancel flag, time slice.
+    /// Checks for KILL and for the end of the time slice; may suspend. Called after each batch.
     fn tick(&mut self) -> Result<(), Interrupt>;
-    /// The cancel flag alone: never suspends.
+    /// Checks for KILL only. Never suspends.
     fn interrupted(&self) -> Result<(), Interrupt>;
-    /// Runs `job` on a thread that may block, and waits for it.
+    /// Runs `job` on a thread that may block, and suspends until it is done.
     fn offload(&mut self, job: Box<dyn FnOnce() + Send>) -> Result<(), Interrupt>;
-    /// As [`Self::offload`] for a job that looks at `asked`, which is set when the statement is killed, runs out of time, or loses its
-    /// client. The job is waited for all the same.
+    /// As [`Self::offload`], for a job that polls a stop flag. The flag is set when the statement
+    /// is killed, runs out of time, or loses its client. The fiber still waits until the job has
+    /// returned.
     fn offload_stoppable(
         &mut self,
         job: Box<dyn FnOnce() + Send>,
         asked: &AtomicBool,
     ) -> Result<(), Interrupt>;
-    /// From its start on the statement may take so long; `None`: there is no limit.
+    /// Limits the statement's time, counted from its start. `None`: no limit.
     fn limit_time(&mut self, limit: Option<Duration>);
-    /// Suspends for so long.
+    /// Suspends the fiber for this time.
     fn sleep(&mut self, time: Duration) -> Result<(), Interrupt>;
 }
 
-/// Counts work, and ticks when about 100 µs of it have been done.
+/// Counts work, and calls `tick` after about 100 µs of it.
 pub struct Checkpoints<'c> {
     cx: RefCell<&'c mut dyn StatementFiber>,
     work: Cell<u64>,
-    /// The error that a look ended with: whoever passes over it meets it again.
+    /// The error of an earlier check. It is returned again if a caller ignored it.
     stopped: RefCell<Option<SqlError>>,
 }
 
 impl<'c> Checkpoints<'c> {
-    /// For a computation in this fiber.
+    /// For a computation that runs in this fiber.
     pub fn new(cx: &'c mut dyn StatementFiber) -> Checkpoints<'c> {
         Checkpoints {
             cx: RefCell::new(cx),
@@ -228,7 +236,7 @@ impl<'c> Checkpoints<'c> {
         self.cx.borrow_mut()
     }
 
-    /// Adds work; true: it is time to look at the statement.
+    /// Adds work. Returns whether a check is due.
     #[inline]
     pub(crate) fn is_due(&self, work: u64) -> bool {
         let done = self.work.get().saturating_add(work);
@@ -237,14 +245,14 @@ impl<'c> Checkpoints<'c> {
         due
     }
 
-    /// Looks at the statement by `look`, unless it was stopped before.
+    /// Runs the check `look`, unless the statement has already been stopped.
     #[cold]
     pub(crate) fn look(&self, look: impl FnOnce() -> Result<(), SqlError>) -> Result<(), SqlError> {
         let stopped = self.stopped.borrow().clone();
         let looked = stopped.map_or_else(look, Err);
         if let Err(e) = &looked {
             *self.stopped.borrow_mut() = Some(e.clone());
-            // The next checkpoint is due at once.
+            // Makes the next checkpoint due at once.
             self.work.set(CHECKPOINT_WORK);
         }
         looked
@@ -261,29 +269,32 @@ impl Checkpoint for Checkpoints<'_> {
     }
 }
 
-/// How values go to the client.
+/// The encoding of values for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireFormat {
     Text,
     Binary,
 }
 
-/// Takes the rows of a result set.
+/// Receives the rows of a result set.
 pub trait RowSink {
-    /// Called once, before the first row, also when there is none.
+    /// Called once before the first row, even if there is no row.
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError>;
     fn format(&self) -> WireFormat;
-    /// The buffer that the next row's bytes are appended to: for text, length-encoded values (0xfb for NULL); for binary, the
-    /// whole row with its 0x00 and null map.
+    /// The buffer to which the next row is appended. Text protocol: length-encoded values, 0xfb for
+    /// NULL. Binary protocol: the whole row with its 0x00 byte and null bitmap.
     fn row_buffer(&mut self) -> &mut Vec<u8>;
-    /// The row in the buffer is whole. `row_buffer` may be flushed here.
+    /// Ends the row in the buffer. The sink may send the buffer now.
     fn end_row(&mut self) -> Result<(), SqlError>;
-    /// Where many rows can be put one behind the other; `None`: they go by [`row_buffer`](Self::row_buffer), and between that and
-    /// [`end_row`](Self::end_row) there are no frames. After them comes [`framed`](Self::framed).
+    /// A buffer for many consecutive rows with packet headers. `None`: the rows are passed one by
+    /// one through [`row_buffer`](Self::row_buffer). Between `row_buffer` and
+    /// [`end_row`](Self::end_row) the result is always `None`. The caller reports the rows by
+    /// [`framed`](Self::framed).
     fn frames(&mut self) -> Option<RowFrames<'_>> {
         None
     }
-    /// So many rows were put into [`frames`](Self::frames). They may be flushed here.
+    /// Reports how many rows were written into [`frames`](Self::frames). The sink may send them
+    /// now.
     fn framed(&mut self, rows: u64) -> Result<(), SqlError> {
         let _ = rows;
         Ok(())

@@ -1,20 +1,20 @@
-//! Rows between operators: for each row one image per slot filled so far.
+//! Batches of rows between operators. A row has one image for each slot read so far.
 //!
-//! A scan's rows stay where the engine put them, with a selection beside; joined rows are copied
-//! into an arena. Both keep their memory.
+//! The rows of a scan stay in the engine's buffer, with a list of the selected ones. Joined rows
+//! are copied into an arena. Both buffers are reused.
 
 use nfold_engine::RowBatch;
 
-/// Rows that an operator hands over at a time, about.
+/// The approximate number of rows in a batch.
 pub(crate) const BATCH_ROWS: usize = 1024;
 
-/// And bytes, where rows are long.
+/// The maximum size of a batch in bytes, for long rows.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Memory that an operator keeps between executions.
+/// The memory in bytes that an operator keeps between executions.
 pub(crate) const KEPT_BYTES: usize = 256 << 10;
 
-/// A row image in the arena; `len` [`NULL_ROW`]: the slot is all NULL.
+/// A row image in the arena. If `len` is [`NULL_ROW`], all columns of the slot are NULL.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -26,20 +26,20 @@ const NULL_ROW: u32 = u32::MAX;
 /// Some rows.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// What a scan read, and the rows of it that passed.
+    /// The rows that a scan has read, and the indexes of those that passed its conditions.
     pub read: RowBatch,
     pub selected: Vec<u32>,
-    /// Images per row; 0: `read` and `selected` hold the rows.
+    /// The number of images per row. 0: the rows are in `read` and `selected`.
     width: usize,
     arena: Vec<u8>,
     spans: Vec<Span>,
-    /// Hidden row ids beside `spans`, where a statement is going to change the rows; 0: none.
+    /// The hidden row id of each image in `spans`, if the statement changes these rows; 0: none.
     ids: Vec<u64>,
     keeps_ids: bool,
 }
 
 impl Batch {
-    /// A batch of rows with `width` images each; 0: of a scan.
+    /// A batch of rows with `width` images each; 0: for the rows of a scan.
     pub fn new(width: usize) -> Batch {
         Batch {
             width,
@@ -47,7 +47,7 @@ impl Batch {
         }
     }
 
-    /// As [`Self::new`]; of joined rows, each image has its hidden row id beside it.
+    /// As [`Self::new`]. With `keeps_ids`, joined rows keep the hidden row id of each image.
     pub fn with_ids(width: usize, keeps_ids: bool) -> Batch {
         Batch {
             keeps_ids: keeps_ids && width > 0,
@@ -63,13 +63,13 @@ impl Batch {
         self.ids.clear();
     }
 
-    /// Bytes that it keeps, near enough.
+    /// The memory that it holds, approximately, in bytes.
     #[inline]
     pub fn memory(&self) -> usize {
         self.read.memory() + self.arena.capacity()
     }
 
-    /// Between executions: gives back what is more than usual.
+    /// Frees unusually large buffers. Called between executions.
     pub fn release(&mut self) {
         if self.memory() > KEPT_BYTES {
             *self = Batch::with_ids(self.width, self.keeps_ids);
@@ -85,12 +85,12 @@ impl Batch {
         self.len() == 0
     }
 
-    /// Whether joined rows should be handed over before more are added.
+    /// Whether the batch should be passed on before more joined rows are added.
     pub fn is_full(&self) -> bool {
         self.len() >= BATCH_ROWS || self.arena.len() >= BATCH_BYTES
     }
 
-    /// Images per row.
+    /// The number of images per row.
     pub fn width(&self) -> usize {
         self.width.max(1)
     }
@@ -121,7 +121,7 @@ impl Batch {
         self.read.row(self.selected[i] as usize)
     }
 
-    /// Whether every row that was read is selected, so that it has no need of the selection.
+    /// Whether every row that was read is selected.
     pub fn is_whole(&self) -> bool {
         self.width == 0 && self.selected.len() == self.read.len()
     }
@@ -132,7 +132,7 @@ impl Batch {
         self.selected.iter().map(|&i| self.read.row(i as usize))
     }
 
-    /// Adds one image of a row; a row is whole after `width` of them.
+    /// Appends one image. A row is complete after `width` images.
     pub fn push_image(&mut self, image: Option<&[u8]>) {
         let start = self.arena.len() as u32;
         match image {
@@ -150,7 +150,7 @@ impl Batch {
         }
     }
 
-    /// As [`Self::push_image`], with the row's hidden id if it has one.
+    /// As [`Self::push_image`], with the row's hidden row id if it has one.
     pub fn push_row(&mut self, image: Option<&[u8]>, id: Option<u64>) {
         self.push_image(image);
         if self.keeps_ids {
@@ -158,7 +158,7 @@ impl Batch {
         }
     }
 
-    /// Adds image `n` of row `i` of another batch.
+    /// Appends image `n` of row `i` of another batch.
     pub fn push_of(&mut self, other: &Batch, i: usize, n: usize) {
         self.push_image(other.image(i, n));
         if self.keeps_ids {

@@ -1,4 +1,4 @@
-//! Values of a statement's parameter slots, bound into one arena that is used again for every execution.
+//! The values of a statement's parameter slots, in an arena that all executions reuse.
 
 use nfold_sql::digest::{Digested, SlotKind};
 use nfold_sql::literal::Lit;
@@ -6,11 +6,11 @@ use nfold_types::{Checkpoint, Decimal, SqlError, Value, ValueRef};
 
 use super::batch::KEPT_BYTES;
 
-/// Members of a list, or slots, between two checkpoints, and the work of one.
+/// How many list members or slots are bound between two checkpoints, and the work of each.
 const MEMBERS: usize = 1024;
 const MEMBER_WORK: u64 = 50;
 
-/// A bound value; strings lie in the arena.
+/// A bound value. Strings are in the arena.
 #[derive(Debug, Clone, Copy)]
 enum Bound {
     Value(ValueRef<'static>),
@@ -18,18 +18,18 @@ enum Bound {
         start: u32,
         len: u32,
     },
-    /// A hexadecimal or bit literal: bytes that act as a number where one is wanted.
+    /// A hexadecimal or bit literal: bytes that act as a number in numeric context.
     Binary {
         start: u32,
         len: u32,
     },
 }
 
-/// What a slot holds.
+/// The value of a slot.
 #[derive(Debug, Clone, Copy)]
 enum SlotValue {
     One(Bound),
-    /// Members in `members`, flattened.
+    /// A list: its range in `members`, in which rows are flattened.
     Many {
         start: u32,
         len: u32,
@@ -37,11 +37,11 @@ enum SlotValue {
     },
 }
 
-/// The values of all slots of one execution.
+/// The values of all parameter slots in one execution.
 #[derive(Debug, Default)]
 pub struct Params {
     slots: Vec<SlotValue>,
-    /// Of each slot, whether it is a `?`.
+    /// For each slot, whether it is a `?`.
     markers: Vec<bool>,
     members: Vec<Bound>,
     arena: Vec<u8>,
@@ -53,7 +53,7 @@ impl Params {
         Self::default()
     }
 
-    /// Forgets all values, keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         self.slots.clear();
         self.markers.clear();
@@ -61,7 +61,7 @@ impl Params {
         self.arena.clear();
     }
 
-    /// After an execution: forgets all values, and gives back what a long list has taken.
+    /// Called after an execution: removes all values, and frees the memory of a long list.
     pub fn release(&mut self) {
         self.clear();
         let bytes = self.members.capacity() * size_of::<Bound>() + self.arena.capacity();
@@ -70,10 +70,10 @@ impl Params {
         }
     }
 
-    /// Binds the literals of a text; `markers` are the values of its `?`, in order.
+    /// Binds the literals of a text. `markers` are the values of its `?`, in order.
     ///
     /// # Errors
-    /// That of the checkpoint.
+    /// The error of the checkpoint.
     pub fn bind(
         &mut self,
         digest: &Digested,
@@ -123,7 +123,7 @@ impl Params {
         Ok(())
     }
 
-    /// Adds a slot with one value (statements that are not read from a text).
+    /// Adds a slot with one value, for statements that are not read from a text.
     pub fn push(&mut self, value: &Value) {
         let bound = self.value(value);
         self.slots.push(SlotValue::One(bound));
@@ -227,7 +227,7 @@ impl Params {
         self.markers.get(n as usize) == Some(&true)
     }
 
-    /// The members of list or rows slot `n`, flattened, and its width.
+    /// The members of list or rows slot `n`, flattened, and the number of columns of a row.
     pub fn list(&self, n: u32) -> (impl ExactSizeIterator<Item = ValueRef<'_>> + Clone, usize) {
         let (start, len, width) = match self.slots.get(n as usize) {
             Some(SlotValue::Many { start, len, width }) => {
@@ -253,7 +253,7 @@ impl Params {
         }
     }
 
-    /// Bytes held, for accounting.
+    /// The memory that it holds, in bytes.
     pub fn memory(&self) -> usize {
         self.arena.capacity()
             + self.members.capacity() * size_of::<Bound>()
@@ -262,7 +262,7 @@ impl Params {
     }
 }
 
-/// The integer that `value` with this sign stands for.
+/// The integer with this sign and absolute value.
 fn integer(negative: bool, value: u64) -> ValueRef<'static> {
     match (negative, i64::try_from(value)) {
         (false, Ok(v)) => ValueRef::Int(v),

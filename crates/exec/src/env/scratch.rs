@@ -1,16 +1,16 @@
-//! Memory for sorting, grouping and DISTINCT, lent to an execution by its worker and given back
-//! when it ends.
+//! Reusable memory for sorting, grouping and DISTINCT. An execution borrows it from its worker and
+//! returns it at its end.
 //!
-//! So a warm statement allocates nothing for them, an idle session keeps nothing, and however many
-//! plans sort, a worker keeps a few pieces.
+//! So a warm statement allocates none of it, an idle session holds none, and a worker keeps a few
+//! pieces however many plans sort.
 //!
 //! # Invariants
-//! - M1: what waits here is empty, of [`KEPT_BYTES`] at most, and no more than [`PIECES`] of a
-//!   kind.
+//! - M1: a piece in the pool is empty and holds at most [`KEPT_BYTES`], and the pool has at most
+//!   [`PIECES`] pieces of a kind.
 //!
 //! # Concurrency
-//! Each thread has its own. A fiber stays on its thread; what ends elsewhere would be given back
-//! there.
+//! Each thread has its own pools. A fiber stays on its thread; a piece dropped on another thread
+//! would be returned to that thread's pool.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -20,10 +20,11 @@ use nfold_engine::RowBatch;
 
 use super::batch::KEPT_BYTES;
 
-/// Of one kind: as many as blocks within blocks use at a time, usually.
+/// The maximum number of pooled pieces of one kind: about the number of nested blocks that use one
+/// at the same time.
 const PIECES: usize = 8;
 
-/// Pieces of one kind that wait for their next use.
+/// The pooled pieces of one kind.
 pub(crate) struct Pool<T>(RefCell<Vec<T>>);
 
 impl<T> Pool<T> {
@@ -32,20 +33,20 @@ impl<T> Pool<T> {
     }
 }
 
-/// Memory that is lent. Its default has taken none.
+/// Memory that can be pooled. Its default value has allocated nothing.
 pub(crate) trait Memory: Default + 'static {
     fn pool() -> &'static LocalKey<Pool<Self>>;
-    /// Forgets what is in it, keeps the memory.
+    /// Removes the contents, and keeps the memory.
     fn clear(&mut self);
-    /// Bytes that it holds, near enough.
+    /// The memory that it holds, approximately, in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// A piece while it is used.
+/// A borrowed piece. Dropping it returns it to the pool.
 pub(crate) struct Lent<T: Memory>(T);
 
 impl<T: Memory> Lent<T> {
-    /// An empty piece.
+    /// Borrows an empty piece.
     pub fn take() -> Lent<T> {
         let waiting = T::pool().try_with(|pool| pool.0.borrow_mut().pop());
         Lent(waiting.ok().flatten().unwrap_or_default())
@@ -75,7 +76,7 @@ impl<T: Memory> Drop for Lent<T> {
             return;
         }
         piece.clear();
-        // A thread that ends takes nothing back.
+        // A thread that is ending has no pool any more.
         let _ = T::pool().try_with(|pool| {
             let mut pieces = pool.0.borrow_mut();
             if pieces.len() < PIECES {
@@ -90,7 +91,7 @@ thread_local! {
     static ROWS: Pool<RowBatch> = const { Pool::new() };
 }
 
-/// Some bytes: the row at hand, say.
+/// A byte buffer, for example for the current row.
 #[derive(Default)]
 pub(crate) struct Buffer(pub Vec<u8>);
 

@@ -1,21 +1,21 @@
-//! A sort in memory that looks at its statement as it goes on ([`Checkpoint`]).
+//! An in-memory sort with checkpoints ([`Checkpoint`]), so that it can be killed.
 //!
 //! Quicksort partitions the entries until a part is small enough for one call of the standard
-//! library's sort. An error leaves the entries a permutation of what they were.
+//! library's sort. After an error the entries are some permutation of the input.
 
 use std::cmp::Ordering;
 
 use nfold_types::{Checkpoint, SqlError};
 
-/// Work that one part may take without a checkpoint.
+/// The maximum work of a part that is sorted without a checkpoint.
 const PART_WORK: u64 = 500_000;
-/// Entries of a part at most.
+/// The maximum number of entries of such a part.
 const PART_ROWS: usize = 4096;
-/// Comparisons between two checkpoints.
+/// The number of comparisons between two checkpoints.
 const STRIDE: usize = 1024;
 
-/// Sorts entries by an order in which no two are equal. `cost`: work of one comparison at most,
-/// such as the mean length of a key.
+/// Sorts entries by a total order in which no two entries are equal. `cost` is the maximum work of
+/// one comparison, for example the mean length of a key.
 pub(crate) fn sort_by<T: Copy>(
     entries: &mut [T],
     checkpoint: &dyn Checkpoint,
@@ -40,7 +40,7 @@ pub(crate) fn sort_by<T: Copy>(
     }
 }
 
-/// Entries that one call of the standard library sorts within [`PART_WORK`].
+/// The number of entries that the standard library sorts within [`PART_WORK`].
 fn part_rows(cost: u64) -> usize {
     let mut rows = PART_ROWS;
     while rows > 1 && work_of(rows, cost) > PART_WORK {
@@ -49,7 +49,7 @@ fn part_rows(cost: u64) -> usize {
     rows
 }
 
-/// Work of sorting so many entries.
+/// The work of sorting this many entries.
 fn work_of(rows: usize, cost: u64) -> u64 {
     rows as u64 * u64::from(usize::BITS - rows.leading_zeros()) * cost
 }
@@ -62,7 +62,7 @@ struct Sort<'c, F> {
 }
 
 impl<F> Sort<'_, F> {
-    /// How many entries at the start are in order already.
+    /// The length of the sorted run at the start.
     fn run_at_start<T: Copy>(&self, entries: &[T]) -> Result<usize, SqlError>
     where
         F: Fn(&T, &T) -> Ordering,
@@ -80,7 +80,7 @@ impl<F> Sort<'_, F> {
     where
         F: Fn(&T, &T) -> Ordering,
     {
-        // The larger part is next in the loop, so the calls nest log2(n) deep at most.
+        // The loop continues with the larger part, so the recursion is at most log2(n) deep.
         while entries.len() > self.rows {
             let at = self.partition(entries)?;
             let (left, right) = entries.split_at_mut(at);
@@ -97,7 +97,8 @@ impl<F> Sort<'_, F> {
             .checkpoint(work_of(entries.len(), self.cost))
     }
 
-    /// Puts an entry at its place in the order, smaller ones before it, and returns that place.
+    /// Moves a pivot to its final position, with all smaller entries before it. Returns that
+    /// position.
     fn partition<T: Copy>(&self, entries: &mut [T]) -> Result<usize, SqlError>
     where
         F: Fn(&T, &T) -> Ordering,
@@ -107,7 +108,7 @@ impl<F> Sort<'_, F> {
         let pivot = entries[last];
         let mut place = 0;
         for n in 0..last {
-            // Swapped in any case: a branch would be mispredicted half of the time.
+            // The swap is unconditional: a branch would be mispredicted half of the time.
             let smaller = (self.order)(&entries[n], &pivot).is_lt();
             entries.swap(place, n);
             place += usize::from(smaller);
@@ -117,7 +118,7 @@ impl<F> Sort<'_, F> {
         Ok(place)
     }
 
-    /// The place of a median of nine entries, spread over all.
+    /// The position of the median of nine entries that are spread over the slice.
     fn pivot<T: Copy>(&self, entries: &[T]) -> usize
     where
         F: Fn(&T, &T) -> Ordering,
@@ -136,7 +137,7 @@ impl<F> Sort<'_, F> {
         }
     }
 
-    /// A power of two: comparisons that take about 100 µs together at most.
+    /// How many comparisons take at most about 100 µs: a power of two.
     fn stride(&self) -> usize {
         match self.cost {
             ..=100 => STRIDE,
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Fails at one checkpoint.
+    /// A checkpoint whose n-th call fails.
     struct FailAt(Cell<u32>);
 
     impl Checkpoint for FailAt {
