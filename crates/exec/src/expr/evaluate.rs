@@ -11,11 +11,11 @@ use super::eval::{
     CONDITION_WORK, COPY_BYTES, EvalCx, RowRef, Val, arith, compare, convert, row_error,
 };
 
-/// Work of a function of small values.
+/// The work of a function call with small values.
 const CALL_WORK: u64 = 100;
 
 impl<'a> EvalCx<'a> {
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
         use ExprKind::*;
         Ok(match &e.kind {
@@ -108,7 +108,8 @@ impl<'a> EvalCx<'a> {
         Ok(None)
     }
 
-    /// [`EvalCx::val_as`], but a DECIMAL keeps its own digits, and a date or time among strings stays one: what IF and CASE give.
+    /// As [`EvalCx::val_as`], but a DECIMAL keeps its own scale, and a date or time in a string
+    /// result remains one. For the results of IF and CASE.
     pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let v = self.val(e)?;
         match (ty.class(), &v) {
@@ -120,13 +121,14 @@ impl<'a> EvalCx<'a> {
         }
     }
 
-    /// The value of an expression, in the class (and character set) of `ty`: what COALESCE gives.
+    /// Evaluates an expression, and converts its value to the class and character set of `ty`. For
+    /// the results of COALESCE.
     pub fn val_as(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let v = self.val(e)?;
         self.alike(v, &e.ty, ty)
     }
 
-    /// The value of a BIT or YEAR as the digits of its number, in the character set of `ty`.
+    /// The value of a BIT or YEAR as decimal digits, in the character set of `ty`.
     pub fn digits(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
         let v = self.val(e)?;
         self.alike(v, &ExprType::ubigint(true), ty)
@@ -179,7 +181,7 @@ impl<'a> EvalCx<'a> {
         })
     }
 
-    /// A constant, parameter or column value as an evaluation sees it.
+    /// A constant, parameter or column value in the form that evaluation uses.
     #[inline]
     fn stored(&self, v: ValueRef<'a>, _ty: &ExprType) -> Val<'a> {
         match v {
@@ -188,8 +190,8 @@ impl<'a> EvalCx<'a> {
         }
     }
 
-    /// Assigns the value of an expression to a user variable, and returns it. A long text is copied
-    /// in pieces.
+    /// Assigns the value of an expression to a user variable, and returns it. A long string is
+    /// copied in pieces.
     #[inline(never)]
     fn assign_user_var(&self, name: &str, value: &'a Expr) -> Result<Val<'a>, SqlError> {
         let v = self.val(value)?;
@@ -205,7 +207,7 @@ impl<'a> EvalCx<'a> {
         Ok(v)
     }
 
-    /// A user variable's value. A long text is copied in pieces.
+    /// The value of a user variable. A long string is copied in pieces.
     #[inline(never)]
     fn user_var(&self, name: &str) -> Result<Val<'a>, SqlError> {
         let bytes = match self.env().short_user_var(name, COPY_BYTES) {
@@ -245,7 +247,7 @@ impl<'a> EvalCx<'a> {
         }
     }
 
-    /// AND: false wins over NULL.
+    /// AND of a list: false if a member is false, otherwise NULL if a member is NULL.
     pub fn all(&self, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
         let mut result = Some(true);
         for e in list {
@@ -259,7 +261,8 @@ impl<'a> EvalCx<'a> {
         Ok(result)
     }
 
-    /// OR (`e`) of a list: true wins over NULL.
+    /// OR of a list (`e` is the whole expression): true if a member is true, otherwise NULL if a
+    /// member is NULL.
     #[inline(never)]
     fn any_of(&self, e: &'a Expr, list: &'a [Expr]) -> Result<Option<bool>, SqlError> {
         if let Some(found) = compare::in_ranges(self, e, list)? {
@@ -277,7 +280,7 @@ impl<'a> EvalCx<'a> {
         Ok(result)
     }
 
-    /// Whether every condition of a list holds.
+    /// Whether all conditions of a list are true.
     #[inline]
     pub fn passes(&self, list: &'a [Expr]) -> Result<bool, SqlError> {
         for e in list {
@@ -288,12 +291,12 @@ impl<'a> EvalCx<'a> {
         Ok(true)
     }
 
-    /// Whether two expressions are equal; NULL if either is.
+    /// Whether two expressions are equal; NULL if either is NULL.
     pub fn equal(&self, a: &'a Expr, b: &'a Expr) -> Result<Option<bool>, SqlError> {
         Ok(self.order_of(a, b)?.map(|o| o.is_eq()))
     }
 
-    /// The order of two expressions, compared as MySQL's `<` would; NULL if either is.
+    /// Compares two expressions as MySQL's `<` does; NULL if either is NULL.
     pub fn order_of(
         &self,
         a: &'a Expr,
@@ -309,7 +312,7 @@ impl<'a> EvalCx<'a> {
         Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
     }
 
-    /// A string made by a function, or NULL with warning 1301 when it is longer than `max_allowed_packet`.
+    /// A function's string result. If it exceeds `max_allowed_packet`, NULL with warning 1301.
     pub fn checked_string(&self, text: Vec<u8>, function: &str) -> Result<Val<'a>, SqlError> {
         let max = self.env().max_allowed_packet();
         if text.len() > max {

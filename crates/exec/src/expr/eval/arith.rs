@@ -1,5 +1,5 @@
-//! Arithmetic and bit operators. The type that the binder gave the node says in which domain they
-//! compute.
+//! Arithmetic and bit operators. The type of the node, set by the binder, selects integer, decimal
+//! or double arithmetic.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{ArithOp, BitOp, Class, Expr, ExprKind};
@@ -7,7 +7,7 @@ use nfold_types::{Decimal, ErrorCode, SqlError};
 
 use super::{EvalCx, Val};
 
-/// The operator as MySQL prints it.
+/// The operator as MySQL prints it in messages.
 pub(crate) fn symbol(op: ArithOp) -> &'static str {
     match op {
         ArithOp::Add => "+",
@@ -53,9 +53,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError
     }
 }
 
-/// The 64 bits of an operand of a bit operator: negative numbers in two's complement.
+/// The operand of a bit operator as 64 bits; a negative number in two's complement.
 fn bits(cx: &EvalCx<'_>, e: &Expr) -> Result<Option<u64>, SqlError> {
-    // Lifetimes: the value is a number, nothing of the row is kept.
+    // Shortens the lifetime: the value is a number and borrows nothing from the row.
     let cx = EvalCx {
         rows: cx.rows,
         outer: cx.outer,
@@ -75,7 +75,7 @@ fn out_of_range(cx: &EvalCx<'_>, e: &Expr) -> SqlError {
     range_error(e, &cx.describe(e))
 }
 
-/// Error 1690 of what `e` computes, shown as `text`.
+/// Error 1690 for the result of `e`, which the message shows as `text`.
 pub(crate) fn range_error(e: &Expr, text: &str) -> SqlError {
     let name = match e.ty.class() {
         Class::Int if e.ty.col.unsigned => "BIGINT UNSIGNED",

@@ -1,14 +1,14 @@
-//! Bit operators over binary strings: byte by byte, whatever their length.
+//! Bit operators over binary strings of any length.
 
 use nfold_plan::expr::{BitOp, Expr, ExprKind};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::{EvalCx, Val};
 
-/// `~`, `&`, `|`, `^`, `<<` and `>>` of binary strings.
+/// Evaluates `~`, `&`, `|`, `^`, `<<` or `>>` over binary strings.
 ///
 /// # Errors
-/// 3513 where two strings are not of one length.
+/// 3513 if two strings differ in length.
 pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
     Ok(match &e.kind {
         ExprKind::BitNot(inner) => match cx.bytes(inner)? {
@@ -32,7 +32,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError
     })
 }
 
-/// Two strings put together bit by bit.
+/// Combines two strings byte by byte.
 pub(crate) fn joined(op: BitOp, a: &[u8], b: &[u8]) -> Result<Vec<u8>, SqlError> {
     if a.len() != b.len() {
         let code = ErrorCode::ER_INVALID_BITWISE_OPERANDS_SIZE;
@@ -46,13 +46,13 @@ pub(crate) fn joined(op: BitOp, a: &[u8], b: &[u8]) -> Result<Vec<u8>, SqlError>
     Ok(a.iter().zip(b).map(bit).collect())
 }
 
-/// The bits of `text` moved `by` places; zeros come in.
+/// Shifts `text` by `by` bits. The vacated bits become zero.
 fn shifted(text: &[u8], by: usize, left: bool) -> Vec<u8> {
     let (bytes, bits) = (by / 8, by % 8);
     let at = |i: Option<usize>| i.and_then(|i| text.get(i)).copied().unwrap_or(0);
     (0..text.len())
         .map(|i| {
-            // The two bytes that this one is cut from, the earlier first.
+            // The two source bytes of this byte, the left one first.
             let (first, second) = if left {
                 let from = i.checked_add(bytes);
                 (from, from.and_then(|f| f.checked_add(1)))

@@ -1,6 +1,5 @@
-//! From one type to another while an expression is evaluated. Every function takes the type that
-//! the value came with, because an ENUM's text, a BIT's bytes and a string's character set are not
-//! in the value.
+//! Converts values between types during evaluation. Every function takes the type of the value: the
+//! text of an ENUM, the bytes of a BIT and the character set of a string depend on it.
 
 use std::borrow::Cow;
 
@@ -13,20 +12,20 @@ use nfold_types::{
 pub(crate) use super::temporal::*;
 use super::{EvalCx, Val, json};
 
-/// The collation of a value used as text: numbers and dates have the connection's.
+/// The collation of a value as a string: the connection's for numbers and dates.
 pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
     nfold_plan::collate::as_string(ty, cx.env().collation()).collation
 }
 
-/// Bytes of a value that a warning shows at most.
+/// The maximum length in bytes of a value in a warning.
 const SHOWN_BYTES: usize = 128;
 
-/// A value of type `ty` as a warning shows it: bytes that are no printable ASCII of a binary string
-/// as `\x00`, other text in UTF-8 up to its first zero byte; in either case not more than
-/// [`SHOWN_BYTES`].
+/// A value of type `ty` as a warning shows it, cut to [`SHOWN_BYTES`]. In a binary string, bytes
+/// other than printable ASCII appear as `\x00`. Other text is shown in UTF-8, up to its first zero
+/// byte.
 pub(crate) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
     let charset = string_collation(cx, ty).known().charset;
-    // Four bytes are the longest character.
+    // A character has at most four bytes.
     let text = &text[..text.len().min(charset.piece_end(text, 4 * SHOWN_BYTES + 4))];
     if charset.is_binary() {
         let mut out = String::new();
@@ -61,13 +60,13 @@ pub(crate) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &Expr
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
 }
 
-/// Whether a type is that of a table's TEXT or BLOB: MySQL takes a number from one without a word
-/// about what follows it. (What an expression makes has a width.)
+/// Whether a type is that of a table's TEXT or BLOB column, from whose values MySQL reads numbers
+/// without warning about trailing text. (The type of an expression has a width.)
 fn is_text_column(ty: &ExprType) -> bool {
     ty.col.is_blob() && ty.col.width == 0
 }
 
-/// A text of which a number is read; a very long one is made short, with looks at the statement.
+/// Prepares text for reading a number: shortens very long text, with checkpoints.
 fn number_text<'t>(cx: &EvalCx<'_>, text: &'t [u8]) -> Cow<'t, [u8]> {
     match text.len() {
         ..=PIECE_BYTES => Cow::Borrowed(text),
@@ -75,12 +74,13 @@ fn number_text<'t>(cx: &EvalCx<'_>, text: &'t [u8]) -> Cow<'t, [u8]> {
     }
 }
 
-/// Whether a type is that of text whose characters all have more than one byte.
+/// Whether a type is a string in a character set whose characters all have at least two bytes.
 pub(crate) fn is_wide(ty: &ExprType) -> bool {
     ty.col.charset().is_wide()
 }
 
-/// Text of a wide set in UTF-8, for what reads numbers and dates of it, and its type.
+/// Converts text of such a set to UTF-8, to read numbers and dates from it. Returns the new type as
+/// well.
 pub(crate) fn in_utf8(text: &[u8], ty: &ExprType) -> (Val<'static>, ExprType) {
     let (mut out, mut to) = (Vec::new(), ty.clone());
     charset::convert(ty.col.charset(), &charset::UTF8MB4, text, &mut out);
@@ -88,7 +88,7 @@ pub(crate) fn in_utf8(text: &[u8], ty: &ExprType) -> (Val<'static>, ExprType) {
     (Val::string(out), to)
 }
 
-/// Truth: a number that is not zero.
+/// The truth value: whether a value is a number other than zero.
 pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
     Some(match v {
         Val::Null => return None,
@@ -99,13 +99,13 @@ pub fn to_bool(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<bool> {
     })
 }
 
-/// As an integer of either sign, halves rounded away from zero.
+/// As a signed or unsigned integer. Halves are rounded away from zero.
 pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
     Some(match v {
         Val::Null => return None,
         Val::Int(v) => i128::from(*v),
         Val::UInt(v) => i128::from(*v),
-        // Beyond the greatest BIGINT a FLOAT is the least.
+        // A FLOAT beyond the largest BIGINT becomes the smallest BIGINT.
         Val::Float(v) if f64::from(*v) >= BIGINT_END => i128::from(i64::MIN),
         Val::Float(v) => saturate(f64::from(*v)),
         Val::Double(v) => saturate(*v),
@@ -138,12 +138,12 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
     })
 }
 
-/// The integer that a text begins with; what follows it is no matter.
+/// The integer at the start of a text; the rest is ignored.
 pub fn leading_integer(cx: &EvalCx<'_>, text: &[u8]) -> i128 {
     number::parse_integer(&number_text(cx, text)).value
 }
 
-/// Warns of a DECIMAL that is no BIGINT, or is no BIGINT UNSIGNED either.
+/// Warns if a DECIMAL is out of range for BIGINT, or for BIGINT UNSIGNED if `unsigned`.
 pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
     let Val::Decimal(d) = v else { return };
     let whole = d.round(0).unwrap_or(*d);
@@ -153,18 +153,18 @@ pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
     }
 }
 
-/// Whether surplus fractional digits of temporal values are cut, not rounded.
+/// Whether excess fractional digits of temporal values are truncated, not rounded.
 fn cuts_fractions(cx: &EvalCx<'_>) -> bool {
     let mode = cx.env().sql_mode();
     mode.has(nfold_plan::SqlMode::TIME_TRUNCATE_FRACTIONAL)
 }
 
-/// Hexadecimal and bit literals are binary strings that act as numbers.
+/// Whether the type is that of a hexadecimal or bit literal, which acts as a number.
 pub fn binary_number(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::VarBinary(_)) && ty.col.zerofill
 }
 
-/// The number that the bytes of a hexadecimal or bit literal are: their last eight, big-endian.
+/// The number in the bytes of a hexadecimal or bit literal: the last eight bytes, big-endian.
 pub fn bytes_as_number(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -174,11 +174,11 @@ pub fn bytes_as_number(bytes: &[u8]) -> u64 {
         .fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
-/// The least number that is no BIGINT.
+/// The smallest number above the range of BIGINT.
 const BIGINT_END: f64 = 9_223_372_036_854_775_808.0;
 
 fn saturate(v: f64) -> i128 {
-    // MySQL's rint: halves to even.
+    // As MySQL's rint: halves are rounded to even.
     let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
     let v = number::double_to_integer(v).unwrap_or(if v < 0.0 { ends.0 } else { ends.1 });
     v.clamp(ends.0, ends.1)
@@ -218,7 +218,7 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
             }
             let short = number_text(cx, text);
             let parsed = number::parse_double(&short);
-            // As in MySQL, a blank string is zero without a word.
+            // As in MySQL, a blank string is zero without a warning.
             let blank = short.iter().all(u8::is_ascii_whitespace);
             if ((parsed.truncated && !blank) || parsed.overflow) && !is_text_column(ty) {
                 warn_incorrect(cx, "DOUBLE", text, ty);
@@ -243,7 +243,7 @@ pub(crate) fn int_decimal(v: i128) -> Decimal {
     }
 }
 
-/// A double as a DECIMAL, cut to what one can hold.
+/// Converts a double to DECIMAL, limited to the range of DECIMAL.
 fn decimal_of(v: f64) -> Decimal {
     Decimal::from_f64(v).unwrap_or_else(|| Decimal::max_of(65, 0, v < 0.0))
 }
@@ -299,7 +299,7 @@ fn with_micros(whole: i128, micros: u32, fsp: u8, negative: bool) -> Decimal {
     }
 }
 
-/// Appends the text of an ENUM's or SET's value. Members are stored in UTF-8.
+/// Appends the text of an ENUM or SET value. Member names are stored in UTF-8.
 fn write_member(value: u64, ty: &ExprType, out: &mut Vec<u8>) {
     let set = ty.col.charset();
     if set.is_utf8() {
@@ -310,7 +310,7 @@ fn write_member(value: u64, ty: &ExprType, out: &mut Vec<u8>) {
     charset::convert(&charset::UTF8MB4, set, &text, out);
 }
 
-/// Appends the text that a client sees, in the character set of its type.
+/// Appends the text of a value as a client sees it, in the character set of its type.
 pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
     match v {
         Val::Null => {}
@@ -363,7 +363,7 @@ pub fn to_bytes<'a>(cx: &EvalCx<'a>, v: Val<'a>, ty: &ExprType) -> Option<Cow<'a
     }
 }
 
-/// The bytes of a string or a document; of other values none.
+/// The bytes of a string or document; empty for other values.
 pub(crate) fn bytes_of<'v>(v: &'v Val<'_>) -> &'v [u8] {
     match v {
         Val::Bytes(bytes) => bytes,
@@ -371,7 +371,7 @@ pub(crate) fn bytes_of<'v>(v: &'v Val<'_>) -> &'v [u8] {
     }
 }
 
-/// Bytes that are converted between two checkpoints.
+/// The number of bytes converted between two checkpoints.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// As text, in the character set of `collation`.
@@ -392,7 +392,7 @@ pub fn to_text<'a>(
         return Some(bytes);
     }
     if from.is_binary() {
-        // Zeros fill the first unit.
+        // The first code unit is padded with zero bytes.
         let mut out = Vec::with_capacity(bytes.len() + 3);
         charset::convert(from, to, &bytes, &mut out);
         return Some(Cow::Owned(out));
@@ -443,7 +443,8 @@ pub fn to_text_for<'a>(
     }
 }
 
-/// As text in the character set of `collation`; characters that it lacks become question marks.
+/// As text in the character set of `collation`. Characters that the set lacks become question
+/// marks.
 fn to_lossy_text<'a>(
     cx: &EvalCx<'a>,
     v: Val<'a>,
@@ -457,7 +458,7 @@ fn to_lossy_text<'a>(
     to_text(cx, v, &ty, collation)
 }
 
-/// What a user variable keeps: integers, decimals, doubles and text.
+/// The value that a user variable stores: an integer, decimal, double or string.
 pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
     match v {
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) => {
@@ -474,8 +475,8 @@ pub fn var_value(cx: &EvalCx<'_>, v: Val<'_>, ty: &ExprType) -> Value {
     }
 }
 
-/// The collation of a variable that gets a value of type `ty`; `None`: of no text. Temporal values
-/// are texts of latin1 there.
+/// The collation of a user variable that is set to a value of type `ty`; `None` if it stores no
+/// string. Temporal values are stored as latin1 strings.
 pub fn var_collation(ty: &ColumnType) -> Option<CollationId> {
     match Class::of(ty) {
         Class::String | Class::Json => Some(ty.collation),
@@ -484,7 +485,7 @@ pub fn var_collation(ty: &ColumnType) -> Option<CollationId> {
     }
 }
 
-/// Warning 1105 for a text whose number has not the sign that it is cast to.
+/// Warning 1105 for a string whose number has a sign that the cast's type does not allow.
 fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
     let message = match (unsigned, i64::try_from(i)) {
         (true, Ok(..0)) => "Cast to unsigned converted negative integer to its positive complement",
@@ -525,7 +526,7 @@ pub fn cast<'a>(
     }
     let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
     let v = match &v {
-        // Of what is called a string the text is read.
+        // An expression of string type is read as text, even if its value is temporal.
         Val::Date(_) | Val::DateTime(_) | Val::Time(_)
             if by_text && from.class() == Class::String =>
         {
@@ -598,8 +599,9 @@ pub fn cast<'a>(
     })
 }
 
-/// The text of a binary string that becomes one of another character set: NULL if it is not well
-/// formed there, and without strict mode the well-formed part. Warning 1300.
+/// Converts a binary string to another character set without changing its bytes. Malformed bytes
+/// cause warning 1300; the result is then NULL in strict mode, and otherwise the well-formed
+/// prefix.
 fn well_formed<'a>(
     cx: &EvalCx<'a>,
     text: Cow<'a, [u8]>,

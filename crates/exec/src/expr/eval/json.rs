@@ -1,6 +1,7 @@
-//! JSON documents as values of expressions: other values as documents, and documents as others.
+//! JSON documents as values of expressions: converts SQL values to documents and documents to SQL
+//! values.
 //!
-//! A document is a [`Val::Bytes`] in the binary layout whose type is JSON.
+//! A document is a [`Val::Bytes`] in the binary layout, with a type of JSON.
 
 use std::cmp::Ordering;
 
@@ -12,17 +13,17 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::{EvalCx, Val, convert};
 
-/// A parameter of the functions of `nfold_json`.
+/// The work counter for functions of `nfold_json`.
 pub(crate) fn work<'c>(cx: &EvalCx<'c>) -> Work<'c> {
     Work::new(cx.st.checkpoint)
 }
 
-/// A tree as a document.
+/// Encodes a tree as a document.
 pub(crate) fn encoded(cx: &EvalCx<'_>, value: &Json) -> Result<Vec<u8>, SqlError> {
     nfold_json::binary::encode(value, &work(cx))
 }
 
-/// The text of a document, in utf8mb4; a scalar's without quotation marks where `unquoted`.
+/// The text of a document in utf8mb4. `unquoted`: a string scalar has no quotation marks.
 pub(crate) fn text(cx: &EvalCx<'_>, doc: &[u8], unquoted: bool) -> Result<Vec<u8>, SqlError> {
     let mut out = Vec::new();
     let doc = Doc::new(doc)?;
@@ -33,7 +34,7 @@ pub(crate) fn text(cx: &EvalCx<'_>, doc: &[u8], unquoted: bool) -> Result<Vec<u8
     Ok(out)
 }
 
-/// As [`text`], where no error can be returned: the statement fails with it soon.
+/// As [`text`], for callers that cannot return an error. The statement fails with it later.
 pub(crate) fn text_or_raise(cx: &EvalCx<'_>, doc: &[u8]) -> Vec<u8> {
     text(cx, doc, false).unwrap_or_else(|e| {
         cx.st.warnings.borrow_mut().raise(e);
@@ -41,8 +42,8 @@ pub(crate) fn text_or_raise(cx: &EvalCx<'_>, doc: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A scalar as the SQL value that it stands for, with that value's type; `None` for `null`, arrays
-/// and objects, which stand for none.
+/// Converts a scalar to an SQL value and its type. `None` for `null`, arrays and objects, which
+/// have no SQL value.
 pub(crate) fn sql_value<'v>(doc: Doc<'v>) -> Result<Option<(Val<'v>, ExprType)>, SqlError> {
     let Some(scalar) = doc.scalar()? else {
         return Ok(None);
@@ -80,8 +81,8 @@ fn string_type() -> ExprType {
     }
 }
 
-/// What `convert` makes of the SQL value that a document stands for. Arrays, objects and `null` are
-/// warning 3156, and `None`.
+/// Applies `convert` to the SQL value of a document. `None` with warning 3156 for arrays, objects
+/// and `null`.
 pub(crate) fn converted<T>(
     cx: &EvalCx<'_>,
     doc: &[u8],
@@ -102,8 +103,7 @@ pub(crate) fn converted<T>(
     }
 }
 
-/// Whether a text is the number that it is to become, or a date or a time where one is wanted;
-/// numbers are neither.
+/// Whether a string value is convertible to `target` (a number, date or time) as a whole.
 fn is_convertible(value: &Val<'_>, target: &str) -> bool {
     let numeric = matches!(target, "INTEGER" | "DOUBLE" | "DECIMAL");
     match value {
@@ -115,7 +115,7 @@ fn is_convertible(value: &Val<'_>, target: &str) -> bool {
     }
 }
 
-/// The field type of binary strings of a type.
+/// The MySQL field type that an opaque value of a binary string type carries.
 fn field_type(ty: &ExprType) -> FieldType {
     match ty.col.kind {
         TypeKind::Bit(_) => FieldType::BIT,
@@ -128,7 +128,8 @@ fn field_type(ty: &ExprType) -> FieldType {
     }
 }
 
-/// An SQL value as a document: a text is a string, not parsed. NULL is `null`.
+/// Converts an SQL value to a document. A string becomes a JSON string and is not parsed. NULL
+/// becomes `null`.
 pub(crate) fn of_sql(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Result<Json, SqlError> {
     Ok(match v {
         Val::Null => Json::Null,
@@ -160,13 +161,13 @@ pub(crate) fn of_sql(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Result<Json
     })
 }
 
-/// The text of a value.
+/// The text of a value, in UTF-8.
 pub(crate) fn utf8(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> String {
     let text = convert::to_text(cx, v.clone(), ty, CollationId::UTF8MB4_BIN);
     String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
 }
 
-/// Error 3141 of a text in argument number `argument`, counted from 1.
+/// Error 3141 for invalid JSON text in argument number `argument`, counted from 1.
 pub(crate) fn syntax_error(e: ParseError, argument: usize, function: &str) -> SqlError {
     match e {
         ParseError::Syntax(message, position) => SqlError::new(
@@ -177,7 +178,7 @@ pub(crate) fn syntax_error(e: ParseError, argument: usize, function: &str) -> Sq
     }
 }
 
-/// `CAST(v AS JSON)`: a text is parsed.
+/// `CAST(v AS JSON)`: a string is parsed.
 pub(crate) fn cast<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType) -> Result<Val<'a>, SqlError> {
     if from.col.is_json() || v.is_null() {
         return Ok(v);
@@ -193,7 +194,7 @@ pub(crate) fn cast<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType) -> Result<V
     Ok(Val::string(encoded(cx, &value)?))
 }
 
-/// Compares two values as documents; `None` where either is NULL.
+/// Compares two values as documents; `None` if either is NULL.
 pub(crate) fn order(
     cx: &EvalCx<'_>,
     a: (&Val<'_>, &ExprType),
@@ -212,7 +213,7 @@ pub(crate) fn order(
     }
 }
 
-/// The bytes of a value as a document.
+/// The document of a value, as bytes in the binary layout.
 fn stored<'v>(
     cx: &EvalCx<'_>,
     (v, ty): (&'v Val<'_>, &ExprType),
@@ -223,7 +224,7 @@ fn stored<'v>(
     }
 }
 
-/// Appends bytes that are equal for values that are equal as documents.
+/// Appends key bytes that are equal if the values are equal as documents.
 pub(crate) fn append_key(
     cx: &EvalCx<'_>,
     value: (&Val<'_>, &ExprType),

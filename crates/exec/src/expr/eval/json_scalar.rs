@@ -1,26 +1,27 @@
-//! Scalars of documents as values of columns and of RETURNING: a value that is not whole what the
-//! target type holds does not convert. (Casts and comparisons convert more freely: see `json`.)
+//! Converts scalars of documents to the values of columns and of RETURNING. A value that does not
+//! fit the target type completely is not converted. (Casts and comparisons are more permissive: see
+//! `json`.)
 
 use nfold_json::{Doc, Scalar};
 use nfold_types::convert::number;
 use nfold_types::{DateTime, Decimal, SqlError, Time, ValueRef};
 
-/// Why a value does not convert.
+/// The reason why a value is not convertible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is no value of the type at all.
+    /// It is not a value of the type.
     Invalid,
     OutOfRange,
 }
 
-/// A document as a value of some type. The outer error: the document is damaged.
+/// The result of converting a document. The outer error means that the document is damaged.
 pub(crate) type Converted<T> = Result<Result<T, Unfit>, SqlError>;
 
 fn scalar<'d>(doc: Doc<'d>) -> Converted<Scalar<'d>> {
     Ok(doc.scalar()?.ok_or(Unfit::Invalid))
 }
 
-/// An integer from the least BIGINT to the greatest BIGINT UNSIGNED.
+/// An integer between the smallest BIGINT and the largest BIGINT UNSIGNED.
 pub(crate) fn integer(doc: Doc<'_>) -> Converted<i128> {
     let scalar = match scalar(doc)? {
         Ok(scalar) => scalar,
@@ -77,7 +78,7 @@ pub(crate) fn double(doc: Doc<'_>) -> Converted<f64> {
     })
 }
 
-/// A DECIMAL of any number of digits.
+/// A DECIMAL with any number of digits.
 pub(crate) fn decimal(doc: Doc<'_>) -> Converted<Decimal> {
     let scalar = match scalar(doc)? {
         Ok(scalar) => scalar,
@@ -116,7 +117,7 @@ pub(crate) enum Temporal {
     Time(Time),
 }
 
-/// The date or time that a document is, if it is one. A text is none.
+/// The date or time that a document is; `None` for other documents, strings included.
 pub(crate) fn temporal(doc: Doc<'_>) -> Result<Option<Temporal>, SqlError> {
     Ok(match doc.scalar()? {
         Some(Scalar::Date(v)) => Some(Temporal::Date(v.at_midnight())),
@@ -127,7 +128,7 @@ pub(crate) fn temporal(doc: Doc<'_>) -> Result<Option<Temporal>, SqlError> {
 }
 
 impl Temporal {
-    /// The value as a column takes it.
+    /// The value, to be stored in a column.
     pub fn value(&self) -> ValueRef<'static> {
         match self {
             Temporal::Date(v) => ValueRef::Date(v.date()),

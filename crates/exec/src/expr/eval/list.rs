@@ -495,7 +495,8 @@ pub(crate) fn in_param<'a>(
     Ok(in_result(false, unknown, negated))
 }
 
-/// The truth of the disjunction `e` of `members`; `None`: it is not one of ranges of a column.
+/// Evaluates the disjunction `e` of `members` by its sorted ranges. `None`: it does not consist of
+/// ranges of one column.
 pub(crate) fn in_ranges<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,

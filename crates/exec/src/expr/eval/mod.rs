@@ -1,8 +1,8 @@
 //! Evaluation of bound expressions over row images.
 //!
-//! An evaluation borrows: columns come straight from the row image, parameters from the statement's
-//! arena; only strings that an expression makes itself are owned. Three-valued logic is
-//! `Option<bool>`, NULL being `None`.
+//! Values are borrowed: columns from the row image, parameters from the statement's arena. Only
+//! strings that an expression computes are owned. Conditions have three-valued logic:
+//! `Option<bool>`, with `None` for NULL.
 
 pub(crate) mod arith;
 pub(crate) mod bits;
@@ -34,8 +34,8 @@ use crate::env::params::Params;
 pub use scope::Scope;
 pub use subquery::{Member, NoSubqueries, Subqueries};
 
-/// A value while an expression is evaluated. TIMESTAMP columns arrive as DATETIME in the session's
-/// time zone; ENUM and SET as `UInt`, which [`EvalCx::bytes`] turns into their text.
+/// A value during evaluation. A TIMESTAMP column is read as a DATETIME in the session's time zone,
+/// ENUM and SET as `UInt`; [`EvalCx::bytes`] converts the latter to text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Val<'a> {
     #[default]
@@ -52,7 +52,7 @@ pub enum Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// Whether it is NULL.
+    /// Whether the value is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Val::Null)
     }
@@ -67,7 +67,7 @@ impl<'a> Val<'a> {
         v.map_or(Val::Null, |b| Val::Int(i64::from(b)))
     }
 
-    /// The same value; a text is not copied.
+    /// The same value, borrowed: a string is not copied.
     pub fn borrowed(&self) -> Val<'_> {
         match self {
             Val::Bytes(text) => Val::Bytes(Cow::Borrowed(text)),
@@ -75,7 +75,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// As a stored value.
+    /// The value in its stored form.
     pub fn as_value_ref(&self) -> ValueRef<'_> {
         match self {
             Val::Null => ValueRef::Null,
@@ -91,7 +91,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// As [`Self::to_value`]; a text that it owns is not copied.
+    /// As [`Self::to_value`], but an owned string is moved, not copied.
     pub fn into_value(self) -> Value {
         match self {
             Val::Bytes(Cow::Owned(text)) => Value::Bytes(text),
@@ -104,8 +104,8 @@ impl<'a> Val<'a> {
         self.as_value_ref().to_owned()
     }
 
-    /// From a value as the session or a row hands it over. TIMESTAMP values must have been
-    /// converted before.
+    /// Converts a value of the session or of a row. TIMESTAMP values must be converted to local
+    /// time before.
     pub fn from_ref(v: ValueRef<'a>) -> Val<'a> {
         match v {
             ValueRef::Null => Val::Null,
@@ -123,14 +123,14 @@ impl<'a> Val<'a> {
     }
 }
 
-/// One row slot: a row image and how to read it. `image` None: the row is all NULL (the inner side
-/// of a left join).
+/// A row slot: a row image with its layout. If `image` is `None`, all columns are NULL (the inner
+/// side of an outer join).
 #[derive(Debug, Clone, Copy)]
 pub struct RowRef<'a> {
     pub layout: &'a RowLayout,
     pub image: Option<&'a [u8]>,
-    /// Place in `layout` of each of the slot's columns, where the image does not hold all of them
-    /// in order ([`ABSENT`]: not there).
+    /// For images that do not hold all columns of the slot in order: for each column, its position
+    /// in `layout`, or [`ABSENT`].
     pub places: Option<&'a [u16]>,
 }
 
@@ -138,7 +138,7 @@ pub struct RowRef<'a> {
 pub const ABSENT: u16 = u16::MAX;
 
 impl<'a> RowRef<'a> {
-    /// The value of column `column` of the slot.
+    /// The value of a column of the slot.
     #[inline]
     pub fn get(&self, column: u16) -> Result<ValueRef<'a>, nfold_types::row::RowError> {
         let Some(image) = self.image else {
@@ -152,7 +152,7 @@ impl<'a> RowRef<'a> {
     }
 }
 
-/// What stays the same during one execution of a statement.
+/// The state that is constant during one execution of a statement.
 #[derive(Clone, Copy)]
 pub struct StmtState<'a> {
     pub params: &'a Params,
@@ -161,38 +161,39 @@ pub struct StmtState<'a> {
     pub subqueries: &'a dyn Subqueries,
     /// For long computations: see [`EvalCx::checkpoint`].
     pub checkpoint: &'a dyn Checkpoint,
-    /// Sorted forms of long IN lists, made at the first use.
+    /// The sorted forms of long IN lists, built at their first use.
     pub lists: &'a compare::ListCache,
-    /// An error of strict mode instead of a warning (division by zero, bad dates in INSERT and
-    /// UPDATE).
+    /// Whether a lost value is an error, not a warning: division by zero, or an invalid date, in a
+    /// statement that changes rows in strict mode.
     pub strict: bool,
-    /// What columns are called, for messages.
+    /// The meaning of the columns, for names in messages.
     pub scope: Scope<'a>,
-    /// UPDATE or DELETE: a row that its key finds has to match as well, so constants are not
-    /// rounded to find it.
+    /// Whether the statement is an UPDATE or DELETE. The conditions are tested again on each row
+    /// found by key, so constants are not rounded for the lookup.
     pub changes: bool,
 }
 
 pub use compare::ListCache;
 
-/// Everything an evaluation sees. Cheap to make for each row.
+/// The context of an evaluation. It is cheap to create for each row.
 #[derive(Clone, Copy)]
 pub struct EvalCx<'a> {
     pub rows: &'a [RowRef<'a>],
-    /// Rows of the enclosing queries, innermost last.
+    /// The current rows of the enclosing queries, innermost last.
     pub outer: &'a [&'a [RowRef<'a>]],
     pub st: &'a StmtState<'a>,
 }
 
-/// Work of a condition in a list.
+/// The work of testing one condition of a list.
 pub(crate) const CONDITION_WORK: u64 = 20;
 
-/// Bytes of a large text that are copied between two checkpoints, and the work of it: the memory is
-/// new, and the system clears it.
+/// The number of bytes of a large string that are copied between two checkpoints, and the work of
+/// copying them: the memory is new, and the system has to clear it.
 pub(crate) const COPY_BYTES: usize = 64 << 10;
 const COPY_WORK: u64 = COPY_BYTES as u64 / 2;
 
-/// A built-in function: arguments are evaluated by itself, through `cx`.
+/// Evaluates a call of a built-in function. The function evaluates its arguments itself, through
+/// `cx`.
 pub type EvalFn = for<'a> fn(&EvalCx<'a>, &'a [Expr], &'a ExprType) -> Result<Val<'a>, SqlError>;
 
 impl<'a> EvalCx<'a> {
@@ -201,20 +202,21 @@ impl<'a> EvalCx<'a> {
         self.st.env
     }
 
-    /// To be called from loops over large values, with the steps done since the last call: ends a
-    /// statement that is killed or out of time, and gives way to other sessions ([`Checkpoint`]).
+    /// Counts the steps that a loop over a large value has done since the last call. Fails if the
+    /// statement is killed or out of time; yields to other sessions from time to time
+    /// ([`Checkpoint`]).
     #[inline]
     pub fn checkpoint(&self, work: u64) -> Result<(), SqlError> {
         self.st.checkpoint.checkpoint(work)
     }
 
-    /// As [`Self::checkpoint`] for what cannot fail; false: it gives up, and the statement fails
-    /// soon.
+    /// As [`Self::checkpoint`], for a function that cannot fail. False: the function must return
+    /// early; the statement fails afterwards.
     pub fn goes_on(&self, work: u64) -> bool {
         self.checkpoint(work).is_ok()
     }
 
-    /// Appends a text, with checkpoints if it is large.
+    /// Appends text, with checkpoints if it is long.
     #[inline]
     pub fn append(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
         if text.len() <= COPY_BYTES {
@@ -229,7 +231,7 @@ impl<'a> EvalCx<'a> {
         Ok(())
     }
 
-    /// An owned text, made of pieces that `append` adds to it, given where each begins and ends.
+    /// Builds a string of pieces: `append` is called with the start and end of each piece.
     pub fn in_pieces(
         &self,
         bytes: usize,
@@ -253,7 +255,7 @@ impl<'a> EvalCx<'a> {
         self.st.warnings.borrow_mut().warn(code, args);
     }
 
-    /// The truth of an expression.
+    /// Evaluates a condition.
     pub fn bool(&self, e: &'a Expr) -> Result<Option<bool>, SqlError> {
         if let ExprKind::Compare { .. } = e.kind {
             return compare::eval(self, e);
@@ -262,15 +264,15 @@ impl<'a> EvalCx<'a> {
         Ok(convert::to_bool(self, &v, &e.ty))
     }
 
-    /// Its value as an integer of either sign, rounded; strings by their leading number, with
-    /// warning 1292.
+    /// The value as a signed or unsigned integer, rounded. A string counts as the number at its
+    /// start, with warning 1292 about the rest.
     pub fn integer(&self, e: &'a Expr) -> Result<Option<i128>, SqlError> {
         let v = self.val(e)?;
         Ok(self.whole_number(e, &v))
     }
 
-    /// The integer of the value `v` of `e`. MySQL reads it from the text of a user variable without
-    /// a warning.
+    /// Converts the value `v` of `e` to an integer. A user variable with a string value causes no
+    /// warning, as in MySQL.
     fn whole_number(&self, e: &Expr, v: &Val<'_>) -> Option<i128> {
         match (&e.kind, v) {
             (ExprKind::UserVar(_), Val::Bytes(text)) if !e.ty.col.is_json() => {
@@ -280,7 +282,7 @@ impl<'a> EvalCx<'a> {
         }
     }
 
-    /// Its value as a signed 64-bit integer; larger ones are cut, a DECIMAL with warning 1292.
+    /// The value as a BIGINT. A larger value is clamped; a DECIMAL then causes warning 1292.
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
         let v = self.val(e)?;
         convert::warn_beyond(self, &v, false);
@@ -289,8 +291,8 @@ impl<'a> EvalCx<'a> {
             .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
     }
 
-    /// As [`Self::int`] for a length. MySQL reads a constant one, but no user variable, to describe
-    /// the result, too, and warns of it then.
+    /// As [`Self::int`], for the length of a string. If the length is constant, but no user
+    /// variable, MySQL evaluates it once more to describe the result, and warns twice.
     pub fn length(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
         let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
         if nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
@@ -299,26 +301,26 @@ impl<'a> EvalCx<'a> {
         self.int(e)
     }
 
-    /// Its value as a double.
+    /// The value as a double.
     pub fn f64(&self, e: &'a Expr) -> Result<Option<f64>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_f64(self, &v, &e.ty))
     }
 
-    /// Its value as a DECIMAL.
+    /// The value as a DECIMAL.
     pub fn decimal(&self, e: &'a Expr) -> Result<Option<Decimal>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_decimal(self, &v, &e.ty))
     }
 
-    /// Its value as text, in the character set of the expression's type (the connection's for
-    /// numbers and dates).
+    /// The value as text in the character set of the expression's type; numbers and dates are in
+    /// the connection's.
     pub fn bytes(&self, e: &'a Expr) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_bytes(self, v, &e.ty))
     }
 
-    /// Its value as text in the character set of `collation`.
+    /// The value as text in the character set of `collation`.
     pub fn text(
         &self,
         e: &'a Expr,
@@ -328,10 +330,10 @@ impl<'a> EvalCx<'a> {
         Ok(convert::to_text(self, v, &e.ty, collation))
     }
 
-    /// Its value as text in the character set of the text that a function searches or changes.
+    /// The value as text in the character set of the string that a function searches or changes.
     ///
     /// # Errors
-    /// 3854 if it has characters that this set lacks.
+    /// 3854 if the value has characters that this set lacks.
     pub fn text_for(
         &self,
         e: &'a Expr,
@@ -341,30 +343,30 @@ impl<'a> EvalCx<'a> {
         convert::to_text_for(self, v, &e.ty, subject)
     }
 
-    /// Its value as DATETIME; NULL with warning 1292 where it is none.
+    /// The value as a DATETIME. An invalid value is NULL with warning 1292.
     pub fn datetime(&self, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_datetime(self, &v, &e.ty))
     }
 
-    /// Its value as DATE; NULL with warning 1292 where it is none.
+    /// The value as a DATE. An invalid value is NULL with warning 1292.
     pub fn date(&self, e: &'a Expr) -> Result<Option<Date>, SqlError> {
         Ok(self.datetime(e)?.map(DateTime::date))
     }
 
-    /// Its value as TIME; NULL with warning 1292 where it is none.
+    /// The value as a TIME. An invalid value is NULL with warning 1292.
     pub fn time(&self, e: &'a Expr) -> Result<Option<Time>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_time(self, &v, &e.ty))
     }
 
-    /// The session's local time at the start of the statement, cut to `fsp` digits.
+    /// The session's local time at the start of the statement, truncated to `fsp` digits.
     pub fn now(&self, fsp: u8) -> DateTime {
         convert::local(self, self.st.env.now(), fsp)
     }
 }
 
-/// What a damaged row image is to the client.
+/// The client's error for a damaged row image.
 pub(crate) fn row_error(e: &nfold_types::row::RowError) -> SqlError {
     SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("row image: {e}"))
 }

@@ -1,17 +1,18 @@
-//! Disjunctions of ranges over one column of integers: `(n > 1 AND n < 5) OR n = 9 OR ...`. The
-//! ranges are sorted once in an execution, and a value is found among them by binary search.
+//! Disjunctions of ranges over one integer column: `(n > 1 AND n < 5) OR n = 9 OR ...`. The ranges
+//! are sorted once per execution; a value is then found by binary search.
 
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_sql::ast::BinaryOp;
 
-/// Fewer ranges are tested one by one.
+/// The minimum number of ranges; fewer are tested one by one.
 pub(crate) const RANGES_MIN: usize = 8;
 
-/// Integers from the first to the second, both included; empty where the first is greater.
+/// A range of integers with both ends included. It is empty if the first is greater than the
+/// second.
 pub(crate) type Range = (i128, i128);
 const ALL: Range = (i128::MIN, i128::MAX);
 
-/// The column that a range is of, as its first comparison has it.
+/// The column of a range, taken from its first comparison.
 pub(crate) fn column_of(member: &Expr) -> Option<&Expr> {
     let is_column = |e: &&Expr| matches!(e.kind, ExprKind::Column(_));
     match &member.kind {
@@ -22,7 +23,8 @@ pub(crate) fn column_of(member: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The values of `column` for which a member holds; `None`: it is no range of constants.
+/// The values of `column` for which `member` holds. `None`: `member` is no range with constant
+/// bounds.
 pub(crate) fn range_of(
     member: &Expr,
     column: &Expr,
@@ -67,7 +69,7 @@ fn compared(op: BinaryOp, value: i128) -> Option<Range> {
     })
 }
 
-/// The operator with its sides exchanged.
+/// The operator for exchanged operands.
 fn turned(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Eq => BinaryOp::Eq,

@@ -1,15 +1,15 @@
-//! What the columns of an expression belong to, for the names in messages.
+//! The meaning of an expression's columns, for names in messages.
 
 use nfold_plan::query::Block;
 
-/// What the columns of an expression are.
+/// The row that the columns of an expression belong to.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Scope<'a> {
     /// Unknown.
     #[default]
     None,
-    /// Those of the block's tables.
+    /// The joined row of the block's tables.
     Tables(&'a Block),
-    /// Those of its groups: keys, then aggregates.
+    /// The grouped row: keys, then aggregates.
     Groups(&'a Block),
 }

@@ -1,5 +1,5 @@
-//! What an expression cannot do alone: the executor that holds the session and its fiber runs
-//! subqueries, and waits.
+//! Callbacks from expressions to the executor, which has the session and its fiber: to run a
+//! subquery, and to wait.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use nfold_types::SqlError;
 
 use super::{EvalCx, Val};
 
-/// Takes a value with its type.
+/// A consumer of a value and its type.
 pub type Member<'f> = dyn FnMut(&Val<'_>, &ExprType) -> Result<(), SqlError> + 'f;
 
-/// Runs subqueries of the query block that is being evaluated.
+/// Runs the subqueries of the query block whose expressions are evaluated.
 pub trait Subqueries {
-    /// The value of subquery `index`, used as `use_as`, for the current rows of `cx`.
+    /// The value of subquery `index` in the use `use_as`, for the current rows of `cx`.
     fn value<'a>(
         &self,
         cx: &EvalCx<'a>,
@@ -23,9 +23,10 @@ pub trait Subqueries {
         ty: &'a ExprType,
     ) -> Result<Val<'a>, SqlError>;
 
-    /// Gives the values of the only column of subquery `index`, which is not correlated, to `f`:
-    /// each once (or seldom more than once), as it is compared by `kind`, without NULL. False: they
-    /// are more than `most`, or more than fit in memory; then `f` has got none.
+    /// Passes the distinct values of the only column of the uncorrelated subquery `index` to `f`,
+    /// without NULL. Two values are equal if `kind` compares them as equal; in rare cases a value
+    /// is passed twice. Returns false without calling `f` if there are more than `most` values, or
+    /// if they do not fit into memory.
     fn members(
         &self,
         _cx: &EvalCx<'_>,
@@ -37,13 +38,13 @@ pub trait Subqueries {
         Ok(false)
     }
 
-    /// Lets the statement sleep. False: KILL QUERY or the time limit has ended it.
+    /// Suspends the statement. Returns false if KILL QUERY or the time limit has ended the sleep.
     fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
         let _ = time;
         Err(SqlError::not_supported("SLEEP at this place"))
     }
 
-    /// Waits for a user-level lock until `deadline`; error 1317 when the statement is killed
+    /// Waits for a user-level lock until `deadline`. Error 1317 if the statement is killed
     /// meanwhile.
     fn wait_for_user_lock(
         &self,
@@ -54,7 +55,7 @@ pub trait Subqueries {
     }
 }
 
-/// For expressions that cannot hold any.
+/// For expressions that have no subquery.
 pub struct NoSubqueries;
 
 impl Subqueries for NoSubqueries {

@@ -1,6 +1,6 @@
-//! From values of any type to dates and times. The type of a value says too little: an expression
-//! that is called a string may hold a date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), and is
-//! used as that date.
+//! Converts values of any type to dates and times. The static type is not enough: an expression of
+//! string type may return a date (`IF(a, date, 1)`, `ADDTIME('10:00:00', 1)`), which is then used
+//! as such.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Coercibility, ExprType};
@@ -15,7 +15,7 @@ use super::convert::{
 };
 use super::{EvalCx, Val, json};
 
-/// Warning 1292 for a text that is no moment at all.
+/// Warning 1292 for a string that is neither a date nor a time.
 pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
     let message = format!("Incorrect {kind} value: '{}'", shown(cx, text, ty));
     let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
@@ -25,24 +25,24 @@ pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprT
         .push_error(nfold_types::error::Level::Warning, &error);
 }
 
-/// What is asked of a date and time.
+/// Which date or time a conversion should return.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    /// Only the date is wanted: the numbers 7 and 101 are days of the year 2000 then.
+    /// Only the date is needed. Then the numbers 7 and 101 are days of the year 2000.
     pub date: bool,
-    /// Which dates will do; the others are NULL, with a warning where they were read from something
-    /// else.
+    /// Which dates are valid. Others become NULL, with a warning if they were converted from
+    /// another type.
     pub flags: DateFlags,
 }
 
 impl Asked {
-    /// Whatever reads as one, zeros included.
+    /// Accepts every date, including zero dates and zero parts.
     pub fn any(date: bool) -> Asked {
         let flags = DateFlags::default();
         Asked { date, flags }
     }
 
-    /// Only what the SQL mode allows.
+    /// Accepts the dates that the SQL mode allows.
     pub fn by_mode(cx: &EvalCx<'_>, date: bool) -> Asked {
         let mode = cx.env().sql_mode();
         let flags = DateFlags {
@@ -53,7 +53,7 @@ impl Asked {
         Asked { date, flags }
     }
 
-    /// A day of the calendar: nothing of it is zero.
+    /// Accepts only calendar dates, without zero parts.
     pub fn whole(date: bool) -> Asked {
         let flags = DateFlags {
             no_zero_in_date: true,
@@ -72,7 +72,7 @@ impl Asked {
         read(n, self.flags).ok()
     }
 
-    /// Warning 1292 for a text or decimal that is no such date.
+    /// Warning 1292 for a string or DECIMAL that is not a valid date.
     fn warn(self, cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) {
         if self.date {
             warn_incorrect(cx, "date", text, ty);
@@ -82,7 +82,7 @@ impl Asked {
     }
 }
 
-/// A date and time read from a text; warning 4095 for an odd delimiter.
+/// Parses a date and time. Warning 4095 or 4096 for an unusual delimiter.
 fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Option<DateTime> {
     let Ok(parsed) = parse::parse_datetime(text, asked.flags) else {
         asked.warn(cx, text, ty);
@@ -96,7 +96,7 @@ fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Opti
     parsed.rounded(cx.env().time_zone())
 }
 
-/// Warning 4095 or 4096 for a delimiter that is not the standard one.
+/// Warning 4095 or 4096 for a delimiter other than the standard one.
 fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
     if let Some(odd) = parsed.odd {
         let warning = odd.warning(text, 1);
@@ -105,13 +105,14 @@ fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
     }
 }
 
-/// Whether values of the type are those of a BIT column.
+/// Whether the type is that of a BIT column.
 pub(crate) fn is_bits(ty: &ExprType) -> bool {
     matches!(ty.col.kind, TypeKind::Bit(_)) && ty.coercibility == Coercibility::Implicit
 }
 
-/// An ENUM, a SET and the column of a BIT are numbers here, but as a moment they are their text,
-/// and text of a wide set is read in UTF-8; `None`: other values. Also returns the type.
+/// The text, with its type, of a value that is converted by its text here: of an ENUM, a SET, a BIT
+/// column, or a string in a wide character set, which is converted to UTF-8. `None` for other
+/// values.
 fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<(Val<'v>, ExprType)> {
     if let Val::Bytes(text) = v
         && is_wide(ty)
@@ -125,18 +126,18 @@ fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<(Val<'v>,
     Some((text, ty.clone()))
 }
 
-/// As DATETIME; a TIME counts from the current date.
+/// As DATETIME. A TIME is counted from the current date.
 pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
     to_asked(cx, v, ty, Asked::any(false))
 }
 
-/// As the DATETIME of which only the date is wanted.
+/// As DATETIME, when only the date is needed.
 pub fn to_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
     to_asked(cx, v, ty, Asked::any(true))
 }
 
-/// As a date and time of some kind; NULL where it is none, with a warning unless it is a date
-/// already.
+/// Converts a value as `asked` says. NULL if it is invalid, with a warning unless the value was a
+/// date before.
 pub(crate) fn to_asked(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -161,29 +162,29 @@ pub(crate) fn to_asked(
             let today = cx.now(0).date().at_midnight().to_linear();
             return DateTime::from_linear(today + t.micros(), t.fsp);
         }
-        // A year is its first day.
+        // A year means its first day.
         Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),
         _ => return number_as_date(cx, v, ty, asked),
     };
-    // What is a date already is refused without a word.
+    // A value that is a date already is rejected without a warning.
     let allowed = parse::check_date(d.date(), d.packed() == 0, asked.flags).is_ok();
     allowed.then_some(d)
 }
 
-/// Whether values of the type are those of a YEAR column (a display width marks the numbers that
-/// YEAR() and CAST give).
+/// Whether the type is that of a YEAR column. (The results of YEAR() and of CAST have a display
+/// width.)
 pub(crate) fn is_year(ty: &ColumnType) -> bool {
     ty.kind == TypeKind::Year && ty.width == 0
 }
 
-/// A year as a comparison with dates takes it: without month and day.
+/// A year in a comparison with dates: a date without month and day.
 pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
     match v {
         Val::UInt(0) | Val::Int(0) if ty.col.kind == TypeKind::Year => Some(DateTime::ZERO),
         Val::UInt(year) if ty.col.kind == TypeKind::Year => {
             Some(Date::new(*year as u32, 0, 0).at_midnight())
         }
-        // YEAR() gives one with a sign.
+        // The result of YEAR() is signed.
         Val::Int(year @ 1..) if ty.col.kind == TypeKind::Year => {
             Some(Date::new(*year as u32, 0, 0).at_midnight())
         }
@@ -191,7 +192,8 @@ pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
     }
 }
 
-/// A number as a date and time. The fraction of one that is a date alone says nothing.
+/// Converts a number to a date and time. If the number is a date without time, its fraction is
+/// ignored.
 fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> Option<DateTime> {
     let found = datetime_of(v, asked);
     match (v, &found) {
@@ -209,7 +211,7 @@ fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> 
     found.map(|(d, _)| d)
 }
 
-/// The flag tells that a fraction was left out.
+/// The flag says whether a fraction was ignored.
 fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
     let (whole, micros, fsp) = whole_and_micros(v)?;
     let below = match v {
@@ -222,7 +224,7 @@ fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
         return None;
     }
     let mut asked = asked;
-    // Half a second is no zero date, but its month is none.
+    // A zero date with a fraction of a second is no zero date, but its month is zero.
     asked.flags.no_zero_date &= micros == 0 || asked.flags.no_zero_in_date;
     let d = asked.number(whole)?;
     let has_time = whole == 0 || whole > 99_991_231;
@@ -271,8 +273,8 @@ fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     parsed
 }
 
-/// A number in a list of times: a double is the nearest time that there is, or 00:00:00 where it
-/// reads as none, and so is a decimal beyond all integers.
+/// Converts a number in a list that is compared as TIME. A double becomes the nearest valid time.
+/// An invalid double, or a DECIMAL beyond all integers, becomes 00:00:00.
 pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let double = matches!(v, Val::Double(_) | Val::Float(_));
     let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v).is_none();
@@ -286,7 +288,7 @@ pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option
     Some(found.map(|(t, _)| t).unwrap_or_default())
 }
 
-/// The flag tells that it is the greatest or least time instead of one beyond.
+/// The flag says whether the value was clamped to the range of TIME.
 fn time_of(v: &Val<'_>) -> Option<(Time, bool)> {
     whole_and_micros(v).and_then(|(whole, micros, fsp)| {
         let (t, clamped) = parse::time_of_number(whole).ok()?;
@@ -304,7 +306,7 @@ fn time_of(v: &Val<'_>) -> Option<(Time, bool)> {
     })
 }
 
-/// A date and time, or a time alone.
+/// A date and time, or a time.
 #[derive(Clone, Copy)]
 pub(crate) enum Moment {
     DateTime(DateTime),
@@ -312,7 +314,7 @@ pub(crate) enum Moment {
 }
 
 impl Moment {
-    /// The time of it.
+    /// The time of day, or the time.
     pub fn time(self) -> Time {
         match self {
             Moment::DateTime(d) => d.time(),
@@ -321,15 +323,15 @@ impl Moment {
     }
 }
 
-/// Any day up to 31 in any month.
+/// Accepts any day up to 31 in any month.
 const ANY_DAY: DateFlags = DateFlags {
     no_zero_in_date: false,
     no_zero_date: false,
     allow_invalid: true,
 };
 
-/// What a value is where both will do: `12:34:56` in a text is a time, another text that reads as a
-/// date is one, and so is a number too large for a time.
+/// Converts a value where a time and a date are both allowed. A string of the form `12:34:56` is a
+/// time; any other string that is a valid date is a date, and so is a number too large for a time.
 pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
     let own = own_text(cx, v, ty);
     let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
@@ -362,7 +364,7 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
     }
 }
 
-/// Digits, colons and perhaps a fraction: `12:34` and `-1:2:3.5`.
+/// Whether text consists of digits, colons and an optional fraction: `12:34` and `-1:2:3.5`.
 fn is_clock(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let (clock, fraction) = match digits.iter().position(|b| *b == b'.') {
@@ -374,7 +376,7 @@ fn is_clock(text: &[u8]) -> bool {
         && fraction.iter().all(u8::is_ascii_digit)
 }
 
-/// What EXTRACT of a part of a time takes: what reads as a date is one, and anything else a time.
+/// Converts the operand of EXTRACT of a time unit: a valid date is a date, other values are times.
 pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
     let own = own_text(cx, v, ty);
     let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
@@ -397,7 +399,7 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
         Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(Moment::Time),
         Val::Time(t) => Some(Moment::Time(*t)),
         _ => match datetime_of(v, Asked::any(false)) {
-            // A number of at most four digits is minutes and seconds.
+            // A number of at most four digits means minutes and seconds.
             Some((d, _)) if whole_and_micros(v).is_some_and(|(n, ..)| n >= 10_000) => {
                 Some(Moment::DateTime(d))
             }
@@ -406,9 +408,9 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
     }
 }
 
-/// A number as digits of a moment: the whole part, millionths behind it, and how many digits those
-/// are. As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign. `None`: too large, or no
-/// number.
+/// Splits a number that encodes a date or time: its integer part, the microseconds, and how many
+/// digits these have. A BIGINT UNSIGNED is taken as signed, as in MySQL. `None`: too large, or not
+/// a number.
 fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
     Some(match v {
         Val::Int(n) => (*n, 0, 0),
@@ -436,7 +438,7 @@ fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
     })
 }
 
-/// A number for the warning that it is no moment.
+/// The text of a number in a warning.
 fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
     let mut out = Vec::new();
     match v {
@@ -446,7 +448,7 @@ fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
     out
 }
 
-/// `CAST(v AS YEAR)`
+/// `CAST(v AS YEAR)`.
 pub(crate) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option<u64> {
     let (n, from_text) = match v {
         Val::Date(d) => (i128::from(d.year()), false),
@@ -483,7 +485,7 @@ pub(crate) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option
     }
 }
 
-/// An instant in the session's time zone, cut to `fsp` digits.
+/// A time stamp in the session's time zone, truncated to `fsp` digits.
 pub fn local(cx: &EvalCx<'_>, at: Timestamp, fsp: u8) -> DateTime {
     cx.env()
         .time_zone()

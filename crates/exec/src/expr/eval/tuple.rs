@@ -1,5 +1,5 @@
-//! Rows that the executor makes itself: groups, sorted and derived rows, spilled rows. They are row
-//! images as well, so that every operator reads its input in the same way.
+//! Rows that the executor creates: groups, sorted rows, rows of derived tables, spilled rows. They
+//! are row images too, so that every operator reads its input in the same way.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use super::{EvalCx, Val, convert, json};
 
-/// The type that values of an expression are kept as. TIMESTAMP has become DATETIME by then;
-/// lengths do not bind.
+/// The type in which a created row stores the values of an expression. A TIMESTAMP is stored as
+/// DATETIME, and lengths are not limited.
 pub(crate) fn stored_type(ty: &ExprType) -> ColumnType {
     let kind = match &ty.col.kind {
         TypeKind::Timestamp(fsp) => TypeKind::DateTime(*fsp),
@@ -43,7 +43,7 @@ pub(crate) fn stored_type(ty: &ExprType) -> ColumnType {
     col
 }
 
-/// A value in the form in which `ty` (of [`stored_type`]) keeps it.
+/// Converts a value to its stored form for `ty`, which comes from [`stored_type`].
 pub(crate) fn fit<'v>(v: &'v Val<'_>, ty: &ColumnType) -> Result<Fitted<'v>, SqlError> {
     let class = Class::of(ty);
     Ok(Fitted::Ref(match (v, class) {
@@ -92,7 +92,7 @@ pub(crate) fn fit<'v>(v: &'v Val<'_>, ty: &ColumnType) -> Result<Fitted<'v>, Sql
     }))
 }
 
-/// Result of [`fit`].
+/// The result of [`fit`].
 pub(crate) enum Fitted<'v> {
     Ref(ValueRef<'v>),
     Text(Vec<u8>),
@@ -107,7 +107,7 @@ impl Fitted<'_> {
     }
 }
 
-/// Layout of rows of these types, every column of which may be NULL.
+/// The layout of rows with these types. Every column may be NULL.
 pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> RowLayout {
     RowLayout::new(
         0,
@@ -118,14 +118,14 @@ pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> Ro
     )
 }
 
-/// Whether a temporary table keeps a value of type `from` in a column of type `to` as the digits of
-/// its number: a BIT or a YEAR in a short text. (In a TEXT or BLOB it is as it would be shown.)
+/// Whether a temporary table stores a value of type `from` in a column of type `to` as decimal
+/// digits: a BIT or a YEAR in a VARCHAR. (In a TEXT or BLOB it is stored as it is shown.)
 fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
     matches!(from.kind, TypeKind::Bit(_) | TypeKind::Year) && to.is_string() && !to.is_blob()
 }
 
-/// The value of `e` as a column of a temporary table of type `ty` has it: a FLOAT in a text has as
-/// many digits of its double as there is room for, a BINARY is as long as it is declared.
+/// The value of `e` as a column of type `ty` in a temporary table has it: a FLOAT in a string has
+/// as many digits as fit, and a BINARY has its declared length.
 pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
     if kept_as_digits(&e.ty.col, &ty.col) {
         return cx.digits(e, ty);
@@ -168,21 +168,21 @@ fn key_error(e: &KeyError) -> SqlError {
     SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, format!("sort key: {e}"))
 }
 
-/// Key bytes of values: equal exactly when the values are equal as their types compare, and in
-/// their order.
+/// Encodes values as key bytes. Keys are equal exactly if the values compare as equal in their
+/// types, and keys sort like the values.
 pub(crate) struct KeyMaker {
     layout: KeyLayout,
-    /// The parts that are JSON documents, which have keys of their own.
+    /// The parts that are JSON documents, whose keys are encoded separately.
     documents: SmallVec<[usize; 2]>,
 }
 
-/// The places of JSON documents.
+/// The positions of JSON documents.
 fn documents_of<'t>(types: impl Iterator<Item = &'t ExprType>) -> SmallVec<[usize; 2]> {
     let places = types.enumerate().filter(|(_, ty)| ty.col.is_json());
     places.map(|(place, _)| place).collect()
 }
 
-/// The type that a key has of a value of type `ty`.
+/// The type in which a value of type `ty` is encoded.
 fn key_type(ty: &ExprType) -> ColumnType {
     match ty.col.kind {
         TypeKind::Json => ColumnType::new(TypeKind::Blob(nfold_types::TextSize::Long)),
@@ -191,7 +191,7 @@ fn key_type(ty: &ExprType) -> ColumnType {
 }
 
 impl KeyMaker {
-    /// `desc` for each type.
+    /// The second member of each pair says whether the part is descending.
     pub fn new<'t>(types: impl IntoIterator<Item = (&'t ExprType, bool)>) -> KeyMaker {
         let types: SmallVec<[_; 8]> = types.into_iter().collect();
         KeyMaker {
@@ -209,8 +209,8 @@ impl KeyMaker {
         }
     }
 
-    /// For ORDER BY: of texts that are compared with spaces behind them only the first
-    /// `max_sort_length` bytes of weights count.
+    /// For ORDER BY: of a string in a PAD SPACE collation only the first `max_sort_length` bytes of
+    /// weights count.
     pub fn of_order<'t>(
         types: impl IntoIterator<Item = (&'t ExprType, bool)>,
         max_sort_length: usize,
@@ -229,13 +229,13 @@ impl KeyMaker {
         }
     }
 
-    /// Appends part `n`.
+    /// Appends part `n` of the key.
     pub fn push(&self, n: usize, v: &Val<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let fitted = fit(v, &self.layout.parts()[n].ty)?;
         self.push_stored(n, fitted.as_ref(), out)
     }
 
-    /// Encodes part `n`. A document is replaced by its key: see [`nfold_json::append_hash_key`].
+    /// Encodes part `n`. A document is represented by its key: see [`nfold_json::append_hash_key`].
     #[inline(always)]
     fn encode(
         &self,
@@ -264,7 +264,7 @@ impl KeyMaker {
         Ok(Some(key))
     }
 
-    /// Appends part `n` from a value as rows of the part's type hold it.
+    /// Appends part `n` from a value in its stored form.
     #[inline]
     pub fn push_stored(
         &self,
@@ -275,8 +275,8 @@ impl KeyMaker {
         self.encode(n, v, |v| self.layout.encode_part(n, v, out))
     }
 
-    /// Appends what is equal exactly when [`KeyMaker::push_stored`]'s bytes are, without their
-    /// order.
+    /// Appends bytes that are equal exactly if the bytes of [`KeyMaker::push_stored`] are, but that
+    /// do not sort like the values.
     #[inline]
     pub fn push_identity(
         &self,
@@ -287,7 +287,7 @@ impl KeyMaker {
         self.encode(n, v, |v| self.layout.encode_part_identity(n, v, out))
     }
 
-    /// As [`KeyMaker::push_stored`], or at least the first `limit` bytes of it.
+    /// Appends at least the first `limit` bytes that [`KeyMaker::push_stored`] would append.
     #[inline]
     pub fn push_head(
         &self,
@@ -299,7 +299,7 @@ impl KeyMaker {
         self.encode(n, v, |v| self.layout.encode_part_head(n, v, limit, out))
     }
 
-    /// Appends all parts.
+    /// Appends all parts of the key.
     pub fn push_all(&self, values: &[Val<'_>], out: &mut Vec<u8>) -> Result<(), SqlError> {
         values
             .iter()
@@ -308,8 +308,8 @@ impl KeyMaker {
     }
 }
 
-/// ENUM sorts by number, but MIN, MAX and string functions see its text; so they do of a date that
-/// is called a string.
+/// The value of `e`, with the text of an ENUM in place of its number, and of a temporal value in an
+/// expression of string type. For MIN, MAX and string functions, which use the text.
 pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError> {
     let v = cx.val(e)?;
     if e.ty.class() == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
@@ -319,7 +319,7 @@ pub(crate) fn own_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlE
     Ok(v)
 }
 
-/// How many characters of a text ORDER BY looks at; 0: all.
+/// The maximum number of characters that ORDER BY compares; 0: all.
 fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
     if ty.class() != Class::String || ty.col.is_enum_or_set() || !ty.collation().known().pad_space {
         return 0;
@@ -330,7 +330,8 @@ fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
         (true, false) => 2,
         (true, true) => 3,
     };
-    // A character whose weight is begun counts as a whole, but of those with three bytes.
+    // A character whose weight is only partly within the limit counts as a whole, except where a
+    // weight has three bytes.
     let chars = match weight_bytes {
         3 => max_sort_length / 3,
         n => max_sort_length.div_ceil(n),
@@ -341,8 +342,8 @@ fn sorted_chars(ty: &ExprType, max_sort_length: usize) -> u32 {
     }
 }
 
-/// Bytes that are equal exactly when values compare equal under `kind`, also where several follow
-/// each other: they have a fixed length, or end with it. False for NULL.
+/// Appends bytes that are equal exactly if values compare as equal under `kind`. Several such keys
+/// can be concatenated: each has a fixed length, or ends with its length. Returns false for NULL.
 pub(crate) fn normal_key(
     cx: &EvalCx<'_>,
     (v, ty): (&Val<'_>, &ExprType),
@@ -367,7 +368,7 @@ pub(crate) fn normal_key(
             out.extend_from_slice(&len.to_le_bytes());
         }),
         CmpKind::DateTime => {
-            // A text that is no date is the zero date.
+            // A string that is no date becomes the zero date.
             let text = matches!(v, Val::Bytes(_)) || (ty.col.is_enum_or_set() && !v.is_null());
             let text = text.then_some(nfold_types::DateTime::ZERO);
             let year = convert::year_alone(v, ty);

@@ -1,5 +1,5 @@
-//! AES_ENCRYPT and AES_DECRYPT (FIPS 197; modes of NIST SP 800-38A) by `block_encryption_mode`, and
-//! RANDOM_BYTES.
+//! AES_ENCRYPT and AES_DECRYPT (FIPS 197, with the modes of NIST SP 800-38A) under
+//! `block_encryption_mode`, and RANDOM_BYTES.
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
@@ -64,7 +64,7 @@ enum Cipher {
 }
 
 impl Cipher {
-    /// A key of any length is folded into one of `bits` by XOR.
+    /// A key of any length is folded into `bits` bits by XOR.
     fn new(cx: &EvalCx<'_>, bits: usize, key: &[u8]) -> Result<Cipher, SqlError> {
         let mut folded = [0u8; 32];
         let mut pace = Pace::new(cx);
@@ -108,12 +108,12 @@ impl Cipher {
 enum Mode {
     Ecb,
     Cbc,
-    /// Cipher feedback of so many bits.
+    /// Cipher feedback with a shift of this many bits.
     Cfb(u8),
     Ofb,
 }
 
-/// `aes-128-ecb` and its like.
+/// Parses a mode such as `aes-128-ecb`.
 fn read_mode(name: &str) -> Option<(usize, Mode)> {
     let mut parts = name.split('-').skip(1);
     let bits = parts.next()?.parse().ok()?;
@@ -185,7 +185,7 @@ fn encrypt(
     if !matches!(mode, Mode::Ecb | Mode::Cbc) {
         return stream(cx, cipher, mode, iv, text, true).map(Some);
     }
-    // PKCS #7: filled up with bytes that say how many they are.
+    // PKCS #7: each padding byte holds the number of padding bytes.
     let (whole, rest) = text.as_chunks::<BLOCK>();
     let mut end = [(BLOCK - rest.len()) as u8; BLOCK];
     end[..rest.len()].copy_from_slice(rest);
@@ -205,7 +205,7 @@ fn encrypt(
     Ok(Some(out))
 }
 
-/// `None`: no text was encrypted to this, or not with this key.
+/// `None` if the input is no ciphertext, or not one of this key.
 fn decrypt(
     cx: &EvalCx<'_>,
     cipher: &Cipher,
@@ -234,7 +234,7 @@ fn decrypt(
     Ok(without_fill(out))
 }
 
-/// The text without the bytes that fill its last block.
+/// Removes the padding of the last block.
 fn without_fill(mut out: Vec<u8>) -> Option<Vec<u8>> {
     let fill = usize::from(*out.last()?);
     let rest = out.len().checked_sub(fill)?;
@@ -245,7 +245,7 @@ fn without_fill(mut out: Vec<u8>) -> Option<Vec<u8>> {
     })
 }
 
-/// The modes that make a stream of the cipher: as long as the text.
+/// The stream modes, whose output is as long as the text.
 fn stream(
     cx: &EvalCx<'_>,
     cipher: &Cipher,

@@ -1,4 +1,4 @@
-//! What each built-in function is made with: its entry in the table, and help for large values.
+//! Definitions for the function modules: the registry entry, and helpers for large values.
 
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{FuncDef, Infer, VOLATILE};
@@ -12,9 +12,9 @@ pub struct Func {
     pub eval: EvalFn,
 }
 
-/// What a function's type inference gives.
+/// The result of type inference.
 pub(super) type Inferred = Result<ExprType, SqlError>;
-/// What a function gives.
+/// The result of an evaluation.
 pub(super) type Evaluated<'a> = Result<Val<'a>, SqlError>;
 
 pub(super) const fn func(
@@ -35,7 +35,7 @@ pub(super) const fn func(
     }
 }
 
-/// The function as one that is evaluated for each row, also if its arguments are constant.
+/// Marks a function as volatile: it is evaluated for each row, even with constant arguments.
 pub(super) const fn volatile(f: Func) -> Func {
     Func {
         def: FuncDef {
@@ -46,7 +46,7 @@ pub(super) const fn volatile(f: Func) -> Func {
     }
 }
 
-/// The value of an argument, or out of the function with NULL.
+/// The value of an argument. Returns NULL from the calling function if it is NULL.
 macro_rules! arg {
     ($e:expr) => {
         match $e? {
@@ -57,11 +57,11 @@ macro_rules! arg {
 }
 pub(super) use arg;
 
-/// Bytes of a large value between two checkpoints.
+/// The number of bytes of a large value between two checkpoints.
 pub(super) const PIECE_BYTES: usize = 128 << 10;
 
-/// Splits a text into pieces of whole characters, and calls `f` for each piece. Counts `cost` steps
-/// of work for each byte.
+/// Splits text into pieces of whole characters, and calls `f` for each piece. `cost` is the work
+/// for each byte.
 pub(super) fn in_pieces(
     cx: &EvalCx<'_>,
     set: &Charset,
@@ -80,14 +80,14 @@ pub(super) fn in_pieces(
     Ok(())
 }
 
-/// [`Charset::char_len`]
+/// [`Charset::char_len`], with checkpoints.
 pub(super) fn char_len(cx: &EvalCx<'_>, set: &Charset, text: &[u8]) -> Result<usize, SqlError> {
     let mut chars = 0;
     in_pieces(cx, set, text, 2, |piece| chars += set.char_len(piece))?;
     Ok(chars)
 }
 
-/// [`Charset::char_prefix_len`]
+/// [`Charset::char_prefix_len`], with checkpoints.
 pub(super) fn char_prefix_len(
     cx: &EvalCx<'_>,
     set: &Charset,
@@ -97,7 +97,7 @@ pub(super) fn char_prefix_len(
     let (mut at, mut left) = (0, chars);
     while text.len() - at > PIECE_BYTES && left > PIECE_BYTES {
         let piece = set.piece_end(&text[at..], PIECE_BYTES);
-        // No character is shorter than a byte.
+        // A character has at least one byte.
         left -= set.char_len(&text[at..at + piece]);
         at += piece;
         cx.checkpoint(4 * piece as u64)?;
@@ -105,7 +105,7 @@ pub(super) fn char_prefix_len(
     Ok(at + set.char_prefix_len(&text[at..], left))
 }
 
-/// Counts the steps of a loop over a large value.
+/// Counts the rounds of a loop over a large value, for checkpoints.
 pub(super) struct Pace<'c, 'a> {
     cx: &'c EvalCx<'a>,
     steps: u32,
@@ -118,7 +118,7 @@ impl<'c, 'a> Pace<'c, 'a> {
         Pace { cx, steps: 0 }
     }
 
-    /// To be called once a round, which takes some ten steps.
+    /// Called once in each round, which takes about ten steps.
     #[inline]
     pub(super) fn step(&mut self) -> Result<(), SqlError> {
         self.steps += 1;

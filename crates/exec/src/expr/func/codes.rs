@@ -1,5 +1,5 @@
-//! Strings as codes: hexadecimal and other bases, base 64, character codes, and functions that tell
-//! a string's character set.
+//! Strings as codes: hexadecimal and other bases, base 64, character codes, and functions that
+//! return a string's character set.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub(super) static FUNCS: &[Func] = &[
     func("bit_count", (1, 1), infer_int::<21>, eval_bit_count),
 ];
 
-/// The collation of a string; `binary` for everything else.
+/// The collation of a string; `binary` for other values.
 fn own_collation(e: &Expr) -> CollationId {
     match e.ty.class() {
         Class::String => e.ty.collation(),
@@ -84,10 +84,10 @@ fn infer_weights(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(binary(bytes.saturating_mul(weights), true))
 }
 
-/// Flag of WEIGHT_STRING: the result is filled up to its length.
+/// Flag of WEIGHT_STRING: the result is padded to its length.
 const PAD_TO_LENGTH: u64 = 0x80;
 
-/// The second to fourth argument of WEIGHT_STRING; 0 where it has one.
+/// The second to fourth argument of WEIGHT_STRING; 0 for each that is missing.
 fn weights_form(args: &[Expr]) -> [u64; 3] {
     use nfold_plan::expr::ExprKind;
     std::array::from_fn(|n| match args.get(n + 1).map(|e| &e.kind) {
@@ -97,7 +97,7 @@ fn weights_form(args: &[Expr]) -> [u64; 3] {
     })
 }
 
-/// MySQL's packed form of a date and time: 17 bits of years and months, the day, the time of day,
+/// MySQL's packed form of a DATETIME: 17 bits for year and month, then the day, the time of day,
 /// and 24 bits of microseconds.
 fn datetime_image(d: DateTime) -> i64 {
     let date = d.date();
@@ -106,19 +106,19 @@ fn datetime_image(d: DateTime) -> i64 {
     (days << 17 | time) << 24 | i64::from(d.micros())
 }
 
-/// MySQL's packed form of a time above 2^47, the bits of a negative one inverted.
+/// MySQL's packed form of a TIME, offset by 2^47; the bits of a negative time are inverted.
 fn time_image(t: Time) -> i64 {
     let (h, m, s, micros) = t.parts();
     let packed = i64::from(h << 12 | m << 6 | s) << 24 | i64::from(micros);
     (1 << 47) + if t.is_negative() { !packed } else { packed }
 }
 
-/// The weights of a string; an integer or a temporal value as eight bytes that sort alike. NULL for
-/// other numbers.
+/// WEIGHT_STRING: the weights of a string. An integer or temporal value becomes eight bytes that
+/// sort like it; other numbers are NULL.
 ///
-/// The further arguments, if any, are how many bytes the result has at most, how many characters
-/// count, and flags; 0 is no limit. A collation with PAD SPACE adds spaces up to that number of
-/// characters.
+/// The optional arguments are the maximum length of the result in bytes, the number of characters,
+/// and flags; 0 means no limit. In a PAD SPACE collation the string is padded with spaces to the
+/// number of characters.
 fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let arg = &args[0];
     let v = cx.val(arg)?;
@@ -172,7 +172,7 @@ fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     Ok(Val::string(weights))
 }
 
-/// Numbers are shown in base 16, strings and dates byte by byte.
+/// HEX: a number in base 16, or the bytes of a string or date.
 fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     if matches!(
         args[0].ty.class(),
@@ -190,8 +190,7 @@ fn eval_hex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated
     Ok(Val::string(out))
 }
 
-/// A number as 64 bits. A DECIMAL is a signed integer: beyond its range it is the largest of them,
-/// with a warning.
+/// A number as 64 bits. A DECIMAL beyond BIGINT becomes the largest BIGINT, with a warning.
 pub(super) fn whole_number<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<u64>, SqlError> {
     match e.ty.class() {
         Class::Decimal => Ok(cx.int(e)?.map(|v| v as u64)),
@@ -199,7 +198,7 @@ pub(super) fn whole_number<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<u6
     }
 }
 
-/// Two digits for each byte.
+/// Two hexadecimal digits for each byte.
 pub(super) fn hex_of(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
     bytes
         .iter()
@@ -220,7 +219,7 @@ fn infer_unhex(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(binary(args[0].ty.byte_length().div_ceil(2), true))
 }
 
-/// Warning 1411, and NULL.
+/// Returns NULL with warning 1411.
 pub(super) fn no_value<'a>(cx: &EvalCx<'a>, e: &Expr, function: &str) -> Evaluated<'a> {
     let shown = cx.describe(e);
     cx.warn(
@@ -254,7 +253,7 @@ fn infer_bits(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(cx.connection_string(65))
 }
 
-/// The digits of `v`, most significant first.
+/// The digits of `v` in `base`, most significant first.
 fn in_digits(mut v: u64, base: u32) -> Vec<u8> {
     let mut out = Vec::new();
     loop {
@@ -270,15 +269,16 @@ fn in_digits(mut v: u64, base: u32) -> Vec<u8> {
     out
 }
 
-/// The number that begins a text.
+/// The number at the start of a string.
 struct Digits {
     magnitude: u64,
     negative: bool,
-    /// There was none, or it does not fit 64 bits.
+    /// Whether there is no number, or it exceeds 64 bits.
     wrong: bool,
 }
 
-/// The number that begins `text` in `base`; larger ones become the largest.
+/// Reads the number at the start of `text` in `base`. A value beyond 64 bits becomes the largest
+/// one.
 fn digits_of(text: &[u8], base: u32) -> Digits {
     let text = text.trim_ascii_start();
     let (negative, rest) = match text.first() {
@@ -319,13 +319,14 @@ fn eval_conv<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     }
 }
 
-/// BIN and OCT: CONV from base 10.
+/// BIN and OCT: conversion from base 10 to `base`.
 fn in_base<'a>(cx: &EvalCx<'a>, e: &'a Expr, base: i64) -> Evaluated<'a> {
     let text = digits_text(cx, e)?;
     Ok(text.map_or(Val::Null, |text| rebase(cx, &text, 10, base)))
 }
 
-/// What CONV reads: the text of its argument, the number of a BIT and of a literal in hexadecimal.
+/// The digits that CONV reads: the text of its argument; for a BIT and a hexadecimal literal its
+/// number.
 fn digits_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
     let literal = e.ty.class() == Class::String && e.ty.col.zerofill;
     if literal || matches!(e.ty.col.kind, TypeKind::Bit(_)) {
@@ -335,7 +336,8 @@ fn digits_text<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Cow<'a, [u8]>>
     cx.bytes(e)
 }
 
-/// The number that begins `text`, in another base. A negative base reads and shows signed numbers.
+/// Converts the number at the start of `text` to another base. A negative base means signed
+/// numbers.
 fn rebase<'a>(cx: &EvalCx<'a>, text: &[u8], from: i64, to: i64) -> Val<'a> {
     if text.is_empty() {
         return Val::Null;
@@ -372,7 +374,7 @@ fn rebase<'a>(cx: &EvalCx<'a>, text: &[u8], from: i64, to: i64) -> Val<'a> {
     Val::string(in_digits(v, base))
 }
 
-/// The code of the first character: its bytes as a number, where it has several.
+/// ORD: the bytes of the first character as a number.
 fn eval_ord<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let set = convert::string_collation(cx, &args[0].ty).known().charset;
     let text = arg!(cx.bytes(&args[0]));
@@ -386,7 +388,7 @@ fn infer_char(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(binary(args.len() as u64 * 4, true))
 }
 
-/// The bytes of each number, leading zero bytes left out; NULLs are passed over.
+/// CHAR: the bytes of each number without leading zero bytes. NULLs are skipped.
 fn eval_char<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let mut out = Vec::new();
     for e in args {
@@ -407,14 +409,14 @@ fn infer_to_base64(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(cx.connection_string(chars + chars.saturating_sub(1) / 76))
 }
 
-/// RFC 2045, in lines of 76 characters.
+/// TO_BASE64 (RFC 2045), in lines of 76 characters.
 fn eval_to_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let bytes = arg!(cx.bytes(&args[0]));
     let out = encode_base64(cx, &bytes)?;
     cx.checked_string(out, "to_base64")
 }
 
-/// Bytes in one line of base64.
+/// The number of input bytes in one line of base64.
 const LINE_BYTES: usize = 57;
 
 fn encode_base64(cx: &EvalCx<'_>, bytes: &[u8]) -> Result<Vec<u8>, SqlError> {
@@ -455,10 +457,10 @@ fn eval_from_base64<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     Ok(decode_base64(cx, &text)?.map_or(Val::Null, Val::string))
 }
 
-/// In place of the number of a byte that is no symbol of base64.
+/// Marks bytes that are no base64 symbol.
 const NO_SYMBOL: u8 = 0xFF;
 
-/// The number of each symbol.
+/// The value of each base64 symbol.
 static BASE64_NUMBERS: [u8; 256] = {
     let mut numbers = [NO_SYMBOL; 256];
     let mut n = 0;
@@ -500,10 +502,10 @@ fn decode_base64(cx: &EvalCx<'_>, text: &[u8]) -> Result<Option<Vec<u8>>, SqlErr
     Ok(Some(out))
 }
 
-/// Bits set: of a binary string in all its bytes, of anything else in its 64 bits.
+/// BIT_COUNT: the number of bits set in a binary string, or in the 64 bits of another value.
 fn eval_bit_count<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let ty = &args[0].ty;
-    // Hexadecimal literals (marked by `zerofill`) count as numbers.
+    // A hexadecimal literal (marked by `zerofill`) counts as a number.
     if ty.class() == Class::String && ty.collation() == CollationId::BINARY && !ty.col.zerofill {
         let bytes = arg!(cx.bytes(&args[0]));
         let mut bits = 0;

@@ -1,5 +1,5 @@
-//! COMPRESS and its like: four bytes with the length, little-endian, and the text in zlib's format
-//! (RFC 1950).
+//! COMPRESS, UNCOMPRESS and UNCOMPRESSED_LENGTH. A compressed string has four bytes with the
+//! original length, little-endian, and the data in zlib's format (RFC 1950).
 
 use std::io::{Read, Write};
 
@@ -19,11 +19,11 @@ pub(super) static FUNCS: &[Func] = &[
     func("uncompressed_length", (1, 1), infer_int::<11>, eval_length),
 ];
 
-/// The two upper bits of the length are not part of it.
+/// The length has 30 bits; the two upper bits are ignored.
 const LENGTH_MASK: u32 = 0x3FFF_FFFF;
 
 fn infer_packed(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    // What zlib needs at most (`compressBound`), the length, and a byte at the end.
+    // zlib's maximum (`compressBound`), four bytes for the length, and one at the end.
     let bytes = args[0].ty.byte_length();
     let bytes = bytes + (bytes >> 12) + (bytes >> 14) + (bytes >> 25) + 13 + 5;
     let level = Coercibility::Coercible;
@@ -47,7 +47,7 @@ fn eval_compress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
     }
     let mut out = (text.len() as u32 & LENGTH_MASK).to_le_bytes().to_vec();
     let mut encoder = ZlibEncoder::new(&mut out, Compression::default());
-    // Writing to memory cannot fail.
+    // Writing to memory does not fail.
     let mut written = Ok(());
     for piece in text.chunks(PIECE_BYTES) {
         written = written.and_then(|()| encoder.write_all(piece));
@@ -58,7 +58,7 @@ fn eval_compress<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
     if written.is_err() {
         return Ok(Val::Null);
     }
-    // A text column that strips blanks at its end would spoil it.
+    // A column that strips trailing spaces would otherwise damage the value.
     if out.last() == Some(&b' ') {
         out.push(b'.');
     }

@@ -1,4 +1,4 @@
-//! The functions that the rest of the registry follows as models: control flow, and a few of each kind.
+//! Control-flow functions, and one or two functions of each kind as models for the other modules.
 
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};

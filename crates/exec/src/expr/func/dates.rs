@@ -1,4 +1,4 @@
-//! Dates and times: their parts, their making, and counting with them.
+//! Dates and times: their parts, construction, and arithmetic.
 
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int_null};
@@ -19,7 +19,7 @@ use super::moments::{
 use crate::expr::eval::convert::{Asked, Moment};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
-/// A part of a date, zero parts included.
+/// A function that returns a part of a date; zero parts are allowed.
 macro_rules! date_part {
     ($name:literal, $infer:expr, $part:expr) => {
         func($name, (1, 1), $infer, |cx, a, _| {
@@ -29,7 +29,7 @@ macro_rules! date_part {
     };
 }
 
-/// A number from a date without zero parts.
+/// A function that computes a number from a date without zero parts.
 macro_rules! of_date {
     ($name:literal, $infer:expr, $part:expr) => {
         func($name, (1, 1), $infer, |cx, a, _| {
@@ -39,7 +39,7 @@ macro_rules! of_date {
     };
 }
 
-/// A part of a time: hours, minutes, seconds, microseconds.
+/// A function that returns a part of a time: hours, minutes, seconds or microseconds.
 macro_rules! time_part {
     ($name:literal, $infer:expr, $part:tt) => {
         func($name, (1, 1), $infer, |cx, a, _| {
@@ -187,7 +187,7 @@ fn eval_year_constant<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
 }
 
 fn infer_year(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
-    // Not of a column: a width tells it from one.
+    // The display width distinguishes this type from that of a YEAR column.
     Ok(ExprType::new(ColumnType::new(TypeKind::Year), true).with_width(4))
 }
 
@@ -199,10 +199,10 @@ fn infer_date_null(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::new(ColumnType::new(TypeKind::Date), true))
 }
 
-/// The fractional digits asked of a clock, which are written out.
+/// The number of fractional digits of a clock function, whose argument is a literal.
 ///
 /// # Errors
-/// 1426 for more than six.
+/// 1426 for more than six digits.
 pub(super) fn clock_digits(cx: &Infer<'_>, args: &[Expr]) -> Result<u8, SqlError> {
     let Some(ExprKind::Const(Value::Int(digits))) = args.first().map(|e| &e.kind) else {
         return Ok(0);
@@ -270,15 +270,15 @@ fn week_arguments<'a>(
         return Ok(None);
     };
     let mode = match args.get(1) {
-        // None below 0 is a mode.
+        // NULL or a negative number counts as mode 0.
         Some(e) => cx.int(e)?.unwrap_or(0).max(0) as u32,
         None => week_format(cx),
     };
     Ok(Some((d, mode & 7)))
 }
 
-/// The date whose month LAST_DAY ends. Its day may be zero; of a month that is, this function alone
-/// warns whatever the value came from.
+/// The argument of LAST_DAY. Its day may be zero. LAST_DAY is the only function that warns about a
+/// zero month even if the argument is a date.
 fn last_day_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, nfold_types::SqlError> {
     let v = cx.val(e)?;
     let found = convert::to_asked(cx, &v, &e.ty, Asked::any(true));
@@ -346,7 +346,7 @@ fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     )))
 }
 
-/// Fractional digits of a number of seconds; a text may have any.
+/// The number of fractional digits of seconds; six for a string.
 pub(super) fn seconds_fsp(e: &Expr) -> u8 {
     match e.ty.class() {
         Class::String if !e.ty.col.zerofill => 6,
@@ -392,10 +392,10 @@ fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     })
 }
 
-/// 3001-01-19 00:00:00, in seconds: no instant lies as far.
+/// 3001-01-19 00:00:00 in seconds since 1970, beyond all time stamps.
 const MAX_INSTANT_S: i64 = 32_536_771_200;
 
-/// Seconds since 1970; 0 outside what a time stamp can hold.
+/// UNIX_TIMESTAMP: seconds since 1970; 0 outside the range of TIMESTAMP.
 fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let Some(e) = args.first() else {
         return Ok(Val::Int(cx.env().now().seconds()));
@@ -439,7 +439,7 @@ fn eval_timediff<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     Ok(clamped(cx, micros, ty.col.fsp()))
 }
 
-/// A TIME, cut to its range with warning 1292.
+/// A TIME, clamped to its range with warning 1292.
 fn clamped<'a>(cx: &EvalCx<'a>, micros: i64, fsp: u8) -> Val<'a> {
     let within = micros.clamp(-TIME_MAX_MICROS, TIME_MAX_MICROS);
     if within != micros {
@@ -504,7 +504,7 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
             let micros = t.micros() + by;
             let sum = clamped(cx, micros, digits(micros));
             match sum {
-                // A TIME has an end; what is called a string is cut.
+                // A TIME outside its range is NULL; in an expression of string type it is clamped.
                 Val::Time(t) if !text && t.micros() != micros => Val::Null,
                 Val::Time(t) if t.micros() != micros => {
                     Val::Time(Time::from_micros(t.micros(), digits(t.micros())))
@@ -519,7 +519,7 @@ fn infer_period(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ExprType::bigint(any_nullable(args)))
 }
 
-/// Months since year 0 of a period YYYYMM or YYMM; error 1210.
+/// The number of months since year 0 in a period YYYYMM or YYMM. Error 1210 if it is invalid.
 fn period_months(period: i64, name: &str) -> Result<i64, nfold_types::SqlError> {
     let (year, month) = (period / 100, period % 100);
     if period <= 0 || !(1..=12).contains(&month) {
@@ -548,7 +548,7 @@ fn eval_convert_tz<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> E
     let (Some(from), Some(to)) = (zone(&from), zone(&to)) else {
         return Ok(Val::Null);
     };
-    // Outside the range of a time stamp the value stays as it is.
+    // A value outside the range of TIMESTAMP stays unchanged.
     let at = from
         .to_instant(local)
         .map(|(at, _)| at)

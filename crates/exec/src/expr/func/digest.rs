@@ -1,6 +1,6 @@
-//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4), CRC-32 (ISO 3309), by libraries. They serve
-//! applications' checksums; no secret depends on them. STATEMENT_DIGEST and STATEMENT_DIGEST_TEXT:
-//! the normalised text of a statement, and its hash.
+//! MD5 (RFC 1321), SHA-1 and SHA-2 (FIPS 180-4) and CRC-32 (ISO 3309), by libraries. They are for
+//! applications' checksums and protect no secret here. Also STATEMENT_DIGEST and
+//! STATEMENT_DIGEST_TEXT, which hash and return a statement's normalised text.
 
 use aws_lc_rs::digest::{
     Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA224, SHA256, SHA384, SHA512,
@@ -95,7 +95,8 @@ fn eval_sha2<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     )))
 }
 
-/// Hands a value to a digest in pieces, with a checkpoint behind each; a byte takes `cost` steps.
+/// Passes a value to a digest in pieces, with a checkpoint after each. `cost` is the work for each
+/// byte.
 fn in_pieces(
     checkpoint: &dyn Checkpoint,
     message: &[u8],
@@ -115,7 +116,7 @@ fn md5(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<[u8; 16], SqlError
     Ok(state.finalize())
 }
 
-/// The SHA-256 of a text.
+/// The SHA-256 hash of a text.
 fn sha256(cx: &EvalCx<'_>, text: &[u8]) -> Result<Digest, SqlError> {
     sha(cx.st.checkpoint, &SHA256, text)
 }
@@ -136,7 +137,7 @@ fn crc32(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<u32, SqlError> {
     Ok(state.finalize())
 }
 
-/// Characters of a digest's text at most, as the result describes it.
+/// The maximum length of a digest text in the description of the result, in characters.
 const MAX_CHARS: u64 = 1 << 20;
 
 fn infer_digest(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
@@ -156,10 +157,10 @@ fn infer_text(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     ))
 }
 
-/// The digest's text of the only statement of `text`.
+/// The digest text of `text`, which must be one statement.
 ///
 /// # Errors
-/// 3676 with the error of the parser.
+/// 3676 with the parser's error.
 fn normalised(cx: &EvalCx<'_>, text: &[u8]) -> Result<String, SqlError> {
     let mode = LexMode::default();
     let refused =
@@ -191,7 +192,7 @@ mod tests {
         text(sha(&NoCheckpoint, algorithm, message).unwrap().as_ref())
     }
 
-    /// The examples of the standards.
+    /// The examples in the standards.
     #[test]
     fn digests_equal_the_standards_examples() {
         assert_eq!(text(&md5_of(b"")), "d41d8cd98f00b204e9800998ecf8427e");
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(crc32(&NoCheckpoint, b"123456789"), Ok(0xCBF4_3926));
     }
 
-    /// FIPS 180-4's million of `a`, which is longer than a piece in the second case.
+    /// FIPS 180-4's message of a million `a`; the second message is longer than one piece.
     #[test]
     fn digests_of_long_messages() {
         let million = vec![b'a'; 1_000_000];

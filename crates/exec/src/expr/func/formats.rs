@@ -1,4 +1,5 @@
-//! Dates and times as text by a format, and back: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE, FROM_UNIXTIME, names of days and months.
+//! Dates and times as formatted text, and back: DATE_FORMAT, TIME_FORMAT, STR_TO_DATE,
+//! FROM_UNIXTIME, and the names of days and months.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Expr, ExprKind, ExprType};
@@ -80,7 +81,7 @@ fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     }))
 }
 
-/// Characters that a format takes when it is filled, at most, as MySQL counts them.
+/// The maximum length of a format's result in characters, as MySQL counts it.
 fn filled_length(format: &str) -> u64 {
     let mut length = 0;
     let mut chars = format.chars();
@@ -108,13 +109,13 @@ fn filled_length(format: &str) -> u64 {
     length
 }
 
-/// Work of a field of a format, and characters of one between two checkpoints.
+/// The work of one format field, and the number of format characters between two checkpoints.
 const FIELD_WORK: u64 = 20;
 const FIELDS: usize = 1024;
-/// Bytes of a text that a warning gets; it shows fewer.
+/// The maximum length of a string that is passed to a warning, in bytes; the warning shows fewer.
 const SHOWN_BYTES: usize = 64 << 10;
 
-/// The ending of an ordinal number.
+/// The suffix of an ordinal number.
 fn ordinal(n: u32) -> &'static str {
     match (n % 100, n % 10) {
         (11..=13, _) => "th",
@@ -125,7 +126,8 @@ fn ordinal(n: u32) -> &'static str {
     }
 }
 
-/// Fills a format; `hours` may exceed a day. `None` where a name is asked for that the date does not have.
+/// Appends `date` and `time` in a format. `hours` may exceed a day. `None`: the format has a name
+/// of a day or month that the date does not have.
 fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), out: &mut String) -> Option<()> {
     use std::fmt::Write;
     let (hour, minute, second, micros) = time;
@@ -192,7 +194,8 @@ fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), out: &mut String) 
     Some(())
 }
 
-/// Where a piece of a long format ends: between two characters, and not behind the `%` of a field.
+/// Where a piece of a long format may end: between two characters, and not after the `%` of a
+/// field.
 fn format_piece_end(set: &Charset, format: &[u8]) -> usize {
     let end = set.piece_end(format, PIECE_BYTES);
     if end == format.len() {
@@ -209,7 +212,7 @@ fn format_piece_end(set: &Charset, format: &[u8]) -> usize {
     }
 }
 
-/// Fills a format, piece by piece.
+/// Formats a date and time, piece by piece for a long format.
 fn formatted<'a>(
     cx: &EvalCx<'a>,
     (format, ty): (&'a Expr, &'a ExprType),
@@ -265,7 +268,7 @@ fn infer_from_unixtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    /// 3001-01-19 00:00:00
+    /// 3001-01-19 00:00:00 in seconds since 1970.
     const END_S: i64 = 32_536_771_200;
     let seconds = arg!(cx.decimal(&args[0]));
     let micros = seconds
@@ -276,7 +279,7 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
         return Ok(Val::Null);
     };
     let fsp = if args.len() == 2 { 6 } else { ty.col.fsp() };
-    // Instant 0 is the zero time stamp to the calendar; it is reached from a second later.
+    // Time stamp 0 means the zero date, so 0 is computed from one microsecond later.
     let at = Timestamp::from_micros(micros.max(1), 6);
     let zone = cx.env().time_zone();
     let local = zone.to_local(at).unwrap_or(DateTime::ZERO);
@@ -314,7 +317,7 @@ fn eval_get_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Ev
     Ok(Val::string(format.as_bytes().to_vec()))
 }
 
-/// What a format of STR_TO_DATE gives: dates, times, fractions.
+/// Which parts a format of STR_TO_DATE has: a date, a time, a fraction.
 fn format_parts(format: &[u8]) -> (bool, bool, bool) {
     let mut parts = (false, false, false);
     let mut at = 0;
@@ -353,7 +356,7 @@ fn infer_str_to_date(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ExprType::new(ColumnType::new(kind), true))
 }
 
-/// What has been read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Read {
     year: Option<u32>,
@@ -400,7 +403,8 @@ impl Reader<'_> {
         Some(value)
     }
 
-    /// The place of the name that the text goes on with; of several letters at least `short`, or the whole name.
+    /// Reads the name at the current position, and returns its index in `names`. `short`: the
+    /// minimum number of letters; without it the whole name is required.
     fn name(&mut self, names: &[&str], short: Option<usize>) -> Option<u32> {
         let place = names.iter().position(|n| {
             let n = &n.as_bytes()[..short.unwrap_or(n.len())];
@@ -437,7 +441,7 @@ impl Reader<'_> {
             at += 1;
             self.skip_spaces();
             if self.text.is_empty() {
-                // What the text does not say stays zero.
+                // Parts that the string does not have stay zero.
                 return Some(());
             }
             self.field(spec, out)?;
@@ -532,7 +536,7 @@ impl Read {
         (self.hour < 24).then_some(self.hour)
     }
 
-    /// The date, from a day of the year or a week where those were given.
+    /// The date, computed from a day of the year or a week if one of these was read.
     fn date(&self) -> Option<Date> {
         if let Some(day) = self.day_of_year {
             let first = day_number(Date::new(self.year?, 1, 1));
@@ -627,7 +631,7 @@ fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
     })
 }
 
-/// Whether the SQL mode takes a date.
+/// Whether the SQL mode allows a date.
 fn acceptable(cx: &EvalCx<'_>, date: Date) -> bool {
     let mode = cx.env().sql_mode();
     let (y, m, d) = (date.year(), date.month(), date.day());

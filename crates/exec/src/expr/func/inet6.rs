@@ -1,4 +1,5 @@
-//! Addresses of IPv6 (RFC 4291) as text and as bytes, and the tests whether a text or bytes are an address.
+//! IPv6 addresses (RFC 4291) as text and as bytes, and the functions that test whether a value is
+//! an address.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -21,7 +22,7 @@ pub(super) static FUNCS: &[Func] = &[
     }),
     func("is_ipv4_compat", (1, 1), infer_test, |cx, a, _| {
         test(cx, a, |b| {
-            // The loopback and the unspecified address are none.
+            // The loopback address and the unspecified address do not count.
             b.len() == 16 && b[..12].iter().all(|b| *b == 0) && b[12..] > [0, 0, 0, 1][..]
         })
     }),
@@ -50,7 +51,7 @@ fn test<'a>(cx: &EvalCx<'a>, args: &'a [Expr], holds: fn(&[u8]) -> bool) -> Eval
     Ok(Val::Int(i64::from(holds(&bytes))))
 }
 
-/// Four numbers of one to three digits each; unlike elsewhere zeros may stand before them.
+/// Parses four numbers of one to three digits. Unlike elsewhere, leading zeros are allowed.
 fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     let mut octets = [0u8; 4];
     let mut parts = text.split(|b| *b == b'.');
@@ -64,7 +65,7 @@ fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
-/// Groups of hexadecimal digits; four octets as [`ipv4`] reads them may stand for the last two.
+/// Parses groups of hexadecimal digits. The last two may be written as an IPv4 address.
 fn ipv6(text: &[u8]) -> Option<Ipv6Addr> {
     let text = std::str::from_utf8(text).ok()?;
     if !text.contains('.') {
@@ -76,7 +77,8 @@ fn ipv6(text: &[u8]) -> Option<Ipv6Addr> {
     format!("{groups}:{high:x}:{low:x}").parse().ok()
 }
 
-/// Groups of hexadecimal digits. The longest run of zeros is left out, also one that is alone.
+/// Prints groups of hexadecimal digits. The longest run of zeros is omitted, even if it is a single
+/// group.
 fn ipv6_text(groups: [u16; 8]) -> String {
     let run = |start: usize| groups[start..].iter().take_while(|g| **g == 0).count();
     let start = (0..8).rev().max_by_key(|&start| run(start)).unwrap_or(0);
@@ -103,7 +105,7 @@ fn eval_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
 }
 
 fn eval_ntoa<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    // Only bytes are an address; a text of 4 or 16 characters is not.
+    // Only a binary string is an address; a character string of 4 or 16 characters is not.
     let bytes = arg!(cx.bytes(&args[0]));
     let binary = args[0].ty.collation() == CollationId::BINARY;
     if let (Ok(short), true) = (<[u8; 4]>::try_from(&*bytes), binary) {

@@ -1,4 +1,4 @@
-//! What the session and the server are; identifiers, addresses, user-level locks.
+//! Information about session and server, identifiers, addresses, and user-level locks.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ pub(super) static FUNCS: &[Func] = &[
     )),
 ];
 
-/// A literal, with a sign or a collation if any.
+/// Whether `e` is a literal, perhaps with a sign or COLLATE.
 fn is_literal(e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
@@ -148,7 +148,7 @@ fn infer_plain_int(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::bigint(false))
 }
 
-/// Work of one round of BENCHMARK, without that of its functions.
+/// The work of one round of BENCHMARK, without that of the evaluated functions.
 const BENCHMARK_WORK: u64 = 100;
 
 fn eval_benchmark<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
@@ -168,8 +168,8 @@ fn eval_benchmark<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     Ok(Val::Int(0))
 }
 
-/// KILL QUERY or the time limit has ended a call of SLEEP: an error where the statement reads rows.
-/// A statement without rows goes on to its end, as in MySQL.
+/// Returns an error if a call of SLEEP was ended by KILL QUERY or the time limit and the statement
+/// reads rows. A statement without rows continues, as in MySQL.
 #[cold]
 fn stop_reading_rows(cx: &EvalCx<'_>) -> Result<(), SqlError> {
     match cx.rows.is_empty() && cx.outer.is_empty() {
@@ -199,11 +199,12 @@ fn infer_uuid(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     ))
 }
 
-/// A UUID of version 1 (RFC 4122): the clock, and a random node as the RFC allows.
+/// UUID version 1 (RFC 4122): the clock, and a random node as the RFC allows.
 fn eval_uuid<'a>(cx: &EvalCx<'a>, _: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    /// Tenths of microseconds from 1582-10-15 to 1970-01-01.
+    /// The time from 1582-10-15 to 1970-01-01 in units of 100 ns.
     const GREGORIAN: u64 = 0x01B2_1DD2_1381_4000;
-    // The clock counts microseconds; the digit below them and the sequence keep the identifiers of one microsecond apart.
+    // The clock has microseconds. The digit below and the sequence number distinguish the
+    // identifiers of one microsecond.
     let (low, node) = (cx.env().random(), cx.env().random());
     let ticks = cx.env().clock().micros() as u64 * 10 + low % 10 + GREGORIAN;
     let shown = format!(
@@ -219,15 +220,16 @@ fn eval_uuid<'a>(cx: &EvalCx<'a>, _: &'a [Expr], _: &'a ExprType) -> Evaluated<'
 
 fn eval_uuid_short<'a>(cx: &EvalCx<'a>, _: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     use std::sync::atomic::{AtomicU64, Ordering};
-    // Server number 1, then the second of the first call, then a count: as MySQL composes it.
+    // UUID_SHORT as MySQL composes it: server number 1, the second of the first call, and a
+    // counter.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let start = 1u64 << 56 | (cx.env().clock().seconds() as u64 & 0xFFFF_FFFF) << 24;
-    // Relaxed: only that no value comes twice matters.
+    // Relaxed: only uniqueness matters.
     let _ = NEXT.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed);
     Ok(Val::UInt(NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// The bytes of a UUID written with dashes, in braces, or in digits alone.
+/// Parses a UUID with dashes, in braces, or as digits only.
 fn uuid_bytes(text: &[u8]) -> Option<[u8; 16]> {
     let inner = match text {
         [b'{', inner @ .., b'}'] if inner.len() == 36 => inner,
@@ -330,7 +332,7 @@ fn eval_inet_aton<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eva
     if numbers.len() > 4 {
         return no_value(cx, &args[0], "inet_aton");
     }
-    // A short form: the last number stands at the end, zeros before it.
+    // In a short form the last number fills the remaining bytes.
     let last = numbers.pop().unwrap_or(0);
     let head = numbers.iter().fold(0, |n, part| n << 8 | part);
     let shift = if numbers.is_empty() {
