@@ -1,4 +1,5 @@
-//! Plans compiled to operators over batches; expressions; rows to the wire.
+//! The executor: compiles plans to operators over batches, evaluates expressions, and sends rows to
+//! the client.
 //!
 //! Imports go one way, from a folder to those below it:
 //!

@@ -1,10 +1,10 @@
-//! Expressions: evaluation over row images, functions, kernels, and keys that expressions give.
+//! Expressions: evaluation over row images, built-in functions, kernels, and index keys.
 //!
 //! - `eval`: values, conversions, comparisons; knows no functions.
 //! - `func`: the built-in functions, over `eval`.
 //! - `evaluate`, `print`: the evaluator and the printer, over both.
 //! - `kernels`: conditions and sums compiled for row images.
-//! - `keys`: the keys that an access by index looks for.
+//! - `keys`: encodes the values of an access path as keys and ranges of an index.
 
 pub mod documents;
 pub mod eval;

@@ -1,7 +1,8 @@
-//! Expressions as MySQL prints them (`Item::print`), for messages that name one: error 1690 and its like.
+//! Prints expressions as MySQL does (`Item::print`), for messages such as error 1690.
 //!
-//! Columns get the names of the query block that is at hand; a derived table that MySQL would merge into its query gives the names of what
-//! it reads. What has no name here (a column of an enclosing query, a subquery) leaves the whole expression without a text.
+//! Columns are named as in the current query block. A column of a derived table that MySQL would
+//! merge is printed as the expression behind it. If a part has no name here (a column of an
+//! enclosing query, a subquery), the whole expression has no text.
 
 mod window;
 
@@ -24,7 +25,7 @@ impl EvalCx<'_> {
             .unwrap_or_else(|| "expression".into())
     }
 
-    /// A call of a function, as [`Self::describe`].
+    /// The text of a function call, as [`Self::describe`].
     pub(crate) fn describe_call(&self, name: &str, args: &[Expr]) -> String {
         let args: Vec<String> = args.iter().map(|e| self.describe(e)).collect();
         format!("{name}({})", args.join(","))
@@ -170,7 +171,8 @@ impl Printer<'_> {
         Some(texts?.join(between))
     }
 
-    /// Operands of AND, OR and XOR: what is no condition is compared with zero.
+    /// Prints the operands of AND, OR and XOR. An operand that is no condition is compared with
+    /// zero.
     fn truths(&self, list: &[Expr], between: &str, scope: Scope<'_>) -> Option<String> {
         use ExprKind::*;
         let truth = |e: &Expr| {
@@ -217,7 +219,7 @@ impl Printer<'_> {
         Some(format!("cast({inner_text} as {target})"))
     }
 
-    /// A constant. A minus sign is an operator over a positive number.
+    /// Prints a constant. A negative number is printed as a minus operator and a positive number.
     fn value(&self, v: &Value, e: &Expr) -> String {
         match v {
             Value::Null => "NULL".into(),
@@ -296,7 +298,7 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
     }
 }
 
-/// Whether MySQL makes such a derived table a part of the query around it.
+/// Whether MySQL merges such a derived table into the query around it.
 fn merges(b: &Block) -> bool {
     let plain = b.group.is_none() && b.windows.is_empty() && b.having.is_empty();
     plain && !b.distinct && !b.tables.is_empty()
@@ -312,7 +314,7 @@ fn bit_symbol(op: BitOp) -> &'static str {
     }
 }
 
-/// The name that an aggregate is printed with; `None` where it is no aggregate of MySQL's.
+/// The printed name of an aggregate; `None` if MySQL has no such aggregate.
 pub(crate) fn aggregate_name(func: AggFunc) -> Option<&'static str> {
     Some(match func {
         AggFunc::CountStar | AggFunc::Count => "count",
@@ -334,7 +336,7 @@ pub(crate) fn aggregate_name(func: AggFunc) -> Option<&'static str> {
     })
 }
 
-/// The name that MySQL prints for a function with several.
+/// The printed name of a function that has several.
 fn printed_name(name: &str) -> &str {
     match name {
         "ceil" => "ceiling",
@@ -351,7 +353,7 @@ fn printed_name(name: &str) -> &str {
 }
 
 fn unit_name(unit: nfold_sql::ast::IntervalUnit) -> String {
-    // The names of the variants are the words, without underscores.
+    // A unit's words are the variant's name, split at capital letters and joined by underscores.
     let mut out = String::new();
     for c in format!("{unit:?}").chars() {
         if c.is_ascii_uppercase() && !out.is_empty() {

@@ -1,7 +1,9 @@
-//! Built-in functions: one table, found by name when a statement is bound and by number when it runs.
+//! Built-in functions: one table. A function is found by name when a statement is bound, and by
+//! number when it runs.
 //!
-//! A module contributes a slice of [`Func`]; to add a function, write its `infer` and its `eval` and put it into the slice of its
-//! module. Arguments are evaluated by the function itself (`cx.int(&args[0])?`), so that IF and COALESCE evaluate only what they need.
+//! Each module contributes a slice of [`Func`]. To add a function, write its `infer` and its
+//! `eval`, and put it into the slice of its module. A function evaluates its arguments itself
+//! (`cx.int(&args[0])?`), so that IF and COALESCE evaluate only those that they need.
 
 mod aes;
 mod builtin;
@@ -34,7 +36,7 @@ use builtin::Evaluated;
 
 use super::eval::{EvalCx, EvalFn};
 
-/// All functions. A function's [`FuncId`] is its place here; ids hold for the life of the process only.
+/// All functions. A [`FuncId`] is an index into the list, and valid only within the process.
 struct Registry {
     funcs: Vec<&'static Func>,
     by_name: FxHashMap<&'static str, FuncId>,
@@ -66,7 +68,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     Registry { funcs, by_name }
 });
 
-/// The built-in functions as the binder sees them.
+/// The registry for the binder.
 pub struct Builtins;
 
 impl FuncSet for Builtins {
@@ -80,13 +82,13 @@ impl FuncSet for Builtins {
     }
 }
 
-/// How function `id` is evaluated.
+/// The function that evaluates `id`.
 #[inline]
 pub fn eval_fn(id: FuncId) -> EvalFn {
     REGISTRY.funcs[usize::from(id.0)].eval
 }
 
-/// Expressions with a syntax of their own: interval arithmetic, EXTRACT, TIMESTAMPDIFF, TRIM.
+/// Evaluates expressions with their own syntax: interval arithmetic, EXTRACT, TIMESTAMPDIFF, TRIM.
 pub(crate) fn eval_special<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Evaluated<'a> {
     use nfold_plan::expr::ExprKind::*;
     match &e.kind {

@@ -1,4 +1,5 @@
-//! Arguments that are dates and times, and the arithmetic with a syntax of its own: INTERVAL, EXTRACT, TIMESTAMPDIFF.
+//! Arguments that are dates and times, and temporal arithmetic with its own syntax: INTERVAL,
+//! EXTRACT, TIMESTAMPDIFF.
 
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
@@ -11,7 +12,8 @@ use super::builtin::{Evaluated, arg};
 use crate::expr::eval::convert::{Asked, Moment};
 use crate::expr::eval::{EvalCx, Val, convert};
 
-/// Fractional digits of an argument used as a time: those of its type, or of its text where it is written out.
+/// The number of fractional digits of an argument used as a time: by its type, or by its text if it
+/// is a literal.
 pub(super) fn fsp_of(e: &Expr) -> u8 {
     match e.ty.class() {
         Class::Date | Class::Int | Class::Null => 0,
@@ -24,7 +26,7 @@ pub(super) fn fsp_of(e: &Expr) -> u8 {
     }
 }
 
-/// Of a text that is known before a row is read, the digits that it may show.
+/// For a constant string: the number of fractional digits that it has.
 fn fsp_of_constant(e: &Expr) -> u8 {
     match &e.kind {
         ExprKind::Const(Value::Bytes(text)) => fraction_digits(text),
@@ -40,7 +42,7 @@ fn fsp_of_constant(e: &Expr) -> u8 {
         ExprKind::Call { func, args } => match super::Builtins.get(*func).name {
             "if" => fsp_of(&args[1]).max(fsp_of(&args[2])),
             "ifnull" | "coalesce" => args.iter().map(fsp_of).max().unwrap_or(0),
-            // All six or none.
+            // Six digits or none.
             "addtime" | "subtime" if args.iter().all(|a| fsp_of(a) == 0) => 0,
             _ => 6,
         },
@@ -60,13 +62,13 @@ fn fraction_digits(text: &[u8]) -> u8 {
     }
 }
 
-/// Warning 1292 for a value that is no date or time.
+/// Warning 1292 for an invalid date or time.
 pub(super) fn warn_value(cx: &EvalCx<'_>, kind: &str, text: &[u8]) {
     let shown = String::from_utf8_lossy(text);
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
 }
 
-/// The text of a moment, for a warning.
+/// The text of a date and time, for a warning.
 pub(super) fn text_of(d: DateTime) -> Vec<u8> {
     let mut out = Vec::new();
     if d.time().micros() == 0 {
@@ -77,13 +79,14 @@ pub(super) fn text_of(d: DateTime) -> Vec<u8> {
     out
 }
 
-/// An argument as a date and time of some kind.
+/// An argument as the date or time that `asked` describes.
 fn asked<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: Asked) -> Result<Option<DateTime>, SqlError> {
     let v = cx.val(e)?;
     Ok(convert::to_asked(cx, &v, &e.ty, asked))
 }
 
-/// An argument of which a part is wanted, zero or not; a text '0000-00-00' is none under NO_ZERO_DATE.
+/// An argument as a date and time with zero parts allowed. The string '0000-00-00' is NULL under
+/// NO_ZERO_DATE.
 fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTime>, SqlError> {
     let v = cx.val(e)?;
     let flags = DateFlags {
@@ -93,27 +96,27 @@ fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTi
     Ok(convert::to_asked(cx, &v, &e.ty, Asked { date, flags }))
 }
 
-/// An argument as a date and time in a function that looks at either.
+/// An argument as a date and time, for functions that use both.
 pub(super) fn datetime_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     loosely(cx, e, false)
 }
 
-/// An argument of which only the date matters.
+/// An argument as a date, for functions that ignore the time.
 pub(super) fn date_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     loosely(cx, e, true)
 }
 
-/// As [`datetime_of`]; what the SQL mode does not allow is none.
+/// As [`datetime_of`]; a date that the SQL mode forbids is NULL.
 pub(super) fn dated_time<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     asked(cx, e, Asked::by_mode(cx, false))
 }
 
-/// As [`date_of`]; what the SQL mode does not allow is none.
+/// As [`date_of`]; a date that the SQL mode forbids is NULL.
 pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
     asked(cx, e, Asked::by_mode(cx, true))
 }
 
-/// An argument as a moment whose month and day are not zero.
+/// An argument as a date and time whose month and day are not zero.
 pub(super) fn whole_datetime<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -126,7 +129,7 @@ pub(super) fn whole_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date
     Ok(asked(cx, e, Asked::whole(true))?.map(DateTime::date))
 }
 
-/// What an argument is where a time will do as well as a date and time.
+/// An argument as a time, or as a date and time.
 pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
     let v = cx.val(e)?;
     Ok(convert::to_moment(cx, &v, &e.ty))
@@ -160,7 +163,7 @@ fn interval_of<'a>(
             .and_then(|d| d.to_i64());
         return Ok(micros.map(Interval::from_micros));
     }
-    // As MySQL does it, a BIGINT UNSIGNED is read as if it had a sign.
+    // A BIGINT UNSIGNED is taken as signed, as in MySQL.
     Ok(match cx.val(amount)? {
         Val::UInt(n) if amount.ty.class() == Class::Int => Some(Interval::new(unit, n as i64)),
         _ => cx.int(amount)?.map(|n| Interval::new(unit, n)),
@@ -172,7 +175,7 @@ fn overflow<'a>(cx: &EvalCx<'a>) -> Val<'a> {
     Val::Null
 }
 
-/// `expr ± INTERVAL amount unit`
+/// `expr ± INTERVAL amount unit`.
 pub(super) fn interval_arith<'a>(
     cx: &EvalCx<'a>,
     expr: &'a Expr,
@@ -202,13 +205,14 @@ pub(super) fn interval_arith<'a>(
     Ok(match ty.col.kind {
         TypeKind::Date => Val::Date(result.date()),
         TypeKind::DateTime(fsp) => Val::DateTime(result.with_fsp(fsp)),
-        // Called a string, it is a date and time all the same: a date alone stays one, a fraction is shown where there is one.
+        // In an expression of string type the value is a date or a DATETIME: a date without time
+        // remains one, and a fraction is shown only if there is one.
         _ if unit.is_date_only() && date_alone(cx, expr)? => Val::Date(result.date()),
         _ => Val::DateTime(result.with_fsp(if result.micros() == 0 { 0 } else { 6 })),
     })
 }
 
-/// Whether a text or number is written as a date alone.
+/// Whether a string or number is a date without a time.
 fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
     Ok(match cx.val(e)? {
         Val::Bytes(text) if convert::is_wide(&e.ty) => {
@@ -225,7 +229,7 @@ fn date_alone<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
     })
 }
 
-/// `EXTRACT(unit FROM expr)`: the parts written side by side, two digits each (microseconds six).
+/// `EXTRACT(unit FROM expr)`: concatenates the parts, with two digits each (microseconds six).
 pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -> Evaluated<'a> {
     use IntervalUnit::*;
     if unit.is_date_only() {
@@ -280,7 +284,7 @@ pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -
     }))
 }
 
-/// `default_week_format`
+/// `default_week_format`.
 pub(super) fn week_format(cx: &EvalCx<'_>) -> u32 {
     match cx.env().sysvar(None, "default_week_format") {
         Ok(Value::Int(n)) => n as u32,
@@ -289,7 +293,7 @@ pub(super) fn week_format(cx: &EvalCx<'_>) -> u32 {
     }
 }
 
-/// `TIMESTAMPDIFF(unit, from, to)`
+/// `TIMESTAMPDIFF(unit, from, to)`.
 pub(super) fn difference<'a>(
     cx: &EvalCx<'a>,
     unit: IntervalUnit,

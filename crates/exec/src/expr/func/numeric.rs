@@ -1,4 +1,4 @@
-//! Functions of numbers.
+//! Numeric functions.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use nfold_types::{CollationId, ColumnType, Date, DateTime, ErrorCode, SqlError, 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
-/// A function of one double, NULL where it is not defined.
+/// A function of one double. NULL where it is not defined.
 macro_rules! of_double {
     ($name:literal, $f:expr) => {
         of_double!($name, infer_double_null, $f)
@@ -26,7 +26,7 @@ macro_rules! of_double {
     };
 }
 
-/// A logarithm: NULL and warning 3020 where the argument is not positive.
+/// A logarithm. NULL and warning 3020 if the argument is not positive.
 macro_rules! logarithm {
     ($name:literal, $f:expr) => {
         func($name, (1, 1), infer_double_null, |cx, a, _| {
@@ -118,7 +118,7 @@ fn finite<'a>(cx: &EvalCx<'a>, v: f64, name: &str, args: &[Expr]) -> Evaluated<'
     }
 }
 
-/// The argument of a logarithm; otherwise warning 3020.
+/// Returns the argument of a logarithm if it is positive, otherwise `None` with warning 3020.
 fn positive(cx: &EvalCx<'_>, v: f64) -> Option<f64> {
     if v <= 0.0 {
         cx.warn(ErrorCode::ER_INVALID_ARGUMENT_FOR_LOGARITHM, &[]);
@@ -184,7 +184,7 @@ fn eval_sign<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     Ok(Val::Int(sign))
 }
 
-/// CEILING and FLOOR of a DECIMAL are BIGINT where it is sure to fit.
+/// CEILING and FLOOR of a DECIMAL return a BIGINT if every value fits.
 fn infer_whole(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let mut ty = infer_numeric_of(args);
     match ty.class() {
@@ -231,7 +231,7 @@ fn infer_truncate(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     infer_rounded(cx, args, true)
 }
 
-/// The number of digits is written out in most calls; it shapes the result then.
+/// If the number of digits is a literal, it determines the scale of the result.
 fn infer_rounded(_: &Infer<'_>, args: &mut [Expr], truncate: bool) -> Inferred {
     let mut ty = infer_numeric_of(args);
     ty.nullable = any_nullable(args);
@@ -293,7 +293,7 @@ fn round<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, truncate: bool
                 d.round(digits)
                     .ok_or_else(|| out_of_range(cx, "DECIMAL", name, args))?
             };
-            // Digits that only the row knows leave the scale as it is.
+            // If the number of digits depends on the row, the scale stays that of the argument.
             let scale = ty.decimal_shape().1 as u8;
             let by_row = args.get(1).is_some_and(|e| {
                 written_integer(e).is_none() && !matches!(e.kind, ExprKind::Const(_))
@@ -326,7 +326,7 @@ fn round_integer(v: i128, digits: i64, truncate: bool) -> i128 {
     }
 }
 
-/// `v` to so many digits after the point, halves to even as the C library's `rint` does.
+/// Rounds `v` to `digits` decimals; halves to even, as the C library's `rint` does.
 pub(super) fn round_double(v: f64, digits: i64, truncate: bool) -> f64 {
     let scale = 10f64.powi(digits.unsigned_abs().min(400) as i32);
     if digits < 0 {
@@ -354,7 +354,7 @@ pub(super) fn round_double(v: f64, digits: i64, truncate: bool) -> f64 {
 
 fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let mut ty = cx.common(&args.iter().collect::<Vec<_>>())?;
-    // Documents are compared as their texts.
+    // Documents are compared as text.
     if ty.class() == Class::Json {
         let collation = CollationId::UTF8MB4_BIN;
         let kind = TypeKind::VarChar(ty.col.width);
@@ -364,7 +364,7 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ty)
 }
 
-/// GREATEST and LEAST: NULL if any argument is; strings that stand beside dates compare as dates.
+/// GREATEST and LEAST. NULL if any argument is NULL. Strings beside dates are compared as dates.
 fn extreme<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -405,8 +405,10 @@ fn extreme<'a>(
     Ok(best.unwrap_or_default())
 }
 
-/// GREATEST and LEAST of dates among texts or numbers: all compare as dates. Beside a DATETIME what is no date is zero, and where zero wins
-/// all compare as texts; beside DATEs alone it is greater than each, and MySQL shows the bits of its own mark for it.
+/// GREATEST and LEAST of dates together with strings or numbers: all are compared as dates. Beside
+/// a DATETIME an invalid date counts as zero, and if zero wins, all are compared as strings. Beside
+/// only DATEs an invalid date is greater than all, and MySQL returns the bits of its internal
+/// marker.
 fn extreme_date<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -414,7 +416,7 @@ fn extreme_date<'a>(
     greatest: bool,
 ) -> Evaluated<'a> {
     let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
-    // Of equal ones GREATEST gives the last.
+    // Of equal arguments GREATEST returns the last.
     let wins = |o: std::cmp::Ordering| if greatest { o.is_ge() } else { o.is_lt() };
     let mut best: Option<u64> = None;
     for e in args {
@@ -443,7 +445,8 @@ fn extreme_date<'a>(
     }
 }
 
-/// Digits after the point that an argument beside DATETIMEs gives the result; a constant text has those that are written.
+/// The number of decimals that an argument beside DATETIMEs gives the result. A constant string has
+/// those that are written.
 fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> {
     Ok(match e.ty.class() {
         Class::String if nfold_plan::expr::is_constant(e) && !e.ty.col.zerofill => {
@@ -458,7 +461,7 @@ fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> 
     })
 }
 
-/// The date that an argument beside dates is.
+/// Converts an argument beside dates to a date.
 fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> Option<DateTime> {
     let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
     if temporal || matches!(v, Val::Bytes(_)) {
@@ -466,13 +469,13 @@ fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> 
     }
     match v {
         v if datetimes || e.ty.class() == Class::String => convert::to_datetime(cx, &v, &e.ty),
-        // What MySQL 9.7 takes a zero for.
+        // MySQL 9.7 takes a zero for this date.
         Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),
         v => convert::to_date(cx, &v, &e.ty),
     }
 }
 
-/// GREATEST and LEAST as texts; none of the arguments is NULL.
+/// GREATEST and LEAST as strings. No argument is NULL.
 fn extreme_text<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -493,7 +496,7 @@ fn extreme_text<'a>(
     Ok(best.map_or(Val::Null, Val::Bytes))
 }
 
-/// How many of the limits the first argument reaches; -1 for NULL.
+/// INTERVAL: how many of the limits the first argument reaches; -1 for NULL.
 fn eval_interval<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let exact = args
         .iter()
@@ -520,8 +523,8 @@ fn eval_interval<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
     Ok(Val::Int(n))
 }
 
-/// A random number in [0, 1). A constant seed starts MySQL's own generator (mysys/my_rnd.cc) once for the statement, a seed that
-/// depends on the row anew for each row.
+/// RAND: a random number in [0, 1). A constant seed starts MySQL's generator (mysys/my_rnd.cc) once
+/// per statement; a seed that depends on the row restarts it for each row.
 fn eval_rand<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     const MAX: u64 = 0x3FFF_FFFF;
     let Some(seed) = args.first() else {

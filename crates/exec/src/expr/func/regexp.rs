@@ -1,4 +1,4 @@
-//! Regular expressions: `crates/regexp` over texts of any character set.
+//! Regular expressions: applies `crates/regexp` to strings of any character set.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -30,9 +30,9 @@ struct Compiled {
 }
 
 thread_local! {
-    /// The patterns used last on this thread, newest at the end.
+    /// The patterns that this thread used last, most recent at the end.
     static RECENT: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
-    /// Memory of searches. A search takes it away, as its statement may be suspended meanwhile.
+    /// Memory of searches. A search takes it out, because its statement may be suspended.
     static SCRATCH: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -40,10 +40,10 @@ const RECENT_MAX: usize = 16;
 
 const SCRATCH_MAX: usize = 4;
 
-/// About how many nanoseconds a step of a search takes.
+/// The approximate time of one search step in nanoseconds.
 const STEP_WORK: u64 = 5;
 
-/// Longer patterns are compiled each time.
+/// The maximum length of cached patterns in bytes; longer ones are compiled each time.
 const RECENT_BYTES_MAX: usize = 64 << 10;
 
 fn compile(cx: &EvalCx<'_>, pattern: &str, flags: Flags) -> Result<Rc<Regexp>, SqlError> {
@@ -82,7 +82,7 @@ fn compile(cx: &EvalCx<'_>, pattern: &str, flags: Flags) -> Result<Rc<Regexp>, S
     Ok(regexp)
 }
 
-/// Whether a part of `text` matches; `None`: the pattern is no regular expression.
+/// Whether the pattern matches a part of `text`; `None`: the pattern is no regular expression.
 pub(super) fn finds(cx: &EvalCx<'_>, pattern: &str, text: &str) -> Result<Option<bool>, SqlError> {
     let Ok(regexp) = compile(cx, pattern, Flags::default()) else {
         cx.checkpoint(0)?;
@@ -135,7 +135,7 @@ fn replacement_error(error: ReplaceError) -> SqlError {
     }
 }
 
-/// A text as UTF-8. The bytes of a binary string are characters of their own.
+/// A string as UTF-8. Each byte of a binary string becomes one character.
 fn string<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Cow<'a, str>>, SqlError> {
     let is_binary = e.ty.class() == Class::String && e.ty.collation() == CollationId::BINARY;
     let to = if is_binary {
@@ -158,7 +158,7 @@ fn string<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Cow<'a, str>>, SqlE
     }))
 }
 
-/// The match type's flags; `name`: the function, for error 1210. `None`: NULL.
+/// Parses the match type's flags. `name` is the function, for error 1210. `None`: NULL.
 fn flags_of<'a>(
     cx: &EvalCx<'a>,
     e: Option<&'a Expr>,
@@ -186,15 +186,15 @@ fn flags_of<'a>(
     Ok(Some(flags))
 }
 
-/// Subject and pattern of a call, ready to search.
+/// The subject and the compiled pattern of a call.
 struct Call<'a> {
     text: Cow<'a, str>,
     regexp: Rc<Regexp>,
 }
 
 impl<'a> Call<'a> {
-    /// `None`: an argument is NULL. An error in the pattern comes before a NULL subject, as in
-    /// MySQL.
+    /// `None` if an argument is NULL. An invalid pattern is an error even if the subject is NULL,
+    /// as in MySQL.
     fn new(
         cx: &EvalCx<'a>,
         args: &'a [Expr],
@@ -214,7 +214,7 @@ impl<'a> Call<'a> {
         Ok(text.map(|text| Call { text, regexp }))
     }
 
-    /// Byte offset of character `position`, counted from 0.
+    /// The byte offset of character `position`, counted from 0.
     fn offset(&self, position: usize) -> Option<usize> {
         if position == 0 {
             return Some(0);
@@ -224,7 +224,7 @@ impl<'a> Call<'a> {
         places.by_ref().chain([end]).nth(position)
     }
 
-    /// Runs a search in `text` from byte `from` on.
+    /// Searches `text` from byte `from` on.
     fn search<R>(
         &self,
         cx: &EvalCx<'_>,
@@ -246,7 +246,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A search that lets its statement be stopped.
+/// A search that can be stopped at checkpoints.
 struct Matches<'m, 'a> {
     cx: &'m EvalCx<'a>,
     search: Search<'m>,
@@ -263,7 +263,7 @@ impl Matches<'_, '_> {
         })
     }
 
-    /// The match number `occurrence`, counted from 1.
+    /// Match number `occurrence`, counted from 1.
     fn nth(&mut self, occurrence: i32) -> Result<Option<Span>, SqlError> {
         for _ in 1..occurrence {
             if self.next()?.is_none() {
@@ -274,7 +274,7 @@ impl Matches<'_, '_> {
     }
 }
 
-/// An integer argument that may be left out, of 32 bits as in MySQL.
+/// An optional integer argument, of 32 bits as in MySQL.
 fn number<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -287,9 +287,9 @@ fn number<'a>(
     }
 }
 
-/// The subject, the pattern and the replacement must have a collation together; binary ones stand
-/// alone: error 3995. As in MySQL, what comes as BINARY or BLOB goes with any text, with the
-/// written text of a replacement alone it does not.
+/// Checks that the subject, the pattern and the replacement have a common collation. A binary
+/// string together with a character string is error 3995. As in MySQL, a BINARY or BLOB value goes
+/// with any string, but not with a replacement that is a literal.
 fn matched_texts(cx: &Infer<'_>, args: &[Expr]) -> Result<(), SqlError> {
     let merged = cx.comparable(&[&args[0], &args[1]])?;
     let text = |e: &&Expr| e.ty.class() == Class::String;
@@ -326,7 +326,7 @@ fn eval_like<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
     Ok(Val::Int(i64::from(found.is_some())))
 }
 
-/// Error 1210: what REGEXP_INSTR returns must be the start or the end of a match.
+/// Error 1210: the return option of REGEXP_INSTR must be 0 or 1.
 fn wrong_return_option() -> SqlError {
     let what = "regexp_instr: return_option must be 1 or 0.";
     SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&what])
@@ -360,7 +360,7 @@ fn eval_instr<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
             return Err(outside());
         }
     }
-    // The pattern sees the text from the position on alone, unlike with REGEXP_SUBSTR.
+    // The pattern sees the text from the position on only, unlike with REGEXP_SUBSTR.
     let rest = &call.text[from..];
     let found = call.search(cx, rest, 0, |m| m.nth(occurrence))?;
     Ok(Val::Int(found.map_or(0, |(start, end)| {
@@ -374,7 +374,7 @@ fn infer_substr(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.string_from(&[&args[0], &args[1]], args[0].ty.char_length())
 }
 
-/// Text in the result's character set.
+/// Converts text to the character set of the result.
 fn encoded<'a>(text: &str, ty: &ExprType) -> Val<'a> {
     let set = ty.collation().known().charset;
     if set.is_utf8() || set.is_ascii(text.as_bytes()) {
@@ -390,7 +390,7 @@ fn encoded<'a>(text: &str, ty: &ExprType) -> Val<'a> {
     Val::string(out)
 }
 
-/// Byte offset of the position argument of REGEXP_SUBSTR and REGEXP_REPLACE: errors 1583, 3686.
+/// The byte offset of the position argument of REGEXP_SUBSTR and REGEXP_REPLACE. Errors 1583, 3686.
 fn from_position(call: &Call<'_>, position: i32, name: &str) -> Result<usize, SqlError> {
     if position < 1 {
         let code = ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT;
@@ -421,7 +421,7 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
     let position = arg!(number(cx, args, 3, 1));
     let occurrence = arg!(number(cx, args, 4, 0));
     let from = from_position(&call, position, "regexp_replace")?;
-    // MySQL replaces nothing in an empty text, even where the pattern matches it.
+    // MySQL replaces nothing in an empty string, even if the pattern matches it.
     if call.text.is_empty() {
         return Ok(encoded("", ty));
     }
@@ -435,7 +435,7 @@ fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
     Ok(encoded(&out, ty))
 }
 
-/// `text` with all matches replaced, or the one of number `occurrence`.
+/// `text` with all matches replaced, or only match number `occurrence`.
 fn replaced(
     matches: &mut Matches<'_, '_>,
     text: &str,

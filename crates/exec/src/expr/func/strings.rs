@@ -1,4 +1,5 @@
-//! Parts of strings, and places in them. Positions and lengths are characters of the result's character set, counted from 1.
+//! Substrings and positions. Positions and lengths are characters of the result's character set,
+//! counted from 1.
 
 use std::borrow::Cow;
 
@@ -58,7 +59,7 @@ pub(super) static FUNCS: &[Func] = &[
     func("elt", (2, ANY_ARGS), infer_elt, eval_elt),
 ];
 
-/// A string no longer than the first argument, in its character set.
+/// The type of a string no longer than the first argument, in its character set.
 fn infer_same(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
 }
@@ -67,7 +68,7 @@ fn infer_index(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.string_from(&[&args[0]], cx.total_length(&[&args[0]])?)
 }
 
-/// A place in a string, whose character set and collation are those of the search.
+/// The type of a position in a string; the arguments are converted to a common collation.
 fn infer_places(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     infer_int::<11>(cx, args)
 }
@@ -82,7 +83,7 @@ fn infer_find_in_set(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     infer_int::<11>(cx, args)
 }
 
-/// The integer that an argument is, if it is written out.
+/// The value of an integer literal.
 fn written(e: &Expr) -> Option<i64> {
     match &e.kind {
         ExprKind::Const(Value::Int(n)) => Some(*n),
@@ -90,7 +91,7 @@ fn written(e: &Expr) -> Option<i64> {
     }
 }
 
-/// LEFT and RIGHT: no longer than the length that is written out.
+/// LEFT and RIGHT: the result is no longer than a literal length.
 fn infer_side(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let chars = cx.total_length(&[&args[0]])?;
     let wanted = written(&args[1]).map_or(chars, |n| u64::try_from(n).unwrap_or(0));
@@ -204,7 +205,7 @@ fn eval_right<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     Ok(cut(text, from, to))
 }
 
-/// `TRIM([side] [what FROM] expr)`; without `what`, spaces go.
+/// `TRIM([side] [what FROM] expr)`. Without `what`, spaces are removed.
 pub(super) fn trim<'a>(
     cx: &EvalCx<'a>,
     side: TrimSide,
@@ -244,7 +245,7 @@ fn eval_index<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalua
     if text.is_empty() || delimiter.is_empty() || count == 0 {
         return Ok(Val::string(Vec::new()));
     }
-    // Delimiters are found from the left, also for those counted from the right: there the search goes backwards.
+    // A negative count searches from the right for delimiters that were found from the left.
     let (mut from, mut to) = (0, text.len());
     let mut left = count.unsigned_abs();
     let mut pace = Pace::new(cx);
@@ -298,7 +299,7 @@ fn eval_reverse<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
     Ok(Val::string(out))
 }
 
-/// The place of `needle` in `hay` from character `from`; 0: nowhere.
+/// The position of `needle` in `hay`, from character `from` on; 0 if it is not found.
 fn locate<'a>(
     cx: &EvalCx<'a>,
     needle: &'a Expr,
@@ -344,7 +345,7 @@ fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     if set.is_empty() {
         return Ok(Val::Int(0));
     }
-    // Spaces at the end count, whatever the collation says of them.
+    // Trailing spaces count, whatever the collation.
     let spaces = |t: &[u8]| t.iter().rev().take_while(|b| **b == b' ').count();
     let known = collation.known();
     let equal = |member: &[u8]| {
@@ -363,8 +364,8 @@ fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::int(11, false))
 }
 
-/// The place of the first argument among the others: compared as strings if all are strings, as integers if all are integers, else as
-/// doubles.
+/// FIELD: the position of the first argument among the others. They are compared as strings if all
+/// are strings, as integers if all are integers, otherwise as doubles.
 fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     use nfold_plan::expr::Class;
     let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
@@ -399,7 +400,7 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     Ok(Val::Int(found))
 }
 
-/// The place of the first argument that is the one looked for, from 1; 0: none is.
+/// The position of the first argument for which the predicate holds, from 1; 0 if there is none.
 fn place<'a>(
     list: &'a [Expr],
     mut found: impl FnMut(&'a Expr) -> Result<bool, SqlError>,

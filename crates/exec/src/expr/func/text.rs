@@ -1,4 +1,4 @@
-//! Strings made from strings: padding, replacing, joining, quoting, and numbers written for people.
+//! Strings made from strings: padding, replacing, concatenating, quoting, and formatted numbers.
 
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
@@ -30,7 +30,7 @@ pub(super) static FUNCS: &[Func] = &[
     func("format", (2, 3), infer_format, eval_format),
 ];
 
-/// The value of an argument that is written out as an integer.
+/// The value of an integer literal.
 fn constant(e: &Expr) -> Option<u64> {
     match &e.kind {
         ExprKind::Const(Value::Int(n)) => u64::try_from(*n).ok(),
@@ -41,7 +41,7 @@ fn constant(e: &Expr) -> Option<u64> {
     }
 }
 
-/// Whether `bytes` is longer than a client may get; then there is warning 1301 and the result is NULL.
+/// Whether `bytes` exceeds `max_allowed_packet`. Then it warns (1301), and the result is NULL.
 fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
     let max = cx.env().max_allowed_packet();
     if bytes > max {
@@ -50,7 +50,7 @@ fn too_long(cx: &EvalCx<'_>, bytes: usize, name: &str) -> bool {
     bytes > max
 }
 
-/// PAD_CHAR_TO_FULL_LENGTH
+/// Pads a CHAR value: PAD_CHAR_TO_FULL_LENGTH.
 fn eval_padded<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let Some(text) = cx.bytes(&args[0])? else {
         return Ok(Val::Null);
@@ -125,7 +125,7 @@ fn eval_repeat<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
     Ok(Val::string(repeated(cx, &text, times)?))
 }
 
-/// A text so many times.
+/// Repeats text.
 fn repeated(cx: &EvalCx<'_>, text: &[u8], times: usize) -> Result<Vec<u8>, SqlError> {
     if text.is_empty() || text.len().saturating_mul(times) <= PIECE_BYTES {
         return Ok(text.repeat(times));
@@ -169,14 +169,14 @@ fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         args[0].ty.length_in(collation),
         args[2].ty.length_in(collation),
     );
-    // As MySQL counts it, whatever is replaced.
+    // The maximum length as MySQL computes it, regardless of the replaced string.
     cx.string_from(
         &[&args[0]],
         text.saturating_add(text.saturating_mul(to.saturating_sub(2))),
     )
 }
 
-/// Every occurrence, byte for byte whatever the collation.
+/// REPLACE: replaces every occurrence, compared by bytes whatever the collation.
 fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
     let from = arg!(cx.text_for(&args[1], ty.collation()));
@@ -385,7 +385,8 @@ fn infer_soundex(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.string_from(&[&args[0]], chars)
 }
 
-/// The original Soundex, vowels dropped before duplicates, without a limit of four characters.
+/// SOUNDEX: the original algorithm, in which vowels are dropped before duplicates. The result may
+/// exceed four characters.
 fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     let set = ty.collation().known().charset;
@@ -431,7 +432,7 @@ fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(cx.connection_string(chars + chars / 3 + 32))
 }
 
-/// Decimal point and separator of thousands of a locale.
+/// The decimal point and the thousands separator of a locale.
 fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
     let name = String::from_utf8_lossy(locale).to_ascii_lowercase();
     Some(match name.as_str() {
@@ -446,10 +447,10 @@ fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Rounded to so many digits, thousands apart.
-/// A number with so many digits after the point; of a large one those that tell it from others, and zeros.
+/// The digits of a number with this many decimals. Of a large number, the shortest digits that
+/// identify it, followed by zeros.
 fn plain_digits(v: f64, digits: usize) -> String {
-    /// From here on a double has no digits after the point.
+    /// Doubles from this value on have no decimals.
     const WHOLE: f64 = 1e16;
     if v.abs() < WHOLE {
         return format!("{v:.digits$}");

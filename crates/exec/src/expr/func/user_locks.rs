@@ -1,5 +1,5 @@
-//! GET_LOCK, RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK, IS_USED_LOCK. The locks are
-//! [`nfold_catalog::user_locks`].
+//! GET_LOCK, RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK, IS_USED_LOCK.
+//! [`nfold_catalog::user_locks`] implements the locks.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use nfold_types::{CollationId, ErrorCode, SqlError};
 use super::builtin::Evaluated;
 use crate::expr::eval::{EvalCx, Val};
 
-/// Characters of a name.
+/// The maximum length of a name in characters.
 const MAX_NAME_CHARS: usize = 64;
 
 fn locks<'a>(cx: &EvalCx<'a>) -> Result<&'a UserLockSession, SqlError> {
@@ -21,8 +21,8 @@ fn locks<'a>(cx: &EvalCx<'a>) -> Result<&'a UserLockSession, SqlError> {
 /// The name of a lock, in lower case.
 ///
 /// # Errors
-/// 3057 where it is NULL, empty or not UTF-8 of at most three bytes a character; 4163 where it is
-/// too long.
+/// 3057 if it is NULL, empty, or not UTF-8 with at most three bytes a character; 4163 if it is too
+/// long.
 fn lock_name<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<String, SqlError> {
     let wrong = |shown: String| SqlError::new(ErrorCode::ER_USER_LOCK_WRONG_NAME, &[&shown]);
     let Some(bytes) = cx.text(e, CollationId::UTF8MB4_GENERAL_CI)? else {
@@ -45,21 +45,21 @@ fn lock_name<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<String, SqlError> {
     String::from_utf8(lower).map_err(|e| wrong(show_bytes(e.as_bytes())))
 }
 
-/// Bytes that are no text, as messages show them.
+/// Invalid bytes as error messages show them.
 fn show_bytes(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut out, b| {
         if b.is_ascii() {
             out.push(char::from(*b));
         } else {
-            // Writing to a String cannot fail.
+            // Writing to a String does not fail.
             _ = write!(out, "\\x{b:02X}");
         }
         out
     })
 }
 
-/// 1: taken; 0: the timeout has passed. A negative timeout is none.
+/// 1: the lock was acquired; 0: the timeout has passed. A negative timeout never passes.
 pub(super) fn get_lock<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let timeout = cx.int(&args[1])?.unwrap_or(0);
     let name = lock_name(cx, &args[0])?;
@@ -83,7 +83,7 @@ pub(super) fn get_lock<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -
     }
 }
 
-/// 1: given back; 0: another session has it; NULL: no session has it.
+/// 1: the lock was released; 0: another session holds it; NULL: no session holds it.
 pub(super) fn release_lock<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -116,7 +116,7 @@ pub(super) fn is_free_lock<'a>(
     Ok(Val::Int(i64::from(owner.is_none())))
 }
 
-/// The connection that has the lock; NULL: none has.
+/// The id of the connection that holds the lock; NULL if none does.
 pub(super) fn is_used_lock<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],

@@ -1,9 +1,9 @@
 //! The conditions of a scan, compiled for one execution.
 //!
 //! # Invariants
-//! - F1: conditions are tested in the order in which they stand, and the first that fails ends the
-//!   test, as in [`EvalCx::passes`]. So the evaluator warns of the same rows as without a kernel.
-//! - F2: a condition is compiled only if evaluating it warns of nothing and fails for no row.
+//! - F1: conditions are tested in their order, and the first one that is not true ends the test, as
+//!   in [`EvalCx::passes`]. So the evaluator warns about the same rows as without a kernel.
+//! - F2: a condition is compiled only if evaluating it never warns and never fails.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ use crate::expr::eval::{EvalCx, StmtState, Val};
 /// One condition over a row image.
 #[derive(Debug)]
 enum Test {
-    /// A column's key lies between two others, or (`negated`) does not.
+    /// Whether a column's key is between two keys, or (`negated`) is not.
     Range {
         field: KeyField,
         first: i64,
@@ -36,22 +36,22 @@ enum Test {
         ordinal: usize,
         collation: &'static Collation,
         op: BinaryOp,
-        /// Its place in [`RowFilter::texts`].
+        /// The constant's range in [`RowFilter::texts`].
         text: (usize, usize),
-        /// Number of the condition, for values on overflow pages.
+        /// The number of the condition, for values on overflow pages.
         condition: usize,
     },
-    /// A column's key is one of a list of constants.
+    /// Whether a column's key is in a list of constants.
     Members {
         field: KeyField,
-        /// Their place in [`RowFilter::members`].
+        /// The list's range in [`RowFilter::members`].
         members: (usize, usize),
         /// Whether the test holds for a key that is a member, and for one that is not.
         holds: [bool; 2],
     },
     /// `IS NULL`, or (`negated`) `IS NOT NULL`.
     Null { ordinal: usize, negated: bool },
-    /// The condition of this number is left to the evaluator.
+    /// The evaluator tests the condition of this number.
     Evaluate(usize),
 }
 
@@ -60,16 +60,16 @@ enum Test {
 pub(crate) struct RowFilter {
     tests: Vec<Test>,
     texts: Vec<u8>,
-    /// The keys of lists, those of one list in ascending order.
+    /// The keys of all lists. Those of one list are in ascending order.
     members: Vec<i64>,
 }
 
-/// Bytes of texts and lists that stay allocated between executions.
+/// The memory for strings and lists that stays allocated between executions, in bytes.
 const CACHED_BYTES: usize = 64 << 10;
 
 impl RowFilter {
-    /// Compiles the conditions on the rows of a table, into the memory of the filter before. `cx`
-    /// sees no row of it. False: the evaluator decides all of them.
+    /// Compiles the conditions on the rows of a table, reusing the memory of the filter. `cx` has
+    /// no row of the table. Returns false if the evaluator has to test all of them.
     pub fn compile<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -105,12 +105,12 @@ impl RowFilter {
         self.tests.iter().any(compiled)
     }
 
-    /// Bytes of texts and lists.
+    /// The memory of strings and lists, in bytes.
     pub fn memory(&self) -> usize {
         self.texts.capacity() + self.members.capacity() * size_of::<i64>()
     }
 
-    /// Removes the conditions; at most [`CACHED_BYTES`] of memory stay for the next ones.
+    /// Removes the conditions, and keeps at most [`CACHED_BYTES`] of memory.
     pub fn clear(&mut self) {
         self.tests.clear();
         self.texts.clear();
@@ -119,7 +119,7 @@ impl RowFilter {
         self.members.shrink_to(CACHED_BYTES / size_of::<i64>());
     }
 
-    /// Whether a row image passes. `evaluate` tells whether a condition holds, by its number.
+    /// Whether a row image passes. `evaluate` evaluates the condition of a number.
     #[inline]
     pub fn passes(
         &self,
@@ -189,7 +189,7 @@ struct Compiler<'c, 'a> {
 }
 
 impl<'a> Compiler<'_, 'a> {
-    /// The test of a condition; `None`: it is not compiled.
+    /// Compiles a condition; `None`: the evaluator has to test it.
     fn condition(&mut self, e: &'a Expr, number: usize) -> Option<Test> {
         match &e.kind {
             ExprKind::Compare { op, kind, sides } => {
@@ -254,15 +254,16 @@ impl<'a> Compiler<'_, 'a> {
         }
     }
 
-    /// Where images hold the column that `e` is; `None` where it is not a column of the table.
+    /// The position in the images of the column that `e` is; `None` if it is no column of the
+    /// table.
     fn ordinal(&self, e: &Expr) -> Option<usize> {
         let at = e.as_column()?;
         let own = usize::from(at.table) == self.images.table;
         own.then(|| (self.images.ordinal)(at.column.into()))?
     }
 
-    /// The test of an integer column beside a list of integers and NULLs; a member is `None` where
-    /// it is not known before the row is.
+    /// Compiles an integer column with a list of integers and NULLs. A member is `None` if it
+    /// depends on the row.
     fn list(
         &mut self,
         expr: &Expr,
@@ -273,7 +274,7 @@ impl<'a> Compiler<'_, 'a> {
             KeyField::Ordered(field) if field.is_integer() => field,
             _ => return None,
         };
-        // Beside a YEAR, numbers are years of one century or the other.
+        // Numbers beside a YEAR may be two-digit years.
         if expr.ty.class() != Class::Int || expr.ty.col.kind == TypeKind::Year {
             return None;
         }
@@ -289,7 +290,7 @@ impl<'a> Compiler<'_, 'a> {
                 }
                 _ => return None,
             };
-            // No value of the column is equal to one that has no key.
+            // A member without a key is equal to no value of the column.
             self.members.extend(i64::try_from(field.key_of(stored)));
         }
         self.members[start..].sort_unstable();
@@ -312,7 +313,7 @@ impl<'a> Compiler<'_, 'a> {
         let alike = a.ty.col.kind == b.ty.col.kind && a.ty.col.unsigned == b.ty.col.unsigned;
         let layout = self.images.layout;
         let sides = [KeyField::of(layout, x)?, KeyField::of(layout, y)?];
-        // NULL <=> NULL holds.
+        // NULL <=> NULL is true.
         let usual = exact && alike && op != BinaryOp::NullSafeEq;
         usual.then_some(Test::Columns { sides, op })
     }
@@ -360,7 +361,7 @@ impl<'a> Compiler<'_, 'a> {
     }
 }
 
-/// The test for keys of a range, or for all others.
+/// The test for the keys in a range, or for all others.
 fn range(field: KeyField, (first, last): Keys, negated: bool) -> Test {
     let least = i128::from(i64::MIN);
     let most = i128::from(i64::MAX);
@@ -378,7 +379,7 @@ fn range(field: KeyField, (first, last): Keys, negated: bool) -> Test {
     }
 }
 
-/// The operator with its sides exchanged.
+/// The operator for exchanged operands.
 fn mirrored(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Ne => op,

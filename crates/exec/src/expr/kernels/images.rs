@@ -1,9 +1,9 @@
-//! What a kernel knows of the rows of a table.
+//! Describes the row images of a table to a kernel.
 
 use nfold_types::row::RowLayout;
 
-/// The row images of a table: the slot that its rows have in the block, and where an image holds a
-/// column of the slot.
+/// The row images of a table: the table's slot in the block, and the position of each column of the
+/// slot in an image.
 #[derive(Clone, Copy)]
 pub(crate) struct Images<'a> {
     pub table: usize,

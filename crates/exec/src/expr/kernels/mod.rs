@@ -1,7 +1,7 @@
 //! Kernels: conditions and sums over many rows of one table, compiled for one execution. They work
-//! on the bytes of row images, without a value for each row. The evaluator ([`crate::eval`]) stays
-//! the definition of every answer, error and warning; a kernel covers only cases in which it gives
-//! the same answer without a warning.
+//! on the bytes of row images, and create no value for each row. The evaluator ([`crate::eval`])
+//! defines every result, error and warning; a kernel covers only cases in which it computes the
+//! same result without a warning.
 
 mod filter;
 mod images;

@@ -7,12 +7,11 @@ use super::images::Images;
 use super::threshold::{KeyField, constant, is_exact_number};
 use crate::expr::eval::{EvalCx, convert};
 
-/// More digits behind the point than a DECIMAL has are rounded, which is left to the evaluator.
+/// Numbers with more decimals than a DECIMAL may have are rounded, which only the evaluator does.
 const MAX_SCALE: u8 = 30;
 
-/// An expression of class DECIMAL that computes sums, differences and products of columns and
-/// constants, compiled for one execution. Its value is an unscaled integer with
-/// [`scale`](Self::scale) digits behind the point.
+/// A DECIMAL expression of sums, differences and products of columns and constants, compiled for
+/// one execution. Its value is an unscaled integer with [`scale`](Self::scale) decimals.
 #[derive(Debug)]
 pub(crate) struct NumberKernel {
     root: Node,
@@ -24,32 +23,32 @@ enum Node {
     Column(KeyField),
     Constant(i128),
     Negative(Box<Node>),
-    /// A value with more digits behind the point: times a power of ten.
+    /// A value converted to more decimals: multiplied by a power of ten.
     Scaled(Box<Node>, i128),
     Add(Box<[Node; 2]>),
     Subtract(Box<[Node; 2]>),
     Multiply(Box<[Node; 2]>),
 }
 
-/// A result that needs more than 127 bits: the evaluator computes it.
+/// The result exceeds 127 bits, and the evaluator has to compute it.
 #[derive(Debug)]
 pub(crate) struct Overflow;
 
 impl NumberKernel {
-    /// Whether an expression over slot `table` has the shape of a kernel. Constants may still rule
-    /// it out.
+    /// Whether an expression over slot `table` may have a kernel. Its constants can still prevent
+    /// one.
     pub fn is_possible(e: &Expr, table: usize) -> bool {
         e.ty.class() == Class::Decimal && is_number(e, table)
     }
 
-    /// Compiles `e`; `None`: the evaluator computes it. `cx` sees no row.
+    /// Compiles `e`; `None`: the evaluator has to compute it. `cx` has no row.
     pub fn compile<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<NumberKernel> {
         let possible = NumberKernel::is_possible(e, images.table);
         let (root, scale) = possible.then(|| node(cx, images, e))??;
         Some(NumberKernel { root, scale })
     }
 
-    /// Digits behind the point.
+    /// The number of decimals.
     pub fn scale(&self) -> u8 {
         self.scale
     }
@@ -88,8 +87,8 @@ impl Node {
     }
 }
 
-/// Whether `e` is built of own columns of exact numbers, constants, and sums, differences and
-/// products of class DECIMAL. (Those of integers have errors of their own.)
+/// Whether `e` consists of exact numeric columns of the table, constants, and DECIMAL sums,
+/// differences and products. (Integer operations may overflow with an error of their own.)
 fn is_number(e: &Expr, table: usize) -> bool {
     let class = e.ty.class();
     match &e.kind {
@@ -107,7 +106,7 @@ fn is_number(e: &Expr, table: usize) -> bool {
     }
 }
 
-/// The node of an expression of such a shape, and its digits behind the point.
+/// Compiles an expression of this form. Returns the node and its number of decimals.
 fn node<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<(Node, u8)> {
     match &e.kind {
         ExprKind::Column(at) => {

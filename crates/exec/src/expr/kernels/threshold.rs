@@ -1,4 +1,4 @@
-//! Constants beside a column of fixed width, as integers in the order of the column's values.
+//! Constants compared with a column of fixed width, as integers that sort like the column's values.
 
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind};
 use nfold_sql::ast::BinaryOp;
@@ -16,7 +16,7 @@ pub(super) enum KeyField {
 }
 
 impl KeyField {
-    /// `None`: the column is of another type, or has no fixed place.
+    /// `None` if the column has another type or no fixed position.
     pub fn of(layout: &RowLayout, ordinal: usize) -> Option<KeyField> {
         let ordered = layout.ordered_field(ordinal).map(KeyField::Ordered);
         ordered.or_else(|| layout.unscaled_field(ordinal).map(KeyField::Unscaled))
@@ -32,24 +32,24 @@ impl KeyField {
     }
 }
 
-/// A constant among the keys of a column: `floor` is the greatest key that is not above the
-/// constant.
+/// The position of a constant among the keys of a column: `floor` is the largest key that does not
+/// exceed the constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold {
     pub floor: i128,
-    /// The constant is the value of key `floor`.
+    /// Whether the constant is the value of key `floor`.
     pub exact: bool,
 }
 
-/// The keys from the first to the second, both included.
+/// A range of keys, with both ends included.
 pub(super) type Keys = (i128, i128);
 
 pub(super) const ALL: Keys = (i128::MIN, i128::MAX);
 const NO_KEY: Keys = (1, 0);
 
 impl Threshold {
-    /// The keys of values for which `value op constant` holds; `None` for `<>`, which no single
-    /// range has.
+    /// The keys of values for which `value op constant` holds; `None` for `<>`, which is no single
+    /// range.
     pub fn keys(self, op: BinaryOp) -> Option<Keys> {
         let after = self.floor.saturating_add(1);
         Some(match op {
@@ -66,10 +66,10 @@ impl Threshold {
     }
 }
 
-/// The constant `e` of a comparison of `kind` beside the column `column`, whose images hold
-/// `field`. `None`: the evaluator must compare, since the constant is NULL, fails, or compares in
-/// another way. Where evaluating it warns, the caller must leave the comparison to the evaluator as
-/// well. `refuses`: a text that is no date is an error beside a date.
+/// Evaluates the constant `e` of a comparison of `kind` with `column`, whose images hold `field`.
+/// Returns `None` if the evaluator has to compare: because the constant is NULL, fails, or is
+/// compared in another way. If evaluating the constant warns, the caller must leave the comparison
+/// to the evaluator as well. `refuses`: a string that is no date is an error beside a date.
 pub(super) fn threshold<'a>(
     cx: &EvalCx<'a>,
     kind: CmpKind,
@@ -115,7 +115,7 @@ pub(super) fn threshold<'a>(
     }
 }
 
-/// Appends the constant `e` as text of the collation's character set; `None` as in [`threshold`].
+/// Appends the constant `e` as text in the collation's character set; `None` as in [`threshold`].
 pub(super) fn push_constant_text<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -129,7 +129,7 @@ pub(super) fn push_constant_text<'a>(
     Some(())
 }
 
-/// A DATE or DATETIME among the keys of a column of such a type.
+/// The position of a DATE or DATETIME among the keys of a temporal column.
 fn of_date(column: &ColumnType, field: OrderedField, date: DateTime) -> Threshold {
     let (stored, exact) = match column.kind {
         TypeKind::Date => {
@@ -156,8 +156,8 @@ pub(super) fn is_exact_number(v: &Val<'_>) -> bool {
     matches!(v, Val::Int(_) | Val::UInt(_) | Val::Decimal(_))
 }
 
-/// The value of a constant expression that has no effect but its value; `None` where it has another
-/// effect, fails, or is NULL.
+/// The value of a constant expression without side effects. `None` if it has one, fails, or is
+/// NULL.
 pub(super) fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
     let pure = |e: &Expr| {
         matches!(

@@ -1,8 +1,9 @@
-//! Binding an access path: values become encoded points and ranges.
+//! Binding an access path: evaluates its values and encodes them as keys and ranges.
 //!
-//! A value that the column's type cannot hold exactly is never rounded into a match: an equality with it finds nothing, a bound moves to
-//! the nearest value on its own side. Where not even that is certain, the bound is left open and [`Bound::exact`] is false, so that the
-//! access path's conditions are tested on the rows.
+//! A value that the column's type cannot hold exactly is never rounded into a match: an equality
+//! with it finds nothing, and a bound moves to the nearest value inside the range. If not even that
+//! is certain, the bound is left open and [`Bound::exact`] is false, so that the conditions of the
+//! access path are tested on the rows.
 
 mod range;
 mod value;
@@ -25,17 +26,18 @@ use value::{Integers, KeyValue, key_value, listed, moment, moment_member};
 #[derive(Debug, Default)]
 pub(crate) struct BoundAccess {
     pub points: PointSet,
-    /// In key order, disjoint.
+    /// In key order, and disjoint.
     pub ranges: Vec<KeyRange>,
-    /// The conditions of the access path hold for every row found.
+    /// Whether the conditions of the access path hold for every row found.
     pub exact: bool,
-    /// Members cannot be looked for by key, or are too many for that: everything is read and tested.
+    /// Whether the members cannot be looked up by key, or are too many for that. All rows are read
+    /// and tested then.
     pub unkeyed: bool,
     scratch: Scratch,
 }
 
 impl BoundAccess {
-    /// Bytes that it holds, near enough.
+    /// The memory that it holds, approximately, in bytes.
     pub fn memory(&self) -> usize {
         self.points.memory()
             + self.ranges.capacity() * size_of::<KeyRange>()
@@ -45,23 +47,23 @@ impl BoundAccess {
     }
 }
 
-/// Encoded members of the key parts, before they are multiplied.
+/// The encoded members of the key parts, before they are combined.
 #[derive(Debug, Default)]
 struct Scratch {
     arena: Vec<u8>,
     members: Vec<(u32, u32)>,
-    /// For each group of parts: its members.
+    /// For each group of parts: the range of its members in `members`.
     groups: Vec<(u32, u32)>,
-    /// The members of one group, as words, and which group that is.
+    /// The members of one group as words, and which group that is.
     words: Vec<u64>,
     word_group: Option<WordGroup>,
-    /// Members of the last group that are somewhere from one value to another: where those two end in the arena, the first beginning at the first
-    /// number.
+    /// Inexact members of the last group, each as a range between two values: the offset of its
+    /// first value in `arena`, and where the two values end.
     near: Vec<(u32, u32, u32)>,
     key: Vec<u8>,
 }
 
-/// A group whose members are the first `len` bytes of [`Scratch::words`]: integers, which most lists are of.
+/// A group of integers, as in most lists: the first `len` bytes of [`Scratch::words`].
 #[derive(Debug, Clone, Copy)]
 struct WordGroup {
     group: usize,
@@ -69,8 +71,9 @@ struct WordGroup {
 }
 
 impl Scratch {
-    /// Takes members of part `at` as words while they are integers that its column can hold; gives how many of the first ones it took. They stay words if those are all, and are members like
-    /// all others if some are left, which the caller adds.
+    /// Stores members of part `at` as words, as long as they are integers that the column can hold.
+    /// Returns how many members it stored. The caller adds the rest, if any, in the general form,
+    /// to which the words are converted then.
     fn take_words<'v>(
         &mut self,
         layout: &KeyLayout,
@@ -96,7 +99,7 @@ impl Scratch {
         taken
     }
 
-    /// Turns the words into members like all others.
+    /// Converts the words to members in the general form.
     fn spell_out(&mut self) {
         let Some(WordGroup { group, len }) = self.word_group.take() else {
             return;
@@ -112,7 +115,8 @@ impl Scratch {
         }
     }
 
-    /// Whether the words can stay words: no other group has several members, none is of ranges.
+    /// Whether the members can remain words: no other group has several members, and none has
+    /// ranges.
     fn words_are_alone(&self) -> bool {
         let mut groups = self.groups.iter().enumerate();
         let alone =
@@ -121,7 +125,7 @@ impl Scratch {
     }
 }
 
-/// Points are read by `get_many`, ranges one after the other.
+/// Keys are read by `get_many`, ranges one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BoundKind {
     Points,
@@ -137,7 +141,7 @@ fn key_error(e: &nfold_types::key::KeyError) -> SqlError {
 }
 
 impl BoundAccess {
-    /// Binds `kind` with the rows of `cx` as the outer ones.
+    /// Binds `kind`. The outer rows are those of `cx`.
     pub fn bind<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -221,8 +225,7 @@ impl BoundAccess {
         }
     }
 
-    /// Members of the last group are not known to the last digit: ranges, whose rows are tested, take the place of its points, and of what would
-    /// follow them.
+    /// The last group has inexact members: the keys are replaced by ranges, whose rows are tested.
     fn near_ranges(&mut self, layout: &KeyLayout) {
         self.exact = false;
         let part = self.scratch.groups.len() - 1;
@@ -251,7 +254,8 @@ impl BoundAccess {
         merge(&mut all, &mut self.ranges);
     }
 
-    /// Encodes the members of each part. False: one part has none, so nothing can be found.
+    /// Encodes the members of each part. Returns false if a part has none, so that no row can
+    /// match.
     fn encode_groups<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -311,7 +315,7 @@ impl BoundAccess {
                 let ty = &layout.parts()[at].ty;
                 let integers = Integers::of(ty);
                 let mixed = LazyCell::new(|| list.iter().any(|e| e.ty.class().is_number()));
-                // Whole numbers bound to markers, as most members are, are looked at where they lie.
+                // Integers bound to `?`, as most members are, are read without conversion.
                 let bound = |e: &Expr| match e.kind {
                     ExprKind::Param(n) => cx.st.params.get(n),
                     _ => ValueRef::Null,
@@ -389,7 +393,7 @@ impl BoundAccess {
                     }
                     let (v, from) = match several {
                         true => (listed(cx, v, &from, ty), from),
-                        // A list of one is a comparison.
+                        // IN with one member is a comparison.
                         false => compare::lone_member(cx, &from, v, ty),
                     };
                     let v = match several || !ty.is_temporal() || cx.st.changes {
@@ -407,7 +411,7 @@ impl BoundAccess {
         }
     }
 
-    /// The values of a subquery, unless they are too many.
+    /// Encodes the values of a subquery, unless there are too many.
     fn encode_values(
         &mut self,
         cx: &EvalCx<'_>,
@@ -432,7 +436,8 @@ impl BoundAccess {
         Ok(())
     }
 
-    /// Row constructors: the parts from `at` on that belong together, encoded row by row. Gives how many parts they are.
+    /// Encodes row constructors, row by row, for the parts from `at` on that belong together.
+    /// Returns the number of these parts.
     fn encode_rows<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -487,7 +492,7 @@ impl BoundAccess {
                     true => compare::row_member(cx, v, &ty, part_ty),
                     false => v,
                 };
-                // A number among strings compares as a number, which no key of strings can find.
+                // A number among strings is compared as a number, which no string key can find.
                 if Class::of(part_ty) == Class::String && !matches!(v, Val::Bytes(_) | Val::Null) {
                     self.unkeyed = true;
                 }
@@ -512,7 +517,7 @@ impl BoundAccess {
         Ok(taken)
     }
 
-    /// The bounds of a range over part `part`. `None`: nothing is inside.
+    /// The bounds of a range over part `part`. `None`: no value is inside.
     fn range<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -523,7 +528,7 @@ impl BoundAccess {
         let ty = &layout.parts()[part].ty;
         let mut lo = End::Open;
         let mut hi = End::Open;
-        // BETWEEN takes a text that is no date as zero; the other comparisons refuse it.
+        // BETWEEN takes a string that is no date as zero; other comparisons refuse it.
         let refuses = !range.between;
         // `BETWEEN a AND a` is `= a`.
         let equal = range.between && !cx.st.changes && same_constant(cx, range, ty)?;
@@ -557,7 +562,7 @@ impl BoundAccess {
             && let Some(prefix) = like_prefix(cx, pattern, escape.as_ref(), &layout.parts()[part])?
             && matches!((&lo, &hi), (End::Open, End::Open))
         {
-            // What every match begins with, encoded.
+            // The encoded prefix of every match.
             let prefix = KeyBytes::from_vec(prefix);
             lo = End::Raw(prefix.clone());
             hi = End::Raw(prefix);
@@ -584,12 +589,13 @@ impl BoundAccess {
     }
 }
 
-/// Whether the value of `e` is a text that is as exact as a column beside it. Of other values nobody asks, so their expressions are not looked at.
+/// Whether `e` is a constant and its value a string, which is as exact as the column it is compared
+/// with. Only strings are checked.
 fn is_constant_text(e: &Expr, v: &Val<'_>) -> bool {
     matches!(v, Val::Bytes(_)) && is_exact_constant(e)
 }
 
-/// Whether both bounds are one and the same constant moment.
+/// Whether both bounds are the same temporal constant.
 fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<bool, SqlError> {
     let (Some((lo, _)), Some((hi, _))) = (&range.lo, &range.hi) else {
         return Ok(false);
@@ -601,7 +607,7 @@ fn same_constant(cx: &EvalCx<'_>, range: &RangePart, ty: &ColumnType) -> Result<
     Ok(constant && cx.val(lo)? == cx.val(hi)?)
 }
 
-/// Adds one member of a key part, which needs no conversion.
+/// Adds a member of a key part that needs no conversion.
 #[inline]
 fn plain_member(
     s: &mut Scratch,
@@ -617,7 +623,7 @@ fn plain_member(
     Ok(())
 }
 
-/// Adds what `=` finds, or `<=>`.
+/// Adds the members that `=` or `<=>` finds.
 fn equal<'a>(
     s: &mut Scratch,
     cx: &EvalCx<'a>,
@@ -639,7 +645,7 @@ fn equal<'a>(
     member(s, cx, layout, part, (&v, &expr.ty, constant), null_safe)
 }
 
-/// Adds one member of a key part, if it can be found at all.
+/// Adds a member of a key part, if any value can match it.
 fn member(
     s: &mut Scratch,
     cx: &EvalCx<'_>,
@@ -667,7 +673,7 @@ fn member(
                 s.near.push((start, middle, end));
                 return Ok(());
             }
-            // What lies between two values, or beyond all of them, equals none.
+            // A value between two values of the column, or beyond all, equals none.
             _ => return Ok(()),
         }
     };
@@ -678,13 +684,13 @@ fn member(
     Ok(())
 }
 
-/// Adds every combination of one member per group as a point.
+/// Adds each combination of one member per group as a key.
 fn product(s: &mut Scratch, points: &mut PointSet) {
     let mut key = std::mem::take(&mut s.key);
     key.clear();
     let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
     if let Some(WordGroup { group, len }) = s.word_group {
-        // All others have one member.
+        // All other groups have one member.
         let only = |&(start, _): &(u32, u32)| member(&s.members[start as usize]);
         let (before, behind) = (&s.groups[..group], &s.groups[group + 1..]);
         before.iter().for_each(|g| key.extend_from_slice(only(g)));
@@ -698,7 +704,7 @@ fn product(s: &mut Scratch, points: &mut PointSet) {
         key.clear();
         s.spell_out();
     }
-    // Groups of one member at the end are the same behind every point.
+    // Groups of one member at the end add the same bytes to every key.
     let several = |&(start, end): &(u32, u32)| end - start > 1;
     let listed = s.groups.iter().rposition(several).map_or(0, |n| n + 1);
     let (groups, fixed) = s.groups.split_at(listed);
@@ -713,7 +719,8 @@ fn product(s: &mut Scratch, points: &mut PointSet) {
     s.key = key;
 }
 
-/// Adds the combinations of `groups`, of which there are some, each behind `key[behind..]` and before `key[..behind]`.
+/// Adds the combinations of `groups`, which is not empty. Each is put after `key[behind..]` and
+/// before `key[..behind]`.
 fn combine(
     s: &Scratch,
     groups: &[(u32, u32)],

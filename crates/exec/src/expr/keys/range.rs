@@ -1,4 +1,4 @@
-//! Ranges of keys: their ends, their order, the prefix of a LIKE pattern.
+//! Ranges of keys: their bounds, their order, and the prefix of a LIKE pattern.
 
 use nfold_engine::{Bound as KeyBound, KeyBytes, KeyRange};
 use nfold_plan::expr::Expr;
@@ -9,23 +9,23 @@ use smallvec::SmallVec;
 use super::key_error;
 use crate::expr::eval::{EvalCx, compare};
 
-/// One end of a range over a key part.
+/// One bound of a range over a key part.
 pub(super) enum End {
     Open,
-    /// Value, and whether it is inside.
+    /// The value, and whether it is included.
     At(Value, bool),
-    /// Encoded already: keys that begin with this are inside.
+    /// An encoded prefix: keys that begin with it are included.
     Raw(KeyBytes),
 }
 
-/// Bounds of one key part, encoded, to be put behind a prefix.
+/// The encoded bounds of one key part, without the prefix before it.
 pub(super) struct PartBounds {
     lo: KeyBound,
     hi: KeyBound,
 }
 
 impl PartBounds {
-    /// Those of encoded values, in the order of the key; both are inside.
+    /// A range between two encoded values, in key order, both included.
     pub(super) fn between(lo: &[u8], hi: &[u8]) -> PartBounds {
         PartBounds {
             lo: KeyBound::Included(lo.into()),
@@ -53,8 +53,8 @@ impl PartBounds {
                 End::Raw(bytes) => KeyBound::Included(bytes.clone()),
                 End::At(value, inside) => {
                     let key = encoded(value.as_ref())?;
-                    // A prefix stands for all values that begin so: the bound itself is never
-                    // outside.
+                    // A prefix represents all values that begin with it, so the bound itself is
+                    // always included.
                     if *inside || layout.parts()[part].prefix_len != 0 {
                         KeyBound::Included(key)
                     } else {
@@ -68,7 +68,7 @@ impl PartBounds {
         if desc {
             std::mem::swap(&mut low, &mut high);
         }
-        // NULL is in no range; it sorts first, last when descending.
+        // NULL is in no range. It sorts first, or last in a descending part.
         if layout.parts()[part].nullable {
             let null = encoded(ValueRef::Null)?;
             if desc && matches!(high, KeyBound::Unbounded) {
@@ -80,7 +80,7 @@ impl PartBounds {
         Ok(PartBounds { lo: low, hi: high })
     }
 
-    /// The range behind `prefix`.
+    /// The range of keys that begin with `prefix`.
     pub(super) fn under(&self, prefix: &[u8]) -> KeyRange {
         let behind = |k: &[u8]| {
             let mut key = KeyBytes::from_slice(prefix);
@@ -100,10 +100,10 @@ impl PartBounds {
     }
 }
 
-/// The first key inside, and the first one behind.
+/// The first key of a range, and the first key after it.
 pub(super) type ByteRange = (KeyBytes, Option<KeyBytes>);
 
-/// Puts ranges in order and melts those that meet, so that no row is found twice.
+/// Sorts ranges and merges those that touch, so that no row is found twice.
 pub(super) fn merge(all: &mut SmallVec<[ByteRange; 2]>, out: &mut Vec<KeyRange>) {
     all.retain(|(lo, hi)| hi.as_ref().is_none_or(|hi| *lo < *hi));
     all.sort();
@@ -123,7 +123,7 @@ pub(super) fn merge(all: &mut SmallVec<[ByteRange; 2]>, out: &mut Vec<KeyRange>)
             next = None;
         }
         out.push(KeyRange {
-            // Plain byte bounds: the lower one is inside, and so is everything that begins with it.
+            // Byte bounds: the lower bound and all keys that begin with it are included.
             lo: if lo.is_empty() {
                 KeyBound::Unbounded
             } else {
@@ -134,8 +134,8 @@ pub(super) fn merge(all: &mut SmallVec<[ByteRange; 2]>, out: &mut Vec<KeyRange>)
     }
 }
 
-/// The key bytes that every match of a LIKE pattern begins with; `None` where it begins with a
-/// wildcard.
+/// The key bytes that every match of a LIKE pattern begins with. `None` if the pattern begins with
+/// a wildcard.
 pub(super) fn like_prefix<'a>(
     cx: &EvalCx<'a>,
     pattern: &'a Expr,
@@ -166,8 +166,8 @@ pub(super) fn like_prefix<'a>(
     if sort.is_empty() {
         return Ok(None);
     }
-    // As a key part holds it: a mark for NOT NULL, zeros escaped, and no end mark, since more may
-    // follow.
+    // The encoding of a key part: a NOT NULL marker and escaped zeros, but no end marker, because a
+    // match may continue.
     let mut key = Vec::with_capacity(sort.len() + 2);
     if part.nullable {
         key.push(1);

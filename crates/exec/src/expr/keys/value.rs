@@ -1,4 +1,4 @@
-//! Values as the parts of a key need them.
+//! Converts values for the parts of a key.
 
 use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, Expr, ExprType};
@@ -6,32 +6,32 @@ use nfold_types::{ColumnType, Decimal, SqlError, Timestamp, TypeKind, Value, Val
 
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
-/// A value as a key part needs it.
+/// A value, as compared with a key part.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum KeyValue {
     Exact(Value),
-    /// Between this value and the next greater one.
+    /// Between this value of the column and the next one.
     Above(Value),
     /// Less than every value of the column.
     BelowAll,
     /// Greater than every value of the column.
     AboveAll,
-    /// NULL, or nothing that compares with the column at all.
+    /// NULL, or a value that no value of the column compares equal to.
     Nothing,
-    /// Some of those from the first value to the second: test the rows.
+    /// Somewhere between these values: the rows must be tested.
     Near(Value, Value),
-    /// No idea: test the rows.
+    /// Unknown: the rows must be tested.
     Unknown,
 }
 
-/// Significant digits with which two decimals are two doubles.
+/// Decimals with at most this many significant digits are different doubles if they differ.
 const DISTINCT_DIGITS: i32 = 15;
 
-/// Least and greatest value of a column of integers, and whether they are kept without a sign.
+/// The smallest and the largest value of an integer column, and whether it is unsigned.
 fn whole_limits(ty: &ColumnType) -> ((i128, i128), bool) {
     let limits = match ty.kind {
         TypeKind::Bit(n) => (0, (1i128 << n) - 1),
-        // '0000' lies below the others.
+        // '0000' sorts before the others.
         TypeKind::Year => (0, 2155),
         _ => ty
             .int_range()
@@ -55,14 +55,14 @@ fn whole_number(v: i128, ty: &ColumnType) -> KeyValue {
     } else if v > max {
         KeyValue::AboveAll
     } else if ty.kind == TypeKind::Year && (1..=1900).contains(&v) {
-        // No year, and a YEAR has no bytes for it: those of 0 would be found.
+        // This is no year. YEAR has no encoding for it, and would find the year 0.
         KeyValue::Above(Value::UInt(0))
     } else {
         KeyValue::Exact(whole_value(v, unsigned))
     }
 }
 
-/// Where the integers are that equal `f` as doubles.
+/// The range of integers that equal `f` as doubles.
 fn integers_near(f: f64, ty: &ColumnType) -> KeyValue {
     if f.abs() < compare::LEAST_SHARED {
         return match whole_number(f.floor() as i128, ty) {
@@ -71,7 +71,7 @@ fn integers_near(f: f64, ty: &ColumnType) -> KeyValue {
         };
     }
     let ((min, max), unsigned) = whole_limits(ty);
-    // Half way to the next double on either side, both ends included.
+    // Half way to the neighbouring doubles, both ends included.
     let half_way = |neighbour: f64| (neighbour as i128 / 2) + (f as i128 / 2);
     let (lo, hi) = (half_way(f.next_down()) - 1, half_way(f.next_up()) + 1);
     if hi < min {
@@ -84,7 +84,7 @@ fn integers_near(f: f64, ty: &ColumnType) -> KeyValue {
     }
 }
 
-/// Where the decimals of a column are that equal `f` as doubles.
+/// The range of a column's decimals that equal `f` as doubles.
 fn decimals_near(f: f64, precision: u8, scale: u8) -> KeyValue {
     let beyond = |d: &Decimal| d.int_digits() > u32::from(precision - scale);
     let Some(d) = Decimal::from_f64(f) else {
@@ -101,7 +101,7 @@ fn decimals_near(f: f64, precision: u8, scale: u8) -> KeyValue {
     ) else {
         return KeyValue::Unknown;
     };
-    // Cut to the column's digits, and one step further out.
+    // Truncated to the column's scale, and widened by one step.
     let cut = |d: Decimal| d.truncate(i32::from(scale));
     match (cut(lo).sub(&step), cut(hi).add(&step)) {
         (Some(lo), Some(hi)) if beyond(&lo) && beyond(&hi) && f > 0.0 => KeyValue::AboveAll,
@@ -117,7 +117,7 @@ fn decimals_near(f: f64, precision: u8, scale: u8) -> KeyValue {
     }
 }
 
-/// `d` beside a column of decimals.
+/// Converts `d` for a DECIMAL column.
 fn decimal_key(d: &Decimal, precision: u8, scale: u8) -> KeyValue {
     if d.int_digits() > u32::from(precision - scale) {
         return if d.is_negative() {
@@ -171,7 +171,7 @@ fn integer_key(
             None => KeyValue::Nothing,
         },
         Val::Bytes(text) => {
-            // A constant that is an integer in full; another number keeps its fraction.
+            // A string that is an integer as a whole; other numbers keep their fraction.
             let parsed = nfold_types::convert::number::parse_decimal(text);
             if parsed.truncated {
                 let _ = convert::to_f64(cx, v, from);
@@ -182,7 +182,7 @@ fn integer_key(
             Some(f) => integers_near(f, ty),
             None => KeyValue::Nothing,
         },
-        // Dates and times keep their fractions: 10:11:12.5 lies between two integers.
+        // Dates and times keep their fraction: 10:11:12.5 lies between two integers.
         _ => match convert::to_decimal(cx, v, from) {
             Some(d) => as_decimal(&d),
             None => KeyValue::Nothing,
@@ -190,7 +190,8 @@ fn integer_key(
     }
 }
 
-/// `v` as a value of a column of type `ty`. A text that is no constant is a double beside a number, where a constant is as exact as the column.
+/// Converts `v` for a column of type `ty`. `constant`: a string constant beside a number is as
+/// exact as the column; another string is converted to a double.
 pub(super) fn key_value(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
@@ -250,7 +251,7 @@ pub(super) fn key_value(
             }
         },
         (TypeKind::Timestamp(fsp), _) => timestamp_key(cx, v, from, ty, *fsp),
-        // Alone it has the bits of a time below 0, as a bound it is no time.
+        // As an equality, such a number has the bits of a negative time; as a bound it is no time.
         (TypeKind::Time(_), _) if matches!(v, Val::UInt(n) if i64::try_from(*n).is_err()) => {
             KeyValue::Unknown
         }
@@ -279,7 +280,8 @@ fn timestamp_key(
     }
     let cut = d.truncate(fsp);
     match cx.env().time_zone().to_instant(cut) {
-        // Outside what a column holds, where a key would wrap around: only the zero value lies below.
+        // Beyond the column's range, where a key would wrap around: only the zero value sorts below
+        // it.
         Some((at, _)) if at.seconds() <= 0 => KeyValue::Above(Value::Timestamp(Timestamp::ZERO)),
         Some((at, _)) if at.seconds() > Timestamp::MAX_SECONDS => KeyValue::AboveAll,
         Some((at, true)) if cut == d => {
@@ -292,8 +294,9 @@ fn timestamp_key(
     }
 }
 
-/// An operand's value as a column of dates or times is looked up by it. `None`: it matches nothing. `refuses`: a constant text that is none is an
-/// error. `round`: a constant is looked for as the column would keep it, and what is found is not compared again.
+/// Converts an operand for a lookup in a temporal column. `None`: it matches no row. `refuses`: a
+/// constant string that is no date is an error. `round`: a constant is rounded as the column would
+/// store it, because the rows found are not compared again.
 pub(super) fn moment<'a>(
     cx: &EvalCx<'a>,
     (expr, v): (&'a Expr, Val<'a>),
@@ -310,7 +313,7 @@ pub(super) fn moment<'a>(
     let Some(v) = compare::settled(cx, expr, v, ty) else {
         return Ok(None);
     };
-    // BETWEEN compares the text with its time.
+    // BETWEEN compares the string with its time of day.
     let v = match refuses {
         true => compare::day_of_text(cx, expr, v, ty),
         false => v,
@@ -326,7 +329,7 @@ pub(super) fn moment<'a>(
     }))
 }
 
-/// For the most frequent lists, of integers for an integer column: what of them needs no conversion.
+/// Converts members of the most frequent kind: integers in a list for an integer column.
 pub(super) struct Integers {
     least: i128,
     most: i128,
@@ -334,7 +337,7 @@ pub(super) struct Integers {
 }
 
 impl Integers {
-    /// `None` for columns of other types.
+    /// `None` if the column is no integer column.
     pub fn of(ty: &ColumnType) -> Option<Integers> {
         let (least, most) = ty.int_range().filter(|_| Class::of(ty) == Class::Int)?;
         let year = ty.kind == TypeKind::Year;
@@ -345,7 +348,7 @@ impl Integers {
         })
     }
 
-    /// An integer that the column can hold, as it is stored.
+    /// An integer in its stored form, if the column can hold it.
     #[inline]
     pub fn member(&self, v: &ValueRef<'_>) -> Option<ValueRef<'static>> {
         let whole = match v {
@@ -361,7 +364,7 @@ impl Integers {
     }
 }
 
-/// A member of a list as it compares with a TIME column: a text is as much of a time as it is.
+/// A member of a list beside a TIME column: of a string, the time that it begins with.
 pub(super) fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &ColumnType) -> Val<'v> {
     match (&v, Class::of(ty)) {
         (Val::Bytes(_), Class::Time) => {
@@ -371,7 +374,8 @@ pub(super) fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &Colu
     }
 }
 
-/// A member of a list of several as it compares with a column of moments; `None`: with no value of it.
+/// A member of a list of two or more beside a temporal column; `None`: no value of the column
+/// equals it.
 pub(super) fn moment_member<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,

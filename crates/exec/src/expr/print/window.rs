@@ -1,5 +1,5 @@
-//! Window functions in messages: MySQL shows the column in which their results are kept, whose name
-//! is the call, without databases and quotes.
+//! Window functions in messages. MySQL prints the column that stores the result, whose name is the
+//! call without database names and quotes.
 
 use nfold_plan::expr::{ArithOp, Expr, ExprKind};
 use nfold_plan::query::{
@@ -10,7 +10,7 @@ use nfold_sql::printer::Quoted;
 use super::{Printer, aggregate_name};
 use crate::expr::eval::Scope;
 
-/// The column `n` of the results of pass `pass`.
+/// The text of column `n` in the results of pass `pass`.
 pub(super) fn text(
     p: &Printer<'_>,
     block: &Block,
@@ -54,7 +54,7 @@ pub(super) fn text(
     Some(format!("`{name}({args}) OVER ({members}{frame}) `"))
 }
 
-/// A frame that is not the one of a window without any.
+/// The text of a frame; empty for the default frame.
 fn frame(
     call: &WindowCall,
     pass: &WindowPass,
@@ -94,7 +94,7 @@ fn frame(
     ))
 }
 
-/// Names of columns with their tables alone, as they are.
+/// Removes the quotes and database names from column names.
 fn unquoted(text: &str, block: &Block) -> String {
     let mut out = text.to_string();
     for slot in &block.tables {

@@ -37,7 +37,7 @@ pub(super) const FUNCS: &[Func] = &[
     ),
 ];
 
-/// A document, then paths and values in turn. Error 1582.
+/// The arguments are a document, then pairs of a path and a value. Error 1582.
 fn infer_pairs(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     if args.len().is_multiple_of(2) {
         let code = ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT;
@@ -48,7 +48,7 @@ fn infer_pairs(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 fn edited<'a>(cx: &EvalCx<'a>, args: &'a [Expr], mode: EditMode, function: &str) -> Evaluated<'a> {
     let mut bytes = arg!(document(cx, args, 0, function));
-    // The document as a tree, where a change needs one.
+    // The document as a tree, once a change needs one.
     let mut tree: Option<Json> = None;
     for pair in args[1..].chunks_exact(2) {
         let path = arg!(single_path(cx, &pair[0]));
@@ -139,7 +139,7 @@ fn eval_merge_preserve<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -
 }
 
 fn eval_merge_patch<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    // NULL merged with an object is NULL; any other patch replaces what was before it.
+    // NULL merged with an object is NULL; any other patch replaces the result so far.
     let mut doc = tree(cx, args, 0, "json_merge_patch")?;
     for place in 1..args.len() {
         doc = match (doc, tree(cx, args, place, "json_merge_patch")?) {

@@ -18,7 +18,7 @@ fn infer_array(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::json(true))
 }
 
-/// Names and values in turn. Error 1582.
+/// The arguments are pairs of a name and a value. Error 1582.
 fn infer_object(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     if args.len() % 2 == 1 {
         let code = ErrorCode::ER_WRONG_PARAMCOUNT_TO_NATIVE_FCT;

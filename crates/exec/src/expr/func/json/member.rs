@@ -1,4 +1,4 @@
-//! Functions that find members: JSON_EXTRACT, JSON_CONTAINS, JSON_SEARCH and their like.
+//! Functions that search a document: JSON_EXTRACT, JSON_CONTAINS, JSON_SEARCH and similar ones.
 
 use nfold_json::{Doc, Json};
 use nfold_plan::expr::{Expr, ExprType};
@@ -28,7 +28,7 @@ pub(super) fn infer_document(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::json(true))
 }
 
-/// True or false, which MySQL calls as long as any BIGINT.
+/// A truth value, which MySQL describes with the length of a BIGINT.
 pub(super) fn infer_found(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType::boolean(true).with_width(21))
 }
@@ -83,7 +83,7 @@ fn eval_contains_path<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
         let path = arg!(path(cx, e));
         let mut found = Vec::new();
         nfold_json::seek(doc, &path, &json::work(cx), &mut found)?;
-        // The paths behind a path that decides are not looked at.
+        // Paths after the one that decides the result are not evaluated.
         if one != found.is_empty() {
             return Ok(Val::Int(i64::from(one)));
         }

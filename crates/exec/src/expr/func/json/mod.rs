@@ -1,4 +1,4 @@
-//! The functions of JSON documents: thin over `nfold_json`.
+//! The functions over JSON documents. Most of the work is done by `nfold_json`.
 
 mod edit;
 mod inspect;
@@ -28,15 +28,15 @@ pub(super) const FUNCS: [&[Func]; 6] = [
     make::FUNCS,
 ];
 
-/// Paths that a thread keeps parsed.
+/// The number of parsed paths that a thread caches.
 const PATHS_MAX: usize = 64;
 
 thread_local! {
-    /// Paths by their text, the newest last.
+    /// The cached paths with their texts, the most recent last.
     static PATHS: RefCell<Vec<(Box<[u8]>, Rc<Path>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The path that an argument is; `None` for NULL. Error 3143.
+/// The path in an argument; `None` for NULL. Error 3143.
 fn path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, SqlError> {
     let Some(text) = cx.text(e, CollationId::UTF8MB4_BIN)? else {
         return Ok(None);
@@ -72,8 +72,8 @@ fn single_path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, Sql
     Ok(path)
 }
 
-/// The document that argument `place` is: its bytes, or those of its text; `None` for NULL.
-/// Errors 3141, 3144, 3146.
+/// The document in argument number `place`: its bytes, or its parsed text; `None` for NULL. Errors
+/// 3141, 3144, 3146.
 pub(crate) fn document<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -102,7 +102,7 @@ pub(crate) fn document<'a>(
     json::encoded(cx, &parsed).map(|bytes| Some(bytes.into()))
 }
 
-/// As [`document`], as a tree.
+/// As [`document`], but returns a tree.
 fn tree<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -117,18 +117,18 @@ fn tree<'a>(
         .map(Some)
 }
 
-/// An SQL value as a part of a document: a text is a string, NULL is `null`.
+/// Converts an SQL value to a JSON value: a string is not parsed, NULL becomes `null`.
 fn value<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Json, SqlError> {
     let v = cx.val(e)?;
     json::of_sql(cx, &v, &e.ty)
 }
 
-/// A tree as a function's result. Error 3157.
+/// Encodes a tree as the function's result. Error 3157.
 fn result<'a>(cx: &EvalCx<'a>, value: Json) -> Result<Val<'a>, SqlError> {
     Ok(Val::string(json::encoded(cx, &value.check_depth()?)?))
 }
 
-/// Whether `one` or `all` was said. Error 3154.
+/// Parses the argument `one` or `all`. Error 3154.
 fn only_one<'a>(cx: &EvalCx<'a>, e: &'a Expr, function: &str) -> Result<Option<bool>, SqlError> {
     let Some(word) = cx.bytes(e)? else {
         return Ok(None);
@@ -143,7 +143,7 @@ fn only_one<'a>(cx: &EvalCx<'a>, e: &'a Expr, function: &str) -> Result<Option<b
     }
 }
 
-/// LONGTEXT of utf8mb4.
+/// The type LONGTEXT in utf8mb4.
 fn long_text() -> ExprType {
     let mut col = ColumnType::string(TypeKind::Text(TextSize::Long), CollationId::UTF8MB4_BIN);
     col.width = 0x3FFF_FFFF;
@@ -154,7 +154,7 @@ fn long_text() -> ExprType {
     }
 }
 
-/// A text of at most `chars` characters of utf8mb4.
+/// The type of a utf8mb4 string of at most `chars` characters.
 fn short_text(chars: u64) -> ExprType {
     let collation = CollationId::UTF8MB4_BIN;
     ExprType::string(chars, collation, Coercibility::Implicit, true)

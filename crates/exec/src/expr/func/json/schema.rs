@@ -20,8 +20,8 @@ pub(super) const FUNCS: &[Func] = &[
     ),
 ];
 
-/// The failure of the second argument by the schema that the first one is; the outer `None`: an
-/// argument is NULL.
+/// Validates the second argument against the schema in the first one. The outer `None`: an argument
+/// is NULL; the inner `None`: the document is valid.
 ///
 /// # Errors
 /// 3141, 3146, 3853, and those of `nfold_json::validate_schema`.
@@ -41,7 +41,7 @@ fn failure<'a>(
     let Some(doc) = document(cx, args, 1, function)? else {
         return Ok(None);
     };
-    // A pattern that is no regular expression requires nothing.
+    // A pattern that is no regular expression matches everything.
     let mut matches = |pattern: &str, text: &str| Ok(finds(cx, pattern, text)?.unwrap_or(true));
     let work = json::work(cx);
     nfold_json::validate_schema(schema, Doc::new(&doc)?, &mut matches, &work).map(Some)

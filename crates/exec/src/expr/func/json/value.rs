@@ -13,15 +13,15 @@ use crate::expr::eval::json_scalar::{self, Temporal};
 use crate::expr::eval::{EvalCx, Val, json};
 use crate::expr::func::builtin::{Evaluated, Func, Inferred, func};
 
-/// The planner writes the calls: document, path, then for ON EMPTY and ON ERROR the number of the
-/// clause and its default.
+/// The planner builds the calls. Their arguments are the document, the path, and for each of ON
+/// EMPTY and ON ERROR the clause code and the default.
 pub(super) const FUNCS: &[Func] = &[func("json_value", (6, 6), infer_value, eval_value)];
 
-/// Place of the arguments of ON EMPTY, and of ON ERROR.
+/// Positions of the arguments of ON EMPTY and of ON ERROR.
 const ON_EMPTY: usize = 2;
 const ON_ERROR: usize = 4;
 
-/// The type without RETURNING; otherwise the planner replaces it.
+/// The type without RETURNING. With RETURNING the planner replaces it.
 fn infer_value(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(short_text(512))
 }
@@ -64,7 +64,7 @@ fn out_of_range(what: &str) -> SqlError {
     SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&what, &"json_value"])
 }
 
-/// The result of a clause, of which `args` begins with the number.
+/// Evaluates ON EMPTY or ON ERROR; `args` begins with its clause code.
 fn fallback<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
@@ -78,10 +78,10 @@ fn fallback<'a>(
     }
 }
 
-/// The literal of a DEFAULT clause.
+/// The value of a DEFAULT clause.
 ///
 /// # Errors
-/// 1292, 1690, 3141: it does not convert.
+/// 1292, 1690 and 3141 if it does not convert.
 fn default<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &'a ExprType) -> Evaluated<'a> {
     let v = cx.val(e)?;
     let is_json = ty.col.is_json();
@@ -118,7 +118,7 @@ fn default<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &'a ExprType) -> Evaluated<'a> 
     ))
 }
 
-/// The type of RETURNING as error 1690 names it.
+/// The name of the RETURNING type in error 1690.
 fn type_name(ty: &ExprType) -> &'static str {
     match ty.col.kind {
         TypeKind::BigInt if ty.col.unsigned => "UNSIGNED",
@@ -135,7 +135,7 @@ fn type_name(ty: &ExprType) -> &'static str {
     }
 }
 
-/// A value as the type of RETURNING; `None` where it does not convert.
+/// Converts a value to the RETURNING type; `None` if it does not convert.
 fn returned<'a>(
     cx: &EvalCx<'a>,
     doc: Doc<'_>,
@@ -181,7 +181,7 @@ fn returned<'a>(
     })
 }
 
-/// Whether a text has a date and no time, which is no DATETIME.
+/// Whether a string has a date without a time, which is not a DATETIME.
 fn is_text_of_date(doc: Doc<'_>) -> Result<bool, SqlError> {
     let Some(Scalar::String(text)) = doc.scalar()? else {
         return Ok(false);
@@ -190,7 +190,7 @@ fn is_text_of_date(doc: Doc<'_>) -> Result<bool, SqlError> {
     Ok(parsed.is_ok_and(|parsed| parsed.date_only))
 }
 
-/// A date inside a document, or the text of one.
+/// The date in a document that is a date or a string.
 fn date(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<DateTime>, SqlError> {
     Ok(match (json_scalar::temporal(doc)?, doc.scalar()?) {
         (Some(Temporal::Date(v) | Temporal::DateTime(v)), _) => Some(v),
@@ -204,7 +204,7 @@ fn date(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<DateTime>, SqlError> {
     })
 }
 
-/// A time inside a document, or the text of one.
+/// The time in a document that is a time or a string.
 fn time(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<Time>, SqlError> {
     Ok(match (json_scalar::temporal(doc)?, doc.scalar()?) {
         (Some(Temporal::Time(v)), _) => Some(v),
@@ -218,7 +218,7 @@ fn time(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<Time>, SqlError> {
     })
 }
 
-/// The text of a value, unless it is too long or has characters that the type lacks.
+/// The text of a value; `None` if it is too long, or has characters that the type lacks.
 fn text(cx: &EvalCx<'_>, doc: Doc<'_>, ty: &ExprType) -> Result<Option<Vec<u8>>, SqlError> {
     let mut utf8 = Vec::new();
     nfold_json::print_unquoted(doc, &json::work(cx), &mut utf8)?;
