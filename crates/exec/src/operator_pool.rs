@@ -33,30 +33,31 @@ use crate::env::StatementFiber;
 use crate::env::params::Params;
 use crate::statement::Executable;
 
-/// What the session runs statements with: a fiber, and the pool of its worker.
+/// The context in which the session runs statements: a fiber, and the pool of its worker.
 pub trait ExecCx: StatementFiber {
-    /// The operators and parameters that the worker keeps.
+    /// The worker's pool of operator trees and parameter buffers.
     fn operator_pool(&self) -> &OperatorPool;
 }
 
-/// Places to look for a plan's operators.
+/// The number of buckets; a plan's address selects one.
 const BUCKETS: usize = 256;
-/// Operators in one place: of plans that share it, or of one that runs many times at once.
+/// The maximum number of trees in a bucket: of several plans, or of one plan that many sessions run
+/// at once.
 const PER_BUCKET: usize = 512;
-/// As many of them stay, also unused.
+/// The number of trees per bucket that stay even if they are unused.
 const ALWAYS_KEPT: usize = 8;
-/// Parameters that wait, of any size.
+/// The maximum number of pooled parameter buffers of any size.
 const PARAMS: usize = 64;
-/// Parameters that wait, with at most [`SMALL_PARAMS`] bytes each.
+/// The maximum number of pooled parameter buffers of at most [`SMALL_PARAMS`] bytes.
 const MANY_PARAMS: usize = 512;
 const SMALL_PARAMS: usize = 4 << 10;
 
-/// Statements between two looks at how much memory waits.
+/// The number of statements between two checks of the pool's memory.
 const LOOK_EVERY: u32 = 1024;
-/// Bytes that may wait in all.
+/// The maximum memory of all pooled trees, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Operators that wait in one place, the last used last.
+/// The pooled trees of one bucket, most recently used last.
 #[derive(Default)]
 struct Bucket {
     list: Vec<Executable>,
@@ -75,7 +76,7 @@ impl Bucket {
         Some(operators)
     }
 
-    /// The oldest of a full place go.
+    /// If the bucket is full, its oldest trees are freed.
     fn give(&mut self, operators: Executable) {
         if self.list.len() >= PER_BUCKET {
             self.list.drain(..PER_BUCKET / 2);
@@ -83,7 +84,7 @@ impl Bucket {
         self.list.push(operators);
     }
 
-    /// Operators that were not used since the last look go, but for a few.
+    /// Frees the trees that were not used since the last check, except for [`ALWAYS_KEPT`].
     fn drop_unused(&mut self) {
         if self.unused > ALWAYS_KEPT {
             self.list.drain(..self.unused - ALWAYS_KEPT);
@@ -96,21 +97,21 @@ impl Bucket {
 #[derive(Default)]
 pub struct OperatorPool {
     buckets: RefCell<Vec<Bucket>>,
-    /// Operators that were taken back so far.
+    /// The number of trees returned so far.
     given: Cell<u32>,
-    /// Schema version of what waits.
+    /// The schema version of the pooled trees.
     schema_version: Cell<u64>,
     params: RefCell<Vec<Params>>,
 }
 
-/// The place of a plan.
+/// The bucket of a plan.
 fn bucket(plan: &Arc<Plan>) -> usize {
     let address = Arc::as_ptr(plan).addr() as u64;
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % BUCKETS
 }
 
-/// The size up to which pieces of these sizes may stay, so that they are `most` bytes at most
-/// together.
+/// The largest size that pieces may have so that all pieces up to this size take at most `most`
+/// bytes together.
 fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
     sizes.sort_unstable();
     let (mut sum, mut kept) = (0, 0);
@@ -125,7 +126,7 @@ fn largest_kept(sizes: &mut [usize], most: usize) -> usize {
 }
 
 impl OperatorPool {
-    /// Operators for a plan of this schema version: those that ran it last here, or new ones.
+    /// Takes a tree for a plan of this schema version out of the pool, or creates one.
     #[inline]
     pub fn operators(&self, plan: &Arc<Plan>, schema_version: u64) -> Executable {
         if self.schema_version.get() != schema_version {
@@ -137,7 +138,7 @@ impl OperatorPool {
         kept.unwrap_or_else(|| Executable::new(plan.clone()))
     }
 
-    /// Takes operators of a plan of this schema version back.
+    /// Returns a tree of a plan of this schema version to the pool.
     #[inline]
     pub fn give_operators(&self, operators: Executable, schema_version: u64) {
         if self.schema_version.get() != schema_version {
@@ -164,14 +165,14 @@ impl OperatorPool {
         self.trim(MOST_BYTES);
     }
 
-    /// Bytes that wait here with operators, near enough.
+    /// The memory of the pooled trees, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let buckets = self.buckets.borrow();
         let waiting = buckets.iter().flat_map(|b| &b.list);
         waiting.map(Executable::memory).sum()
     }
 
-    /// Where more than `most` bytes wait, the largest operators go, until half of that is left.
+    /// If the trees take more than `most` bytes, frees the largest ones until half of that remains.
     fn trim(&self, most: usize) {
         if self.memory() <= most {
             return;
@@ -188,18 +189,19 @@ impl OperatorPool {
         }
     }
 
-    /// The schema has moved: tables that are gone are let go.
+    /// Frees all trees after a change of the schema, and with them the references to dropped
+    /// tables.
     #[cold]
     fn forget(&self) {
         self.buckets.borrow_mut().clear();
     }
 
-    /// Parameters without a value.
+    /// Takes an empty parameter buffer.
     pub fn params(&self) -> Params {
         self.params.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes parameters back.
+    /// Returns a parameter buffer to the pool.
     pub fn give_params(&self, mut params: Params) {
         params.release();
         let mut waiting = self.params.borrow_mut();

@@ -19,21 +19,21 @@ use crate::expr::eval::{EvalCx, Val, bits, compare, convert, json};
 use crate::expr::kernels::NumberKernel;
 use ordered_texts::OrderedTexts;
 
-/// A key's cost in a set of keys beyond its bytes.
+/// The memory of a key in a set of distinct values, besides its bytes.
 const KEY_BYTES: usize = 48;
 
-/// Values of one row.
+/// The evaluated arguments for one row.
 pub(crate) type Values<'a> = SmallVec<[Val<'a>; 6]>;
 
-/// See the module.
+/// The state of one aggregate over one group.
 pub(crate) struct Acc {
     state: State,
     seen: Option<FxHashSet<Vec<u8>>>,
-    /// Bytes held beyond the struct itself.
+    /// The memory that it holds besides the struct itself, in bytes.
     pub bytes: usize,
-    /// Of these: distinct values.
+    /// The part of `bytes` that distinct values take.
     seen_bytes: usize,
-    /// Rows put off: their order.
+    /// The number of deferred rows, which gives their order.
     put_off: u64,
 }
 
@@ -53,9 +53,9 @@ enum State {
     },
     Extreme(Option<Value>),
     Bits(u64),
-    /// Of binary strings; `None` before the first one.
+    /// For binary strings; `None` before the first one.
     BitText(Option<Vec<u8>>),
-    /// Number, mean, sum of squared differences (Welford).
+    /// The count, the mean, and the sum of squared differences (Welford's algorithm).
     Spread {
         n: u64,
         mean: f64,
@@ -63,7 +63,7 @@ enum State {
     },
     Concat {
         text: Vec<u8>,
-        /// Rows that are in the text, up to the one that was cut.
+        /// The number of rows in the text, up to the one that was truncated.
         rows: u64,
         cut: bool,
     },
@@ -72,14 +72,14 @@ enum State {
     Object(Vec<(String, Json)>),
 }
 
-/// How an aggregate's distinct values and GROUP_CONCAT's order are keyed, and its arguments laid
-/// out; made once.
+/// The layout of an aggregate's arguments, and the keys of its distinct values and of
+/// GROUP_CONCAT's order. Built once per plan.
 pub(crate) struct AggShape {
     distinct: KeyMaker,
     order: KeyMaker,
-    /// Arguments, then GROUP_CONCAT's order expressions.
+    /// The number of arguments and of GROUP_CONCAT's order expressions.
     pub width: usize,
-    /// Of the same, for what is put off.
+    /// The layout of these values in deferred rows.
     pub layout: RowLayout,
 }
 
@@ -94,14 +94,14 @@ impl AggShape {
     }
 }
 
-/// What aggregates of one kind share: the plan's description, and its shape.
+/// The shared data of all groups' states of one aggregate: its plan and its shape.
 #[derive(Clone, Copy)]
 pub(crate) struct AggInfo<'p> {
     pub plan: &'p Aggregate,
     pub shape: &'p AggShape,
 }
 
-/// The types of what [`values`] gives for one row.
+/// The types of the values that [`values`] returns for one row.
 pub(crate) fn input_types(plan: &Aggregate) -> impl Iterator<Item = ExprType> {
     let inputs = plan.args.iter().chain(plan.order.iter().map(|o| &o.expr));
     inputs.map(|e| match plan.func {
@@ -171,20 +171,20 @@ impl Acc {
         }
     }
 
-    /// Counts rows without looking at them (`COUNT(*)`).
+    /// Adds `n` rows to a `COUNT(*)`.
     pub fn count_rows(&mut self, n: u64) {
         if let State::Count(c) = &mut self.state {
             *c += n;
         }
     }
 
-    /// Whether [`Acc::add_stored`] will do for an argument of this type: a count, or a sum or an
+    /// Whether [`Acc::add_stored`] can add an argument of this type: to a count, or to a sum or
     /// extreme of numbers or dates, without DISTINCT.
     pub fn takes_stored(&self, ty: Option<&ExprType>) -> bool {
         if self.seen.is_some() {
             return false;
         }
-        // A TIMESTAMP is compared as the session's local time, a TIME of its own class as it is.
+        // A TIMESTAMP is compared in the session's local time; a TIME is compared unchanged.
         let class = ty
             .filter(|ty| !matches!(ty.col.kind, TypeKind::Timestamp(_) | TypeKind::Bit(_)))
             .map(ExprType::class);
@@ -201,7 +201,7 @@ impl Acc {
         }
     }
 
-    /// Takes in a value as its column stores it; a count does not look at it.
+    /// Adds a value in its stored form. A count ignores the value.
     #[inline]
     pub fn add_stored(&mut self, func: AggFunc, value: ValueRef<'_>) -> Result<(), SqlError> {
         if value.is_null() && func != AggFunc::Any {
@@ -235,10 +235,9 @@ impl Acc {
         Ok(())
     }
 
-    /// Takes in `field` of many rows at once, where that gives what
-    /// [`add_stored`](Self::add_stored) would of one after the other; `None`: it would not, and
-    /// nothing was taken in. Of an extreme it gives the row that remains to be added, if there is
-    /// one.
+    /// Adds `field` of many rows at once. Returns `None` without adding anything if the result
+    /// could differ from that of [`add_stored`](Self::add_stored) row by row. For MIN and MAX,
+    /// returns the row with the extreme value, if any, which the caller has to add.
     #[inline]
     pub fn add_ordered<'i>(
         &mut self,
@@ -275,7 +274,7 @@ impl Acc {
         Some(None)
     }
 
-    /// Adds the sum of `rows` numbers. Only a sum or average of class DECIMAL takes it.
+    /// Adds the sum of `rows` numbers. Only for SUM and AVG of class DECIMAL.
     ///
     /// # Errors
     /// The result has more digits than a DECIMAL.
@@ -290,8 +289,8 @@ impl Acc {
         Ok(())
     }
 
-    /// Takes in the number that `kernel` computes of each row; `evaluate` computes it where the
-    /// kernel cannot. Only a sum or average of class DECIMAL does so.
+    /// Adds the number that `kernel` computes for each row. If the kernel fails for a row,
+    /// `evaluate` computes the number. Only for SUM and AVG of class DECIMAL.
     pub fn add_numbers<'i>(
         &mut self,
         kernel: &NumberKernel,
@@ -338,8 +337,8 @@ impl Acc {
         Ok(())
     }
 
-    /// Takes one row in. With `full` memory it does not grow: what it would have to keep is put off
-    /// under the key given back, equal for values that count once.
+    /// Adds one row. If memory is `full`, a value that would have to be stored is deferred: its
+    /// sort key is returned. Values that count only once (DISTINCT) have equal keys.
     pub fn add(
         &mut self,
         cx: &EvalCx<'_>,
@@ -356,8 +355,8 @@ impl Acc {
         if skips_null && args.iter().any(Val::is_null) {
             return Ok(None);
         }
-        // Once a row was put off, the later ones follow: nothing is counted twice, and texts keep
-        // their order.
+        // After the first deferred row all later ones are deferred, so that no value counts twice
+        // and texts keep their order.
         let full = full || self.put_off > 0;
         if let Some(seen) = &mut self.seen
             && plan.func != AggFunc::CountStar
@@ -386,7 +385,7 @@ impl Acc {
         self.take(cx, info, values).map(|()| None)
     }
 
-    /// Takes one row in that counts.
+    /// Adds one row whose value counts.
     pub fn take(
         &mut self,
         cx: &EvalCx<'_>,
@@ -486,7 +485,7 @@ impl Acc {
         Ok(())
     }
 
-    /// The result; the state is used up.
+    /// Computes the result, and consumes the state.
     pub fn finish<'a>(&mut self, cx: &EvalCx<'a>, plan: &Aggregate) -> Result<Val<'a>, SqlError> {
         let decimal = |sum: Decimal, count: u64| -> Result<Val<'a>, SqlError> {
             if plan.func == AggFunc::Sum {
@@ -505,7 +504,7 @@ impl Acc {
             | State::SumDouble { count: 0, .. } => Val::Null,
             State::SumInt { sum, count } => decimal(convert::int_decimal(sum), count)?,
             State::SumDecimal { sum, count } => decimal(sum, count)?,
-            // As in MySQL, what no DOUBLE can hold is 0 here.
+            // As in MySQL, a sum that exceeds DOUBLE is 0 here.
             State::SumDouble { sum, .. } if !sum.is_finite() => Val::Double(0.0),
             State::SumDouble { sum, count } => Val::Double(if plan.func == AggFunc::Sum {
                 sum
@@ -515,7 +514,7 @@ impl Acc {
             State::Extreme(v) => owned(v.unwrap_or(Value::Null)),
             State::Bits(b) => Val::UInt(b),
             State::BitText(Some(text)) => Val::string(text),
-            // Of nothing: the longest string that changes nothing.
+            // Without input, BIT_AND and its like return the longest string of neutral bits.
             State::BitText(None) => {
                 let byte = match plan.func {
                     AggFunc::BitAnd => u8::MAX,
@@ -579,8 +578,8 @@ impl Acc {
     }
 }
 
-/// Counts the rows that GROUP_CONCAT has put into the texts of all groups so far; warning 1260
-/// gives that number where a text was cut.
+/// Counts the rows that GROUP_CONCAT has put into the texts of all groups. Warning 1260 shows this
+/// number if a text was truncated.
 fn count_concatenated(cx: &EvalCx<'_>, plan: &Aggregate, rows: u64, cut: bool) {
     let mut counts = cx.st.lists.concatenated.borrow_mut();
     let count = counts.entry(std::ptr::from_ref(plan) as usize).or_default();
@@ -590,7 +589,7 @@ fn count_concatenated(cx: &EvalCx<'_>, plan: &Aggregate, rows: u64, cut: bool) {
     }
 }
 
-/// About the memory that values take as parts of a document.
+/// The approximate memory of values as parts of a document.
 fn document_bytes(values: &[Val<'_>]) -> usize {
     let bytes = |v: &Val<'_>| match v {
         Val::Bytes(b) => 64 + 2 * b.len(),
@@ -608,7 +607,7 @@ fn sum_overflow() -> SqlError {
     SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&"DECIMAL", &"sum"])
 }
 
-/// Keeps the extreme of values of one column.
+/// Replaces `best` by the value `v` of a column if that is more extreme.
 #[inline]
 fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
     use ValueRef::{Date, DateTime, Decimal, Double, Float, Int, UInt};
@@ -636,7 +635,7 @@ fn stored_extreme(func: AggFunc, best: &mut Option<Value>, v: ValueRef<'_>) {
     }
 }
 
-/// An owned value as one of an evaluation.
+/// Converts an owned value for evaluation.
 pub(crate) fn owned<'a>(v: Value) -> Val<'a> {
     match v {
         Value::Bytes(b) => Val::string(b),
@@ -661,7 +660,7 @@ fn concat_args(cx: &EvalCx<'_>, plan: &Aggregate, args: &[Val<'_>], out: &mut Ve
     }
 }
 
-/// How values of one type compare with each other.
+/// The comparison of two values of the same type.
 pub(crate) fn self_kind(cx: &EvalCx<'_>, ty: &ExprType) -> CmpKind {
     collate::comparison(
         ty,
@@ -681,7 +680,7 @@ fn bit_op(func: AggFunc) -> BitOp {
     }
 }
 
-/// Keeps the extreme value; gives the bytes that it grew by.
+/// Replaces `best` by `v` if that is more extreme. Returns how many bytes of memory it grew by.
 fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<'_>) -> usize {
     let ty = &plan.args[0].ty;
     let better = match (&*best, plan.func) {
@@ -705,7 +704,7 @@ fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<
         _ => 0,
     };
     match (best, v) {
-        // The text before leaves its memory.
+        // Reuses the memory of the previous text.
         (Some(Value::Bytes(best)), Val::Bytes(b)) => {
             best.clear();
             best.extend_from_slice(b);
@@ -715,7 +714,7 @@ fn extreme(cx: &EvalCx<'_>, plan: &Aggregate, best: &mut Option<Value>, v: &Val<
     bytes
 }
 
-/// Error 1690 of a variance that no DOUBLE can hold.
+/// Error 1690 for a variance that exceeds DOUBLE.
 fn spread_overflow(cx: &EvalCx<'_>, plan: &Aggregate) -> SqlError {
     let name = crate::expr::print::aggregate_name(plan.func).unwrap_or_default();
     let call = cx.describe_call(name, &plan.args);

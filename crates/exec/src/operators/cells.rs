@@ -1,11 +1,11 @@
-//! Several row images as one record.
+//! Encodes several row images as one record.
 //!
 //! # Picture
 //! ```text
 //! record: | length u32, image | length u32, image | ... |      ABSENT: no image, the NULLs of an outer join
 //! ```
 
-/// The length that stands for no image.
+/// The length that marks a missing image.
 const ABSENT: u32 = u32::MAX;
 
 /// Appends an image.
@@ -15,7 +15,7 @@ pub(crate) fn put(image: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(image.unwrap_or_default());
 }
 
-/// The first image of a record, and what follows it.
+/// Splits a record into its first image and the rest.
 pub(crate) fn take(record: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (len, rest) = record.split_first_chunk::<4>()?;
     match u32::from_le_bytes(*len) {

@@ -1,4 +1,4 @@
-//! Values for columns: conversion with MySQL's strictness, defaults, and NULL.
+//! Converts values for columns as MySQL does: strict mode, defaults, and NULL.
 
 use std::cell::RefCell;
 
@@ -17,10 +17,11 @@ use crate::expr::documents;
 use crate::expr::eval::{EvalCx, Val, convert, json};
 use crate::runtime::Runtime;
 
-/// Makes the values that one statement writes into columns.
+/// Converts the values that one statement writes into columns.
 pub(crate) struct ColumnValues {
     pub mode: StoreMode,
-    /// NULL for a NOT NULL column is an error (strict mode, or a single row), not the type's zero.
+    /// Whether NULL for a NOT NULL column is an error (strict mode, or a single row). Otherwise it
+    /// becomes the zero value of the type.
     pub null_is_error: bool,
     sql_mode: SqlMode,
 }
@@ -32,7 +33,7 @@ impl ColumnValues {
         values
     }
 
-    /// As [`Self::new`], outside of a statement.
+    /// As [`Self::new`], for use outside of a statement.
     pub fn of_env(env: &dyn SessionEnv, ignore: bool, single_row: bool) -> ColumnValues {
         let sql_mode = env.sql_mode();
         let strict = sql_mode.has(SqlMode::STRICT);
@@ -52,12 +53,12 @@ impl ColumnValues {
         }
     }
 
-    /// Zero in an AUTO_INCREMENT column is a value.
+    /// Whether zero in an AUTO_INCREMENT column is stored as zero.
     pub fn zero_is_a_value(&self) -> bool {
         self.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO)
     }
 
-    /// Stores a value as it stands: a parameter, a value of another column.
+    /// Converts a parameter or the value of another column.
     #[inline]
     pub fn store_ref(
         &self,
@@ -70,7 +71,7 @@ impl ColumnValues {
         self.store_with((rt.warnings, rt), column, value, from, row)
     }
 
-    /// As [`Self::store_ref`], also outside of a statement.
+    /// As [`Self::store_ref`], also for use outside of a statement.
     #[inline(always)]
     fn store_with(
         &self,
@@ -96,7 +97,7 @@ impl ColumnValues {
         store_value(value, from, &column.ty, &mut cx)
     }
 
-    /// Stores an evaluated value.
+    /// Converts an evaluated value.
     pub fn store(
         &self,
         cx: &EvalCx<'_>,
@@ -117,7 +118,7 @@ impl ColumnValues {
             let from = CollationId::UTF8MB4_BIN;
             return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
-        // What is no member comes from a column that holds it already.
+        // An invalid member can only come from a column that stores it already.
         if v == Val::UInt(0)
             && matches!(ty.col.kind, TypeKind::Enum(_))
             && ty.col.kind == column.ty.kind
@@ -150,7 +151,7 @@ impl ColumnValues {
             return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
         let from = convert::string_collation(cx, ty);
-        // As it is shown, where a short text has the digits of its number.
+        // A BLOB stores the value as it is shown; a short string stores the digits of the number.
         if column.ty.is_blob() && (convert::is_bits(ty) || convert::is_year(&ty.col)) {
             let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
             return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
@@ -158,7 +159,7 @@ impl ColumnValues {
         self.store_with(to, column, v.as_value_ref(), from, row)
     }
 
-    /// A document for a JSON column. Errors 3140, 3144.
+    /// Converts a value for a JSON column. Errors 3140, 3144.
     fn document(
         &self,
         cx: &EvalCx<'_>,
@@ -181,7 +182,7 @@ impl ColumnValues {
         documents::parsed(text.as_bytes(), &column.name, &work).map(Value::Bytes)
     }
 
-    /// What becomes of NULL in this column. Error 1048.
+    /// Converts NULL for this column. Error 1048.
     pub fn null(
         &self,
         warnings: &RefCell<Warnings>,
@@ -197,24 +198,25 @@ impl ColumnValues {
             .borrow_mut()
             .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
         Ok(match column.ty.kind {
-            // Not the first member: that is for a column that is not named.
+            // The invalid member 0; the first member is only for columns that the statement does
+            // not name.
             TypeKind::Enum(_) => Value::UInt(0),
             _ => implicit_default(&column.ty),
         })
     }
 
-    /// The column's default. Error 1364.
+    /// The default value of a column. Error 1364.
     pub fn default_value(&self, rt: &Runtime<'_>, column: &ColumnDef) -> Result<Value, SqlError> {
         match &column.default {
             ColumnDefault::Null => Ok(Value::Null),
             ColumnDefault::Literal(v) => Ok(v.clone()),
             ColumnDefault::CurrentTimestamp(fsp) => Ok(now_value(rt, column, *fsp)),
-            // A row's expressions are evaluated when its other columns have their values.
+            // The expressions of a row are evaluated after its other columns have values.
             ColumnDefault::Expr(_) => Ok(placeholder(column)),
             ColumnDefault::None if column.generated.is_some() => Ok(placeholder(column)),
             ColumnDefault::None if column.nullable => Ok(Value::Null),
             ColumnDefault::None if column.auto_increment => Ok(Value::Int(0)),
-            // An ENUM without a default has its first member.
+            // The implicit default of an ENUM is its first member.
             ColumnDefault::None if matches!(column.ty.kind, TypeKind::Enum(_)) => {
                 Ok(Value::UInt(1))
             }
@@ -234,7 +236,7 @@ impl ColumnValues {
     }
 }
 
-/// How values are stored, by the session's settings.
+/// How values are stored under the session's settings.
 #[inline]
 fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
     let sql_mode = env.sql_mode();
@@ -253,7 +255,7 @@ fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
     }
 }
 
-/// CURRENT_TIMESTAMP for a column.
+/// The value of CURRENT_TIMESTAMP for a column.
 pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value {
     let now = rt.env.now();
     let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
@@ -270,7 +272,7 @@ pub(crate) fn now_value(rt: &Runtime<'_>, column: &ColumnDef, fsp: u8) -> Value 
     }
 }
 
-/// What stands in a column until its expression is evaluated.
+/// A placeholder for a column whose expression is evaluated later.
 pub(crate) fn placeholder(column: &ColumnDef) -> Value {
     match column.nullable {
         true => Value::Null,

@@ -1,8 +1,9 @@
-//! Rows without their duplicates: keys seen so far in a hash set, and beyond its memory by sorting.
+//! Removes duplicate rows: by a hash set of keys, and by sorting once the set exceeds its memory.
 //!
 //! # Invariants
-//! D1. A row is given once: at once while its key finds room in the set, else from the sorted rest,
-//!     whose keys the set does not hold (once a row was put off, the set takes no more keys).
+//! D1. A distinct row is returned once: immediately if its key fits into the set, otherwise from
+//!     the sorted rest. No key of the rest is in the set, because the set takes no more keys after
+//!     the first deferred row.
 
 use std::hash::Hasher;
 use std::thread::LocalKey;
@@ -15,20 +16,20 @@ use super::sort::Sorter;
 use crate::env::scratch::{Lent, Memory, Pool};
 use crate::runtime::Runtime;
 
-/// A key's cost in the set beyond its bytes.
+/// The memory of a key in the set, besides its bytes.
 const KEY_BYTES: usize = 24;
 
-/// Memory taken with the first key.
+/// The memory that the first key allocates.
 const FIRST_BYTES: usize = 8 << 10;
 const FIRST_KEYS: usize = 128;
 
-/// Keys in one arena, each once.
+/// A set of keys in one arena.
 #[derive(Default)]
 struct KeySet {
     arena: Vec<u8>,
-    /// Where keys begin and end.
+    /// The start and end of each key.
     spans: HashTable<(u32, u32)>,
-    /// The key at hand.
+    /// The current key.
     key: Vec<u8>,
 }
 
@@ -66,7 +67,7 @@ impl KeySet {
         &arena[start as usize..end as usize]
     }
 
-    /// Looks the key up; where it is not there and `room` says so, adds it.
+    /// Looks up a key, and adds it if it is missing and `room` is true.
     fn look(&mut self, key: &[u8], room: bool) -> Looked {
         let KeySet { arena, spans, .. } = self;
         let hashed = hash(key);
@@ -97,7 +98,7 @@ enum Looked {
     NoRoom,
 }
 
-/// Rows seen so far; see the module.
+/// The set of rows seen so far, and the deferred rows.
 pub(crate) struct Distinct {
     seen: Lent<KeySet>,
     limit_bytes: usize,
@@ -113,8 +114,8 @@ impl Distinct {
         }
     }
 
-    /// Whether the row is known to be new, by the key that `make` appends. If that is not known
-    /// yet, what `row` appends is kept for [`Distinct::put_off`].
+    /// Whether the row is known to be new, by the key that `make` appends. If that is undecided,
+    /// the row, as `row` appends it, is deferred until [`Distinct::put_off`].
     pub fn is_new(
         &mut self,
         rt: &Runtime<'_>,
@@ -150,12 +151,12 @@ impl Distinct {
         Ok(false)
     }
 
-    /// Whether rows were put off.
+    /// Whether rows have been deferred.
     pub fn has_rest(&self) -> bool {
         self.rest.is_some()
     }
 
-    /// Gives the rows that were put off, each once, until `f` wants no more.
+    /// Passes each distinct deferred row to `f`, until `f` returns false.
     pub fn put_off(
         self,
         rt: &Runtime<'_>,

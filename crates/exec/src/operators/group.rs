@@ -1,10 +1,10 @@
-//! Grouping: a hash table of groups, or groups that come together in order.
+//! Grouping: by a hash table of groups, or group by group if the rows arrive in order.
 //!
-//! When the table outgrows its memory, rows of groups that are not in it go to partition files by
-//! the hash of their key, keys and arguments evaluated; each partition is then grouped in the same
-//! way, by other bits of the hash. What groups that are in the table would have to keep (values of
-//! DISTINCT, texts of GROUP_CONCAT) goes to a sorted file, and is taken in group by group at the
-//! end.
+//! If the hash table exceeds its memory, rows of groups that are not in it are written to partition
+//! files by the hash of their key, with evaluated keys and arguments. Each partition is then
+//! grouped in the same way, by other bits of the hash. Values that a group in the table would have
+//! to store (of DISTINCT and GROUP_CONCAT) are written to a sorted file, and added group by group
+//! at the end.
 
 mod images;
 mod rollup;
@@ -33,13 +33,13 @@ pub(crate) use images::{GroupedImages, add_evaluated, grouped_images};
 pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
-/// Partitions of partitions, at most; a group table beyond that takes the memory it needs.
+/// The maximum depth of partitioning. Beyond it a hash table takes the memory that it needs.
 const MAX_LEVEL: u32 = 6;
 
-/// One group's place in [`Groups`].
+/// A group in [`Groups`].
 #[derive(Clone, Copy)]
 struct Group {
-    /// Its key, then the row image of its keys' values, in the arena.
+    /// The offsets of its key, and of the row image of its keys' values, in the arena.
     key: usize,
     image: usize,
     end: usize,
@@ -54,10 +54,10 @@ thread_local! {
 struct Groups {
     arena: Vec<u8>,
     groups: Vec<Group>,
-    /// Of all groups, one after the other.
+    /// The aggregates of all groups, one group after the other.
     accs: Vec<Acc>,
     by_key: HashTable<u32>,
-    /// The key of the row at hand, and the result row.
+    /// Buffers for the key of the current row, and for the result row.
     key: Vec<u8>,
     image: Vec<u8>,
     known: KnownKeys,
@@ -104,7 +104,7 @@ impl Groups {
         found.map(|&n| n as usize)
     }
 
-    /// Makes the group that was added last one that is found by its key.
+    /// Makes the last group findable by its key.
     fn index_last(&mut self) {
         let n = self.groups.len() as u32 - 1;
         let hash = hash_of(self.key(n));
@@ -121,40 +121,39 @@ impl Groups {
     }
 }
 
-/// What is made of a GROUP BY once and kept with its plan: how keys, values and results are laid
-/// out.
+/// The parts of a GROUP BY that are built once per plan: the layouts of keys, values and results.
 pub(crate) struct Grouping {
     infos: Vec<AggShape>,
     key_maker: KeyMaker,
     key_layout: RowLayout,
-    /// Keys, then results.
+    /// The keys, then the results.
     pub result: RowLayout,
-    /// Keys, then all arguments: what is spilled.
+    /// The keys, then all arguments: the layout of spilled rows.
     spill_layout: RowLayout,
-    /// What each aggregate takes from row images, where images of one table are enough: see
+    /// What each aggregate reads from row images, if the images of one table are sufficient: see
     /// [`image_inputs`].
     pub inputs: Option<Vec<ImageInput>>,
-    /// How rows are grouped by their images, where GROUP BY names columns of one table.
+    /// How rows are grouped by their images, if GROUP BY names columns of one table.
     pub grouped: Option<GroupedImages>,
 }
 
-/// What an aggregate takes from the image of a row.
+/// What an aggregate reads from the image of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum ImageInput {
-    /// That there is a row.
+    /// Nothing: it counts rows.
     Row,
     Column(PlainColumn),
-    /// A [`NumberKernel`], compiled for each execution.
+    /// A number that a [`NumberKernel`] computes, which is compiled for each execution.
     Number,
-    /// The arguments, evaluated for each row.
+    /// Its arguments, which are evaluated for each row.
     Expression,
 }
 
-/// A column of row images that an aggregate is made of.
+/// A column of row images that is the argument of an aggregate.
 #[derive(Clone, Copy)]
 pub(crate) struct PlainColumn {
     pub ordinal: usize,
-    /// How many rows are gone through without a value for each, if they can be.
+    /// For aggregating many rows without creating a value for each, if the column allows it.
     pub field: Option<OrderedField>,
 }
 
@@ -182,9 +181,9 @@ impl Grouping {
     }
 }
 
-/// The inputs of aggregates over a whole table `table` that count rows, count, sum or compare plain
-/// columns, or sum exact numbers computed of columns; `None` if one of them needs more. `column`
-/// tells where the images hold the column that an expression is.
+/// The inputs of the aggregates of `plan` over the rows of `table`, if all of them count rows,
+/// aggregate plain columns, or sum exact numbers computed from columns; otherwise `None`. `column`
+/// returns the position in the images of the column that an expression is.
 pub(crate) fn image_inputs(
     plan: &GroupPlan,
     table: usize,
@@ -199,7 +198,7 @@ pub(crate) fn image_inputs(
         .collect()
 }
 
-/// What an aggregate takes from images, as in [`image_inputs`].
+/// The input of one aggregate, as in [`image_inputs`].
 fn image_input(
     agg: &Aggregate,
     table: usize,
@@ -228,13 +227,13 @@ pub(crate) struct Grouper<'p> {
     limit_bytes: usize,
     partitions: Vec<SpillWriter>,
     level: u32,
-    /// What groups in memory have no room for; see [`put_off`].
+    /// Values for which groups in memory have no room; see [`put_off`].
     put_off: Option<Sorter>,
-    /// The group of the row that was added last; `None`: the row was spilled.
+    /// The group of the last row; `None`: the row was spilled.
     last: Option<usize>,
 }
 
-/// Keeps an aggregate's values for later, sorted by group, aggregate and `key`.
+/// Defers a value of an aggregate, to be sorted by group, aggregate and `key`.
 fn put_off(
     rt: &Runtime<'_>,
     sorter: &mut Sorter,
@@ -252,13 +251,13 @@ fn put_off(
     sorter.push(rt, &full, &image)
 }
 
-/// Before the key of what is put off: group and aggregate.
+/// The length of the group and the aggregate, before the key of a deferred value.
 const PLACE_BYTES: usize = 8;
 
-/// What was put off, in order.
+/// The deferred values, in order.
 struct Later {
     sorted: Sorted,
-    /// The key at hand; empty: none is left.
+    /// The current key; empty after the last one.
     key: Vec<u8>,
     row: Vec<u8>,
 }
@@ -291,7 +290,7 @@ impl Later {
         }
     }
 
-    /// Gives a group's aggregates what was put off for them.
+    /// Adds the deferred values of a group to its aggregates.
     fn take_in<'p>(
         &mut self,
         rt: &Runtime<'_>,
@@ -328,7 +327,7 @@ impl Later {
     }
 }
 
-/// Types of the grouped row.
+/// The column types of the grouped row.
 pub(crate) fn result_types(plan: &GroupPlan) -> Vec<ExprType> {
     let level = plan.level().map(|_| ExprType::ubigint(false));
     plan.keys
@@ -361,7 +360,7 @@ impl<'p> Grouper<'p> {
         }
     }
 
-    /// `COUNT(*)` and nothing else of everything: rows need not be looked at.
+    /// Whether the result is a single `COUNT(*)`, for which rows need not be read.
     pub fn counts_only(&self) -> bool {
         self.plan.implicit
             && self
@@ -375,9 +374,9 @@ impl<'p> Grouper<'p> {
         self.only().iter_mut().for_each(|a| a.count_rows(n));
     }
 
-    /// Takes rows in by their images, where [`Grouping::inputs`] says that this is enough.
-    /// `kernels` holds one for each aggregate with [`ImageInput::Number`]; `evaluate` computes an
-    /// expression of a row for which its kernel fails.
+    /// Adds rows by their images. Only for a [`Grouping`] with `inputs`. `kernels` has a kernel for
+    /// each aggregate with [`ImageInput::Number`]; `evaluate` computes its expression for a row
+    /// whose kernel fails.
     pub fn add_images<'i>(
         &mut self,
         layout: &RowLayout,
@@ -427,7 +426,7 @@ impl<'p> Grouper<'p> {
         &mut self.groups.accs
     }
 
-    /// Takes one joined row in. With ordered input, `emit` gets each group when it is whole.
+    /// Adds one joined row. With ordered input, `emit` is called with each group that is complete.
     pub fn add<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -507,7 +506,7 @@ impl<'p> Grouper<'p> {
         Ok(go_on)
     }
 
-    /// Adds a group with this key; gives its number.
+    /// Adds a group with this key, and returns its number.
     fn new_group(&mut self, key: &[u8], keys: &[Val<'_>]) -> Result<usize, SqlError> {
         let Groups {
             arena,
@@ -551,7 +550,7 @@ impl<'p> Grouper<'p> {
         self.partitions[place].push(rt, &[], &image)
     }
 
-    /// Gives all groups in memory, and forgets them. False: no more are wanted.
+    /// Returns all groups in memory through `emit`, and removes them. False: `emit` wants no more.
     fn flush(
         &mut self,
         rt: &Runtime<'_>,
@@ -601,7 +600,7 @@ impl<'p> Grouper<'p> {
         Ok(go_on)
     }
 
-    /// No more rows come.
+    /// Ends the input, and returns the remaining groups.
     pub fn finish(
         &mut self,
         rt: &Runtime<'_>,

@@ -1,17 +1,17 @@
-//! The inner rows of a hash join, by the hash of their keys: in memory, and beyond its limit in a
-//! file sorted by hash.
+//! The hash table of a hash join: its rows by the hash of their keys, in memory or, beyond a limit,
+//! in a file sorted by hash.
 //!
 //! # Picture
 //! ```text
 //! file:   | hash u64, length u32, image | ... |   blocks of whole records, BLOCK_BYTES or one record
-//! index:  first hash and place of each block, in memory: about a thousandth of the file
+//! index:  first hash and offset of each block, in memory: about a thousandth of the file
 //! ```
-//! The outer rows keep their order either way: each asks for its candidates, block by block.
-//! Without a key all rows are candidates, and all have the same hash.
+//! The outer rows keep their order in either case: each reads its candidates, block by block.
+//! Without a key all rows have the same hash, and so are candidates.
 //!
 //! # Invariants
-//! H1. Candidates are a superset of what matches: the join tests the promised conditions on each of
-//!     them.
+//! H1. The candidates are a superset of the matching rows: the join tests its conditions on each
+//!     candidate.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -30,12 +30,12 @@ const BLOCK_BYTES: usize = 32 << 10;
 const HEAD: usize = 12;
 const NO_ROW: u32 = u32::MAX;
 
-/// Rows that are added, then looked up.
+/// The hash table. Rows are added first and looked up afterwards.
 #[derive(Default)]
 pub(crate) struct HashTable {
     pub built: bool,
     pub rows: RowBatch,
-    /// The first and the last row of each hash, and for each row the next one of its hash
+    /// The first and the last row of each hash, and for each row the next one with the same hash
     /// ([`NO_ROW`]: none).
     by_hash: FxHashMap<u64, (u32, u32)>,
     next: Vec<u32>,
@@ -51,7 +51,7 @@ pub(crate) fn hash_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The image and the hidden row id of a row that was added with its id behind it.
+/// Splits a row that has its hidden row id appended into image and id.
 pub(crate) fn with_id(row: &[u8]) -> (&[u8], Option<u64>) {
     match row.split_last_chunk::<8>() {
         Some((image, id)) => (image, Some(u64::from_le_bytes(*id))),
@@ -60,7 +60,7 @@ pub(crate) fn with_id(row: &[u8]) -> (&[u8], Option<u64>) {
 }
 
 impl HashTable {
-    /// Forgets the rows, keeps the memory.
+    /// Removes the rows, and keeps the memory.
     pub fn clear(&mut self) {
         self.built = false;
         self.rows.clear();
@@ -70,7 +70,7 @@ impl HashTable {
         (self.sorter, self.spilled) = (None, None);
     }
 
-    /// Between executions: closes the file, gives back what is more than usual.
+    /// Called between executions: closes the file, and frees unusually large memory.
     pub fn release(&mut self) {
         if self.bytes > KEPT_BYTES || self.rows.memory() > KEPT_BYTES || self.is_spilled() {
             *self = HashTable::default();
@@ -110,7 +110,7 @@ impl HashTable {
         Ok(())
     }
 
-    /// No more rows come.
+    /// Ends the input.
     pub fn finish(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         self.built = true;
         if let Some(sorter) = self.sorter.take() {
@@ -119,7 +119,7 @@ impl HashTable {
         Ok(())
     }
 
-    /// Whether rows are on their way to the file.
+    /// Whether rows are being written to the file.
     pub fn is_building_file(&self) -> bool {
         self.sorter.is_some()
     }
@@ -129,7 +129,7 @@ impl HashTable {
         self.spilled.is_some()
     }
 
-    /// The file, where rows are not in memory.
+    /// The file, if the rows are not in memory.
     pub fn spilled(&mut self) -> Option<&mut SortedFile> {
         self.spilled.as_mut()
     }
@@ -157,7 +157,7 @@ impl HashTable {
         Ok(false)
     }
 
-    /// Gives all rows to `f`, in any order.
+    /// Calls `f` with all rows, in any order.
     pub fn each(
         &mut self,
         rt: &Runtime<'_>,
@@ -169,7 +169,7 @@ impl HashTable {
         }
     }
 
-    /// Rows in memory with this hash, in the order in which they came.
+    /// The rows in memory with this hash, in the order of arrival.
     pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> {
         let first = self.by_hash.get(&hash).map(|(first, _)| *first);
         std::iter::successors(first, |&row| {
@@ -179,7 +179,7 @@ impl HashTable {
     }
 }
 
-/// Where the reading of one hash's rows is.
+/// The position of a reader of one hash's rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     hash: u64,
@@ -189,7 +189,7 @@ pub(crate) struct Place {
 /// Rows in a file, sorted by hash.
 pub(crate) struct SortedFile {
     file: Arc<File>,
-    /// First hash and offset of each block; at the end the file's length.
+    /// The first hash and the offset of each block, and the file's length.
     blocks: Vec<(u64, u64)>,
     end: u64,
     buffer: Vec<u8>,
@@ -230,17 +230,17 @@ impl SortedFile {
         })
     }
 
-    /// Where the rows with this hash begin.
+    /// The position of the first row with this hash.
     pub fn find(&self, hash: u64) -> Place {
         let after = self.blocks.partition_point(|(first, _)| *first < hash);
         Place {
             hash,
-            // The block before may end with it.
+            // The previous block may end with rows of this hash.
             block: after.saturating_sub(1),
         }
     }
 
-    /// Reads a block into the buffer, unless it is there.
+    /// Reads a block into the buffer, unless it is there already.
     fn load(&mut self, rt: &Runtime<'_>, block: usize) -> Result<(), SqlError> {
         if self.loaded == Some(block) {
             return Ok(());
@@ -255,7 +255,7 @@ impl SortedFile {
         Ok(())
     }
 
-    /// Gives all rows to `f`.
+    /// Calls `f` with all rows.
     fn each(
         &mut self,
         rt: &Runtime<'_>,
@@ -273,7 +273,8 @@ impl SortedFile {
         Ok(())
     }
 
-    /// Appends some rows with the place's hash; `None`: there are no more behind them.
+    /// Appends further rows with the position's hash. Returns the position after them, or `None` if
+    /// there are no more.
     pub fn next(
         &mut self,
         rt: &Runtime<'_>,
@@ -304,7 +305,7 @@ impl SortedFile {
     }
 }
 
-/// The record at `at`: its hash, its image, where the next one begins.
+/// Parses the record at offset `at`: its hash, its image, and the offset of the next record.
 fn record(block: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let head = block.get(at..at + HEAD)?;
     let hash = u64::from_le_bytes(*head.first_chunk()?);

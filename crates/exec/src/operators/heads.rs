@@ -1,5 +1,6 @@
-//! Sorting row images by the first bytes of their keys. A whole key is made for rows whose heads
-//! are equal, and for all of them once they are too many for it to pay.
+//! Sorts row images by a 16-byte prefix of their sort keys. The full key is built only to break
+//! ties between equal prefixes. When the images exceed their share of memory, a [`Sorter`] with
+//! full keys takes over.
 //!
 //! # Picture
 //! ```text
@@ -8,9 +9,9 @@
 //!                  └─▶ [`Sorter`], with whole keys                        memory, then files
 //! ```
 //! # Invariants
-//! - H1: a head is the first 16 bytes of the key, zeros behind a shorter one. So unequal heads
-//!   decide the order; equal ones decide nothing.
-//! - H2: equal keys keep the order in which they came (starts grow).
+//! - H1: a head is the first 16 bytes of the key, padded with zeros. So different heads decide the
+//!   order, and equal heads decide nothing.
+//! - H2: equal keys keep their order of arrival (the offsets of images grow).
 
 use std::thread::LocalKey;
 
@@ -22,22 +23,22 @@ use crate::env::scratch::{Lent, Memory, Pool};
 use crate::env::stoppable_sort;
 use crate::runtime::Runtime;
 
-/// What makes the key of an image, or its head.
+/// Builds the sort key of an image, or a prefix of it.
 pub(crate) trait MakeKeys {
-    /// Appends the key.
+    /// Appends the full key.
     fn key(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError>;
-    /// Appends the key, or at least its first [`HEAD`] bytes.
+    /// Appends at least the first [`HEAD`] bytes of the key.
     fn head(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError>;
 }
 
-/// Bytes of a head.
+/// The length of a head in bytes.
 pub(crate) const HEAD: usize = 16;
 
-/// Share of the sort memory that images without keys may take: keys made at the end have to find
-/// room, too.
+/// The divisor for the memory of images without keys: the rest is for the keys that are built at
+/// the end.
 const SHARE: usize = 4;
 
-/// Memory taken with the first row, so that a small sort grows no further.
+/// The memory that the first row allocates, so that a small sort allocates once.
 const FIRST_BYTES: usize = 32 << 10;
 const FIRST_ROWS: usize = 256;
 
@@ -48,7 +49,7 @@ struct Entry {
     len: u32,
 }
 
-/// Where the bytes of a key start and end.
+/// The start and the end of a key.
 type Span = (usize, usize);
 
 fn head_of(key: &[u8]) -> u128 {
@@ -64,16 +65,16 @@ thread_local! {
     static POOL: Pool<Images> = const { Pool::new() };
 }
 
-/// Images in memory.
+/// The images in memory.
 #[derive(Default)]
 struct Images {
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    /// Another arena, for what stays when the others are forgotten.
+    /// A second arena, for the images that remain when others are dropped.
     spare: Vec<u8>,
-    /// The head or key at hand.
+    /// A buffer for the current head or key.
     scratch: Vec<u8>,
-    /// Keys of entries with equal heads.
+    /// The keys of entries with equal heads.
     keys: Vec<u8>,
     tied: Vec<(Span, Entry)>,
 }
@@ -129,7 +130,7 @@ impl Images {
         Ok(())
     }
 
-    /// Forgets all but the first `top` rows.
+    /// Drops all but the first `top` rows.
     fn keep_top(
         &mut self,
         rt: &Runtime<'_>,
@@ -145,7 +146,7 @@ impl Images {
         } = self;
         entries.truncate(top);
         let bound = entries.last().map(|e| e.head);
-        // In the order they came, so that starts keep telling it.
+        // In the order of arrival, so that the offsets keep growing (H2).
         entries.sort_unstable_by_key(|e| e.start);
         spare.clear();
         for e in entries {
@@ -158,21 +159,21 @@ impl Images {
     }
 }
 
-/// Takes row images and gives them back in order.
+/// Sorts row images; see the module.
 pub(crate) struct HeadSorter<'k> {
     keys: &'k dyn MakeKeys,
     images: Lent<Images>,
     limit_bytes: usize,
-    /// Only so many rows are wanted; 0: all.
+    /// The number of rows wanted; 0: all.
     top: usize,
-    /// A head that so many rows do not exceed: rows behind it are not wanted.
+    /// The largest head among the first `top` rows: rows with a larger head are dropped.
     bound: Option<u128>,
-    /// Takes all rows, once they are too many.
+    /// The sorter with full keys, once it has taken over.
     whole: Option<Sorter>,
 }
 
 impl<'k> HeadSorter<'k> {
-    /// `limit_bytes`: memory for images and keys. `top`: rows that are wanted, 0 for all.
+    /// `limit_bytes` is the memory for images and keys, `top` the number of rows wanted (0: all).
     pub fn new(keys: &'k dyn MakeKeys, limit_bytes: usize, top: usize) -> HeadSorter<'k> {
         HeadSorter {
             keys,
@@ -221,7 +222,7 @@ impl<'k> HeadSorter<'k> {
         Ok(())
     }
 
-    /// Hands all rows to a sorter with whole keys.
+    /// Passes all rows to a sorter with full keys.
     fn give_up(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let mut whole = Sorter::new(self.limit_bytes, self.top);
         let mut given = std::mem::take(&mut *self.images);
@@ -235,7 +236,7 @@ impl<'k> HeadSorter<'k> {
         Ok(())
     }
 
-    /// No more rows come: gives them in order until `give` wants no more.
+    /// Ends the input, and calls `give` with the rows in order until it returns false.
     pub fn finish(
         mut self,
         rt: &Runtime<'_>,
@@ -258,7 +259,7 @@ impl<'k> HeadSorter<'k> {
     }
 }
 
-/// Sorts entries of equal heads by their keys.
+/// Sorts entries with equal heads by their full keys.
 fn sort_tied(
     rt: &Runtime<'_>,
     make: &dyn MakeKeys,

@@ -1,8 +1,8 @@
 //! The rows of a JSON_TABLE.
 //!
-//! A row has the values of the path's match and of the matches around it. Of several NESTED paths
-//! side by side each has rows of its own, in which the columns of the others are NULL; where none
-//! has a row, one row has NULL in all of them.
+//! A row has the values of a path's match and of the matches that contain it. Sibling NESTED paths
+//! produce separate rows, in which the columns of the others are NULL. If none of them matches,
+//! there is one row with NULL in all their columns.
 
 use nfold_json::{Doc, Scalar, Work};
 use nfold_plan::expr::Class;
@@ -16,14 +16,14 @@ use crate::expr::func::json_document;
 use crate::operators::column_values::ColumnValues;
 use crate::runtime::Runtime;
 
-/// Takes the image of a row.
+/// A consumer of row images.
 pub(crate) type PushRow<'p> = dyn FnMut(&[u8]) -> Result<(), SqlError> + 'p;
 
-/// Passes `push` the rows of `table` for the outer row of `cx`, in `layout`.
+/// Calls `push` with the rows of `table` for the outer row of `cx`, in `layout`.
 ///
 /// # Errors
-/// 3141, 3146 for the document; 3665, 3666, 3669, 3155 and 3156 for columns with ERROR ON EMPTY or
-/// ERROR ON ERROR.
+/// 3141 and 3146 for the document; 3665, 3666, 3669, 3155 and 3156 for columns with ERROR ON EMPTY
+/// or ERROR ON ERROR.
 pub(crate) fn rows<'a>(
     rt: &Runtime<'_>,
     cx: &EvalCx<'a>,
@@ -55,7 +55,7 @@ struct Reader<'r, 's> {
     work: &'r Work<'r>,
     shape: &'r JsonTableShape,
     strict: ColumnValues,
-    /// For EXISTS PATH: what does not fit becomes a value that does, with a warning.
+    /// For EXISTS PATH: a value that does not fit is adjusted, with a warning.
     lenient: ColumnValues,
     layout: &'r RowLayout,
     row: Vec<Value>,
@@ -63,7 +63,7 @@ struct Reader<'r, 's> {
 }
 
 impl Reader<'_, '_> {
-    /// The rows of one path below `doc`; false where there are none.
+    /// Produces the rows of one path below `doc`; false if there are none.
     fn rows(
         &mut self,
         rows: &JsonRows,
@@ -91,7 +91,7 @@ impl Reader<'_, '_> {
         Ok(!matches.is_empty())
     }
 
-    /// Puts NULL into the columns of a nested path.
+    /// Sets the columns of a nested path to NULL.
     fn clear(&mut self, rows: &JsonRows) {
         let values = rows.values.iter().map(|value| value.column);
         for column in rows.ordinals.iter().copied().chain(values) {
@@ -167,7 +167,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A member of the document as the column holds it. The inner error: it does not fit.
+    /// Converts a value of the document to the column's type. The inner error: it does not fit.
     fn stored(
         &self,
         column: &JsonValueColumn,

@@ -1,5 +1,5 @@
-//! Operators: from batches of rows to batches of rows. They know no query: what runs a
-//! query for them is handed to them.
+//! Operators, which transform batches of rows. They know no queries: their callers pass in what
+//! runs a subquery or a derived table.
 
 pub(crate) mod aggregate;
 pub(crate) mod cells;

@@ -1,7 +1,8 @@
-//! Result rows: from row images and expressions straight into the sink's buffer, in the client's character set.
+//! Sends result rows: encodes row images and values into the sink's buffer, in the client's
+//! character set.
 //!
-//! A result that is plain columns of one table takes [`Direct`]: an encoder made from the table's layout once. Everything else goes
-//! expression by expression through [`emit`].
+//! A result of plain columns of one table uses [`Direct`], an encoder built once from the table's
+//! layout. Other results are evaluated expression by expression in [`emit`].
 
 use nfold_engine::{RowInPlace, RowTaker, RowsInPlace};
 use nfold_plan::expr::{Expr, ExprKind};
@@ -15,21 +16,22 @@ use super::step::{Slot, Source};
 use crate::env::{RowSink, SessionEnv, WireFormat};
 use crate::expr::eval::{EvalCx, row_error};
 
-/// Encodes the rows of a block whose result is plain columns of its only table, neither grouped, sorted nor filtered after the read.
+/// The encoder for a block whose result is plain columns of its only table, without grouping, sort,
+/// or a filter after the read.
 pub(crate) struct Direct {
-    /// Columns of the slot's layout, in the order of the select list.
+    /// The columns of the slot's layout, in the order of the select list.
     ordinals: Vec<usize>,
-    /// For the character set of results it was made for.
+    /// The encoder, with the client character set that it was built for.
     encoder: Option<(Option<&'static Charset>, RowEncoder)>,
 }
 
 impl Direct {
-    /// `None` where the block is another.
+    /// `None` if the block is of another form.
     pub fn open(block: &Block, slot: Option<&Slot>) -> Option<Direct> {
         let [step] = block.joins.as_slice() else {
             return None;
         };
-        // A derived table that is all a block reads is streamed, not read in batches.
+        // A derived table that is the block's only source is streamed, not read in batches.
         let plain = matches!(slot?.source, Source::Table(_))
             && block.group.is_none()
             && block.windows.is_empty()
@@ -50,12 +52,12 @@ impl Direct {
         })
     }
 
-    /// For rows that hold the select list as their columns: grouped away duplicates, sorted rows.
+    /// For rows that consist of the select list: sorted or distinct rows.
     pub fn of_made(columns: usize) -> Direct {
         Direct::of_columns((0..columns).collect())
     }
 
-    /// For rows that hold the select list in these columns.
+    /// For rows that have the select list in these columns.
     pub fn of_columns(ordinals: Vec<usize>) -> Direct {
         Direct {
             ordinals,
@@ -63,7 +65,7 @@ impl Direct {
         }
     }
 
-    /// What encodes rows of `layout` for the session's character set of results.
+    /// The encoder of rows in `layout`, in the session's client character set.
     pub fn rows<'d>(
         &'d mut self,
         layout: &'d RowLayout,
@@ -76,7 +78,8 @@ impl Direct {
         self.prepared(layout, select, env)
     }
 
-    /// Makes the encoder, unless there is one for this character set; false: it is not to be had.
+    /// Builds the encoder, unless there is one for this character set. Returns false if the result
+    /// cannot be encoded so.
     pub fn prepare(&mut self, layout: &RowLayout, select: &[Expr], env: &dyn SessionEnv) -> bool {
         let charset = env.result_charset();
         let same = |known: &Option<&'static Charset>| match (known, charset) {
@@ -97,7 +100,7 @@ impl Direct {
         self.encoder.is_some()
     }
 
-    /// After [`prepare`](Self::prepare).
+    /// The encoder that [`prepare`](Self::prepare) has built.
     pub fn prepared<'d>(
         &'d self,
         layout: &'d RowLayout,
@@ -118,7 +121,7 @@ impl Direct {
     }
 }
 
-/// [`Direct`] during one execution.
+/// A [`Direct`] in one execution.
 pub(crate) struct DirectRows<'d> {
     encoder: &'d RowEncoder,
     layout: &'d RowLayout,
@@ -179,12 +182,14 @@ impl DirectRows<'_> {
 }
 
 impl<'d> DirectRows<'d> {
-    /// Whether rows can be encoded where they lie on their pages.
+    /// Whether rows can be encoded directly from their pages.
     pub fn are_in_place(&self, format: WireFormat) -> bool {
         self.encoder.is_in_place(format == WireFormat::Binary)
     }
 
-    /// What encodes rows where they lie into the sink's buffer; they are to be [counted](RowSink::framed) afterwards. `None`: the sink has no frames.
+    /// The zero-copy row sink, which encodes rows from their pages into the sink's buffer. The
+    /// caller reports the rows by [`framed`](RowSink::framed) afterwards. `None`: the sink has no
+    /// buffer for many rows.
     pub fn taker<'s>(&'s self, format: WireFormat, sink: &'s mut dyn RowSink) -> Option<Taker<'s>> {
         Some(Taker {
             encoder: self.encoder,
@@ -195,7 +200,7 @@ impl<'d> DirectRows<'d> {
     }
 }
 
-/// Encodes rows where they lie on their pages.
+/// A zero-copy row sink: encodes rows directly from their pages.
 pub(crate) struct Taker<'s> {
     encoder: &'s RowEncoder,
     binary: bool,
@@ -204,7 +209,7 @@ pub(crate) struct Taker<'s> {
 }
 
 impl Taker<'_> {
-    /// Rows encoded so far.
+    /// The number of rows encoded so far.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -229,7 +234,8 @@ impl RowTaker for Taker<'_> {
     }
 }
 
-/// Appends row images in one of the two formats. Not a closure, so that what a row takes is a part of the loop over them.
+/// Appends row images in one of the two protocols. It is not a closure, so that the work for a row
+/// is inlined into the loop over rows.
 struct Rows<'d, const BINARY: bool> {
     encoder: &'d RowEncoder,
     layout: &'d RowLayout,
@@ -246,7 +252,7 @@ impl<const BINARY: bool> Rows<'_, BINARY> {
     }
 }
 
-/// Puts rows `0..count` into the sink.
+/// Sends rows `0..count`.
 #[inline(always)]
 fn put_rows<'i, const BINARY: bool>(
     count: usize,
@@ -272,7 +278,7 @@ fn put_rows<'i, const BINARY: bool>(
     Ok(())
 }
 
-/// [`put_rows`] for a sink without frames.
+/// As [`put_rows`], for a sink without a buffer for many rows.
 #[cold]
 #[inline(never)]
 fn put_singly<'i, const BINARY: bool>(
@@ -345,14 +351,15 @@ fn binary<'a>(
     Ok(())
 }
 
-/// What the client gets values in: a time zone, and the character set of results (see [`SessionEnv::result_charset`]).
+/// The client's view of values: a time zone, and the character set of results (see
+/// [`SessionEnv::result_charset`]).
 pub struct ResultText<'a> {
     pub zone: &'a TimeZone,
     pub charset: Option<&'static Charset>,
 }
 
 impl ResultText<'_> {
-    /// The string in the client's character set, if it is to be converted.
+    /// The string in the client's character set, if it has to be converted.
     #[inline]
     fn converted(&self, v: ValueRef<'_>, ty: &ColumnType) -> Option<Vec<u8>> {
         if let ValueRef::UInt(number) = v
@@ -378,7 +385,7 @@ impl ResultText<'_> {
         Some(out)
     }
 
-    /// The text of a document; that of a damaged one ends where the damage begins.
+    /// The text of a document. The text of a damaged document ends where the damage begins.
     #[cold]
     fn document(&self, v: ValueRef<'_>) -> Option<Vec<u8>> {
         let ValueRef::Bytes(doc) = v else {
@@ -398,7 +405,7 @@ impl ResultText<'_> {
         Some(out)
     }
 
-    /// Appends a value of the text protocol.
+    /// Appends a value in the text protocol.
     #[inline]
     pub fn text(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) {
         match self.converted(v, ty) {
@@ -407,7 +414,7 @@ impl ResultText<'_> {
         }
     }
 
-    /// Appends a value; true for NULL, which has no bytes.
+    /// Appends a value in the binary protocol. Returns true for NULL, which has no bytes.
     #[inline]
     pub fn binary(&self, v: ValueRef<'_>, ty: &ColumnType, out: &mut Vec<u8>) -> bool {
         match self.converted(v, ty) {
@@ -419,7 +426,8 @@ impl ResultText<'_> {
     }
 }
 
-/// The text of an ENUM's or SET's value, whose members are kept in UTF-8.
+/// The text of an ENUM or SET value in the client's character set. Member names are stored in
+/// UTF-8.
 fn converted_member(number: u64, ty: &ColumnType, to: &Charset) -> Option<Vec<u8>> {
     let from = &charset::UTF8MB4;
     if std::ptr::eq(from, to) || to.is_binary() {

@@ -1,9 +1,9 @@
-//! ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of one table: rows stay
-//! the images that were read, from the page to the client, with no values in between. Everything
-//! else goes through [`crate::block`]'s general way.
+//! The raw-row fast path: ORDER BY, DISTINCT and GROUP BY without aggregates over plain columns of
+//! one table. Rows remain images from the page to the client; no values are created.
+//! [`crate::block`] runs all other blocks.
 //!
 //! # Invariants
-//! - L1: of equal rows the first one that is read is given, as the general way does.
+//! - L1: of equal rows the one that is read first is returned, as in the general case.
 
 use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
 use nfold_plan::query::Block;
@@ -20,17 +20,18 @@ use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{Val, row_error};
 use crate::runtime::Runtime;
 
-/// Bytes of columns that nobody asked for which a row may carry through a sort.
+/// The maximum length of columns that are carried through a sort although the result does not need
+/// them, in bytes.
 const CARRIED_MAX: u64 = 1024;
 
-/// The whole of a text belongs to the key.
+/// The key includes all characters of a string.
 const ALL: usize = usize::MAX;
 
-/// Key bytes made from columns of row images.
+/// Builds keys from columns of row images.
 struct ImageKeys {
     maker: KeyMaker,
     ordinals: Vec<usize>,
-    /// Whether the column's stored values are the key part's.
+    /// For each key column: whether its stored value is encoded without conversion.
     as_stored: Vec<bool>,
 }
 
@@ -40,14 +41,13 @@ impl ImageKeys {
         ordinal: impl Fn(&Expr) -> Option<usize>,
         max_sort_length: usize,
     ) -> Option<ImageKeys> {
-        // A TIMESTAMP is compared as the session's local time.
+        // A TIMESTAMP is compared in the session's local time.
         let simple = |e: &Expr| !matches!(e.ty.col.kind, TypeKind::Timestamp(_));
         let ordinals = keys
             .clone()
             .map(|(e, _)| if simple(e) { ordinal(e) } else { None })
             .collect::<Option<_>>()?;
-        // Another type than the column's may be kept, and numbers with digits may have another
-        // scale there.
+        // The key's type may differ from the column's, for example in its number of decimals.
         let as_stored = keys
             .clone()
             .map(|(e, _)| matches!(e.ty.class(), Class::String | Class::Int | Class::DateTime))
@@ -60,7 +60,7 @@ impl ImageKeys {
         })
     }
 
-    /// Appends the key of an image in a form.
+    /// Appends the key of an image in the given form.
     #[inline]
     fn push(
         &self,
@@ -85,17 +85,17 @@ impl ImageKeys {
     }
 }
 
-/// What is made of a key.
+/// The form of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Whole,
-    /// Equal exactly when whole keys are, without their order.
+    /// Equal exactly if the full keys are equal; does not sort.
     Identity,
     /// At least the first [`HEAD`] bytes.
     Head,
 }
 
-/// Keys of images of one layout.
+/// The keys of images in one layout.
 struct Keyed<'k>(&'k ImageKeys, &'k RowLayout);
 
 impl MakeKeys for Keyed<'_> {
@@ -108,7 +108,7 @@ impl MakeKeys for Keyed<'_> {
     }
 }
 
-/// What a block that fits does with its rows; made once per plan.
+/// The operators of such a block, built once per plan.
 pub(crate) struct Plain {
     pub direct: Direct,
     /// The select list as columns of the table, for the encoder.
@@ -118,7 +118,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// `None` where the block is another.
+    /// `None` if the block is of another form.
     pub fn open(rt: &Runtime<'_>, block: &Block, slot: Option<&Slot>) -> Option<Plain> {
         let ([step], slot) = (block.joins.as_slice(), slot?) else {
             return None;
@@ -134,11 +134,12 @@ impl Plain {
         let keys = match &block.group {
             None => None,
             Some(g) if !g.aggregates.is_empty() || g.implicit || g.rollup => return None,
-            // Groups that come together need no set; and of groups DISTINCT would be another step.
+            // Groups that arrive in order need no set, and DISTINCT over groups would be a second
+            // step.
             Some(g) if g.ordered || g.first_row_only || block.distinct => return None,
             Some(g) => Some(&g.keys),
         };
-        // Behind a grouping, columns are numbers of its keys.
+        // After a grouping, columns are numbers of its keys.
         let column = |e: &Expr| -> Option<ColumnAt> {
             match (&e.kind, keys) {
                 (ExprKind::Column(at), None) => Some(*at),
@@ -210,8 +211,8 @@ impl Plain {
         })
     }
 
-    /// Takes images from `rows`, and gives the result's to the sink. `rows` calls its argument for
-    /// each row that passes the filter.
+    /// Reads images from `rows`, and sends those of the result to the sink. `rows` calls its
+    /// argument with each row that passes the filter.
     pub fn run(
         parts: (&Plain, &DirectRows<'_>, &RowLayout),
         rt: &Runtime<'_>,

@@ -1,4 +1,4 @@
-//! Where the rows of a query go, and how many of them: the consumer, OFFSET and LIMIT.
+//! Consumers of a query's rows, with OFFSET and LIMIT.
 
 use nfold_plan::expr::{ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{Block, LimitPlan};
@@ -10,29 +10,29 @@ use crate::env::RowSink;
 use crate::expr::eval::{EvalCx, Val};
 use crate::runtime::Runtime;
 
-/// Takes result rows: `select` is evaluated over `cx` as the consumer sees fit. False: it wants no
-/// more.
+/// A consumer of result rows. It may evaluate `select` over `cx`. It returns false if it wants no
+/// more rows.
 pub(crate) trait RowOut {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError>;
 
-    /// A row was left out by OFFSET.
+    /// Reports a row that OFFSET has skipped.
     fn skip(&mut self) {}
 
-    /// Where rows go to the client as they are: the sink, and the counts of rows.
+    /// For a consumer that sends rows to the client unchanged: the sink, and the counts of rows.
     fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut Counts)> {
         None
     }
 }
 
-/// What became of the rows of a result.
+/// The numbers of rows that were sent and skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub sent: u64,
-    /// Left out by OFFSET.
+    /// Rows that OFFSET has skipped.
     pub skipped: u64,
 }
 
-/// OFFSET and LIMIT as numbers.
+/// The values of OFFSET and LIMIT.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub skip: u64,
@@ -66,18 +66,18 @@ impl Limits {
         })
     }
 
-    /// Whether all rows are wanted.
+    /// Whether all rows are returned.
     pub fn is_none(self) -> bool {
         self.skip == 0 && self.count == u64::MAX
     }
 
-    /// Rows that have to be found.
+    /// The number of rows that have to be found.
     pub fn wanted(self) -> u64 {
         self.skip.saturating_add(self.count)
     }
 }
 
-/// Columns of a row that holds the values of `select`.
+/// The columns of a row that holds the values of `select`.
 pub(crate) fn projected(select: &[Expr]) -> Vec<Expr> {
     select
         .iter()
@@ -92,12 +92,12 @@ pub(crate) fn projected(select: &[Expr]) -> Vec<Expr> {
         .collect()
 }
 
-/// The sorter for a block's ORDER BY, which forgets what LIMIT will not let through.
+/// The sorter for a block's ORDER BY, which drops the rows beyond LIMIT.
 pub(crate) fn sorter_of(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Sorter {
     Sorter::new(rt.env.work_memory(), top_of(block, limits))
 }
 
-/// How many sorted rows are wanted; 0: all.
+/// The number of sorted rows that are wanted; 0: all.
 pub(crate) fn top_of(block: &Block, limits: Limits) -> usize {
     let wanted = limits.wanted();
     if wanted < 1 << 20 && !block.calc_found_rows {
@@ -107,7 +107,7 @@ pub(crate) fn top_of(block: &Block, limits: Limits) -> usize {
     }
 }
 
-/// Passes sorted rows on until no more are wanted.
+/// Passes sorted rows to the consumer until it wants no more.
 pub(crate) fn give_sorted(
     rt: &Runtime<'_>,
     sorter: Sorter,
@@ -127,7 +127,7 @@ pub(crate) fn give_sorted(
     Ok(())
 }
 
-/// The values of expressions over one row.
+/// Evaluates expressions over one row.
 pub(crate) fn values_of<'a>(
     cx: &EvalCx<'a>,
     select: &'a [Expr],

@@ -1,7 +1,8 @@
-//! Sorting by key bytes: in memory, by a heap of the first N, or by runs in files that are merged.
+//! Sorts rows by key bytes: in memory, by a heap of the first N, or by merging sorted runs in
+//! files.
 //!
 //! # Invariants
-//! S1. Equal keys keep the order in which they came (the entry's number is part of the comparison).
+//! S1. Equal keys keep their order of arrival (the number of the entry is part of the comparison).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +16,17 @@ use crate::env::stoppable_sort;
 use crate::runtime::Runtime;
 use crate::runtime::spill::{SpillReader, SpillWriter};
 
-/// Runs merged at a time: so many buffers are held.
+/// The maximum number of runs in one merge; each needs a buffer.
 const FAN_IN: usize = 128;
 
-/// Memory taken with the first row, so that a small sort grows no further.
+/// The memory that the first row allocates, so that a small sort allocates once.
 const FIRST_BYTES: usize = 32 << 10;
 const FIRST_ROWS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The key's first eight bytes, big-endian, padded with zeros: unequal heads decide the order.
+    /// The first eight bytes of the key, big-endian, padded with zeros. Different heads decide the
+    /// order.
     head: u64,
     start: u32,
     key: u32,
@@ -44,12 +46,12 @@ thread_local! {
     static POOL: Pool<Rows> = const { Pool::new() };
 }
 
-/// Rows in memory.
+/// The rows in memory.
 #[derive(Default)]
 struct Rows {
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    /// Another arena, for what stays when the others are forgotten.
+    /// A second arena, for the rows that remain when others are dropped.
     spare: Vec<u8>,
 }
 
@@ -80,17 +82,17 @@ impl Rows {
 
     fn sort(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let arena = &self.arena;
-        // Few keys are compared to their ends.
+        // Most comparisons are decided before the end of the keys.
         let cost = (arena.len() / (16 * self.entries.len().max(1))) as u64;
         let key = |e: &Entry| &arena[e.start as usize..(e.start + e.key) as usize];
-        // Starts grow, so they keep equal keys in their order (S1).
+        // The offsets grow, so equal keys keep their order (S1).
         stoppable_sort::sort_by(&mut self.entries, rt, cost, &|a, b| {
             let heads = a.head.cmp(&b.head);
             heads.then_with(|| key(a).cmp(key(b)).then(a.start.cmp(&b.start)))
         })
     }
 
-    /// Forgets all but the first `top` rows.
+    /// Drops all but the first `top` rows.
     fn keep_top(&mut self, rt: &Runtime<'_>, top: usize) -> Result<(), SqlError> {
         self.sort(rt)?;
         let Rows {
@@ -99,7 +101,7 @@ impl Rows {
             spare,
         } = self;
         entries.truncate(top);
-        // In the order they came, so that starts keep telling it.
+        // In the order of arrival, so that the offsets keep growing.
         entries.sort_unstable_by_key(|e| e.start);
         spare.clear();
         for e in entries {
@@ -112,12 +114,12 @@ impl Rows {
     }
 }
 
-/// Takes rows with their sort keys and gives them back in order.
+/// Sorts rows by their keys; see the module.
 pub(crate) struct Sorter {
     rows: Lent<Rows>,
     runs: Vec<SpillWriter>,
     limit_bytes: usize,
-    /// Only so many rows are wanted; 0: all.
+    /// The number of rows wanted; 0: all.
     top: usize,
 }
 
@@ -131,7 +133,7 @@ impl Sorter {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row with its sort key.
     pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
         rt.checkpoint((key.len() + row.len()) as u64)?;
         let Rows { arena, entries, .. } = &mut *self.rows;
@@ -178,7 +180,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// No more rows come: gives them in order.
+    /// Ends the input, and returns the sorted rows.
     pub fn finish(mut self, rt: &Runtime<'_>) -> Result<Sorted, SqlError> {
         self.rows.sort(rt)?;
         if self.top != 0 && self.runs.is_empty() {
@@ -207,8 +209,8 @@ impl Sorter {
     }
 }
 
-/// Makes fewer runs of too many: neighbours become one, so that equal keys keep their order (S1),
-/// and no more of them than needed.
+/// Merges neighbouring runs until a single merge can take the rest, but no more than necessary.
+/// Only neighbours are merged, so that equal keys keep their order (S1).
 fn merge_some(rt: &Runtime<'_>, runs: Vec<SpillWriter>) -> Result<Vec<SpillWriter>, SqlError> {
     let mut excess = runs.len() - FAN_IN;
     let mut out = Vec::new();
@@ -238,10 +240,10 @@ fn merge_some(rt: &Runtime<'_>, runs: Vec<SpillWriter>) -> Result<Vec<SpillWrite
     Ok(out)
 }
 
-/// Several sorted runs as one.
+/// Merges several sorted runs into one.
 struct Merge {
     readers: Vec<SpillReader>,
-    /// On top: the reader whose record was given last.
+    /// The reader on top has returned its record last.
     heap: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     started: bool,
 }
@@ -265,7 +267,7 @@ impl Merge {
         })
     }
 
-    /// The reader that holds the next record.
+    /// The reader with the next record.
     fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<usize>, SqlError> {
         if self.started
             && let Some(mut top) = self.heap.peek_mut()
@@ -284,7 +286,7 @@ impl Merge {
     }
 }
 
-/// Rows in order.
+/// Sorted rows.
 pub(crate) struct Sorted {
     memory: Lent<Rows>,
     at: usize,

@@ -1,5 +1,4 @@
-//! Aggregates over rows that come and go: states that are copied, joined, and from which values are
-//! taken out again.
+//! Aggregates over changing sets of rows: copies and merges states, and removes values from them.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +9,7 @@ use super::{Acc, AggInfo, State, bit_op, bits, convert, extreme, sum_overflow};
 use crate::expr::eval::{EvalCx, Val};
 
 impl Acc {
-    /// A copy, of an aggregate without DISTINCT that is no GROUP_CONCAT.
+    /// Copies the state. Not for DISTINCT and GROUP_CONCAT.
     pub fn copy(&self) -> Acc {
         let state = match &self.state {
             State::Count(n) => State::Count(*n),
@@ -47,8 +46,8 @@ impl Acc {
         }
     }
 
-    /// Whether [`take_out`](Self::take_out) gives exactly what the other values would have given
-    /// alone.
+    /// Whether [`take_out`](Self::take_out) leaves exactly the state that the remaining values
+    /// alone would produce.
     pub fn is_invertible(&self, func: AggFunc) -> bool {
         match self.state {
             State::Count(_) | State::SumInt { .. } | State::SumDecimal { .. } => true,
@@ -57,7 +56,7 @@ impl Acc {
         }
     }
 
-    /// Whether values that are put together in another order give the same.
+    /// Whether the result is independent of the order in which values are combined.
     pub fn is_exact(&self) -> bool {
         !matches!(
             self.state,
@@ -65,10 +64,10 @@ impl Acc {
         )
     }
 
-    /// Takes a row out that was added before.
+    /// Removes a row that was added before.
     ///
     /// # Errors
-    /// 1690, which adding has not given.
+    /// 1690. (Adding the row has not failed.)
     pub fn take_out(
         &mut self,
         cx: &EvalCx<'_>,
@@ -98,10 +97,10 @@ impl Acc {
         Ok(())
     }
 
-    /// Takes in what `other` has taken in, which came after it.
+    /// Merges the state of `other`, whose rows follow those of this one.
     ///
     /// # Errors
-    /// 1690 of a sum, 3513 of binary strings of other lengths.
+    /// 1690 for a sum, 3513 for binary strings of different lengths.
     pub fn join(&mut self, cx: &EvalCx<'_>, plan: &Aggregate, other: &Acc) -> Result<(), SqlError> {
         match (&mut self.state, &other.state) {
             (State::Count(a), State::Count(b)) => *a += b,
@@ -141,8 +140,8 @@ impl Acc {
         Ok(())
     }
 
-    /// Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-    /// variances" (1979).
+    /// Merges variances (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+    /// computing sample variances", 1979).
     fn join_spread(&mut self, other: &Acc) -> ControlFlow<()> {
         let (
             State::Spread { n, mean, m2 },

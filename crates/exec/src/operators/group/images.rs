@@ -1,4 +1,4 @@
-//! GROUP BY columns of one table: rows are added to their groups by their images.
+//! GROUP BY columns of one table: adds rows to their groups by their images.
 //!
 //! # Picture
 //! ```text
@@ -8,8 +8,9 @@
 //!
 //! # Invariants
 //! - I1: images with equal bytes in all key columns belong to the same group, because every key is
-//!   a plain column. Different bytes may belong to the same group as well, by a collation.
-//! - I2: rows are added one after the other, and each row's aggregates in their order, as by the
+//!   a plain column. Images with different bytes may belong to the same group, too, because of a
+//!   collation.
+//! - I2: rows are added one by one, and the aggregates of a row in their order, as by the
 //!   evaluator. So errors and warnings are the same.
 
 use hashbrown::HashTable;
@@ -23,21 +24,21 @@ use crate::expr::eval::{EvalCx, row_error};
 use crate::expr::kernels::NumberKernel;
 use crate::operators::aggregate::{Acc, AggInfo, Values, values};
 
-/// Bytes of keys that are remembered with their groups.
+/// The maximum memory of known keys in bytes.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Rows after which keys must have been known for at least half of the rows.
+/// After this many rows, at least half of them must have had a known key.
 const JUDGED_ROWS: u32 = 8192;
 
 /// How rows are grouped by their images.
 pub(crate) struct GroupedImages {
-    /// The place of each key column in the images.
+    /// The position of each key column in the images.
     keys: Vec<usize>,
     pub inputs: Vec<ImageInput>,
 }
 
-/// How rows of table `table` are grouped by their images; `None` if a key is no plain column, or an
-/// aggregate collects values. `column` returns where the images hold the column that an expression
-/// is.
+/// How rows of table `table` are grouped by their images. `None` if a key is no plain column, or an
+/// aggregate collects values. `column` returns the position in the images of the column that an
+/// expression is.
 pub(crate) fn grouped_images(
     plan: &GroupPlan,
     table: usize,
@@ -64,7 +65,7 @@ pub(crate) fn grouped_images(
     })
 }
 
-/// A key that was met.
+/// A key with its group.
 #[derive(Clone, Copy)]
 struct KnownKey {
     start: u32,
@@ -72,14 +73,14 @@ struct KnownKey {
     group: u32,
 }
 
-/// Sums of kernels that are not yet in their group's aggregate.
+/// Sums of kernels that are not added to their group's aggregate yet.
 #[derive(Clone, Copy, Default)]
 struct Part {
     unscaled: i128,
     rows: u64,
 }
 
-/// The keys met so far, and sums of numbers in the same order as the aggregates of all groups.
+/// The keys seen so far, and pending sums in the order of all groups' aggregates.
 #[derive(Default)]
 pub(crate) struct KnownKeys {
     arena: Vec<u8>,
@@ -92,7 +93,7 @@ pub(crate) struct KnownKeys {
 }
 
 impl KnownKeys {
-    /// Forgets all keys, and keeps the memory.
+    /// Removes all keys, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.arena.clear();
         self.known.clear();
@@ -101,7 +102,7 @@ impl KnownKeys {
         (self.rows, self.hits) = (0, 0);
     }
 
-    /// Bytes allocated.
+    /// The allocated memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.arena.capacity()
             + self.known.capacity() * size_of::<KnownKey>()
@@ -109,7 +110,7 @@ impl KnownKeys {
             + self.parts.capacity() * size_of::<Part>()
     }
 
-    /// Reads the key columns of an image. False: a column lies on overflow pages.
+    /// Reads the key columns of an image. False: a column is on overflow pages.
     fn read(
         &mut self,
         layout: &RowLayout,
@@ -135,7 +136,7 @@ impl KnownKeys {
         Ok(true)
     }
 
-    /// The group of the key that was read.
+    /// The group of the key that was read last.
     fn find(&mut self) -> Option<usize> {
         self.rows = self.rows.saturating_add(1);
         let same = |k: &KnownKey| self.arena[k.start as usize..k.end as usize] == self.key[..];
@@ -144,7 +145,7 @@ impl KnownKeys {
         Some(found.group as usize)
     }
 
-    /// Remembers the group of the key that was read.
+    /// Adds the key that was read last, with its group.
     fn remember(&mut self, group: usize) {
         let start = self.arena.len();
         if start + self.key.len() > KNOWN_BYTES {
@@ -161,13 +162,13 @@ impl KnownKeys {
         self.known.insert_unique(hash(&new), new, hash);
     }
 
-    /// Whether so few keys were known that looking for them does not pay.
+    /// Whether too few rows had a known key for the lookups to pay.
     fn is_useless(&self) -> bool {
         self.rows >= JUDGED_ROWS && self.hits < self.rows / 2
     }
 }
 
-/// Evaluates and adds the arguments of aggregate `n` of `plan` for the row that `cx` sees.
+/// Evaluates and adds the arguments of aggregate `n` of `plan`, for the row of `cx`.
 pub(crate) fn add_evaluated(
     cx: &EvalCx<'_>,
     (plan, grouping): (&GroupPlan, &Grouping),
@@ -186,10 +187,10 @@ pub(crate) fn add_evaluated(
 }
 
 impl Grouper<'_> {
-    /// Adds a row by its image if its key is known; false: the caller adds it by the evaluator, and
-    /// calls [`remember`](Self::remember) then. `kernels` holds one for each aggregate with
-    /// [`ImageInput::Number`], if it could be compiled. `evaluate` adds aggregate `n` of a row by
-    /// the evaluator.
+    /// Adds a row by its image if its key is known. Returns false if it is not: then the caller
+    /// adds the row by the evaluator, and calls [`remember`](Self::remember). `kernels` has a
+    /// kernel for each aggregate with [`ImageInput::Number`], if it could be compiled. `evaluate`
+    /// adds aggregate `n` of a row by the evaluator.
     pub fn add_image(
         &mut self,
         layout: &RowLayout,
@@ -247,7 +248,7 @@ impl Grouper<'_> {
         Ok(true)
     }
 
-    /// Remembers the group to which the evaluator has added the current row.
+    /// Adds the key of the current row, with the group to which the evaluator has added the row.
     pub fn remember(&mut self) {
         if let Some(group) = self.last
             && !self.groups.known.key.is_empty()
@@ -256,7 +257,7 @@ impl Grouper<'_> {
         }
     }
 
-    /// Adds the sums of kernels to their groups.
+    /// Adds the pending sums to their groups.
     pub fn add_parts(&mut self, kernels: &[Option<NumberKernel>]) -> Result<(), SqlError> {
         let width = self.plan.aggregates.len().max(1);
         let Groups { known, accs, .. } = &mut *self.groups;
@@ -272,7 +273,7 @@ impl Grouper<'_> {
     }
 }
 
-/// The DECIMAL of an unscaled integer with `scale` digits behind the point.
+/// The DECIMAL of an unscaled integer with `scale` decimals.
 fn decimal(unscaled: i128, scale: u8) -> Option<Decimal> {
     Decimal::from_parts(unscaled < 0, unscaled.unsigned_abs().into(), scale)
 }

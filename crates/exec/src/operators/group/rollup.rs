@@ -1,5 +1,5 @@
-//! GROUP BY ... WITH ROLLUP: groups in the order of their keys, and behind those that share the
-//! first n keys the row for all of them.
+//! GROUP BY ... WITH ROLLUP: returns groups in the order of their keys. After the groups that share
+//! their first n keys, it returns the row that summarizes them.
 //!
 //! # Picture
 //! ```text
@@ -8,14 +8,15 @@
 //! (1, y)              (1, y)                             (1, y)  (1, NULL)
 //! (2, x)              (2, x)    (2)                      (2, x)  (2, NULL)  (NULL, NULL)
 //! ```
-//! A row is taken in by the group alone, or, where sums of groups are not what the sum of their
-//! rows is (DISTINCT, doubles, GROUP_CONCAT), by each level. Where a key changes, the levels behind
-//! it are given, the deepest first, and joined to the next one.
+//! A row is added to the group only. If an aggregate over groups differs from the aggregate over
+//! their rows (DISTINCT, doubles, GROUP_CONCAT), the row is added to each level. When a key
+//! changes, the levels below it are emitted, the deepest first, and each is merged into the next
+//! one.
 //!
 //! # Invariants
-//! U1. Rows come to [`Rollup::take`] in the order of their keys: as they are read where the plan
-//!     says so, else out of a sorter, which keeps the order of equal ones.
-//! U2. A level has taken in the rows since it was last given, and only them.
+//! U1. Rows arrive at [`Rollup::take`] in the order of their keys: as they are read if the plan
+//!     says so, otherwise from a sorter, which keeps the order of equal keys.
+//! U2. A level contains the rows since it was last emitted, and no others.
 
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::{SqlError, Value};
@@ -27,14 +28,14 @@ use crate::operators::aggregate::{Acc, Values, owned};
 use crate::operators::sort::Sorter;
 use crate::runtime::Runtime;
 
-/// Takes result rows; false: no more are wanted.
+/// A consumer of result rows. It returns false if it wants no more.
 type Emit<'f> = dyn FnMut(&[u8]) -> Result<bool, SqlError> + 'f;
 
-/// What one level has taken in.
+/// The aggregates of one level.
 struct Level {
     accs: Vec<Acc>,
     bytes: usize,
-    /// What there is no memory for.
+    /// Deferred values, for which there is no memory.
     put_off: Option<Sorter>,
 }
 
@@ -47,7 +48,7 @@ impl Level {
         }
     }
 
-    /// Takes the values of one row in, but for aggregates that `skip`.
+    /// Adds the values of one row, except to aggregates for which `skip` is true.
     fn add(
         &mut self,
         rt: &Runtime<'_>,
@@ -84,24 +85,24 @@ pub(crate) struct Rollup<'p> {
     plan: &'p GroupPlan,
     shape: &'p Grouping,
     limit_bytes: usize,
-    /// Rows on their way into the order of their keys.
+    /// Sorts the rows by their keys, if they arrive unsorted.
     sorter: Option<Sorter>,
-    /// By the number of keys that their rows share: everything first, the group last.
+    /// By the number of shared keys: the total first, the group last.
     levels: Vec<Level>,
-    /// The group's key, and where its parts end; the same of the row at hand.
+    /// The key of the group with the ends of its parts, and that of the current row.
     group: Key,
     row: Key,
-    /// Row image of the keys of the group's first row; empty: there was no row yet.
+    /// The keys of the group's first row, as a row image; empty before the first row.
     image: Vec<u8>,
-    /// Which aggregates of groups are joined to those of all their rows.
+    /// For each aggregate: whether a level is computed by merging groups.
     joins: Vec<bool>,
-    /// The results of the group just given whose values are those of any row.
+    /// ANY_VALUE results of the group emitted last.
     any: Vec<Option<Value>>,
-    /// The row that is given.
+    /// The row to emit.
     out: Vec<u8>,
 }
 
-/// Whether what groups have gathered, joined in their order, is what their rows would have given.
+/// Whether merging the states of groups in order gives the state of their rows.
 fn is_joined(agg: &Aggregate) -> bool {
     let whole = [
         AggFunc::GroupConcat,
@@ -118,7 +119,7 @@ struct Key {
 }
 
 impl Key {
-    /// How many parts are the same from the beginning on.
+    /// The number of leading parts that are equal.
     fn shared(&self, other: &Key) -> usize {
         let mut start = 0;
         let same = |(a, b): &(&usize, &usize)| {
@@ -148,8 +149,8 @@ impl<'p> Rollup<'p> {
         }
     }
 
-    /// Takes one joined row in. With ordered input, `emit` gets the rows that are whole. False: no
-    /// more are wanted.
+    /// Adds one joined row. With ordered input, calls `emit` with the rows that are complete.
+    /// False: `emit` wants no more.
     pub fn add<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -177,8 +178,8 @@ impl<'p> Rollup<'p> {
         Ok(true)
     }
 
-    /// Takes in the next row (U1), its keys and then the arguments of the aggregates. `key`: its
-    /// whole key, where it is known.
+    /// Adds the next row (U1): its keys, then the arguments of the aggregates. `key`: its encoded
+    /// key, if it is known.
     fn take(
         &mut self,
         rt: &Runtime<'_>,
@@ -203,7 +204,7 @@ impl<'p> Rollup<'p> {
         Ok(true)
     }
 
-    /// Gives what ends before a row with these keys, if anything does. False: no more are wanted.
+    /// Emits the levels that end before a row with these keys. False: `emit` wants no more.
     fn begin(
         &mut self,
         rt: &Runtime<'_>,
@@ -234,7 +235,7 @@ impl<'p> Rollup<'p> {
         Ok(true)
     }
 
-    /// Gives the rows of all levels from the group up to this one. False: no more are wanted.
+    /// Emits all levels from the group up to this one. False: `emit` wants no more.
     fn give(
         &mut self,
         rt: &Runtime<'_>,
@@ -285,7 +286,7 @@ impl<'p> Rollup<'p> {
         for (i, (acc, agg)) in level.accs.iter_mut().zip(&plan.aggregates).enumerate() {
             let mut value = acc.finish(cx, agg)?;
             if agg.func == AggFunc::Any {
-                // That of the group that was given last.
+                // The value in the group emitted last.
                 if n == keys {
                     self.any[i] = Some(value.to_value());
                 } else if let Some(any) = &self.any[i] {
@@ -300,8 +301,8 @@ impl<'p> Rollup<'p> {
         emit(&self.out)
     }
 
-    /// There are no rows, and that was known before any was read: the row for all of them is no sum
-    /// to GROUPING (as in MySQL).
+    /// Ends an input that was known to be empty before any row was read. As in MySQL, GROUPING then
+    /// returns 0 for the only row.
     pub fn finish_empty(
         mut self,
         rt: &Runtime<'_>,
@@ -314,7 +315,7 @@ impl<'p> Rollup<'p> {
         self.give_level(rt, cx, keys, emit).map(|_| ())
     }
 
-    /// No more rows come.
+    /// Ends the input.
     pub fn finish(
         &mut self,
         rt: &Runtime<'_>,
@@ -338,7 +339,7 @@ impl<'p> Rollup<'p> {
                 }
             }
         }
-        // Of no rows at all there is the sum.
+        // Without any row, only the total is emitted.
         let up_to = 0;
         match self.image.is_empty() {
             true => self.give_level(rt, cx, up_to, emit).map(|_| ()),
