@@ -436,8 +436,8 @@ impl LockTable {
         while !self.release_slice(owner) {}
     }
 
-    /// As [`release_all`](Self::release_all), but releases at most [`RELEASE_SLICE`] places. Returns
-    /// whether the owner holds nothing any more.
+    /// As [`release_all`](Self::release_all), but releases at most [`RELEASE_SLICE`] places.
+    /// Returns whether the owner holds nothing any more.
     pub(crate) fn release_slice(&self, owner: &Arc<LockOwner>) -> bool {
         let (slice, waiting, is_last) = {
             let mut state = owner.state.lock();
