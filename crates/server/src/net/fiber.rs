@@ -1,4 +1,4 @@
-//! The coroutine that runs one connection's commands, and how it waits.
+//! The coroutine that runs the commands of one connection, and its ways to wait.
 //!
 //! # Picture
 //! ```text
@@ -9,12 +9,15 @@
 //! ```
 //!
 //! # Invariants
-//! - I1: a fiber stays on the thread of its worker from its first to its last instruction.
-//! - I2: every suspension re-checks its condition after being resumed; a resume may come for no reason.
-//! - I3: a suspended fiber is never dropped, only resumed; at shutdown it is interrupted like a killed one.
+//! - I1: a fiber stays on its worker's thread from its first to its last instruction.
+//! - I2: every wait checks its condition again after a resume, because a fiber may be resumed
+//!   without a reason.
+//! - I3: a suspended fiber is never dropped, only resumed. At shutdown it is interrupted like a
+//!   killed one.
 //!
 //! # Cost
-//! A command that never waits costs two stack switches. Stacks come from the worker's pool; an idle connection has none.
+//! A command that never waits costs two stack switches. Stacks come from the worker's pool; an idle
+//! connection has none.
 
 pub(crate) mod buffer;
 pub mod handler;
@@ -44,95 +47,100 @@ use memory::{Exceeded, StatementMemory};
 use outbox::{Answer, Outbox};
 use slot::{KillKind, Registry};
 
-/// How long a statement may run before it gives way at its next [`Waiter::tick`].
+/// How long a statement may run before it yields at its next [`Waiter::tick`].
 pub const TIME_SLICE: Duration = Duration::from_millis(2);
-/// How long what sessions have put off ([`SessionFactory::catch_up`]) may wait for the end of a turn. A sync of a fast disk takes as long.
+/// How long deferred work of sessions ([`SessionFactory::catch_up`]) may wait. A sync of a fast
+/// disk takes about as long.
 pub const PUT_OFF: Duration = Duration::from_micros(200);
-/// Bytes of a fiber's stack (virtual; pages are touched as needed), without its guard page.
+/// The size of a fiber's stack in bytes, without its guard page. It is virtual memory: pages are
+/// touched on demand.
 pub const STACK_BYTES: usize = 1 << 20;
-/// Stacks kept for reuse by one worker. Hundreds of statements may wait for the lock of one hot row,
-/// each on a stack of its own.
+/// The number of pooled stacks of one worker. Hundreds of statements may wait for the lock of one
+/// hot row, each on its own stack.
 const STACKS_KEPT: usize = 512;
 
 /// Why a wait or a long statement ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// KILL or KILL CONNECTION, or the server shuts down.
+    /// KILL or KILL CONNECTION, or the server is shutting down.
     Killed,
     /// KILL QUERY.
     QueryKilled,
-    /// The deadline of this wait has passed (lock waits: 1205).
+    /// The deadline of the wait has passed (lock waits: 1205).
     Timeout,
     /// `max_execution_time` has passed.
     StatementTimeout,
-    /// The client is gone, or does not take its result.
+    /// The client has disconnected, or does not read its result.
     ConnectionLost,
-    /// The statement holds too much memory, or the server does and the statement still grows.
+    /// The statement has reached its memory limit, or it grows while the server is at its limit.
     Memory(Exceeded),
 }
 
-/// What code below the session may do with the coroutine it runs in. Object-safe.
+/// The operations of a coroutine for code below the session. Object-safe.
 pub trait Waiter {
-    /// Returns when `fut` is ready. Ends early for a KILL, the statement's time limit, or `deadline`; the future is then the
-    /// caller's to drop. A wait with a deadline (a lock wait) also ends when the client has closed its side.
+    /// Suspends the fiber until `fut` is ready. Returns early at a KILL, at the end of the
+    /// statement's time limit, or at `deadline`; the caller then drops the future. A wait with a
+    /// deadline (a lock wait) also ends when the client has closed its side.
     fn wait(
         &self,
         fut: Pin<&mut dyn Future<Output = ()>>,
         deadline: Option<Instant>,
     ) -> Result<(), Interrupt>;
 
-    /// Returns when `fut` is ready, whatever happens meanwhile: for waits that must not be abandoned (a commit on its way).
+    /// Suspends the fiber until `fut` is ready, without exception. For waits that must not be
+    /// abandoned, such as a commit.
     fn wait_through(&self, fut: Pin<&mut dyn Future<Output = ()>>);
 
-    /// To be called at every batch boundary: gives way to other connections when the time slice is over, and reports
-    /// interrupts.
+    /// Yields to other connections if the time slice is over, and reports interrupts. To be called
+    /// after every batch.
     fn tick(&self) -> Result<(), Interrupt>;
 }
 
-/// Why a fiber is suspended, told to the event loop.
+/// Why a fiber is suspended, for the event loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Suspend {
-    /// Until woken, or the deadline.
+    /// Until it is woken, or the deadline passes.
     Wait(Option<Instant>),
-    /// Until the socket takes bytes, or the deadline.
+    /// Until the socket is writable, or the deadline passes.
     Writable(Instant),
-    /// Until the others have had their turn.
+    /// Until the other runnable connections have had a turn.
     Yield,
 }
 
-/// The coroutine as its own code sees it. Sessions get it with every call; it is not kept.
+/// A fiber's view of its coroutine. Every call into a session passes it; the session does not store
+/// it.
 pub struct FiberCx<'a> {
     pub(crate) yielder: &'a Yielder<(), Suspend>,
     pub(crate) link: &'a Link,
     pub(crate) local: &'a Local,
     pub(crate) slice_end: Cell<Instant>,
-    /// The clock when it was read last.
+    /// The time when the clock was read last.
     pub(crate) now: Cell<Instant>,
-    /// When the statement at hand began, and when its time is over.
+    /// The start of the current statement, and the end of its time limit.
     pub(crate) statement_start: Cell<Instant>,
     pub(crate) statement_end: Cell<Option<Instant>>,
     pub(crate) memory: StatementMemory,
-    /// Interrupts are off (the session is closing).
+    /// Whether interrupts are ignored, because the session is closing.
     pub(crate) masked: Cell<bool>,
 }
 
 impl FiberCx<'_> {
-    /// Number of the worker, for sharded counters and slots.
+    /// The number of the worker, for sharded counters and slots.
     pub fn worker(&self) -> usize {
         self.local.worker
     }
 
-    /// What the worker lends to the command at hand.
+    /// The worker's reusable memory for the current command.
     pub fn lent(&self) -> &Lent {
         &self.local.lent
     }
 
-    /// `CONNECTION_ID()`
+    /// `CONNECTION_ID()`.
     pub fn connection_id(&self) -> u32 {
         self.link.slot.id
     }
 
-    /// All connections: KILL, PROCESSLIST.
+    /// The registry of all connections, for KILL and PROCESSLIST.
     pub fn registry(&self) -> &Registry {
         &self.local.registry
     }
@@ -141,13 +149,13 @@ impl FiberCx<'_> {
         self.link.limits.get()
     }
 
-    /// From the next command on, these hold.
+    /// Sets the limits that hold from the next command on.
     pub fn set_limits(&self, limits: Limits) {
         self.link.limits.set(limits);
     }
 
-    /// A statement begins, with no limit of its time. It may hold `memory` bytes (0: the server's
-    /// default), `received` of which its text and its parameters hold already.
+    /// Starts a statement without a time limit. It may allocate `memory` bytes (0: the server's
+    /// default), of which its text and its parameters take `received` already.
     #[inline]
     pub fn begin_statement(&self, memory: u64, received: usize) {
         self.statement_start.set(self.now());
@@ -156,36 +164,36 @@ impl FiberCx<'_> {
         self.memory.begin(limit, received);
     }
 
-    /// A statement is over: its limits hold no longer.
+    /// Ends a statement and its limits.
     #[inline]
     pub fn lift_limits(&self) {
         self.statement_end.set(None);
         self.memory.end();
     }
 
-    /// Bytes that the running statement has allocated and not freed.
+    /// The bytes that the current statement has allocated and not freed.
     pub fn memory_held(&self) -> u64 {
         self.memory.held().max(0) as u64
     }
 
-    /// `max_execution_time`: the running statement is interrupted when it has taken so long.
+    /// `max_execution_time`: interrupts the current statement after this time.
     pub fn limit_statement(&self, limit: Option<Duration>) {
         let end = limit.and_then(|limit| self.statement_start.get().checked_add(limit));
         self.statement_end.set(end);
     }
 
-    /// What PROCESSLIST shows as the running statement, where it is not the text of COM_QUERY: a prepared one's, and a number that no other
-    /// text has.
+    /// Sets the statement that PROCESSLIST shows, if it is not the text of COM_QUERY: that of a
+    /// prepared statement, with a number that identifies the text.
     pub fn set_statement_text(&self, text: &[u8], number: u64) {
         self.link.slot.set_text(text, number);
     }
 
-    /// The session's current database, as PROCESSLIST shows it.
+    /// Sets the current database that PROCESSLIST shows.
     pub fn set_database(&self, database: Option<&str>) {
         self.link.slot.set_database(database);
     }
 
-    /// A KILL, or a limit of time or memory that has come.
+    /// Fails after a KILL, or if a limit of time or memory has been reached.
     pub fn interrupted(&self) -> Result<(), Interrupt> {
         if self.masked.get() {
             return Ok(());
@@ -203,10 +211,10 @@ impl FiberCx<'_> {
         }
     }
 
-    /// An error where the client has closed its side: nothing will read the answer, and the
-    /// statement may have hours before it. A statement that ends within a time slice goes on, since
-    /// its client may have sent it and closed. The time counts from the statement's start, because
-    /// a statement that often waits for a file never uses up a slice.
+    /// Fails if the client has closed its side, because nobody will read the answer of a statement
+    /// that may take hours. A statement that ends within one time slice continues: its client may
+    /// have sent it and closed. The time counts from the statement's start, because a statement
+    /// that often waits for a file never uses up a slice.
     fn client_waits(&self) -> Result<(), Interrupt> {
         let gone = self.local.peer_closed.get() && !self.masked.get();
         if gone && self.now() - self.statement_start.get() >= self.local.slice {
@@ -225,7 +233,8 @@ impl FiberCx<'_> {
         self.slice_end.set(now + self.local.slice);
     }
 
-    /// When the clock was read last: at the beginning of the fiber, after each suspension and each command.
+    /// The time when the clock was read last: at the start of the fiber, after each suspension, and
+    /// after each command.
     pub fn now(&self) -> Instant {
         self.now.get()
     }
@@ -238,17 +247,17 @@ impl FiberCx<'_> {
         now
     }
 
-    /// When the fiber was last given the thread.
+    /// When the fiber was resumed last.
     pub(crate) fn slice_start(&self) -> Instant {
         self.slice_end.get() - self.local.slice
     }
 
-    /// Has the time slice run out?
+    /// Whether the time slice is over.
     pub(crate) fn slice_over(&self) -> bool {
         self.read_clock() >= self.slice_end.get()
     }
 
-    /// As [`Self::slice_over`]; a clock that was read after `before` is not read again.
+    /// As [`Self::slice_over`], but does not read the clock again if it was read after `before`.
     pub(crate) fn slice_over_since(&self, before: Instant) -> bool {
         let now = self.now.get();
         if now == before {
@@ -257,7 +266,7 @@ impl FiberCx<'_> {
         now >= self.slice_end.get()
     }
 
-    /// Suspends until the socket may take bytes again; whether that was before `until`.
+    /// Suspends until the socket is writable. Returns whether that happened before `until`.
     pub(crate) fn wait_writable(&self, until: Instant) -> Result<bool, Interrupt> {
         self.suspend(Suspend::Writable(until));
         if self.link.slot.killed() == Some(KillKind::Connection) {
@@ -318,10 +327,10 @@ impl Waiter for FiberCx<'_> {
     }
 }
 
-/// What all fibers of one worker share; touched by its thread only.
+/// The shared state of all fibers of one worker. Only its thread uses it.
 pub(crate) struct Local {
     pub worker: usize,
-    /// [`TIME_SLICE`], but where nobody else wants the thread.
+    /// [`TIME_SLICE`], unless no other connection needs the thread.
     pub slice: Duration,
     pub registry: std::sync::Arc<Registry>,
     pub poll: mio::Registry,
@@ -329,22 +338,24 @@ pub(crate) struct Local {
     stacks: RefCell<Vec<DefaultStack>>,
     inputs: RefCell<Vec<Vec<u8>>>,
     outputs: RefCell<Vec<Vec<u8>>>,
-    /// What commands use in turn.
+    /// The reusable memory of commands.
     pub lent: Lent,
-    /// Of the fiber that runs now, set by the event loop before each resume: the client has closed its sending side.
+    /// Whether the client of the current fiber has closed its sending side. The event loop sets it
+    /// before each resume.
     pub peer_closed: Cell<bool>,
-    /// Of the fiber that runs now: the connection is broken in both directions.
+    /// Whether the connection of the current fiber is broken in both directions.
     pub peer_reset: Cell<bool>,
     /// When a fiber read the clock last.
     pub clock: Cell<Instant>,
-    /// Sessions have put something off, since then.
+    /// Since when sessions have deferred work; `None` if there is none.
     pub put_off: Cell<Option<Instant>>,
-    /// Answers that wait for others.
+    /// Answers that will be sent together with others.
     pub outbox: RefCell<Outbox>,
     pub counters: Counters,
 }
 
-/// Traffic of one worker. Written by its thread, read by anyone (`SHOW STATUS`).
+/// Traffic counters of one worker. Its thread writes them, any thread may read them (`SHOW
+/// STATUS`).
 #[derive(Default)]
 #[repr(align(128))]
 pub struct CounterCells {
@@ -356,22 +367,24 @@ pub struct CounterCells {
     pub fibers_running: std::sync::atomic::AtomicU64,
     pub yields: std::sync::atomic::AtomicU64,
     pub waits: std::sync::atomic::AtomicU64,
-    /// Connections given to other workers.
+    /// Connections moved to other workers.
     pub moved: std::sync::atomic::AtomicU64,
-    /// Answers handed to the kernel with others.
+    /// Answers that were sent together with others.
     pub together: std::sync::atomic::AtomicU64,
 }
 
 pub(crate) type Counters = std::sync::Arc<CounterCells>;
 
-/// Adds to a counter that only this thread writes: a load and a store, no locked instruction.
+/// Adds to a counter that only this thread writes: a load and a store, without a locked
+/// instruction.
 #[inline]
 pub(crate) fn add(cell: &std::sync::atomic::AtomicU64, n: u64) {
     use std::sync::atomic::Ordering::Relaxed;
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
-/// Buffers of each kind kept for reuse, for as many commands as are received together, and the largest of them.
+/// The maximum number of pooled buffers of each kind, which suffices for all commands that are
+/// received together; and the maximum size of a pooled buffer.
 const BUFFERS_KEPT: usize = nfold_ring::MOST + 8;
 const INPUT_KEPT_BYTES: usize = 256 << 10;
 const OUTPUT_KEPT_BYTES: usize = 1 << 20;
@@ -403,21 +416,21 @@ impl Local {
         }
     }
 
-    /// A fiber has suspended or ended: it may have put something off.
+    /// Records that a suspended or ended fiber may have deferred work.
     pub fn note_put_off(&self) {
         if self.put_off.get().is_none() && self.sessions.has_put_off() {
             self.put_off.set(Some(self.clock.get()));
         }
     }
 
-    /// Does what was put off; `may_block`: [`SessionFactory::catch_up`].
+    /// Does the deferred work. `may_block`: see [`SessionFactory::catch_up`].
     pub fn catch_up(&self, may_block: bool) {
         if self.put_off.take().is_some() {
             self.sessions.catch_up(may_block);
         }
     }
 
-    /// Does what was put off [`PUT_OFF`] ago.
+    /// Does the deferred work if it is older than [`PUT_OFF`].
     #[inline]
     pub fn catch_up_by(&self, now: Instant) {
         if self
@@ -429,7 +442,7 @@ impl Local {
         }
     }
 
-    /// Sends the answers that wait, if it is time.
+    /// Sends the waiting answers if they are due.
     #[inline]
     pub fn send_out_by(&self, now: Instant) {
         if self.outbox.borrow().is_due(now) {
@@ -446,7 +459,7 @@ impl Local {
         add(&self.counters.bytes_sent, sent);
     }
 
-    /// Sends the answers that wait, and gives what sockets did not take.
+    /// Sends the waiting answers. Returns the parts that the sockets did not accept.
     pub fn end_round(&self) -> Vec<Answer> {
         self.send_out();
         self.outbox.borrow_mut().end_round()
@@ -467,17 +480,18 @@ impl Local {
         }
     }
 
-    /// A receive buffer, initialised up to its length, which may be 0.
+    /// Takes a receive buffer from the pool. It is initialised up to its length, which may be 0.
     pub fn take_input(&self) -> Vec<u8> {
         self.inputs.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes a receive buffer back. Its contents stay: initialising it again would cost more than the command.
+    /// Returns a receive buffer to the pool. Its contents remain, because initialising it again
+    /// would cost more than the command.
     pub fn give_input(&self, buffer: Vec<u8>) {
         keep(&self.inputs, buffer, INPUT_KEPT_BYTES);
     }
 
-    /// An empty send buffer, with whatever capacity.
+    /// Takes an empty send buffer of any capacity from the pool.
     pub fn take_output(&self) -> Vec<u8> {
         self.outputs.borrow_mut().pop().unwrap_or_default()
     }

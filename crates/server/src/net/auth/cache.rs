@@ -1,7 +1,8 @@
-//! The fast path of caching_sha2_password: digests of passwords that were proved once.
+//! The fast path of caching_sha2_password: digests of passwords that a client has proved in full.
 //!
-//! An entry holds the stored string it was proved against; after a change of password it no longer
-//! matches and is overwritten by the next proof. Nothing needs to be told.
+//! An entry holds the stored authentication string that the password was proved against. After a
+//! change of the password the strings differ, so the entry is ignored, and the next full proof
+//! overwrites it. No notification is needed.
 //!
 //! # Concurrency
 //! A read-write lock, taken at logins only.
@@ -24,7 +25,7 @@ fn key(account: &Account) -> Key {
 }
 
 impl Cache {
-    /// Does the client's answer prove the cached password?
+    /// Whether the client's answer proves the cached password.
     pub fn check(&self, account: &Account, salt: &[u8], answer: &[u8]) -> bool {
         let entries = self.entries.read();
         entries.get(&key(account)).is_some_and(|(stored, digest)| {
@@ -32,7 +33,7 @@ impl Cache {
         })
     }
 
-    /// `password` has been proved in full.
+    /// Records that `password` has been proved in full.
     pub fn remember(&self, account: &Account, password: &[u8]) {
         let entry = (account.auth_string.clone(), sha2_fast_digest(password));
         self.entries.write().insert(key(account), entry);

@@ -9,7 +9,7 @@
 //!         else More(4) ─▶ password (TLS, unix socket)            ─▶ full check
 //!                     └─▶ 2: More(public key) ─▶ encrypted ──────▶ full check
 //! ```
-//! An unknown user goes the way of one with a password that nobody knows, and pays the same
+//! An unknown user is treated like one whose password is unknown, and takes the same time for
 //! hashing.
 
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
@@ -23,7 +23,7 @@ const FAST_AUTH_OK: u8 = 3;
 const FULL_AUTH: u8 = 4;
 const REQUEST_KEY: u8 = 2;
 
-/// What the caller sends, or decides.
+/// The packet to send, or the decision.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Switch {
@@ -50,16 +50,16 @@ enum Plugin {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// An answer to the challenge comes next.
+    /// The answer to the challenge is expected.
     Answer,
-    /// The password comes next, readable or encrypted.
+    /// The password is expected, in clear or encrypted.
     Password,
-    /// The password comes next, encrypted.
+    /// The password is expected, encrypted.
     Encrypted,
 }
 
 pub(crate) struct Exchange {
-    /// `None`: nobody by that name; the motions are gone through.
+    /// `None`: an unknown user. The exchange continues, so that the client cannot tell.
     account: Option<Account>,
     plugin: Plugin,
     salt: [u8; SALT],
@@ -67,7 +67,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Starts with what the client's first packet says. `salt` is the challenge it has seen.
+    /// Starts with the client's first packet. `salt` is the challenge that the client has received.
     pub fn begin(
         auth: &Authenticator,
         user: &str,
@@ -103,7 +103,8 @@ impl Exchange {
         (exchange, outcome)
     }
 
-    /// Takes the client's next packet. `secure`: nobody can listen on the way.
+    /// Handles the client's next packet. `secure`: nobody can read the connection (TLS, unix
+    /// socket).
     pub fn answer(&mut self, auth: &Authenticator, payload: &[u8], secure: bool) -> Outcome {
         match self.stage {
             Stage::Answer => self.check_answer(auth, payload),
@@ -149,7 +150,7 @@ impl Exchange {
     }
 
     fn check_sha2_answer(&mut self, auth: &Authenticator, answer: &[u8]) -> Outcome {
-        // No password: nothing at all, or just the end of the string.
+        // An empty password: nothing, or the terminating zero byte.
         if answer.is_empty() || answer == [0] {
             let proved = self.stored().is_some_and(<[u8]>::is_empty);
             return self.decide(proved, false, None);
@@ -165,14 +166,15 @@ impl Exchange {
         Outcome::More(vec![FULL_AUTH])
     }
 
-    /// `sent` is the password and a zero byte.
+    /// Checks `sent`, the password with a terminating zero byte.
     fn check_password(&mut self, auth: &Authenticator, sent: &[u8]) -> Outcome {
         let Some((0, password)) = sent.split_last() else {
             return Outcome::Denied {
                 password_used: true,
             };
         };
-        /// Digest of nothing anybody knows; it makes an unknown user cost what a known one does.
+        /// A stored string that no password matches, so that an unknown user takes as long as a
+        /// known one.
         const NOBODY: &[u8] =
             b"$A$005$abcdefghijklmnopqrst...........................................";
         let stored = match self.stored() {

@@ -1,9 +1,10 @@
-//! The RSA key with which caching_sha2_password encrypts passwords on connections without TLS.
+//! The RSA key pair that clients use to encrypt their password for caching_sha2_password without
+//! TLS.
 //!
 //! # Failure
-//! Made at first start as `private_key.pem` (PKCS#8, mode 0600) and `public_key.pem` in the data
-//! directory. The private key is written to a temporary name and renamed, so that a crash leaves
-//! none or a whole one. A key that cannot be read stops the start.
+//! The first start creates `private_key.pem` (PKCS#8, mode 0600) and `public_key.pem` in the data
+//! directory. The private key is written under a temporary name and renamed, so after a crash it is
+//! complete or missing. The server does not start with an unreadable key.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::config::{pem_encode, write_private};
 
-/// Why there is no key: one line for the log.
+/// Why there is no key, as one line for the log.
 #[derive(Debug)]
 pub struct KeyError(pub String);
 
@@ -32,7 +33,7 @@ pub struct RsaKeys {
 }
 
 impl RsaKeys {
-    /// Reads the key of a data directory, or makes one.
+    /// Reads the key from a data directory, or creates one.
     pub fn load_or_generate(datadir: &Path) -> Result<Self, KeyError> {
         let path = datadir.join("private_key.pem");
         let error = |what: &str, e: &dyn std::fmt::Display| {
@@ -66,12 +67,12 @@ impl RsaKeys {
         })
     }
 
-    /// What a client asks for to encrypt its password with.
+    /// The public key in PEM format, which clients request to encrypt their password.
     pub fn public_pem(&self) -> &str {
         &self.public_pem
     }
 
-    /// RSA-OAEP (SHA-1, as clients do). `None`: not encrypted with this key.
+    /// Decrypts RSA-OAEP (with SHA-1, as clients use it). `None`: not encrypted with this key.
     pub fn decrypt(&self, encrypted: &[u8]) -> Option<Vec<u8>> {
         if encrypted.len() != self.private.key_size_bytes() {
             return None;

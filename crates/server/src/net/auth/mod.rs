@@ -1,7 +1,6 @@
-//! Authentication: accounts, the exchange with a client, the cache of caching_sha2_password, the
-//! RSA key.
+//! Authentication: accounts, the exchange with a client, the password cache, and the RSA key.
 //!
-//! Everything here is computation: packets come and go through `conn::login`.
+//! No I/O here: `conn::login` receives and sends the packets.
 
 mod cache;
 mod exchange;
@@ -21,30 +20,31 @@ pub use keys::{KeyError, RsaKeys};
 use super::conn::Peer;
 use super::worker::Registry;
 
-/// An account as authentication needs it.
+/// An account, as far as authentication needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Account {
-    /// Name in `mysql.user`; empty for the anonymous account.
+    /// The user name in `mysql.user`; empty for the anonymous account.
     pub user: String,
     /// Host pattern.
     pub host: String,
-    /// `mysql_native_password` or `caching_sha2_password`; others never let anybody in.
+    /// `mysql_native_password` or `caching_sha2_password`. With another plugin no login succeeds.
     pub plugin: String,
-    /// `mysql.user.authentication_string`, bytes as stored.
+    /// The bytes of `mysql.user.authentication_string`.
     pub auth_string: Vec<u8>,
     pub locked: bool,
-    /// May take the one place above `max_connections` (SUPER or CONNECTION_ADMIN).
+    /// Whether the account may use the reserved connection above `max_connections` (SUPER or
+    /// CONNECTION_ADMIN).
     pub connection_admin: bool,
 }
 
-/// Where accounts are found. Called by the event loop: it answers from memory and does not wait.
+/// The source of accounts. The event loop calls it, so it must answer from memory without waiting.
 pub trait AccountSource: Send + Sync {
-    /// The account that a client falls under: of those with its user name (or anonymous) whose host
-    /// pattern matches, the most specific.
+    /// The account for a client: the most specific one among those with its user name (or
+    /// anonymous) whose host pattern matches.
     fn find(&self, user: &str, peer: Peer) -> Option<Account>;
 }
 
-/// What all connections authenticate with.
+/// The shared state of authentication.
 pub struct Authenticator {
     pub server_version: String,
     pub accounts: Arc<dyn AccountSource>,
@@ -52,7 +52,7 @@ pub struct Authenticator {
     pub(crate) keys: Option<RsaKeys>,
     pub(crate) cache: Cache,
     pub(crate) registry: Arc<Registry>,
-    /// A refused login is a log line (`log_error_verbosity` 3).
+    /// Whether refused logins are logged (`log_error_verbosity` 3).
     pub(crate) log_denied: bool,
     random: SystemRandom,
 }
@@ -76,7 +76,7 @@ impl Authenticator {
         }
     }
 
-    /// A fresh challenge: random bytes, none of them zero or `$`.
+    /// A new challenge: random bytes other than zero and `$`.
     pub(crate) fn new_salt(&self) -> [u8; SALT] {
         let mut salt = [0; SALT];
         self.random
@@ -90,7 +90,7 @@ impl Authenticator {
 }
 
 /// Hashes a new password for `authentication_string` (CREATE USER, ALTER USER, SET PASSWORD).
-/// `None`: no such plugin (1524).
+/// `None`: an unknown plugin (1524).
 pub fn hash_password(plugin: &str, password: &str) -> Option<String> {
     match plugin {
         NATIVE_PASSWORD => Some(scramble::native_store(password.as_bytes())),
@@ -105,8 +105,8 @@ pub fn hash_password(plugin: &str, password: &str) -> Option<String> {
     }
 }
 
-/// Is `stored` of the form that `plugin` stores (`IDENTIFIED WITH plugin AS '...'`, error 1827
-/// otherwise)? `None`: no such plugin.
+/// Whether `stored` has the form of `plugin`'s stored strings (otherwise `IDENTIFIED WITH plugin AS
+/// '...'` is error 1827). `None`: an unknown plugin.
 pub fn is_valid_hash(plugin: &str, stored: &[u8]) -> Option<bool> {
     match plugin {
         NATIVE_PASSWORD => Some(scramble::native_valid(stored)),

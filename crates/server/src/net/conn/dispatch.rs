@@ -1,4 +1,5 @@
-//! What a fiber does: opens the session, runs whole commands from the receive buffer one after another, ends the session.
+//! The body of a fiber: opens the session, runs complete commands from the receive buffer one after
+//! another, or ends the session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,31 +13,32 @@ use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, Session
 use crate::net::fiber::writer::{ResponseWriter, flush};
 use crate::net::worker::{FiberCx, Interrupt, counters_add};
 
-/// What a fiber is started for.
+/// Why a fiber is started.
 pub(crate) enum Job {
-    /// The client has proved who it is: open its session.
+    /// The client is authenticated: open its session.
     Login(LoginInfo),
-    /// The same, on a connection that has a session.
+    /// COM_CHANGE_USER: the client is authenticated again, and has a session.
     ChangeUser(LoginInfo),
-    /// Whole commands are in the receive buffer.
+    /// The receive buffer has complete commands.
     Commands,
-    /// An answer has not gone out whole.
+    /// An answer has not been sent completely.
     Flush,
-    /// The client is gone, or its time is over.
+    /// The client has disconnected, or timed out.
     Disconnect,
 }
 
-/// How the connection goes on when its fiber has ended.
+/// The state of the connection after its fiber has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     KeepOpen,
-    /// Everything is sent; the session has ended.
+    /// Everything is sent, and the session has ended.
     Close,
-    /// As [`After::Close`], but the client is still sending: read on for a moment, so that it sees the error.
+    /// As [`After::Close`], but the client is still sending. The server reads on briefly, so that
+    /// the client receives the error.
     Linger,
 }
 
-/// Body of a fiber. Never unwinds.
+/// The body of a fiber. It never unwinds.
 pub(crate) fn run(
     conn: &mut Conn,
     cx: &FiberCx<'_>,
@@ -65,7 +67,7 @@ fn run_job(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory, job:
     };
     let outbox = cx.local.outbox.borrow();
     if after == After::KeepOpen && !flushes && outbox.takes(&conn.output, &conn.transport) {
-        // The event loop puts it there.
+        // The event loop parks the connection.
         return after;
     }
     drop(outbox);
@@ -79,7 +81,8 @@ fn run_job(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory, job:
     }
 }
 
-/// A panic in a statement: the client is told, and the connection ends, as nobody knows what state the session is in.
+/// After a panic in a statement: sends an error and ends the connection, because the state of the
+/// session is unknown.
 fn after_panic(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) -> After {
     if !factory.survives_panic() {
         tracing::error!(
@@ -91,7 +94,8 @@ fn after_panic(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) 
         "a statement of connection {} panicked; its connection is closed",
         conn.link.slot.id
     );
-    // What was written may end in the middle of a packet: only an answer that has not begun can be replaced.
+    // The sent part may end inside a packet, so an answer can be replaced only if nothing of it was
+    // sent.
     if conn.output.sent == 0 {
         conn.output.reset();
         let error = ClientError::new(
@@ -170,14 +174,14 @@ fn change_user(conn: &mut Conn, cx: &FiberCx<'_>, info: LoginInfo) -> After {
     }
 }
 
-/// Runs commands while whole ones are there, and this connection's time slice lasts.
+/// Runs complete commands until none is left or the connection's time slice is over.
 fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
     loop {
         let max = cx.limits().max_allowed_packet;
         let (len, total, sequence) = match next_frame(conn.input.data(), 0, max) {
             Ok(Frame::Whole { len, sequence }) => {
                 if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER {
-                    // The event loop authenticates.
+                    // The event loop authenticates the client.
                     return After::KeepOpen;
                 }
                 (len, HEADER + len, sequence)
@@ -199,7 +203,7 @@ fn commands(conn: &mut Conn, cx: &FiberCx<'_>) -> After {
         if let Some(after) = flow {
             return after;
         }
-        // A statement has read the clock at its end.
+        // The end of the statement has already read the clock.
         if conn.input.is_empty() || cx.slice_over_since(before) {
             return After::KeepOpen;
         }
@@ -315,7 +319,7 @@ impl Conn {
         });
     }
 
-    /// Appends the error for a packet that cannot be taken.
+    /// Appends the error for a malformed packet.
     pub fn frame_error(&mut self, e: FrameError) {
         let (sequence, error) = match e {
             FrameError::TooLarge { sequence } => (

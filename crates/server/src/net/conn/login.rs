@@ -1,8 +1,8 @@
 //! The connection phase as a state machine over received packets: greeting, TLS, authentication,
-//! COM_CHANGE_USER.
+//! and COM_CHANGE_USER.
 //!
-//! It runs in the event loop, without a fiber: a client that has not proved who it is costs a
-//! socket and these few bytes.
+//! It runs in the event loop, without a fiber. So a client that is not authenticated costs a socket
+//! and a few bytes.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use super::{Conn, Phase};
 use crate::net::auth::{Authenticator, Exchange, Outcome};
 use crate::net::fiber::handler::{ClientError, LoginInfo};
 
-/// An unauthenticated client may send no larger packet, in bytes.
+/// The maximum size of a packet before authentication, in bytes.
 const MAX_LOGIN_PACKET: usize = 64 << 10;
 
 pub(crate) struct LoginState {
@@ -28,36 +28,36 @@ pub(crate) struct LoginState {
     claim: Claim,
 }
 
-/// What the client said it is, kept until it is proved.
+/// The client's claims about itself, which are not proved yet.
 #[derive(Default)]
 struct Claim {
     user: String,
     database: Option<String>,
     collation: u16,
     attributes: Vec<(String, String)>,
-    /// COM_CHANGE_USER: a session is there already.
+    /// COM_CHANGE_USER: the connection has a session already.
     change_user: bool,
 }
 
 enum Stage {
-    /// Waits for the answer to the greeting; `after_tls`: the second one, inside TLS.
+    /// Waiting for the answer to the greeting. `after_tls`: for the second answer, inside TLS.
     Hello {
         after_tls: bool,
     },
     Proof(Exchange),
 }
 
-/// What the event loop does next.
+/// The next action of the event loop.
 pub(crate) enum LoginStep {
-    /// Send what is in the buffer and wait for more.
+    /// Send the buffer and wait for more input.
     NeedInput,
     Authenticated(LoginInfo, bool),
-    /// The error is in the buffer; close after sending it.
+    /// Send the error in the buffer, then close.
     Refused,
 }
 
 impl Conn {
-    /// Writes the greeting and starts the connection phase.
+    /// Writes the greeting, and starts the connection phase.
     pub fn greet(&mut self, auth: &Authenticator, timeout: Duration) {
         let salt = auth.new_salt();
         let offered = cap::SERVER | if auth.tls.is_some() { cap::SSL } else { 0 };
@@ -80,7 +80,7 @@ impl Conn {
         }));
     }
 
-    /// Handles one whole packet of the connection phase, if there is one.
+    /// Handles one packet of the connection phase, if it is complete.
     pub fn login_step(&mut self, auth: &Authenticator) -> LoginStep {
         let Phase::Login(mut state) = std::mem::replace(&mut self.phase, Phase::Closing) else {
             return LoginStep::Refused;
@@ -113,8 +113,8 @@ impl Conn {
         }
     }
 
-    /// COM_CHANGE_USER: authenticates as on a new connection. `payload_len` bytes of it are in the
-    /// buffer.
+    /// Starts COM_CHANGE_USER: authenticates as on a new connection. The buffer has its
+    /// `payload_len` bytes.
     pub fn begin_change_user(&mut self, auth: &Authenticator, payload_len: usize) -> LoginStep {
         let body = self.input.data()[HEADER + 1..HEADER + payload_len].to_vec();
         self.sequence = self.input.data()[3].wrapping_add(1);
@@ -126,8 +126,8 @@ impl Conn {
             claim: Claim::default(),
         });
         let begun = match parse_change_user(&body, self.capabilities) {
-            // The client may have computed its answer from the greeting's challenge, which is long
-            // forgotten: it is always asked for a new one.
+            // The client may have computed its answer from the greeting's challenge, which the
+            // server does not store. So it always gets a new challenge.
             Ok(login) => {
                 let login = Login {
                     auth_response: &[],
@@ -148,7 +148,7 @@ impl Conn {
         }
     }
 
-    /// Ends the connection phase with an error of the server's own.
+    /// Ends the connection phase with an error.
     pub fn refuse(&mut self, e: ClientError) -> LoginStep {
         self.error_packet(self.sequence, &e);
         self.phase = Phase::Closing;

@@ -1,5 +1,5 @@
-//! One client connection: buffers, transport and what phase it is in. Owned by its worker while
-//! idle and by its fiber while it runs.
+//! One client connection: its buffers, its transport and its phase. Its worker owns it while it is
+//! idle, its fiber while it runs.
 //!
 //! # Picture
 //! ```text
@@ -31,8 +31,8 @@ pub use super::fiber::link::Peer;
 pub(crate) enum Phase {
     Login(Box<LoginState>),
     Command,
-    /// Nothing is answered any more; what arrives is thrown away until the client closes or
-    /// `Conn::deadline`.
+    /// Nothing is answered any more. Input is discarded until the client closes or `Conn::deadline`
+    /// passes.
     Closing,
 }
 
@@ -44,15 +44,16 @@ pub(crate) struct Conn {
     pub peer: Peer,
     pub phase: Phase,
     pub session: Option<Box<dyn SessionHandler>>,
-    /// `cap::*`, agreed.
+    /// The negotiated capabilities (`cap::*`).
     pub capabilities: u32,
-    /// Login phase: the number of the next packet in either direction.
+    /// Login phase: the sequence number of the next packet in either direction.
     pub sequence: u8,
-    /// First sequence number of the answer to the running command.
+    /// The first sequence number of the answer to the current command.
     pub answer_sequence: u8,
-    /// When it is closed if nothing happens; `None` while it waits for its turn.
+    /// When the connection is closed if nothing arrives; `None` while it waits in the admission
+    /// queue.
     pub deadline: Option<Instant>,
-    /// It took a place above `max_connections`, which is reserved for administrators.
+    /// Whether it uses the connection above `max_connections` that is reserved for administrators.
     pub in_reserve: bool,
 }
 

@@ -1,12 +1,12 @@
-//! The two buffers of a connection. Both are borrowed from the worker and given back when empty, so
-//! that an idle connection holds none.
+//! The two buffers of a connection. They come from the worker's pool and return to it when empty,
+//! so an idle connection has none.
 
 use super::{Interrupt, Local};
 
-/// Size of a fresh receive buffer in bytes.
+/// The size of a new receive buffer in bytes.
 const RECEIVE_BYTES: usize = 16 << 10;
 
-/// Received bytes that are not consumed yet: `start..end` of an initialised buffer.
+/// The received bytes that are not consumed yet: `start..end` of an initialised buffer.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -32,9 +32,9 @@ impl Input {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Room to receive into. `need` is how many bytes the pending packet takes in all: the buffer
-    /// grows towards it as bytes arrive, at most doubling, so that a length that is only announced
-    /// takes no memory.
+    /// Returns room for received bytes. `need` is the total size of the pending packet. The buffer
+    /// grows towards it as bytes arrive, at most doubling, so that an announced length alone takes
+    /// no memory.
     pub fn space(&mut self, local: &Local, need: usize) -> &mut [u8] {
         if self.bytes.is_empty() {
             let mut bytes = local.take_input();
@@ -61,7 +61,7 @@ impl Input {
         debug_assert!(self.end <= self.bytes.len());
     }
 
-    /// Gives the buffer back if nothing is in it.
+    /// Returns an empty buffer to the pool.
     pub fn release(&mut self, local: &Local) {
         if self.is_empty() && !self.bytes.is_empty() {
             local.give_input(std::mem::take(&mut self.bytes));
@@ -69,23 +69,23 @@ impl Input {
         }
     }
 
-    /// Forgets what was received.
+    /// Discards the received bytes.
     pub fn clear(&mut self) {
         self.start = self.end;
     }
 }
 
-/// Bytes to send: those before `sent` have gone out.
+/// The bytes to send. Those before `sent` have been sent.
 #[derive(Default)]
 pub(crate) struct Output {
     pub bytes: Vec<u8>,
     pub sent: usize,
-    /// Sending has failed: nothing goes out any more.
+    /// Set after a failed send: nothing is sent any more.
     pub lost: Option<Interrupt>,
 }
 
 impl Output {
-    /// Makes sure there is a buffer to write into.
+    /// Ensures that there is a buffer.
     pub fn borrow(&mut self, local: &Local) {
         if self.bytes.capacity() == 0 {
             self.bytes = local.take_output();
@@ -100,7 +100,7 @@ impl Output {
         self.sent == self.bytes.len()
     }
 
-    /// Everything has gone out.
+    /// Clears the buffer after everything was sent.
     pub fn reset(&mut self) {
         self.bytes.clear();
         self.sent = 0;
@@ -155,13 +155,13 @@ mod tests {
         let mut input = Input::default();
         let n = input.space(&local, 4).len();
         assert_eq!(n, RECEIVE_BYTES);
-        // A packet of 1 GiB is announced: the buffer only doubles when it is full.
+        // A packet of 1 GiB is announced: the buffer doubles only when it is full.
         input.received(n);
         assert_eq!(input.space(&local, 1 << 30).len(), RECEIVE_BYTES);
         input.received(100);
         input.consume(n);
         assert_eq!(input.data().len(), 100);
-        // The next packet does not fit behind the consumed bytes: they are moved to the front.
+        // The next packet does not fit after the consumed bytes, so the rest moves to the front.
         assert_eq!(
             input.space(&local, 2 * RECEIVE_BYTES).len(),
             2 * RECEIVE_BYTES - 100

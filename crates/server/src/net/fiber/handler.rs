@@ -1,9 +1,8 @@
-//! The boundary between a connection and the session behind it: what a worker calls, and what it
-//! hands over.
+//! The interface between a connection and its session.
 //!
-//! A worker owns one [`SessionHandler`] per logged-in connection and calls it from a coroutine, one
-//! command at a time. The session writes its answer through [`ResponseWriter`] and waits only
-//! through [`FiberCx`]. Both sides know nothing else of each other.
+//! A worker owns one [`SessionHandler`] for each logged-in connection, and calls it from a
+//! coroutine, one command at a time. The session writes its answer through [`ResponseWriter`], and
+//! waits only through [`FiberCx`].
 
 use nfold_protocol::command::ExecuteHeader;
 use nfold_types::{ErrorCode, SqlError};
@@ -17,7 +16,7 @@ use super::{FiberCx, Interrupt};
 /// An error as the client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientError {
-    /// MySQL's number.
+    /// MySQL's error number.
     pub code: u16,
     /// Five characters.
     pub sqlstate: &'static str,
@@ -52,35 +51,35 @@ impl std::fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// Who has logged in, and how.
+/// The identity of a client that has logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginInfo {
-    /// `CONNECTION_ID()`
+    /// `CONNECTION_ID()`.
     pub connection_id: u32,
-    /// Name that the client gave; `USER()` is this at [`Self::client_host`].
+    /// The user name that the client sent. `USER()` is this name and [`Self::client_host`].
     pub user: String,
     pub client_host: String,
-    /// Account that matched; `CURRENT_USER()`.
+    /// The user name of the matching account, for `CURRENT_USER()`.
     pub account_user: String,
     pub account_host: String,
-    /// Database to start in. The session checks that it exists (1049) and may be used (1044).
+    /// The initial database. The session checks that it exists (1049) and may be used (1044).
     pub database: Option<String>,
-    /// Collation id from the handshake; 0 after a COM_CHANGE_USER that names none.
+    /// The collation id of the handshake; 0 if COM_CHANGE_USER has none.
     pub collation: u16,
-    /// `nfold_protocol::consts::cap::*`, client and server agreed.
+    /// The negotiated capabilities, `nfold_protocol::consts::cap::*`.
     pub capabilities: u32,
     /// Connection attributes in the order sent.
     pub attributes: Vec<(String, String)>,
-    /// TLS is on.
+    /// Whether the connection uses TLS.
     pub tls: bool,
 }
 
-/// The session behind one connection.
+/// The session of one connection.
 ///
-/// Methods that take an `out` write exactly one answer (or several results joined by
-/// [`ResponseWriter::set_more_results`]); the others answer nothing. An [`Interrupt`] handed up by
-/// `out` or `cx` that the session does not turn into an error itself is its to obey: return soon,
-/// the connection is checked afterwards.
+/// A method that takes an `out` writes exactly one answer (or several results joined by
+/// [`ResponseWriter::set_more_results`]); the others answer nothing. If `out` or `cx` returns an
+/// [`Interrupt`] that the session does not turn into an error, it must return soon; the connection
+/// is checked afterwards.
 pub trait SessionHandler: Send {
     fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
     fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>);
@@ -91,9 +90,9 @@ pub trait SessionHandler: Send {
         out: &mut ResponseWriter<'_>,
     );
     fn fetch(&mut self, cx: &FiberCx<'_>, statement: u32, rows: u32, out: &mut ResponseWriter<'_>);
-    /// No answer; an error (1243, 1210, ...) is reported by the next execute.
+    /// Sends no answer. The next execute reports an error (1243, 1210, ...).
     fn send_long_data(&mut self, statement: u32, parameter: u16, data: &[u8]);
-    /// No answer, also when there is no such statement.
+    /// Sends no answer, even if the statement does not exist.
     fn close_statement(&mut self, statement: u32);
     fn reset_statement(&mut self, cx: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>);
     fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>);
@@ -104,29 +103,30 @@ pub trait SessionHandler: Send {
         wildcard: &[u8],
         out: &mut ResponseWriter<'_>,
     );
-    /// Rolls back, forgets variables, prepared statements and temporary tables; the account stays.
+    /// Rolls back, and discards variables, prepared statements and temporary tables. The account
+    /// stays.
     fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>);
-    /// As [`Self::reset_connection`], for an account that has just been authenticated. The worker
-    /// answers.
+    /// As [`Self::reset_connection`], for a newly authenticated account. The worker sends the
+    /// answer.
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError>;
     /// COM_PROCESS_KILL.
     fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>);
-    /// The line that COM_STATISTICS answers.
+    /// The answer to COM_STATISTICS.
     fn statistics(&mut self, cx: &FiberCx<'_>) -> String;
-    /// `nfold_protocol::consts::status::*` as of now; `IN_TRANS` also exempts the next command from
+    /// The current `nfold_protocol::consts::status::*`. `IN_TRANS` exempts the next command from
     /// admission.
     fn status_flags(&self) -> u16;
-    /// A command is about to come: asks the processor for the session's own lines, without reading
-    /// any of them.
+    /// Called before a command: prefetches the session's own cache lines, without reading any of
+    /// them.
     fn ask_for_own(&self) {}
-    /// Asks for what those lead to.
+    /// Prefetches the memory that these lines point to.
     fn ask_for_rest(&self) {}
-    /// The connection is over: roll back and release everything. Interrupts are off. Called once,
-    /// last.
+    /// The connection is closed: roll back and release everything. Interrupts are ignored. Called
+    /// once, as the last call.
     fn disconnected(&mut self, cx: &FiberCx<'_>);
 }
 
-/// Makes sessions; shared by all workers.
+/// Creates sessions. All workers share it.
 pub trait SessionFactory: Send + Sync {
     /// Opens the session of an authenticated client. An error (1049, 1044, 1040, ...) is sent, and
     /// the connection closed.
@@ -136,26 +136,26 @@ pub trait SessionFactory: Send + Sync {
         login: LoginInfo,
     ) -> Result<Box<dyn SessionHandler>, ClientError>;
 
-    /// A statement has panicked on this thread: may the process go on? False where the thread still
-    /// holds a latch or a mini-transaction; the process then ends.
+    /// Whether the process may continue after a statement has panicked on this thread. It must end
+    /// if the thread still holds a latch or a mini-transaction.
     fn survives_panic(&self) -> bool;
 
-    /// This thread is a worker. What its sessions need of others, but only once for all of them,
-    /// they may put off from now on until it calls [`catch_up`](Self::catch_up).
+    /// Called when a worker starts. Its sessions may then defer work that can be done once for all
+    /// of them, until it calls [`catch_up`](Self::catch_up).
     fn worker_begins(&self) {}
 
-    /// Whether sessions of this worker have put something off.
+    /// Whether sessions of this worker have deferred work.
     fn has_put_off(&self) -> bool {
         false
     }
 
-    /// The worker is about to sleep, or it has been long enough: what was put off is done.
-    /// `may_block`: nobody but one session needs this thread now or did lately, so it may do that
-    /// in place, if handing it over would take about as long.
+    /// Does the deferred work. The worker calls it before it sleeps, or after some time.
+    /// `may_block`: only one session has used this thread recently, so the work may run on it if
+    /// that takes about as long as handing it to another thread.
     fn catch_up(&self, _may_block: bool) {}
 }
 
-/// The error of a statement that needs more memory than it may have.
+/// The error of a statement that has reached a memory limit.
 pub fn memory_exceeded(limit: Exceeded) -> SqlError {
     let (bytes, variable) = match limit {
         Exceeded::Statement(bytes) => (bytes, "nfold_statement_memory"),
@@ -168,7 +168,7 @@ pub fn memory_exceeded(limit: Exceeded) -> SqlError {
 }
 
 impl Interrupt {
-    /// The error a statement ends with when it is interrupted.
+    /// The error of an interrupted statement.
     pub fn to_client_error(self) -> ClientError {
         match self {
             Interrupt::QueryKilled => {

@@ -1,9 +1,9 @@
 //! How other threads reach a worker: a queue of messages and one eventfd.
 //!
 //! # Concurrency
-//! - `queue` is behind a mutex that is held for a push or a swap only.
-//! - `wakeup` decides who writes the eventfd: at most one sender a sleep, and never the worker
-//!   itself (its own wakes find it awake).
+//! - `queue` is protected by a mutex that is held for a push or a swap only.
+//! - `wakeup` decides who writes the eventfd: at most one sender per sleep, and never the worker
+//!   itself (it is awake when it sends to itself).
 
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -16,12 +16,12 @@ use super::link::Peer;
 use super::slot::{ConnSlot, Token};
 use super::transport::{Socket, Transport};
 
-/// A connection on its way from one worker to another: what is left of it between two commands
+/// A connection that moves from one worker to another: its state between two commands
 /// (`balance::B1`).
 pub(crate) struct Moved {
     pub slot: Arc<ConnSlot>,
     pub limits: Limits,
-    /// Nobody watches it.
+    /// Not registered with any epoll.
     pub transport: Transport,
     pub peer: Peer,
     pub session: Box<dyn SessionHandler>,
@@ -36,11 +36,11 @@ impl std::fmt::Debug for Moved {
     }
 }
 
-/// A socket on its way to a worker.
+/// A new socket on its way to a worker.
 pub(crate) struct Accepted {
     pub socket: Socket,
     pub peer: Peer,
-    /// It is number `max_connections` + 1: for an administrator only.
+    /// Whether it exceeds `max_connections` by one, and so is reserved for an administrator.
     pub in_reserve: bool,
 }
 
@@ -50,18 +50,18 @@ impl std::fmt::Debug for Accepted {
     }
 }
 
-/// What a worker is told.
+/// A message to a worker.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A new connection is yours.
+    /// Take over a new connection.
     Accept(Accepted),
-    /// What the connection waits for may have come, or it was killed.
+    /// The connection may be able to continue, or was killed.
     Wake(Token),
-    /// A connection of another worker is yours from now on.
+    /// Take over a connection of another worker.
     Moved(Box<Moved>),
-    /// Give so many connections to the worker of this number, as far as they are idle.
+    /// Move up to `most` idle connections to worker `to`.
     Give { to: usize, most: usize },
-    /// Give no connections away any more, and drop the sender.
+    /// Stop moving connections to other workers, and drop the sender.
     Stay(mpsc::Sender<()>),
     /// End all sessions and return.
     Shutdown,
@@ -91,12 +91,13 @@ impl Inbox {
         }
     }
 
-    /// The worker is about to block. False: do not, there are messages.
+    /// Announces that the worker is about to block. Returns false if there are messages, and the
+    /// worker must not block.
     pub fn may_sleep(&self) -> bool {
         self.wakeup.may_sleep()
     }
 
-    /// The worker is awake again.
+    /// Announces that the worker is awake again.
     pub fn awake(&self) {
         self.wakeup.awake();
     }

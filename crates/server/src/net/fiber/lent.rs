@@ -1,5 +1,5 @@
-//! Memory of a worker that its sessions' commands use in turn: what a thousand idle sessions need
-//! not keep, and what stays in the processor's cache.
+//! A worker's reusable memory for commands. It stays in the processor's cache, and idle sessions
+//! need none of it.
 
 use std::cell::RefCell;
 
@@ -7,18 +7,18 @@ use nfold_exec::OperatorPool;
 use nfold_sql::digest::Digested;
 use nfold_types::Value;
 
-/// Pieces of one kind that wait, of any size.
+/// The maximum number of pooled pieces of one kind, of any size.
 const PIECES: usize = 64;
-/// Pieces of one kind that wait, with at most [`SMALL_PIECE`] bytes each: hundreds of statements
-/// may wait for one lock.
+/// The maximum number of pooled pieces of at most [`SMALL_PIECE`] bytes: hundreds of statements may
+/// wait for one lock.
 const MANY_PIECES: usize = 512;
 const SMALL_PIECE: usize = 4 << 10;
-/// Values of `?` that memory is kept for.
+/// The maximum capacity of a pooled list of `?` values.
 const KEPT_VALUES: usize = 4096;
-/// Bytes of a text's digest that are kept.
+/// The maximum size of a pooled digest in bytes.
 const KEPT_DIGEST: usize = 256 << 10;
 
-/// How many pieces of one kind may wait for one of `bytes` to be among them.
+/// How many pieces may be in the pool if a piece of `bytes` is to be added.
 fn limit(bytes: usize) -> usize {
     match bytes {
         ..=SMALL_PIECE => MANY_PIECES,
@@ -26,10 +26,10 @@ fn limit(bytes: usize) -> usize {
     }
 }
 
-/// One thread's own.
+/// The pools of one thread.
 #[derive(Default)]
 pub struct Lent {
-    /// Operators and parameters.
+    /// Operator trees and parameter buffers.
     pub operator_pool: OperatorPool,
     #[allow(
         clippy::vec_box,
@@ -40,13 +40,13 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// For the digest of a text; what it holds is of some other.
+    /// Takes memory for the digest of a text. It still contains another digest.
     #[inline]
     pub fn digested(&self) -> Box<Digested> {
         self.digested.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes it back.
+    /// Returns a digest to the pool.
     #[inline]
     pub fn give_digested(&self, digested: Box<Digested>) {
         let mut waiting = self.digested.borrow_mut();
@@ -56,12 +56,12 @@ impl Lent {
         }
     }
 
-    /// No values.
+    /// Takes an empty list of values.
     pub fn values(&self) -> Vec<Value> {
         self.values.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes them back, and forgets them.
+    /// Returns a list of values to the pool, and clears it.
     pub fn give_values(&self, mut values: Vec<Value>) {
         values.clear();
         values.shrink_to(KEPT_VALUES);

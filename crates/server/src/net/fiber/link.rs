@@ -1,4 +1,4 @@
-//! What a connection is to the code that runs on its fiber.
+//! The part of a connection that the code on its fiber uses.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::task::Waker;
 use super::handler::Limits;
 use super::slot::ConnSlot;
 
-/// Where a client comes from.
+/// The address of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     Tcp(SocketAddr),
@@ -17,8 +17,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The name that accounts are matched against: `localhost` for this machine, else the address.
-    /// No name service is asked.
+    /// The host name that accounts are matched against: `localhost` for this machine, otherwise the
+    /// address. No name service is used.
     pub fn host_name(&self) -> String {
         match self {
             Peer::Local => "localhost".into(),
@@ -27,7 +27,7 @@ impl Peer {
         }
     }
 
-    /// The address, also of this machine; `None` for the unix socket.
+    /// The address, even for this machine; `None` for the unix socket.
     pub fn address(&self) -> Option<String> {
         match self {
             Peer::Local => None,
@@ -35,7 +35,7 @@ impl Peer {
         }
     }
 
-    /// As in PROCESSLIST: `host:port`.
+    /// The host as PROCESSLIST shows it: `host:port`.
     pub fn process_host(&self) -> String {
         match self {
             Peer::Local => "localhost".into(),
@@ -44,8 +44,8 @@ impl Peer {
     }
 }
 
-/// What a fiber borrows while its `Conn` is in other hands. Counted without atomics: all of it
-/// stays on one thread.
+/// The state that a fiber uses while the `Conn` is borrowed elsewhere. In an `Rc`: all of it stays
+/// on one thread.
 pub(crate) struct Link {
     pub slot: Arc<ConnSlot>,
     pub waker: Waker,

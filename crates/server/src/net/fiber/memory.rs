@@ -1,44 +1,45 @@
-//! What the statement of a fiber has allocated, and its limits.
+//! The memory that a fiber's statement has allocated, and its limits.
 //!
 //! # Invariants
-//! - M1: `held` is what the thread has allocated since the statement began, without what other
-//!   fibers allocated while this one was suspended, and with what blocking calls allocated for it.
-//! - M2: a statement fails by the server's limit only when it holds more than [`LOOK_BYTES`] and
-//!   has grown by so much since its last look. Small statements go on in a server at its limit.
+//! - M1: `held` is the memory that the thread has allocated since the statement began, without the
+//!   allocations of other fibers while this one was suspended, and with those of blocking calls on
+//!   its behalf.
+//! - M2: the server's limit stops a statement only if it holds more than [`LOOK_BYTES`] and has
+//!   grown by as much since its last check. So small statements continue in a server at its limit.
 //!
 //! # Concurrency
-//! Only the fiber's own thread touches it. The server's sum reads every thread's shard.
+//! Only the fiber's own thread uses it. The server's total is the sum of all threads' shards.
 //!
 //! # Cost
-//! A check is two loads and a comparison. The sum is read once for each [`LOOK_BYTES`] of growth.
+//! A check is two loads and a comparison. The total is computed once per [`LOOK_BYTES`] of growth.
 
 use std::cell::Cell;
 
-/// Growth between two looks at the server's memory.
+/// The growth between two checks of the server's memory.
 const LOOK_BYTES: i64 = 256 << 10;
 
-/// A limit, in bytes, that does not allow the statement to go on.
+/// The limit, in bytes, that a statement has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exceeded {
-    /// `nfold_statement_memory`
+    /// `nfold_statement_memory`.
     Statement(u64),
-    /// `nfold_server_memory`
+    /// `nfold_server_memory`.
     Server(u64),
 }
 
-/// The count of one statement.
+/// The memory of one statement.
 #[derive(Debug, Default)]
 pub(crate) struct StatementMemory {
-    /// The thread's count where this statement's would be 0 (M1).
+    /// The thread's count at which this statement's memory would be 0 (M1).
     base: Cell<i64>,
-    /// No error up to this; 0: there is no statement.
+    /// The statement's limit; 0: there is no statement.
     limit: Cell<i64>,
-    /// Beyond this the next check looks at the limits.
+    /// Above this count the next check compares with the limits.
     next_look: Cell<i64>,
 }
 
 impl StatementMemory {
-    /// A statement begins, whose text of `received` bytes was allocated before.
+    /// Starts a statement. Its text of `received` bytes was allocated before.
     #[inline]
     pub fn begin(&self, limit: i64, received: usize) {
         (self.base).set(nfold_memory::allocated_here() - received as i64);
@@ -46,18 +47,18 @@ impl StatementMemory {
         self.next_look.set(limit.min(LOOK_BYTES));
     }
 
-    /// Nothing that follows is limited: the statement is over.
+    /// Ends the statement: later allocations are not limited.
     #[inline]
     pub fn end(&self) {
         self.next_look.set(i64::MAX);
     }
 
-    /// Bytes that the statement has allocated and not freed.
+    /// The bytes that the statement has allocated and not freed.
     pub fn held(&self) -> i64 {
         nfold_memory::allocated_here() - self.base.get()
     }
 
-    /// The fiber goes on after a suspension that began when the thread's count was `before`.
+    /// Called after a suspension. `before` is the thread's count when the suspension began.
     pub fn resumed(&self, before: i64) {
         let by_others = nfold_memory::allocated_here() - before;
         self.base.set(self.base.get() + by_others);
@@ -67,12 +68,12 @@ impl StatementMemory {
         }
     }
 
-    /// Another thread has allocated so much for the statement.
+    /// Adds memory that another thread has allocated for the statement.
     pub fn add(&self, bytes: i64) {
         self.base.set(self.base.get() - bytes);
     }
 
-    /// An error where the statement, or the server, is at its limit.
+    /// Fails if the statement or the server has reached its limit.
     #[inline]
     pub fn check(&self, server_limit: impl FnOnce() -> u64) -> Result<(), Exceeded> {
         let held = self.held();

@@ -1,4 +1,4 @@
-//! Answers that go out together: what several connections have to send, by one system call.
+//! Sends the answers of several connections by one system call.
 //!
 //! # Picture
 //! ```text
@@ -6,12 +6,12 @@
 //!      └────── otherwise: sent by the fiber                      many, or old; what a socket does not take goes back to its connection
 //! ```
 //! # Invariants
-//! - O1: while an answer waits, its connection is idle, and its socket open: whoever takes the
-//!   connection has what waits sent first (`Worker::take_idle`).
+//! - O1: while an answer waits, its connection is idle and its socket open. Code that takes the
+//!   connection first sends the waiting answers (`Worker::take_idle`).
 //!
 //! # Cost
-//! No allocation when warm. The kernel does the same for each answer; the way into it and back is
-//! gone once for all.
+//! No allocation when warm. The kernel does the same work for each answer, but is entered once for
+//! all of them.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -22,16 +22,16 @@ use super::buffer::Output;
 use super::slot::Token;
 use super::transport::Transport;
 
-/// Longer answers go out alone: what they cost is not the way into the kernel, and they would drive
-/// one another out of the cache.
+/// The maximum size of an answer that waits for others. For a longer one, entering the kernel is a
+/// small part of the cost, and long answers would evict one another from the cache.
 const ANSWER_BYTES: usize = 16 << 10;
-/// Answers, and bytes of all of them, that are sent at the latest.
+/// The number of waiting answers, and their total size, at which they are sent.
 const FULL: usize = 32;
 const FULL_BYTES: usize = 64 << 10;
 /// How long an answer waits for others while statements run.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// An answer, or what is left of one.
+/// An answer, or the rest of one.
 pub(crate) struct Answer {
     pub token: Token,
     fd: RawFd,
@@ -39,20 +39,20 @@ pub(crate) struct Answer {
     pub sent: usize,
 }
 
-/// One worker's.
+/// The waiting answers of one worker.
 pub(crate) struct Outbox {
-    /// None: each is sent by itself.
+    /// `None`: each answer is sent by itself.
     ring: Option<Ring>,
-    /// Another command has arrived, and will be run before the loop looks at the sockets again.
+    /// Whether another command has arrived and will run before the loop checks the sockets again.
     more_follow: bool,
     waiting: Vec<Answer>,
     bytes: usize,
-    /// When the first of them came.
+    /// When the first of them was added.
     since: Instant,
-    /// What sockets did not take.
+    /// The parts that sockets did not accept.
     left: Vec<Answer>,
     results: Vec<i32>,
-    /// How often it was emptied, with 1 to begin with.
+    /// How many times it was emptied, plus 1.
     round: u64,
 }
 
@@ -70,12 +70,14 @@ impl Outbox {
         }
     }
 
-    /// By the thread that will use it. Where the kernel has no io_uring, nothing waits here.
+    /// Opens the ring, on the thread that will use it. Without io_uring in the kernel no answer
+    /// waits here.
     pub fn open(&mut self) {
         self.ring = Ring::new();
     }
 
-    /// What receives from many sockets, and the results, of which there are as many as operations.
+    /// The ring for receiving from many sockets, and the buffer for its results: one for each
+    /// operation.
     pub fn ring(&mut self) -> Option<(&mut Ring, &mut Vec<i32>)> {
         Some((self.ring.as_mut()?, &mut self.results))
     }
@@ -88,7 +90,7 @@ impl Outbox {
         self.more_follow = more;
     }
 
-    /// Whether an answer that is whole is to be left to [`Self::put`].
+    /// Whether a complete answer should be passed to [`Self::put`].
     pub fn takes(&self, output: &Output, transport: &Transport) -> bool {
         (self.more_follow || !self.waiting.is_empty())
             && self.ring.is_some()
@@ -97,7 +99,7 @@ impl Outbox {
             && transport.plain_fd().is_some()
     }
 
-    /// Takes a connection's answer, if it takes such. Gives the round, for [`Self::holds`].
+    /// Takes the answer of a connection. Returns the round, for [`Self::holds`].
     pub fn put(
         &mut self,
         token: Token,
@@ -123,7 +125,7 @@ impl Outbox {
         Some(self.round)
     }
 
-    /// How many wait.
+    /// The number of waiting answers.
     pub fn waits_for(&self) -> usize {
         self.waiting.len()
     }
@@ -132,7 +134,7 @@ impl Outbox {
         self.waiting.is_empty() && self.left.is_empty()
     }
 
-    /// Whether what was taken in this round may still be here.
+    /// Whether an answer that was taken in this round may still be waiting.
     pub fn holds(&self, round: u64) -> bool {
         round == self.round && !self.is_empty()
     }
@@ -145,7 +147,8 @@ impl Outbox {
                 || now.saturating_duration_since(self.since) >= PATIENCE)
     }
 
-    /// Sends what waits; `done` gets the buffers of what has gone out. Gives the bytes sent.
+    /// Sends the waiting answers. `done` receives the buffers of those that were sent completely.
+    /// Returns the number of bytes sent.
     pub fn send(&mut self, mut done: impl FnMut(Vec<u8>)) -> u64 {
         let mut sum = 0;
         while !self.waiting.is_empty() {
@@ -157,7 +160,7 @@ impl Outbox {
             ring.run(sends, &mut self.results);
             let results = self.results.iter();
             for (mut answer, sent) in self.waiting.drain(..self.results.len()).zip(results) {
-                // An error is met again by whoever sends the rest.
+                // An error is ignored here: sending the rest of the answer fails again.
                 let sent = usize::try_from(*sent).unwrap_or(0);
                 sum += sent as u64;
                 answer.sent += sent;
@@ -171,8 +174,8 @@ impl Outbox {
         sum
     }
 
-    /// A round ends: nothing waits any more. What sockets did not take is for their connections to
-    /// send.
+    /// Ends a round, so that no answer waits any more. Returns the parts that sockets did not
+    /// accept; their connections send them.
     pub fn end_round(&mut self) -> Vec<Answer> {
         self.round += 1;
         std::mem::take(&mut self.left)

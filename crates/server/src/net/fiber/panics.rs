@@ -1,9 +1,9 @@
-//! Whether the server may go on after a statement has panicked.
+//! Whether the server may continue after a panic in a statement.
 //!
-//! A hook looks at the place of each panic before the stack unwinds. A mistake in parsing, planning
-//! or computing spoils nothing but its own session; one inside the engine, or inside a
-//! mini-transaction, may have left shared memory half changed, and the process must end: recovery
-//! then begins from what the log says.
+//! A hook records the location of each panic before the stack unwinds. A panic in parsing, planning
+//! or execution affects its own session only. A panic inside the engine, or inside a
+//! mini-transaction, may leave shared memory half changed; then the process must end, and recovery
+//! restores the state from the log.
 
 use std::cell::Cell;
 use std::panic::{self, PanicHookInfo};
@@ -13,11 +13,12 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Crates that hold no state shared between sessions, or none that a panic can leave half changed.
-/// A panic in the standard library is reported where it was called.
+/// Crates without state shared between sessions, or whose shared state cannot be left half changed.
+/// A panic in the standard library is reported at its caller.
 const PRIVATE: [&str; 6] = ["protocol", "server", "sql", "plan", "exec", "types"];
 
-/// A thread without which clients would hang takes the process with it: better to be started again.
+/// Ends the process if a thread panics on which all clients depend: a restart is better than
+/// hanging.
 pub(crate) struct EndProcessOnPanic;
 
 impl Drop for EndProcessOnPanic {
@@ -29,7 +30,7 @@ impl Drop for EndProcessOnPanic {
     }
 }
 
-/// Sets the hook, once in a process; the one before it still prints the panic.
+/// Installs the hook, once per process. The previous hook still prints the panic.
 pub(crate) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -41,7 +42,7 @@ pub(crate) fn watch() {
     });
 }
 
-/// Did the last panic of this thread happen where it can have spoiled its own session only?
+/// Whether the last panic on this thread can only have affected its own session.
 pub(crate) fn last_was_contained() -> bool {
     CONTAINED.get()
 }
@@ -51,7 +52,7 @@ fn is_contained(info: &PanicHookInfo<'_>) -> bool {
         && info.location().is_some_and(|at| is_private(at.file()))
 }
 
-/// `crates/NAME/src/…` with a name of [`PRIVATE`].
+/// Whether a path is `crates/NAME/src/...` with a NAME of [`PRIVATE`].
 fn is_private(file: &str) -> bool {
     let Some((_, inside)) = file.rsplit_once("crates/") else {
         return false;

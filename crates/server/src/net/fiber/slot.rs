@@ -1,17 +1,18 @@
-//! What the rest of the server may know of one connection, and how it is killed: one padded slot
-//! each, listed in a sharded registry.
+//! The public state of one connection, and how it is killed: a padded slot for each connection, in
+//! a sharded registry.
 //!
 //! # Concurrency
-//! A statement stores only to its own slot. `SHOW PROCESSLIST`, KILL and wakers of other threads
-//! read it.
-//! - `kill`: set by anyone, cleared by the worker when a statement begins. Relaxed: the wake that
-//!   follows a store goes through the inbox's mutex.
-//! - `command`, `since_us`, `text`: written by the worker. `text` is a sequence lock over words:
-//!   odd while it is written.
-//! - `identity`: behind a mutex, written at login, USE and COM_CHANGE_USER only.
+//! A statement stores only to its own slot. `SHOW PROCESSLIST`, KILL and wakers read it from other
+//! threads.
+//! - `kill`: set by any thread, cleared by the worker when a statement begins. Relaxed, because the
+//!   wake after the store goes through the inbox's mutex.
+//! - `command`, `since_us`, `text`: written by the worker. `text` is protected by a sequence lock,
+//!   whose count is odd during a write.
+//! - `identity`: behind a mutex; written at login, USE and COM_CHANGE_USER only.
 //!
 //! # Cost
-//! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes; no lock, no allocation.
+//! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes, without a lock or an
+//! allocation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
@@ -23,12 +24,12 @@ use rustc_hash::FxHashMap;
 
 use super::inbox::{Inbox, Message};
 
-/// Bytes of a statement that PROCESSLIST can show.
+/// The maximum length of a statement in PROCESSLIST, in bytes.
 pub const TEXT_BYTES: usize = 1024;
 const WORDS: usize = TEXT_BYTES / 8;
 const SHARDS: usize = 64;
 
-/// How much of a connection a KILL ends.
+/// Whether a KILL ends a statement or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KillKind {
     /// The running statement.
@@ -58,13 +59,13 @@ pub struct ProcessInfo {
     pub identity: Identity,
     /// `nfold_protocol::consts::com::*`; SLEEP when idle.
     pub command: u8,
-    /// Time in the present command, in microseconds.
+    /// The time in the current command, in microseconds.
     pub elapsed_us: u64,
-    /// First [`TEXT_BYTES`] of the running statement.
+    /// The first [`TEXT_BYTES`] of the current statement.
     pub text: Option<Vec<u8>>,
 }
 
-/// Names one connection of one worker; never used again for another.
+/// Identifies a connection of one worker. It is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Token(u64);
 
@@ -92,7 +93,7 @@ impl Token {
     }
 }
 
-/// What a statement touches lies in the first cache line.
+/// The fields that a statement uses are in the first cache line.
 #[repr(C, align(128))]
 pub(crate) struct ConnSlot {
     pub id: u32,
@@ -101,7 +102,7 @@ pub(crate) struct ConnSlot {
     since_us: AtomicU64,
     text_version: AtomicU32,
     text_len: AtomicU32,
-    /// What stands in `text`, also between statements; 0 if nobody asked for it to be known.
+    /// The number of the text in `text`, even between statements; 0 if it has none.
     text_number: AtomicU64,
     text: Box<[AtomicU64; WORDS]>,
     token: Token,
@@ -130,7 +131,7 @@ impl ConnSlot {
         }
     }
 
-    /// What a KILL asks for, if anything.
+    /// The pending KILL, if there is one.
     #[inline]
     pub fn killed(&self) -> Option<KillKind> {
         match self.kill.load(Ordering::Relaxed) {
@@ -159,8 +160,7 @@ impl ConnSlot {
         self.inbox.push(Message::Wake(self.token));
     }
 
-    /// The slot of the same connection at another worker: whatever still knows the old one reaches
-    /// nobody.
+    /// The slot of the same connection at another worker. Holders of the old slot do not reach it.
     pub fn moved(&self, token: Token, inbox: Arc<Inbox>) -> ConnSlot {
         let identity = self.identity.lock().clone();
         let slot = ConnSlot::new(self.id, token, inbox, String::new());
@@ -170,12 +170,13 @@ impl ConnSlot {
         slot
     }
 
-    /// When it began its statement, or ended the last one: microseconds since the server started.
+    /// When the current statement began, or the last one ended, in microseconds since the server
+    /// started.
     pub fn since_us(&self) -> u64 {
         self.since_us.load(Ordering::Relaxed)
     }
 
-    /// A statement begins: a KILL QUERY that came too late is forgotten.
+    /// Starts a statement. A KILL QUERY of an earlier statement is ignored.
     #[inline]
     pub fn begin(&self, command: u8, now_us: u64, text: &[u8]) {
         if self.kill.load(Ordering::Relaxed) == KILL_QUERY {
@@ -191,7 +192,7 @@ impl ConnSlot {
         self.command.store(command, Ordering::Relaxed);
     }
 
-    /// The connection is idle.
+    /// Marks the connection as idle.
     #[inline]
     pub fn end(&self, now_us: u64) {
         self.command.store(0, Ordering::Relaxed);
@@ -199,7 +200,7 @@ impl ConnSlot {
         self.text_len.store(0, Ordering::Relaxed);
     }
 
-    /// `number`: names this text and no other; 0 for any. The text that already stands there is not
+    /// Sets the text. `number` identifies it (0: unknown); a text that is there already is not
     /// copied again.
     #[inline]
     pub fn set_text(&self, text: &[u8], number: u64) {
@@ -227,7 +228,7 @@ impl ConnSlot {
             .store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// A copy of the text, if the writer lets one be taken.
+    /// A consistent copy of the text, unless it is being written.
     fn text(&self) -> Option<Vec<u8>> {
         for _ in 0..100 {
             let before = self.text_version.load(Ordering::Acquire);
@@ -277,7 +278,7 @@ impl Wake for ConnSlot {
     }
 }
 
-/// All connections of the server, by id. Touched when one comes or goes, by KILL and by
+/// All connections of the server, by id. Used when a connection opens or closes, by KILL and by
 /// PROCESSLIST.
 pub struct Registry {
     shards: [Mutex<FxHashMap<u32, Arc<ConnSlot>>>; SHARDS],
@@ -288,10 +289,10 @@ pub struct Registry {
     tunables: Tunables,
 }
 
-/// A statement's limit of memory is at least this.
+/// The minimum for a statement's memory limit.
 const MIN_STATEMENT_MEMORY: u64 = 1 << 20;
 
-/// Settings of the workers that SET GLOBAL may change while it runs.
+/// Settings of the workers that SET GLOBAL changes at run time.
 pub struct Tunables {
     max_connections: AtomicUsize,
     connect_timeout_s: AtomicU64,
@@ -332,7 +333,7 @@ impl Tunables {
         self.require_secure_transport.load(Ordering::Relaxed)
     }
 
-    /// What the server may hold beside its page frames, bytes.
+    /// The memory limit of the server besides its page frames, in bytes.
     pub fn server_memory(&self) -> u64 {
         self.server_memory.load(Ordering::Relaxed)
     }
@@ -341,7 +342,7 @@ impl Tunables {
         self.server_memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// What a statement may hold: `own` bytes, or for 0 half of what the server may.
+    /// The memory limit of a statement: `own` bytes, or for 0 half of the server's limit.
     #[inline]
     pub fn statement_memory(&self, own: u64) -> i64 {
         let bytes = match own {
@@ -379,7 +380,7 @@ impl Registry {
         at.saturating_duration_since(self.start).as_micros() as u64
     }
 
-    /// An id that no living connection has.
+    /// An id that no open connection has.
     pub(crate) fn new_id(&self) -> u32 {
         loop {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -389,7 +390,7 @@ impl Registry {
         }
     }
 
-    /// Counts a new socket; the number includes it.
+    /// Counts a new socket. The result includes it.
     pub(crate) fn count_in(&self) -> usize {
         let n = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(n, Ordering::Relaxed);
@@ -404,7 +405,7 @@ impl Registry {
         self.shard(slot.id).lock().insert(slot.id, slot.clone());
     }
 
-    /// A connection has a new slot: a KILL that the old one has heard of is the new one's.
+    /// Replaces the slot of a connection. A KILL of the old slot applies to the new one.
     pub(crate) fn replace(&self, slot: &Arc<ConnSlot>) {
         let mut shard = self.shard(slot.id).lock();
         let old = shard.insert(slot.id, slot.clone());
@@ -417,39 +418,39 @@ impl Registry {
         self.shard(id).lock().remove(&id);
     }
 
-    /// Open sockets, also those not logged in yet (`Threads_connected`).
+    /// Open sockets, including those before login (`Threads_connected`).
     pub fn connections(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Most sockets open at a time since the start (`Max_used_connections`).
+    /// The maximum number of sockets open at the same time (`Max_used_connections`).
     pub fn most_connections(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Connections ever made (`Connections`).
+    /// The number of connections so far (`Connections`).
     pub fn connections_made(&self) -> u64 {
         u64::from(self.next_id.load(Ordering::Relaxed)) - 1
     }
 
-    /// Time since the start (`Uptime`).
+    /// The time since the start (`Uptime`).
     pub fn uptime(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// What SET GLOBAL may change.
+    /// The settings that SET GLOBAL changes.
     pub fn tunables(&self) -> &Tunables {
         &self.tunables
     }
 
-    /// Ends a statement or a connection. False: there is no such connection (1094).
+    /// Kills a statement or a connection. False: there is no such connection (1094).
     pub fn kill(&self, id: u32, kind: KillKind) -> bool {
-        // Under the lock, so that a connection that changes its slot meanwhile is not missed.
+        // Under the lock, so that a connection that is changing its slot is not missed.
         let shard = self.shard(id).lock();
         shard.get(&id).inspect(|s| s.kill(kind)).is_some()
     }
 
-    /// User name of a connection, to check the right to kill it.
+    /// The user name of a connection, for checking the privilege to kill it.
     pub fn user_of(&self, id: u32) -> Option<String> {
         let slot = self.shard(id).lock().get(&id).cloned()?;
         let user = slot.identity.lock().user.clone();

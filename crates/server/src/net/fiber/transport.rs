@@ -12,12 +12,12 @@ use rustls::ServerConnection;
 pub(crate) enum Socket {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
-    /// No socket: what is sent gathers here ([`crate::embedded`]).
+    /// Without a socket: sent bytes are collected here ([`crate::embedded`]).
     Memory(Vec<u8>),
 }
 
 impl Socket {
-    /// What epoll watches, if anything.
+    /// The socket to register with epoll, if there is one.
     fn source(&mut self) -> Option<&mut dyn Source> {
         match self {
             Socket::Tcp(s) => Some(s),
@@ -46,7 +46,7 @@ impl Socket {
     }
 }
 
-/// Reads and writes of rustls go through the same retries.
+/// For rustls: its reads and writes are retried in the same way.
 impl Read for Socket {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.recv(buf)
@@ -72,10 +72,11 @@ fn retry(mut f: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// Result of one read.
+/// The result of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes; `drained`: the socket had no more, so the next edge will tell.
+    /// The number of received bytes. `drained`: the socket was empty afterwards, so the next
+    /// arrival is an edge.
     Bytes {
         n: usize,
         drained: bool,
@@ -88,13 +89,13 @@ pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<ServerConnection>>,
     token: mio::Token,
-    /// The writable edge is registered for.
+    /// Whether the socket is registered for its writable edge.
     wants_writable: bool,
 }
 
 impl Transport {
-    /// Registers the socket for reading. Writability is asked for only while a send is blocked: a unix socket would otherwise
-    /// report it after everything the peer reads.
+    /// Registers the socket for reading. The writable edge is requested only while a send is
+    /// blocked, because a unix socket would report it after every read of the peer.
     pub fn new(mut socket: Socket, registry: &Registry, token: mio::Token) -> io::Result<Self> {
         if let Some(source) = socket.source() {
             registry.register(source, token, Interest::READABLE)?;
@@ -107,7 +108,7 @@ impl Transport {
         })
     }
 
-    /// The same connection, watched by another worker.
+    /// Registers the connection with another worker's epoll.
     pub fn register(&mut self, registry: &Registry, token: mio::Token) -> io::Result<()> {
         (self.token, self.wants_writable) = (token, false);
         match self.socket.source() {
@@ -116,7 +117,7 @@ impl Transport {
         }
     }
 
-    /// TLS starts with the next byte; `early` are bytes of it that have been received already.
+    /// Starts TLS. `early` are bytes of the handshake that have been received already.
     pub fn start_tls(&mut self, tls: ServerConnection, mut early: &[u8]) -> io::Result<()> {
         let mut tls = Box::new(tls);
         while !early.is_empty() {
@@ -127,7 +128,7 @@ impl Transport {
         Ok(())
     }
 
-    /// What was sent without a socket; `None` where there is one.
+    /// The collected bytes of a connection without a socket; otherwise `None`.
     pub fn sent_to_memory(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.socket {
             Socket::Memory(sent) => Some(sent),
@@ -135,7 +136,7 @@ impl Transport {
         }
     }
 
-    /// The socket's descriptor, where bytes go through it as they are.
+    /// The file descriptor, if bytes are sent unencrypted.
     pub fn plain_fd(&self) -> Option<RawFd> {
         match &self.socket {
             _ if self.tls.is_some() => None,
@@ -149,12 +150,12 @@ impl Transport {
         self.tls.is_some()
     }
 
-    /// Nobody on a network can listen: TLS, or a unix socket.
+    /// Whether nobody on a network can read the connection: TLS, or a unix socket.
     pub fn is_secure(&self) -> bool {
         self.tls.is_some() || matches!(self.socket, Socket::Unix(_))
     }
 
-    /// One read into `buf`, which is not empty.
+    /// Reads once into `buf`, which must not be empty.
     pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Received> {
         let Some(tls) = &mut self.tls else {
             return received(self.socket.recv(buf), buf.len());
@@ -172,7 +173,8 @@ impl Transport {
                 Ok(_) => {
                     let state = tls.process_new_packets();
                     if tls.wants_write() {
-                        // An alert, or a handshake message; what does not fit now goes out with `flush_tls`.
+                        // An alert or a handshake message. The part that does not fit is sent by
+                        // `flush_tls`.
                         let _ = tls.write_tls(&mut self.socket);
                     }
                     state.map_err(io::Error::other)?;
@@ -183,7 +185,7 @@ impl Transport {
         }
     }
 
-    /// Sends what fits. WouldBlock if nothing does.
+    /// Sends as much as the socket accepts. WouldBlock if it accepts nothing.
     #[inline]
     pub fn send(&mut self, buf: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -192,7 +194,7 @@ impl Transport {
         }
     }
 
-    /// Sends what TLS still holds back. True: nothing is left.
+    /// Sends the encrypted bytes that TLS has buffered. True: none is left.
     #[inline]
     pub fn flush_tls(&mut self) -> io::Result<bool> {
         match &mut self.tls {
@@ -201,7 +203,7 @@ impl Transport {
         }
     }
 
-    /// Asks for, or does without, the writable edge.
+    /// Requests the writable edge, or cancels the request.
     #[inline]
     pub fn want_writable(&mut self, registry: &Registry, want: bool) -> io::Result<()> {
         if self.wants_writable == want {
@@ -224,13 +226,13 @@ impl Transport {
         Ok(())
     }
 
-    /// No more will be sent; the peer sees the end of the stream.
+    /// Closes the sending side: the peer reads the end of the stream.
     pub fn shutdown_write(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.socket);
         }
-        // Fails where the peer is gone already.
+        // Fails if the peer has disconnected already.
         let _ = match &self.socket {
             Socket::Tcp(s) => s.shutdown(Shutdown::Write),
             Socket::Unix(s) => s.shutdown(Shutdown::Write),
@@ -238,7 +240,7 @@ impl Transport {
         };
     }
 
-    /// The connection ends: TLS says so to the peer, as far as the socket takes it.
+    /// Closes the connection. TLS notifies the peer if the socket accepts the message.
     pub fn close(&mut self, registry: &Registry) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
@@ -247,7 +249,7 @@ impl Transport {
         self.deregister(registry);
     }
 
-    /// Nobody watches the socket any more; the peer notices nothing.
+    /// Removes the socket from epoll, unnoticed by the peer.
     pub fn deregister(&mut self, registry: &Registry) {
         if let Some(source) = self.socket.source()
             && let Err(e) = registry.deregister(source)
@@ -257,11 +259,11 @@ impl Transport {
     }
 }
 
-/// Encrypts and sends what fits. WouldBlock if nothing does.
+/// Encrypts and sends as much as the socket accepts. WouldBlock if it accepts nothing.
 #[inline(never)]
 fn send_tls(tls: &mut ServerConnection, socket: &mut Socket, buf: &[u8]) -> io::Result<usize> {
-    // Only a socket that has refused bytes will report that it takes some again: WouldBlock is never
-    // made up here while it still does.
+    // Only a socket that has refused bytes reports that it is writable again. So WouldBlock is
+    // returned only if the socket itself has refused.
     if tls.is_handshaking() || !drain_tls(tls, socket)? {
         return Err(io::ErrorKind::WouldBlock.into());
     }
@@ -270,7 +272,7 @@ fn send_tls(tls: &mut ServerConnection, socket: &mut Socket, buf: &[u8]) -> io::
     Ok(n)
 }
 
-/// Sends encrypted bytes that wait. False: the socket takes no more.
+/// Sends buffered encrypted bytes. False: the socket accepts no more.
 fn drain_tls(tls: &mut ServerConnection, socket: &mut Socket) -> io::Result<bool> {
     while tls.wants_write() {
         match tls.write_tls(socket) {

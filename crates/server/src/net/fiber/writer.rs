@@ -1,13 +1,14 @@
-//! Writes the answer to one command into the connection's send buffer, and sends it when it grows.
+//! Writes the answer to one command into the connection's send buffer, and sends the buffer when it
+//! is large.
 //!
 //! # Invariants
-//! - P1: between calls the buffer holds whole packets, except for a row that
+//! - P1: between calls the buffer holds complete packets, except for a row that
 //!   [`ResponseWriter::row_buffer`] has opened.
-//! - P2: sequence numbers count on from the command's last packet.
+//! - P2: sequence numbers continue from the command's last packet.
 //!
 //! # Cost
-//! No allocation once the buffer has its size; one `send` for all answers of one batch of pipelined
-//! commands that fit [`FLUSH_BYTES`].
+//! No allocation once the buffer has its size. The answers to pipelined commands are sent by one
+//! `send` if they fit into [`FLUSH_BYTES`].
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -25,10 +26,10 @@ use super::handler::ClientError;
 use super::transport::Transport;
 use super::{FiberCx, Interrupt, add as counters_add};
 
-/// Rows are sent when so many bytes are waiting.
+/// The number of buffered bytes at which rows are sent.
 pub const FLUSH_BYTES: usize = 256 << 10;
 
-/// Where a session writes its answer.
+/// The destination of a session's answer.
 ///
 /// A result is [`Self::columns`], then for each row [`Self::row_buffer`] (append the encoded
 /// values) and [`Self::end_row`], then [`Self::end_rows`]. [`Self::error`] may end a result at any
@@ -40,9 +41,9 @@ pub struct ResponseWriter<'a> {
     capabilities: u32,
     sequence: u8,
     status: u16,
-    /// Start of the open row's packet.
+    /// The start of the open row's packet.
     row: Option<usize>,
-    /// Names and messages are converted to it; `None`: UTF-8.
+    /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
 }
 
@@ -67,24 +68,24 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// The character set that names of columns and messages of errors go out in; `None`: UTF-8, as
-    /// they are.
+    /// Sets the character set of column names and error messages. `None`: UTF-8, without
+    /// conversion.
     pub fn set_charset(&mut self, charset: Option<&'static Charset>) {
         self.charset = charset;
     }
 
-    /// `nfold_protocol::consts::cap::*` of the connection.
+    /// The capabilities of the connection, `nfold_protocol::consts::cap::*`.
     pub fn capabilities(&self) -> u32 {
         self.capabilities
     }
 
-    /// Status flags that the next OK or end of rows carries. MORE_RESULTS_EXISTS is kept apart.
+    /// Sets the status flags of the next OK or end of rows, except MORE_RESULTS_EXISTS.
     pub fn set_status(&mut self, flags: u16) {
         let more = self.status & status::MORE_RESULTS_EXISTS;
         self.status = flags & !status::MORE_RESULTS_EXISTS | more;
     }
 
-    /// Does another result follow the one being written?
+    /// Sets whether another result follows the current one.
     pub fn set_more_results(&mut self, more: bool) {
         if more {
             self.status |= status::MORE_RESULTS_EXISTS;
@@ -101,8 +102,8 @@ impl<'a> ResponseWriter<'a> {
         end_packet(&mut self.output.bytes, at, &mut self.sequence);
     }
 
-    /// OK for a statement without rows. The status flags come from [`Self::set_status`], not from
-    /// `ok`.
+    /// Sends OK for a statement without rows. The status flags come from [`Self::set_status`], not
+    /// from `ok`.
     pub fn ok(&mut self, ok: &response::Ok<'_>) {
         let ok = response::Ok {
             status: self.status,
@@ -111,7 +112,7 @@ impl<'a> ResponseWriter<'a> {
         self.packet(|out| response::encode_ok(out, 0, &ok));
     }
 
-    /// ERR. A row that is open is taken back.
+    /// Sends ERR. An open row is discarded.
     pub fn error(&mut self, e: &ClientError) {
         if let Some(at) = self.row.take() {
             self.output.bytes.truncate(at);
@@ -123,7 +124,7 @@ impl<'a> ResponseWriter<'a> {
         self.packet(|out| response::encode_err(out, e.code, e.sqlstate, &message));
     }
 
-    /// One packet with a column whose names are in the client's character set.
+    /// Appends a packet with a column whose names are converted to the client's character set.
     fn definition(&mut self, c: &Column<'_>, fill: impl FnOnce(&mut Vec<u8>, &Column<'_>)) {
         let Some(to) = self.charset else {
             return self.packet(|out| fill(out, c));
@@ -145,14 +146,14 @@ impl<'a> ResponseWriter<'a> {
         self.packet(|out| fill(out, &converted));
     }
 
-    /// Column count and definitions of a result.
+    /// Sends the column count and the column definitions of a result.
     pub fn columns<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
         self.packet(|out| put_int(out, columns.len() as u64));
         self.definitions(columns);
     }
 
-    /// Column definitions and, for clients without DEPRECATE_EOF, the EOF behind them: parameters
-    /// and columns of a prepared statement. Nothing for an empty list.
+    /// Sends the column definitions for parameters or columns of a prepared statement, followed by
+    /// EOF for clients without DEPRECATE_EOF. Sends nothing for an empty list.
     pub fn definitions<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
         let is_empty = columns.len() == 0;
         for c in columns {
@@ -164,8 +165,8 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// Column definitions without a count, and the end of the list: the answer to COM_FIELD_LIST.
-    /// Each definition is followed by its default value; none is known here, so NULL is sent.
+    /// Answers COM_FIELD_LIST: column definitions without a count, and the end of the list. Each
+    /// definition is followed by a default value; NULL is sent, because it is not known here.
     pub fn field_list(&mut self, columns: &[Column<'_>]) {
         for c in columns {
             self.definition(c, |out, c| {
@@ -176,12 +177,12 @@ impl<'a> ResponseWriter<'a> {
         self.end_rows(0);
     }
 
-    /// First packet of a prepare's answer.
+    /// Sends the first packet of the answer to a prepare.
     pub fn prepare_ok(&mut self, statement: u32, columns: u16, parameters: u16, warnings: u16) {
         self.packet(|out| encode_prepare_ok(out, statement, columns, parameters, warnings));
     }
 
-    /// Buffer to append the values of the next row to. Only append.
+    /// Opens a row. The caller appends its values to the buffer, and does nothing else with it.
     #[inline]
     pub fn row_buffer(&mut self) -> &mut Vec<u8> {
         if self.row.is_none() {
@@ -190,8 +191,8 @@ impl<'a> ResponseWriter<'a> {
         &mut self.output.bytes
     }
 
-    /// Ends the row, and sends what has gathered if that is much. On an error the result is over;
-    /// the session stops.
+    /// Ends the row, and sends the buffer if it is large. After an error the session must stop: the
+    /// result is incomplete.
     #[inline]
     pub fn end_row(&mut self) -> Result<(), Interrupt> {
         self.row_buffer();
@@ -201,8 +202,8 @@ impl<'a> ResponseWriter<'a> {
         self.flush_if_much()
     }
 
-    /// Where rows can be put one behind the other, while none is open.
-    /// [`flush_if_much`](Self::flush_if_much) comes after them.
+    /// Returns a buffer for consecutive rows. No row may be open. The caller calls
+    /// [`flush_if_much`](Self::flush_if_much) afterwards.
     #[inline]
     pub fn frames(&mut self) -> RowFrames<'_> {
         debug_assert!(self.row.is_none(), "P1: a row is open");
@@ -214,7 +215,8 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// Sends what has gathered if that is much. On an error the result is over; the session stops.
+    /// Sends the buffer if it is large. After an error the session must stop: the result is
+    /// incomplete.
     #[inline(always)]
     pub fn flush_if_much(&mut self) -> Result<(), Interrupt> {
         match self.output.bytes.len() >= FLUSH_BYTES {
@@ -223,36 +225,36 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
-    /// Bytes waiting to be sent, the open row included.
+    /// The number of bytes to send, including the open row.
     pub fn buffered(&self) -> usize {
         self.output.pending().len()
     }
 
-    /// Length of the open row so far.
+    /// The length of the open row.
     pub fn row_len(&self) -> usize {
         self.row
             .map_or(0, |at| self.output.bytes.len() - at - HEADER)
     }
 
-    /// Takes the open row back.
+    /// Discards the open row.
     pub fn discard_row(&mut self) {
         if let Some(at) = self.row.take() {
             self.output.bytes.truncate(at);
         }
     }
 
-    /// End of the rows.
+    /// Ends the rows.
     pub fn end_rows(&mut self, warnings: u16) {
         let (capabilities, status) = (self.capabilities, self.status);
         self.packet(|out| response::encode_end_of_rows(out, capabilities, warnings, status));
     }
 
-    /// A packet of the session's own making (COM_STATISTICS).
+    /// Sends a packet with this payload (COM_STATISTICS).
     pub fn raw(&mut self, payload: &[u8]) {
         self.packet(|out| out.extend_from_slice(payload));
     }
 
-    /// Sends everything; suspends while the client does not take it.
+    /// Sends everything. Suspends while the socket is full.
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
         flush(self.output, self.transport, self.cx)
@@ -263,8 +265,8 @@ impl<'a> ResponseWriter<'a> {
     }
 }
 
-/// Sends all of `output`, suspending the fiber while the socket is full. Once it has failed, it
-/// fails for good: part of a packet may have gone out.
+/// Sends all of `output`, and suspends the fiber while the socket is full. A failure is final,
+/// because part of a packet may have been sent.
 pub(crate) fn flush(
     output: &mut Output,
     transport: &mut Transport,
@@ -293,8 +295,8 @@ fn flush_blocking(
         if send_some(output, transport, cx.local).map_err(lost)? {
             return Ok(());
         }
-        // A timeout without an edge may still have made room for some bytes; only none at all is
-        // too slow.
+        // A timeout without an edge may still have made room for some bytes. The client is too slow
+        // only if no byte was accepted.
         if !in_time && output.sent == before {
             return Err(Interrupt::ConnectionLost);
         }
@@ -305,8 +307,8 @@ fn flush_blocking(
     }
 }
 
-/// Sends what the socket takes. True: all has gone out, and the writable edge is not wanted any
-/// more.
+/// Sends as much as the socket accepts. True: everything is sent, and the writable edge is not
+/// requested any more.
 pub(crate) fn send_some(
     output: &mut Output,
     transport: &mut Transport,
@@ -330,8 +332,8 @@ pub(crate) fn send_some(
     Ok(true)
 }
 
-/// A message in another character set: what it lacks is shown as `\`, the hexadecimal digits of the
-/// code point.
+/// Converts a message to another character set. A missing character is shown as `\` and the
+/// hexadecimal digits of its code point.
 fn message_in(to: &Charset, message: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(message.len());
     for c in message.chars() {
