@@ -1,12 +1,12 @@
-//! Whole queries: blocks, set operations, VALUES.
+//! Queries: blocks, set operations, VALUES.
 //!
-//! A query's operators are made when it first runs and kept beside those of the block that it
-//! belongs to, as a derived table, a subquery or a side of a set operation. So a warm statement
-//! opens no table, however deep its blocks are.
+//! The operators of a query are created at its first run. They are cached beside those of the block
+//! that contains it as a derived table, a subquery or a side of a set operation. So a warm
+//! statement opens no table, however deep its blocks are nested.
 //!
 //! # Invariants
-//! - Q1: a query that runs is out of its place ([`KeptQuery`]); one that would run inside itself
-//!   gets operators of its own.
+//! - Q1: while a query runs, its operators are taken out of their [`KeptQuery`]. A query that runs
+//!   inside itself gets operators of its own.
 
 pub(crate) mod block;
 mod counted;
@@ -41,12 +41,12 @@ use crate::runtime::Runtime;
 use block::BlockExec;
 use counted::Counted;
 
-/// The operators of a query, from its first execution on.
+/// The cached operators of a query; empty before its first run.
 #[derive(Default)]
 pub(crate) struct KeptQuery(Cell<Option<Box<QueryExec>>>);
 
 impl KeptQuery {
-    /// Runs the query; its rows go to `out`.
+    /// Runs the query, and passes its rows to `out`.
     pub fn run(
         &self,
         rt: &Runtime<'_>,
@@ -60,7 +60,7 @@ impl KeptQuery {
         result
     }
 
-    /// Runs the query; each row's image, in `layout`, goes to `push`.
+    /// Runs the query, and passes each row's image, in `layout`, to `push`.
     pub fn collect(
         &self,
         rt: &Runtime<'_>,
@@ -83,7 +83,7 @@ impl KeptQuery {
         result
     }
 
-    /// Bytes that it keeps between executions, near enough.
+    /// The memory that it keeps between executions, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let exec = self.0.take();
         let held = exec.as_ref().map_or(0, |exec| exec.memory());
@@ -100,7 +100,7 @@ impl KeptQuery {
 }
 
 impl KeptQuery {
-    /// A derived table's, for the slot that reads it.
+    /// The operators of a derived table, for the slot that reads it.
     pub fn derived() -> Box<dyn DerivedTable> {
         Box::new(KeptQuery::default())
     }
@@ -136,7 +136,7 @@ impl DerivedTable for KeptQuery {
 /// See [`KeptQuery`].
 struct QueryExec {
     body: Body,
-    /// The row at hand, where rows are taken as images.
+    /// A buffer for the current row, if rows are passed as images.
     image: Vec<u8>,
 }
 
@@ -187,7 +187,7 @@ impl QueryExec {
     }
 }
 
-/// Result rows as row images.
+/// Converts result rows to row images.
 struct Images<'o> {
     layout: &'o RowLayout,
     image: Vec<u8>,
@@ -204,7 +204,7 @@ impl RowOut for Images<'_> {
     }
 }
 
-/// Result rows for the client.
+/// Sends result rows to the client.
 pub(crate) struct ToSink<'o> {
     pub sink: &'o mut dyn RowSink,
     pub counts: Counts,
@@ -226,18 +226,18 @@ impl RowOut for ToSink<'_> {
     }
 }
 
-/// The operators of a set operation, a recursion or of VALUES.
+/// The operators of a set operation, a recursion, or VALUES.
 struct SetExec {
-    /// Its rows.
+    /// The layout of its rows.
     layout: RowLayout,
-    /// Their columns.
+    /// The columns of its rows.
     columns: Vec<Expr>,
-    /// Its operands, or the seed of a recursion and its steps.
+    /// The operands of a set operation, or the seed and the steps of a recursion.
     operands: Vec<KeptQuery>,
     order: KeyMaker,
-    /// What tells rows apart.
+    /// Builds the keys by which rows are distinct.
     unique: KeyMaker,
-    /// The row at hand, and its sort key.
+    /// Buffers for the current row and its sort key.
     image: Vec<u8>,
     key: Vec<u8>,
 }
@@ -342,7 +342,7 @@ impl SetExec {
     }
 }
 
-/// How many queries a set operation or a recursion runs.
+/// The number of queries that a set operation or a recursion runs.
 fn operand_count(q: &QueryPlan) -> usize {
     match &q.body {
         QueryBody::Set {
@@ -354,7 +354,8 @@ fn operand_count(q: &QueryPlan) -> usize {
     }
 }
 
-/// SQL_CALC_FOUND_ROWS in the first block of a set operation counts the rows of the whole.
+/// Whether SQL_CALC_FOUND_ROWS in the first block of a set operation makes it count all of its
+/// rows.
 fn counts_all(q: &QueryPlan) -> bool {
     match &q.body {
         QueryBody::Block(block) => block.calc_found_rows,
@@ -363,7 +364,8 @@ fn counts_all(q: &QueryPlan) -> bool {
     }
 }
 
-/// A set operation's operands, converted to its types, one after the other.
+/// Consumes the rows of a set operation's operands one after the other, and converts them to its
+/// types.
 struct SetOut<'o, 's> {
     rt: &'o Runtime<'s>,
     types: &'o [ExprType],
@@ -395,7 +397,7 @@ impl RowOut for SetOut<'_, '_> {
     }
 }
 
-/// Gives the rows of a set operation or of VALUES, as images of its own types.
+/// Produces the rows of a set operation or of VALUES, as images of its own types.
 struct Operands<'o, 's> {
     rt: &'o Runtime<'s>,
     q: &'o QueryPlan,
@@ -462,8 +464,7 @@ impl Operands<'_, '_> {
                 distinct,
                 ..
             } => {
-                // Rows of all operands of a chain go through one conversion and one search for
-                // duplicates.
+                // The rows of all operands of a chain are converted and deduplicated once.
                 set.distinct = distinct.then(|| Distinct::new(rt.env.work_memory()));
                 for (operand, kept) in q.chain().zip(self.kept) {
                     kept.run(rt, operand, self.outer, &mut set)?;

@@ -1,4 +1,4 @@
-//! One execution of one statement: the session, the fiber, the parameters, the warnings.
+//! One execution of a statement: the session, the fiber, the parameters, the warnings.
 
 pub(crate) mod result;
 pub(crate) mod spill;
@@ -23,12 +23,11 @@ use crate::env::{Checkpoints, Interrupt, SessionEnv, StatementFiber};
 use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
 use working::Working;
 
-/// How often a session that waits for a user-level lock looks for deadlocks that other waits have
-/// closed.
+/// How often a session that waits for a user-level lock searches for deadlocks.
 const DEADLOCK_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Everything an operator may touch. Session and fiber are behind cells because a subquery runs in
-/// the middle of an expression; each is borrowed for one call at a time.
+/// The resources of an execution, for operators. The session and the fiber are in cells, because a
+/// subquery runs during the evaluation of an expression; each is borrowed for one call at a time.
 pub(crate) struct Runtime<'s> {
     pub engine: &'s Arc<Engine>,
     session: RefCell<&'s mut EngineSession>,
@@ -37,23 +36,24 @@ pub(crate) struct Runtime<'s> {
     pub params: &'s Params,
     pub warnings: &'s RefCell<Warnings>,
     pub lists: ListCache,
-    /// Division by zero and the like are errors in strict mode.
+    /// Whether errors such as a division by zero are errors, not warnings (strict mode).
     pub strict: Cell<bool>,
-    /// Plain reads lock as FOR SHARE does: SERIALIZABLE, and what a writing statement reads under
-    /// the repeatable levels.
+    /// Whether plain reads lock rows like FOR SHARE: under SERIALIZABLE, and for the reads of a
+    /// statement that changes rows under REPEATABLE READ.
     pub lock_reads: bool,
-    /// UPDATE: rows that others have locked may be looked at first.
+    /// UPDATE: whether rows that other transactions have locked are tested before waiting for the
+    /// lock.
     pub semi_consistent: bool,
-    /// UPDATE or DELETE.
+    /// Whether the statement is an UPDATE or DELETE.
     pub changes: bool,
-    /// For FOUND_ROWS(): rows without LIMIT, once counted.
+    /// For FOUND_ROWS(): the number of rows without LIMIT, if it was counted.
     pub found_rows: Cell<Option<u64>>,
-    /// Rows that the engine has given.
+    /// The number of rows that the engine has returned.
     pub examined: Cell<u64>,
     pub working: Working,
 }
 
-/// Of expressions that hold no subquery: they may wait.
+/// For expressions without subqueries, which may still have to wait.
 impl Subqueries for Runtime<'_> {
     fn value<'a>(
         &self,
@@ -105,18 +105,17 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// Row `i` of a read's batch does not match: its lock is given up where the isolation level
-    /// says so.
+    /// Releases the lock of row `i`, which does not match, if the isolation level allows it.
     pub fn release(&self, read: &Read, batch: &RowBatch, i: usize) {
         read.release(&mut self.session.borrow_mut(), batch, i);
     }
 
-    /// Locks row `i` of a read's batch, which was looked at without a lock; false: it is gone.
+    /// Locks row `i`, which was tested without a lock. False: the row has been deleted.
     pub fn lock_row(&self, read: &Read, batch: &mut RowBatch, i: usize) -> Result<bool, SqlError> {
         self.drive(|session| read.lock_row(session, batch, i))
     }
 
-    /// What expressions see.
+    /// The state for evaluating expressions.
     pub fn state<'a>(&'a self, subqueries: &'a dyn Subqueries) -> StmtState<'a> {
         StmtState {
             params: self.params,
@@ -131,14 +130,14 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// Cancel flag and time slice.
+    /// Checks for KILL and for the end of the time slice.
     pub fn tick(&self) -> Result<(), SqlError> {
         self.cx.cx().tick().map_err(Interrupt::to_sql)
     }
 
-    /// Looks at the cancel flag and the time slice in the middle of a computation. Inside an engine
-    /// call, which may read a page without a latch, it looks at the flag alone: the fiber must not
-    /// be suspended there.
+    /// Checks for KILL and the end of the time slice during a computation. Inside an engine call,
+    /// which may be reading a page without a latch, it checks for KILL only: the fiber must not be
+    /// suspended there.
     #[cold]
     fn pause(&self) -> Result<(), SqlError> {
         if self.session.try_borrow().is_err() {
@@ -147,12 +146,12 @@ impl<'s> Runtime<'s> {
         self.tick()
     }
 
-    /// Runs `job` on a thread that may block; other sessions go on meanwhile.
+    /// Runs `job` on a thread that may block, while other sessions continue.
     pub fn offload(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SqlError> {
         self.cx.cx().offload(job).map_err(Interrupt::to_sql)
     }
 
-    /// Suspends for so long. False: KILL QUERY or the time limit has ended it.
+    /// Suspends the fiber. False: KILL QUERY or the time limit has ended the sleep.
     pub fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
         match self.cx.cx().sleep(time) {
             Ok(()) => Ok(true),
@@ -161,8 +160,8 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// Waits for a user-level lock until `deadline`. The first session of the lock's queue searches
-    /// for deadlocks from time to time, for all of them.
+    /// Waits for a user-level lock until `deadline`. The first session in the lock's queue
+    /// periodically searches for deadlocks, on behalf of all waiting sessions.
     pub fn wait_for_user_lock(
         &self,
         wait: &mut UserLockWait,
@@ -190,7 +189,7 @@ impl<'s> Runtime<'s> {
         result
     }
 
-    /// Calls `f` until it no longer has to wait.
+    /// Calls `f` again after each wait, until it succeeds or fails.
     pub fn drive<T>(
         &self,
         mut f: impl FnMut(&mut EngineSession) -> Result<T, Stop>,
@@ -207,10 +206,10 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// Waits for what has stopped an engine's call.
+    /// Waits for the event that has stopped an engine call.
     ///
     /// # Errors
-    /// What has stopped it is an error, or the wait ends with one.
+    /// The error that has stopped the call, or the error that ends the wait.
     #[cold]
     fn wait_or_fail(&self, stop: Stop) -> Result<(), SqlError> {
         if let Stop::Error(error) = &stop
@@ -222,17 +221,17 @@ impl<'s> Runtime<'s> {
         wait_or_fail(&mut **self.cx.cx(), stop, Some(timeout))
     }
 
-    /// What the transaction has changed so far, for `EngineSession::return_to`.
+    /// The transaction's changes so far, for `EngineSession::return_to`.
     pub fn change_mark(&self) -> u32 {
         self.session.borrow().change_mark()
     }
 
-    /// The next rows of a read; false: no more.
+    /// Appends the next rows of a read; false: there are no more.
     pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
         self.read_into(read, out, None)
     }
 
-    /// As [`Self::read`]; `taker` gets rows that need no copy ([`Read::next_into`]).
+    /// As [`Self::read`]; `taker` receives rows that need no copy ([`Read::next_into`]).
     pub fn read_into(
         &self,
         read: &mut Read,
@@ -251,7 +250,7 @@ impl<'s> Runtime<'s> {
         }
     }
 
-    /// The open table with this id; error 1412 when it is gone.
+    /// The open table with this id. Error 1412 if it was dropped.
     pub fn table(&self, id: TableId) -> Result<Arc<Table>, SqlError> {
         self.engine
             .table(id)
@@ -269,9 +268,9 @@ impl Checkpoint for Runtime<'_> {
     }
 }
 
-/// Whether plain reads of a statement lock what they read: what a statement writes follows from
-/// what it read, under the repeatable levels. A query that is a transaction of its own need not
-/// under SERIALIZABLE.
+/// Whether the plain reads of a statement lock rows. Under REPEATABLE READ those of a statement
+/// that `writes` do, because its changes depend on what it reads. Under SERIALIZABLE all do, except
+/// those of a query that is a transaction by itself.
 pub(crate) fn locks_reads(session: &EngineSession, writes: bool) -> bool {
     match session.isolation() {
         Isolation::Serializable => writes || session.is_explicit(),
@@ -295,11 +294,10 @@ fn wait_or_fail(
     }
 }
 
-/// Calls `f` until it no longer has to wait: for commit, rollback and the like, outside of a
-/// statement.
+/// Calls `f` again after each wait, outside of a statement: for commit, rollback and similar calls.
 ///
 /// # Errors
-/// The engine's error in MySQL's words; 1317 when the session is killed meanwhile.
+/// MySQL's error for the engine's error; 1317 if the session is killed meanwhile.
 pub fn drive<T>(
     cx: &mut dyn StatementFiber,
     mut f: impl FnMut() -> Result<T, Stop>,
@@ -312,7 +310,7 @@ pub fn drive<T>(
     }
 }
 
-/// A damaged or missing file of a table, with everything that is known about the place.
+/// The error for a damaged or missing file of a table, with all known details of the place.
 fn damage(error: &EngineError, table: &TableDef) -> SqlError {
     let name = format!("`{}`.`{}`", table.schema, table.name);
     match error {
@@ -327,7 +325,7 @@ fn damage(error: &EngineError, table: &TableDef) -> SqlError {
     }
 }
 
-/// An engine error as MySQL words it.
+/// MySQL's error for an engine error.
 pub fn engine_error(error: &EngineError) -> SqlError {
     use ErrorCode::*;
     match error {

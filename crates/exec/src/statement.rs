@@ -1,7 +1,7 @@
-//! Statements: what the session calls.
+//! Statements: the entry points for the session.
 //!
 //! ```text
-//!   text ─▶ Digested ─▶ plan cache ─▶ Executable (this session's operators, kept) ─▶ execute
+//!   text ─▶ Digested ─▶ plan cache ─▶ Executable (cached operators, for one session at a time) ─▶ execute
 //! ```
 
 use std::cell::RefCell;
@@ -24,26 +24,27 @@ use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
 use crate::runtime::result::{StatementResult, full_table};
 
-/// A plan with the operators that one statement at a time runs it with; kept between executions
-/// ([`OperatorPool`](crate::OperatorPool)), so that a warm one allocates little.
+/// A plan with the operators that run it, for one statement at a time. It is cached between
+/// executions ([`OperatorPool`](crate::OperatorPool)), so that a warm statement allocates little.
 pub struct Executable {
     plan: Arc<Plan>,
-    /// Of a query, or of the one whose rows are inserted.
+    /// The operators of a query, or of the query of INSERT ... SELECT.
     query: KeptQuery,
-    /// What finds the rows that are changed.
+    /// The operators that find the rows to change.
     root: Option<Box<BlockExec>>,
-    /// `query` and `root` read with locks (SERIALIZABLE).
+    /// Whether the operators read with locks (SERIALIZABLE).
     lock_reads: bool,
-    /// How often it ran.
+    /// How often it has run.
     uses: u32,
-    /// The first table, and its rows when it was planned.
+    /// The first table, and its number of rows when the plan was made.
     first: Option<(Arc<Table>, u64)>,
-    /// The first table has grown out of the plan: whoever else has it is to plan again, too.
+    /// The first table has outgrown the plan, so other sessions with the same plan must plan again
+    /// too.
     outgrown: bool,
 }
 
 impl Executable {
-    /// Operators are made when it runs first.
+    /// The operators are created at the first run.
     pub fn new(plan: Arc<Plan>) -> Executable {
         Executable {
             plan,
@@ -61,15 +62,15 @@ impl Executable {
         &self.plan
     }
 
-    /// Bytes that its operators keep between executions, near enough.
+    /// The memory that its operators keep between executions, approximately, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let root = self.root.as_ref();
         self.query.memory() + root.map_or(0, |root| root.memory())
     }
 
-    /// Whether the first table has grown or shrunk so much since the plan was made that another
-    /// plan may be better. Looked at rarely: when it first runs (which sets the mark), and whenever
-    /// the number of uses is a power of four.
+    /// Whether the first table has grown or shrunk so much since planning that another plan may be
+    /// better. This is checked at the first run, which also records the number of rows, and
+    /// whenever the number of uses is a power of four.
     fn outgrown(&mut self, engine: &Engine) -> bool {
         self.uses = self.uses.saturating_add(1);
         if self.outgrown {
@@ -89,13 +90,13 @@ impl Executable {
         false
     }
 
-    /// The result's columns; none for statements without a result set.
+    /// The columns of the result; empty for a statement without a result set.
     pub fn columns(&self) -> &[ColumnMeta] {
         plan_columns(&self.plan)
     }
 }
 
-/// The table that is read first, by a plan that reads by cost.
+/// The table that is read first, if the plan depends on costs.
 fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
     let block = match plan {
         Plan::Query(q) => match &q.body {
@@ -114,7 +115,7 @@ fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
     }
 }
 
-/// The result's columns; none for statements without a result set.
+/// The columns of the result; empty for a statement without a result set.
 pub fn plan_columns(plan: &Plan) -> &[ColumnMeta] {
     match plan {
         Plan::Query(q) => &q.columns,
@@ -123,12 +124,12 @@ pub fn plan_columns(plan: &Plan) -> &[ColumnMeta] {
     }
 }
 
-/// Runs a statement. The statement's implicit savepoint is set and, after an error, gone back to;
-/// committing is the session's affair.
+/// Runs a statement. Sets an implicit savepoint, and returns to it after an error; the session
+/// commits.
 ///
 /// # Errors
-/// MySQL's error. After 1213 the transaction has been rolled back. 1412, before anything was done:
-/// plan again.
+/// MySQL's error. After 1213 the transaction has been rolled back. With 1412 nothing was done, and
+/// the caller must plan again.
 #[allow(clippy::too_many_arguments)]
 pub fn execute(
     statement: &mut Executable,
@@ -147,7 +148,7 @@ pub fn execute(
     let plan = &*statement.plan;
     let several = matches!(plan, Plan::UpdateTables(_) | Plan::DeleteTables(_));
     let writes = several || matches!(plan, Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_));
-    // MySQL locks what these read at every isolation level.
+    // MySQL takes locks for these reads at every isolation level.
     let locks = several || matches!(plan, Plan::Delete(_));
     let lock_reads = locks || crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
@@ -163,21 +164,22 @@ pub fn execute(
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
         rt.changes = several || matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
         let done = run(&rt, statement, sink);
-        // A computation that cannot fail gave up, maybe, and gave no result.
+        // A computation that cannot return an error may have been stopped: then the checkpoint
+        // fails.
         let mut done = done.and_then(|done| rt.checkpoint(0).map(|()| done));
         if let Ok(done) = &mut done {
             done.examined = rt.examined.get();
         }
         done
     };
-    // What strict mode made an error came before any other error: that one would have ended the
+    // An error of strict mode happened before any other error, which would have ended the
     // statement.
     let raised = warnings.borrow_mut().take_raised();
     warnings.borrow_mut().set_strict(false);
     let result = raised.map_or(result, Err);
     let ok = result.is_ok();
     if !ok {
-        // Operators may hold half a read.
+        // The operators may be in the middle of a read.
         (statement.query, statement.root) = (KeptQuery::default(), None);
     }
     let ended = crate::runtime::drive(cx, || session.statement_end(ok));
@@ -186,7 +188,8 @@ pub fn execute(
     Ok(result)
 }
 
-/// Whether lost values are errors: a change of rows in strict mode, without IGNORE.
+/// Whether losing a value is an error: a statement that changes rows in strict mode, without
+/// IGNORE.
 fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
     let ignore = match plan {
         Plan::Insert(p) => p.ignore,
@@ -204,7 +207,7 @@ fn run(
     statement: &mut Executable,
     sink: &mut dyn RowSink,
 ) -> Result<StatementResult, SqlError> {
-    // The plan is shared with other sessions: no reference is counted.
+    // The plan is borrowed: counting a reference would write to a line that all sessions share.
     let Executable {
         plan, query, root, ..
     } = statement;
@@ -281,7 +284,7 @@ fn explain(
     })
 }
 
-/// Sends a row of texts; numbers among the columns are read from them. `None` is NULL.
+/// Sends a row of texts. Values of numeric columns are parsed from their text. `None` is NULL.
 pub fn write_texts(
     row: &[Option<String>],
     columns: &[ColumnMeta],

@@ -1,8 +1,8 @@
 //! One query block: join steps, then grouping, HAVING, DISTINCT, ORDER BY and LIMIT, then the
-//! result's consumer.
+//! consumer of the result.
 //!
-//! Rows are pulled from the join steps in batches and pushed through the rest one by one; whoever
-//! has enough says so, and the pull ends.
+//! Rows are pulled from the join steps in batches, and pushed through the other operators one by
+//! one. An operator that needs no more rows returns false, which ends the pull.
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
@@ -30,36 +30,36 @@ use crate::operators::step::{DerivedTable, Slot, Source, StepCx, StepExec, keeps
 use crate::operators::window::Windowing;
 use crate::runtime::Runtime;
 
-/// Work of one row in an operator.
+/// The work of one row in an operator.
 const ROW_WORK: u64 = 200;
 
-/// A block's operators; kept between executions.
+/// The operators of a block, which are cached between executions.
 pub(crate) struct BlockExec {
     slots: Vec<Slot>,
     steps: Vec<StepExec>,
     batch: Batch,
-    /// Of sorted rows: the select list as plain columns.
+    /// The select list as plain columns, for sorted rows.
     projected: Vec<Expr>,
     direct: Option<Direct>,
-    /// Boxed, as `made` and `grouping` are: most statements have none of these, and each session
-    /// keeps many.
+    /// Boxed, like `made` and `grouping`: most statements have none of these, and operator trees
+    /// should be small.
     plain: Option<Box<Plain>>,
     made: Option<Box<Made>>,
     grouping: Option<Box<Grouping>>,
     windowing: Option<Box<Windowing>>,
-    /// Results are computed after the sort.
+    /// Whether results are computed after the sort.
     late: bool,
     subqueries: Box<[KeptSubquery]>,
 }
 
-/// For rows that are sorted or kept apart for DISTINCT.
+/// The operators for rows that are sorted, or stored for DISTINCT.
 struct Made {
-    /// The result's columns.
+    /// The layout of the result's columns.
     layout: RowLayout,
     direct: Direct,
     unique: KeyMaker,
     order: KeyMaker,
-    /// Of the row at hand.
+    /// Buffers for the current row.
     key: Vec<u8>,
     image: Vec<u8>,
 }
@@ -91,7 +91,7 @@ impl BlockExec {
             && limits.wanted() < 1000
             && block.joins.len() == 1
             && block.joins[0].filter.is_empty();
-        // Rows behind the LIMIT are not to be locked.
+        // Rows beyond the LIMIT must not be locked.
         let locks = (block.joins.first())
             .is_some_and(|step| row_lock(rt, block, step.table) != RowLock::None);
         let first_rows = match &block.group {
@@ -162,7 +162,7 @@ impl BlockExec {
         result
     }
 
-    /// Bytes that it keeps between executions, near enough.
+    /// The memory that it keeps between executions, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let made = self.made.as_ref();
         let derived = self.slots.iter().filter_map(|slot| match &slot.source {
@@ -276,7 +276,7 @@ impl BlockExec {
         Ok(())
     }
 
-    /// Pulls batches of joined rows for a writer.
+    /// Passes batches of joined rows to a statement that changes rows.
     pub fn batches(
         &mut self,
         rt: &Runtime<'_>,
@@ -325,12 +325,12 @@ impl BlockExec {
     }
 }
 
-/// Cuts the result to LIMIT and OFFSET.
+/// Applies LIMIT and OFFSET to the result.
 pub(super) struct Limiter<'o> {
     pub(super) limits: Limits,
     pub(super) seen: u64,
     pub(super) out: &'o mut dyn RowOut,
-    /// SQL_CALC_FOUND_ROWS: go on counting.
+    /// SQL_CALC_FOUND_ROWS: continue to count after LIMIT.
     pub(super) counting: bool,
 }
 
@@ -343,7 +343,7 @@ impl Limiter<'_> {
         self.pass(|out| out.row(cx, select))
     }
 
-    /// Counts a row, and gives it on if LIMIT lets it through.
+    /// Counts a row, and passes it on if it is within OFFSET and LIMIT.
     #[inline]
     pub(super) fn pass(
         &mut self,
@@ -365,7 +365,7 @@ impl Limiter<'_> {
 }
 
 impl<'r> StepCx<'r, '_> {
-    /// The derived table that is all this block reads: its rows are taken as they come.
+    /// The derived table, if it is this block's only source: its rows are streamed.
     pub(super) fn streamed(&self) -> Option<(&'r QueryPlan, &'r dyn DerivedTable)> {
         let [step] = self.block.joins.as_slice() else {
             return None;
@@ -381,7 +381,7 @@ impl<'r> StepCx<'r, '_> {
     }
 }
 
-/// Takes the rows of a derived table one by one, as the only row slot of the block that reads it.
+/// Consumes the rows of a derived table one by one, as the only slot of the block that reads it.
 struct Streamed<'r, 's, 'e> {
     scx: &'r StepCx<'r, 's>,
     layout: &'r RowLayout,
@@ -407,7 +407,7 @@ impl RowOut for Streamed<'_, '_, '_> {
 pub(super) type Each<'f> =
     dyn for<'a> FnMut(&EvalCx<'a>, &'a [Expr]) -> Result<bool, SqlError> + 'f;
 
-/// The pull side: joined rows, grouped where asked for, that pass HAVING.
+/// The pull side of a block: its joined or grouped rows that pass HAVING.
 pub(super) struct Run<'r, 's> {
     pub(super) scx: &'r StepCx<'r, 's>,
     pub(super) steps: &'r mut [StepExec],
@@ -418,7 +418,7 @@ pub(super) struct Run<'r, 's> {
 }
 
 impl Run<'_, '_> {
-    /// The rows of the only table, encoded as they were read.
+    /// Sends the rows of the only table, encoded as they were read.
     fn direct(
         self,
         rows: &DirectRows<'_>,
@@ -442,7 +442,7 @@ impl Run<'_, '_> {
             let more = self.scx.next_into(self.steps, self.batch, to);
             let taken = taker.map_or(0, |taker| taker.taken());
             if taken > 0 {
-                // Also before an error: they are in the buffer.
+                // Counted even before an error is returned: the rows are in the buffer.
                 counts.sent += taken;
                 sink.framed(taken)?;
             }
@@ -466,7 +466,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The images of the only table's rows that pass its filter.
+    /// The images of the only table's rows that pass the filter.
     pub(super) fn images(
         self,
         each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
@@ -494,7 +494,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// [`rows`](Self::rows) before window functions.
+    /// As [`rows`](Self::rows), without window functions.
     #[inline]
     pub(super) fn plain_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         let block = self.scx.block;
@@ -512,7 +512,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Every joined row.
+    /// Calls `each` with every joined row.
     pub(super) fn joined(
         self,
         each: &mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
@@ -529,7 +529,7 @@ impl Run<'_, '_> {
             return Ok(());
         }
         if steps.is_empty() {
-            // No table: one row without columns.
+            // Without a table there is one row without columns.
             return each(&scx.eval(&[])).map(|_| ());
         }
         if let Some((q, exec)) = scx.streamed() {
@@ -557,7 +557,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// DISTINCT and ORDER BY: rows are projected, kept or sorted, and given on.
+/// DISTINCT and ORDER BY: projects rows, deduplicates or sorts them, and passes them on.
 fn ordered(
     rt: &Runtime<'_>,
     block: &Block,
@@ -625,7 +625,8 @@ fn ordered(
         }
     } else {
         let mut sorter = sorter_of(rt, block, limits);
-        // What is a column of the result is computed once: another RAND() would be another number.
+        // A sort key that equals a result column is not evaluated again: another RAND() would
+        // return another number.
         let same: SmallVec<[Option<usize>; 4]> = block
             .order
             .iter()

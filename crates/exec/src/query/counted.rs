@@ -1,14 +1,14 @@
-//! INTERSECT and EXCEPT: the different rows of the left operand in the order in which they came,
-//! and how often each came on either side.
+//! INTERSECT and EXCEPT: the distinct rows of the left operand in their order of arrival, with the
+//! number of occurrences in each operand.
 //!
-//! Rows are counted in a hash table. When that outgrows its memory, its rows and all later ones go
-//! through a sort by their keys, which brings together what is to be counted, and those that remain
-//! through another by the numbers with which they came.
+//! Rows are counted in a hash table. If it exceeds its memory, its rows and all later ones are
+//! sorted by their keys, which brings equal rows together. The remaining rows are then sorted by
+//! their order of arrival.
 //!
 //! # Invariants
-//! C1. All rows of the left operand come before those of the right one, so the first of equal rows,
-//!     which stands for all, is one of the left operand if any is.
-//! C2. The table takes no row of the right operand in; it grows with the left one alone.
+//! C1. All rows of the left operand arrive before those of the right one. So the first of equal
+//!     rows, which represents all of them, is one of the left operand if there is any.
+//! C2. Rows of the right operand never enter the table, so only the left one makes it grow.
 
 use std::hash::Hasher;
 use std::thread::LocalKey;
@@ -29,7 +29,7 @@ use crate::operators::row_out::RowOut;
 use crate::operators::sort::Sorter;
 use crate::runtime::Runtime;
 
-/// A row of the left operand: its key, then its image, in the arena.
+/// A row of the left operand: its key and its image, in the arena.
 struct Entry {
     key: usize,
     image: usize,
@@ -37,10 +37,10 @@ struct Entry {
     counts: [u64; 2],
 }
 
-/// What an entry costs beyond its bytes.
+/// The memory of an entry besides its bytes.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 8;
 
-/// Of a sorted record, before the row's image: its number, and how often it came on either side.
+/// The length of a sorted record's prefix: the row's number, and its occurrences in each operand.
 const HEAD_BYTES: usize = 24;
 
 thread_local! {
@@ -52,9 +52,9 @@ struct Table {
     arena: Vec<u8>,
     entries: Vec<Entry>,
     by_key: HashTable<u32>,
-    /// The key of the row at hand.
+    /// The key of the current row.
     key: Vec<u8>,
-    /// A sorted record.
+    /// A buffer for a sorted record.
     record: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl Table {
         n.map(|n| &mut entries[n])
     }
 
-    /// Adds the row whose key is at hand; `image` appends it.
+    /// Adds the row with the current key. `image` appends the row.
     fn add(
         &mut self,
         image: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
@@ -137,14 +137,14 @@ impl Table {
     }
 }
 
-/// Appends a sorted record's head.
+/// Appends the prefix of a sorted record.
 fn head(out: &mut Vec<u8>, number: u64, counts: [u64; 2]) {
     for n in [number, counts[0], counts[1]] {
         out.extend_from_slice(&n.to_be_bytes());
     }
 }
 
-/// Takes a sorted record apart.
+/// Splits a sorted record.
 fn parts(record: &[u8]) -> (u64, [u64; 2], &[u8]) {
     let number = |n: usize| {
         let bytes = record[8 * n..].first_chunk::<8>();
@@ -153,7 +153,7 @@ fn parts(record: &[u8]) -> (u64, [u64; 2], &[u8]) {
     (number(0), [number(1), number(2)], &record[HEAD_BYTES..])
 }
 
-/// How often a row is given that came so often on the left and on the right.
+/// How many times a row is returned, given its occurrences on the left and on the right.
 fn times(op: SetOp, distinct: bool, [left, right]: [u64; 2]) -> u64 {
     match (op, distinct) {
         (SetOp::Intersect, true) => u64::from(left > 0 && right > 0),
@@ -172,7 +172,7 @@ pub(super) struct Counted<'o, 's> {
     table: Lent<Table>,
     limit_bytes: usize,
     sorter: Option<Sorter>,
-    /// Rows that have come.
+    /// The number of rows so far.
     came: u64,
     right: bool,
 }
@@ -197,7 +197,7 @@ impl<'o, 's> Counted<'o, 's> {
         }
     }
 
-    /// The rows of the left operand were all.
+    /// Ends the rows of the left operand.
     pub fn turn(&mut self) {
         self.right = true;
     }
@@ -231,7 +231,7 @@ impl<'o, 's> Counted<'o, 's> {
         }
     }
 
-    /// From now on rows are sorted, those of the table first.
+    /// Starts sorting: first the rows of the table, then all later ones.
     fn spill(&mut self) -> Result<(), SqlError> {
         let mut sorter = Sorter::new(self.limit_bytes, 0);
         let Table {
@@ -251,7 +251,7 @@ impl<'o, 's> Counted<'o, 's> {
         Ok(())
     }
 
-    /// Gives the result's rows, until `f` wants no more.
+    /// Passes the result's rows to `f`, until it returns false.
     pub fn give(
         mut self,
         op: SetOp,
@@ -278,7 +278,7 @@ impl<'o, 's> Counted<'o, 's> {
     }
 }
 
-/// [`Counted::give`] of what was sorted by keys.
+/// As [`Counted::give`], for rows that were sorted by key.
 fn give_sorted(
     (rt, sorter): (&Runtime<'_>, Sorter),
     (op, distinct): (SetOp, bool),

@@ -1,4 +1,5 @@
-//! Blocks with aggregates: rows are counted, summed up by kernels, or added by the evaluator.
+//! Blocks with aggregates: counts rows, sums them by kernels, or evaluates and adds them one by
+//! one.
 
 use nfold_plan::expr::{Class, Expr, ExprKind};
 use nfold_plan::query::{AggFunc, Aggregate, Block, GroupPlan};
@@ -12,7 +13,7 @@ use crate::operators::group;
 use crate::operators::group::{GroupedImages, Grouper, Grouping, ImageInput, PlainColumn};
 use crate::operators::step::{COMPILE_AFTER, Slot, Source};
 
-/// How the block's rows are grouped.
+/// The grouping of the block's rows.
 pub(super) fn grouping(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Grouping {
     let inputs = image_inputs(block, slots, plan);
     let grouped = grouped_images(block, slots, plan);
@@ -20,8 +21,8 @@ pub(super) fn grouping(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Group
 }
 
 impl Run<'_, '_> {
-    /// The kernels of [`Grouping::inputs`], by aggregate; empty if there is none. `None`: the rows'
-    /// images are not enough.
+    /// The kernels for [`Grouping::inputs`], by aggregate; empty if it needs none. `None`: row
+    /// images are not sufficient.
     fn number_kernels(
         &self,
         plan: &GroupPlan,
@@ -53,7 +54,7 @@ impl Run<'_, '_> {
         inputs.iter().zip(&plan.aggregates).map(kernel).collect()
     }
 
-    /// Groups the rows of one table by their images; the first ones by the evaluator, so that a
+    /// Groups the rows of one table by their images. The evaluator adds the first rows, so that a
     /// short statement compiles nothing.
     fn grouped_by_image(
         &mut self,
@@ -157,7 +158,7 @@ impl Run<'_, '_> {
         } else {
             let first_only = plan.first_row_only;
             self.joined(&mut |cx| {
-                // MIN and MAX by the first row: NULL does not count.
+                // MIN and MAX by the first row: a NULL does not count.
                 let found = first_only
                     && plan
                         .aggregates
@@ -180,7 +181,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// See [`Grouping::inputs`]; `None` also where the rows are not those of one table.
+/// See [`Grouping::inputs`]. `None` also if the rows come from several tables.
 fn image_inputs(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<ImageInput>> {
     let (table, slot) = only_table(block, slots, plan)?;
     group::image_inputs(plan, table, |e| image_column(table, slot, e))
@@ -192,7 +193,7 @@ fn grouped_images(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Gro
     group::grouped_images(plan, table, |e| image_column(table, slot, e))
 }
 
-/// The table whose rows are grouped, if all of them come from one.
+/// The table whose rows are grouped, if all rows come from one table.
 fn only_table<'s>(block: &Block, slots: &'s [Slot], plan: &GroupPlan) -> Option<(usize, &'s Slot)> {
     let ([step], [slot]) = (block.joins.as_slice(), slots) else {
         return None;
@@ -201,7 +202,7 @@ fn only_table<'s>(block: &Block, slots: &'s [Slot], plan: &GroupPlan) -> Option<
     whole.then_some((step.table, slot))
 }
 
-/// Where the images of a table hold the column that an expression is.
+/// The position of the column that `e` is in the images of a table.
 fn image_column(table: usize, slot: &Slot, e: &Expr) -> Option<PlainColumn> {
     let ExprKind::Column(at) = e.kind else {
         return None;

@@ -1,9 +1,9 @@
-//! ORDER BY of rows whose result has an effect: `SELECT @n := @n + 1, v FROM t ORDER BY v`.
+//! ORDER BY of results with a side effect: `SELECT @n := @n + 1, v FROM t ORDER BY v`.
 //!
-//! MySQL sorts the rows of the first table, where all that it sorts by is there, and computes each
-//! result when it is its turn: assignments to user variables come in the order of the result, and
-//! only for the rows that LIMIT lets through. So the images of the joined rows are sorted here, as
-//! one record each, where [`ordered`](super::ordered) sorts results.
+//! If all sort keys are columns of the first table, MySQL sorts its rows before it computes the
+//! results. So assignments to user variables happen in the order of the result, and only for the
+//! rows within LIMIT. Here, the images of the joined rows are sorted as one record each, where
+//! [`ordered`](super::ordered) sorts results.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
@@ -15,7 +15,7 @@ use crate::operators::cells::{put, take};
 use crate::operators::row_out::{Limits, give_sorted, sorter_of};
 use crate::runtime::Runtime;
 
-/// Whether results are to be computed after the sort.
+/// Whether results are computed after the sort.
 pub(crate) fn applies(block: &Block) -> bool {
     let Some(first) = block.joins.first() else {
         return false;
@@ -38,7 +38,7 @@ pub(crate) fn applies(block: &Block) -> bool {
             .any(|k| k.expr.any(&mut |e| elsewhere(e)))
 }
 
-/// Sorts what `run` joins, then gives the results to the consumer of `limiter`.
+/// Sorts the joined rows of `run`, then passes the results to the consumer of `limiter`.
 pub(crate) fn run(
     rt: &Runtime<'_>,
     block: &Block,

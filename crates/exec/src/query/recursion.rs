@@ -1,11 +1,11 @@
-//! Common table expressions that name themselves, round by round.
+//! Recursive common table expressions, evaluated round by round.
 //!
 //! # Picture
 //! ```text
 //!   seed ──▶ rows ──▶ result
 //!             │
-//!             ▼ rows that a step has not seen (`Working`)
-//!           step ──▶ rows ──▶ result        ... until none gives any
+//!             ▼ rows that are new to a step (`Working`)
+//!           step ──▶ rows ──▶ result        ... until no step returns a row
 //! ```
 
 use nfold_plan::query::Recursion;
@@ -24,7 +24,7 @@ use crate::runtime::Runtime;
 use crate::runtime::spill::Spool;
 use nfold_plan::expr::Expr;
 
-/// Takes the rows of seed and steps.
+/// Consumes the rows of the seed and the steps.
 struct Rounds<'o, 's> {
     rt: &'o Runtime<'s>,
     plan: &'o Recursion,
@@ -32,9 +32,9 @@ struct Rounds<'o, 's> {
     unique: &'o KeyMaker,
     values: ColumnValues,
     seen: Option<Distinct>,
-    /// Of each step, the rows that it has not seen yet.
+    /// For each step, the rows that it has not read yet.
     next: Vec<Next>,
-    /// More rows are wanted.
+    /// Whether the consumer wants more rows.
     more: bool,
     image: &'o mut Vec<u8>,
     rows: &'o mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
@@ -45,7 +45,8 @@ impl RowOut for Rounds<'_, '_> {
         let mut stored: SmallVec<[Value; 4]> = SmallVec::new();
         for (e, column) in select.iter().zip(&self.plan.columns) {
             let value = cx.val(e)?;
-            // What does not fit is an error in strict mode, and otherwise cut off without a word.
+            // A value that does not fit is an error in strict mode, and otherwise truncated without
+            // a warning.
             let warnings = self.rt.warnings.take();
             let value = self.values.store(cx, column, value, &e.ty, 1);
             self.rt.warnings.replace(warnings);
@@ -78,11 +79,11 @@ impl RowOut for Rounds<'_, '_> {
     }
 }
 
-/// What a step has not seen.
+/// The rows that a step has not read yet.
 struct Next {
     rows: Spool,
     any: bool,
-    /// How often it has run.
+    /// How many times the step has run.
     rounds: u64,
 }
 
@@ -96,10 +97,10 @@ impl Next {
     }
 }
 
-/// Gives the rows of a recursion, in its columns' types, to `rows`.
+/// Passes the rows of a recursion, converted to its column types, to `rows`.
 ///
 /// # Errors
-/// 3636 after too many rounds; those of storing a value in a column; the queries' own.
+/// 3636 after too many rounds, the errors of converting values, and the errors of the queries.
 pub(super) fn run(
     rt: &Runtime<'_>,
     plan: &Recursion,
@@ -110,7 +111,8 @@ pub(super) fn run(
 ) -> Result<(), SqlError> {
     let memory = rt.env.work_memory();
     let each = memory / plan.steps.len().max(1);
-    // Expressions of a query are as strict as they were.
+    // `ColumnValues::new` sets the strictness by the SQL mode. The expressions of the queries keep
+    // theirs.
     let strict = rt.strict.get();
     let values = ColumnValues::new(rt, false, false);
     rt.strict.set(strict);
@@ -127,7 +129,7 @@ pub(super) fn run(
         rows,
     };
     seed.run(rt, &plan.seed, outer, &mut rounds)?;
-    // A step goes on with what it has made itself before the next one begins.
+    // A step runs until it has read its own rows too, before the next step starts.
     while rounds.more && rounds.next.iter().any(|n| n.any) {
         for (n, (step, kept)) in plan.steps.iter().zip(steps).enumerate() {
             while rounds.more && rounds.next[n].any {
@@ -144,7 +146,7 @@ pub(super) fn run(
 }
 
 impl Rounds<'_, '_> {
-    /// Takes what step `n` has not seen, for one more round of it.
+    /// Takes the unread rows of step `n`, for one more round.
     fn begin(&mut self, n: usize, memory: usize) -> Result<Spool, SqlError> {
         let next = &mut self.next[n];
         next.rounds += 1;

@@ -1,4 +1,4 @@
-//! Joined rows that GROUP BY ... WITH ROLLUP sums up.
+//! Joined rows that are grouped WITH ROLLUP.
 
 use nfold_plan::query::GroupPlan;
 use nfold_types::SqlError;
@@ -7,7 +7,7 @@ use super::block::Run;
 use crate::operators::group::{Grouping, Rollup};
 
 impl Run<'_, '_> {
-    /// [`grouped`](Self::grouped), WITH ROLLUP.
+    /// As [`grouped`](Self::grouped), WITH ROLLUP.
     #[cold]
     #[inline(never)]
     pub(crate) fn rolled_up(

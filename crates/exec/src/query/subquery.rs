@@ -1,9 +1,11 @@
-//! Subqueries: queries that run in the middle of an expression. Their operators and the rows they gave are kept beside the operators of the
-//! block whose expressions they belong to.
+//! Subqueries: queries that run during the evaluation of an expression. Their operators and cached
+//! rows belong to the operators of the block whose expressions contain them.
 //!
 //! # Invariants
-//! - B1: what is not correlated runs once while its block runs ([`BlockSubqueries::new`] begins a run).
-//! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and to outer columns.
+//! - B1: an uncorrelated subquery runs once per run of its block ([`BlockSubqueries::new`] starts a
+//!   run).
+//! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and
+//!   to outer columns.
 //! - B3: a subquery that is correlated by equalities alone runs for each outer row at first. When
 //!   these runs have cost as much as computing its decorrelated form once, the result of that form
 //!   answers the remaining rows ([`BlockSubqueries::by_keys`]).
@@ -28,29 +30,30 @@ use crate::operators::aggregate::owned;
 use crate::operators::row_out::{RowOut, values_of};
 use crate::runtime::Runtime;
 
-/// A set is made for no fewer runs of a subquery.
+/// The minimum number of runs before a set is computed.
 const RUNS_MIN: u32 = 2;
 
-/// What is kept of one subquery: its operators, and memory for its rows.
+/// The cached state of one subquery: its operators, and memory for its rows.
 #[derive(Default)]
 pub(crate) struct KeptSubquery {
     query: KeptQuery,
     rows: RefCell<SubRows>,
-    /// The rows are those of the present run of the block.
+    /// Whether the rows belong to the current run of the block.
     known: Cell<bool>,
     decorrelated: Option<Box<CachedDecorrelated>>,
 }
 
-/// What is kept of a subquery's decorrelated form.
+/// The cached state of a subquery's decorrelated form.
 #[derive(Default)]
 struct CachedDecorrelated {
     query: KeptQuery,
     set: RefCell<Option<KeySet>>,
-    /// Of an aggregate, instead of the set.
+    /// For an aggregate, instead of the set.
     groups: RefCell<Groups>,
-    /// The set is that of the present run of the block.
+    /// Whether the set belongs to the current run of the block.
     known: Cell<bool>,
-    /// How often the subquery itself ran in this run, and the rows that this has read.
+    /// How often the correlated subquery ran in this run of the block, and how many rows it has
+    /// read.
     runs: Cell<u32>,
     spent: Cell<u64>,
 }
@@ -63,7 +66,7 @@ impl CachedDecorrelated {
         self.groups.take();
     }
 
-    /// Whether the runs have cost as much as all rows do, which are about one run.
+    /// Whether the correlated runs have cost as much as reading all rows once.
     fn pays(&self, plan: &DecorrelatedPlan, rt: &Runtime<'_>) -> bool {
         let spent = self.runs.get() >= RUNS_MIN && self.spent.get() as f64 >= plan.rows;
         spent && !(plan.converts && rt.warnings.borrow().is_strict())
@@ -80,14 +83,14 @@ impl KeptSubquery {
         plans.iter().map(kept).collect()
     }
 
-    /// Bytes that it keeps between executions, near enough.
+    /// The memory that it keeps between executions, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let rows = self.rows.borrow().values.capacity() * size_of::<Value>();
         let decorrelated = self.decorrelated.as_ref().map_or(0, |k| k.query.memory());
         rows + self.query.memory() + decorrelated
     }
 
-    /// Begins a run of the block.
+    /// Starts a run of the block.
     fn begin(&self) {
         self.known.set(false);
         if let Some(decorrelated) = &self.decorrelated {
@@ -95,7 +98,7 @@ impl KeptSubquery {
         }
     }
 
-    /// After the block has run: forgets the rows, gives back what is more than usual.
+    /// Called after the block has run: removes the rows, and frees unusually large memory.
     pub fn release(&self) {
         self.known.set(false);
         self.rows.borrow_mut().release();
@@ -108,13 +111,13 @@ impl KeptSubquery {
     }
 }
 
-/// A subquery's rows.
+/// The rows of a subquery.
 #[derive(Default)]
 struct SubRows {
     /// Row by row.
     values: Vec<Value>,
     rows: usize,
-    /// For IN that is not correlated, instead of the values.
+    /// For an uncorrelated IN, instead of the values.
     set: Option<Box<KeySet>>,
 }
 
@@ -137,7 +140,7 @@ impl SubRows {
         }
     }
 
-    /// Column `n` of the only row; error 1242 where there are more.
+    /// Column `n` of the only row. Error 1242 if there are several rows.
     fn only<'a>(&self, n: usize) -> Result<Val<'a>, SqlError> {
         match self.rows {
             0 => Ok(Val::Null),
@@ -146,13 +149,13 @@ impl SubRows {
         }
     }
 
-    /// Rows of `width` values.
+    /// The rows, of `width` values each.
     fn rows(&self, width: usize) -> impl Iterator<Item = &[Value]> {
         self.values.chunks_exact(width.max(1))
     }
 }
 
-/// Takes rows as values, up to a number.
+/// Collects a limited number of rows as values.
 struct Values<'o> {
     to: &'o mut SubRows,
     most: usize,
@@ -168,7 +171,8 @@ impl RowOut for Values<'_> {
     }
 }
 
-/// Keeps the least and the greatest value of the only column, which say what all of them say beside another one, and of NULL that there is one.
+/// Collects the smallest and the largest value of the only column, and whether there is a NULL. For
+/// a comparison with ANY or ALL this is sufficient.
 struct Extremes<'o> {
     to: &'o mut SubRows,
     kind: CmpKind,
@@ -177,7 +181,7 @@ struct Extremes<'o> {
 }
 
 impl Extremes<'_> {
-    /// Behind the last row.
+    /// Ends the input.
     fn finish(self) {
         let SubRows { values, rows, .. } = self.to;
         values.extend(self.null.then_some(Value::Null));
@@ -207,14 +211,14 @@ impl RowOut for Extremes<'_> {
     }
 }
 
-/// Counts rows up to a number, without looking at them.
+/// Counts rows up to a limit, without reading their values.
 struct Existence<'o> {
     to: &'o mut SubRows,
 }
 
 impl RowOut for Existence<'_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
-        // What a result does, like an error or an assignment, it does.
+        // Evaluated only for side effects, such as an error or an assignment.
         for e in select {
             cx.val(e)?;
         }
@@ -223,7 +227,7 @@ impl RowOut for Existence<'_> {
     }
 }
 
-/// Takes the groups of an aggregate.
+/// Collects the groups of an aggregate.
 struct Collector<'g> {
     groups: &'g mut Groups,
     keys: &'g [OuterKey],
@@ -237,7 +241,7 @@ impl RowOut for Collector<'_> {
         };
         let mut key = Vec::new();
         for (part, e) in self.keys.iter().zip(inner) {
-            // NULL meets no row.
+            // A NULL key matches no outer row.
             if !push_part(cx, (&cx.val(e)?, &e.ty), part.kind, &mut key) {
                 return Ok(true);
             }
@@ -247,7 +251,7 @@ impl RowOut for Collector<'_> {
     }
 }
 
-/// The key of the group of the outer row that `cx` sees; `None`: it meets no row.
+/// The key of the group for the outer row of `cx`; `None`: the row matches no group.
 fn group_key<'a>(cx: &EvalCx<'a>, plan: &'a DecorrelatedPlan) -> Result<Option<Vec<u8>>, SqlError> {
     if !cx.passes(&plan.conditions)? {
         return Ok(None);
@@ -262,22 +266,23 @@ fn group_key<'a>(cx: &EvalCx<'a>, plan: &'a DecorrelatedPlan) -> Result<Option<V
     Ok(Some(key))
 }
 
-/// Subqueries of a block while it runs. What is not correlated runs once.
+/// The subqueries of a block during its run.
 pub(crate) struct BlockSubqueries<'r, 's> {
     rt: &'r Runtime<'s>,
     plans: &'r [SubqueryPlan],
-    /// As many.
+    /// One for each of `plans`.
     kept: &'r [KeptSubquery],
 }
 
 impl<'r, 's> BlockSubqueries<'r, 's> {
-    /// Begins a run of the block: what was found before counts no more.
+    /// Starts a run of the block: results of earlier runs become invalid.
     pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
         kept.iter().for_each(KeptSubquery::begin);
         BlockSubqueries { rt, plans, kept }
     }
 
-    /// Whether IN looks its left side up in a set. Of rows it does so where no column is converted that would not have been looked at, with an error.
+    /// Whether IN looks up its left side in a set. For rows, only if this converts no column that a
+    /// row-by-row comparison would not reach, because a conversion may fail.
     fn in_set(&self, sub: &SubqueryPlan, left: &[Expr], kinds: &[CmpKind]) -> bool {
         let strict = kinds.len() > 1 && self.rt.warnings.borrow().is_strict();
         let mut columns = left.iter().zip(&sub.plan.types).zip(kinds);
@@ -318,13 +323,14 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         Ok(kept)
     }
 
-    /// The decorrelated form of subquery `n`, and its operators.
+    /// The decorrelated form of subquery `n`, with its operators.
     fn decorrelated(&self, n: usize) -> Option<(&'r DecorrelatedPlan, &'r CachedDecorrelated)> {
         let plan = self.plans[n].decorrelated.as_deref()?;
         Some((plan, self.kept[n].decorrelated.as_deref()?))
     }
 
-    /// What a set says of the current rows of `cx`, in place of the subquery; `None`: it does not pay yet.
+    /// Probes the set of subquery `n` with the current rows of `cx`. `None`: computing the set does
+    /// not pay yet.
     fn by_keys(
         &self,
         cx: &EvalCx<'_>,
@@ -354,7 +360,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         if !cx.passes(&plan.conditions)? {
             return Ok(Some(Some(false)));
         }
-        // It is out of its place while expressions are evaluated.
+        // Taken out while expressions are evaluated.
         let Some(mut set) = kept.set.take() else {
             return Ok(None);
         };
@@ -364,8 +370,9 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         found.map(Some)
     }
 
-    /// The value of an aggregate for the current rows of `cx` by its groups; `None`: the subquery
-    /// itself is to run, since they do not pay yet, or there is no group.
+    /// Looks up the value of an aggregate for the current rows of `cx` among its groups. `None`:
+    /// the correlated subquery must run, because the groups do not pay yet, or because the value of
+    /// an empty group is not known.
     fn by_groups<'a>(&'a self, cx: &EvalCx<'a>, n: usize) -> Result<Option<Value>, SqlError> {
         let Some((plan, kept)) = self.decorrelated(n).filter(|(plan, _)| plan.grouped) else {
             return Ok(None);
@@ -376,7 +383,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
             }
             let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
             frames.push(cx.rows);
-            // Out of its place while the query runs.
+            // Taken out while the query runs.
             let mut groups = kept.groups.take();
             let mut out = Collector {
                 groups: &mut groups,
@@ -396,7 +403,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         if known.is_some() {
             return Ok(known);
         }
-        // The value of no rows is that of this outer row.
+        // The value of an empty group is computed for this outer row.
         let found = self.found(cx, n as u16, &SubqueryUse::Scalar)?;
         let value = found.rows.borrow().values.first().cloned();
         kept.groups.borrow_mut().empty = value.clone();
@@ -441,7 +448,8 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
     }
 }
 
-/// Whether the least and the greatest value of the subquery stand for all, and are found without a warning.
+/// Whether the smallest and the largest value of the subquery can represent all values, and finding
+/// them causes no warning.
 fn by_extremes(sub: &SubqueryPlan, left: &Expr, kind: CmpKind) -> bool {
     let ty = &sub.plan.types[0];
     !sub.correlated && left.ty.is_alike(ty) && kind.has_key(&left.ty, ty)
@@ -562,7 +570,7 @@ impl Subqueries for BlockSubqueries<'_, '_> {
     }
 }
 
-/// `left IN (rows)`; with the rows' types.
+/// Evaluates `left IN (rows)`; the types are those of the rows' columns.
 fn in_rows<'a>(
     cx: &EvalCx<'a>,
     (rows, types): (&SubRows, &[ExprType]),

@@ -1,16 +1,18 @@
-//! The rows of a subquery as a set that is asked whether it holds a row: IN, and EXISTS or IN by keys.
+//! The rows of a subquery as a set, which is probed for IN, and for EXISTS and IN by keys.
 //!
 //! # Picture
 //! ```text
 //! image of a row:  | length u32, key | ... |   for each column; NULL is the length NULL_LEN alone
-//! views[0]:  the rows as they are                       (a, b)  (a, NULL)  (NULL, NULL)
-//! views[n]:  with the columns hidden that are NULL      (NULL, b)  (NULL, NULL)
-//!            on a left side that was met
+//! views[0]:  the rows unchanged                         (a, b)  (a, NULL)  (NULL, NULL)
+//! views[n]:  with NULL in the columns that were NULL    (NULL, b)  (NULL, NULL)
+//!            on a left side that was probed
 //! ```
-//! A left side is looked for once for each pattern of NULLs that the rows of its view have, so NULLs on either side cost no walk over the rows.
+//! A left side is looked up once for each pattern of NULLs that the rows of its view have. So NULLs
+//! on either side never require a walk over all rows.
 //!
 //! # Invariants
-//! - S1: two images are the same bytes exactly when their columns are equal as they are compared, NULL being equal to NULL.
+//! - S1: two images have the same bytes exactly if their columns compare as equal, with NULL equal
+//!   to NULL.
 
 use nfold_engine::RowBatch;
 use nfold_plan::expr::{CmpKind, Expr, ExprType};
@@ -27,20 +29,20 @@ use crate::expr::eval::{EvalCx, Member, RowRef, Val};
 use crate::operators::hash::{HashTable, hash_of};
 use crate::runtime::Runtime;
 
-/// Columns that a set may have: a pattern of NULLs is a word.
+/// The maximum number of columns of a set: a pattern of NULLs is a 64-bit word.
 pub(crate) const MAX_COLUMNS: usize = 64;
 
-/// In an image: NULL instead of a key's length.
+/// In an image: marks NULL in place of a key's length.
 const NULL_LEN: u32 = u32::MAX;
 
-/// What NULL is in a column.
+/// The meaning of NULL in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Null {
-    /// Equal to nothing: `=` between the inner row and the outer one.
+    /// Equal to nothing: `=` between the inner and the outer row.
     Nothing,
     /// Equal to NULL: `<=>`.
     Value,
-    /// Perhaps equal to anything: IN.
+    /// Unknown: IN.
     Unknown,
 }
 
@@ -51,11 +53,11 @@ struct SetColumn {
     null: Null,
 }
 
-/// Rows, with the columns of `hidden` taken for NULL.
+/// The rows of the set, with NULL in the columns of `hidden`.
 struct View {
     hidden: u64,
     rows: HashTable,
-    /// Which columns are NULL together: each pattern that some row has.
+    /// The patterns of NULL columns that occur among the rows.
     patterns: Vec<u64>,
 }
 
@@ -68,13 +70,13 @@ impl View {
         }
     }
 
-    /// Adds a row whose NULLs are `pattern`; false: it is there already.
+    /// Adds a row whose NULLs are `pattern`. Returns false if the view has it already.
     fn push(&mut self, rt: &Runtime<'_>, image: &[u8], pattern: u64) -> Result<bool, SqlError> {
         if !self.patterns.contains(&pattern) {
             self.patterns.push(pattern);
         }
         let hash = hash_of(image);
-        // Beyond memory the file may hold a row several times.
+        // Once the rows are in a file, it may contain a row several times.
         if !self.rows.is_building_file() && self.rows.contains(rt, hash, image)? {
             return Ok(false);
         }
@@ -82,7 +84,8 @@ impl View {
         Ok(true)
     }
 
-    /// Whether a row holds for the left side `image`: equal in all columns that are not NULL on either side; NULL where there are such columns.
+    /// Looks up the left side `image`. The result is true if a row equals it in all columns. It is
+    /// NULL if a row equals it in all columns that are not NULL on either side.
     fn find(
         &mut self,
         rt: &Runtime<'_>,
@@ -108,7 +111,7 @@ impl View {
 pub(crate) struct KeySet {
     columns: Vec<SetColumn>,
     layout: RowLayout,
-    /// The first one is there from the beginning.
+    /// The first view exists from the start.
     views: Vec<View>,
     any: bool,
     members: Members,
@@ -116,10 +119,11 @@ pub(crate) struct KeySet {
     hidden: Vec<u8>,
 }
 
-/// The rows themselves, where an index is asked for them: those without NULLs, each once while the set is in memory.
+/// The distinct rows without NULLs, for lookups in an index. Duplicates are removed while the set
+/// is in memory.
 #[derive(Default)]
 struct Members {
-    /// So many at most.
+    /// The maximum number of rows.
     most: usize,
     rows: RowBatch,
     too_many: bool,
@@ -136,7 +140,8 @@ impl Members {
 }
 
 impl KeySet {
-    /// For the rows of `plan`: the columns of `keys`, then those that IN compares, each by its kind.
+    /// A set for the rows of `plan`: the columns of `keys`, then those that IN compares, each with
+    /// its comparison.
     pub fn new(plan: &QueryPlan, keys: &[OuterKey], kinds: &[CmpKind]) -> KeySet {
         let null = |key: &OuterKey| match key.null_safe {
             true => Null::Value,
@@ -161,7 +166,7 @@ impl KeySet {
         }
     }
 
-    /// Forgets the rows, keeps the memory.
+    /// Removes the rows, and keeps the memory.
     pub fn clear(&mut self) {
         self.views.truncate(1);
         for view in &mut self.views {
@@ -173,7 +178,7 @@ impl KeySet {
         self.members.too_many = false;
     }
 
-    /// Between executions: forgets the rows, gives back what is more than usual.
+    /// Called between executions: removes the rows, and frees unusually large memory.
     pub fn release(&mut self) {
         self.clear();
         self.views.iter_mut().for_each(|view| view.rows.release());
@@ -182,12 +187,13 @@ impl KeySet {
         }
     }
 
-    /// How many rows [`Self::collect`] is to keep as they are.
+    /// Makes [`Self::collect`] keep up to `most` rows for [`Self::members`].
     pub fn want_members(&mut self, most: usize) {
         self.members.most = most;
     }
 
-    /// Gives the values of the only column, without NULL, to `f`; false: they are not kept.
+    /// Passes the values of the only column, without NULL, to `f`. Returns false if they were not
+    /// kept.
     pub fn members(&self, f: &mut Member<'_>) -> Result<bool, SqlError> {
         if self.members.too_many {
             return Ok(false);
@@ -202,7 +208,7 @@ impl KeySet {
         Ok(true)
     }
 
-    /// Takes the rows that the query gives.
+    /// Adds the rows of the query.
     pub fn collect(
         &mut self,
         rt: &Runtime<'_>,
@@ -244,7 +250,7 @@ impl KeySet {
         rows.rows.finish(rt)
     }
 
-    /// Whether a row is equal to `left` column by column.
+    /// Whether a row equals `left` column by column.
     pub fn find<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -274,7 +280,7 @@ impl KeySet {
         found
     }
 
-    /// The place of the view that hides these columns, which is made if it is not there.
+    /// The index of the view with NULL in the columns `hidden`; it is built if it does not exist.
     fn view(&mut self, rt: &Runtime<'_>, hidden: u64) -> Result<usize, SqlError> {
         if let Some(at) = self.views.iter().position(|v| v.hidden == hidden) {
             return Ok(at);
@@ -295,7 +301,7 @@ impl KeySet {
     }
 }
 
-/// Appends a column's part of an image; false for NULL.
+/// Appends a column to an image; false for NULL.
 pub(super) fn push_part(
     cx: &EvalCx<'_>,
     v: (&Val<'_>, &ExprType),
@@ -315,7 +321,7 @@ pub(super) fn push_part(
     known
 }
 
-/// Appends an image with NULL in the columns of `hidden`; gives which columns are NULL then.
+/// Appends an image with NULL in the columns of `hidden`. Returns the pattern of its NULLs.
 fn hide(image: &[u8], hidden: u64, out: &mut Vec<u8>) -> u64 {
     let (mut rest, mut nulls) = (image, 0);
     let mut column = 1u64;

@@ -6,7 +6,7 @@ use super::block::{Each, Run};
 use crate::expr::eval::{EvalCx, Scope, StmtState};
 use crate::operators::window::{Below, Stage, Windowing};
 
-/// Gives each row of `run` with the results of the block's window functions.
+/// Calls the consumer with each row of `run` and the results of the block's window functions.
 #[cold]
 #[inline(never)]
 pub(crate) fn run(

@@ -1,31 +1,32 @@
-//! What a statement has done.
+//! The result of a statement.
 
 use nfold_types::{ErrorCode, SqlError};
 
-/// What a statement has done, for the OK packet and the session's functions.
+/// The result of a statement, for the OK packet and the session's functions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatementResult {
-    /// A result set went to the sink; of what follows only `rows` and `found_rows` count then.
+    /// Whether a result set was sent. Then only `rows` and `found_rows` are meaningful.
     pub is_query: bool,
-    /// Rows sent.
+    /// The number of rows sent.
     pub rows: u64,
-    /// `FOUND_ROWS()`
+    /// `FOUND_ROWS()`.
     pub found_rows: u64,
-    /// Rows changed (2 for one that ON DUPLICATE KEY UPDATE changed).
+    /// The number of changed rows. A row changed by ON DUPLICATE KEY UPDATE counts twice.
     pub affected: u64,
-    /// UPDATE: rows found; what `affected` is under CLIENT_FOUND_ROWS.
+    /// UPDATE: the number of rows found, which the client sees as `affected` under
+    /// CLIENT_FOUND_ROWS.
     pub matched: u64,
-    /// For the OK packet: the first automatic value, or else the last one given.
+    /// For the OK packet: the first automatic value, otherwise the last explicit one.
     pub last_insert_id: u64,
-    /// What `LAST_INSERT_ID()` is from now on, if the statement made a value.
+    /// The new value of `LAST_INSERT_ID()`, if the statement generated one.
     pub generated_id: Option<u64>,
-    /// What the OK packet says about a change of several rows.
+    /// The numbers in the OK packet's text about a change of several rows.
     pub summary: Option<ChangeSummary>,
-    /// Rows that were read from tables.
+    /// The number of rows read from tables.
     pub examined: u64,
 }
 
-/// Numbers for the text of an OK packet.
+/// The numbers in the text of an OK packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeSummary {
     Insert {
@@ -64,7 +65,7 @@ impl StatementResult {
                 ("  Warnings: ", warnings),
             ],
         };
-        // Three names, and three numbers of up to 20 digits.
+        // Enough for three names and three numbers of up to 20 digits.
         let mut text = String::with_capacity(104);
         let mut digits = itoa::Buffer::new();
         for (name, number) in parts {
@@ -75,7 +76,7 @@ impl StatementResult {
     }
 }
 
-/// The storage layer knows no table's name: it is put into its error here.
+/// Adds the table's name to an error of the storage layer, which does not know it.
 pub fn full_table(error: SqlError, table: &str) -> SqlError {
     if error == SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"table"]) {
         return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&table]);

@@ -1,16 +1,16 @@
-//! Files for what does not fit in memory. They have no name: what a crash leaves behind is nothing.
+//! Temporary files for data that exceeds memory. They have no name, so a crash leaves nothing
+//! behind.
 //!
 //! # Picture
 //! ```text
 //! record: | shared u32 | rest of a, length u32 | b, length u32 | rest of a | b |       little-endian
 //! ```
-//! The first `shared` bytes of `a` are those of the record before: keys of a sorted run mostly
-//! repeat each other.
+//! The first `shared` bytes of `a` equal those of the previous record: neighbouring keys of a
+//! sorted run mostly share a prefix.
 //!
 //! # Cost
-//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], or less under a small limit of
-//! memory, each on a thread that may block;
-//! the worker goes on meanwhile.
+//! One write per [`WRITE_BYTES`] and one read per [`READ_BYTES`], or less if memory is limited.
+//! Each runs on a thread that may block, while the worker continues.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -29,12 +29,13 @@ const WRITE_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 64 << 10;
 const HEAD: usize = 12;
 
-/// Bytes of a write: all files that a grouping writes at a time take no more than the grouping.
+/// The size of a write: the buffers of all files of a grouping take at most as much memory as the
+/// grouping.
 fn write_bytes(rt: &Runtime<'_>) -> usize {
     (rt.env.work_memory() / 16).clamp(8 << 10, WRITE_BYTES)
 }
 
-/// Bytes of a read: all runs that are merged at a time take no more than the sort.
+/// The size of a read: the buffers of all runs of a merge take at most as much memory as the sort.
 fn read_bytes(rt: &Runtime<'_>) -> usize {
     (rt.env.work_memory() / 128).clamp(4 << 10, READ_BYTES)
 }
@@ -43,7 +44,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 #[cfg(test)]
 thread_local! {
-    /// Files made by this thread, so that a test knows that it tests files.
+    /// The number of files created by this thread, so that a test can check that it tests files.
     pub(crate) static MADE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -63,14 +64,14 @@ fn io_error(e: &io::Error) -> SqlError {
     )
 }
 
-/// Runs `job` where it may block.
+/// Runs `job` on a thread that may block.
 fn apart<T: Send + 'static>(
     rt: &Runtime<'_>,
     job: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, SqlError> {
     let (give, take) = sync_channel(1);
     rt.offload(Box::new(move || {
-        // The receiver waits below, so it is there.
+        // The receiver waits below, so it exists.
         let _ = give.send(job());
     }))?;
     match take.try_recv() {
@@ -82,7 +83,7 @@ fn apart<T: Send + 'static>(
     }
 }
 
-/// A file without a name.
+/// Creates a file without a name.
 pub(crate) fn nameless(rt: &Runtime<'_>) -> Result<Arc<File>, SqlError> {
     let name = format!(
         "nfold-{}-{}.tmp",
@@ -103,7 +104,7 @@ pub(crate) fn nameless(rt: &Runtime<'_>) -> Result<Arc<File>, SqlError> {
     })
 }
 
-/// Writes `bytes` at `at`, and gives the buffer back.
+/// Writes `bytes` at offset `at`, and returns the buffer.
 pub(crate) fn write_at(
     rt: &Runtime<'_>,
     file: &Arc<File>,
@@ -117,7 +118,7 @@ pub(crate) fn write_at(
     })
 }
 
-/// Reads `len` bytes at `at` to the end of `buffer`, and gives it back.
+/// Reads `len` bytes from offset `at`, appends them to `buffer`, and returns it.
 pub(crate) fn read_at(
     rt: &Runtime<'_>,
     file: &Arc<File>,
@@ -134,20 +135,20 @@ pub(crate) fn read_at(
     })
 }
 
-/// Records of two byte strings, written in order.
+/// Writes records of two byte strings.
 pub(crate) struct SpillWriter {
     file: Arc<File>,
     buffer: Vec<u8>,
     write_bytes: usize,
-    /// Bytes in the file.
+    /// The number of bytes in the file.
     written: u64,
     records: u64,
-    /// `a` of the record before.
+    /// `a` of the previous record.
     last: Vec<u8>,
 }
 
 impl SpillWriter {
-    /// A new file in the session's directory for temporary files.
+    /// Creates a file in the session's directory for temporary files.
     pub fn new(rt: &Runtime<'_>) -> Result<SpillWriter, SqlError> {
         Ok(SpillWriter {
             file: nameless(rt)?,
@@ -185,19 +186,19 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// How many records were written.
+    /// The number of records written.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// No more is written for now: gives the buffer's memory back.
+    /// Writes the buffer to the file and frees it, when no record follows for now.
     pub fn pause(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         self.flush(rt)?;
         (self.buffer, self.last) = (Vec::new(), Vec::new());
         Ok(())
     }
 
-    /// Goes back to the beginning, to read.
+    /// Ends the writing, and reads from the start.
     pub fn into_reader(mut self, rt: &Runtime<'_>) -> Result<SpillReader, SqlError> {
         self.flush(rt)?;
         Ok(SpillReader {
@@ -214,7 +215,7 @@ impl SpillWriter {
     }
 }
 
-/// Length of the common prefix.
+/// The length of the common prefix.
 fn common(a: &[u8], b: &[u8]) -> usize {
     let words = a.chunks_exact(16).zip(b.chunks_exact(16));
     let start = 16 * words.take_while(|(x, y)| x == y).count();
@@ -222,19 +223,19 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     start + rest.take_while(|(x, y)| x == y).count()
 }
 
-/// Reads what a [`SpillWriter`] wrote.
+/// Reads the records of a [`SpillWriter`].
 pub(crate) struct SpillReader {
     file: Arc<File>,
     len: u64,
     read_bytes: usize,
-    /// Bytes of the file that are in the buffer or behind it.
+    /// How many bytes of the file have been read into the buffer.
     read: u64,
     buffer: Vec<u8>,
-    /// The next record's place in the buffer.
+    /// The offset of the next record in the buffer.
     at: usize,
     left: u64,
     a: Vec<u8>,
-    /// Where `b` is in the buffer.
+    /// The start and the end of `b` in the buffer.
     b: (usize, usize),
 }
 
@@ -260,7 +261,7 @@ impl SpillReader {
         Ok(true)
     }
 
-    /// Makes sure that so many bytes are in the buffer.
+    /// Ensures that the buffer has this many unread bytes.
     fn have(&mut self, rt: &Runtime<'_>, bytes: usize) -> Result<(), SqlError> {
         let missing = bytes.saturating_sub(self.buffer.len() - self.at);
         if missing == 0 {
@@ -276,13 +277,13 @@ impl SpillReader {
         Ok(())
     }
 
-    /// The record at hand.
+    /// The current record.
     pub fn record(&self) -> (&[u8], &[u8]) {
         (&self.a, &self.buffer[self.b.0..self.b.1])
     }
 }
 
-/// Rows kept for later, in memory and then in a file.
+/// Rows that are stored in memory, and in a file beyond its limit.
 pub(crate) struct Spool {
     memory: Lent<RowBatch>,
     limit_bytes: usize,
@@ -298,7 +299,7 @@ impl Spool {
         }
     }
 
-    /// Keeps a row; `extra` is the caller's own.
+    /// Stores a row, with a number `extra` for the caller's use.
     pub fn push(&mut self, rt: &Runtime<'_>, extra: u64, row: &[u8]) -> Result<(), SqlError> {
         if self.file.is_none() && self.memory.bytes() + row.len() + 8 > self.limit_bytes {
             self.file = Some(SpillWriter::new(rt)?);
@@ -316,7 +317,7 @@ impl Spool {
         }
     }
 
-    /// No more rows come: gives them in the order in which they came.
+    /// Ends the input. Returns the rows in their order of arrival.
     pub fn into_rows(self, rt: &Runtime<'_>) -> Result<SpoolRows, SqlError> {
         Ok(SpoolRows {
             memory: self.memory,
@@ -325,7 +326,7 @@ impl Spool {
         })
     }
 
-    /// Gives the rows in the order in which they came, until `f` wants no more.
+    /// Passes the rows to `f` in their order of arrival, until it returns false.
     pub fn each(
         self,
         rt: &Runtime<'_>,
@@ -341,7 +342,7 @@ impl Spool {
     }
 }
 
-/// What a [`Spool`] kept.
+/// The rows of a [`Spool`].
 pub(crate) struct SpoolRows {
     memory: Lent<RowBatch>,
     at: usize,
@@ -349,7 +350,7 @@ pub(crate) struct SpoolRows {
 }
 
 impl SpoolRows {
-    /// The next row, with the caller's own number.
+    /// The next row, with the caller's number.
     pub fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<(u64, &[u8])>, SqlError> {
         let number = |b: &[u8]| b.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));
         if self.at < self.memory.len() {

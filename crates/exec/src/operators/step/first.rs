@@ -1,4 +1,5 @@
-//! The first step: the rows of one table, locked where they pass, or of a derived table or view.
+//! The first step of a join: reads the rows of one table, and locks those that pass; or the rows of
+//! a derived table or view.
 
 use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
 use nfold_plan::expr::Expr;
@@ -13,11 +14,11 @@ use crate::expr::eval::{RowRef, Val};
 use crate::operators::json_table;
 use crate::runtime::spill::Spool;
 
-/// Work of testing one row by compiled conditions.
+/// The work of testing one row by compiled conditions.
 const KERNEL_WORK: u64 = 10;
 
-/// The conditions on the rows of the first step, in order: first those that the access path
-/// implies, unless its values were converted exactly, then the filter.
+/// The conditions on the rows of the first step, in the order of evaluation: those that the access
+/// path implies, unless its values were converted exactly, then the filter.
 fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
     let implied = match exact {
         true => &[],
@@ -27,7 +28,8 @@ fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
 }
 
 impl StepCx<'_, '_> {
-    /// The next rows; false: no more. `taker` gets those that need neither a filter nor a copy.
+    /// Reads the next batch of rows; false: there are no more. `taker` receives rows that need
+    /// neither a filter nor a copy.
     pub(super) fn first(
         &self,
         me: &mut StepExec,
@@ -111,8 +113,8 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    /// Selects the rows of a locking read that pass: they are locked then, those that do not pass
-    /// are let go.
+    /// Selects the rows of a locking read that pass. Rows that pass are locked, the locks of the
+    /// others are released.
     fn select_locked(
         &self,
         me: &StepExec,
@@ -142,7 +144,7 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    /// Some rows of a derived table or view; false: no more.
+    /// Reads rows of a derived table or view; false: there are no more.
     fn made(
         &self,
         me: &mut StepExec,

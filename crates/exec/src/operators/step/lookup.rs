@@ -1,5 +1,5 @@
-//! The candidates of outer rows: by points of many of them in one read, one by one, or from a hash
-//! table.
+//! Finds the candidates of outer rows: by the keys of many outer rows in one read, by one read per
+//! outer row, or in a hash table.
 
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
@@ -20,25 +20,25 @@ use crate::operators::hash::{HashTable, hash_of};
 use crate::runtime::Runtime;
 use crate::runtime::spill::Spool;
 
-/// Outer rows whose points go into one read.
+/// The number of outer rows whose keys are looked up in one read.
 const OUTER_ROWS: usize = 256;
 
-/// The points of outer rows that are looked up together; keeps its memory.
+/// The keys of outer rows that are looked up together. Its memory is reused.
 #[derive(Default)]
 pub(super) struct Looking {
-    /// Each row's key, if it has one, in `keys`.
+    /// The key of each outer row, if it has one, as a range in `keys`.
     keys: Vec<u8>,
     spans: Vec<Option<(u32, u32)>>,
     points: PointSet,
-    /// Of each row, the number of its point.
+    /// For each outer row, the number of its key in the sorted set.
     places: Vec<Option<u32>>,
-    /// Where the rows found for each point begin, and where the next one of it belongs.
+    /// For each key, the offset of its first found row, and the offset for its next one.
     starts: Vec<u32>,
     next: Vec<u32>,
 }
 
 impl Looking {
-    /// Bytes that it holds, near enough.
+    /// The memory that it holds, approximately, in bytes.
     pub fn memory(&self) -> usize {
         self.keys.capacity() + self.points.memory()
     }
@@ -61,7 +61,7 @@ impl Looking {
         }));
     }
 
-    /// All are there: numbers them.
+    /// Ends the input: numbers the keys in sorted order.
     fn seal(&mut self) {
         self.points.seal();
         let (keys, points) = (&self.keys, &self.points);
@@ -73,7 +73,7 @@ impl Looking {
     }
 }
 
-/// The number of a key among sealed points.
+/// The number of a key in the sealed set.
 fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
     let (mut lo, mut hi) = (0, points.len());
     while lo < hi {
@@ -88,7 +88,7 @@ fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
 }
 
 impl StepExec {
-    /// The candidates at hand are part of no joined row yet.
+    /// Marks all current candidates as part of no joined row.
     fn keep_none(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.clear();
@@ -122,8 +122,8 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    /// The number of outer rows to look up next. Where lookups have cost too much, the step goes
-    /// over to its hash table.
+    /// The number of outer rows to look up next. Switches to the hash table if the lookups have
+    /// cost too much.
     fn affordable(&self, me: &mut StepExec, step: &JoinStep) -> usize {
         let (Some(switch), Some(other)) = (&me.switch, &step.alternative) else {
             return OUTER_ROWS;
@@ -135,7 +135,7 @@ impl StepCx<'_, '_> {
         ((left / other.lookup_cost) as usize).clamp(1, OUTER_ROWS)
     }
 
-    /// The candidates of one outer row, in pieces.
+    /// Finds the candidates of one outer row, piece by piece.
     fn look_up_one(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
         let access = lookup_access(step, me.switch.is_some());
         let mut rows = self.empty_rows();
@@ -159,8 +159,7 @@ impl StepCx<'_, '_> {
         self.next_piece(me)
     }
 
-    /// The candidates at hand are done with: the locks of those that no joined row has are given
-    /// up.
+    /// Ends the current candidates: releases the locks of those that no joined row contains.
     pub(super) fn give_up(&self, me: &mut StepExec) {
         let (Some(kept), Some(reader)) = (&mut me.kept, &me.reader) else {
             return;
@@ -171,7 +170,7 @@ impl StepCx<'_, '_> {
         kept.clear();
     }
 
-    /// Reads the next candidates of the only outer row of the group.
+    /// Reads the next candidates of the group's only outer row.
     pub(super) fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
         self.give_up(me);
         me.inner.clear();
@@ -215,7 +214,7 @@ impl StepCx<'_, '_> {
         Ok(())
     }
 
-    /// `most`: outer rows that are looked up together.
+    /// Looks up the keys of at most `most` outer rows in one read.
     fn look_up_batched(
         &self,
         me: &mut StepExec,
@@ -260,7 +259,7 @@ impl StepCx<'_, '_> {
                 }
             }
         }
-        // Rows by point.
+        // Sorts the found rows by key.
         let (starts, next) = (&mut looking.starts, &mut looking.next);
         starts.resize(count + 1, 0);
         for i in 0..me.inner.len() {
@@ -397,18 +396,18 @@ impl StepCx<'_, '_> {
     }
 }
 
-/// Puts rows into a hash table.
+/// Adds rows to a hash table.
 struct Adder<'t> {
     table: &'t mut HashTable,
     keys: &'t [HashKey],
-    /// Memory for a key, and for a row with its id.
+    /// Buffers for a key, and for a row with its id.
     key: &'t mut Vec<u8>,
     whole: Vec<u8>,
     has_ids: bool,
 }
 
 impl<'t> Adder<'t> {
-    /// Adds the row that `cx` sees, unless a part of its key is NULL.
+    /// Adds the row of `cx`, unless a part of its key is NULL.
     fn add<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -433,8 +432,8 @@ impl<'t> Adder<'t> {
     }
 }
 
-/// Conditions that a row of the step's table alone decides, as often as they are asked: a row that
-/// does not pass is part of no joined row.
+/// The conditions that read the step's table only, in the order of evaluation. A row that does not
+/// pass them is part of no joined row.
 fn conditions_of(step: &JoinStep) -> Vec<&Expr> {
     let conditions = match (step.kind, &step.nested_join) {
         (JoinType::Inner, None) => &step.filter,
@@ -458,17 +457,17 @@ fn passes_all(cx: &EvalCx<'_>, conditions: &[&Expr]) -> Result<bool, SqlError> {
     Ok(true)
 }
 
-/// The outer side of an equality, and what it is compared with.
+/// The outer side of an equality, then the side that it is compared with.
 fn outer_side(key: &HashKey) -> (&Expr, &Expr) {
     (&key.outer, &key.inner)
 }
 
-/// The inner side, and what it is compared with.
+/// The inner side of an equality, then the side that it is compared with.
 fn inner_side(key: &HashKey) -> (&Expr, &Expr) {
     (&key.inner, &key.outer)
 }
 
-/// The hash key of a row; false where a part is NULL, which equals nothing.
+/// Appends the hash key of a row. Returns false if a part is NULL, which equals nothing.
 fn hash_key<'a>(
     cx: &EvalCx<'a>,
     keys: &'a [HashKey],

@@ -1,12 +1,13 @@
-//! Steps of a join pipeline: the first reads its table, each later one joins its table to the rows
-//! before it.
+//! The steps of a join pipeline. The first step reads its table; each later one joins its table to
+//! the rows of the earlier ones.
 //!
 //! # Picture
 //! ```text
-//!   outer batch ──▶ lookup: points of all outer rows in one read (equality on an index)
+//!   outer batch ──▶ lookup: the keys of all outer rows in one read (equality on an index)
 //!                          or one read per outer row (other access paths)
 //!                          or a hash table over the inner rows, read once
-//!               ──▶ for each outer row, its candidates ──▶ ON ──▶ (no match: NULLs) ──▶ filter ──▶ batch
+//!               ──▶ for each outer row, its candidates ──▶ ON ──▶ (no match: NULLs) ──▶ filter
+//!               ──▶ batch
 //! ```
 
 mod first;
@@ -36,59 +37,60 @@ pub(crate) use slot::{DerivedTable, Slot, Source, keeps_ids};
 use lookup::Looking;
 use read::{TableReader, read_spec};
 
-/// Candidates of one outer row that are looked at together, about, where there may be very many.
+/// The approximate size of a piece, if an outer row has many candidates, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
-/// Work of looking whether one row passes, and rows between two checkpoints.
+/// The work of testing one candidate; then the number of rows between two checkpoints.
 const CANDIDATE_WORK: u64 = 100;
 const CANDIDATES: usize = 64;
 
-/// Candidates of one outer row that come in pieces, as they may be too many for memory.
+/// The source of further candidates of an outer row. They are read in pieces, because they may
+/// exceed memory.
 enum More {
-    /// All are there.
+    /// There are no more.
     No,
-    /// The reader has more.
+    /// The table reader has more.
     Read,
-    /// The build side's file has more.
+    /// The hash table's file has more.
     Spilled(Place),
-    /// The rows of a JSON_TABLE have more.
+    /// The JSON_TABLE has more rows.
     Document,
 }
 
 enum Lookup {
-    /// The first step, or a source read whole.
+    /// The first step, or a source that is read as a whole.
     Scan,
-    /// Equality on an index: the points of many outer rows in one read.
+    /// Equality on an index: the keys of many outer rows in one read.
     Batched,
-    /// The access path is bound for each outer row.
+    /// The access path is bound once for each outer row.
     PerRow,
     Hash(Box<HashTable>),
 }
 
-/// One step.
+/// A step with its operators.
 pub(crate) struct StepExec {
     reader: Option<TableReader>,
     lookup: Lookup,
-    /// Where the plan has another way: a hash table instead of lookups.
+    /// Present if the plan has an alternative: a hash table instead of lookups.
     switch: Option<Box<Switch>>,
-    /// Rows of the outer side at hand, and the next of them.
+    /// The current rows of the outer side, and the index of the next one.
     outer: Batch,
     outer_at: usize,
     outer_done: bool,
-    /// Candidates of the outer rows from `group_start` on.
+    /// The candidates of the outer rows from `group_start` on.
     inner: RowBatch,
-    /// For each outer row of the lookup at hand: its candidates, as places in `inner_order`.
+    /// For each outer row of the current lookup: its candidates, as a range in `inner_order`.
     spans: Vec<(u32, u32)>,
     inner_order: Vec<u32>,
     group_start: usize,
     group_end: usize,
     candidate: usize,
     looking: Looking,
-    /// The hash key at hand.
+    /// The current hash key.
     key: Vec<u8>,
-    /// Which of the candidates at hand are part of a joined row, where the locks of the others are
-    /// given up: the rows are locked, and read under no other name. READ COMMITTED alone does so.
+    /// For each current candidate, whether a joined row contains it. Only if the locks of other
+    /// candidates are released: under READ COMMITTED, with locked rows that no other slot reads.
     kept: Option<Vec<bool>>,
-    /// Behind the candidates at hand.
+    /// The source of the candidates after the current ones.
     more: More,
     matched: bool,
     /// For each nested outer join that ends here: whether a row has matched since its last
@@ -96,32 +98,32 @@ pub(crate) struct StepExec {
     found: SmallVec<[bool; 2]>,
     pub exact: bool,
     started: bool,
-    /// Rows of a derived table or view that is the first step, or of a JSON_TABLE.
+    /// The rows of a derived table or view in the first step, or of a JSON_TABLE.
     made: Option<SpoolRows>,
     kernel: Kernel,
 }
 
-/// Lookups that become a hash table when they have cost too much
+/// Lookups that are replaced by a hash table when they have cost too much
 /// ([`nfold_plan::query::Alternative`]).
 struct Switch {
-    /// What reads the table in the other way, and finds its rows: swapped with that of the step.
+    /// The reader and the lookup of the other way. A switch exchanges them with those of the step.
     reader: Option<TableReader>,
     lookup: Lookup,
-    /// The cost of the lookups of this execution.
+    /// The cost of the lookups in this execution.
     spent: f64,
-    /// The rows come from the hash table.
+    /// Whether the rows come from the hash table.
     hashed: bool,
 }
 
-/// The compiled conditions of the first step, or those of the build side of a hash join.
+/// The compiled conditions of the first step, or of the build side of a hash join.
 #[derive(Default)]
 struct Kernel {
-    /// Rows that the evaluator has tested.
+    /// The number of rows that the evaluator has tested.
     evaluated: usize,
-    /// Compiled once `evaluated` has reached [`COMPILE_AFTER`], in the memory of the execution
-    /// before.
+    /// Compiled once `evaluated` has reached [`COMPILE_AFTER`], reusing the memory of the previous
+    /// execution.
     filter: RowFilter,
-    /// `None`: not compiled in this execution. False: the evaluator decides all conditions.
+    /// `None`: not compiled in this execution. False: the evaluator tests all conditions.
     compiled: Option<bool>,
 }
 
@@ -139,7 +141,7 @@ impl Kernel {
         self.compiled = Some(self.filter.compile(&eval, images, conditions.iter()));
     }
 
-    /// Whether a row of the build side, which `cx` sees, passes the conditions.
+    /// Whether the row of `cx`, which is of the build side, passes the conditions.
     fn passes<'a>(
         &self,
         cx: &EvalCx<'a>,
@@ -155,8 +157,8 @@ impl Kernel {
     }
 }
 
-/// A short statement does not pay for compiling its conditions: the evaluator tests as many rows
-/// first.
+/// The number of rows that the evaluator tests before the conditions are compiled: compiling does
+/// not pay for a short statement.
 pub(crate) const COMPILE_AFTER: usize = 256;
 
 impl StepExec {
@@ -174,7 +176,7 @@ impl StepExec {
             let spec = read_spec(rt, block, step.table, access.of_table(), first_rows);
             Ok(Some(TableReader::new(rt.table(def.id)?, spec)))
         };
-        // Rows are locked as the plan says.
+        // A statement that locks rows locks those that the plan says.
         let switches = row_lock(rt, block, step.table) == RowLock::None;
         let switch = match step.alternative.is_some() && switches {
             false => None,
@@ -223,7 +225,7 @@ impl StepExec {
         })
     }
 
-    /// Bytes that it keeps between executions, near enough.
+    /// The memory that it keeps between executions, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let hash = match &self.lookup {
             Lookup::Hash(table) => table.rows.memory(),
@@ -234,7 +236,7 @@ impl StepExec {
         self.outer.memory() + read + hash + self.kernel.filter.memory()
     }
 
-    /// After an execution: closes files, gives back what is more than usual.
+    /// Called after an execution: closes files, and frees unusually large memory.
     pub fn release(&mut self) {
         self.made = None;
         self.outer.release();
@@ -263,14 +265,14 @@ impl StepExec {
         }
     }
 
-    /// The outer row at hand is done with.
+    /// Moves to the next outer row.
     fn next_outer(&mut self) {
         self.outer_at += 1;
         self.candidate = 0;
         self.matched = false;
     }
 
-    /// Goes over from lookups to the hash table, or back.
+    /// Switches from lookups to the hash table, or back.
     fn change_over(&mut self) {
         if let Some(switch) = &mut self.switch {
             std::mem::swap(&mut self.reader, &mut switch.reader);
@@ -279,7 +281,7 @@ impl StepExec {
         }
     }
 
-    /// Ready for the next execution; keeps all memory.
+    /// Prepares for the next execution, and keeps all memory.
     pub fn reset(&mut self) {
         self.outer.clear();
         (self.outer_at, self.outer_done) = (0, false);
@@ -305,7 +307,7 @@ impl StepExec {
     }
 }
 
-/// The path of a step's lookups; the only one where the step does not switch.
+/// The access path of a step's lookups. A step that does not switch has only one path.
 fn lookup_access(step: &JoinStep, switches: bool) -> &Access {
     match (&step.alternative, &step.access.kind) {
         (Some(other), AccessKind::Hash { .. }) if switches => &other.access,
@@ -313,7 +315,7 @@ fn lookup_access(step: &JoinStep, switches: bool) -> &Access {
     }
 }
 
-/// The path of a step's hash table; the only one where the step does not switch.
+/// The access path of a step's hash table. A step that does not switch has only one path.
 fn hash_access(step: &JoinStep, switches: bool) -> &Access {
     match (&step.alternative, &step.access.kind) {
         (_, AccessKind::Hash { .. }) => &step.access,
@@ -343,7 +345,7 @@ fn is_json(block: &Block, slot: usize) -> bool {
     matches!(block.tables[slot].source, TableSource::Json(_))
 }
 
-/// Whether no other slot is of the same table.
+/// Whether no other slot reads the same table.
 pub(crate) fn is_named_once(block: &Block, slot: usize) -> bool {
     let TableSource::Table(def) = &block.tables[slot].source else {
         return true;
@@ -355,7 +357,7 @@ pub(crate) fn is_named_once(block: &Block, slot: usize) -> bool {
 /// The row slots of a block.
 pub(crate) type RowRefs<'a> = SmallVec<[RowRef<'a>; 4]>;
 
-/// What steps share while a block runs.
+/// The shared context of all steps while a block runs.
 pub(crate) struct StepCx<'r, 's> {
     pub rt: &'r Runtime<'s>,
     pub block: &'r Block,
@@ -365,12 +367,12 @@ pub(crate) struct StepCx<'r, 's> {
 }
 
 impl<'r> StepCx<'r, '_> {
-    /// Row slots with nothing in them.
+    /// Row slots without images.
     pub fn empty_rows(&self) -> RowRefs<'r> {
         self.slots.iter().map(|s| s.row(None)).collect()
     }
 
-    /// An evaluation over `rows`.
+    /// An evaluation context over `rows`.
     pub fn eval<'a>(&'a self, rows: &'a [RowRef<'a>]) -> EvalCx<'a> {
         EvalCx {
             rows,
@@ -386,16 +388,16 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
-    /// Whether some rows of the only step may go to a [`RowTaker`]: they are looked up by what a
-    /// secondary index says, all of them.
+    /// Whether rows of the only step may go to a [`RowTaker`]: all of them are found through a
+    /// secondary index and looked up in the clustered index.
     #[inline]
     pub fn may_be_taken(&self, steps: &[StepExec]) -> bool {
         let reader = steps.first().and_then(|step| step.reader.as_ref());
         reader.is_some_and(|reader| reader.looks_up_rows())
     }
 
-    /// The next batch of rows of the only step; false: no more. `taker` gets those that need no
-    /// copy.
+    /// Reads the next batch of the only step; false: there are no more rows. `taker` receives rows
+    /// that need no copy.
     pub fn next_into(
         &self,
         steps: &mut [StepExec],
@@ -406,7 +408,7 @@ impl<'r> StepCx<'r, '_> {
         self.first(&mut steps[0], out, taker)
     }
 
-    /// The next batch of joined rows of step `position`; false: no more.
+    /// Reads the next batch of joined rows of step `position`; false: there are no more.
     pub fn next(
         &self,
         steps: &mut [StepExec],
@@ -441,7 +443,7 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
-    /// Joins outer rows until the batch is full or the outer rows at hand are used up.
+    /// Joins outer rows until the batch is full, or the current outer rows are used up.
     fn join(&self, me: &mut StepExec, position: usize, out: &mut Batch) -> Result<(), SqlError> {
         let step = &self.block.joins[position];
         if me.outer_at >= me.group_end {
@@ -472,14 +474,14 @@ impl<'r> StepCx<'r, '_> {
         }
         let (start, end) = me.spans[me.outer_at - me.group_start];
         let slot = &self.slots[step.table];
-        // What the access path promises is tested where values did not convert exactly, and for
-        // hash keys.
+        // Conditions that the access path implies are tested if its values were not converted
+        // exactly, and after a lookup by hash.
         let (candidates, promised) = match &me.lookup {
             Lookup::Hash(table) if table.is_spilled() => (&me.inner, false),
             Lookup::Hash(table) => (&table.rows, false),
             _ => (&me.inner, me.exact),
         };
-        // Conditions that the build side of a planned hash table tests.
+        // Conditions that are tested when a planned hash table is built.
         let (built, excluding): (&[Expr], &[Expr]) = match (&me.switch, &step.access.kind) {
             (Some(switch), AccessKind::Hash { filter, .. }) if !switch.hashed => {
                 (&step.access.implied, filter)
@@ -536,7 +538,7 @@ impl<'r> StepCx<'r, '_> {
         Ok(())
     }
 
-    /// Adds an outer row with NULL in the step's place, as `rows` are, if it passes.
+    /// Adds an outer row with NULL in the step's slot, as in `rows`, if it passes the filter.
     fn add_missing<'a>(
         &'a self,
         rows: &'a [RowRef<'a>],

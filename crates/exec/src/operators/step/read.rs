@@ -1,4 +1,4 @@
-//! One table read by its access path.
+//! Reads one table by its access path.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::expr::eval::EvalCx;
 use crate::expr::keys::{BoundAccess, BoundKind};
 use crate::runtime::Runtime;
 
-/// What the reads of slot `table` lock.
+/// Which locks the reads of slot `table` take.
 pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
     match block.lock.of_slot(table) {
         Some(LockStrength::Share) => RowLock::Shared,
@@ -24,7 +24,7 @@ pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock
     }
 }
 
-/// How a block's tables are read.
+/// The options for reading a block's table.
 pub(super) fn read_spec(
     rt: &Runtime<'_>,
     block: &Block,
@@ -36,7 +36,7 @@ pub(super) fn read_spec(
     let lock = row_lock(rt, block, table);
     ReadSpec {
         index: access.index,
-        // An exclusive lock is on the clustered row, too.
+        // An exclusive lock is taken on the clustered row as well.
         covering: access.covering && lock != RowLock::Exclusive,
         lock,
         wait: match block.lock.wait {
@@ -52,27 +52,28 @@ pub(super) fn read_spec(
     }
 }
 
-/// Where an outer row's candidates are.
+/// Where the candidates of an outer row are.
 pub(super) enum Point<'k> {
     None,
-    /// Under this key.
+    /// At this key.
     At(&'k [u8]),
-    /// The value is not known to the last digit: in ranges, to be read for this row alone.
+    /// In ranges, because the value is not exact. They are read for this row alone.
     Ranges,
 }
 
-/// Reads one table by its access path.
+/// A reader of one table.
 pub(crate) struct TableReader {
     table: Arc<Table>,
     pub(super) spec: ReadSpec,
     read: Option<Read>,
     pub bound: BoundAccess,
     kind: BoundKind,
-    /// Next of `bound.ranges`.
+    /// The index of the next range in `bound.ranges`.
     next_range: usize,
     reverse: bool,
     open: bool,
-    /// What `bound` held when it was bound last: points go on to `read`, which keeps as much.
+    /// The memory of `bound` at the last binding. The keys are moved to `read`, which keeps as
+    /// much.
     bound_bytes: usize,
 }
 
@@ -91,7 +92,7 @@ impl TableReader {
         }
     }
 
-    /// After an execution: gives back what a long list or long rows have taken.
+    /// Called after an execution: frees the memory of a long list or of long rows.
     pub fn give_back(&mut self) {
         if self.memory() > KEPT_BYTES {
             self.read = None;
@@ -100,13 +101,13 @@ impl TableReader {
         }
     }
 
-    /// Bytes that it keeps, near enough.
+    /// The memory that it keeps, approximately, in bytes.
     #[inline]
     pub fn memory(&self) -> usize {
         self.bound_bytes + self.read.as_ref().map_or(0, |read| read.memory())
     }
 
-    /// Binds the access path; whether its conditions hold for every row found.
+    /// Binds the access path. Returns whether its conditions hold for every row found.
     pub fn bind<'a>(&mut self, cx: &EvalCx<'a>, access: &'a Access) -> Result<bool, SqlError> {
         self.reverse = access.reverse;
         self.kind = self
@@ -114,7 +115,7 @@ impl TableReader {
             .bind(cx, &self.table, access.index, &access.kind)?;
         self.bound_bytes = self.bound.memory();
         self.scan_clustered(access);
-        // Points are read forwards; reading them backwards is reading their ranges.
+        // Keys are read forwards only. To read them backwards, they are converted to ranges.
         if self.kind == BoundKind::Points && self.reverse {
             let keys: Vec<_> = self
                 .bound
@@ -136,8 +137,7 @@ impl TableReader {
         Ok(self.bound.exact)
     }
 
-    /// Where the values of a subquery are not looked up, the table itself is read: there is no
-    /// order to keep.
+    /// If a subquery returns too many values to look up, the table is scanned, in any order.
     fn scan_clustered(&mut self, access: &Access) {
         let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
         let AccessKind::Points(parts) = &access.kind else {
@@ -161,8 +161,7 @@ impl TableReader {
         }
     }
 
-    /// The only point of an access path whose members are all single values; `None` where there is
-    /// none.
+    /// The only key of an access path whose parts all have a single value; `None` if it has no key.
     pub fn point<'a>(
         &mut self,
         cx: &EvalCx<'a>,
@@ -177,7 +176,7 @@ impl TableReader {
         })
     }
 
-    /// Binds these points, and gives others' memory for them.
+    /// Starts a lookup of these keys. `points` receives other memory in exchange.
     pub fn look_up(&mut self, points: &mut PointSet) {
         std::mem::swap(&mut self.bound.points, points);
         self.kind = BoundKind::Points;
@@ -185,8 +184,8 @@ impl TableReader {
         self.open = true;
     }
 
-    /// Whether it looks up the rows that a secondary index leads to, without locks, and all of
-    /// them.
+    /// Whether it finds all rows through a secondary index, looks them up in the clustered index,
+    /// and locks none.
     #[inline]
     pub fn looks_up_rows(&self) -> bool {
         let spec = &self.spec;
@@ -198,7 +197,7 @@ impl TableReader {
         self.next_into(rt, out, None)
     }
 
-    /// As [`Self::next`]; `taker` gets rows that need no copy.
+    /// As [`Self::next`]; `taker` receives rows that need no copy.
     pub fn next_into(
         &mut self,
         rt: &Runtime<'_>,
@@ -240,14 +239,14 @@ impl TableReader {
         }
     }
 
-    /// Whether the locks of rows that do not match are given up.
+    /// Whether the locks of rows that do not match are released.
     pub fn gives_up(&self, rt: &Runtime<'_>) -> bool {
         let level = rt.env.isolation();
         self.spec.lock != RowLock::None
             && matches!(level, Isolation::ReadCommitted | Isolation::ReadUncommitted)
     }
 
-    /// Row `i` of the rows read last does not match.
+    /// Releases the lock of row `i` of the last batch, which does not match.
     pub fn release(&self, rt: &Runtime<'_>, batch: &RowBatch, i: usize) {
         if let Some(read) = &self.read
             && self.spec.lock != RowLock::None
@@ -256,8 +255,8 @@ impl TableReader {
         }
     }
 
-    /// Row `i` of the rows read last matches: locked now if it is not yet. False: it is gone, or
-    /// has changed and is to be looked at again.
+    /// Locks row `i` of the last batch, which matches, unless it is locked already. Returns false
+    /// if the row has been deleted, or has changed and must be tested again.
     pub fn lock_row(
         &self,
         rt: &Runtime<'_>,

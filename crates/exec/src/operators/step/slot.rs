@@ -1,4 +1,4 @@
-//! Where the rows of a block's tables come from, and how their images are read.
+//! The sources of a block's row slots, and how their images are read.
 
 use std::sync::Arc;
 
@@ -17,9 +17,10 @@ use crate::expr::kernels::Images;
 use crate::operators::row_out::RowOut;
 use crate::runtime::Runtime;
 
-/// The query of a derived table, with its operators: queries lie above the operators.
+/// The query of a derived table, with its operators. A trait, because the `query` folder lies above
+/// the operators.
 pub(crate) trait DerivedTable {
-    /// Runs the query; its rows go to `out`.
+    /// Runs the query, and passes its rows to `out`.
     fn run(
         &self,
         rt: &Runtime<'_>,
@@ -28,7 +29,7 @@ pub(crate) trait DerivedTable {
         out: &mut dyn RowOut,
     ) -> Result<(), SqlError>;
 
-    /// Runs the query; each row's image, in `layout`, goes to `push`.
+    /// Runs the query, and passes each row's image, in `layout`, to `push`.
     fn collect(
         &self,
         rt: &Runtime<'_>,
@@ -38,11 +39,11 @@ pub(crate) trait DerivedTable {
         push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError>;
 
-    /// Bytes that it keeps between executions, near enough.
+    /// The memory that it keeps between executions, approximately, in bytes.
     fn memory(&self) -> usize;
 }
 
-/// Where a slot's rows come from, opened.
+/// The source of a slot's rows, opened.
 pub(crate) enum Source {
     Table(Arc<Table>),
     Derived(Box<dyn DerivedTable>),
@@ -50,7 +51,7 @@ pub(crate) enum Source {
     Json(Arc<JsonTableShape>),
 }
 
-/// Whether the rows of a slot are going to be changed, and have hidden row ids.
+/// Whether the statement changes the rows of a slot, so that their hidden row ids are read.
 fn has_ids(block: &Block, table: usize) -> bool {
     let keyless = |def: &TableDef| !def.has_primary_key();
     block.changes(table)
@@ -67,12 +68,12 @@ fn layout_of_columns(columns: &[ColumnDef]) -> RowLayout {
     tuple::layout_of(&types.collect::<Vec<_>>())
 }
 
-/// A row slot, opened: how to read its images.
+/// An opened row slot.
 pub(crate) struct Slot {
     pub source: Source,
-    /// Layout of made rows; a table's own is in the table.
+    /// The layout of computed rows. A table has its own.
     made: Option<RowLayout>,
-    /// A covering read gives rows in the index's layout.
+    /// The index of a covering read, whose rows have the layout of the index.
     covering: Option<usize>,
     places: Option<Vec<u16>>,
     /// See [`has_ids`].
@@ -136,7 +137,7 @@ impl Slot {
         }
     }
 
-    /// Where the images hold the table's column `column`; `None` where they do not.
+    /// The position in the images of the table's column `column`; `None` if they lack it.
     pub fn ordinal(&self, column: usize) -> Option<usize> {
         match &self.places {
             None => Some(column),
@@ -147,7 +148,7 @@ impl Slot {
         }
     }
 
-    /// The images of the slot's rows, for a kernel; `ordinal` is [`Self::ordinal`].
+    /// The slot's images, for a kernel. `ordinal` is [`Self::ordinal`].
     pub fn images<'a>(
         &'a self,
         table: usize,

@@ -1,5 +1,5 @@
-//! The rows of a partition that a function looks at: `start..end`, by the numbers of rows. Both
-//! only ever move on.
+//! Window frames: the rows `start..end` of a partition, by number. For consecutive rows, both
+//! bounds only move forwards.
 
 use std::cmp::Ordering;
 
@@ -12,14 +12,14 @@ use super::rows::{Cursor, Rows};
 use crate::expr::eval::{Val, compare};
 use crate::operators::aggregate::owned;
 
-/// A bound that values decide.
+/// A frame bound that depends on values.
 #[derive(Default)]
 struct Mark {
     at: u64,
     cursor: Cursor,
 }
 
-/// See the module.
+/// The frame of one call; see the module.
 #[derive(Default)]
 pub(super) struct Frame {
     start: Mark,
@@ -27,7 +27,7 @@ pub(super) struct Frame {
     own: Cursor,
 }
 
-/// Where a row is in its partition.
+/// The position of a row in its partition.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub row: u64,
@@ -36,7 +36,7 @@ pub(super) struct At {
 }
 
 impl Frame {
-    /// Another partition begins.
+    /// Starts the next partition.
     pub fn reset(&mut self) {
         (self.start.at, self.end.at) = (0, 0);
         for cursor in [&mut self.start.cursor, &mut self.end.cursor, &mut self.own] {
@@ -88,8 +88,8 @@ impl Frame {
         Ok((start, end))
     }
 
-    /// The value that bounds the frame of a row; `None` where the order's own value is NULL, which
-    /// is like its peers only.
+    /// The value that bounds the frame of a row. `None` if the row's own order value is NULL: then
+    /// the frame is its peers.
     fn bound(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -108,8 +108,8 @@ impl Frame {
 }
 
 impl Mark {
-    /// Moves on over the rows that are before the bound, or (`Equal`) not beyond it; gives the
-    /// first other one.
+    /// Moves past the rows that are before the bound, or (`Equal`) not after it. Returns the first
+    /// other row.
     fn move_to(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -125,8 +125,8 @@ impl Mark {
         Ok(self.at)
     }
 
-    /// How the row at hand is to a bound, in the order of the window: NULL is less than everything,
-    /// and a bound that there is not, beyond the last date, is more.
+    /// Compares a row with a bound in the order of the window. NULL sorts first. A bound that does
+    /// not exist, beyond the last date, sorts last.
     fn compared(
         &mut self,
         cx: &PassCx<'_, '_>,

@@ -1,16 +1,15 @@
-//! Window functions: rows are sorted by partition and order, pass by pass, and each pass adds its
-//! results to them.
+//! Window functions. Each pass sorts the rows by partition and order, and adds its results to them.
 //!
 //! # Picture
 //! ```text
 //! record: | inputs | images of the row slots below | results of the passes so far |      cells
 //! sorted: | end of each part of the key, u32 | record |
 //! ```
-//! *Inputs* are the operands of all calls of all passes, evaluated once as the row comes in.
+//! *Inputs* are the operands of all calls of all passes, evaluated once when the row is added.
 //!
 //! # Cost
-//! A partition in memory or in a file ([`rows`]), and the sort before it. A row is looked at a few
-//! times for each call: frames only move on.
+//! A partition in memory or in a file ([`rows`]), and the sort before it. Each call reads a row a
+//! few times, because frames only move forwards.
 
 mod frame;
 mod narrow;
@@ -40,11 +39,11 @@ use narrow::Narrow;
 use pass::{CallShape, HEAD, PassCx, Walk};
 use rows::Rows;
 
-/// What is made of a block's passes once and kept with its plan.
+/// The parts of a block's passes that are built once per plan.
 pub(crate) struct Windowing {
     inputs: RowLayout,
     passes: Vec<KeptPass>,
-    /// Of each table's slot, if there are no groups.
+    /// For each table slot, if there are no groups.
     narrow: Vec<Option<Narrow>>,
 }
 
@@ -54,7 +53,7 @@ struct KeptPass {
     calls: Vec<KeptCall>,
 }
 
-/// A call's places among the inputs; see [`CallShape`].
+/// The positions of a call's operands among the inputs; see [`CallShape`].
 struct KeptCall {
     aggregate: Option<(Aggregate, AggShape)>,
     first: usize,
@@ -64,7 +63,7 @@ struct KeptCall {
 }
 
 impl Windowing {
-    /// `slots`: those of the block's tables, opened.
+    /// `slots` are the opened slots of the block's tables.
     pub fn new(block: &Block, slots: &[Slot]) -> Windowing {
         let plan = block.windows.as_slice();
         let mut types: Vec<ExprType> = Vec::new();
@@ -118,7 +117,7 @@ impl Windowing {
     }
 }
 
-/// The aggregate that a call is, if it looks at values.
+/// The aggregate of a call whose function is one with an argument.
 fn aggregate(call: &WindowCall) -> Option<(Aggregate, AggShape)> {
     let WindowFunc::Aggregate(func) = call.func else {
         return None;
@@ -135,13 +134,14 @@ fn aggregate(call: &WindowCall) -> Option<(Aggregate, AggShape)> {
     Some((plan, shape))
 }
 
-/// Whether values bound its frames.
+/// Whether values bound the frames of the call.
 fn has_values(call: &WindowCall) -> bool {
     let by_value = |b: &FrameBound| matches!(b, FrameBound::Value { .. });
     by_value(&call.frame.start) || by_value(&call.frame.end)
 }
 
-/// The type that an operand is kept as: that of the result where it is handed on.
+/// The type in which an operand is stored: the type of the result if the function returns the
+/// operand.
 fn input_type<'p>(call: &'p WindowCall, arg: &'p Expr) -> &'p ExprType {
     match call.func {
         WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => &call.ty,
@@ -150,7 +150,7 @@ fn input_type<'p>(call: &'p WindowCall, arg: &'p Expr) -> &'p ExprType {
     }
 }
 
-/// The inputs of a row.
+/// Evaluates the inputs of a row.
 fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, SqlError> {
     let mut out = Values::new();
     for pass in plan {
@@ -159,7 +159,7 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
                 out.push(match call.func {
                     WindowFunc::Aggregate(AggFunc::Min | AggFunc::Max) => tuple::own_text(cx, arg)?,
                     WindowFunc::Aggregate(_) => cx.val(arg)?,
-                    // A YEAR is a number without leading zeros.
+                    // A YEAR becomes a number without leading zeros.
                     _ if arg.ty.col.kind == TypeKind::Year && call.ty.col.is_string() => {
                         cx.digits(arg, &call.ty)?
                     }
@@ -179,7 +179,7 @@ fn inputs<'a>(cx: &EvalCx<'a>, plan: &'a [WindowPass]) -> Result<Values<'a>, Sql
     Ok(out)
 }
 
-/// Error 1690 of a frame's bound shows the row's own value as one that is kept.
+/// Error 1690 for a frame bound shows the current row's value as a stored one.
 #[cold]
 fn bound_error(cx: &EvalCx<'_>, value: &Expr, error: SqlError) -> SqlError {
     match &value.kind {
@@ -192,11 +192,11 @@ fn bound_error(cx: &EvalCx<'_>, value: &Expr, error: SqlError) -> SqlError {
     }
 }
 
-/// The row slots below the windows.
+/// The row slots that the window functions read.
 #[derive(Clone, Copy)]
 pub(crate) enum Below<'r> {
     Tables(&'r [Slot]),
-    /// The groups' only slot.
+    /// The only slot of a grouped row.
     Groups(&'r RowLayout),
 }
 
@@ -228,10 +228,10 @@ impl<'r> Below<'r> {
 
 type Slots<'a> = SmallVec<[RowRef<'a>; 4]>;
 
-/// Where the rows of a pass are gathered.
+/// Collects the rows of a pass.
 enum Feed {
     Sorted(Sorter),
-    /// They are one partition without an order.
+    /// All rows form one partition without an order.
     Whole(Rows),
 }
 
@@ -242,7 +242,7 @@ pub(crate) struct Stage<'p> {
     below: Below<'p>,
     calls: Vec<Vec<CallShape<'p>>>,
     feed: Feed,
-    /// Of the row at hand.
+    /// Buffers for the current row.
     key: Vec<u8>,
     entry: Vec<u8>,
     image: Vec<u8>,
@@ -250,7 +250,7 @@ pub(crate) struct Stage<'p> {
 }
 
 impl<'p> Stage<'p> {
-    /// `cx` sees no row.
+    /// `cx` has no row.
     pub fn new(
         rt: &Runtime<'_>,
         cx: &EvalCx<'p>,
@@ -279,7 +279,7 @@ impl<'p> Stage<'p> {
         })
     }
 
-    /// Takes a row of the slots below.
+    /// Adds a row.
     pub fn add<'a>(&mut self, rt: &Runtime<'_>, cx: &EvalCx<'a>) -> Result<(), SqlError>
     where
         'p: 'a,
@@ -308,7 +308,7 @@ impl<'p> Stage<'p> {
         Ok(())
     }
 
-    /// Adds a record to what pass `n` will see.
+    /// Adds a record to the input of pass `n`.
     fn gather<'a>(
         &mut self,
         rt: &Runtime<'_>,
@@ -337,8 +337,8 @@ impl<'p> Stage<'p> {
         }
     }
 
-    /// No more rows come: gives them with the slots of the passes' results behind the others, until
-    /// no more are wanted.
+    /// Ends the input. Returns the rows, with a slot for the results of each pass after the others,
+    /// until the consumer wants no more.
     pub fn finish(
         mut self,
         rt: &Runtime<'_>,
@@ -397,7 +397,7 @@ fn feed(rt: &Runtime<'_>, pass: &WindowPass) -> Feed {
     }
 }
 
-/// The row slots of a record, with the results of so many passes.
+/// The row slots of a record with the results of the first passes.
 fn rows_of<'a>(
     kept: &'a Windowing,
     below: Below<'a>,
@@ -425,7 +425,7 @@ fn rows_of<'a>(
     out
 }
 
-/// Gives the partitions of what was gathered to a pass.
+/// Passes the partitions of the collected rows to a pass.
 fn walk_feed(
     cx: &PassCx<'_, '_>,
     feed: Feed,
@@ -476,7 +476,7 @@ fn walk_feed(
     Ok(())
 }
 
-/// How many first parts of two keys are the same; each with the ends of its parts.
+/// The number of leading parts that two keys share. Each key comes with the ends of its parts.
 fn alike(a: (&[u8], &[u8]), b: (&[u8], &[u8])) -> usize {
     let number = |bytes: &[u8]| {
         bytes

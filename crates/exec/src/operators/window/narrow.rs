@@ -1,5 +1,4 @@
-//! Images of a table's rows with those columns alone that the statement looks at: what is sorted
-//! and kept is no more.
+//! Reduces row images to the columns that the statement reads, so that less is sorted and stored.
 
 use nfold_plan::expr::ExprType;
 use nfold_types::row::{RowColumn, RowLayout};
@@ -8,10 +7,10 @@ use nfold_types::{ColumnType, SqlError};
 use crate::expr::eval::{ABSENT, RowRef, row_error};
 use crate::operators::step::Slot;
 
-/// So many bytes that are left out cost more than making another image.
+/// The minimum number of bytes that a reduction must save: building another image costs as much.
 const WORTH_BYTES: u64 = 48;
 
-/// Bytes that a column takes, nobody knows exactly: texts are mostly shorter than they may be.
+/// The expected size of a column in bytes. Strings are mostly shorter than their maximum.
 fn expected_bytes(ty: &ColumnType) -> u64 {
     match ty.is_string() {
         true => ExprType::new(ty.clone(), true).max_length() / 2,
@@ -22,14 +21,15 @@ fn expected_bytes(ty: &ColumnType) -> u64 {
 /// See the module.
 pub(super) struct Narrow {
     layout: RowLayout,
-    /// Place of each of the slot's columns.
+    /// For each column of the slot, its position in the reduced image.
     places: Vec<u16>,
-    /// The slot's columns that are kept.
+    /// The columns in the reduced image.
     columns: Vec<u16>,
 }
 
 impl Narrow {
-    /// `None` where the other columns are not worth it. `used`: for each of the slot's columns.
+    /// `None` if the reduction does not pay. `used`: for each column of the slot, whether it is
+    /// read.
     pub fn new(slot: &Slot, used: &[bool]) -> Option<Narrow> {
         let whole = slot.layout().columns();
         let mut places = vec![ABSENT; used.len()];
@@ -53,7 +53,7 @@ impl Narrow {
         })
     }
 
-    /// Makes the image of a row in `out`; false: there is none.
+    /// Writes the reduced image of a row to `out`; false: the row is NULL.
     pub fn encode(&self, row: &RowRef<'_>, out: &mut Vec<u8>) -> Result<bool, SqlError> {
         if row.image.is_none() {
             return Ok(false);

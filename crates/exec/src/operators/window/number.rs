@@ -1,5 +1,5 @@
-//! The numbers that calls are given once: N of NTILE, LEAD, LAG and NTH_VALUE, and how far frames
-//! reach.
+//! The numbers that calls have as constants: N of NTILE, LEAD, LAG and NTH_VALUE, and the offsets
+//! of frame bounds.
 
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{FrameBound, WindowCall, WindowFunc};
@@ -7,7 +7,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use crate::expr::eval::{EvalCx, Val};
 
-/// The whole number that a value is.
+/// The value as a non-negative integer.
 fn whole(v: &Val<'_>) -> Option<u64> {
     match v {
         Val::Int(v) => u64::try_from(*v).ok(),
@@ -16,10 +16,10 @@ fn whole(v: &Val<'_>) -> Option<u64> {
     }
 }
 
-/// A parameter is refused for its type before anybody asks what it is for.
+/// Checks the type of a parameter.
 ///
 /// # Errors
-/// 1210 for what is no whole number, 1690 for one that is too large.
+/// 1210 if it is no integer, 1690 if it is too large.
 fn check_parameter(e: &Expr, v: &Val<'_>) -> Result<(), SqlError> {
     if !matches!(e.kind, ExprKind::Param(_)) {
         return Ok(());
@@ -34,11 +34,10 @@ fn check_parameter(e: &Expr, v: &Val<'_>) -> Result<(), SqlError> {
     }
 }
 
-/// N of a call; 1 where none is written, 0 for the row that NTH_VALUE(e, NULL) looks for, which
-/// there is not.
+/// N of a call; 1 if the call has none. 0 for NTH_VALUE(e, NULL), which finds no row.
 ///
 /// # Errors
-/// 1210 for what is no number, or too small.
+/// 1210 if it is no number, or too small.
 pub(super) fn of_call<'a>(cx: &EvalCx<'a>, call: &'a WindowCall) -> Result<u64, SqlError> {
     let Some(e) = &call.number else {
         return Ok(1);
@@ -56,10 +55,10 @@ pub(super) fn of_call<'a>(cx: &EvalCx<'a>, call: &'a WindowCall) -> Result<u64, 
     n.ok_or_else(|| SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&call.func.name()]))
 }
 
-/// The rows that a bound is off; 0 where it is no such bound.
+/// The row offset of a frame bound; 0 if the bound has none.
 ///
 /// # Errors
-/// 3586, and those of parameters
+/// 3586, and the errors of parameters.
 pub(super) fn of_bound<'a>(
     cx: &EvalCx<'a>,
     call: &'a WindowCall,
@@ -77,7 +76,7 @@ pub(super) fn of_bound<'a>(
     }
 }
 
-/// Whether it is NULL or less than nothing.
+/// Whether the value is NULL or negative.
 fn is_negative<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<bool, SqlError> {
     Ok(match cx.val(e)? {
         Val::Null => true,

@@ -1,4 +1,4 @@
-//! One pass over the rows of a partition: the results of its calls for each row.
+//! One pass over the rows of a partition: computes the results of its calls for each row.
 
 use nfold_plan::query::{AggFunc, Aggregate, FrameBound, WindowCall, WindowFunc, WindowPass};
 use nfold_types::row::RowLayout;
@@ -15,27 +15,28 @@ use crate::operators::aggregate::{Acc, AggInfo, AggShape, Values};
 use crate::operators::cells;
 use crate::runtime::Runtime;
 
-/// Bytes in front of a partition's row: by how many members of the order it is like the row before.
+/// The length of the prefix of a partition's row: how many order members are equal in the row
+/// before.
 pub(super) const HEAD: usize = 2;
 
-/// What all calls of a pass see.
+/// The shared context of all calls of a pass.
 pub(super) struct PassCx<'x, 'r> {
     pub rt: &'x Runtime<'r>,
     pub eval: EvalCx<'x>,
     pub pass: &'x WindowPass,
-    /// Of what was computed for the calls.
+    /// The layout of the inputs of the calls.
     pub inputs: &'x RowLayout,
     pub result: &'x RowLayout,
 }
 
-/// A call during one execution: its constants are known.
+/// A call in one execution, with its constants evaluated.
 pub(super) struct CallShape<'p> {
     pub call: &'p WindowCall,
     pub aggregate: Option<&'p (Aggregate, AggShape)>,
-    /// Its values are taken in as they are kept.
+    /// Whether its values are added in their stored form.
     pub stored: bool,
-    /// Places of its operands, of the value that RANGE looks at, and of the values that bound its
-    /// frames among the inputs.
+    /// Positions among the inputs: of its operands, of the value that RANGE compares, and of the
+    /// values that bound its frames.
     args: std::ops::Range<usize>,
     pub key: usize,
     pub start: usize,
@@ -48,7 +49,7 @@ pub(super) struct CallShape<'p> {
 
 impl<'p> CallShape<'p> {
     /// # Errors
-    /// 1210 and 3586 for numbers that are none, or too small.
+    /// 1210 and 3586 for invalid or too small numbers.
     pub fn new(
         cx: &EvalCx<'p>,
         call: &'p WindowCall,
@@ -71,13 +72,13 @@ impl<'p> CallShape<'p> {
         })
     }
 
-    /// Of a call of an aggregate.
+    /// The aggregate that the call computes.
     pub fn info(&self) -> AggInfo<'_> {
         let (plan, shape) = self.aggregate.expect("asked of aggregates only");
         AggInfo { plan, shape }
     }
 
-    /// An input of a partition's row.
+    /// An input of a row of the partition.
     #[inline]
     pub fn input<'r>(
         &self,
@@ -88,7 +89,7 @@ impl<'p> CallShape<'p> {
         Ok(Val::from_ref(self.stored_input(cx, row, ordinal)?))
     }
 
-    /// The same as it is kept.
+    /// An input in its stored form.
     #[inline]
     fn stored_input<'r>(
         &self,
@@ -101,7 +102,7 @@ impl<'p> CallShape<'p> {
         value.map_err(|e| row_error(&e))
     }
 
-    /// Takes a partition's row into the state of an aggregate.
+    /// Adds a row of the partition to the state of an aggregate.
     #[inline]
     pub fn add(
         &self,
@@ -118,13 +119,13 @@ impl<'p> CallShape<'p> {
         acc.add(&cx.eval, info, &values, false).map(drop)
     }
 
-    /// The operands in a partition's row.
+    /// The operands in a row of the partition.
     #[inline]
     pub fn values<'r>(&self, cx: &PassCx<'_, '_>, row: &'r [u8]) -> Result<Values<'r>, SqlError> {
         self.args.clone().map(|n| self.input(cx, row, n)).collect()
     }
 
-    /// Whether it looks at a frame.
+    /// Whether the function depends on the frame.
     fn is_framed(&self) -> bool {
         use WindowFunc::{Aggregate, FirstValue, LastValue, NthValue};
         matches!(
@@ -133,7 +134,7 @@ impl<'p> CallShape<'p> {
         )
     }
 
-    /// Whether it asks which rows are peers.
+    /// Whether the function needs to know which rows are peers.
     fn asks_peers(&self) -> bool {
         use WindowFunc::{CumeDist, DenseRank, PercentRank, Rank};
         let by_peers = |b: &FrameBound| matches!(b, FrameBound::Peers | FrameBound::Value { .. });
@@ -145,8 +146,7 @@ impl<'p> CallShape<'p> {
     }
 }
 
-/// The rows that the order does not tell from the one at hand, and the number of such groups so
-/// far.
+/// The peers of the current row, and the number of peer groups so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Peers {
     pub start: u64,
@@ -154,7 +154,7 @@ pub(super) struct Peers {
     pub groups: u64,
 }
 
-/// [`Peers`] by the first members of the order.
+/// The [`Peers`] by a prefix of the order.
 struct PeerMark {
     members: usize,
     at: Peers,
@@ -186,12 +186,12 @@ impl PeerMark {
     }
 }
 
-/// What a call remembers of a partition.
+/// The state of a call in a partition.
 struct CallState {
     frame: Frame,
     slide: Option<Slide>,
     cursor: Cursor,
-    /// Its place among the marks of peers.
+    /// The index of its peers among the marks.
     peers: Option<usize>,
 }
 
@@ -237,7 +237,8 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Gives each row of a partition with the image of its results. False: no more are wanted.
+    /// Passes each row of a partition to the consumer, with the image of its results. False: the
+    /// consumer wants no more.
     pub fn partition(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -285,7 +286,7 @@ impl<'p> Walk<'p> {
 }
 
 impl CallState {
-    /// The result for a row.
+    /// The result of a call for a row.
     fn value<'v>(
         &'v mut self,
         cx: &PassCx<'_, '_>,
@@ -334,7 +335,7 @@ impl CallState {
         };
         let (row, input) = match place {
             Some(row) => (row, shape.args.start),
-            // What LEAD and LAG give beyond the partition is computed for the row at hand.
+            // The default value of LEAD and LAG is computed for the current row.
             None if shape.args.len() > 1 => (at.row, shape.args.start + 1),
             None => return Ok(Val::Null),
         };
@@ -343,7 +344,7 @@ impl CallState {
     }
 }
 
-/// NTILE: of tiles that are not of equal size the first ones have a row more.
+/// NTILE: if the rows do not divide evenly, the first tiles have one row more.
 fn tile(tiles: u64, at: At) -> u64 {
     let (size, larger) = (at.rows / tiles, at.rows % tiles);
     let in_larger = larger * (size + 1);

@@ -1,11 +1,11 @@
-//! The rows of a partition, by number: in memory, or in a file where they are too many.
+//! The rows of a partition, by number: in memory, or in a file if there are too many.
 //!
 //! # Picture
 //! ```text
 //! block: | length u32, row | length u32, row | ... |        a file is blocks of BLOCK_BYTES and a row at most
 //! ```
-//! Whoever reads has a [`Cursor`] with a block of its own, so rows that are read in order are read
-//! once for each.
+//! Each reader has a [`Cursor`] with a block of its own, so a sequential reader reads each block
+//! once.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::runtime::spill;
 
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Where a block is in the file.
+/// The position of a block in the file.
 struct Block {
     first: u64,
     at: u64,
@@ -27,7 +27,7 @@ struct Block {
 /// See the module.
 pub(super) struct Rows {
     limit_bytes: usize,
-    /// Rows that are in no block, one after the other, and where each ends.
+    /// Rows that are in no block yet, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     file: Option<Arc<File>>,
@@ -36,20 +36,20 @@ pub(super) struct Rows {
     len: u64,
 }
 
-/// Where a reader is: the block at hand and the one before, so that going back a few rows reads
-/// nothing anew.
+/// The position of a reader: its current block and the previous one, so that going back a few rows
+/// does not read again.
 #[derive(Default)]
 pub(super) struct Cursor {
     held: [Held; 2],
     last: usize,
 }
 
-/// A block that was read.
+/// A block in memory.
 #[derive(Default)]
 struct Held {
     first: u64,
     bytes: Vec<u8>,
-    /// Where each row of the block begins and ends.
+    /// The start and the end of each row in the block.
     places: Vec<(u32, u32)>,
 }
 
@@ -76,7 +76,7 @@ impl Rows {
         self.len
     }
 
-    /// Forgets all rows.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -85,7 +85,7 @@ impl Rows {
         (self.written, self.len) = (0, 0);
     }
 
-    /// Adds a row that is made of two pieces.
+    /// Adds a row that consists of two pieces.
     pub fn push(&mut self, rt: &Runtime<'_>, head: &[u8], rest: &[u8]) -> Result<(), SqlError> {
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(rest);
@@ -102,7 +102,7 @@ impl Rows {
         Ok(())
     }
 
-    /// No more rows come for now.
+    /// Ends the input for now.
     pub fn seal(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         match self.file {
             Some(_) => self.write(rt),
@@ -110,7 +110,7 @@ impl Rows {
         }
     }
 
-    /// Moves what is in memory to the file.
+    /// Writes the rows in memory to the file.
     fn write(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         if self.ends.is_empty() {
             return Ok(());
@@ -145,7 +145,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Row `n`, which there is.
+    /// Row `n`, which must exist.
     #[inline]
     pub fn get<'r>(
         &'r self,
@@ -195,15 +195,15 @@ impl Rows {
         Ok(())
     }
 
-    /// Whether so many rows are cheap to go through again and again: they are in memory, or lie in
-    /// two blocks.
+    /// Whether `rows` consecutive rows are cheap to read repeatedly: they are in memory, or span at
+    /// most two blocks.
     pub fn are_near(&self, rows: u64) -> bool {
         self.file.is_none() || self.written / self.len.max(1) * rows <= BLOCK_BYTES as u64
     }
 }
 
 impl Cursor {
-    /// Its rows are gone.
+    /// Resets the cursor after the rows have been removed.
     pub fn reset(&mut self) {
         self.held.iter_mut().for_each(|held| held.places.clear());
     }

@@ -1,6 +1,6 @@
-//! An aggregate over frames that move on: what has come is added, what has gone is taken out where
-//! that is exact. Where it is not, short frames are gone through anew, and long ones are put
-//! together from the states of whole stretches of rows.
+//! An aggregate over moving frames. Rows that enter the frame are added, and rows that leave it are
+//! removed, if that is exact. Otherwise short frames are recomputed, and long ones are merged from
+//! the states of whole stretches of rows.
 
 use nfold_types::{SqlError, Value};
 
@@ -9,19 +9,19 @@ use super::rows::{Cursor, Rows};
 use crate::operators::aggregate::{Acc, AggInfo};
 use crate::runtime::Runtime;
 
-/// Frames of so many rows are gone through anew, so that their doubles are added in the order of
-/// the rows.
+/// Frames of at most this many rows are recomputed, so that doubles are added in the order of the
+/// rows.
 const DIRECT_ROWS: u64 = 128;
 
-/// The same where the order is all one.
+/// The same for aggregates that do not depend on the order of the rows.
 const DIRECT_EXACT_ROWS: u64 = 48;
 
-/// Rows of a stretch, and stretches of a longer one.
+/// The number of rows in a stretch, and of stretches in a longer one.
 const FAN: u64 = 16;
 
 /// See the module.
 pub(super) struct Slide {
-    /// Of the rows `from..to`.
+    /// The state over the rows `from..to`.
     acc: Acc,
     from: u64,
     to: u64,
@@ -29,10 +29,10 @@ pub(super) struct Slide {
     exact: bool,
     adds: Cursor,
     removes: Cursor,
-    /// The result of a frame.
+    /// The last frame and its result.
     last: Option<(u64, u64)>,
     value: Value,
-    /// States of [`FAN`] rows each, of as many of these each, and so on.
+    /// The states of stretches of [`FAN`] rows, of stretches of [`FAN`] of these, and so on.
     stretches: Vec<Vec<Acc>>,
 }
 
@@ -54,7 +54,7 @@ impl Slide {
         })
     }
 
-    /// Another partition begins.
+    /// Starts the next partition.
     pub fn reset(&mut self, info: &AggInfo<'_>) {
         self.acc = Acc::new(info.plan);
         (self.from, self.to) = (0, 0);
@@ -64,7 +64,7 @@ impl Slide {
         self.removes.reset();
     }
 
-    /// The result over the rows `start..end`, which do not begin before those of the call before.
+    /// The result over the rows `start..end`. `start` must not be less than in the previous call.
     pub fn value(
         &mut self,
         cx: &PassCx<'_, '_>,
@@ -135,8 +135,8 @@ impl Slide {
         Ok(())
     }
 
-    /// Whether a frame of so many rows is gone through anew. What depends on the order of the rows
-    /// does not depend on where they lie.
+    /// Whether a frame of this many rows is recomputed. For an aggregate that depends on the order
+    /// of the rows, the decision does not depend on whether they are in memory.
     fn goes_through(&self, rows: &Rows, frame: u64) -> bool {
         match self.exact {
             false => frame <= DIRECT_ROWS,
@@ -207,7 +207,7 @@ fn tick(rt: &Runtime<'_>, n: u64) -> Result<(), SqlError> {
     }
 }
 
-/// Adds rows `from..to`.
+/// Adds the rows `from..to`.
 fn add(
     cx: &PassCx<'_, '_>,
     shape: &CallShape<'_>,
@@ -224,7 +224,7 @@ fn add(
     Ok(())
 }
 
-/// Joins stretches `from..to` of the first level, by longer ones where these are whole.
+/// Merges stretches `from..to` of the first level, using longer ones that are entirely inside.
 fn join(
     cx: &PassCx<'_, '_>,
     shape: &CallShape<'_>,
