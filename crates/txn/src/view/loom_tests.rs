@@ -208,9 +208,34 @@ fn probe(views: &Snapshots, row: &AtomicU64, horizon: &AtomicU64) -> Probe {
     }
 }
 
-/// A foreign key: the child's transaction inserts its row and probes for the parent, the parent's
-/// transaction marks its row and probes for a child.
-fn foreign_key(order: fn()) {
+/// The steps of one side of a foreign key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// It changes its row, passes the fence, and probes.
+    Correct,
+    WithoutFence,
+    ProbesFirst,
+}
+
+impl Side {
+    fn run(self, change: impl FnOnce(), probe: impl FnOnce() -> Probe) -> Probe {
+        if self == Side::ProbesFirst {
+            Snapshots::order_changes_before_probe();
+            let found = probe();
+            change();
+            return found;
+        }
+        change();
+        if self == Side::Correct {
+            Snapshots::order_changes_before_probe();
+        }
+        probe()
+    }
+}
+
+/// The child's transaction inserts its row and probes for the parent, the parent's transaction
+/// marks its row and probes for a child.
+fn foreign_key(child_side: Side, parent_side: Side) {
     model(move || {
         let views = Arc::new(Snapshots::new(2, &[]));
         let horizon = Arc::new(AtomicU64::new(16));
@@ -222,15 +247,13 @@ fn foreign_key(order: fn()) {
             let (views, horizon) = (views.clone(), horizon.clone());
             let (parent, child) = (parent.clone(), child.clone());
             thread::spawn(move || {
-                child.store(child_trx, Ordering::Release);
-                order();
-                probe(&views, &parent, &horizon)
+                let change = || child.store(child_trx, Ordering::Release);
+                child_side.run(change, || probe(&views, &parent, &horizon))
             })
         };
         let deletes = thread::spawn(move || {
-            parent.store(parent_trx | MARK, Ordering::Release);
-            order();
-            probe(&views, &child, &horizon)
+            let change = || parent.store(parent_trx | MARK, Ordering::Release);
+            parent_side.run(change, || probe(&views, &child, &horizon))
         });
         let found = inserts.join().expect("child");
         let children = deletes.join().expect("parent");
@@ -242,12 +265,72 @@ fn foreign_key(order: fn()) {
 /// One of the two sides sees the other and waits.
 #[test]
 fn foreign_key_leaves_no_orphan() {
-    foreign_key(Snapshots::order_changes_before_probe);
+    foreign_key(Side::Correct, Side::Correct);
 }
 
-/// The same without the fence: the model finds the orphan.
 #[test]
 #[should_panic(expected = "an orphan")]
-fn foreign_key_without_fence_leaves_orphan() {
-    foreign_key(|| ());
+fn foreign_key_without_child_fence_leaves_orphan() {
+    foreign_key(Side::WithoutFence, Side::Correct);
+}
+
+#[test]
+#[should_panic(expected = "an orphan")]
+fn foreign_key_without_parent_fence_leaves_orphan() {
+    foreign_key(Side::Correct, Side::WithoutFence);
+}
+
+#[test]
+#[should_panic(expected = "an orphan")]
+fn foreign_key_child_that_probes_first_leaves_orphan() {
+    foreign_key(Side::ProbesFirst, Side::Correct);
+}
+
+#[test]
+#[should_panic(expected = "an orphan")]
+fn foreign_key_parent_that_probes_first_leaves_orphan() {
+    foreign_key(Side::Correct, Side::ProbesFirst);
+}
+
+/// The parent's transaction has inserted the parent and rolls back, while the child's probes.
+/// `reads_again`: an entry is read again if its transaction has ended since it was read (P4 of
+/// `KeyProbe`).
+fn rolled_back_parent(reads_again: bool) {
+    model(move || {
+        let views = Arc::new(Snapshots::new(2, &[]));
+        let horizon = Arc::new(AtomicU64::new(16));
+        let parent_trx = views.allocate().expect("room");
+        let parent = Arc::new(AtomicU64::new(parent_trx));
+        let rolls_back = {
+            let (views, parent) = (views.clone(), parent.clone());
+            thread::spawn(move || {
+                parent.store(0, Ordering::Release);
+                views.status.set_aborted(parent_trx, 10);
+                views.advance_low(4, || 16);
+            })
+        };
+        let inserts = thread::spawn(move || {
+            Snapshots::order_changes_before_probe();
+            let ended_below = views.low();
+            let found = probe(&views, &parent, &horizon);
+            match found == Probe::Live && ended_below <= parent_trx && reads_again {
+                true => probe(&views, &parent, &horizon),
+                false => found,
+            }
+        });
+        rolls_back.join().expect("parent");
+        let found = inserts.join().expect("child");
+        assert!(found != Probe::Live, "an orphan: {found:?}");
+    });
+}
+
+#[test]
+fn foreign_key_ignores_parent_rolled_back_meanwhile() {
+    rolled_back_parent(true);
+}
+
+#[test]
+#[should_panic(expected = "an orphan")]
+fn foreign_key_that_reads_once_leaves_orphan() {
+    rolled_back_parent(false);
 }
