@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, bits, compare, convert, json};
-use crate::expr::kernels::NumberKernel;
+use crate::expr::kernels::PartialSum;
 use ordered_texts::OrderedTexts;
 
 /// The memory of a key in a set of distinct values, besides its bytes.
@@ -274,65 +274,29 @@ impl Acc {
         Some(None)
     }
 
-    /// Adds the sum of `rows` numbers. Only for SUM and AVG of class DECIMAL.
-    ///
-    /// # Errors
-    /// The result has more digits than a DECIMAL.
-    pub fn add_sum(&mut self, number: Option<Decimal>, rows: u64) -> Result<(), SqlError> {
-        let State::SumDecimal { sum, count } = &mut self.state else {
-            debug_assert!(false, "kernels are made for sums alone");
-            return Ok(());
-        };
-        let total = number.and_then(|number| sum.add(&number));
-        *sum = total.ok_or_else(sum_overflow)?;
-        *count += rows;
-        Ok(())
+    /// Whether it is a sum or average of exact numbers, to which [`add_sum`](Self::add_sum) adds.
+    pub fn is_exact_sum(&self) -> bool {
+        self.seen.is_none() && matches!(self.state, State::SumInt { .. } | State::SumDecimal { .. })
     }
 
-    /// Adds the number that `kernel` computes for each row. If the kernel fails for a row,
-    /// `evaluate` computes the number. Only for SUM and AVG of class DECIMAL.
-    pub fn add_numbers<'i>(
-        &mut self,
-        kernel: &NumberKernel,
-        images: impl Iterator<Item = &'i [u8]>,
-        mut evaluate: impl FnMut(&[u8]) -> Result<Option<Decimal>, SqlError>,
-    ) -> Result<(), SqlError> {
-        let State::SumDecimal { sum, count } = &mut self.state else {
-            debug_assert!(false, "kernels are made for sums alone");
-            return Ok(());
-        };
-        let mut add = |number: Option<Decimal>| {
-            let total = number.and_then(|number| sum.add(&number));
-            *sum = total.ok_or_else(sum_overflow)?;
-            Ok::<(), SqlError>(())
-        };
-        let decimal = |unscaled: i128| {
-            let magnitude = unscaled.unsigned_abs().into();
-            Decimal::from_parts(unscaled < 0, magnitude, kernel.scale())
-        };
-        let (mut part, mut some) = (0i128, false);
-        for image in images {
-            match kernel.value(image) {
-                Ok(None) => continue,
-                Ok(Some(v)) => {
-                    some = true;
-                    part = match part.checked_add(v) {
-                        Some(total) => total,
-                        None => {
-                            add(decimal(part))?;
-                            v
-                        }
-                    };
-                }
-                Err(_) => match evaluate(image)? {
-                    Some(number) => add(Some(number))?,
-                    None => continue,
-                },
+    /// Adds the sum of several numbers with `scale` digits behind the point.
+    ///
+    /// # Errors
+    /// 1690: the result has more digits than a DECIMAL.
+    pub fn add_sum(&mut self, part: PartialSum, scale: u8) -> Result<(), SqlError> {
+        match &mut self.state {
+            State::SumInt { sum, count } => {
+                *sum += part.unscaled;
+                *count += part.rows;
             }
-            *count += 1;
-        }
-        if some {
-            add(decimal(part))?;
+            State::SumDecimal { sum, count } => {
+                let magnitude = part.unscaled.unsigned_abs().into();
+                let number = Decimal::from_parts(part.unscaled < 0, magnitude, scale);
+                let total = number.and_then(|number| sum.add(&number));
+                *sum = total.ok_or_else(sum_overflow)?;
+                *count += part.rows;
+            }
+            _ => debug_assert!(false, "callers check `is_exact_sum` first"),
         }
         Ok(())
     }

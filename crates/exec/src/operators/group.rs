@@ -15,8 +15,8 @@ use std::thread::LocalKey;
 use hashbrown::HashTable;
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
+use nfold_types::SqlError;
 use nfold_types::row::{OrderedField, RowLayout};
-use nfold_types::{Decimal, SqlError};
 use rustc_hash::FxHasher;
 
 use super::aggregate::{Acc, AggInfo, AggShape, Values};
@@ -25,11 +25,11 @@ use crate::env::scratch::{Lent, Memory, Pool};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, row_error};
-use crate::expr::kernels::NumberKernel;
+use crate::expr::kernels::{NumberProgram, PartialSum};
 use crate::runtime::Runtime;
 use crate::runtime::spill::SpillWriter;
 use images::KnownKeys;
-pub(crate) use images::{GroupedImages, add_evaluated, grouped_images};
+pub(crate) use images::{GroupedImages, ImageSums, JoinedRows, add_evaluated, grouped_images};
 pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
@@ -143,16 +143,20 @@ pub(crate) enum ImageInput {
     /// Nothing: it counts rows.
     Row,
     Column(PlainColumn),
-    /// A number that a [`NumberKernel`] computes, which is compiled for each execution.
+    /// A number that a kernel computes, which is compiled for each execution.
     Number,
     /// Its arguments, which are evaluated for each row.
     Expression,
 }
 
-/// A column of row images that is the argument of an aggregate.
+/// A column of row images that is a key or the argument of an aggregate.
 #[derive(Clone, Copy)]
 pub(crate) struct PlainColumn {
+    /// The join step whose images hold it, and where.
+    pub position: usize,
     pub ordinal: usize,
+    /// The images are rows of a table, whose values are those of its columns' types.
+    pub of_table: bool,
     /// For aggregating many rows without creating a value for each, if the column allows it.
     pub field: Option<OrderedField>,
 }
@@ -186,30 +190,26 @@ impl Grouping {
 /// returns the position in the images of the column that an expression is.
 pub(crate) fn image_inputs(
     plan: &GroupPlan,
-    table: usize,
     column: impl Fn(&Expr) -> Option<PlainColumn>,
 ) -> Option<Vec<ImageInput>> {
     if !plan.implicit {
         return None;
     }
     let aggregates = plan.aggregates.iter();
-    aggregates
-        .map(|agg| image_input(agg, table, &column))
-        .collect()
+    aggregates.map(|agg| image_input(agg, &column)).collect()
 }
 
 /// The input of one aggregate, as in [`image_inputs`].
 fn image_input(
     agg: &Aggregate,
-    table: usize,
     column: impl Fn(&Expr) -> Option<PlainColumn>,
 ) -> Option<ImageInput> {
     match agg.args.as_slice() {
         [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
         [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
             let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
-            let number = sums && NumberKernel::is_possible(arg, table);
-            match column(arg) {
+            let number = sums && NumberProgram::is_possible(arg);
+            match column(arg).filter(|column| column.of_table) {
                 Some(column) => Some(ImageInput::Column(column)),
                 None => number.then_some(ImageInput::Number),
             }
@@ -229,8 +229,6 @@ pub(crate) struct Grouper<'p> {
     level: u32,
     /// Values for which groups in memory have no room; see [`put_off`].
     put_off: Option<Sorter>,
-    /// The group of the last row; `None`: the row was spilled.
-    last: Option<usize>,
 }
 
 /// Defers a value of an aggregate, to be sorted by group, aggregate and `key`.
@@ -349,7 +347,6 @@ impl<'p> Grouper<'p> {
             partitions: Vec::new(),
             level: 0,
             put_off: None,
-            last: None,
         }
     }
 
@@ -380,21 +377,20 @@ impl<'p> Grouper<'p> {
     pub fn add_images<'i>(
         &mut self,
         layout: &RowLayout,
-        kernels: &[Option<NumberKernel>],
+        sums: &mut ImageSums,
         images: impl Iterator<Item = &'i [u8]> + Clone,
-        mut evaluate: impl FnMut(&[u8], &Expr) -> Result<Option<Decimal>, SqlError>,
+        rows: usize,
+        mut evaluate: impl FnMut(usize, usize, &mut Acc) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         let (plan, shape) = (self.plan, self.shape);
         let inputs = shape.inputs.as_deref().unwrap_or_default();
         let aggregates = plan.aggregates.iter().zip(inputs).enumerate();
         for (acc, (n, (agg, input))) in self.only().iter_mut().zip(aggregates) {
-            if let Some(Some(kernel)) = kernels.get(n) {
-                let evaluate = |image: &[u8]| evaluate(image, &agg.args[0]);
-                acc.add_numbers(kernel, images.clone(), evaluate)?;
+            if sums.add_all(n, rows, acc, |row, acc| evaluate(row, n, acc))? {
                 continue;
             }
             let ImageInput::Column(column) = input else {
-                acc.count_rows(images.clone().count() as u64);
+                acc.count_rows(rows as u64);
                 continue;
             };
             let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
@@ -433,7 +429,7 @@ impl<'p> Grouper<'p> {
         cx: &EvalCx<'a>,
         plan: &'a GroupPlan,
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
-    ) -> Result<bool, SqlError> {
+    ) -> Result<(Option<usize>, bool), SqlError> {
         let mut keys = Values::new();
         for k in &plan.keys {
             keys.push(cx.val(k)?);
@@ -445,6 +441,30 @@ impl<'p> Grouper<'p> {
         self.add_values(rt, cx, &keys, &values, emit)
     }
 
+    /// The group of a row, which is made if there is none; `None`: the row is spilled, and its
+    /// aggregates must not be added. False: no more groups are wanted.
+    pub fn place<'a>(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'a>,
+        plan: &'a GroupPlan,
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(Option<usize>, bool), SqlError> {
+        let mut keys = Values::new();
+        for k in &plan.keys {
+            keys.push(cx.val(k)?);
+        }
+        let (place, go_on) = self.find_or_add(rt, cx, &keys, emit)?;
+        if place.is_none() {
+            let mut values = Values::new();
+            for agg in &plan.aggregates {
+                super::aggregate::values(cx, agg, &mut values)?;
+            }
+            self.spill(rt, &keys, &values)?;
+        }
+        Ok((place, go_on))
+    }
+
     fn add_values(
         &mut self,
         rt: &Runtime<'_>,
@@ -452,39 +472,60 @@ impl<'p> Grouper<'p> {
         keys: &[Val<'_>],
         values: &[Val<'_>],
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
-    ) -> Result<bool, SqlError> {
-        let mut go_on = true;
-        let place = if self.plan.implicit {
+    ) -> Result<(Option<usize>, bool), SqlError> {
+        let (place, go_on) = self.find_or_add(rt, cx, keys, emit)?;
+        match place {
+            Some(place) => self.aggregate(rt, cx, place, values)?,
+            None => self.spill(rt, keys, values)?,
+        }
+        Ok((place, go_on))
+    }
+
+    /// The group with these keys; `None`: it is not there, and there is no memory for it. False: no
+    /// more groups are wanted.
+    fn find_or_add(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        keys: &[Val<'_>],
+        emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<(Option<usize>, bool), SqlError> {
+        if self.plan.implicit {
             self.only();
-            0
-        } else {
-            let mut key = std::mem::take(&mut self.groups.key);
-            key.clear();
-            self.shape.key_maker.push_all(keys, &mut key)?;
-            let place = if self.plan.ordered && self.level == 0 {
-                if self.groups.groups.is_empty() || key != self.groups.key(0) {
-                    go_on = self.flush(rt, cx, emit)?;
-                    self.new_group(&key, keys)?;
-                }
-                Some(0)
-            } else if let Some(place) = self.groups.find(&key) {
-                Some(place)
-            } else if self.bytes > self.limit_bytes && self.level < MAX_LEVEL {
-                self.spill(rt, &key, keys, values)?;
-                None
-            } else {
-                let place = self.new_group(&key, keys)?;
-                self.bytes += key.len() + 64;
-                self.groups.index_last();
-                Some(place)
-            };
-            self.groups.key = key;
-            self.last = place;
-            match place {
-                Some(place) => place,
-                None => return Ok(true),
+            return Ok((Some(0), true));
+        }
+        let mut go_on = true;
+        let mut key = std::mem::take(&mut self.groups.key);
+        key.clear();
+        self.shape.key_maker.push_all(keys, &mut key)?;
+        let place = if self.plan.ordered && self.level == 0 {
+            if self.groups.groups.is_empty() || key != self.groups.key(0) {
+                go_on = self.flush(rt, cx, emit)?;
+                self.new_group(&key, keys)?;
             }
+            Some(0)
+        } else if let Some(place) = self.groups.find(&key) {
+            Some(place)
+        } else if self.bytes > self.limit_bytes && self.level < MAX_LEVEL {
+            None
+        } else {
+            let place = self.new_group(&key, keys)?;
+            self.bytes += key.len() + 64;
+            self.groups.index_last();
+            Some(place)
         };
+        self.groups.key = key;
+        Ok((place, go_on))
+    }
+
+    /// Adds the arguments of a row to the aggregates of its group.
+    fn aggregate(
+        &mut self,
+        rt: &Runtime<'_>,
+        cx: &EvalCx<'_>,
+        place: usize,
+        values: &[Val<'_>],
+    ) -> Result<(), SqlError> {
         let infos = Self::infos(self.plan, self.shape);
         let first = place * self.plan.aggregates.len();
         let mut at = 0;
@@ -503,7 +544,7 @@ impl<'p> Grouper<'p> {
                 put_off(rt, sorter, (place, n), &key, &info.shape.layout, inputs)?;
             }
         }
-        Ok(go_on)
+        Ok(())
     }
 
     /// Adds a group with this key, and returns its number.
@@ -525,17 +566,22 @@ impl<'p> Grouper<'p> {
             end,
         });
         accs.extend(self.plan.aggregates.iter().map(Acc::new));
-        self.bytes += end - image + self.plan.aggregates.len() * size_of::<Acc>() + 64;
+        let sum = match self.shape.grouped {
+            Some(_) => size_of::<PartialSum>(),
+            None => 0,
+        };
+        self.bytes += end - image + self.plan.aggregates.len() * (size_of::<Acc>() + sum) + 64;
         Ok(groups.len() - 1)
     }
 
+    /// Keeps a row for later: of the key that was looked for last.
     fn spill(
         &mut self,
         rt: &Runtime<'_>,
-        key: &[u8],
         keys: &[Val<'_>],
         values: &[Val<'_>],
     ) -> Result<(), SqlError> {
+        let key = self.groups.key.as_slice();
         if self.partitions.is_empty() {
             self.partitions = (0..PARTITIONS)
                 .map(|_| SpillWriter::new(rt))

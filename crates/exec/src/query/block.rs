@@ -30,8 +30,8 @@ use crate::operators::step::{DerivedTable, Slot, Source, StepCx, StepExec, keeps
 use crate::operators::window::Windowing;
 use crate::runtime::Runtime;
 
-/// The work of one row in an operator.
-const ROW_WORK: u64 = 200;
+/// Work of one row in an operator.
+pub(super) const ROW_WORK: u64 = 200;
 
 /// The operators of a block, which are cached between executions.
 pub(crate) struct BlockExec {

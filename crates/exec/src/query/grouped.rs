@@ -1,94 +1,136 @@
 //! Blocks with aggregates: counts rows, sums them by kernels, or evaluates and adds them one by
 //! one.
 
-use nfold_plan::expr::{Class, Expr, ExprKind};
-use nfold_plan::query::{AggFunc, Aggregate, Block, GroupPlan};
-use nfold_types::SqlError;
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
+use nfold_plan::query::{Block, GroupPlan, JoinStep};
+use nfold_types::row::RowLayout;
+use nfold_types::{Checkpoint, SqlError};
+use smallvec::SmallVec;
 
-use super::block::{Each, Run};
+use super::block::{Each, ROW_WORK, Run};
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
-use crate::expr::kernels::NumberKernel;
+use crate::expr::kernels::{NO_GROUP, NumberColumn};
 use crate::operators::aggregate::Acc;
 use crate::operators::group;
-use crate::operators::group::{GroupedImages, Grouper, Grouping, ImageInput, PlainColumn};
-use crate::operators::step::{COMPILE_AFTER, Slot, Source};
+use crate::operators::group::{
+    GroupedImages, Grouper, Grouping, ImageInput, ImageSums, JoinedRows, PlainColumn,
+};
+use crate::operators::step::{COMPILE_AFTER, Slot, Source, StepCx};
 
 /// The grouping of the block's rows.
 pub(super) fn grouping(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Grouping {
     let inputs = image_inputs(block, slots, plan);
-    let grouped = grouped_images(block, slots, plan);
+    let grouped = match inputs {
+        Some(_) => None,
+        None => grouped_images(block, slots, plan),
+    };
     Grouping::new(plan, inputs, grouped)
 }
 
 impl Run<'_, '_> {
-    /// The kernels for [`Grouping::inputs`], by aggregate; empty if it needs none. `None`: row
-    /// images are not sufficient.
-    fn number_kernels(
-        &self,
-        plan: &GroupPlan,
-        grouping: &Grouping,
-    ) -> Option<Vec<Option<NumberKernel>>> {
-        let inputs = match &grouping.grouped {
-            Some(grouped) => &grouped.inputs,
-            None => grouping.inputs.as_ref()?,
-        };
-        let sums = |agg: &Aggregate| {
-            matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
-                && agg.args.iter().all(|e| e.ty.class() == Class::Decimal)
-        };
-        if !plan.aggregates.iter().any(sums) {
-            return Some(Vec::new());
-        }
-        let (scx, table) = (self.scx, self.scx.block.joins.first()?.table);
+    /// The kernels of [`Grouping::inputs`] or [`Grouping::grouped`]. `None`: the rows' images are
+    /// not enough for the former.
+    fn image_sums(&self, plan: &GroupPlan, inputs: Option<&[ImageInput]>) -> Option<ImageSums> {
+        let scx = self.scx;
         let rows = scx.empty_rows();
         let cx = scx.eval(&rows);
-        let kernel = |(input, agg): (&ImageInput, &Aggregate)| {
-            let slot = &scx.slots[0];
-            let ordinal = |column| slot.ordinal(column);
-            let compile = |e| NumberKernel::compile(&cx, slot.images(table, &ordinal), e);
-            let kernel = agg.args.first().filter(|_| sums(agg)).and_then(compile);
-            let needed = grouping.grouped.is_none() && matches!(input, ImageInput::Number);
-            let missing = kernel.is_none() && needed;
-            (!missing).then_some(kernel)
+        let column = |at: ColumnAt| {
+            let (position, slot) = joined_slot(scx.block, scx.slots, at.table.into())?;
+            let of_table = matches!(slot.source, Source::Table(_));
+            let ordinal = of_table.then(|| slot.ordinal(at.column.into()))??;
+            NumberColumn::new(position, slot.layout(), ordinal)
         };
-        inputs.iter().zip(&plan.aggregates).map(kernel).collect()
+        // Plain integers of one table are added without a vector.
+        let wanted = |e: &Expr| inputs.is_none() || e.ty.class() == Class::Decimal;
+        let sums = ImageSums::new(plan, |program, e| {
+            wanted(e).then(|| program.add(&cx, &column, e)).flatten()
+        });
+        let needed = |n| inputs.is_some_and(|inputs| matches!(inputs[n], ImageInput::Number));
+        let missing = (0..plan.aggregates.len()).any(|n| needed(n) && !sums.has(n));
+        (!missing).then_some(sums)
     }
 
-    /// Groups the rows of one table by their images. The evaluator adds the first rows, so that a
-    /// short statement compiles nothing.
+    /// Groups joined rows by their images; the first ones by the evaluator, so that a short
+    /// statement compiles nothing. False: no more groups are wanted.
     fn grouped_by_image(
         &mut self,
         plan: &GroupPlan,
         (grouping, grouper): (&Grouping, &mut Grouper<'_>),
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
+        let scx = self.scx;
+        let last = self.steps.len() - 1;
+        let layout = |step: &JoinStep| scx.slots[step.table].layout();
+        let layouts: SmallVec<[&RowLayout; 8]> = scx.block.joins.iter().map(layout).collect();
+        let mut sums = None;
+        let mut evaluated = 0;
+        while scx.next(self.steps, last, self.batch)? {
+            let batch = &*self.batch;
+            if last > 0 {
+                scx.rt.checkpoint(ROW_WORK * batch.len() as u64)?;
+            }
+            if evaluated >= COMPILE_AFTER && sums.is_none() {
+                sums = self.image_sums(plan, None);
+            }
+            let rows = JoinedRows {
+                batch,
+                layouts: &layouts,
+            };
+            let go_on = match &mut sums {
+                Some(sums) => {
+                    let into = (plan, grouping, &mut *grouper);
+                    group_batch(scx, &rows, into, sums, emit)?
+                }
+                None => {
+                    evaluated += batch.len();
+                    let mut images = scx.empty_rows();
+                    let mut go_on = true;
+                    for i in 0..batch.len() {
+                        scx.fill(batch, i, &mut images);
+                        let cx = scx.eval(&images);
+                        go_on = grouper.add(scx.rt, &cx, plan, emit)?.1;
+                        if !go_on {
+                            break;
+                        }
+                    }
+                    go_on
+                }
+            };
+            if !go_on {
+                return Ok(false);
+            }
+        }
+        if let Some(sums) = &sums {
+            grouper.add_sums(sums)?;
+        }
+        Ok(true)
+    }
+
+    /// Sums up the rows of one table by their images.
+    fn summed_by_image(
+        &mut self,
+        (plan, grouping): (&GroupPlan, &Grouping),
+        grouper: &mut Grouper<'_>,
+        mut sums: ImageSums,
     ) -> Result<(), SqlError> {
         let scx = self.scx;
         let (slot, table) = (&scx.slots[0], scx.block.joins[0].table);
         let layout = slot.layout();
-        let mut kernels = None;
-        let mut evaluated = 0;
         while scx.next(self.steps, 0, self.batch)? {
-            if evaluated >= COMPILE_AFTER && kernels.is_none() {
-                kernels = self.number_kernels(plan, grouping);
-            }
-            for image in self.batch.images() {
+            let batch = &*self.batch;
+            sums.run(batch);
+            let evaluate = |row: usize, n: usize, acc: &mut Acc| {
                 let mut rows = scx.empty_rows();
-                rows[table] = slot.row(Some(image));
-                let cx = scx.eval(&rows);
-                if let Some(kernels) = &kernels {
-                    let evaluate = |n: usize, acc: &mut Acc| {
-                        group::add_evaluated(&cx, (plan, grouping), n, acc)
-                    };
-                    if grouper.add_image(layout, kernels, image, evaluate)? {
-                        continue;
-                    }
-                }
-                evaluated += 1;
-                grouper.add(scx.rt, &cx, plan, emit)?;
-                grouper.remember();
+                rows[table] = slot.row(batch.image(row, 0));
+                group::add_evaluated(&scx.eval(&rows), (plan, grouping), n, acc)
+            };
+            let (sums, rows) = (&mut sums, batch.len());
+            match batch.is_whole() {
+                true => grouper.add_images(layout, sums, batch.read.iter(), rows, evaluate)?,
+                false => grouper.add_images(layout, sums, batch.images(), rows, evaluate)?,
             }
         }
-        grouper.add_parts(kernels.as_deref().unwrap_or_default())
+        Ok(())
     }
 
     pub(super) fn grouped(
@@ -134,27 +176,17 @@ impl Run<'_, '_> {
             while scx.next(self.steps, last, self.batch)? {
                 grouper.count_rows(self.batch.len() as u64);
             }
-        } else if grouping.grouped.is_some() && !self.nothing {
-            self.grouped_by_image(plan, (grouping, &mut grouper), &mut emit)?;
-        } else if let Some(kernels) = self.number_kernels(plan, grouping)
+        } else if grouping.grouped.is_some()
             && !self.nothing
+            && !self.steps.is_empty()
+            && scx.streamed().is_none()
         {
-            let slot = &scx.slots[0];
-            let layout = slot.layout();
-            let evaluate = |image: &[u8], e: &Expr| {
-                let mut rows = scx.empty_rows();
-                rows[block.joins[0].table] = slot.row(Some(image));
-                scx.eval(&rows).decimal(e)
-            };
-            while scx.next(self.steps, 0, self.batch)? {
-                let read = &self.batch.read;
-                match self.batch.is_whole() {
-                    true => grouper.add_images(layout, &kernels, read.iter(), evaluate)?,
-                    false => {
-                        grouper.add_images(layout, &kernels, self.batch.images(), evaluate)?;
-                    }
-                }
-            }
+            go_on = self.grouped_by_image(plan, (grouping, &mut grouper), &mut emit)?;
+        } else if let Some(inputs) = &grouping.inputs
+            && !self.nothing
+            && let Some(sums) = self.image_sums(plan, Some(inputs))
+        {
+            self.summed_by_image((plan, grouping), &mut grouper, sums)?;
         } else {
             let first_only = plan.first_row_only;
             self.joined(&mut |cx| {
@@ -164,7 +196,7 @@ impl Run<'_, '_> {
                         .aggregates
                         .iter()
                         .all(|a| a.args.iter().all(|e| cx.val(e).is_ok_and(|v| !v.is_null())));
-                go_on = grouper.add(rt, cx, plan, &mut emit)?;
+                go_on = grouper.add(rt, cx, plan, &mut emit)?.1;
                 Ok(go_on && !found)
             })?;
         }
@@ -181,36 +213,80 @@ impl Run<'_, '_> {
     }
 }
 
-/// See [`Grouping::inputs`]. `None` also if the rows come from several tables.
+/// Adds the rows of a batch to their groups. False: no more groups are wanted.
+fn group_batch(
+    scx: &StepCx<'_, '_>,
+    rows: &JoinedRows<'_>,
+    (plan, grouping, grouper): (&GroupPlan, &Grouping, &mut Grouper<'_>),
+    sums: &mut ImageSums,
+    emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+) -> Result<bool, SqlError> {
+    let batch = rows.batch;
+    sums.run(batch);
+    let evaluate = |row: usize, n: usize, acc: &mut Acc| {
+        let mut images = scx.empty_rows();
+        scx.fill(batch, row, &mut images);
+        group::add_evaluated(&scx.eval(&images), (plan, grouping), n, acc)
+    };
+    let mut groups = grouper.take_row_groups();
+    let (mut start, mut go_on) = (0, true);
+    for row in 0..batch.len() {
+        if let Some(group) = grouper.known_group(rows, row) {
+            groups.push(group as u32);
+            continue;
+        }
+        if grouper.is_last_resort() {
+            grouper.add_rows(rows, start..row, &groups, sums, evaluate)?;
+            start = row;
+        }
+        let mut images = scx.empty_rows();
+        scx.fill(batch, row, &mut images);
+        let (place, more) = grouper.place(scx.rt, &scx.eval(&images), plan, emit)?;
+        grouper.remember(place);
+        groups.push(place.map_or(NO_GROUP, |place| place as u32));
+        go_on = more;
+        if !go_on {
+            break;
+        }
+    }
+    if go_on {
+        grouper.add_rows(rows, start..batch.len(), &groups, sums, evaluate)?;
+    }
+    grouper.give_back_row_groups(groups);
+    Ok(go_on)
+}
+
+/// See [`Grouping::inputs`]; `None` also where the rows are not those of one table.
 fn image_inputs(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<Vec<ImageInput>> {
-    let (table, slot) = only_table(block, slots, plan)?;
-    group::image_inputs(plan, table, |e| image_column(table, slot, e))
+    let ([_], [slot]) = (block.joins.as_slice(), slots) else {
+        return None;
+    };
+    let whole = !plan.first_row_only && matches!(slot.source, Source::Table(_));
+    whole.then(|| group::image_inputs(plan, |e| image_column(block, slots, e)))?
 }
 
 /// See [`Grouping::grouped`].
 fn grouped_images(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Option<GroupedImages> {
-    let (table, slot) = only_table(block, slots, plan)?;
-    group::grouped_images(plan, table, |e| image_column(table, slot, e))
+    group::grouped_images(plan, |e| image_column(block, slots, e))
 }
 
-/// The table whose rows are grouped, if all rows come from one table.
-fn only_table<'s>(block: &Block, slots: &'s [Slot], plan: &GroupPlan) -> Option<(usize, &'s Slot)> {
-    let ([step], [slot]) = (block.joins.as_slice(), slots) else {
-        return None;
-    };
-    let whole = !plan.first_row_only && matches!(slot.source, Source::Table(_));
-    whole.then_some((step.table, slot))
+/// The join step of a slot, and the slot.
+fn joined_slot<'s>(block: &Block, slots: &'s [Slot], table: usize) -> Option<(usize, &'s Slot)> {
+    let position = block.joins.iter().position(|step| step.table == table)?;
+    Some((position, slots.get(table)?))
 }
 
-/// The position of the column that `e` is in the images of a table.
-fn image_column(table: usize, slot: &Slot, e: &Expr) -> Option<PlainColumn> {
+/// Where the images of joined rows hold the column that an expression is.
+fn image_column(block: &Block, slots: &[Slot], e: &Expr) -> Option<PlainColumn> {
     let ExprKind::Column(at) = e.kind else {
         return None;
     };
-    let own = usize::from(at.table) == table;
-    let ordinal = own.then(|| slot.ordinal(at.column.into()))??;
+    let (position, slot) = joined_slot(block, slots, at.table.into())?;
+    let ordinal = slot.ordinal(at.column.into())?;
     Some(PlainColumn {
+        position,
         ordinal,
+        of_table: matches!(slot.source, Source::Table(_)),
         field: slot.layout().ordered_field(ordinal),
     })
 }

@@ -1,4 +1,4 @@
-//! Kernels: conditions and sums over many rows of one table, compiled for one execution. They work
+//! Kernels: conditions and sums over many rows, compiled for one execution. They work
 //! on the bytes of row images, and create no value for each row. The evaluator ([`crate::eval`])
 //! defines every result, error and warning; a kernel covers only cases in which it computes the
 //! same result without a warning.
@@ -9,5 +9,5 @@ mod number;
 mod threshold;
 
 pub(crate) use filter::RowFilter;
-pub(crate) use images::Images;
-pub(crate) use number::NumberKernel;
+pub(crate) use images::{Images, NumberColumn};
+pub(crate) use number::{NO_GROUP, Number, NumberProgram, PartialSum, Vectors};

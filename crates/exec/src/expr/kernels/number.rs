@@ -1,154 +1,431 @@
-//! Exact arithmetic over columns of one table, in 128-bit integers.
+//! Exact arithmetic over the columns of joined rows, a batch of rows at a time.
+//!
+//! # Picture
+//! ```text
+//!   SUM(a * (1 - b)), AVG(a)      v0 = a    v1 = 1    v2 = b    v3 = v1 - v2    v4 = v0 * v3
+//!                                 the sums are those of v4 and v0
+//! ```
+//! Each node is a vector with one number for each row of the batch. Equal parts of several
+//! expressions are one node.
+//!
+//! # Invariants
+//! - N1: the vector of a node holds 64-bit numbers, unless one of them needs more: then all of them
+//!   have 128 bits.
+//! - N2: a row that needs more than 127 bits has no number, and neither do the nodes above. The
+//!   evaluator computes its result.
 
-use nfold_plan::expr::{ArithOp, Class, Expr, ExprKind};
+use std::ops::Range;
+
+use nfold_plan::expr::{ArithOp, Class, ColumnAt, Expr, ExprKind};
 use nfold_types::Decimal;
 
-use super::images::Images;
-use super::threshold::{KeyField, constant, is_exact_number};
+use super::images::NumberColumn;
+use super::threshold::{constant, is_exact_number};
+use crate::env::batch::Batch;
 use crate::expr::eval::{EvalCx, convert};
 
-/// Numbers with more decimals than a DECIMAL may have are rounded, which only the evaluator does.
+/// More digits behind the point than a DECIMAL has are rounded, which is left to the evaluator.
 const MAX_SCALE: u8 = 30;
 
-/// A DECIMAL expression of sums, differences and products of columns and constants, compiled for
-/// one execution. Its value is an unscaled integer with [`scale`](Self::scale) decimals.
-#[derive(Debug)]
-pub(crate) struct NumberKernel {
-    root: Node,
-    scale: u8,
+/// Expressions that compute sums, differences and products of columns and constants, compiled for
+/// one execution.
+#[derive(Debug, Default)]
+pub(crate) struct NumberProgram {
+    /// Operands stand before the nodes that use them.
+    nodes: Vec<Node>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Node {
-    Column(KeyField),
+    Column(NumberColumn),
     Constant(i128),
-    Negative(Box<Node>),
-    /// A value converted to more decimals: multiplied by a power of ten.
-    Scaled(Box<Node>, i128),
-    Add(Box<[Node; 2]>),
-    Subtract(Box<[Node; 2]>),
-    Multiply(Box<[Node; 2]>),
+    Negative(usize),
+    /// A value with more digits behind the point: times a power of ten.
+    Scaled(usize, i128),
+    Arith(ArithOp, [usize; 2]),
 }
 
-/// The result exceeds 127 bits, and the evaluator has to compute it.
-#[derive(Debug)]
-pub(crate) struct Overflow;
-
-impl NumberKernel {
-    /// Whether an expression over slot `table` may have a kernel. Its constants can still prevent
-    /// one.
-    pub fn is_possible(e: &Expr, table: usize) -> bool {
-        e.ty.class() == Class::Decimal && is_number(e, table)
-    }
-
-    /// Compiles `e`; `None`: the evaluator has to compute it. `cx` has no row.
-    pub fn compile<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<NumberKernel> {
-        let possible = NumberKernel::is_possible(e, images.table);
-        let (root, scale) = possible.then(|| node(cx, images, e))??;
-        Some(NumberKernel { root, scale })
-    }
-
-    /// The number of decimals.
-    pub fn scale(&self) -> u8 {
-        self.scale
-    }
-
-    /// The unscaled value for a row image; `None`: NULL.
-    #[inline]
-    pub fn value(&self, image: &[u8]) -> Result<Option<i128>, Overflow> {
-        self.root.value(image)
-    }
+/// A result of a program: unscaled integers with `scale` digits behind the point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Number {
+    node: usize,
+    pub scale: u8,
 }
 
-impl Node {
-    fn value(&self, image: &[u8]) -> Result<Option<i128>, Overflow> {
-        let both = |sides: &[Node; 2], f: fn(i128, i128) -> Option<i128>| {
-            let (a, b) = (sides[0].value(image)?, sides[1].value(image)?);
-            match (a, b) {
-                (Some(a), Some(b)) => f(a, b).ok_or(Overflow).map(Some),
-                _ => Ok(None),
+/// Finds the column of a joined row that an expression names; `None`: it is not read as a number.
+pub(crate) type FindColumn<'f> = &'f dyn Fn(ColumnAt) -> Option<NumberColumn>;
+
+impl NumberProgram {
+    /// Whether an expression has the shape of a result. Columns and constants may still rule it
+    /// out.
+    pub fn is_possible(e: &Expr) -> bool {
+        let integer = e.ty.class() == Class::Int && e.as_column().is_some();
+        (integer || e.ty.class() == Class::Decimal) && is_number(e)
+    }
+
+    /// Adds the nodes of `e`; `None`: the evaluator computes it. `cx` sees no row.
+    pub fn add<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        column: FindColumn<'_>,
+        e: &'a Expr,
+    ) -> Option<Number> {
+        let before = self.nodes.len();
+        let possible = NumberProgram::is_possible(e);
+        let number = possible.then(|| self.compile(cx, column, e)).flatten();
+        if number.is_none() {
+            self.nodes.truncate(before);
+        }
+        number
+    }
+
+    /// Whether it has no result.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Computes all nodes for the rows of `batch`.
+    pub fn run(&self, batch: &Batch, vectors: &mut Vectors) {
+        let all = &mut vectors.0;
+        all.resize_with(self.nodes.len(), Vector::default);
+        for (n, node) in self.nodes.iter().enumerate() {
+            let (operands, rest) = all.split_at_mut(n);
+            let out = &mut rest[0];
+            out.clear();
+            match *node {
+                Node::Column(column) => out.load(column, batch),
+                Node::Constant(v) => out.fill(v, batch.len()),
+                Node::Negative(a) => {
+                    out.map(&operands[a], i64::checked_neg, |v| v.checked_neg());
+                }
+                Node::Scaled(a, unit) => {
+                    let narrow = |v: i64| v.checked_mul(i64::try_from(unit).ok()?);
+                    out.map(&operands[a], narrow, |v| v.checked_mul(unit));
+                }
+                Node::Arith(op, [a, b]) => {
+                    let (a, b) = (&operands[a], &operands[b]);
+                    match op {
+                        ArithOp::Add => out.combine(a, b, i64::checked_add, i128::checked_add),
+                        ArithOp::Sub => out.combine(a, b, i64::checked_sub, i128::checked_sub),
+                        _ => out.combine(a, b, i64::checked_mul, i128::checked_mul),
+                    }
+                }
             }
-        };
-        match self {
-            Node::Column(KeyField::Unscaled(field)) => Ok(field.key(image).map(i128::from)),
-            Node::Column(KeyField::Ordered(field)) => {
-                Ok(field.key(image).map(|key| field.number(key)))
+        }
+    }
+
+    /// The place of a node, which is added if there is no equal one.
+    fn node(&mut self, node: Node) -> usize {
+        let known = self.nodes.iter().position(|n| *n == node);
+        known.unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        })
+    }
+
+    /// Adds the nodes of an expression of such a shape.
+    fn compile<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        column: FindColumn<'_>,
+        e: &'a Expr,
+    ) -> Option<Number> {
+        match &e.kind {
+            ExprKind::Column(at) => {
+                let column = column(*at)?;
+                let scale = column.scale()?;
+                let node = self.node(Node::Column(column));
+                Some(Number { node, scale })
             }
-            Node::Constant(v) => Ok(Some(*v)),
-            Node::Negative(inner) => Ok(inner.value(image)?.map(|v| -v)),
-            Node::Scaled(inner, unit) => match inner.value(image)? {
-                Some(v) => v.checked_mul(*unit).ok_or(Overflow).map(Some),
-                None => Ok(None),
-            },
-            Node::Add(sides) => both(sides, i128::checked_add),
-            Node::Subtract(sides) => both(sides, i128::checked_sub),
-            Node::Multiply(sides) => both(sides, i128::checked_mul),
+            ExprKind::Neg(inner) => {
+                let Number { node, scale } = self.compile(cx, column, inner)?;
+                let node = self.node(Node::Negative(node));
+                Some(Number { node, scale })
+            }
+            ExprKind::Arith(op, sides) => {
+                let a = self.compile(cx, column, &sides[0])?;
+                let b = self.compile(cx, column, &sides[1])?;
+                if *op == ArithOp::Mul {
+                    let scale = a.scale.checked_add(b.scale);
+                    let scale = scale.filter(|s| *s <= MAX_SCALE)?;
+                    let node = self.node(Node::Arith(*op, [a.node, b.node]));
+                    return Some(Number { node, scale });
+                }
+                let scale = a.scale.max(b.scale);
+                let sides = [self.scaled(a, scale)?, self.scaled(b, scale)?];
+                let node = self.node(Node::Arith(*op, sides));
+                Some(Number { node, scale })
+            }
+            _ => {
+                let v = constant(cx, e).filter(is_exact_number)?;
+                let number: Decimal = convert::to_decimal(cx, &v, &e.ty)?;
+                let (unscaled, _) = number.floor_unscaled(number.scale())?;
+                let node = self.node(Node::Constant(unscaled));
+                let scale = number.scale();
+                Some(Number { node, scale })
+            }
+        }
+    }
+
+    /// The node of a number with `scale` digits behind the point.
+    fn scaled(&mut self, number: Number, scale: u8) -> Option<usize> {
+        match scale - number.scale {
+            0 => Some(number.node),
+            digits => {
+                let unit = 10i128.checked_pow(digits.into())?;
+                Some(self.node(Node::Scaled(number.node, unit)))
+            }
         }
     }
 }
 
-/// Whether `e` consists of exact numeric columns of the table, constants, and DECIMAL sums,
-/// differences and products. (Integer operations may overflow with an error of their own.)
-fn is_number(e: &Expr, table: usize) -> bool {
+/// Whether `e` is built of columns of exact numbers, constants, and sums, differences and products
+/// of class DECIMAL. (Those of integers have errors of their own.)
+fn is_number(e: &Expr) -> bool {
     let class = e.ty.class();
     match &e.kind {
-        ExprKind::Column(at) => {
-            usize::from(at.table) == table && matches!(class, Class::Int | Class::Decimal)
-        }
-        ExprKind::Const(_) | ExprKind::Param(_) => {
+        ExprKind::Column(_) | ExprKind::Const(_) | ExprKind::Param(_) => {
             matches!(class, Class::Int | Class::Decimal)
         }
-        ExprKind::Neg(inner) => class == Class::Decimal && is_number(inner, table),
+        ExprKind::Neg(inner) => class == Class::Decimal && is_number(inner),
         ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
-            class == Class::Decimal && sides.iter().all(|e| is_number(e, table))
+            class == Class::Decimal && sides.iter().all(is_number)
         }
         _ => false,
     }
 }
 
-/// Compiles an expression of this form. Returns the node and its number of decimals.
-fn node<'a>(cx: &EvalCx<'a>, images: Images<'_>, e: &'a Expr) -> Option<(Node, u8)> {
-    match &e.kind {
-        ExprKind::Column(at) => {
-            let field = KeyField::of(images.layout, (images.ordinal)(at.column.into())?)?;
-            match field {
-                KeyField::Unscaled(unscaled) => Some((Node::Column(field), unscaled.scale())),
-                KeyField::Ordered(ordered) => {
-                    ordered.is_integer().then_some((Node::Column(field), 0))
+/// Numbers of several rows, summed: an unscaled integer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PartialSum {
+    pub unscaled: i128,
+    /// Rows that have a number.
+    pub rows: u64,
+}
+
+impl PartialSum {
+    /// False: the sum would need more than 127 bits, and stays as it is.
+    #[inline]
+    fn add(&mut self, v: i128) -> bool {
+        let sum = self.unscaled.checked_add(v);
+        if let Some(sum) = sum {
+            self.unscaled = sum;
+            self.rows += 1;
+        }
+        sum.is_some()
+    }
+}
+
+/// The numbers of a batch: one vector for each node of a program. The memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Vectors(Vec<Vector>);
+
+impl Vectors {
+    /// The sum of the numbers of some rows. A row that does not fit is marked as missing.
+    pub fn sum(&mut self, number: Number, rows: Range<usize>) -> PartialSum {
+        let mut sum = PartialSum::default();
+        self.0[number.node].each(rows, |_, v| sum.add(v));
+        sum
+    }
+
+    /// Adds the numbers of some rows to the sums of their groups: those of the first group have
+    /// place `first`, each next group's are `width` places behind. `groups` are those of the rows
+    /// from the first of the batch on.
+    pub fn add_to(
+        &mut self,
+        number: Number,
+        rows: Range<usize>,
+        groups: &[u32],
+        (sums, first, width): (&mut [PartialSum], usize, usize),
+    ) {
+        self.0[number.node].each(rows, |row, v| match groups[row] {
+            NO_GROUP => true,
+            group => sums[first + group as usize * width].add(v),
+        });
+    }
+
+    /// Whether some row's number is missing, because it has too many bits.
+    pub fn has_missing(&self, number: Number) -> bool {
+        self.0[number.node].has_missing
+    }
+
+    /// Whether a row's number is missing.
+    pub fn is_missing(&self, number: Number, row: usize) -> bool {
+        self.0[number.node].state(row) == State::Missing
+    }
+}
+
+/// The group of a row that is already in its aggregates.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// Whether a row has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Number,
+    Null,
+    /// N2
+    Missing,
+}
+
+#[derive(Debug, Default)]
+struct Vector {
+    /// 0 for rows without a number.
+    narrow: Vec<i64>,
+    /// In place of `narrow` where 64 bits are too few (N1).
+    wide: Vec<i128>,
+    is_wide: bool,
+    /// Empty: each row has a number.
+    states: Vec<State>,
+    has_missing: bool,
+}
+
+impl Vector {
+    fn clear(&mut self) {
+        self.narrow.clear();
+        self.wide.clear();
+        self.states.clear();
+        (self.is_wide, self.has_missing) = (false, false);
+    }
+
+    fn len(&self) -> usize {
+        match self.is_wide {
+            true => self.wide.len(),
+            false => self.narrow.len(),
+        }
+    }
+
+    fn state(&self, row: usize) -> State {
+        self.states.get(row).copied().unwrap_or(State::Number)
+    }
+
+    fn set_state(&mut self, rows: usize, row: usize, state: State) {
+        if self.states.is_empty() {
+            self.states.resize(rows, State::Number);
+        }
+        self.states[row] = state;
+        self.has_missing |= state == State::Missing;
+    }
+
+    fn at(&self, row: usize) -> i128 {
+        match self.is_wide {
+            true => self.wide[row],
+            false => self.narrow[row].into(),
+        }
+    }
+
+    fn load(&mut self, column: NumberColumn, batch: &Batch) {
+        let rows = batch.len();
+        for row in 0..rows {
+            let number = match column.number(batch, row) {
+                Some(number) => number,
+                None => {
+                    self.set_state(rows, row, State::Null);
+                    0
+                }
+            };
+            match i64::try_from(number) {
+                Ok(narrow) if !self.is_wide => self.narrow.push(narrow),
+                _ => {
+                    self.widen();
+                    self.wide.push(number);
                 }
             }
         }
-        ExprKind::Neg(inner) => {
-            let (inner, scale) = node(cx, images, inner)?;
-            Some((Node::Negative(Box::new(inner)), scale))
+    }
+
+    fn widen(&mut self) {
+        if !self.is_wide {
+            self.wide.extend(self.narrow.iter().map(|&v| i128::from(v)));
+            self.is_wide = true;
         }
-        ExprKind::Arith(op, sides) => {
-            let (a, a_scale) = node(cx, images, &sides[0])?;
-            let (b, b_scale) = node(cx, images, &sides[1])?;
-            if *op == ArithOp::Mul {
-                let scale = a_scale.checked_add(b_scale).filter(|s| *s <= MAX_SCALE)?;
-                return Some((Node::Multiply(Box::new([a, b])), scale));
+    }
+
+    fn fill(&mut self, v: i128, rows: usize) {
+        match i64::try_from(v) {
+            Ok(narrow) => self.narrow.resize(rows, narrow),
+            Err(_) => {
+                self.is_wide = true;
+                self.wide.resize(rows, v);
             }
-            let scale = a_scale.max(b_scale);
-            let sides = Box::new([scaled(a, scale - a_scale)?, scaled(b, scale - b_scale)?]);
-            let node = match op {
-                ArithOp::Add => Node::Add(sides),
-                _ => Node::Subtract(sides),
-            };
-            Some((node, scale))
         }
-        _ => {
-            let v = constant(cx, e).filter(is_exact_number)?;
-            let number: Decimal = convert::to_decimal(cx, &v, &e.ty)?;
-            let (unscaled, _) = number.floor_unscaled(number.scale())?;
-            Some((Node::Constant(unscaled), number.scale()))
+    }
+
+    fn map(
+        &mut self,
+        a: &Vector,
+        narrow: impl Fn(i64) -> Option<i64>,
+        wide: impl Fn(i128) -> Option<i128>,
+    ) {
+        self.combine(a, a, |v, _| narrow(v), |v, _| wide(v));
+    }
+
+    /// Computes each number from those of `a` and `b` in the same row.
+    fn combine(
+        &mut self,
+        a: &Vector,
+        b: &Vector,
+        narrow: impl Fn(i64, i64) -> Option<i64>,
+        wide: impl Fn(i128, i128) -> Option<i128>,
+    ) {
+        let rows = a.len();
+        for operand in [a, b] {
+            for (row, state) in operand.states.iter().enumerate() {
+                // NULL beside a missing number is NULL.
+                if *state != State::Number && self.state(row) != State::Null {
+                    self.set_state(rows, row, *state);
+                }
+            }
+        }
+        if !a.is_wide && !b.is_wide {
+            let mut fits = true;
+            let pairs = a.narrow.iter().zip(&b.narrow);
+            self.narrow.extend(pairs.map(|(&x, &y)| {
+                let v = narrow(x, y);
+                fits &= v.is_some();
+                v.unwrap_or(0)
+            }));
+            if fits {
+                return;
+            }
+            self.narrow.clear();
+        }
+        self.is_wide = true;
+        for row in 0..rows {
+            let v = match self.state(row) {
+                State::Number => wide(a.at(row), b.at(row)),
+                State::Null | State::Missing => Some(0),
+            };
+            if v.is_none() {
+                self.set_state(rows, row, State::Missing);
+            }
+            self.wide.push(v.unwrap_or(0));
+        }
+    }
+
+    /// Calls `f` with the number of each row that has one; where `f` refuses it, it is missing.
+    fn each(&mut self, rows: Range<usize>, mut f: impl FnMut(usize, i128) -> bool) {
+        let count = self.len();
+        if self.states.is_empty() && !self.is_wide {
+            let numbers = &self.narrow[rows.clone()];
+            let mut refused = Vec::new();
+            for (row, &v) in rows.zip(numbers) {
+                if !f(row, v.into()) {
+                    refused.push(row);
+                }
+            }
+            for row in refused {
+                self.set_state(count, row, State::Missing);
+            }
+            return;
+        }
+        for row in rows {
+            if self.state(row) == State::Number && !f(row, self.at(row)) {
+                self.set_state(count, row, State::Missing);
+            }
         }
     }
 }
 
-fn scaled(node: Node, digits: u8) -> Option<Node> {
-    Some(match digits {
-        0 => node,
-        _ => Node::Scaled(Box::new(node), 10i128.checked_pow(digits.into())?),
-    })
-}
+#[cfg(test)]
+#[path = "number_tests.rs"]
+mod tests;

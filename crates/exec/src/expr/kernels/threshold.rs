@@ -9,7 +9,7 @@ use crate::expr::eval::compare::{beside, date_side, refuse_no_date, settled};
 use crate::expr::eval::{EvalCx, Val, convert};
 
 /// A column that is read as an integer; see the two kinds of field.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum KeyField {
     Ordered(OrderedField),
     Unscaled(UnscaledField),

@@ -1,53 +1,60 @@
-//! GROUP BY columns of one table: adds rows to their groups by their images.
+//! Rows are added to their groups by their images, a batch at a time.
 //!
 //! # Picture
 //! ```text
-//!  image ─▶ bytes of its key columns ─▶ known? ── yes: number of the group ─▶ kernels, stored values
-//!                                         └── no: the evaluator adds the row and returns its group
+//!  batch ─▶ bytes of each row's key columns ─▶ known? ── yes: number of the group ──┐
+//!                                               └── no: the evaluator places the row ┤
+//!                                                                                    ▼
+//!           numbers of the batch (kernels) ─────────▶ sums of each group   number of each row's group
+//!           stored values and expressions, row by row ─▶ aggregates of each group
 //! ```
 //!
 //! # Invariants
 //! - I1: images with equal bytes in all key columns belong to the same group, because every key is
-//!   a plain column. Images with different bytes may belong to the same group, too, because of a
-//!   collation.
-//! - I2: rows are added one by one, and the aggregates of a row in their order, as by the
-//!   evaluator. So errors and warnings are the same.
+//!   a plain column. Different bytes may belong to the same group as well, by a collation.
+//! - I2: the evaluator computes arguments row by row, and each row's in the order of the
+//!   aggregates. Kernels and stored values give no warning. So errors and warnings are the same as
+//!   without images.
+//! - I3: before the evaluator sees a row that finds no group by its key's bytes, all rows before it
+//!   are in their groups, if it may give a group or a warning away: groups come in order, or memory
+//!   is full.
+
+use std::ops::Range;
 
 use hashbrown::HashTable;
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
+use nfold_types::SqlError;
 use nfold_types::row::{RawField, RowLayout};
-use nfold_types::{Decimal, SqlError};
+use smallvec::SmallVec;
 
 use super::{Grouper, Grouping, Groups, ImageInput, PlainColumn, hash_of};
+use crate::env::batch::Batch;
 use crate::expr::eval::{EvalCx, row_error};
-use crate::expr::kernels::NumberKernel;
+use crate::expr::kernels::{NO_GROUP, Number, NumberProgram, PartialSum, Vectors};
 use crate::operators::aggregate::{Acc, AggInfo, Values, values};
 
-/// The maximum memory of known keys in bytes.
+/// Bytes of keys that are remembered with their groups.
 const KNOWN_BYTES: usize = 1 << 20;
-/// After this many rows, at least half of them must have had a known key.
+/// Rows after which keys must have been known for at least half of the rows.
 const JUDGED_ROWS: u32 = 8192;
 
 /// How rows are grouped by their images.
 pub(crate) struct GroupedImages {
-    /// The position of each key column in the images.
-    keys: Vec<usize>,
+    keys: Vec<PlainColumn>,
     pub inputs: Vec<ImageInput>,
 }
 
-/// How rows of table `table` are grouped by their images. `None` if a key is no plain column, or an
-/// aggregate collects values. `column` returns the position in the images of the column that an
-/// expression is.
+/// How rows are grouped by their images; `None` if a key is no plain column, or an aggregate
+/// collects values, or none is computed from images. `column` returns where the images hold the
+/// column that an expression is.
 pub(crate) fn grouped_images(
     plan: &GroupPlan,
-    table: usize,
     column: impl Fn(&Expr) -> Option<PlainColumn>,
 ) -> Option<GroupedImages> {
-    if plan.implicit || plan.ordered || plan.rollup {
+    if plan.rollup || plan.first_row_only {
         return None;
     }
-    let key = |e: &Expr| column(e).map(|column| column.ordinal);
     let input = |agg: &Aggregate| {
         let collects = matches!(
             agg.func,
@@ -56,16 +63,18 @@ pub(crate) fn grouped_images(
         if agg.distinct || collects {
             return None;
         }
-        let input = super::image_input(agg, table, &column);
+        let input = super::image_input(agg, &column);
         Some(input.unwrap_or(ImageInput::Expression))
     };
-    Some(GroupedImages {
-        keys: plan.keys.iter().map(key).collect::<Option<_>>()?,
+    let images = GroupedImages {
+        keys: plan.keys.iter().map(&column).collect::<Option<_>>()?,
         inputs: plan.aggregates.iter().map(input).collect::<Option<_>>()?,
-    })
+    };
+    let computed = |input: &ImageInput| !matches!(input, ImageInput::Expression);
+    (!plan.implicit || images.inputs.iter().any(computed)).then_some(images)
 }
 
-/// A key with its group.
+/// A key that was met.
 #[derive(Clone, Copy)]
 struct KnownKey {
     start: u32,
@@ -73,70 +82,75 @@ struct KnownKey {
     group: u32,
 }
 
-/// Sums of kernels that are not added to their group's aggregate yet.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    unscaled: i128,
-    rows: u64,
-}
-
-/// The keys seen so far, and pending sums in the order of all groups' aggregates.
+/// The keys met so far, and sums of numbers in the same order as the aggregates of all groups.
 #[derive(Default)]
 pub(crate) struct KnownKeys {
     arena: Vec<u8>,
     known: HashTable<KnownKey>,
-    /// The key of the current row.
+    /// The key of the current row, and that of the row before where groups come in order.
     key: Vec<u8>,
-    parts: Vec<Part>,
+    last: Vec<u8>,
+    /// Sums of kernels that are not yet in their group's aggregate.
+    sums: Vec<PartialSum>,
+    /// The group of each row of the batch.
+    groups: Vec<u32>,
     rows: u32,
     hits: u32,
 }
 
 impl KnownKeys {
-    /// Removes all keys, and keeps the memory.
+    /// Forgets all keys, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.arena.clear();
         self.known.clear();
         self.key.clear();
-        self.parts.clear();
+        self.last.clear();
+        self.sums.clear();
+        self.groups.clear();
         (self.rows, self.hits) = (0, 0);
     }
 
-    /// The allocated memory in bytes.
+    /// Bytes allocated.
     pub(super) fn bytes(&self) -> usize {
         self.arena.capacity()
             + self.known.capacity() * size_of::<KnownKey>()
             + self.key.capacity()
-            + self.parts.capacity() * size_of::<Part>()
+            + self.last.capacity()
+            + self.sums.capacity() * size_of::<PartialSum>()
+            + self.groups.capacity() * size_of::<u32>()
     }
 
-    /// Reads the key columns of an image. False: a column is on overflow pages.
-    fn read(
-        &mut self,
-        layout: &RowLayout,
-        image: &[u8],
-        columns: &[usize],
-    ) -> Result<bool, SqlError> {
+    /// Reads the key columns of a row. False: a column lies on overflow pages.
+    fn read(&mut self, rows: &JoinedRows<'_>, row: usize, columns: &[PlainColumn]) -> bool {
         self.key.clear();
-        for &column in columns {
-            match layout.raw(image, column).map_err(|e| row_error(&e))? {
-                RawField::Null => self.key.push(0),
-                RawField::Fixed(bytes) => {
+        for column in columns {
+            let Some(image) = rows.batch.image(row, column.position) else {
+                self.key.push(0);
+                continue;
+            };
+            match rows.layouts[column.position].raw(image, column.ordinal) {
+                Ok(RawField::Null) => self.key.push(0),
+                Ok(RawField::Fixed(bytes)) => {
                     self.key.push(1);
                     self.key.extend_from_slice(bytes);
                 }
-                RawField::Var(bytes) => {
+                Ok(RawField::Var(bytes)) => {
                     self.key.push(1);
-                    self.key.extend_from_slice(&bytes.len().to_le_bytes());
+                    self.key
+                        .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
                     self.key.extend_from_slice(bytes);
                 }
-                RawField::External(_) => return Ok(false),
+                // The evaluator reads the value, or tells of the damage.
+                Ok(RawField::External(_)) | Err(_) => {
+                    self.key.clear();
+                    return false;
+                }
             }
         }
-        Ok(true)
+        true
     }
 
-    /// The group of the key that was read last.
+    /// The group of the key that was read.
     fn find(&mut self) -> Option<usize> {
         self.rows = self.rows.saturating_add(1);
         let same = |k: &KnownKey| self.arena[k.start as usize..k.end as usize] == self.key[..];
@@ -145,7 +159,7 @@ impl KnownKeys {
         Some(found.group as usize)
     }
 
-    /// Adds the key that was read last, with its group.
+    /// Remembers the group of the key that was read.
     fn remember(&mut self, group: usize) {
         let start = self.arena.len();
         if start + self.key.len() > KNOWN_BYTES {
@@ -162,13 +176,93 @@ impl KnownKeys {
         self.known.insert_unique(hash(&new), new, hash);
     }
 
-    /// Whether too few rows had a known key for the lookups to pay.
+    /// Whether so few keys were known that looking for them does not pay.
     fn is_useless(&self) -> bool {
         self.rows >= JUDGED_ROWS && self.hits < self.rows / 2
     }
 }
 
-/// Evaluates and adds the arguments of aggregate `n` of `plan`, for the row of `cx`.
+/// The rows of a batch, and the layouts of their images by join step.
+pub(crate) struct JoinedRows<'b> {
+    pub batch: &'b Batch,
+    pub layouts: &'b [&'b RowLayout],
+}
+
+/// The kernels of a group plan's aggregates, compiled for one execution.
+pub(crate) struct ImageSums {
+    program: NumberProgram,
+    /// Of each aggregate; `None`: it has no kernel.
+    numbers: SmallVec<[Option<Number>; 8]>,
+    vectors: Vectors,
+}
+
+impl ImageSums {
+    /// `compile` adds an aggregate to the program.
+    pub fn new<'p>(
+        plan: &'p GroupPlan,
+        mut compile: impl FnMut(&mut NumberProgram, &'p Expr) -> Option<Number>,
+    ) -> ImageSums {
+        let mut program = NumberProgram::default();
+        let mut number = |agg: &'p Aggregate| match agg.args.as_slice() {
+            [arg] if Acc::new(agg).is_exact_sum() => compile(&mut program, arg),
+            _ => None,
+        };
+        let numbers = plan.aggregates.iter().map(&mut number).collect();
+        ImageSums {
+            program,
+            numbers,
+            vectors: Vectors::default(),
+        }
+    }
+
+    /// Whether aggregate `n` has a kernel.
+    pub fn has(&self, n: usize) -> bool {
+        self.numbers.get(n).is_some_and(Option::is_some)
+    }
+
+    /// Computes the numbers of a batch.
+    pub fn run(&mut self, batch: &Batch) {
+        if !self.program.is_empty() {
+            self.program.run(batch, &mut self.vectors);
+        }
+    }
+
+    /// Adds the numbers of all rows of the batch to aggregate `n`; false: it has no kernel. The
+    /// evaluator adds a row that the kernel cannot compute.
+    pub fn add_all(
+        &mut self,
+        n: usize,
+        rows: usize,
+        acc: &mut Acc,
+        mut evaluate: impl FnMut(usize, &mut Acc) -> Result<(), SqlError>,
+    ) -> Result<bool, SqlError> {
+        let Some(Some(number)) = self.numbers.get(n).copied() else {
+            return Ok(false);
+        };
+        acc.add_sum(self.vectors.sum(number, 0..rows), number.scale)?;
+        if self.vectors.has_missing(number) {
+            for row in 0..rows {
+                if self.vectors.is_missing(number, row) {
+                    evaluate(row, acc)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the kernel of aggregate `n` has left a row to the evaluator.
+    fn is_missing(&self, n: usize, row: usize) -> bool {
+        let number = self.numbers.get(n).copied().flatten();
+        number.is_some_and(|number| self.vectors.is_missing(number, row))
+    }
+
+    fn has_missing(&self) -> bool {
+        let mut numbers = self.numbers.iter().flatten();
+        numbers.any(|number| self.vectors.has_missing(*number))
+    }
+}
+
+/// Evaluates and adds the arguments of aggregate `n` of `plan` for the row that `cx` sees.
 pub(crate) fn add_evaluated(
     cx: &EvalCx<'_>,
     (plan, grouping): (&GroupPlan, &Grouping),
@@ -187,93 +281,160 @@ pub(crate) fn add_evaluated(
 }
 
 impl Grouper<'_> {
-    /// Adds a row by its image if its key is known. Returns false if it is not: then the caller
-    /// adds the row by the evaluator, and calls [`remember`](Self::remember). `kernels` has a
-    /// kernel for each aggregate with [`ImageInput::Number`], if it could be compiled. `evaluate`
-    /// adds aggregate `n` of a row by the evaluator.
-    pub fn add_image(
-        &mut self,
-        layout: &RowLayout,
-        kernels: &[Option<NumberKernel>],
-        image: &[u8],
-        mut evaluate: impl FnMut(usize, &mut Acc) -> Result<(), SqlError>,
-    ) -> Result<bool, SqlError> {
-        let Some(shape) = &self.shape.grouped else {
-            return Ok(false);
-        };
-        let Groups { known, accs, .. } = &mut *self.groups;
-        if known.is_useless() || !known.read(layout, image, &shape.keys)? {
-            known.key.clear();
-            return Ok(false);
+    /// The group of a row, if its key's bytes are known; otherwise the evaluator places it, and
+    /// [`remember`](Self::remember) follows.
+    pub fn known_group(&mut self, rows: &JoinedRows<'_>, row: usize) -> Option<usize> {
+        let shape = self.shape.grouped.as_ref()?;
+        if self.plan.implicit {
+            self.only();
+            return Some(0);
         }
-        let Some(group) = known.find() else {
-            return Ok(false);
+        let Groups { known, groups, .. } = &mut *self.groups;
+        known.key.clear();
+        if self.plan.ordered {
+            let read = known.read(rows, row, &shape.keys);
+            let same = read && !groups.is_empty() && known.key == known.last;
+            return same.then_some(0);
+        }
+        if known.is_useless() || !known.read(rows, row, &shape.keys) {
+            return None;
+        }
+        known.find()
+    }
+
+    /// Remembers the group in which the evaluator has placed the current row.
+    pub fn remember(&mut self, place: Option<usize>) {
+        let known = &mut self.groups.known;
+        if self.plan.ordered {
+            std::mem::swap(&mut known.key, &mut known.last);
+            return;
+        }
+        if let Some(group) = place
+            && !known.key.is_empty()
+        {
+            known.remember(group);
+        }
+    }
+
+    /// Whether placing a row may have an effect beyond its group (I3).
+    pub fn is_last_resort(&self) -> bool {
+        self.plan.ordered || self.bytes > self.limit_bytes
+    }
+
+    /// The groups of the rows of a batch, to be filled for [`add_rows`](Self::add_rows) and given
+    /// back.
+    pub fn take_row_groups(&mut self) -> Vec<u32> {
+        let mut groups = std::mem::take(&mut self.groups.known.groups);
+        groups.clear();
+        groups
+    }
+
+    pub fn give_back_row_groups(&mut self, groups: Vec<u32>) {
+        self.groups.known.groups = groups;
+    }
+
+    /// Adds some rows of a batch to their groups; `groups` has one for each row from the first of
+    /// the batch on. `evaluate` adds aggregate `n` of a row by the evaluator.
+    pub fn add_rows(
+        &mut self,
+        rows: &JoinedRows<'_>,
+        range: Range<usize>,
+        groups: &[u32],
+        sums: &mut ImageSums,
+        mut evaluate: impl FnMut(usize, usize, &mut Acc) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let Some(shape) = &self.shape.grouped else {
+            return Ok(());
         };
-        let first = group * self.plan.aggregates.len();
-        let aggregates = self.plan.aggregates.iter().zip(&shape.inputs).enumerate();
-        for (n, (agg, input)) in aggregates {
-            let acc = &mut accs[first + n];
-            match (kernels.get(n), input) {
-                (Some(Some(kernel)), _) => match kernel.value(image) {
-                    Ok(None) => {}
-                    Ok(Some(v)) => {
-                        let at = first + n;
-                        if known.parts.len() <= at {
-                            known.parts.resize(at + 1, Part::default());
-                        }
-                        let part = &mut known.parts[at];
-                        part.rows += 1;
-                        match part.unscaled.checked_add(v) {
-                            Some(sum) => part.unscaled = sum,
-                            None => {
-                                acc.add_sum(decimal(part.unscaled, kernel.scale()), 0)?;
-                                part.unscaled = v;
-                            }
+        if range.is_empty() {
+            return Ok(());
+        }
+        let width = self.plan.aggregates.len();
+        let one_group = self.plan.implicit || self.plan.ordered;
+        let Groups { known, accs, .. } = &mut *self.groups;
+        let mut by_row = false;
+        for (n, input) in shape.inputs.iter().enumerate() {
+            match (sums.numbers[n], input) {
+                (Some(number), _) if one_group => {
+                    let part = sums.vectors.sum(number, range.clone());
+                    accs[n].add_sum(part, number.scale)?;
+                }
+                (Some(number), _) => {
+                    known.sums.resize(accs.len(), PartialSum::default());
+                    let into = (&mut known.sums[..], n, width);
+                    sums.vectors.add_to(number, range.clone(), groups, into);
+                }
+                (None, ImageInput::Row) if one_group => accs[n].count_rows(range.len() as u64),
+                (None, ImageInput::Row) => {
+                    for &group in groups[range.clone()].iter().filter(|g| **g != NO_GROUP) {
+                        accs[n + group as usize * width].count_rows(1);
+                    }
+                }
+                _ => by_row = true,
+            }
+        }
+        if !by_row && !sums.has_missing() {
+            return Ok(());
+        }
+        for row in range.filter(|&row| groups[row] != NO_GROUP) {
+            let first = groups[row] as usize * width;
+            for (n, input) in shape.inputs.iter().enumerate() {
+                let acc = &mut accs[first + n];
+                match input {
+                    _ if sums.numbers[n].is_some() => {
+                        if sums.is_missing(n, row) {
+                            evaluate(row, n, acc)?;
                         }
                     }
-                    Err(_) => evaluate(n, acc)?,
-                },
-                (_, ImageInput::Row) => acc.count_rows(1),
-                (_, ImageInput::Column(column)) => {
-                    let value = layout.get(image, column.ordinal);
-                    acc.add_stored(agg.func, value.map_err(|e| row_error(&e))?)?;
-                }
-                (_, ImageInput::Number | ImageInput::Expression) => {
-                    let before = acc.bytes;
-                    evaluate(n, acc)?;
-                    self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
+                    ImageInput::Row => {}
+                    ImageInput::Column(column) => {
+                        add_column(rows, row, *column, &self.plan.aggregates[n], acc)?;
+                    }
+                    ImageInput::Number | ImageInput::Expression => {
+                        let before = acc.bytes;
+                        evaluate(row, n, acc)?;
+                        self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
+                    }
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Adds the key of the current row, with the group to which the evaluator has added the row.
-    pub fn remember(&mut self) {
-        if let Some(group) = self.last
-            && !self.groups.known.key.is_empty()
-        {
-            self.groups.known.remember(group);
-        }
-    }
-
-    /// Adds the pending sums to their groups.
-    pub fn add_parts(&mut self, kernels: &[Option<NumberKernel>]) -> Result<(), SqlError> {
+    /// Adds the sums of kernels to their groups.
+    pub fn add_sums(&mut self, sums: &ImageSums) -> Result<(), SqlError> {
         let width = self.plan.aggregates.len().max(1);
         let Groups { known, accs, .. } = &mut *self.groups;
-        for (at, part) in known.parts.drain(..).enumerate() {
+        for (at, part) in known.sums.drain(..).enumerate() {
             if part.rows > 0
-                && let Some(Some(kernel)) = kernels.get(at % width)
+                && let Some(number) = sums.numbers[at % width]
             {
-                let sum = decimal(part.unscaled, kernel.scale());
-                accs[at].add_sum(sum, part.rows)?;
+                accs[at].add_sum(part, number.scale)?;
             }
         }
         Ok(())
     }
 }
 
-/// The DECIMAL of an unscaled integer with `scale` decimals.
-fn decimal(unscaled: i128, scale: u8) -> Option<Decimal> {
-    Decimal::from_parts(unscaled < 0, unscaled.unsigned_abs().into(), scale)
+/// Adds a column's stored value to an aggregate.
+fn add_column(
+    rows: &JoinedRows<'_>,
+    row: usize,
+    column: PlainColumn,
+    agg: &Aggregate,
+    acc: &mut Acc,
+) -> Result<(), SqlError> {
+    let Some(image) = rows.batch.image(row, column.position) else {
+        return acc.add_stored(agg.func, nfold_types::ValueRef::Null);
+    };
+    let layout = rows.layouts[column.position];
+    if agg.func == AggFunc::Count {
+        let null = layout.is_null(image, column.ordinal);
+        if !null.map_err(|e| row_error(&e))? {
+            acc.count_rows(1);
+        }
+        return Ok(());
+    }
+    let value = layout.get(image, column.ordinal);
+    acc.add_stored(agg.func, value.map_err(|e| row_error(&e))?)
 }
