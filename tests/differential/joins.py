@@ -1,7 +1,7 @@
-"""Random joins of three to six tables beside subqueries, derived tables and groups. The tables are so
-large, and their values so skewed, that plans change from lookups to hash tables while they run;
-some tables grow after the statistics were made, so that estimates are wrong. Answers are rows;
-warnings are left out, for they tell which rows a plan has looked at."""
+"""Random joins of three to six tables beside subqueries, derived tables and groups. Large tables with
+skewed values make plans change from lookups to hash tables while they run. Some tables grow after
+ANALYZE, so that estimates are wrong. Rows are compared, and warnings are not: they depend on the
+rows that a plan reads."""
 
 import random
 

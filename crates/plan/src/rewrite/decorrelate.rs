@@ -175,7 +175,7 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
 
 /// Whether a temporary table stores the value unchanged. A computed DECIMAL or FLOAT may have more
 /// digits than its type.
-fn is_stored_unchanged(e: &Expr) -> bool {
+pub(super) fn is_stored_unchanged(e: &Expr) -> bool {
     let exact = match e.ty.class() {
         Class::Null => false,
         Class::Decimal => matches!(e.kind, ExprKind::Cast(_)),

@@ -7,8 +7,9 @@
 //! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
 //! 5. [`generated`]: conditions on the expression of an indexed generated column use the column.
 //! 6. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 7. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 8. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 7. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 8. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 9. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
 
 mod decorrelate;
 mod disjunctions;
@@ -18,6 +19,7 @@ mod grouped;
 mod merge;
 mod outer_joins;
 mod pad;
+mod push_down;
 
 #[cfg(test)]
 mod tests;
@@ -107,6 +109,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     disjunctions::take_apart(cx.plan, block);
     generated::use_generated_columns(block, cx.exprs)?;
     outer_joins::make_inner(block);
+    push_down::push_into_derived(cx.plan, block);
     Ok(())
 }
 
