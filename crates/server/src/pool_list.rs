@@ -1,5 +1,5 @@
-//! The list of pages in memory that a server leaves for the next one:
-//! `innodb_buffer_pool_dump_at_shutdown` and its kin.
+//! The list of pages in memory that a server writes for its next start:
+//! `innodb_buffer_pool_dump_at_shutdown` and related variables.
 //!
 //! # Picture
 //! ```text
@@ -7,12 +7,12 @@
 //!                  written to ib_buffer_pool.incomplete, synced, renamed
 //! ```
 //! # Concurrency
-//! One thread at a time writes or loads; a second request while it does is passed over, as in
-//! MySQL. It asks for at most `innodb_io_capacity` pages a second, behind whatever a session waits
-//! for, and ends when the pool has no free page left: it pushes nothing out.
+//! One thread at a time dumps or loads; a second request meanwhile is ignored, as in MySQL. A load
+//! reads at most `innodb_io_capacity` pages a second, after the reads that sessions wait for. It
+//! ends when the pool has no free page: it evicts nothing.
 //! # Failure
-//! The list is a hint. A missing, cut or damaged file, and pages that do not exist any more, cost
-//! nothing but the warmth; what is wrong stands in `Innodb_buffer_pool_load_status`.
+//! The list is a hint. With a missing, truncated or damaged file, or pages that no longer exist,
+//! the pool just starts cold. `Innodb_buffer_pool_load_status` shows the problem.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -26,31 +26,31 @@ use nfold_engine::Engine;
 use nfold_types::temporal::{TimeZone, Timestamp};
 use parking_lot::{Condvar, Mutex};
 
-/// Pages asked for at a time.
+/// The number of pages that are requested at a time.
 const SLICE: u32 = 256;
-/// A file beyond this is none of ours: lines of at most 22 bytes for all pages that a pool can
-/// have.
+/// A larger file is not such a list: a line has at most 22 bytes, and this suffices for all pages
+/// of the largest pool.
 const MAX_BYTES: u64 = 1 << 32;
 
 #[derive(Default)]
 struct State {
     dump_status: String,
     load_status: String,
-    /// The thread that is at work, or was.
+    /// The current or the last thread.
     thread: Option<JoinHandle<()>>,
     working: bool,
-    /// A load was cut short: what is in memory is not what the list should hold.
+    /// A load was stopped, so the pages in memory are fewer than the list should have.
     incomplete: bool,
-    /// The load is to end.
+    /// Whether the load should stop.
     abort: bool,
     closed: bool,
 }
 
-/// See the module's header. One per server.
+/// The list of one server; see the module's header.
 pub struct PoolList {
     engine: Arc<Engine>,
     dir: PathBuf,
-    /// `innodb_io_capacity`
+    /// `innodb_io_capacity`.
     capacity: AtomicU32,
     state: Mutex<State>,
     bell: Condvar,
@@ -72,7 +72,7 @@ impl PoolList {
         })
     }
 
-    /// `innodb_io_capacity`, pages a second.
+    /// Sets `innodb_io_capacity`, in pages a second.
     pub fn set_capacity(&self, pages: u32) {
         self.capacity.store(pages.max(1), Relaxed);
     }
@@ -93,22 +93,22 @@ impl PoolList {
         self.spawn(move |list| list.dump_now(&path, percent));
     }
 
-    /// `innodb_buffer_pool_load_now`, and at startup: brings the pages of the file in, in the
+    /// `innodb_buffer_pool_load_now`, and at startup: loads the pages in the file, in the
     /// background.
     pub fn load(self: &Arc<Self>, file: &str) {
         let path = self.dir.join(file);
         self.spawn(move |list| list.load_now(&path));
     }
 
-    /// `innodb_buffer_pool_load_abort`
+    /// `innodb_buffer_pool_load_abort`.
     pub fn abort(&self) {
         let mut state = self.state.lock();
         state.abort = state.working;
         self.bell.notify_all();
     }
 
-    /// The server ends: nothing is loaded any more, and the file written if `dump` names one. Not
-    /// if a load was cut short by this.
+    /// Called at shutdown: stops a load, and writes the file if `dump` names one. It is not written
+    /// if a load was stopped by this.
     pub fn close(&self, dump: Option<(&str, u32)>) {
         let thread = {
             let mut state = self.state.lock();
@@ -118,7 +118,7 @@ impl PoolList {
             state.thread.take()
         };
         if let Some(thread) = thread {
-            // A thread that panicked has said so already.
+            // A thread that panicked has reported it.
             drop(thread.join());
         }
         let Some((file, percent)) = dump else { return };
@@ -185,7 +185,7 @@ impl PoolList {
                 return self.say_load(text);
             }
         };
-        // The most used come first; as many as there is room for, then in the order of the files.
+        // Keeps the most used pages, as many as fit, and reads them in file order.
         pages.truncate(self.room());
         pages.sort_unstable();
         pages.dedup();
@@ -210,12 +210,12 @@ impl PoolList {
         self.say_load(format!("Buffer pool(s) load completed at {}", clock_now()));
     }
 
-    /// Free pages of the pool.
+    /// The number of free pages in the pool.
     fn room(&self) -> usize {
         usize::try_from(self.engine.store_status().pool_pages_free).unwrap_or(usize::MAX)
     }
 
-    /// False: the load is to end.
+    /// Waits until `due`. False: the load should stop.
     fn pause_until(&self, due: Instant) -> bool {
         let mut state = self.state.lock();
         while !state.abort && Instant::now() < due {
@@ -225,7 +225,7 @@ impl PoolList {
     }
 }
 
-/// Writes the list in the place of the one before, whole or not at all.
+/// Replaces the list atomically.
 fn write(path: &Path, pages: &[(u32, u32)]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".incomplete");
@@ -238,7 +238,7 @@ fn write(path: &Path, pages: &[(u32, u32)]) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// The pages of a list; `None`: it is none.
+/// Reads the pages of a list; `None`: the file is not a list.
 fn read(path: &Path) -> io::Result<Option<Vec<(u32, u32)>>> {
     let whole = fs::metadata(path)?.len() <= MAX_BYTES;
     Ok(match fs::read(path)? {
@@ -256,12 +256,12 @@ fn parse(bytes: &[u8]) -> Option<Vec<(u32, u32)>> {
     text.lines().map(page).collect()
 }
 
-/// The time as InnoDB's messages have it.
+/// The current time in the format of InnoDB's messages.
 fn clock_now() -> String {
     clock_text(SystemTime::now())
 }
 
-/// Local time as InnoDB's messages have it: `261121  7:46:46`.
+/// Local time in the format of InnoDB's messages: `261121  7:46:46`.
 pub(crate) fn clock_text(at: SystemTime) -> String {
     let micros = at
         .duration_since(UNIX_EPOCH)

@@ -10,7 +10,7 @@ use crate::net::listen::{Acceptor, Listeners};
 use crate::net::tls;
 use crate::net::worker::{Loads, Registry, Shared, WorkerCounters, Workers};
 
-/// Why the server did not start: one line for the user.
+/// Why the server did not start, as one line for the user.
 #[derive(Debug)]
 pub struct StartError(pub String);
 
@@ -22,23 +22,23 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Sockets that are bound but not served yet: a start that will fail for a taken port fails before
-/// recovery begins.
+/// Sockets that are bound but not served yet. They are bound first, so that a start fails for a
+/// port in use before recovery begins.
 pub struct Bound(Listeners);
 
 impl Bound {
-    /// Binds the addresses, port and socket of the options.
+    /// Binds the addresses, the port and the socket of the options.
     pub fn new(options: &ServerOptions) -> Result<Self, StartError> {
         Listeners::bind(options).map(Bound).map_err(StartError)
     }
 
-    /// The first TCP address, with the real port where 0 was asked for.
+    /// The first TCP address, with the actual port if 0 was requested.
     pub fn address(&self) -> Option<SocketAddr> {
         self.0.address
     }
 }
 
-/// A serving server. [`Server::stop`] ends it in order.
+/// A running server. [`Server::stop`] shuts it down in order.
 pub struct Server {
     acceptor: Acceptor,
     workers: Workers,
@@ -47,7 +47,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to serve. `registry` is made by the caller, so that sessions can be given it before.
+    /// Starts serving. The caller creates `registry`, because sessions need it first.
     pub fn start(
         bound: Bound,
         options: Arc<ServerOptions>,
@@ -96,24 +96,24 @@ impl Server {
         self.address
     }
 
-    /// All connections.
+    /// The registry of all connections.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Traffic and activity (`SHOW GLOBAL STATUS`).
+    /// The counters for `SHOW GLOBAL STATUS`.
     pub fn counters(&self) -> WorkerCounters {
         self.workers.counters.clone()
     }
 
-    /// Has worker `from` give up to `most` of its idle connections to worker `to`, whatever their
-    /// loads are.
+    /// Moves up to `most` idle connections from worker `from` to worker `to`, regardless of their
+    /// loads.
     #[doc(hidden)]
     pub fn give(&self, from: usize, to: usize, most: usize) {
         self.workers.give(from, to, most);
     }
 
-    /// Stops accepting, interrupts what runs, ends all sessions.
+    /// Stops accepting, interrupts running statements, and ends all sessions.
     pub fn stop(self) {
         self.acceptor.stop();
         self.workers.stop();

@@ -1,9 +1,9 @@
-//! Sockets the server listens on, and the thread that accepts and spreads connections over the
+//! Listening sockets, and the thread that accepts connections and distributes them over the
 //! workers.
 //!
 //! # Failure
-//! A port or path that is taken is one line naming it. A socket file that nobody listens on any
-//! more is replaced. Out of file descriptors: accepting pauses and goes on when some are free.
+//! A port or path that is in use is reported in one line. A socket file that no process listens on
+//! is replaced. Without free file descriptors, accepting pauses until some are free.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -33,10 +33,10 @@ enum Listener {
     Unix(UnixListener),
 }
 
-/// The bound sockets, before anything is accepted.
+/// The bound sockets, before any connection is accepted.
 pub(crate) struct Listeners {
     all: Vec<Listener>,
-    /// The first TCP address, with the real port.
+    /// The first TCP address, with the actual port.
     pub address: Option<SocketAddr>,
     socket_file: Option<PathBuf>,
 }
@@ -116,14 +116,14 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 return Err(e);
             }
-            // Left behind by a server that was killed.
+            // A leftover of a server that was killed.
             std::fs::remove_file(path)?;
             UnixListener::bind(path)
         }
         other => other,
     }
     .inspect(|_| {
-        // Accounts decide who may come in, as in MySQL.
+        // Anyone may connect; accounts decide who may log in, as in MySQL.
         if let Err(e) = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)) {
             tracing::warn!("cannot open {} to other users: {e}", path.display());
         }
@@ -174,7 +174,7 @@ impl Acceptor {
         })
     }
 
-    /// No connection is accepted after this.
+    /// Stops accepting connections.
     pub fn stop(self) {
         if let Err(e) = self.stop.wake() {
             tracing::error!("cannot stop accepting: {e}");
@@ -195,11 +195,11 @@ struct Accepting {
     workers: Vec<Arc<Inbox>>,
     next: usize,
     registry: Arc<Registry>,
-    /// When the log was last told that connections cannot be accepted.
+    /// When the last failure to accept was logged.
     complained: Option<Instant>,
 }
 
-/// Between two lines in the log about connections that cannot be accepted.
+/// The time between two log lines about failures to accept.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 impl Accepting {
@@ -227,7 +227,7 @@ impl Accepting {
         }
     }
 
-    /// Accepts until there is nobody left. True: stopped for lack of resources.
+    /// Accepts all waiting connections. True: stopped for lack of resources.
     fn accept_all(&mut self, i: usize) -> bool {
         loop {
             let accepted = match &self.listeners[i] {
@@ -250,7 +250,7 @@ impl Accepting {
         }
     }
 
-    /// Nothing is lost meanwhile: who asks for a connection waits in the system's queue.
+    /// Logs a failure to accept. No connection is lost: clients wait in the system's queue.
     fn complain(&mut self, error: &std::io::Error) {
         if self
             .complained
@@ -284,7 +284,7 @@ fn tcp(socket: TcpStream, address: SocketAddr, elsewhere: Option<&Elsewhere>) ->
     if let Some(elsewhere) = elsewhere {
         elsewhere.welcome(&socket, address);
     }
-    // Answers are written whole: there is nothing to gather.
+    // Each answer is written as a whole, so small packets need not be merged.
     if let Err(e) = socket.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {e}");
     }
@@ -295,7 +295,7 @@ fn tcp(socket: TcpStream, address: SocketAddr, elsewhere: Option<&Elsewhere>) ->
     (Socket::Tcp(socket), Peer::Tcp(address))
 }
 
-/// Error 1040 in place of a greeting. The socket is new, so this fits its buffer.
+/// Sends error 1040 in place of a greeting. It fits into the buffer of a new socket.
 fn refuse(mut socket: Socket) {
     let e = too_many_connections();
     let mut out = vec![];

@@ -3,8 +3,8 @@
 //! ```text
 //! listen ── accepts ──▶ worker (epoll) ── owns ──▶ conn (login, commands) ──▶ fiber
 //! ```
-//! - `fiber`: what a command runs on, its buffers, and the boundary to sessions.
-//! - `auth`, `tls`: what a login needs.
+//! - `fiber`: the coroutine of a command, its buffers, and the interface to sessions.
+//! - `auth`, `tls`: used by the login.
 
 pub mod auth;
 pub mod conn;

@@ -1,8 +1,9 @@
-//! The TLS side of the server: its certificate, made at first start unless options name one.
+//! The server's TLS configuration. Its certificate is created at the first start, unless options
+//! name one.
 //!
 //! # Failure
-//! `server-key.pem` (mode 0600) is written before `server-cert.pem`, both by rename; a start that
-//! finds only one makes both anew.
+//! `server-key.pem` (mode 0600) is written before `server-cert.pem`, both by rename. A start that
+//! finds only one of them creates both anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::config::{ServerOptions, write_private};
 
-/// Why TLS cannot be offered: one line for the log.
+/// Why TLS is not available, as one line for the log.
 #[derive(Debug)]
 pub struct TlsError(pub String);
 
@@ -25,8 +26,8 @@ impl std::fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// The configuration by the options `ssl_cert` and `ssl_key`, or by the data directory's own
-/// certificate.
+/// The configuration with the certificate of the options `ssl_cert` and `ssl_key`, or else that of
+/// the data directory.
 pub fn server_config(options: &ServerOptions) -> Result<Arc<ServerConfig>, TlsError> {
     match (&options.ssl_cert, &options.ssl_key) {
         (Some(cert), Some(key)) => load(cert, key),

@@ -1,4 +1,4 @@
-//! The executor's view of the fiber, and the threads that blocking calls are lent to.
+//! The executor's view of the fiber, and the threads that run blocking calls.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -31,7 +31,7 @@ fn lift(why: Interrupt) -> ExecInterrupt {
     }
 }
 
-/// Never ready: what a sleep waits for until its deadline.
+/// A future that is never ready: a sleep waits for it until its deadline.
 struct Never;
 
 impl Future for Never {
@@ -82,7 +82,7 @@ impl StatementFiber for FiberExec<'_, '_> {
         if self.fiber.wait(end.as_mut(), far).is_err() {
             asked.store(true, Relaxed);
         }
-        // What the job holds is its own until it ends.
+        // The job owns its data until it has ended, so the wait cannot be abandoned.
         self.fiber.wait_through(end);
         (self.fiber.memory).add(done.allocated.load(Relaxed));
         Ok(())
@@ -109,11 +109,11 @@ impl ExecCx for FiberExec<'_, '_> {
     }
 }
 
-/// Whether a job has run, and who waits for it.
+/// Whether a job has ended, and the task that waits for it.
 #[derive(Default)]
 struct Done {
     state: Mutex<(bool, Option<Waker>)>,
-    /// What the job's thread has allocated for it, less what it has freed.
+    /// The memory that the thread has allocated for the job, minus what it has freed.
     allocated: AtomicI64,
 }
 
@@ -145,7 +145,7 @@ impl Done {
     }
 }
 
-/// Says so when a job is over, also one that panicked.
+/// Reports the end of a job, even after a panic.
 struct FinishOnDrop(Arc<Done>);
 
 impl Drop for FinishOnDrop {
@@ -163,22 +163,23 @@ struct Queue {
     threads: usize,
 }
 
-/// Threads that may block: made when needed, at most [`Offload::MAX_THREADS`], kept as long as the process lives.
+/// Threads that may block. They are created on demand, at most [`Offload::MAX_THREADS`], and never
+/// end.
 #[derive(Default)]
 struct Offload(Mutex<Queue>, Condvar);
 
-/// The process's own: a session reaches it without counting a reference.
+/// The pool of the process. A static, so that sessions count no reference.
 static OFFLOAD: LazyLock<Offload> = LazyLock::new(Offload::default);
 
 impl Offload {
-    /// Blocking calls at a time; more of them queue.
+    /// The maximum number of concurrent blocking calls; further ones are queued.
     const MAX_THREADS: usize = 16;
 
     fn push(&'static self, job: Box<dyn FnOnce() + Send>, done: Arc<Done>) {
         let Offload(queue, wake) = self;
         let mut q = queue.lock();
         q.jobs.push_back((job, done));
-        // Idle ones that have been called count until they wake up.
+        // Threads that were notified count as idle until they wake up.
         if q.jobs.len() <= q.idle || q.threads >= Self::MAX_THREADS {
             wake.notify_one();
             return;
@@ -191,7 +192,7 @@ impl Offload {
             tracing::error!("cannot start a thread for a blocking call: {e}");
             q.threads -= 1;
             if q.threads == 0 {
-                // Nobody else would ever take it: it runs here.
+                // No thread would ever take the job, so it runs here.
                 let job = q.jobs.pop_back();
                 drop(q);
                 job.into_iter().for_each(run);
@@ -226,7 +227,7 @@ fn run((job, done): Job) {
     finish.0.allocated.store(allocated, Relaxed);
 }
 
-/// Gives a job to a thread that may block, which waits on behalf of the same connection.
+/// Queues a job for a thread that may block, on behalf of the same connection.
 fn lend_out(job: Box<dyn FnOnce() + Send>) -> Arc<Done> {
     let done = Arc::new(Done::default());
     let connection = contention::acting_for();
@@ -238,7 +239,8 @@ fn lend_out(job: Box<dyn FnOnce() + Send>) -> Arc<Done> {
     done
 }
 
-/// Runs `f` on a thread that may block and gives its result; `None` where it panicked. A KILL raises `asked`.
+/// Runs `f` on a thread that may block, and returns its result; `None` after a panic. A KILL sets
+/// `asked`.
 pub fn blocking<T: Send + 'static>(
     cx: &mut dyn ExecCx,
     asked: &AtomicBool,

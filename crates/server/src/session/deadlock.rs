@@ -1,29 +1,29 @@
-//! Deadlocks that user-level locks are part of.
+//! Detects deadlocks that involve user-level locks.
 //!
 //! # Picture
 //! ```text
 //!  session 7 ── GET_LOCK('jobs') ──▶ session 9 ── row lock ──▶ session 12 ── metadata lock ──▶ session 7
 //! ```
 //! A session waits for a user-level lock, a metadata lock or a row lock, each of which names the
-//! sessions that hold it. Cycles of row locks alone are found by the lock table; metadata locks
-//! alone make none.
+//! sessions that hold it. The lock table itself finds cycles of row locks; metadata locks alone
+//! cause no cycle.
 //!
 //! # Invariants
-//! C1. All waits of a reported cycle exist at one time. The search reads one wait after the other,
-//!     so it reads a cycle a second time: a wait that is seen both times existed in between.
+//! C1. All waits of a reported cycle existed at the same time. The search reads one wait after the
+//!     other, so it reads a cycle twice: a wait that was seen both times existed in between.
 //!
 //! # Concurrency
-//! One search at a time, so that two members of one cycle are not both sacrificed.
+//! One search at a time, so that a cycle has only one victim.
 //!
 //! # Cost
-//! Only sessions that have to wait search, and only where some session waits for a user-level lock.
+//! Only waiting sessions search, and only if a session waits for a user-level lock.
 
 use nfold_catalog::SessionWait;
 use rustc_hash::FxHashSet;
 
 use super::ServerState;
 
-/// What a session waits for.
+/// The kind of lock that a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LockType {
     User,
@@ -31,7 +31,7 @@ enum LockType {
     Row,
 }
 
-/// One session of a path of waits.
+/// A session in a path of waits.
 #[derive(Clone)]
 struct Member {
     session: u64,
@@ -60,8 +60,8 @@ fn wait_of(server: &ServerState, session: u64) -> Option<Member> {
         })
 }
 
-/// Breaks every cycle through `session`, which waits. As in MySQL a reader or writer that waits for
-/// a metadata lock is sacrificed first, then `session`, and DDL never.
+/// Breaks every cycle through `session`, which is waiting. The victim is chosen as in MySQL: first
+/// a reader or writer that waits for a metadata lock, then `session`, never DDL.
 pub(crate) fn break_deadlocks(server: &ServerState, session: u64) {
     let _search = server.deadlock_search.lock();
     while let Some(cycle) = find_cycle(server, session) {
@@ -74,9 +74,9 @@ pub(crate) fn break_deadlocks(server: &ServerState, session: u64) {
     }
 }
 
-/// The members of a cycle through `session`, that session first.
+/// The members of a cycle through `session`, which comes first.
 fn find_cycle(server: &ServerState, session: u64) -> Option<Vec<Member>> {
-    // Members in the order of their discovery, each with the position of the one that waits for it.
+    // The members in order of discovery, each with the index of the one that waits for it.
     let mut seen = vec![(wait_of(server, session)?, 0)];
     let mut entered = FxHashSet::from_iter([session]);
     let mut at = 0;
@@ -106,7 +106,7 @@ fn path_to(seen: &[(Member, usize)], mut at: usize) -> Vec<Member> {
     path
 }
 
-/// Whether each member is still in the same wait, and that for the next one (C1).
+/// Whether each member still waits in the same way for the next one (C1).
 fn is_cycle(server: &ServerState, cycle: &[Member]) -> bool {
     cycle.iter().enumerate().all(|(n, member)| {
         let next = cycle[(n + 1) % cycle.len()].session;
@@ -124,7 +124,7 @@ fn sacrifice_one(server: &ServerState, cycle: &[Member]) {
     if of_tables.any(|m| mdl.sacrifice(m.session, m.wait.since)) {
         return;
     }
-    // The searching session is first, so it is the victim among equals.
+    // The searching session comes first, so it is the victim among equals.
     if let Some(m) = cycle.iter().find(|m| m.lock == LockType::User) {
         user_locks.sacrifice(m.session, m.wait.since);
     }

@@ -1,7 +1,8 @@
-//! What expressions see of a session: variables, clock, identity, the last statement's numbers.
+//! The session state that expressions use: variables, the clock, the account, the results of the
+//! last statement.
 //!
-//! The session changes it between statements; while a statement runs, the executor reads it through [`SessionEnv`] and writes only
-//! what stands in cells.
+//! The session changes it between statements. During a statement the executor reads it through
+//! [`SessionEnv`], and writes only to its cells.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -25,15 +26,16 @@ use super::{ServerState, deadlock};
 use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
 use crate::net::worker::Exceeded;
 
-/// A user variable. `collation`: that of a text, where it is not the connection's.
+/// A user variable. `collation` is that of a string, if it is not the connection's.
 struct UserVar {
     value: Value,
     collation: Option<CollationId>,
-    /// What its value is; of NULL, what it was before, or what the expression is.
+    /// The class of its value. NULL has the class of the previous value, or of the assigned
+    /// expression.
     class: Class,
 }
 
-/// What a user variable takes.
+/// The memory of a user variable in bytes.
 fn user_var_bytes(name: &str, value: &Value) -> usize {
     let text = match value {
         Value::Bytes(text) => text.len(),
@@ -44,36 +46,38 @@ fn user_var_bytes(name: &str, value: &Value) -> usize {
 
 /// See the module's header.
 pub struct Env {
-    /// What system tables are made from.
+    /// For the rows of system tables.
     pub server: Arc<ServerState>,
     pub globals: Arc<Globals>,
     pub vars: SessionVars,
     pub login: LoginInfo,
-    /// Current database: a text of the session's own, so that nobody shares its reference count.
+    /// The current database. The text is the session's own copy, so that its reference count is not
+    /// shared.
     pub database: Option<Arc<str>>,
-    /// Grows with every change of a variable or of the database.
+    /// Incremented with every change of a variable or of the database.
     changes: u64,
-    /// Conditions of the statement before, as `@@warning_count` and `@@error_count` show them.
+    /// The number of warnings and errors of the previous statement, for `@@warning_count` and
+    /// `@@error_count`.
     pub warning_count: u64,
     pub error_count: u64,
     /// `SET timestamp`, in microseconds.
     pub fixed_time: Option<i64>,
-    /// `SET insert_id`: the next automatic value.
+    /// `SET insert_id`: the next AUTO_INCREMENT value.
     pub insert_id: Cell<u64>,
     pub last_insert_id: Cell<u64>,
-    /// What `LAST_INSERT_ID(expr)` was given in the statement at hand: its OK packet carries it.
+    /// The argument of `LAST_INSERT_ID(expr)` in the current statement, for its OK packet.
     pub given_insert_id: Cell<Option<u64>>,
     pub found_rows: Cell<u64>,
     pub row_count: Cell<i64>,
     statement_time: Cell<i64>,
     user_vars: RefCell<FxHashMap<Box<str>, UserVar>>,
-    /// Bytes of their names and texts.
+    /// The memory of the user variables' names and strings, in bytes.
     user_var_bytes: Cell<usize>,
     user_locks: UserLockSession,
     random: Cell<u64>,
 }
 
-/// Microseconds since 1970 by the system's clock.
+/// The system's clock, in microseconds since 1970.
 fn clock_us() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -81,7 +85,7 @@ fn clock_us() -> i64 {
 }
 
 impl Env {
-    /// Of a new session.
+    /// The state of a new session.
     pub fn new(server: Arc<ServerState>, login: LoginInfo) -> Env {
         let globals = server.globals.clone();
         let vars = SessionVars::new(&globals);
@@ -112,7 +116,7 @@ impl Env {
         }
     }
 
-    /// Asks the processor for what every statement touches.
+    /// Prefetches the fields that every statement uses.
     pub fn ask_for(&self) {
         prefetch_line_outer(&self.vars);
         prefetch_line_outer(&self.database);
@@ -123,7 +127,7 @@ impl Env {
         prefetch_line_outer(&self.fixed_time);
     }
 
-    /// A statement begins: NOW() is fixed.
+    /// Starts a statement: sets NOW().
     #[inline]
     pub fn begin_statement(&self) {
         self.given_insert_id.set(None);
@@ -131,7 +135,7 @@ impl Env {
             .set(self.fixed_time.unwrap_or_else(clock_us));
     }
 
-    /// When the statement began, in microseconds since 1970; not what `SET timestamp` says.
+    /// When the statement began, in microseconds since 1970, without regard to `SET timestamp`.
     pub fn started_us(&self) -> u64 {
         match self.fixed_time {
             None => self.statement_time.get() as u64,
@@ -139,13 +143,13 @@ impl Env {
         }
     }
 
-    /// The names and values of all user variables are forgotten.
+    /// Removes all user variables.
     pub fn clear_user_vars(&self) {
         self.user_vars.borrow_mut().clear();
         self.user_var_bytes.set(0);
     }
 
-    /// The type that a user variable's value has now.
+    /// The type of a user variable's current value.
     pub fn user_var_type(&self, name: &str) -> ColumnType {
         let long = |kind: TypeKind, collation: CollationId| ColumnType {
             width: TextSize::Medium.max_bytes() as u32,
@@ -176,12 +180,12 @@ impl Env {
         }
     }
 
-    /// The value of a variable as SHOW VARIABLES and `@@` see it.
+    /// The value of a system variable for SHOW VARIABLES and `@@`.
     pub fn read_var(&self, at: usize, global: bool) -> VarValue {
         self.with_var(at, global, VarValue::clone)
     }
 
-    /// As [`Env::read_var`], for a look: no reference is counted.
+    /// As [`Env::read_var`], but passes the value by reference, so that no reference is counted.
     fn with_var<T>(&self, at: usize, global: bool, f: impl FnOnce(&VarValue) -> T) -> T {
         let def = &vars::definitions()[at];
         if global || def.scope == Scope::Global {
@@ -201,10 +205,10 @@ impl Env {
         f(&made)
     }
 
-    /// Which scope a reference reads: true for the global value.
+    /// The scope that a reference to a variable reads: true for the global value.
     ///
     /// # Errors
-    /// 1238 where the variable has no such scope.
+    /// 1238 if the variable does not have this scope.
     pub fn scope_of(&self, at: usize, scope: Option<VarScope>) -> Result<bool, SqlError> {
         let def = &vars::definitions()[at];
         let wrong = |kind: &str| {
@@ -222,7 +226,7 @@ impl Env {
         }
     }
 
-    /// `user@host` of the account, as messages show it.
+    /// The user and the host of the account.
     pub fn account(&self) -> (&str, &str) {
         (&self.login.account_user, &self.login.account_host)
     }
@@ -452,7 +456,7 @@ impl SessionEnv for Env {
 }
 
 impl Env {
-    /// The character sets and the collation that the client asked for in its handshake.
+    /// Sets the character sets and the collation of the client's handshake.
     pub fn set_handshake_collation(&mut self, id: u16) {
         let found = CollationId(id).get();
         let Some(collation) = found.filter(|c| c.charset.is_for_clients()) else {
@@ -468,7 +472,7 @@ impl Env {
         self.vars.set_shared(&self.globals, &changes);
     }
 
-    /// The current database, and the variables that follow it.
+    /// Sets the current database, and the variables that depend on it.
     pub fn set_database(&mut self, database: Option<&str>, collation: CollationId) {
         self.database = database.map(Arc::from);
         let collation = collation.known();
@@ -479,7 +483,8 @@ impl Env {
                 VarValue::text(collation.charset.name),
             ),
         ];
-        // The first change of a session is most often that of many.
+        // The first change of a session is often the same as in many others, so the result is
+        // shared.
         match self.changes {
             0 => self.vars.set_shared(&self.globals, &changes),
             _ => self.vars.set_known(&changes),
@@ -487,24 +492,25 @@ impl Env {
         self.changes += 1;
     }
 
-    /// Moves with every change of a variable or of the database.
+    /// A number that grows with every change of a variable or of the database.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Sets session variables by place.
+    /// Sets session variables by position.
     pub fn set_vars(&mut self, changes: &[(usize, VarValue)]) {
         self.vars.set_all(changes);
         self.changes += 1;
     }
 
-    /// A collation of `character_set_results`; `None` where that is NULL: results go out as they are.
+    /// The collation of `character_set_results`. `None` if it is NULL: results are sent
+    /// unconverted.
     pub fn result_collation(&self) -> Option<CollationId> {
         self.vars.settings().results
     }
 
-    /// What names and messages, which are UTF-8, are to be converted to.
+    /// The character set that names and messages are converted to from UTF-8.
     pub fn name_charset(&self) -> Option<&'static nfold_types::Charset> {
         self.result_charset().filter(|set| !set.is_utf8())
     }

@@ -1,8 +1,8 @@
-//! LOCK TABLES, over metadata locks.
+//! LOCK TABLES, built on metadata locks.
 //!
 //! # Picture
-//! Each table has two ids there: its own, and its *write permit* (the id with a bit set), which
-//! statements that change rows announce too.
+//! Each table has two ids: its own, and its *write permit* (the id with a bit set), which
+//! statements that change rows announce as well.
 //!
 //! ```text
 //!                     announces (shared)      claims (exclusive)
@@ -13,14 +13,14 @@
 //!  DDL                                        id
 //! ```
 //! # Invariants
-//! L1. All locks of a statement are taken together or not at all, so two LOCK TABLES never wait for
-//!     each other.
-//! L2. While a session holds table locks, its statements use no other stored table, and those under
-//!     no other alias (error 1100), and it changes none that it locked for READ (error 1099).
-//! L3. Plans know who may use what: the plan cache is emptied when locks are taken or given back.
+//! L1. A statement gets all of its locks together or none, so two LOCK TABLES never wait for each
+//!     other.
+//! L2. While a session holds table locks, its statements use no other stored table and no other
+//!     alias (error 1100), and change no table that is locked for READ (error 1099).
+//! L3. Plans depend on the table locks: the plan cache is emptied when locks are taken or released.
 //!
 //! # Cost
-//! A statement that changes rows announces one id more, in its session's own slot.
+//! A statement that changes rows announces one additional id, in its session's own slot.
 
 use std::sync::{Arc, Weak};
 
@@ -39,24 +39,24 @@ use super::system_schemas::{self, INFORMATION};
 use super::tables::TableUse;
 use super::transaction::MdlWait;
 
-/// Marks the id of a write permit. Ids of stored tables are far below.
+/// The bit of write permits. The ids of stored tables are far below.
 const PERMIT: u64 = 1 << 62;
 
-/// The id that stands for the right to change a table's rows.
+/// The id of the write permit of a table.
 pub fn write_permit(table: TableId) -> TableId {
     TableId(table.0 | PERMIT)
 }
 
-/// The table itself, whether the id is its own or that of its permit.
+/// The id of the table to which an id or a write permit belongs.
 pub(crate) fn table_of_permit(id: TableId) -> TableId {
     TableId(id.0 & !PERMIT)
 }
 
-/// One table of LOCK TABLES.
+/// A table of LOCK TABLES.
 struct Locked {
     schema: Box<str>,
     name: Box<str>,
-    /// A statement uses the lock under this name alone.
+    /// The only name under which a statement may use the lock.
     alias: Box<str>,
     id: TableId,
     write: bool,
@@ -66,29 +66,29 @@ struct Locked {
 #[derive(Default)]
 pub struct TableLocks {
     tables: Vec<Locked>,
-    /// Announces the tables locked for READ.
+    /// Announces the tables that are locked for READ.
     _announced: Option<MdlSlot>,
     _shared: Vec<Arc<MdlExclusive>>,
     exclusive: Vec<MdlExclusive>,
 }
 
 impl TableLocks {
-    /// Whether the session has none.
+    /// Whether the session has no table lock.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// Whether the session itself has claimed this id: its statements need not announce it.
+    /// Whether the session itself has claimed this id, so that its statements need not announce it.
     pub fn claims(&self, id: TableId) -> bool {
         let bare = TableId(id.0 & !PERMIT);
         self.tables.iter().any(|t| t.write && t.id == bare)
     }
 
-    /// Whether a statement may use a table, under `alias` or, for its definition, under any;
-    /// `write`: it changes rows or the definition.
+    /// Checks whether a statement may use a table, under `alias` or (for its definition) under any
+    /// name. `write`: it changes rows or the definition.
     ///
     /// # Errors
-    /// 1100 where it is not locked, 1099 where it is locked for READ only.
+    /// 1100 if the table is not locked, 1099 if it is locked for READ only.
     pub fn allow(
         &self,
         schema: &str,
@@ -117,12 +117,12 @@ impl TableLocks {
     }
 }
 
-/// Write permits that READ lockers hold together, by id.
+/// The write permits that READ lockers share, by id.
 #[derive(Default)]
 pub struct SharedPermits(Mutex<FxHashMap<u64, Weak<MdlExclusive>>>);
 
 impl SharedPermits {
-    /// The claim on a permit that READ lockers share.
+    /// The claim on a permit, shared with other READ lockers.
     fn share(&self, mdl: &Arc<Mdl>, permit: TableId) -> Result<Arc<MdlExclusive>, MdlBusy> {
         let mut held = self.0.lock();
         if let Some(claim) = held.get(&permit.0).and_then(Weak::upgrade) {
@@ -136,11 +136,10 @@ impl SharedPermits {
 }
 
 impl Session {
-    /// LOCK TABLES. What was open has been committed.
+    /// LOCK TABLES. The caller has committed.
     ///
     /// # Errors
-    /// 1046, 1142, 1146, 1066 for the names; 1205 when the locks are not to be had within
-    /// `lock_wait_timeout`.
+    /// 1046, 1142, 1146 and 1066 for the names; 1205 after `lock_wait_timeout`.
     pub(crate) fn lock_tables(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -221,7 +220,8 @@ impl Session {
         })
     }
 
-    /// UNLOCK TABLES, BEGIN, the end of the session. A transaction that was open is the caller's.
+    /// Releases the table locks: for UNLOCK TABLES, BEGIN, and the end of the session. The caller
+    /// handles an open transaction.
     pub(crate) fn release_table_locks(&mut self) {
         if !self.table_locks.is_empty() {
             self.table_locks = TableLocks::default();
@@ -229,7 +229,7 @@ impl Session {
         }
     }
 
-    /// UNLOCK TABLES: commits where there are locks.
+    /// UNLOCK TABLES. Commits if the session has table locks.
     pub(crate) fn unlock_tables(&mut self, cx: &mut dyn ExecCx) -> Result<Response, SqlError> {
         if !self.table_locks.is_empty() {
             self.commit(cx)?;
@@ -238,7 +238,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Whether DDL may run under the table locks that are held.
+    /// Checks whether DDL may run under the table locks.
     ///
     /// # Errors
     /// 1100 and 1099 as for [`TableLocks::allow`], 1192 for databases and views.
@@ -249,7 +249,7 @@ impl Session {
         }
         let mut names: Vec<&ObjectName> = Vec::new();
         let mut write = true;
-        // What reads the table opens it under its own name.
+        // A statement that reads the table opens it under its own name.
         let mut opens = false;
         let makes = matches!(statement, CreateTable(_));
         match statement {
@@ -264,7 +264,7 @@ impl Session {
             CreateTable(c) => names.push(&c.name),
             DropTable(d) => names.extend(&d.names),
             Truncate(name) => names.push(name),
-            // A name that an earlier part of the statement gives is free.
+            // A name that an earlier part of the statement has created need not be locked.
             RenameTable(list) => names.extend(list.iter().enumerate().filter_map(|(n, pair)| {
                 let given = |(_, new): &(ObjectName, ObjectName)| *new == pair.0;
                 (!list[..n].iter().any(given)).then_some(&pair.0)
@@ -289,8 +289,8 @@ impl Session {
         })
     }
 
-    /// After DDL: locked tables that were made anew have new ids, those that were renamed have new
-    /// names, and those that are gone are locked no more.
+    /// Updates the table locks after DDL: recreated tables have new ids, renamed tables have new
+    /// names, and dropped tables are no longer locked.
     pub(crate) fn renew_table_locks(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         if self.table_locks.is_empty() {
             return Ok(());
@@ -308,7 +308,7 @@ impl Session {
             };
             if now.id != t.id {
                 t.id = now.id;
-                // What took the place of a table that is claimed is claimed with it.
+                // A table that replaces a claimed one is claimed too.
                 if !is_claimed(now.id) {
                     fresh.push(now.id);
                 }
@@ -340,8 +340,8 @@ impl Session {
     }
 }
 
-/// What a locked table has become: the table of its id, under whatever name; else what took its
-/// place, under its name or another.
+/// The current definition of a locked table: the table with its id under any name; otherwise the
+/// one that has replaced it.
 fn current_def<'s>(
     schema: &'s SchemaSnapshot,
     t: &Locked,
@@ -356,13 +356,13 @@ fn current_def<'s>(
     same.or(named).or_else(rebuilt)
 }
 
-/// Whether a use changes rows.
+/// Whether a statement uses the table to change rows.
 pub(crate) fn is_write(u: &TableUse) -> bool {
     u.needs != Privileges::SELECT
 }
 
-/// What a statement announces: ids of the tables that exist (the binder reports the others), and
-/// the permits of those that it changes. What the session has claimed itself is left out.
+/// The ids that a statement announces: those of existing tables (the binder reports the others),
+/// and the permits of the tables that it changes, without the ids that the session has claimed.
 pub(crate) fn ids_of(
     uses: &[TableUse],
     schema: &SchemaSnapshot,

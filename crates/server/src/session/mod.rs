@@ -1,4 +1,4 @@
-//! A client's session: what it holds between statements, and what all sessions share.
+//! A client's session: its state between statements, and the state that all sessions share.
 //!
 //! ```text
 //!   server: what all sessions share ◀─ Session ─▶ env: what expressions see (vars: variables)
@@ -6,7 +6,7 @@
 //!   transaction, locks, temporary, privilege: what statements run under
 //!   statistics: counts by digest
 //! ```
-//! `statement` runs the statements of a session, above this.
+//! `statement`, a folder above this one, runs the statements of a session.
 
 pub mod cx;
 pub(crate) mod deadlock;
@@ -50,35 +50,35 @@ use statistics::{DigestIds, Facts};
 use temporary::TemporaryTables;
 use transaction::NextTransaction;
 
-/// One client's session. See the module's header.
+/// One client's session; see the module's header.
 pub struct Session {
     pub(crate) server: Arc<ServerState>,
     pub(crate) env: Env,
     pub(crate) engine: EngineSession,
     pub(crate) rights: Rights,
-    /// The schema as of the last look.
+    /// The newest schema that the session has seen.
     pub(crate) schema: Arc<SchemaSnapshot>,
-    /// The diagnostics area: conditions of the statement at hand, or of the last one.
+    /// The diagnostics area: the conditions of the current or the previous statement.
     pub(crate) conditions: Warnings,
     pub(crate) next_transaction: NextTransaction,
-    /// The open transaction is READ ONLY.
+    /// Whether the open transaction is READ ONLY.
     pub(crate) read_only: bool,
     /// LOCK TABLES.
     pub(crate) table_locks: TableLocks,
     pub(crate) temporary: TemporaryTables,
     pub(crate) prepared: PreparedStatements,
     pub(crate) plans: PlanMap,
-    /// The statement at hand, for the statistics.
+    /// The current statement's data for the statistics.
     pub(crate) facts: Facts,
     pub(crate) digest_ids: DigestIds,
-    /// Values of `?` for expressions outside of queries (a prepared SET).
+    /// The values of `?` in expressions outside of queries (a prepared SET).
     pub(crate) free_params: Params,
     pub(crate) free_types: Vec<ParamType>,
-    /// What is deprecated in the text of the statement at hand, where it is not planned.
+    /// Deprecated syntax of the current statement, if it is not planned.
     pub(crate) text_warnings: Vec<Deprecated>,
-    /// The client asked for the connection to end (`COMMIT RELEASE`, KILL of its own).
+    /// Whether the connection ends after this command (`COMMIT RELEASE`, or KILL of its own id).
     pub(crate) close_after: bool,
-    /// Of the text at hand, lent by the worker; out of its place while that runs.
+    /// The digest of the current text, borrowed from the worker. `None` while the statement runs.
     pub(crate) digested: Option<Box<Digested>>,
 }
 
@@ -86,8 +86,8 @@ impl Session {
     /// Opens the session of an authenticated client.
     ///
     /// # Errors
-    /// 1045 where the account has just been dropped, 1049 and 1044 for the database, 1040 when the
-    /// engine has no place for one more.
+    /// 1045 if the account has just been dropped, 1049 and 1044 for the database, 1040 if the
+    /// engine has no room for another session.
     pub fn open(server: Arc<ServerState>, login: LoginInfo) -> Result<Session, SqlError> {
         let catalog = server.engine.catalog();
         let rights =
@@ -133,7 +133,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Ends what is open and forgets everything but the account (COM_RESET_CONNECTION).
+    /// Resets everything but the account (COM_RESET_CONNECTION).
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
         self.release_table_locks();
@@ -156,7 +156,7 @@ impl Session {
         ended
     }
 
-    /// Makes `name` the current database: 1049 where there is none, 1044 where it may not be used.
+    /// Sets the current database: 1049 if it does not exist, 1044 if it may not be used.
     pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         self.refresh_schema();
         self.rights.refresh(self.server.engine.catalog());
@@ -178,13 +178,14 @@ impl Session {
         Ok(())
     }
 
-    /// The conditions that are kept are as many as `max_error_count` says.
+    /// Applies `max_error_count` to the diagnostics area.
     pub(crate) fn follow_error_count(&mut self) {
         let limit = self.env.vars.settings().max_error_count;
         self.conditions.set_limit(limit);
     }
 
-    /// Plans that were made under another database, sql_mode or character set do not hold any more.
+    /// Discards the session's plans after a change of the database, the SQL mode or the character
+    /// set.
     pub(crate) fn plan_environment_changed(&mut self) {
         self.plans.environment_changed();
     }

@@ -1,4 +1,5 @@
-//! What the planner asks of the session, and expressions outside of queries (SET, KILL, LIMIT-less odds and ends).
+//! The session's answers to the planner, and the evaluation of expressions outside of queries (SET,
+//! KILL).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl PlanInfo for Info<'_> {
     }
 }
 
-/// Everything a plan depends on, as of now.
+/// The current inputs of planning.
 pub fn plan_cx<'a>(
     info: &'a Info<'a>,
     snapshot: &'a SchemaSnapshot,
@@ -71,8 +72,8 @@ pub fn plan_cx<'a>(
     }
 }
 
-/// The value of an expression that stands outside of a query and names no column, and its type,
-/// if it is no literal.
+/// Evaluates an expression outside of a query, which names no column. Returns its value, and its
+/// type unless it is a literal.
 pub fn evaluate(
     info: &Info<'_>,
     snapshot: &SchemaSnapshot,
@@ -104,7 +105,7 @@ pub fn evaluate(
     };
     let value = eval.val(&bound)?;
     let stored = convert::var_value(&eval, value, &bound.ty);
-    // A computation that cannot fail gave up, maybe.
+    // A computation that cannot return an error may have been stopped: then the checkpoint fails.
     info.checkpoint.checkpoint(0)?;
     Ok((stored, Some(bound.ty.col)))
 }

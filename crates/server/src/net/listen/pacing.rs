@@ -1,12 +1,12 @@
 //! Connections from this machine are not paced.
 //!
-//! Some systems' congestion control is BBR, which spreads what is sent over time: the kernel sets a
-//! timer for each piece. What goes over loopback meets no network that could be congested, and only
-//! the timers are left of it: a tenth of what an answer of 150 KB takes.
+//! On some systems the congestion control is BBR, which spreads sent data over time: the kernel
+//! sets a timer for each piece. Loopback traffic cannot be congested, so the timers are pure cost:
+//! a tenth of the time for an answer of 150 KB.
 //!
-//! A socket keeps the pacing that it began with, and it begins before it is accepted. So the
-//! listener is given an algorithm that does not pace, and connections from elsewhere get the
-//! system's back once they are accepted, which then paces as it always does.
+//! A socket keeps the pacing that it starts with, and it starts before it is accepted. So the
+//! listener gets an algorithm without pacing. Accepted connections from other machines get the
+//! system's algorithm back, which then paces as usual.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,18 +14,19 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 use socket2::{SockRef, Socket};
 
-/// In every Linux, and allowed to every process.
+/// Part of every Linux, and allowed for every process.
 const UNPACED: &[u8] = b"reno";
 
-/// The congestion control that connections get which are not from this machine.
+/// The congestion control for connections from other machines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Elsewhere(Vec<u8>);
 
 impl Elsewhere {
-    /// Sees to it that what `listener` accepts begins without pacing. `None`: it does anyway.
+    /// Makes the connections that `listener` accepts start without pacing. `None`: they do so
+    /// already.
     ///
     /// # Errors
-    /// The system's, for a socket that has no congestion control.
+    /// The system's error for a socket without congestion control.
     pub fn of(listener: &Socket, paces: impl Fn(&[u8]) -> bool) -> io::Result<Option<Elsewhere>> {
         let system = listener.tcp_congestion()?;
         if !paces(&system) {
@@ -35,7 +36,7 @@ impl Elsewhere {
         Ok(Some(Elsewhere(system)))
     }
 
-    /// Gives an accepted connection back what the system has for it, if it is from another machine.
+    /// Restores the system's congestion control on an accepted connection from another machine.
     pub fn welcome(&self, socket: &TcpStream, peer: SocketAddr) {
         let here = || socket.local_addr().is_ok_and(|a| a.ip() == peer.ip());
         if peer.ip().to_canonical().is_loopback() || here() {
@@ -51,7 +52,7 @@ impl Elsewhere {
     }
 }
 
-/// Whether an algorithm of this name paces: BBR of any version.
+/// Whether an algorithm of this name paces: any version of BBR.
 pub(super) fn paces(name: &[u8]) -> bool {
     name.starts_with(b"bbr")
 }
@@ -89,7 +90,7 @@ mod tests {
         let accepted = TcpStream::from_std(accepted);
         elsewhere.welcome(&accepted, peer);
         assert_eq!(name(&accepted), UNPACED);
-        // As for one from another machine.
+        // Simulates a connection from another machine.
         elsewhere.give_back(&accepted);
         assert!(before.starts_with(&name(&accepted)));
         drop(client);

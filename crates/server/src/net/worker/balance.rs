@@ -1,9 +1,9 @@
-//! Connections that go from a worker whose processor is busy to one that has time.
+//! Moves connections from a busy worker to one with spare time.
 //!
-//! Workers stay on their processors, but a processor may be somebody else's too: clients on the
-//! same machine, most of all. Connections are dealt out evenly, so the worker that has half a
-//! processor would hold up as many as the one that has a whole one, which then sleeps while work
-//! waits.
+//! Workers are pinned to processors, but other processes may use these processors too, above all
+//! clients on the same machine. Connections are distributed evenly. So a worker that gets only half
+//! of its processor delays as many connections as one with a whole processor, which then sleeps
+//! while work is waiting.
 //!
 //! # Picture
 //! ```text
@@ -12,42 +12,41 @@
 //! ```
 //!
 //! # Invariants
-//! - B1: a connection that goes over is between two commands, outside a transaction, and nothing of
-//!   its is in a buffer.
-//! - B2: it is always in one worker's table or in one inbox, under one slot in the registry; a KILL
-//!   reaches it wherever it is.
-//! - B3: at a shutdown all workers stop giving before any of them ends, so that none gives to one
-//!   that is gone.
+//! - B1: a connection moves between two commands, outside a transaction, and with empty buffers.
+//! - B2: it is always in one worker's table or in one inbox, with one slot in the registry. So a
+//!   KILL always reaches it.
+//! - B3: at a shutdown, all workers stop moving connections before any of them ends. So no
+//!   connection moves to a worker that has ended.
 //!
 //! # Concurrency
-//! Each load has a line of its own; its worker stores it ten times a second, others read it as
-//! often. Relaxed: it is a hint.
+//! Each load has its own cache line. Its worker stores it ten times a second, others read it as
+//! often. Relaxed, because it is a hint.
 //!
 //! # Cost
-//! Ten small reads of `/proc` a second and worker that has work; a worker that sleeps does nothing.
+//! Ten small reads of `/proc` per second for each worker that has work; none for a sleeping worker.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// The time between two measurements.
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
-/// A worker below this load keeps what it has.
+/// A worker with a lower load keeps its connections.
 const BUSY: u64 = 700;
-/// Loads this close are equal.
+/// Loads that differ by less are equal.
 const GAP: u64 = 80;
-/// Windows after which a load that was not renewed is that of a sleeper.
+/// A load that was not renewed for this many windows belongs to a sleeping worker.
 const STALE_WINDOWS: u64 = 3;
 const LOAD_BITS: u32 = 16;
-/// A little more than 1000 comes of clocks that do not tick together.
+/// Slightly above 1000, because the clocks do not tick together.
 const MAX_LOAD: u64 = 1100;
 
 #[derive(Default)]
 #[repr(align(128))]
 struct Load(AtomicU64);
 
-/// The loads of all workers, in thousandths, each with the time that it is of.
+/// The loads of all workers, in thousandths, each with the time of its measurement.
 pub(crate) struct Loads {
     loads: Box<[Load]>,
     start: Instant,
@@ -79,16 +78,16 @@ impl Loads {
         }
     }
 
-    /// The worker beside `me` with the least to do, and its load.
+    /// The worker with the lowest load other than `me`, and its load.
     fn least(&self, me: usize, now: Instant) -> Option<(usize, u64)> {
         let others = (0..self.loads.len()).filter(|&w| w != me);
         others.map(|w| (w, self.of(w, now))).min_by_key(|o| o.1)
     }
 }
 
-/// How many of `active` connections, which make a load of `me`, are to go to a worker whose load is
-/// `least`: half of what would make them even, so that neither overshoots; none if one would be too
-/// many.
+/// How many of the `active` connections, which cause the load `me`, should move to a worker with
+/// load `least`: half of the number that would make the loads equal, so that neither side
+/// overshoots. 0 if moving one would be too much.
 fn surplus(me: u64, least: u64, active: usize) -> usize {
     if me < BUSY || me < least + GAP {
         return 0;
@@ -97,15 +96,15 @@ fn surplus(me: u64, least: u64, active: usize) -> usize {
     even.div_ceil(2) as usize
 }
 
-/// One worker's own look at itself.
+/// Measures the load of one worker.
 pub(super) struct Meter {
-    /// `schedstat` of its thread; `None` where the system has none, or connections stay.
+    /// The thread's `schedstat`. `None` if the system has none, or connections do not move.
     file: Option<File>,
     last: (Instant, u64),
 }
 
 impl Meter {
-    /// Of the calling thread. `wanted`: whether it is to look at all.
+    /// For the calling thread. `wanted`: whether to measure at all.
     pub fn new(now: Instant, wanted: bool) -> Meter {
         let file = wanted
             .then(|| File::open("/proc/thread-self/schedstat").ok())
@@ -116,14 +115,15 @@ impl Meter {
         }
     }
 
-    /// Whether it is time to look again.
+    /// Whether the next measurement is due.
     #[inline]
     pub fn is_due(&self, now: Instant) -> bool {
         now - self.last.0 >= WINDOW && self.file.is_some()
     }
 
-    /// Notes this worker's load. Gives whom to relieve it with, and by how many of the connections
-    /// that `active` counts: those that have run something since the instant given to it.
+    /// Measures and publishes this worker's load. Returns the worker to relieve it, and how many
+    /// connections to move. `active` counts the connections that have run a command since the given
+    /// time.
     pub fn look(
         &mut self,
         loads: &Loads,
@@ -139,7 +139,8 @@ impl Meter {
         let load = load.min(MAX_LOAD);
         loads.set(me, load, now);
         let (to, least) = loads.least(me, now)?;
-        // Counting them costs more than a look: first whether any number would do.
+        // Counting connections is expensive, so first checks whether any number could lead to a
+        // move.
         if surplus(load, least, usize::MAX >> 16) == 0 {
             return None;
         }
@@ -148,7 +149,7 @@ impl Meter {
     }
 }
 
-/// Nanoseconds that a thread has run or waited for a processor: the first two numbers of its
+/// How many nanoseconds a thread has run or waited for a processor: the first two numbers of its
 /// `schedstat`.
 fn wanted_ns(file: &File) -> Option<u64> {
     let mut text = [0; 64];

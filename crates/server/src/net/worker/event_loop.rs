@@ -1,4 +1,4 @@
-//! The loop of one worker thread: epoll, its connections, their fibers.
+//! The event loop of a worker thread: epoll, its connections, and their fibers.
 //!
 //! # Picture
 //! ```text
@@ -11,16 +11,17 @@
 //!
 //! # Invariants
 //! - I1: sockets are edge-triggered; after an edge, `Entry::readable` stays true until a recv has
-//!   seen the socket empty.
-//! - I2: a command starts only when it is whole, and at most one fiber runs for a connection.
-//! - I3: at most `bound` fibers of statements outside transactions exist; the rest wait in the
-//!   order they came. Statements inside a transaction never queue: they may hold what the others
-//!   wait for.
+//!   found the socket empty.
+//! - I2: a command starts only when it has been received completely, and at most one fiber runs for
+//!   a connection.
+//! - I3: at most `bound` fibers of statements outside transactions exist; further statements wait
+//!   in order of arrival. Statements inside a transaction never queue, because others may wait for
+//!   their locks.
 //!
 //! # Cost
-//! A command that arrives whole and needs no wait: one recv, two stack switches, one send; no
-//! allocation, no epoll_ctl, no timer. Of several that have arrived, each has its share of one call
-//! that receives and one that sends ([`together`], [`outbox`](super::outbox)).
+//! A command that arrives completely and never waits: one recv, two stack switches, one send; no
+//! allocation, no epoll_ctl, no timer. If several have arrived, they share one receiving and one
+//! sending call ([`together`], [`outbox`](super::outbox)).
 
 mod connections;
 mod fibers;
@@ -45,18 +46,19 @@ use crate::net::fiber::inbox::{Inbox, Message};
 use crate::net::fiber::slot::KillKind;
 use crate::net::fiber::{Counters, Local, Suspend, add};
 
-/// A worker that has run commands of one connection alone for so long may block for it. Whoever
-/// comes then meets at most one such block, and none while it goes on: of a connection's statements
-/// that follow each other faster than this, the first alone may wait, for a short sync.
+/// A worker that has run only one connection's commands for this long may block on behalf of it. A
+/// connection that arrives meanwhile waits for at most one such block. Of statements that follow
+/// each other faster than this, only the first one may wait, for a short sync.
 const ALONE: Duration = Duration::from_millis(100);
-/// Fibers of one worker outside transactions when `innodb_thread_concurrency` is 0.
+/// The maximum number of fibers outside transactions per worker if `innodb_thread_concurrency` is
+/// 0.
 const DEFAULT_BOUND: usize = 1024;
-/// After an error, how long and how much of what the client still sends is read.
+/// How long, and how many bytes, the server reads from a client after an error.
 const LINGER: Duration = Duration::from_secs(5);
 const EVENTS: usize = 256;
-/// How long the run queue may keep the loop from epoll.
+/// How long the run queue may delay the next epoll.
 const RUN_BUDGET: Duration = Duration::from_millis(4);
-/// How long sessions may take to end at shutdown before they are given up.
+/// How long sessions may take to end at shutdown before they are abandoned.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
 pub(super) struct Worker {
@@ -64,25 +66,25 @@ pub(super) struct Worker {
     local: Rc<Local>,
     poll: mio::Poll,
     inbox: Arc<Inbox>,
-    /// Of all workers, by number.
+    /// The inboxes of all workers, by number.
     inboxes: Arc<[Arc<Inbox>]>,
     meter: Meter,
     table: Table,
     timers: Timers,
     run_queue: VecDeque<Token>,
-    /// Room for connections that receive together.
+    /// A buffer for connections that receive together.
     together: Vec<(Token, Box<Conn>)>,
-    /// Connections with a whole command that wait for their turn (I3).
+    /// Connections with a complete command that wait for admission (I3).
     admission: VecDeque<Token>,
     bound: usize,
     fibers: usize,
     /// The connection that started a fiber last, and since when no other one has.
     only: (Token, Instant),
-    /// No connection leaves: the server is about to shut down.
+    /// Whether connections no longer move, because the server is about to shut down.
     stays: bool,
-    /// Set at shutdown: when to give up.
+    /// Set at shutdown: when to abandon the remaining sessions.
     stop_by: Option<Instant>,
-    /// Start of this turn.
+    /// The start of the current turn.
     now: Instant,
 }
 
@@ -150,7 +152,7 @@ impl Worker {
             } else if self.local.put_off.get().is_some() {
                 let alone = self.is_alone();
                 self.local.catch_up(alone);
-                // Where it blocked for that, whoever waited is in the inbox.
+                // If the deferred work has blocked, new messages are in the inbox.
                 continue;
             } else {
                 self.sleep_for()
@@ -163,7 +165,7 @@ impl Worker {
             }
             self.inbox.awake();
             self.now = Instant::now();
-            // What comes in need not start a fiber, which would look at the clock.
+            // New input may not start a fiber, which would read the clock.
             self.local.catch_up_by(self.now);
             self.socket_events(&events);
             self.fire_timers();
@@ -175,7 +177,7 @@ impl Worker {
         }
     }
 
-    /// Whether nobody but the one session that runs needs this thread, or did lately.
+    /// Whether only one session has needed this thread recently.
     fn is_alone(&mut self) -> bool {
         let (token, since) = self.only;
         self.fibers == 1
@@ -183,14 +185,13 @@ impl Worker {
             && (self.table.get(token)).is_some_and(|e| matches!(e.state, State::Running { .. }))
     }
 
-    /// While sessions have put something off, the loop looks once more whether there is work before
-    /// it sleeps.
+    /// With deferred work pending, the loop checks once more for input before it sleeps.
     fn more_to_do(&self, last: &mio::Events) -> bool {
         self.local.put_off.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
     }
 
-    /// Gives those in the run queue a turn each, but looks at the sockets again before long: many
-    /// long statements must not keep a short one from being seen.
+    /// Gives each connection in the run queue a turn, but returns to the sockets soon, so that many
+    /// long statements do not delay a short one.
     fn run_queued(&mut self) {
         let end = self.now + RUN_BUDGET;
         for _ in 0..self.run_queue.len() {
@@ -212,7 +213,7 @@ impl Worker {
         let next = self.timers.next().into_iter().chain(self.stop_by).min();
         next.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            // epoll counts milliseconds and would wake up just before the time.
+            // epoll has a resolution of milliseconds, and would wake up just before the deadline.
             Duration::from_millis(left.as_millis() as u64 + 1)
         })
     }
@@ -240,10 +241,10 @@ impl Worker {
         }
     }
 
-    // ---- what happens to them
+    // ---- events
 
-    /// While one connection is served, the memory of the next few is asked for: with a thousand
-    /// sessions, each one's is in no cache near.
+    /// While one connection is served, the memory of the next ones is prefetched: with a thousand
+    /// sessions it is not in any cache.
     fn socket_events(&mut self, events: &mio::Events) {
         if self.local.outbox.borrow().is_open() && events.iter().nth(1).is_some() {
             return self.socket_events_together(events);
@@ -331,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// A connection's turn: its fiber goes on, or what has arrived is handled.
+    /// Gives a connection a turn: resumes its fiber, or handles received input.
     fn turn(&mut self, token: Token) {
         let Some(entry) = self.table.get(token) else {
             return;
@@ -353,13 +354,13 @@ impl Worker {
         }
     }
 
-    /// Reads once if there may be something, and goes on with what is there.
+    /// Reads once if the socket may have data, then handles the input.
     fn receive(&mut self, token: Token, mut conn: Box<Conn>) {
         let Some(entry) = self.table.get(token) else {
             return;
         };
         if !conn.output.is_empty() {
-            // Login and closing answer without a fiber: finish sending first.
+            // Login and closing answer without a fiber, so the answer must be sent first.
             match send_some(&mut conn.output, &mut conn.transport, &self.local) {
                 Ok(true) if matches!(conn.phase, Phase::Closing) => conn.transport.shutdown_write(),
                 Ok(_) => {}
@@ -380,7 +381,8 @@ impl Worker {
                 Ok(Received::Bytes { n, drained }) => {
                     conn.input.received(n);
                     add(&self.local.counters.bytes_received, n as u64);
-                    // A closed peer leaves no further edge: read on until the end is seen.
+                    // A closed peer causes no further edge, so reading continues until the end of
+                    // the stream.
                     entry.readable = !drained || entry.peer_closed;
                 }
                 Ok(Received::Nothing) => entry.readable = false,
@@ -401,7 +403,7 @@ impl Worker {
         self.hang_up(token, conn);
     }
 
-    /// Handles what is in the receive buffer.
+    /// Handles the contents of the receive buffer.
     fn advance(&mut self, token: Token, mut conn: Box<Conn>) {
         match conn.phase {
             Phase::Closing => {
@@ -419,8 +421,8 @@ impl Worker {
 
     fn after_login_step(&mut self, token: Token, conn: Box<Conn>, step: LoginStep) {
         match step {
-            // Another packet may be there already only if the client runs ahead; the next turn sees
-            // to it.
+            // Another packet can be there already only if the client does not wait for answers. The
+            // next turn handles it.
             LoginStep::NeedInput => {
                 let more = !conn.input.is_empty();
                 self.park(token, conn);
@@ -433,7 +435,7 @@ impl Worker {
             LoginStep::Refused => {
                 add(&self.local.counters.aborted_connects, 1);
                 if conn.session.is_some() {
-                    // COM_CHANGE_USER was refused: the error goes out, then the session ends.
+                    // COM_CHANGE_USER was refused: sends the error, then ends the session.
                     return self.hang_up(token, conn);
                 }
                 self.linger(token, conn);
@@ -475,7 +477,7 @@ impl Worker {
         }
     }
 
-    // ---- the end
+    // ---- shutdown
 
     fn begin_shutdown(&mut self) {
         self.stop_by = Some(Instant::now() + SHUTDOWN_LIMIT);
@@ -502,8 +504,8 @@ impl Worker {
             self.table.len()
         );
         for token in self.table.tokens() {
-            // A suspended fiber cannot be dropped (I3 of the fiber): its stack is left behind, the
-            // process ends anyway.
+            // A suspended fiber cannot be dropped (I3 of the fiber). Its stack is leaked, since the
+            // process ends.
             std::mem::forget(self.table.remove(token));
         }
         true

@@ -1,5 +1,5 @@
-//! Workers: one thread, one epoll and many connections each. See `event_loop` for how they run,
-//! [`FiberCx`] for how a session waits.
+//! Workers: one thread with one epoll and many connections each. `event_loop` describes how they
+//! run, [`FiberCx`] how a session waits.
 
 mod balance;
 mod event_loop;
@@ -27,11 +27,11 @@ pub(crate) use balance::Loads;
 pub(crate) use shared::Shared;
 pub(crate) use table::Fiber;
 
-/// How long workers may take to hear that no connection is to move any more; they are back at their
-/// inboxes within milliseconds.
+/// How long workers may take to stop moving connections; they normally read their inboxes within
+/// milliseconds.
 const STAY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Sums over all workers.
+/// Totals over all workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     pub bytes_received: u64,
@@ -41,24 +41,24 @@ pub struct Totals {
     pub aborted_clients: u64,
     /// Connections that never logged in.
     pub aborted_connects: u64,
-    /// Commands in progress (`Threads_running`).
+    /// Commands that are running (`Threads_running`).
     pub running: u64,
-    /// Times a statement gave way.
+    /// How many times a statement has yielded.
     pub yields: u64,
-    /// Times a statement waited.
+    /// How many times a statement has waited.
     pub waits: u64,
-    /// Connections that went from one worker to another.
+    /// Connections that have moved between workers.
     pub moved: u64,
-    /// Answers that went out by one system call with others.
+    /// Answers that were sent together with others.
     pub together: u64,
 }
 
-/// The counters of all workers; readable by any session.
+/// The counters of all workers. Any session may read them.
 #[derive(Clone, Default)]
 pub struct WorkerCounters(Vec<Arc<CounterCells>>);
 
 impl WorkerCounters {
-    /// Adds up all workers. Values of different counters may be of slightly different moments.
+    /// Sums the counters of all workers. The counters may be read at slightly different times.
     pub fn totals(&self) -> Totals {
         let mut t = Totals::default();
         for c in &self.0 {
@@ -139,7 +139,7 @@ impl Workers {
 
     /// Ends all sessions and waits for the threads.
     pub fn stop(self) {
-        // Whatever is on its way when all have heard this lies in an inbox before the end.
+        // When all workers have received this message, every moving connection is in an inbox.
         let (told, all_told) = mpsc::channel();
         for inbox in &self.inboxes {
             inbox.push(Message::Stay(told.clone()));
@@ -157,7 +157,7 @@ impl Workers {
     }
 }
 
-/// The CPUs this process may run on, in order.
+/// The CPUs that this process may run on, in order.
 #[allow(unsafe_code)]
 fn allowed_cpus() -> Vec<usize> {
     // SAFETY: cpu_set_t is plain bits, for which all zeros is a value; the call writes at most its

@@ -1,4 +1,4 @@
-//! What all workers share.
+//! The shared state of all workers.
 
 use std::sync::Arc;
 
@@ -14,6 +14,6 @@ pub(crate) struct Shared {
     pub auth: Authenticator,
     pub sessions: Arc<dyn SessionFactory>,
     pub registry: Arc<Registry>,
-    /// How much each worker has to do.
+    /// The load of each worker.
     pub loads: Loads,
 }

@@ -1,9 +1,9 @@
 //! The connections of one worker, by token.
 //!
 //! # Invariants
-//! - I1: an entry is `Idle` or `Running`; `Taken` only within one call of the event loop.
-//! - I2: a token's generation differs from those of all earlier connections in the same place, so
-//!   that late wakes and timers find nothing.
+//! - I1: an entry is `Idle` or `Running`; it is `Taken` only during one call of the event loop.
+//! - I2: the generation of a token differs from that of all earlier connections at the same index,
+//!   so that late wakes and timers find nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,19 +29,19 @@ pub(super) enum State {
 pub(super) struct Entry {
     pub state: State,
     pub slot: Arc<ConnSlot>,
-    /// Earliest timer in the heap.
+    /// The earliest timer in the heap.
     pub armed: Option<Instant>,
-    /// The socket may hold bytes that were not received yet.
+    /// Whether the socket may have data that was not received yet.
     pub readable: bool,
     /// The client has closed its sending side.
     pub peer_closed: bool,
-    /// The connection is broken.
+    /// Whether the connection is broken.
     pub peer_reset: bool,
-    /// It is in the run queue.
+    /// Whether it is in the run queue.
     pub queued: bool,
-    /// It is in the admission queue.
+    /// Whether it is in the admission queue.
     pub waits_for_turn: bool,
-    /// The outbox took its last answer in this round; 0: none.
+    /// The round in which the outbox took its last answer; 0: none.
     pub put_out: u64,
 }
 
@@ -60,7 +60,7 @@ impl Entry {
         }
     }
 
-    /// When something must happen to it.
+    /// When the connection must be checked.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Idle(conn) => conn.deadline,
@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// Stages of [`Table::ask_for`].
+/// The number of stages of [`Table::ask_for`].
 pub(super) const STAGES: usize = 4;
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A token for the next connection, to be filled by [`Self::fill`] or returned by
+    /// Reserves a token for the next connection. The caller calls [`Self::fill`] or
     /// [`Self::remove`].
     pub fn reserve(&mut self) -> Token {
         self.count += 1;
@@ -109,8 +109,8 @@ impl Table {
         }
     }
 
-    /// Asks the processor for what a connection that is about to have its turn will touch: stage by
-    /// stage, as each leads to the next one.
+    /// Prefetches the memory of a connection that will have its turn soon. It takes several stages,
+    /// because the memory of each stage has the pointers for the next one.
     #[inline]
     pub fn ask_for(&self, token: Token, stage: usize) {
         let Some(place) = self.places.get(token.index()) else {
@@ -146,7 +146,7 @@ impl Table {
         if *generation != token.generation() {
             return None;
         }
-        // The highest generation is kept out, so that no token equals the inbox's.
+        // The highest generation is never used, so that no token equals the inbox's.
         *generation = (*generation + 1) % u32::MAX;
         self.free.push(token.index() as u32);
         self.count -= 1;

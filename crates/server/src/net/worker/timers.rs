@@ -1,8 +1,8 @@
-//! Deadlines of one worker's connections: a heap with at most one live entry each.
+//! The deadlines of one worker's connections: a heap with at most one live entry for each.
 //!
-//! A connection's deadline mostly moves *later* (each command puts the idle timeout off), so moving
-//! it later touches nothing: the entry in the heap fires early, finds that the time has not come,
-//! and is armed again. Only an earlier deadline is pushed.
+//! A connection's deadline mostly moves later, because each command extends the idle timeout.
+//! Moving it later changes nothing here: the entry in the heap fires early, is found to be
+//! premature, and is added again. Only an earlier deadline is pushed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Makes sure that `token` fires at `at` or before. `armed` is the connection's own note of its
+    /// Ensures that `token` fires at `at` or earlier. `armed` is the connection's record of its
     /// earliest entry.
     pub fn arm(&mut self, token: Token, at: Instant, armed: &mut Option<Instant>) {
         if armed.is_none_or(|t| at < t) {
@@ -30,8 +30,8 @@ impl Timers {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes one entry that is due: its time and its connection (which may be gone, or armed
-    /// earlier since).
+    /// Removes one entry that is due, and returns its time and connection. The connection may be
+    /// closed, or may have an earlier entry since.
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, Token)> {
         let &Reverse((at, token)) = self.heap.peek()?;
         if at > now {

@@ -1,4 +1,4 @@
-//! Connections of a worker: taken over, put down, ended.
+//! A worker's connections: accepting, parking and closing them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Worker {
         self.park(token, conn);
     }
 
-    /// Puts a connection down until something happens, after sending what is in its buffer.
+    /// Sends the buffered output of a connection, and parks it until an event.
     pub(super) fn park(&mut self, token: Token, mut conn: Box<Conn>) {
         if send_some(&mut conn.output, &mut conn.transport, &self.local)
             .and_then(|done| {
@@ -110,7 +110,7 @@ impl Worker {
         self.table.remove(token);
     }
 
-    /// Ends a connection that has no fiber; its session, if any, is ended by one.
+    /// Closes a connection without a fiber. If it has a session, a fiber ends the session.
     pub(super) fn hang_up(&mut self, token: Token, mut conn: Box<Conn>) {
         if conn.session.is_some() {
             conn.input.clear();
@@ -123,7 +123,7 @@ impl Worker {
         }
     }
 
-    /// The error has been written: send it, and read on until the client closes.
+    /// After an error was written: sends it, and reads on until the client closes.
     pub(super) fn linger(&mut self, token: Token, mut conn: Box<Conn>) {
         conn.phase = Phase::Closing;
         conn.deadline = Some(Instant::now() + LINGER);

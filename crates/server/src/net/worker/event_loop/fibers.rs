@@ -1,4 +1,5 @@
-//! Fibers of a worker: admitted, started, resumed, and what follows when one suspends or ends.
+//! A worker's fibers: admitting, starting and resuming them, and what follows when one suspends or
+//! ends.
 
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::net::worker::table::{Fiber, State};
 use crate::net::worker::{FiberCx, Token};
 
 impl Worker {
-    /// Starts the fiber for the waiting command, or queues it (I3).
+    /// Starts a fiber for the waiting command, or queues the connection (I3).
     pub(super) fn admit(&mut self, token: Token, mut conn: Box<Conn>) {
         let flags = conn.session.as_ref().map_or(0, |s| s.status_flags());
         if self.fibers < self.bound || flags & status::IN_TRANS != 0 {
@@ -35,7 +36,7 @@ impl Worker {
                 continue;
             };
             if std::mem::take(&mut entry.waits_for_turn) {
-                // The run queue keeps the stack of this call flat.
+                // Through the run queue, so that this call does not recurse.
                 self.enqueue(token);
                 return;
             }
@@ -46,7 +47,7 @@ impl Worker {
         let stack = match self.local.take_stack() {
             Ok(stack) => stack,
             Err(e) => {
-                // Out of memory: there is no way to run it, not even to end the session in order.
+                // Out of memory: the session cannot run, not even to end in order.
                 tracing::error!("no stack for connection {}: {e}", conn.link.slot.id);
                 conn.session = None;
                 return self.close(token, conn);
@@ -104,7 +105,7 @@ impl Worker {
         let running = &self.local.counters.fibers_running;
         running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
         let resumed = fiber.resume(());
-        // Also one that has ended: its wait may have been over before it suspended.
+        // Even after the fiber has ended: its deferred work may be pending.
         self.local.note_put_off();
         match resumed {
             CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
@@ -141,7 +142,8 @@ impl Worker {
             After::Close => self.close(token, conn),
             After::Linger => self.linger(token, conn),
             After::KeepOpen => {
-                // Most often the buffer is empty: put it down at once. Otherwise what is there gets its turn after the others.
+                // Mostly the buffer is empty and the connection is parked at once. Otherwise the
+                // rest gets a turn after the other connections.
                 let limits = conn.link.limits.get();
                 let waiting = !conn.input.is_empty();
                 let timeout = if waiting {
@@ -161,7 +163,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Leaves an answer to the outbox, if that takes it.
+    /// Passes an answer to the outbox if the outbox accepts it.
     fn put_out(&mut self, token: Token, conn: &mut Conn) {
         if conn.output.is_empty() {
             return;
@@ -176,7 +178,8 @@ impl Worker {
         self.local.send_out_by(now);
     }
 
-    /// Sends the answers that wait. Connections whose sockets did not take all get a fiber each that sends the rest.
+    /// Sends the waiting answers. For each answer that its socket did not accept completely, a
+    /// fiber sends the rest.
     pub(super) fn send_out(&mut self) {
         if self.local.outbox.borrow().is_empty() {
             return;

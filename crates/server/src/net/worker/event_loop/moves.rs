@@ -1,5 +1,4 @@
-//! Connections that leave a worker for another, and those that come (see
-//! [`balance`](crate::net::worker::balance)).
+//! Connections that move to and from other workers (see [`balance`](crate::net::worker::balance)).
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +16,7 @@ use crate::net::fiber::slot::KillKind;
 use crate::net::worker::table::{Entry, State};
 use crate::net::worker::{Token, counters_add};
 
-/// Whether nothing holds a connection at its worker (balance::B1).
+/// Whether a connection may move (balance::B1).
 fn may_go(entry: &Entry) -> bool {
     let State::Idle(conn) = &entry.state else {
         return false;
@@ -34,7 +33,7 @@ fn may_go(entry: &Entry) -> bool {
 }
 
 impl Worker {
-    /// Notes this worker's load, and relieves it where another has time.
+    /// Publishes this worker's load, and moves connections to another worker that has spare time.
     pub(super) fn balance(&mut self) {
         let (now, registry) = (self.now, &self.shared.registry);
         let (meter, table) = (&mut self.meter, &mut self.table);
@@ -52,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// Up to `most` connections that have run something since `since_us` go to another worker.
+    /// Moves up to `most` connections that have run a command since `since_us` to another worker.
     pub(super) fn give_away(&mut self, to: usize, most: usize, since_us: u64) {
         if self.stays || to == self.local.worker || to >= self.inboxes.len() {
             return;
@@ -98,7 +97,7 @@ impl Worker {
         })));
     }
 
-    /// A connection has come from another worker.
+    /// Takes over a connection from another worker.
     pub(super) fn take_over(&mut self, moved: Moved) {
         let Moved {
             slot,
@@ -112,7 +111,7 @@ impl Worker {
         } = moved;
         let token = self.table.reserve();
         let slot = Arc::new(slot.moved(token, self.inbox.clone()));
-        // What has arrived meanwhile is an edge of the registration.
+        // If input arrived meanwhile, the registration reports an edge.
         let watched = transport.register(&self.local.poll, token.to_mio());
         let conn = Box::new(Conn {
             link: Rc::new(Link {
@@ -140,7 +139,7 @@ impl Worker {
             return self.hang_up(token, conn);
         }
         self.park(token, conn);
-        // One that came in spite of B3, from a worker that has not heard for so long.
+        // Arrived in spite of B3, from a worker that did not read its inbox for a long time.
         if self.stop_by.is_some() {
             self.shared.registry.kill(slot.id, KillKind::Connection);
         }

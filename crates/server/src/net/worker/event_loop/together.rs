@@ -1,5 +1,5 @@
-//! Commands that have arrived at several connections are received by one system call
-//! (`nfold_ring`); their answers go out by another (the outbox).
+//! Receives the commands of several connections by one system call (`nfold_ring`). Their answers
+//! are sent by another one (the outbox).
 
 use nfold_ring::{MOST, Op};
 use smallvec::SmallVec;
@@ -10,8 +10,8 @@ use crate::net::fiber::add;
 use crate::net::worker::Token;
 use crate::net::worker::table::{Entry, State};
 
-/// The socket may be received from whatever comes: a command begins there, and nothing else is to
-/// be done before.
+/// Whether the socket can be received from at any time: the connection is between two commands, and
+/// has nothing else to do.
 fn receives(entry: &Entry) -> bool {
     let State::Idle(conn) = &entry.state else {
         return false;
@@ -25,13 +25,14 @@ fn receives(entry: &Entry) -> bool {
 }
 
 impl Worker {
-    /// Whether answers may wait: more commands have arrived, and will run before the loop looks at
-    /// the sockets again.
+    /// Tells the outbox whether further commands will run before the loop checks the sockets again,
+    /// so that answers may wait.
     pub(super) fn more_follow(&self, more: bool) {
         self.local.outbox.borrow_mut().set_more_follow(more);
     }
 
-    /// As one event after the other; but what has arrived is received together.
+    /// Handles events like the loop over single events, but receives the input of all connections
+    /// together.
     pub(super) fn socket_events_together(&mut self, events: &mio::Events) {
         let mut events = events.iter();
         let mut chunk: SmallVec<[&mio::event::Event; MOST]> = events.by_ref().take(MOST).collect();
@@ -57,8 +58,8 @@ impl Worker {
         self.more_follow(false);
     }
 
-    /// Receives what has arrived at those connections that nothing else is to be done with; which
-    /// of the events these are.
+    /// Receives from those connections that have nothing else to do. Returns which of the events
+    /// these are.
     fn receive_together(&mut self, events: &[&mio::event::Event]) -> SmallVec<[bool; MOST]> {
         let mut group = std::mem::take(&mut self.together);
         let mut received = SmallVec::new();
@@ -96,7 +97,7 @@ impl Worker {
             add(&local.counters.bytes_received, n as u64);
             conn.input.release(&local);
             if let Some(entry) = self.table.get(token) {
-                // The end of the stream and errors are met again.
+                // The end of the stream and errors are reported again by the next read.
                 entry.readable = match *result {
                     n if n == -libc::EAGAIN => false,
                     ..=0 => true,
@@ -109,7 +110,7 @@ impl Worker {
         received
     }
 
-    /// Takes an idle connection that receives.
+    /// Takes an idle connection that can be received from.
     fn take_receiver(&mut self, token: Token) -> Option<Box<Conn>> {
         let entry = self.table.get(token).filter(|entry| receives(entry))?;
         let round = entry.put_out;
