@@ -31,10 +31,10 @@ pub struct Entry<'a> {
     pub text: &'a [u8],
 }
 
-/// See the module's header. One per server.
+/// The log of one server; see the module's header.
 pub struct SlowLog {
     file: Arc<LogFile>,
-    /// `Slow_queries`
+    /// `Slow_queries`.
     slow: AtomicU64,
 }
 
@@ -55,12 +55,12 @@ impl SlowLog {
         self.file.configure(on, path);
     }
 
-    /// FLUSH SLOW LOGS: what comes goes to a file opened anew, after the old one was renamed.
+    /// FLUSH SLOW LOGS: reopens the file, after it was renamed.
     pub fn reopen(&self) {
         self.file.reopen();
     }
 
-    /// The server ends: writes what there is.
+    /// Called at shutdown: writes the pending entries.
     pub fn close(&self) {
         self.file.close();
     }
@@ -70,7 +70,7 @@ impl SlowLog {
         self.file.is_on()
     }
 
-    /// Counts a slow statement, whether it is written or not.
+    /// Counts a slow statement, whether it is logged or not.
     pub fn count(&self) {
         self.slow.fetch_add(1, Relaxed);
     }
@@ -83,12 +83,12 @@ impl SlowLog {
         ]
     }
 
-    /// Statements that were slow so far.
+    /// The number of slow statements so far.
     pub fn slow_queries(&self) -> u64 {
         self.slow.load(Relaxed)
     }
 
-    /// Hands an entry to the writer.
+    /// Passes an entry to the writer thread.
     pub fn write(&self, entry: &Entry<'_>) {
         self.file.write(entry.text.len(), |to| {
             append(entry, &mut to.context, &mut to.bytes);
@@ -96,13 +96,13 @@ impl SlowLog {
     }
 }
 
-/// Microseconds since 1970 as a date and a time of day in UTC.
+/// Microseconds since 1970 as a date and time in UTC.
 pub(crate) fn instant(micros: i64) -> String {
     let local = TimeZone::UTC.to_local(Timestamp::from_micros(micros, 6));
     local.unwrap_or(DateTime::ZERO).to_string()
 }
 
-/// Appends an entry as MySQL writes it. `database`: that of the last entry.
+/// Appends an entry in MySQL's format. `database` is the default database of the previous entry.
 fn append(entry: &Entry<'_>, database: &mut Option<String>, out: &mut Vec<u8>) {
     let ended = instant((entry.started_us + entry.took_us) as i64);
     let ip = match entry.host {
@@ -134,7 +134,7 @@ fn append(entry: &Entry<'_>, database: &mut Option<String>, out: &mut Vec<u8>) {
     out.extend_from_slice(b";\n");
 }
 
-/// The text of a prepared statement with values in the places of `?`.
+/// The text of a prepared statement with values in place of its `?`.
 pub fn with_values(text: &[u8], mode: LexMode, values: &[Value]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16 * values.len());
     let (mut lexer, mut values, mut done) = (Lexer::new(text, mode), values.iter(), 0);
@@ -155,8 +155,8 @@ pub fn with_values(text: &[u8], mode: LexMode, values: &[Value]) -> Vec<u8> {
     out
 }
 
-/// The text without the passwords that statements about accounts may hold: all their strings become
-/// `<secret>`. `None`: it is another statement.
+/// The text of a statement about accounts with all strings replaced by `<secret>`, because they may
+/// be passwords. `None`: another statement.
 pub fn without_secrets(text: &[u8], mode: LexMode) -> Option<Vec<u8>> {
     let mut lexer = Lexer::new(text, mode);
     let about_accounts = matches!(
@@ -184,7 +184,7 @@ pub fn without_secrets(text: &[u8], mode: LexMode) -> Option<Vec<u8>> {
     secret.then_some(out)
 }
 
-/// Appends a value as it is written in a statement.
+/// Appends a value as a literal.
 fn literal(value: &Value, mode: LexMode, out: &mut Vec<u8>) {
     let bare = match value {
         Value::Null => "NULL".to_string(),

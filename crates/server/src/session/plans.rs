@@ -1,14 +1,14 @@
-//! The plans of one session: what a warm statement runs from. The operators are the worker's
-//! (`nfold_exec::OperatorPool`).
+//! The plan cache of one session, from which warm statements run. The operators belong to the
+//! worker (`nfold_exec::OperatorPool`).
 //!
 //! # Invariants
-//! - S1: all of them were made under the session's present environment and for `schema_version`.
-//! - S2: a plan that runs is out of its place; nothing else is run meanwhile.
+//! - S1: all plans were made in the session's current plan context and for `schema_version`.
+//! - S2: a running plan is taken out of its slot. No other statement runs meanwhile.
 //!
 //! # Cost
-//! A hit hashes nothing (the digest has its hash) and compares the key once; a prepared statement
-//! remembers its plan's place ([`Hint`]), and compares the kinds of its values only. No allocation,
-//! nothing shared is written.
+//! A hit computes no hash (the digest has one) and compares the key once. A prepared statement
+//! remembers the slot of its plan ([`Hint`]), and compares only the kinds of its values. Nothing is
+//! allocated, and nothing shared is written.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -23,44 +23,45 @@ use smallvec::SmallVec;
 
 use super::shared_plans::{PlanKey, SharedPlan};
 
-/// Plans kept by one session.
+/// The maximum number of plans in one session's cache.
 const MAX_PLANS: usize = 256;
-/// Bytes of memory that they may have together. Most are in the cache of all sessions as well; but
+/// The maximum memory of these plans in bytes. Most of them are in the shared cache as well, but
 /// that cache takes no large ones.
 const MAX_BYTES: usize = 8 << 20;
-/// Plans of one hash: the same digest with other structural literals (`LIMIT 10` and `LIMIT 20`).
+/// The maximum number of plans with one hash: the same digest with different structural literals
+/// (`LIMIT 10` and `LIMIT 20`).
 const MAX_VARIANTS: usize = 8;
 
-/// One statement to be run.
+/// A statement to be run.
 pub struct Work<'a> {
     pub text: &'a [u8],
     pub digested: &'a Digested,
-    /// Values of `?`, in order.
+    /// The values of its `?`, in order.
     pub markers: &'a [Value],
-    /// It is being prepared: values of its `?` are not known yet.
+    /// Whether it is being prepared, so that the values of its `?` are unknown.
     pub describe: bool,
-    /// The tree, where the caller has it already.
+    /// The syntax tree, if the caller has it.
     pub parsed: Option<&'a Parsed>,
-    /// Where a prepared statement's plan was found last, under the session's present environment or
-    /// an earlier one.
+    /// Where a prepared statement's plan was found last, in the current plan context or an earlier
+    /// one.
     pub hint: Option<&'a Cell<Hint>>,
 }
 
-/// One planned statement.
+/// A cached plan.
 pub struct Cached {
     pub shared: Arc<SharedPlan>,
-    /// The account's privileges were checked as of this version.
+    /// The version of the accounts at which the privileges were checked.
     pub account_version: u64,
-    /// Of the statistics; none before the first execution.
+    /// Its id in the statistics; none before the first execution.
     pub digest: DigestId,
-    /// It is not kept: it was planned with the types that user variables had then.
+    /// Whether it is used only once, because it depends on the current types of user variables.
     pub once: bool,
-    /// What [`Hint`]s know it by; given when it is kept.
+    /// Identifies the plan to a [`Hint`]; set when the plan is cached.
     serial: u64,
 }
 
 impl Cached {
-    /// A plan whose account's privileges were checked as of this version.
+    /// A plan whose privileges were checked at this version of the accounts.
     pub fn new(shared: Arc<SharedPlan>, account_version: u64, once: bool) -> Cached {
         Cached {
             shared,
@@ -72,8 +73,8 @@ impl Cached {
     }
 }
 
-/// Where a prepared statement found its plan. Nothing else has that serial number in this session,
-/// ever.
+/// The slot in which a prepared statement found its plan. The serial number is never reused in a
+/// session.
 #[derive(Clone, Copy, Default)]
 pub struct Hint {
     place: u32,
@@ -84,30 +85,31 @@ pub struct Hint {
 #[derive(Default)]
 pub struct PlanMap {
     by_hash: FxHashMap<u64, SmallVec<[u32; 2]>>,
-    /// `None` while the plan runs, or after it has failed.
+    /// A slot is `None` while its plan runs, and after the plan has failed.
     places: Vec<Option<Cached>>,
-    /// Bytes of the plans that were added.
+    /// The memory of the cached plans.
     bytes: usize,
     schema_version: u64,
-    /// Hash of the statement at hand, and its place if it has one.
+    /// The hash of the current statement, and its slot if it has one.
     hash: u64,
     running: Option<u32>,
-    /// Place of the plan that was kept last.
+    /// The slot of the plan that was cached last.
     kept: Option<u32>,
-    /// Serial number of the plan that was kept anew last.
+    /// The serial number of the newest plan.
     last_serial: u64,
-    /// Number of the environment; not asked for yet if `None`.
+    /// The number of the plan context; `None`: not looked up yet.
     pub environment: Option<u32>,
 }
 
 impl PlanMap {
-    /// Database, sql_mode, character set or the like changed: no plan holds.
+    /// Discards all plans, after a change of the database, the SQL mode, the character set or
+    /// similar.
     pub fn environment_changed(&mut self) {
         self.clear();
         self.environment = None;
     }
 
-    /// Asks the processor for the places of a few plans.
+    /// Prefetches the slots of a few plans.
     pub fn ask_for(&self) {
         if let Some(first) = self.places.first() {
             prefetch_line_outer(first);
@@ -122,7 +124,7 @@ impl PlanMap {
         self.kept = None;
     }
 
-    /// Takes the plan of a statement out of its place, if there is one for this schema version.
+    /// Takes the plan of a statement out of its slot, if there is one for this schema version.
     #[inline]
     pub fn take(&mut self, work: &Work<'_>, schema_version: u64) -> Option<Cached> {
         self.running = None;
@@ -157,7 +159,7 @@ impl PlanMap {
         None
     }
 
-    /// Puts a plan back, or a new one of the statement that was asked for last.
+    /// Returns a plan to its slot, or caches a new plan of the statement passed to `take` last.
     #[inline]
     pub fn keep(&mut self, plan: Cached) {
         if plan.once || plan.shared.schema_version != self.schema_version {
@@ -174,7 +176,7 @@ impl PlanMap {
         self.kept = Some(at);
     }
 
-    /// The statement that ran last is counted under this id from now on, if it was planned.
+    /// Sets the id under which the last statement is counted from now on, if it has a plan.
     pub fn set_digest(&mut self, digested: &Digested, id: DigestId) {
         let place = self.kept.and_then(|at| self.places[at as usize].as_mut());
         if let Some(plan) = place
@@ -202,7 +204,7 @@ impl PlanMap {
             .copied();
         let at = match empty {
             None if list.len() >= MAX_VARIANTS => {
-                // The oldest makes room.
+                // The oldest variant is replaced.
                 list.rotate_left(1);
                 list[MAX_VARIANTS - 1]
             }

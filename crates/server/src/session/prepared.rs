@@ -1,8 +1,9 @@
-//! Prepared statements of a session: the binary protocol's, by number, and SQL's, by name.
+//! The prepared statements of a session: those of the binary protocol by number, those of SQL by
+//! name.
 //!
 //! # Picture
 //! ```text
-//! number = generation of the place ‖ place + 1 ─▶ places[place] ─▶ Statement: types, hint to its plan ─▶ Text, one for all sessions
+//! number = generation of the slot ‖ slot + 1 ─▶ places[slot] ─▶ Statement: types, hint to its plan ─▶ Text, one for all sessions
 //! ```
 
 use std::cell::Cell;
@@ -22,31 +23,32 @@ use smallvec::SmallVec;
 
 use super::plans::Hint;
 
-/// Parameters of one statement at most, as the protocol counts them.
+/// The maximum number of parameters of a statement: the protocol counts them in 16 bits.
 pub const MAX_PARAMETERS: u32 = u16::MAX as u32;
-/// Bits of a statement's number that are its place.
+/// The number of bits for the slot in a statement's number.
 const PLACE_BITS: u32 = 22;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
-/// Statements of one session at most.
+/// The maximum number of statements of a session.
 pub const MAX_STATEMENTS: usize = PLACE_MASK as usize;
 
-/// Words that begin EXPLAIN, but other statements as well (`ANALYZE TABLE`, `DESC t`).
+/// Whether a text begins with a word that may, but need not, mean EXPLAIN (`ANALYZE TABLE`, `DESC
+/// t`).
 fn may_be_no_plan(text: &[u8]) -> bool {
     [&b"EXPLAIN"[..], b"DESC", b"ANALYZE"]
         .iter()
         .any(|w| text.starts_with(w))
 }
 
-/// Whether a statement goes to the planner, and its plan to the cache.
+/// Whether a statement is planned, so that its plan is cached.
 pub(crate) fn is_planned(digested: &Digested) -> bool {
     digested.is_parameterisable() && !may_be_no_plan(digested.text())
 }
 
-/// What is the same for all sessions that prepare a text.
+/// The parts of a prepared statement that all sessions share.
 pub struct Text {
     pub text: Box<[u8]>,
     pub digested: Digested,
-    /// No other text has it.
+    /// Unique to this text.
     pub number: u64,
 }
 
@@ -60,40 +62,41 @@ impl Text {
         }
     }
 
-    /// Whether another one would be no different.
+    /// Whether two texts are interchangeable.
     pub fn is_like(&self, other: &Text) -> bool {
         self.text == other.text && self.digested.mode() == other.digested.mode()
     }
 }
 
-/// What has come for the next execution ahead of it.
+/// Data that was sent ahead of the next execution.
 #[derive(Default)]
 struct Ahead {
-    /// Values sent in pieces.
+    /// The values of COM_STMT_SEND_LONG_DATA.
     long_data: FxHashMap<u16, Vec<u8>>,
     /// An error of COM_STMT_SEND_LONG_DATA.
     failed: Option<SqlError>,
 }
 
-/// A parsed text with its parameters' places.
+/// A prepared statement.
 pub struct Statement {
     pub of: Arc<Text>,
     /// Where its plan was found last.
     pub plan: Cell<Hint>,
-    /// How many `?`.
+    /// The number of its `?`.
     parameters: u16,
-    /// Type codes that the client sent last (`code`, unsigned).
+    /// The types that the client sent last (`code`, unsigned).
     types: SmallVec<[(u8, bool); 8]>,
     ahead: Option<Box<Ahead>>,
-    /// The current database when it was prepared: names without one are of that, whatever is
-    /// current when it runs.
+    /// The current database at preparation. Names without a database refer to it whenever the
+    /// statement runs.
     pub database: Option<Arc<str>>,
-    /// The tree; `None` for what is planned, which is parsed again should its plan be gone.
+    /// The syntax tree; `None` for a planned statement, whose text is parsed again if its plan has
+    /// been evicted.
     pub parsed: Option<Box<Parsed>>,
 }
 
 impl Statement {
-    /// Reads a text that may hold `?`. One that is planned is not parsed here.
+    /// Prepares a text, which may contain `?`. A statement that will be planned is not parsed here.
     pub fn parse(
         text: &[u8],
         mode: LexMode,
@@ -128,12 +131,12 @@ impl Statement {
         })
     }
 
-    /// How many `?`.
+    /// The number of its `?`.
     pub fn parameters(&self) -> u16 {
         self.parameters
     }
 
-    /// Reads the values of an execution, and takes what was sent ahead.
+    /// Reads the values of an execution, including those that were sent ahead.
     pub fn read_values(&mut self, block: &[u8], out: &mut Vec<Value>) -> Result<(), SqlError> {
         let malformed = |_| SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"mysqld_stmt_execute"]);
         out.clear();
@@ -171,7 +174,7 @@ impl Statement {
         Ok(())
     }
 
-    /// COM_STMT_SEND_LONG_DATA
+    /// COM_STMT_SEND_LONG_DATA.
     pub fn append(&mut self, parameter: u16, data: &[u8], max: usize) {
         let known = parameter < self.parameters();
         let ahead = self.ahead.get_or_insert_default();
@@ -194,13 +197,13 @@ impl Statement {
         value.extend_from_slice(data);
     }
 
-    /// COM_STMT_RESET
+    /// COM_STMT_RESET.
     pub fn reset(&mut self) {
         self.ahead = None;
     }
 }
 
-/// Can it be prepared? As in MySQL, a client that is told no sends the text instead.
+/// Whether a statement can be prepared. If not, clients send its text instead, as with MySQL.
 fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
     use nfold_sql::ast::{Show, Statement::*};
     !matches!(
@@ -222,32 +225,32 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
     )
 }
 
-/// A place for a statement.
+/// A slot for a statement.
 #[derive(Default)]
 struct Place {
-    /// `None` while it is empty, and while its statement runs.
+    /// `None` if the slot is empty, and while its statement runs.
     statement: Option<Box<Statement>>,
-    /// How often it was given up; in the numbers of its statements, so that an old number finds no
-    /// new statement.
+    /// How many times the slot was freed. It is part of the statements' numbers, so that an old
+    /// number does not find a new statement.
     generation: u32,
 }
 
-/// All of a session.
+/// All prepared statements of a session.
 #[derive(Default)]
 pub struct PreparedStatements {
     places: Vec<Place>,
-    /// Empty ones; the longest empty is filled first.
+    /// The empty slots. The one that has been empty longest is filled first.
     free: VecDeque<u32>,
     by_name: FxHashMap<String, u32>,
 }
 
 impl PreparedStatements {
-    /// How many there are.
+    /// How many statements there are.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Keeps a statement under a new number. There are fewer than [`MAX_STATEMENTS`].
+    /// Adds a statement and returns its number. There must be fewer than [`MAX_STATEMENTS`].
     pub fn add(&mut self, statement: Statement) -> u32 {
         let at = self.free.pop_front().unwrap_or_else(|| {
             self.places.push(Place::default());
@@ -258,7 +261,7 @@ impl PreparedStatements {
         (place.generation << PLACE_BITS) | (at + 1)
     }
 
-    /// Asks the processor for the places of a few statements.
+    /// Prefetches the slots of a few statements.
     pub fn ask_for(&self) {
         if let Some(first) = self.places.first() {
             prefetch_line_outer(first);
@@ -272,7 +275,7 @@ impl PreparedStatements {
         (place.generation << PLACE_BITS == id & !PLACE_MASK).then_some(place)
     }
 
-    /// Takes a statement out for its execution; [`Self::give_back`] puts it in again.
+    /// Takes a statement out for its execution; [`Self::give_back`] returns it.
     #[inline]
     pub fn take(&mut self, id: u32) -> Option<Box<Statement>> {
         self.place(id)?.statement.take()
@@ -286,30 +289,30 @@ impl PreparedStatements {
         }
     }
 
-    /// The statement of a number.
+    /// The statement with this number.
     pub fn get(&mut self, id: u32) -> Option<&mut Statement> {
         self.place(id)?.statement.as_deref_mut()
     }
 
-    /// PREPARE: replaces the one of this name.
+    /// PREPARE: replaces the statement with this name.
     pub fn set_name(&mut self, name: &str, statement: Statement) {
         self.close_name(name);
         let id = self.add(statement);
         self.by_name.insert(name.to_lowercase(), id);
     }
 
-    /// The number of a name.
+    /// The number of the statement with this name.
     pub fn id_of(&self, name: &str) -> Option<u32> {
         self.by_name.get(&name.to_lowercase()).copied()
     }
 
-    /// DEALLOCATE PREPARE; whether it was there.
+    /// DEALLOCATE PREPARE. Returns whether the statement existed.
     pub fn close_name(&mut self, name: &str) -> bool {
         let id = self.by_name.remove(&name.to_lowercase());
         id.is_some_and(|id| self.close(id))
     }
 
-    /// COM_STMT_CLOSE; whether it was there.
+    /// COM_STMT_CLOSE. Returns whether the statement existed.
     pub fn close(&mut self, id: u32) -> bool {
         let Some(place) = self.place(id) else {
             return false;
@@ -343,7 +346,7 @@ mod tests {
         let mut s = statement("SELECT ?, ?");
         assert_eq!(s.parameters(), 2);
         let mut out = Vec::new();
-        // null map 0, types follow: LONG, VAR_STRING; 7 and 'ab'
+        // null bitmap 0, types follow: LONG, VAR_STRING; values 7 and 'ab'
         let block = [
             &[0u8, 1, ty::LONG, 0, ty::VAR_STRING, 0][..],
             &7u32.to_le_bytes(),

@@ -1,7 +1,6 @@
-//! What an account may do, checked once per statement.
+//! Privileges of an account, checked once per statement.
 //!
-//! Privileges are global or per database; a statement on a table needs them on the table's
-//! database.
+//! They are global or per database; a statement on a table needs them on the table's database.
 
 use std::sync::Arc;
 
@@ -10,21 +9,22 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::system_schemas::{INFORMATION, canonical, is_system_schema};
 
-/// The account of a session, with its privileges as of a version.
+/// The account of a session, with its privileges at one version.
 pub struct Rights {
     account: Arc<Account>,
     version: u64,
 }
 
 impl Rights {
-    /// The account `user`@`host`; `None` where it is gone.
+    /// Loads the account `user`@`host`; `None` if it does not exist.
     pub fn load(catalog: &Catalog, user: &str, host: &str) -> Option<Rights> {
         let version = catalog.account_version();
         let account = catalog.accounts().get(user, host)?.clone();
         Some(Rights { account, version })
     }
 
-    /// Looks again if accounts have changed. A dropped account keeps what it had, as in MySQL.
+    /// Loads the account again if any account has changed. A dropped account keeps its privileges,
+    /// as in MySQL.
     #[inline]
     pub fn refresh(&mut self, catalog: &Catalog) {
         if self.version != catalog.account_version()
@@ -39,12 +39,12 @@ impl Rights {
         &self.account
     }
 
-    /// Whether all of `wanted` are held globally.
+    /// Whether the account has all of `wanted` globally.
     pub fn has_global(&self, wanted: Privileges) -> bool {
         self.account.global.contains(wanted)
     }
 
-    /// Error 1227 naming `names` unless one of them is held globally.
+    /// Error 1227, which names `names`, unless the account has one of `wanted` globally.
     pub fn need_global(&self, wanted: Privileges, names: &str) -> Result<(), SqlError> {
         if self.has_global(wanted) {
             return Ok(());
@@ -55,8 +55,8 @@ impl Rights {
         ))
     }
 
-    /// What may be done in a database. The system's may be read by everybody; which rows are seen,
-    /// they decide themselves.
+    /// The privileges on a database. Every account may read the system schemas, whose tables decide
+    /// which rows it sees.
     pub fn on_database(&self, schema: &str) -> Privileges {
         if is_system_schema(schema) {
             return Privileges::SELECT;
@@ -64,7 +64,7 @@ impl Rights {
         self.account.privileges_on(schema)
     }
 
-    /// Error 1044 unless all of `wanted` are held in the database.
+    /// Error 1044 unless the account has all of `wanted` on the database.
     pub fn need_database(&self, wanted: Privileges, schema: &str) -> Result<(), SqlError> {
         if self.on_database(schema).contains(wanted) {
             return Ok(());
@@ -78,7 +78,7 @@ impl Rights {
         SqlError::new(ErrorCode::ER_DBACCESS_DENIED_ERROR, &[user, host, &schema])
     }
 
-    /// Error 1044 unless the account may do anything at all in the database (USE).
+    /// Error 1044 unless the account has any privilege on the database (USE).
     pub fn need_any(&self, schema: &str) -> Result<(), SqlError> {
         if is_system_schema(schema) || self.account.sees_database(schema) {
             return Ok(());
@@ -86,8 +86,8 @@ impl Rights {
         Err(self.no_database(schema))
     }
 
-    /// Error 1142 unless `wanted` is held on the table's database. `command` is the word of the
-    /// message (`SELECT`).
+    /// Error 1142 unless the account has `wanted` on the table's database. `command` is the word in
+    /// the message (`SELECT`).
     pub fn need_table(
         &self,
         wanted: Privileges,
@@ -108,7 +108,7 @@ impl Rights {
         ))
     }
 
-    /// Whether SHOW PROCESSLIST and KILL reach other users' connections.
+    /// Whether SHOW PROCESSLIST and KILL apply to other users' connections.
     pub fn sees_all_processes(&self) -> bool {
         self.has_global(Privileges::PROCESS) || self.has_global(Privileges::SUPER)
     }

@@ -1,5 +1,5 @@
-//! What a statement answers, and how it goes to the client: rows made in memory, rows streamed by
-//! the executor, OK.
+//! The response to a statement, and how it is sent: rows in memory, rows that the executor streams,
+//! or OK.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::net::conn::ResponseWriter;
 use crate::net::fiber::handler::ClientError;
 use crate::net::worker::Interrupt;
 
-/// The outcome of a statement.
+/// The response to a statement.
 #[derive(Debug)]
 pub enum Response {
-    /// No rows.
+    /// OK, without rows.
     Done(Done),
-    /// A small result made by the session itself (SHOW).
+    /// A small result that the session has built (SHOW).
     Rows(RowSet),
-    /// The executor has written columns and rows; the end of rows is still to come.
+    /// The executor has sent columns and rows; the end of the rows is still to be sent.
     Streamed,
 }
 
-/// Numbers of an OK packet.
+/// The numbers of an OK packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     pub affected_rows: u64,
-    /// What the client's `mysql_insert_id()` shows.
+    /// The client's `mysql_insert_id()`.
     pub insert_id: u64,
     pub info: String,
 }
 
 impl Response {
-    /// OK, nothing changed.
+    /// OK without changes.
     pub fn ok() -> Response {
         Response::Done(Done::default())
     }
 
-    /// OK, so many rows changed.
+    /// OK with a number of changed rows.
     pub fn affected(rows: u64) -> Response {
         Response::Done(Done {
             affected_rows: rows,
@@ -56,14 +56,14 @@ impl Response {
 pub struct RowSet {
     pub columns: Vec<ColumnMeta>,
     pub rows: Vec<Vec<Value>>,
-    /// FOUND_ROWS() says afterwards how many there were.
+    /// Whether FOUND_ROWS() returns the number of its rows afterwards.
     pub counted: bool,
-    /// It tells of the conditions of the statement before; itself it has none.
+    /// Whether it shows the conditions of the previous statement, and leaves them unchanged.
     pub of_conditions: bool,
 }
 
 impl RowSet {
-    /// A result with these columns; each name with its type and whether it may be NULL.
+    /// A result with these columns, each with its name, type and nullability.
     pub fn new(columns: &[(&str, ColumnType)]) -> RowSet {
         RowSet {
             columns: columns
@@ -76,7 +76,7 @@ impl RowSet {
         }
     }
 
-    /// A result of character columns, of so many characters each.
+    /// A result of character columns with these lengths in characters.
     pub fn of_text(columns: &[(&str, u32)]) -> RowSet {
         let columns: Vec<_> = columns
             .iter()
@@ -92,7 +92,7 @@ impl RowSet {
     }
 }
 
-/// `VARCHAR(chars)` as system views have it.
+/// `VARCHAR(chars)` as in system tables.
 pub fn text_type(chars: u32) -> ColumnType {
     ColumnType::string(TypeKind::VarChar(chars), CollationId::UTF8MB4_0900_AI_CI)
 }
@@ -112,8 +112,8 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
     }
 }
 
-/// A column as the protocol describes it to a client that takes results in the character set of
-/// `collation`; `None`: in each column's own.
+/// A column in the protocol, for a client that receives results in the character set of
+/// `collation`; `None`: in the column's own.
 pub fn wire_column(c: &ColumnMeta, collation: Option<CollationId>) -> Column<'_> {
     let own = c.ty.collation;
     let collation = collation.unwrap_or(own);
@@ -142,19 +142,19 @@ pub fn wire_column(c: &ColumnMeta, collation: Option<CollationId>) -> Column<'_>
     }
 }
 
-/// Takes the executor's rows to the connection.
+/// Sends the executor's rows to the connection.
 pub struct WireSink<'a, 'w> {
     pub out: &'a mut ResponseWriter<'w>,
     pub format: WireFormat,
-    /// A collation of the results' character set; `None`: as they are.
+    /// A collation of the results' character set; `None`: results are not converted.
     pub collation: Option<CollationId>,
-    /// The columns have gone out: an error can only end the result.
+    /// Whether the columns were sent, so that an error can only end the result.
     pub begun: bool,
-    /// Rows sent.
+    /// The number of rows sent.
     pub rows: u64,
 }
 
-/// The error of an interrupt that came while rows were being sent.
+/// The error of an interrupt during sending.
 pub fn interrupt_error(why: Interrupt) -> SqlError {
     let ClientError { code, message, .. } = why.to_client_error();
     let code = nfold_types::ErrorCode::from_errno(code)
@@ -227,7 +227,7 @@ pub fn encode_row(
     }
 }
 
-/// Sends a result that was made in memory, without its end.
+/// Sends a result in memory, without its end.
 pub fn send_rows(
     set: &RowSet,
     sink: &mut WireSink<'_, '_>,

@@ -1,4 +1,4 @@
-//! What all sessions share: the engine, global variables, accounts, connections.
+//! The state that all sessions share: the engine, global variables, accounts, connections.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
 
-/// The default of `nfold_server_memory` is at least this.
+/// The minimum for the default of `nfold_server_memory`.
 const MIN_SERVER_MEMORY: u64 = 256 << 20;
 
 /// See the module's header.
@@ -31,15 +31,15 @@ pub struct ServerState {
     pub registry: Arc<Registry>,
     pub system_tables: &'static dyn SystemTables,
     pub started: Instant,
-    /// Taken by each search for deadlocks that user-level locks are part of.
+    /// Held during each search for deadlocks that involve user-level locks.
     pub(crate) deadlock_search: Mutex<()>,
-    /// What LOCK TABLES ... READ holds.
+    /// The write permits of LOCK TABLES ... READ.
     pub(crate) read_permits: SharedPermits,
-    /// Plans that sessions take over from each other.
+    /// The shared plan cache.
     pub(crate) plans: SharedPlans,
     /// Statistics by digest.
     pub digests: Digests,
-    /// What is kept of the buffer pool over a restart.
+    /// The list of the buffer pool's pages, which is kept over a restart.
     pub pool_list: Arc<PoolList>,
     pub slow_log: SlowLog,
     pub general_log: GeneralLog,
@@ -48,7 +48,7 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    /// Over an open engine.
+    /// Creates the state over an open engine.
     pub fn new(
         options: &ServerOptions,
         engine: Arc<Engine>,
@@ -78,7 +78,7 @@ impl ServerState {
         Arc::new(state)
     }
 
-    /// Hands global values on to those who keep them elsewhere.
+    /// Passes changed global values to the components that have their own copies.
     pub fn globals_changed(&self) {
         let tunables = self.registry.tunables();
         tunables.set_max_connections(self.int("max_connections") as usize);
@@ -97,7 +97,7 @@ impl ServerState {
             .configure(general && to_files, file("general_log_file"));
     }
 
-    /// `nfold_server_memory`; 0: four fifths of the memory beside the buffer pool.
+    /// `nfold_server_memory`; 0: four fifths of the machine's memory without the buffer pool.
     fn server_memory(&self) -> u64 {
         match self.int("nfold_server_memory") {
             0 => {
@@ -108,7 +108,7 @@ impl ServerState {
         }
     }
 
-    /// Connections with the states that the process list shows.
+    /// Connections with the states in the process list.
     pub fn with_states(&self, processes: Vec<ProcessInfo>) -> Vec<(ProcessInfo, &'static str)> {
         let waits = self.engine.contention().waiting();
         let waits_for = |id, kind| {
@@ -128,7 +128,7 @@ impl ServerState {
         with_state.collect()
     }
 
-    /// The global number `name`; 0 if it is none.
+    /// The value of the global integer variable `name`; 0 if it is no integer.
     pub fn int(&self, name: &'static str) -> u64 {
         match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
             Ok(VarValue::Int(n)) => n,
@@ -136,7 +136,7 @@ impl ServerState {
         }
     }
 
-    /// The global text `name`; empty if it is none.
+    /// The value of the global string variable `name`; empty if it is no string.
     pub fn text(&self, name: &'static str) -> Arc<str> {
         match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
             Ok(VarValue::Text(Some(text))) => text,
@@ -144,21 +144,21 @@ impl ServerState {
         }
     }
 
-    /// `innodb_buffer_pool_filename` and `innodb_buffer_pool_dump_pct`
+    /// `innodb_buffer_pool_filename` and `innodb_buffer_pool_dump_pct`.
     pub fn pool_list_file(&self) -> (Arc<str>, u32) {
         let percent = self.int("innodb_buffer_pool_dump_pct") as u32;
         (self.text("innodb_buffer_pool_filename"), percent)
     }
 
-    /// The server serves from now on: brings back what was in memory, if that is wanted.
+    /// Called when the server starts to serve: reloads the buffer pool's pages if configured.
     pub fn begin(&self) {
         if self.flag("innodb_buffer_pool_load_at_startup") {
             self.pool_list.load(&self.pool_list_file().0);
         }
     }
 
-    /// The server ends, its sessions have ended: keeps what is in memory for the next one, if that
-    /// is wanted.
+    /// Called at shutdown, after the sessions have ended: writes the list of the buffer pool's
+    /// pages if configured.
     pub fn end(&self) {
         self.slow_log.close();
         self.general_log.close();
@@ -167,13 +167,13 @@ impl ServerState {
         self.pool_list.close(wanted.then_some((&*file, percent)));
     }
 
-    /// Whether the global switch `name` is on.
+    /// Whether the global switch `name` is ON.
     pub fn flag(&self, name: &'static str) -> bool {
         vars::find(name).is_ok_and(|at| self.globals.load().0[at] == VarValue::Bool(true))
     }
 }
 
-/// The first lines of a log, as MySQL writes them.
+/// The first lines of a log file, as in MySQL.
 fn banner(options: &ServerOptions) -> String {
     let socket = options.socket.as_deref().unwrap_or(Path::new(""));
     format!(
@@ -185,7 +185,7 @@ fn banner(options: &ServerOptions) -> String {
     )
 }
 
-/// What the server knows of itself and its machine.
+/// Read-only variables about the server and its machine.
 fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let path = |p: &std::path::Path| VarValue::text(p.to_string_lossy().into_owned());
@@ -235,7 +235,7 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
     facts
 }
 
-/// The machine's zone by its offset, as `UTC`.
+/// The machine's time zone by its offset, such as `UTC`.
 fn system_zone() -> String {
     use nfold_types::temporal::TimeZone;
     match TimeZone::system() {

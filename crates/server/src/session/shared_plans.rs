@@ -1,4 +1,4 @@
-//! Plans of all sessions, for those that have not met a statement yet.
+//! The plan cache that all sessions share, for statements that a session runs for the first time.
 //!
 //! # Picture
 //! ```text
@@ -6,20 +6,19 @@
 //!        every execution                 first execution in a session
 //! ```
 //! # Invariants
-//! P1. A plan is found only under the whole of its [`PlanKey`] and the schema version it was made
-//!     for; a hash alone decides nothing.
-//! P2. A number of an environment is never given to another one.
-//! P3. A plan holds no value of a parameter and no member of a list: its size does not depend on
-//!     them.
+//! P1. A plan is found only under its complete [`PlanKey`] and the schema version that it was made
+//!     for; an equal hash is not enough.
+//! P2. The number of a plan context is never reused for another one.
+//! P3. A plan holds no parameter value and no list member, so its size does not depend on them.
 //!
 //! # Concurrency
 //! The mutexes are taken when a session meets a statement for the first time, or after DDL. A warm
-//! statement runs from the session's own reference, which is counted when it is taken over and when
-//! it is let go, not when it is used.
+//! statement runs from the session's own reference. That reference is counted when the session
+//! takes over or drops the plan, not when it runs it.
 //!
 //! # Cost
-//! Bounded by bytes (`nfold_plan_cache_size`), each shard by its share. A shard that is full lets
-//! go what nobody has asked for since it was full last.
+//! Bounded in bytes (`nfold_plan_cache_size`), with an equal share for each shard. A full shard
+//! evicts the plans that were not used since it was full last.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -38,28 +37,29 @@ use super::prepared::Text;
 use super::tables::TableUse;
 
 const SHARDS: usize = 16;
-/// Larger plans are rare, and their operators would keep them in memory after every session has
-/// let them go.
+/// The size beyond which a plan is not shared. Such plans are rare, and their operators would keep
+/// them in memory after every session has dropped them.
 const LARGE_BYTES: usize = 256 << 10;
-/// Environments that have a number at a time.
+/// The maximum number of plan contexts with a number.
 const MAX_ENVIRONMENTS: usize = 4096;
 
-/// What a plan is found by, beside its environment.
+/// The key of a plan, besides its plan context.
 pub struct PlanKey {
-    /// `Digested::key`: the normalised text and the kinds of its literals, per list a set.
+    /// `Digested::key`: the normalised text and the kinds of its literals; for a list, the set of
+    /// kinds.
     digest: Box<[u8]>,
-    /// Kinds of the values of `?`.
+    /// The kinds of the values of `?`.
     markers: Box<[u8]>,
-    /// There are `?` whose values are not known: a statement that is being prepared.
+    /// Whether values of `?` are unknown, because the statement is being prepared.
     describe: bool,
-    /// What became of each literal, and the texts of the structural ones.
+    /// The role of each literal, and the texts of the structural ones.
     roles: Box<[LiteralRole]>,
     structural: Box<[u8]>,
-    /// The text up to the last result column that is named by it.
+    /// The text up to the last result column that is named by its text.
     named: Box<[u8]>,
 }
 
-/// One byte for the kind of a parameter's value.
+/// A byte for the kind of a parameter's value.
 fn marker_kind(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
@@ -75,7 +75,7 @@ fn marker_kind(value: &Value) -> u8 {
 }
 
 impl PlanKey {
-    /// Of a statement that was parsed with these roles.
+    /// The key of a statement that was parsed with these roles.
     pub fn new(work: &Work<'_>, roles: &[LiteralRole], named_by_text: usize) -> PlanKey {
         let mut structural = Vec::new();
         work.digested
@@ -90,7 +90,7 @@ impl PlanKey {
         }
     }
 
-    /// Whether a statement is this one but for the values of parameters.
+    /// Whether a statement has this key, so that it differs in parameter values only.
     #[inline]
     pub fn is_of(&self, work: &Work<'_>) -> bool {
         *self.digest == *work.digested.key()
@@ -102,7 +102,7 @@ impl PlanKey {
             && work.text.get(..self.named.len()) == Some(&*self.named)
     }
 
-    /// Whether it is for values of these kinds, in the places of `?`.
+    /// Whether the key is for `?` values of these kinds.
     #[inline]
     pub fn is_of_markers(&self, values: &[Value]) -> bool {
         self.markers.len() == values.len()
@@ -112,12 +112,12 @@ impl PlanKey {
                 .all(|(v, &kind)| marker_kind(v) == kind)
     }
 
-    /// Whether it is of this digest, whatever the values.
+    /// Whether the key has this digest.
     pub fn is_of_digest(&self, digested: &Digested) -> bool {
         *self.digest == *digested.key()
     }
 
-    /// Bytes on the heap.
+    /// Its memory on the heap, in bytes.
     pub fn bytes(&self) -> usize {
         self.digest.len()
             + self.markers.len()
@@ -126,7 +126,7 @@ impl PlanKey {
             + self.named.len()
     }
 
-    /// Equal for equal keys.
+    /// A hash that is equal for equal keys.
     #[inline]
     pub fn hash_of(work: &Work<'_>) -> u64 {
         let hash = work.digested.hash() as u64;
@@ -136,41 +136,41 @@ impl PlanKey {
     }
 }
 
-/// A plan, and what must hold for it to be used.
+/// A plan with the conditions for using it.
 pub struct SharedPlan {
     pub key: PlanKey,
     pub plan: Arc<Plan>,
-    /// The tables, for privileges: each session asks its own.
+    /// The tables that it uses. Each session checks its own privileges on them.
     pub uses: Vec<TableUse>,
-    /// What is announced as metadata locks.
+    /// The ids to announce as metadata locks.
     pub ids: Vec<TableId>,
     pub schema_version: u64,
-    /// Rows may change.
+    /// Whether the statement may change rows.
     pub writes: bool,
-    /// Of the hint MAX_EXECUTION_TIME.
+    /// The time limit in a MAX_EXECUTION_TIME hint.
     pub time_limit: Option<Duration>,
-    /// The user variables that take the row, in place of the client.
+    /// The user variables that receive the row, instead of the client.
     pub into: Option<Box<[String]>>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
-    /// What the text has that MySQL deprecates: preparing it warns of these, or running it as it
-    /// is.
+    /// Deprecated syntax in the text. Its warnings are given when the statement is prepared, or
+    /// when it runs without having been prepared.
     pub deprecated: Vec<Deprecated>,
-    /// Of a statement that was prepared: its text, for all who prepare the same.
+    /// The text of a prepared statement, shared by all sessions that prepare it.
     pub text: OnceLock<Arc<Text>>,
-    /// Bytes of memory. 0 before [`SharedPlan::measured`].
+    /// Its memory in bytes. 0 before [`SharedPlan::measured`].
     pub bytes: usize,
 }
 
 impl SharedPlan {
-    /// Adds the warnings that the text itself earns.
+    /// Adds the warnings about deprecated syntax in the text.
     pub fn warn_of_text(&self, conditions: &mut Warnings) {
         for deprecated in &self.deprecated {
             conditions.push_error(Level::Warning, &deprecated.warning());
         }
     }
 
-    /// Takes the text that another session has prepared, if it is the same.
+    /// Replaces `text` by the equal one of another session, if there is one.
     pub fn share_text(&self, text: &mut Arc<Text>) {
         let first = self.text.get_or_init(|| text.clone());
         if first.is_like(text) {
@@ -214,7 +214,7 @@ struct Kept {
     plan: Arc<SharedPlan>,
     environment: u32,
     bytes: usize,
-    /// It was asked for since the shard was full last.
+    /// Whether it was used since the shard was full last.
     used: bool,
 }
 
@@ -227,7 +227,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// Lets everything go that was made for an older schema.
+    /// Evicts all plans of older schemas.
     fn follow(&mut self, schema_version: u64) {
         if self.schema_version < schema_version {
             *self = Shard {
@@ -237,10 +237,10 @@ impl Shard {
         }
     }
 
-    /// Lets go until `room` bytes are free below `limit`; gives how many plans went.
+    /// Evicts plans until `room` bytes are free below `limit`. Returns how many.
     fn make_room(&mut self, room: usize, limit: usize) -> u64 {
         let before = self.plans;
-        // The first round spares what was used, the second nothing.
+        // The first round spares used plans, the second evicts all.
         for spare in [true, false] {
             if self.bytes + room <= limit {
                 break;
@@ -262,19 +262,19 @@ impl Shard {
     }
 }
 
-/// Numbers for environments.
+/// The numbers of plan contexts.
 #[derive(Default)]
 struct Environments {
     numbers: FxHashMap<Box<str>, u32>,
     last: u32,
 }
 
-/// What SHOW STATUS tells of it.
+/// The counters for SHOW STATUS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanCacheStatus {
     pub bytes: u64,
     pub plans: u64,
-    /// Sessions that took a plan over.
+    /// Sessions that have taken over a plan.
     pub hits: u64,
     /// Statements that were parsed and planned.
     pub misses: u64,
@@ -293,14 +293,14 @@ pub struct SharedPlans {
 }
 
 impl SharedPlans {
-    /// The number of an environment, described by a text that differs wherever a plan might.
+    /// The number of a plan context. `text` must differ if plans may differ.
     pub fn environment(&self, text: &str) -> u32 {
         let mut all = self.environments.lock();
         if let Some(&n) = all.numbers.get(text) {
             return n;
         }
         if all.numbers.len() >= MAX_ENVIRONMENTS {
-            // They get new numbers when they come again (P2); the plans under the old ones are
+            // They get new numbers at their next use (P2); the plans with the old numbers are
             // evicted in time.
             all.numbers.clear();
         }
@@ -315,7 +315,7 @@ impl SharedPlans {
         (hash, &self.shards[(hash >> 60) as usize % SHARDS])
     }
 
-    /// The plan of a statement under an environment and a schema version.
+    /// The plan of a statement in a plan context and for a schema version.
     pub fn get(&self, work: &Work<'_>, environment: u32, schema: u64) -> Option<Arc<SharedPlan>> {
         let (hash, shard) = self.place(PlanKey::hash_of(work), environment);
         let mut shard = shard.lock();
@@ -330,7 +330,7 @@ impl SharedPlans {
         Some(found.plan.clone())
     }
 
-    /// A statement was planned: keeps the plan, in place of one with its key.
+    /// Adds a new plan, and replaces one with the same key.
     pub fn put(&self, work: &Work<'_>, environment: u32, plan: &Arc<SharedPlan>) {
         let bytes = plan.bytes;
         let limit = self.limit_bytes.load(Relaxed) / SHARDS;
@@ -365,18 +365,18 @@ impl SharedPlans {
         }
     }
 
-    /// A statement is parsed and planned.
+    /// Counts a statement that is parsed and planned.
     pub fn count_miss(&self) {
         self.misses.fetch_add(1, Relaxed);
     }
 
-    /// `nfold_plan_cache_size`; what is beyond a smaller one goes at the next plan.
+    /// Sets `nfold_plan_cache_size`. A smaller size takes effect when the next plan is added.
     pub fn set_limit(&self, bytes: u64) {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.limit_bytes.store(bytes, Relaxed);
     }
 
-    /// Sums over the shards; not of one moment.
+    /// The sums over all shards, which are read one after the other.
     pub fn status(&self) -> PlanCacheStatus {
         let mut status = PlanCacheStatus {
             hits: self.hits.load(Relaxed),

@@ -1,8 +1,9 @@
-//! What becomes of a statement in the statistics by digest (`nfold_observe::digests`).
+//! Counts statements by digest (`nfold_observe::digests`).
 //!
 //! # Cost
-//! A warm statement: its plan has the id, so one reading of the clock and one record in the worker's own block. Others look their id up in a
-//! map of the session's; the shared registry is asked when a session meets a digest first.
+//! For a warm statement the plan has the id: one reading of the clock, and one record in the
+//! worker's own block. Other statements look up their id in a map of the session. The shared
+//! registry is used when a session meets a digest for the first time.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -19,18 +20,19 @@ use crate::heavy;
 use crate::net::worker::FiberCx;
 use crate::slow_log::{Entry, with_values, without_secrets};
 
-/// Ids of one session for statements that have no plan.
+/// The maximum number of cached ids of a session, for statements without a plan.
 const MAX_IDS: usize = 256;
-/// Bytes of a sample at most (MySQL's `performance_schema_max_sql_text_length`).
+/// The maximum length of a sample in bytes (MySQL's `performance_schema_max_sql_text_length`).
 const SAMPLE_BYTES: usize = 1024;
 
-/// The statement at hand, as far as it has come.
+/// The data of the current statement.
 #[derive(Default)]
 pub struct Facts {
-    /// That of its plan.
+    /// The id in its plan.
     pub digest: DigestId,
     pub run: Run,
-    /// Conditions that came when the statement had its answer: SHOW WARNINGS has them, the answer does not count them.
+    /// Conditions that arose after the answer: SHOW WARNINGS shows them, the answer does not count
+    /// them.
     pub late: u64,
 }
 
@@ -39,7 +41,8 @@ pub struct Facts {
 pub struct DigestIds(FxHashMap<u128, DigestId>);
 
 impl Session {
-    /// Counts the statement that has just been answered. `digested`: of `text`; that of the session itself if `None`. `values`: of its `?`.
+    /// Counts the statement that was just answered. `digested` is the digest of `text`; `None`: the
+    /// session's. `values` are those of its `?`.
     #[inline]
     pub(crate) fn count_statement(
         &mut self,
@@ -70,7 +73,7 @@ impl Session {
         }
     }
 
-    /// The statement took `long_query_time` or longer.
+    /// Logs a statement that took `long_query_time` or longer.
     #[cold]
     fn log_slow(&self, text: &[u8], values: &[Value]) {
         let (run, settings, log) = (
@@ -101,7 +104,7 @@ impl Session {
         });
     }
 
-    /// Writes a command to the general log, if that is on.
+    /// Writes a command to the general log, if it is on.
     #[inline]
     pub(crate) fn log_command(&self, command: &str, argument: &[u8], values: &[Value]) {
         if self.server.general_log.is_on() {
@@ -109,7 +112,7 @@ impl Session {
         }
     }
 
-    /// The same of a login: who, where to, and how.
+    /// Writes a login to the general log: the account, the database and the transport.
     pub(crate) fn log_login(&self, command: &str) {
         if !self.server.general_log.is_on() {
             return;
@@ -182,7 +185,7 @@ impl Session {
     }
 }
 
-/// A statement as logs show it: with its values in the places of `?`, without passwords.
+/// A statement as logs show it: with values in place of its `?`, and without passwords.
 fn shown_text<'t>(text: &'t [u8], values: &[Value], mode: LexMode) -> Cow<'t, [u8]> {
     match values {
         [] => match without_secrets(text, mode) {

@@ -1,5 +1,5 @@
-//! What SET GLOBAL does to the engine's variables beyond their ranges, as MySQL answers it, and how
-//! the engine is told.
+//! SET GLOBAL of the engine's variables: adjustments beyond the range check, with MySQL's warnings,
+//! and passing the values to the engine.
 
 use nfold_engine::{Engine, ResizePhase, ResizeStatus};
 use nfold_types::{ErrorCode, SqlError, Warnings, error::Level};
@@ -8,10 +8,11 @@ use super::ServerState;
 use super::vars::{Assigned, VarValue};
 use crate::pool_list::clock_text;
 
-/// `innodb_buffer_pool_size` is rounded up to this, as MySQL does to its chunks.
+/// `innodb_buffer_pool_size` is rounded up to a multiple of this, as MySQL rounds to its chunks.
 const POOL_UNIT: u64 = 1 << 20;
 
-/// A value within its variable's range becomes one that the engine can have, with MySQL's warnings.
+/// Adjusts a value within its variable's range to one that the engine supports, with MySQL's
+/// warnings.
 pub(crate) fn adjust(
     server: &ServerState,
     name: &str,
@@ -64,7 +65,7 @@ pub(crate) fn adjust(
     }
 }
 
-/// Switches that are requests: they are carried out, and stay off. Gives whether this is one.
+/// Carries out switches that are requests; they stay OFF. Returns whether `name` is one.
 fn act(server: &ServerState, name: &str) -> bool {
     let list = &server.pool_list;
     match name {
@@ -79,7 +80,7 @@ fn act(server: &ServerState, name: &str) -> bool {
     true
 }
 
-/// The two warnings about one of a pair of variables that is beyond the other.
+/// The two warnings if one of two related variables exceeds the other.
 fn bound(
     value: &mut u64,
     beyond: bool,
@@ -102,7 +103,7 @@ fn bound(
     }
 }
 
-/// Tells the engine the values that it has of its own.
+/// Passes the global values to the engine.
 pub(crate) fn hand_over(server: &ServerState) {
     let engine: &Engine = &server.engine;
     engine.set_flush_at_commit(server.int("innodb_flush_log_at_trx_commit") as u8);

@@ -1,5 +1,5 @@
-//! The names of the system schemas, and their tables as sessions use them. `introspection` has the
-//! tables themselves, above this; the server is started with them.
+//! The names of the system schemas, and the interface to their tables. `introspection`, which lies
+//! above this, implements the tables; it is passed in at startup.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use nfold_types::{SqlError, Value};
 
 use super::env::Env;
 
-/// The schema whose names compare without regard to case.
+/// The schema whose table names are case-insensitive.
 pub const INFORMATION: &str = "information_schema";
-/// The other one: its names compare by bytes, as those of stored tables do.
+/// The other schema; its table names are compared by bytes, like those of stored tables.
 pub const PERFORMANCE: &str = "performance_schema";
 
-/// Both, with their default collations.
+/// Both schemas, with their default collations.
 pub const SCHEMAS: [(&str, CollationId); 2] = [
     (INFORMATION, CollationId::UTF8MB3_GENERAL_CI),
     (PERFORMANCE, CollationId::UTF8MB4_0900_AI_CI),
 ];
 
-/// The table that TRUNCATE empties: the statistics by digest.
+/// The table of statistics by digest, which TRUNCATE empties.
 pub const DIGESTS: &str = "events_statements_summary_by_digest";
 
-/// The name of a system schema as it is written here; `None` for any other.
+/// The canonical name of a system schema; `None` for other names.
 pub fn canonical(schema: &str) -> Option<&'static str> {
     if schema.eq_ignore_ascii_case(INFORMATION) {
         Some(INFORMATION)
@@ -32,7 +32,7 @@ pub fn canonical(schema: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a database exists without being stored.
+/// Whether a database is a system schema, which is not stored.
 pub fn is_system_schema(name: &str) -> bool {
     canonical(name).is_some()
 }
@@ -47,7 +47,7 @@ pub fn database(schema: &str) -> Option<DatabaseDef> {
     })
 }
 
-/// Takes one row of a system table.
+/// A consumer of rows of a system table.
 pub type SystemRow<'a> = dyn FnMut(&[Value]) -> Result<(), SqlError> + 'a;
 
 /// The tables of the system schemas.
@@ -55,10 +55,10 @@ pub trait SystemTables: Send + Sync {
     /// The definition of a system table.
     fn find(&self, schema: &str, name: &str) -> Option<&'static Arc<TableDef>>;
 
-    /// Calls `row` with every row of a system table; an unknown one has none.
+    /// Calls `row` with every row of a system table; an unknown table has none.
     ///
     /// # Errors
-    /// Those of `row`, and 1227 where a table needs a global privilege.
+    /// The errors of `row`, and 1227 if the table needs a global privilege.
     fn rows(
         &self,
         env: &Env,

@@ -1,6 +1,6 @@
-//! The tables that a statement names, with the privilege it needs on each: for access checks and
-//! metadata locks, before anything is bound. Which of several tables UPDATE and DELETE change,
-//! their plan tells.
+//! The tables that a statement names, with the privileges that it needs on each. Determined before
+//! binding, for access checks and metadata locks. Which tables a multi-table UPDATE or DELETE
+//! changes is known from its plan only.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use nfold_plan::Plan;
 use nfold_sql::ast::*;
 use nfold_types::{ErrorCode, SqlError};
 
-/// One use of a table.
+/// A use of a table by a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableUse {
     pub schema: Box<str>,
     pub name: Box<str>,
-    /// What the statement calls it.
+    /// The name in the statement.
     pub alias: Box<str>,
     pub needs: Privileges,
-    /// The word of error 1142.
+    /// The command in the message of error 1142.
     pub command: &'static str,
-    /// The view that reads it.
+    /// The view that reads the table, if it is not the statement itself.
     pub view: Option<Arc<Behind>>,
 }
 
-/// A view among the tables of a statement.
+/// A view in a statement.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Behind {
     pub schema: Arc<str>,
     pub name: Arc<str>,
-    /// The account with whose rights it reads; none: that of who asks.
+    /// The account with whose privileges it reads; `None`: the current account.
     pub definer: Option<(Box<str>, Box<str>)>,
 }
 
-/// The tables of a statement; names without a database are in `database`. Error 1046 where there is
+/// The tables of a statement. Names without a database are in `database`; error 1046 if there is
 /// none.
 pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
     let mut walk = Walk::new(database);
@@ -43,14 +43,14 @@ pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<Ta
     }
 }
 
-/// Whether an expression holds a subquery, or a function that may wait: it has to run as a query.
+/// Whether an expression must run as a query: it has a subquery, or a function that may wait.
 pub fn needs_query(e: &Expr) -> bool {
     let mut walk = Walk::new(None);
     walk.expr(e);
     walk.queries > 0 || walk.may_wait
 }
 
-/// Whether an expression names a column, subqueries aside.
+/// Whether an expression names a column outside of subqueries.
 fn names_column(e: &Expr) -> bool {
     let mut walk = Walk::new(None);
     walk.expr(e);
@@ -58,16 +58,16 @@ fn names_column(e: &Expr) -> bool {
 }
 
 struct Walk<'a> {
-    /// Queries met.
+    /// The number of queries found.
     queries: usize,
-    /// Queries around what is at hand.
+    /// The nesting depth of the current query.
     depth: usize,
-    /// Columns met outside of queries.
+    /// The number of columns found outside of queries.
     columns: usize,
-    /// A function that may suspend the statement was met.
+    /// Whether a function was found that may suspend the statement.
     may_wait: bool,
     database: Option<&'a str>,
-    /// Names of common table expressions in scope.
+    /// The names of the common table expressions in scope.
     ctes: Vec<&'a str>,
     found: Vec<TableUse>,
     failed: Option<SqlError>,
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         self.add_as(name, &name.name, needs, command);
     }
 
-    /// A base table of a FROM clause.
+    /// Adds a base table of a FROM clause.
     fn add_factor(&mut self, t: &TableFactor, needs: Privileges, command: &'static str) {
         let alias = t.alias.as_ref().unwrap_or(&t.name.name);
         self.add_as(&t.name, alias, needs, command);
@@ -104,8 +104,8 @@ impl<'a> Walk<'a> {
         needs: Privileges,
         command: &'static str,
     ) {
-        // As the planner tells them from tables: whatever it takes for a table has to be found
-        // here.
+        // The same rule as in the planner: every name that the planner takes for a table must be
+        // found here.
         if name.schema.is_none() && self.ctes.iter().any(|c| **c == name.name.value) {
             return;
         }
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         }
         if !i.on_duplicate.is_empty() {
             self.add(&i.table, Privileges::UPDATE, "UPDATE");
-            // Elsewhere a name may be a column of what is inserted.
+            // In other cases a name may be a column of the inserted row.
             let own = !matches!(i.source, InsertSource::Query(_)) && i.row_alias.is_none();
             if own && i.on_duplicate.iter().any(|a| names_column(&a.value)) {
                 self.read(&i.table);
@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
 
     fn update(&mut self, u: &'a Update) {
         self.with(u.with.as_ref(), |w| {
-            // Of several, those that are changed are known only when names are bound.
+            // Which of several tables are changed is known after binding only.
             let one = match u.tables.as_slice() {
                 [TableRef::Table(t)] => Some(t),
                 _ => None,
@@ -303,7 +303,7 @@ impl<'a> Walk<'a> {
         list.into_iter().for_each(|e| self.expr(e));
     }
 
-    /// Subqueries inside an expression.
+    /// Collects the subqueries in an expression.
     fn expr(&mut self, e: &'a Expr) {
         use Expr::*;
         match e {
@@ -380,7 +380,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The tables that a statement on several changes, as its plan has found them.
+/// The tables that a multi-table statement changes, according to its plan.
 pub fn changed_by(plan: &Plan) -> impl Iterator<Item = TableUse> {
     plan.changed_tables().into_iter().map(|t| {
         let (needs, command) = match t.deletes {

@@ -1,10 +1,10 @@
-//! Temporary tables: of one session, in no schema, gone with it.
+//! Temporary tables, which belong to one session and to no stored schema.
 //!
 //! # Invariants
-//! - V1: no other session sees them; plans of a session that has some are not shared. They have no
-//!   metadata locks and need no privileges once made.
-//! - V2: making and dropping them commits nothing and is not rolled back; their rows are, as any
-//!   other's. What a crash leaves is removed by the next start.
+//! - V1: no other session sees them, and a session that has any does not share its plans. They have
+//!   no metadata locks, and need no privileges once created.
+//! - V2: creating or dropping one neither commits nor is rolled back; changes of its rows are
+//!   rolled back as usual. After a crash the next start removes them.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use nfold_types::SqlError;
 use super::Session;
 use super::tables::TableUse;
 
-/// Those of one session.
+/// The temporary tables of one session.
 pub struct TemporaryTables {
     engine: Arc<Engine>,
     tables: Vec<Arc<TableDef>>,
-    /// The schema with them in the place of other tables of their names, and the version that it
-    /// was made of.
+    /// The schema in which they hide stored tables of the same names, and the version of the stored
+    /// schema that it was built from.
     sight: Option<(u64, Arc<SchemaSnapshot>)>,
-    /// Some were made, and dropped, in the transaction that is open.
+    /// Whether tables were created, or dropped, in the open transaction.
     pub made: bool,
     pub dropped: bool,
 }
 
 impl TemporaryTables {
-    /// None yet.
+    /// A session without temporary tables.
     pub fn new(engine: Arc<Engine>) -> TemporaryTables {
         TemporaryTables {
             engine,
@@ -39,26 +39,26 @@ impl TemporaryTables {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the session has none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// The one of this name.
+    /// The temporary table of this name.
     pub fn find(&self, schema: &str, name: &str) -> Option<&Arc<TableDef>> {
         let called = |t: &&Arc<TableDef>| *t.schema == *schema && *t.name == *name;
         self.tables.iter().find(called)
     }
 
-    /// Takes out the uses of temporary tables: nobody else has anything to do with these.
+    /// Removes the uses of temporary tables, which need neither privileges nor locks.
     pub fn leave_out(&self, uses: &mut Vec<TableUse>) {
         if !self.is_empty() {
             uses.retain(|u| self.find(&u.schema, &u.name).is_none());
         }
     }
 
-    /// What statements see of a schema.
+    /// The schema with the temporary tables, as statements see it.
     pub fn sight(&mut self, schema: &Arc<SchemaSnapshot>) -> Arc<SchemaSnapshot> {
         if self.is_empty() {
             return schema.clone();
@@ -70,7 +70,7 @@ impl TemporaryTables {
         }
         let mut sight = SchemaSnapshot::clone(schema);
         for table in &self.tables {
-            // Its database may have been dropped.
+            // The database of a temporary table may have been dropped.
             if sight.database(&table.schema).is_some() {
                 sight.put_table(table.clone());
             }
@@ -80,8 +80,8 @@ impl TemporaryTables {
         sight
     }
 
-    /// Adds one. What statements see grows by it alone: making it anew would take time for each
-    /// temporary table that there is.
+    /// Adds a table. Extends the schema that statements see by it alone, because rebuilding it
+    /// would take time for each temporary table.
     pub fn put(&mut self, table: Arc<TableDef>) {
         if let Some((_, sight)) = &mut self.sight
             && sight.database(&table.schema).is_some()
@@ -98,7 +98,7 @@ impl TemporaryTables {
 }
 
 impl Drop for TemporaryTables {
-    /// Those that the end of the session has not dropped, as it could not wait.
+    /// Drops the remaining tables, if the end of the session could not wait for that.
     fn drop(&mut self) {
         for table in self.tables.drain(..) {
             self.engine.abandon_table(&table);
@@ -107,8 +107,8 @@ impl Drop for TemporaryTables {
 }
 
 impl Session {
-    /// The table that a statement means by a name: a temporary one, or that of the newest schema;
-    /// 1146.
+    /// The table that a statement means: a temporary one, or one of the newest schema. Error 1146
+    /// if there is none.
     pub(crate) fn table_in_sight(
         &self,
         schema: &str,
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Error 1235 where `name` is a temporary table, of which there is no such change.
+    /// Error 1235 if `name` is a temporary table, for changes that these do not support.
     pub(crate) fn refuse_temporary(&self, schema: &str, name: &str) -> Result<(), SqlError> {
         match self.temporary.find(schema, name) {
             Some(_) => Err(SqlError::not_supported("ALTER TABLE of a temporary table")),
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Drops one.
+    /// Drops a temporary table.
     pub(crate) fn drop_temporary(&mut self, table: &Arc<TableDef>) {
         self.temporary.dropped |= self.engine.in_transaction();
         self.temporary.take(table);
@@ -136,7 +136,7 @@ impl Session {
         self.server.engine.abandon_table(table);
     }
 
-    /// The session's end, or as good as that.
+    /// Drops all temporary tables: at the end of the session, or at a reset.
     pub(crate) fn drop_all_temporary(&mut self) {
         while let Some(table) = self.temporary.tables.last().cloned() {
             self.drop_temporary(&table);

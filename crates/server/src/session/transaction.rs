@@ -1,4 +1,4 @@
-//! Transactions of a session: BEGIN to COMMIT, autocommit, savepoints, metadata locks.
+//! The transactions of a session: BEGIN to COMMIT, autocommit, savepoints, metadata locks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use super::response::Response;
 use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
-/// Pause between the first two tries for a metadata lock. Each further one is longer by a half, up
-/// to the second constant where the end of shared locks is waited for, else up to the third. The
-/// end of a claim ends any of them.
+/// The pause after the first failed attempt for a metadata lock. Each later pause is longer by a
+/// half, up to the second constant when waiting for shared locks, and up to the third otherwise.
+/// The release of an exclusive claim ends any pause.
 const MDL_PAUSE: Duration = Duration::from_millis(1);
 const MDL_PAUSE_EXCLUSIVE: Duration = Duration::from_millis(10);
 const MDL_PAUSE_SHARED: Duration = Duration::from_millis(50);
 
-/// `SET TRANSACTION` without a scope: how the next transaction is to be.
+/// The characteristics that `SET TRANSACTION` without a scope gives the next transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextTransaction {
     pub isolation: Option<IsolationLevel>,
     pub read_only: Option<bool>,
 }
 
-/// A wait for metadata locks, listed and noted from the first try that failed until this is
-/// dropped.
+/// A wait for metadata locks. It is visible to other sessions from the first failed attempt until
+/// it is dropped.
 pub(crate) struct MdlWait {
     deadline: Option<Instant>,
-    /// How long the next pause is.
+    /// The length of the next pause.
     pause: Duration,
     begun: Option<BegunMdlWait>,
 }
@@ -45,7 +45,7 @@ struct BegunMdlWait {
 }
 
 impl MdlWait {
-    /// Of a statement that has not had to wait yet, and may as long as `lock_wait_timeout` says.
+    /// For a statement that may wait for `lock_wait_timeout`.
     pub(crate) fn new(session: &Session) -> MdlWait {
         let timeout = session.env.vars.settings().lock_wait_timeout;
         MdlWait {
@@ -55,10 +55,10 @@ impl MdlWait {
         }
     }
 
-    /// Suspends the statement a little after a try for `wanted` that failed.
+    /// Suspends the statement for a while after a failed attempt for `wanted`.
     ///
     /// # Errors
-    /// 1205 after the deadline, 1213 where the wait is part of a deadlock with user-level locks.
+    /// 1205 after the deadline, 1213 if the wait is part of a deadlock with user-level locks.
     pub(crate) fn pause(
         &mut self,
         session: &Session,
@@ -98,7 +98,7 @@ impl MdlWait {
 }
 
 impl BegunMdlWait {
-    /// `wanted`: of several tables the wait site is the first.
+    /// `wanted`: if there are several tables, the wait is attributed to the first one.
     fn new(session: &Session, wanted: &[TableId], exclusive: bool) -> BegunMdlWait {
         let engine = &session.server.engine;
         let (contention, schema) = (engine.contention().clone(), engine.catalog().snapshot());
@@ -127,7 +127,7 @@ impl Drop for BegunMdlWait {
     }
 }
 
-/// The engine's name of an isolation level.
+/// The engine's value of an isolation level.
 pub fn engine_isolation(level: IsolationLevel) -> Isolation {
     match level {
         IsolationLevel::ReadUncommitted => Isolation::ReadUncommitted,
@@ -137,8 +137,8 @@ pub fn engine_isolation(level: IsolationLevel) -> Isolation {
     }
 }
 
-/// Runs `f` again after each wait, whatever happens meanwhile: a commit or a rollback is not given
-/// up half way.
+/// Runs `f` again after each wait, regardless of KILL: a commit or rollback is not abandoned
+/// half-way.
 fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Result<(), SqlError> {
     loop {
         let mut wait = match f() {
@@ -160,7 +160,7 @@ impl Session {
         )
     }
 
-    /// BEGIN, START TRANSACTION.
+    /// BEGIN and START TRANSACTION.
     pub fn begin(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -186,9 +186,9 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// A statement that the executor runs begins; `on_tables`: it reads or writes some. One without
-    /// tables leaves what SET TRANSACTION said to the next, unless it opens a transaction that
-    /// stays open.
+    /// Starts a statement of the executor. `on_tables`: it reads or writes tables. A statement
+    /// without tables leaves the characteristics of SET TRANSACTION to the next one, unless it
+    /// opens a transaction that stays open.
     pub fn begin_work(&mut self, on_tables: bool) {
         let fresh = !self.engine.in_transaction();
         let (isolation, read_only) = self.characteristics();
@@ -205,8 +205,8 @@ impl Session {
         }
     }
 
-    /// A statement on tables is over. If it failed, nothing of it stays; without an open
-    /// transaction of the client's, it is committed.
+    /// Ends a statement on tables. A failed statement is rolled back. A successful one is
+    /// committed, unless the client has a transaction open.
     pub fn end_work(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -226,7 +226,7 @@ impl Session {
         }
     }
 
-    /// Commits what is open, if anything.
+    /// Commits the open transaction, if there is one.
     pub fn commit(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let done = finish(cx, || self.engine.commit());
         if done.is_err() && self.engine.in_transaction() {
@@ -237,7 +237,7 @@ impl Session {
         done
     }
 
-    /// Rolls back what is open, if anything.
+    /// Rolls back the open transaction, if there is one.
     pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         self.read_only = false;
         (self.temporary.made, self.temporary.dropped) = (false, false);
@@ -281,7 +281,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// What became of temporary tables in a transaction that was rolled back is not taken back.
+    /// Warns that created or dropped temporary tables were not rolled back.
     fn say_kept(&mut self, (made, dropped): (bool, bool)) {
         use ErrorCode::{
             ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE as MADE,
@@ -295,9 +295,9 @@ impl Session {
         }
     }
 
-    /// SAVEPOINT
+    /// SAVEPOINT.
     pub fn savepoint(&mut self, name: &str) -> Result<Response, SqlError> {
-        // With autocommit, outside of a transaction, it would vanish with the statement.
+        // With autocommit and outside of a transaction, the savepoint would end with the statement.
         if self.engine.in_transaction() || !self.env.vars.settings().autocommit {
             if !self.engine.in_transaction() {
                 self.begin_work(true);
@@ -307,7 +307,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// ROLLBACK TO, RELEASE SAVEPOINT.
+    /// ROLLBACK TO and RELEASE SAVEPOINT.
     pub fn use_savepoint(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -332,7 +332,7 @@ impl Session {
         }
     }
 
-    /// `SET TRANSACTION` without a scope; the other scopes are variables.
+    /// `SET TRANSACTION` without a scope. With a scope it sets variables.
     pub fn set_next_transaction(&mut self, t: &SetTransaction) -> Result<(), SqlError> {
         if self.engine.in_transaction()
             && (self.engine.is_explicit() || !self.env.vars.settings().autocommit)
@@ -347,8 +347,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session variable `name` was set: a value that SET TRANSACTION gave the next transaction
-    /// alone no longer counts.
+    /// Called after the session variable `name` was set: it overrides an earlier SET TRANSACTION.
     pub fn forget_next_transaction(&mut self, name: &str) {
         match name {
             "transaction_isolation" => self.next_transaction.isolation = None,
@@ -368,7 +367,7 @@ impl Session {
         isolation.into_iter().chain(read_only).collect()
     }
 
-    /// Error 1792 where the open transaction, or the one that would begin, may not write.
+    /// Error 1792 if the current or the next transaction is READ ONLY.
     pub fn refuse_read_only(&self) -> Result<(), SqlError> {
         let read_only = match self.engine.in_transaction() {
             true => self.read_only,
@@ -383,7 +382,7 @@ impl Session {
         Ok(())
     }
 
-    /// Error 1290 where the server takes no changes from this account.
+    /// Error 1290 if the server is read-only for this account.
     pub fn refuse_read_only_server(&self) -> Result<(), SqlError> {
         let switches = self
             .env
@@ -402,7 +401,7 @@ impl Session {
         ))
     }
 
-    /// Takes the newest schema if it has changed.
+    /// Takes over the newest schema if it has changed.
     #[inline]
     pub fn refresh_schema(&mut self) {
         let catalog = self.server.engine.catalog();
@@ -411,8 +410,8 @@ impl Session {
         }
     }
 
-    /// Takes shared metadata locks on the tables that `ids` finds in the newest schema, which
-    /// [`Self::schema`] then is.
+    /// Takes shared metadata locks on the tables that `ids` selects from the newest schema, which
+    /// [`Self::schema`] is afterwards.
     pub fn lock_tables_shared(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -435,15 +434,15 @@ impl Session {
         }
     }
 
-    /// Claims tables for DDL. The caller has committed; what the session itself announces does not
-    /// count against it.
+    /// Claims tables for DDL. The caller has committed. The session's own announcements do not
+    /// conflict.
     pub fn lock_tables_exclusive(
         &mut self,
         cx: &mut dyn ExecCx,
         ids: &[TableId],
     ) -> Result<MdlExclusive, SqlError> {
         let mdl = self.server.engine.catalog().mdl().clone();
-        // What LOCK TABLES has claimed is the session's already.
+        // LOCK TABLES may have claimed some of them for this session already.
         let mut wanted = ids.to_vec();
         wanted.retain(|id| !self.table_locks.claims(*id));
         let mut waiting = MdlWait::new(self);

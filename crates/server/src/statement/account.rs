@@ -29,7 +29,8 @@ fn failed(what: &str, names: &[String]) -> SqlError {
     SqlError::new(ErrorCode::ER_CANNOT_USER, &[&what, &names.join(",")])
 }
 
-/// Plugin and stored secret of an IDENTIFIED clause; without a plugin, the one that `current` has.
+/// The plugin and the stored authentication string of an IDENTIFIED clause. Without a plugin, the
+/// one of `current`.
 fn secret(auth: &UserAuth, current: &str) -> Result<(Box<str>, Box<[u8]>), SqlError> {
     let plugin = auth.plugin.as_deref().unwrap_or(current);
     let unknown = || SqlError::new(ErrorCode::ER_PLUGIN_IS_NOT_LOADED, &[&plugin]);
@@ -55,8 +56,8 @@ fn secret(auth: &UserAuth, current: &str) -> Result<(Box<str>, Box<[u8]>), SqlEr
     Ok((plugin.into(), stored.into()))
 }
 
-/// ACCOUNT LOCK and its like; options that restrict an account and cannot be kept are refused
-/// rather than dropped.
+/// Applies ACCOUNT LOCK and similar options. An option that restricts an account but is not
+/// supported is refused, not ignored.
 fn apply_options(account: &mut Account, options: &[UserOption]) -> Result<(), SqlError> {
     for option in options {
         match option {
@@ -68,7 +69,7 @@ fn apply_options(account: &mut Account, options: &[UserOption]) -> Result<(), Sq
     Ok(())
 }
 
-/// Options that say what holds anyway.
+/// Whether an option has no effect, because it states the default.
 fn harmless(words: &str) -> bool {
     const KEPT: [&str; 9] = [
         "REQUIRE NONE",
@@ -105,7 +106,8 @@ impl Session {
             .map_err(|e| nfold_exec::engine_error(&e))
     }
 
-    /// As [`Self::change`], with the engine's own error. KILL stops it where it fills trees.
+    /// As [`Self::change`], but returns the engine's own error. KILL stops the call while it builds
+    /// indexes.
     pub(crate) fn try_change<T: Send + 'static>(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -125,7 +127,7 @@ impl Session {
             .ok_or_else(panicked)
     }
 
-    /// The account that a name means: `CURRENT_USER`, or what was written.
+    /// The account that a name means; `CURRENT_USER` is the session's account.
     fn named(&self, name: &AccountName) -> AccountName {
         if !name.current {
             return name.clone();
@@ -276,8 +278,8 @@ impl Session {
         _: &mut dyn ExecCx,
         _: &[(AccountName, AccountName)],
     ) -> Result<Response, SqlError> {
-        // The old name and the new one would have to change together, which the dictionary's calls
-        // cannot do yet.
+        // The old and the new account would have to change atomically, which the dictionary does
+        // not support yet.
         Err(SqlError::not_supported("RENAME USER"))
     }
 
@@ -336,7 +338,7 @@ impl Session {
 
     /// REVOKE
     pub(crate) fn revoke(&mut self, cx: &mut dyn ExecCx, r: &Revoke) -> Result<Response, SqlError> {
-        // `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …` names no level: everything goes.
+        // `REVOKE ALL PRIVILEGES, GRANT OPTION FROM ...` names no level, and revokes everything.
         let everything = r.privileges == ast::Privileges::All
             && r.grant_option
             && r.target == GrantTarget::Global;
@@ -376,7 +378,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// The database (as written, with wildcards) that a GRANT is on; `None`: `*.*`.
+    /// The database (as written, with wildcards) of a GRANT; `None`: `*.*`.
     fn grant_place(&self, target: &GrantTarget) -> Result<Option<Box<str>>, SqlError> {
         match target {
             GrantTarget::Global => Ok(None),
@@ -425,7 +427,7 @@ impl Session {
         Ok(all)
     }
 
-    /// One gives and takes only what one has, with GRANT OPTION.
+    /// Granting and revoking needs GRANT OPTION and the privileges themselves.
     fn may_grant(&self, privileges: Privileges, place: &Option<Box<str>>) -> Result<(), SqlError> {
         let wanted = privileges.union(Privileges::GRANT_OPTION);
         let account = self.rights.account();
@@ -487,7 +489,7 @@ impl Session {
             let text = String::from_utf8_lossy(&account.auth_string)
                 .replace('\\', "\\\\")
                 .replace('\'', "''");
-            // Writing to a String cannot fail.
+            // Writing to a String does not fail.
             let _ = write!(line, " AS '{text}'");
         }
         let lock = if account.locked { "LOCK" } else { "UNLOCK" };
@@ -502,7 +504,7 @@ impl Session {
     }
 }
 
-/// The privileges of an account at a place; made when there are none yet.
+/// The privileges of an account on a level; added if there are none yet.
 fn held_at<'a>(account: &'a mut Account, place: &Option<Box<str>>) -> &'a mut Privileges {
     let Some(database) = place else {
         return &mut account.global;

@@ -1,4 +1,4 @@
-//! One statement: what kind it is, what must happen before and after it, who runs it.
+//! Runs one statement: determines its kind, and what must happen before and after it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::session::plans::Work;
 use crate::session::prepared::{self, MAX_PARAMETERS, is_planned};
 use crate::session::response::{Done, Response, WireSink};
 
-/// What a statement does to the open transaction before it runs (manual, "Statements That Cause an Implicit Commit").
+/// Whether a statement commits the open transaction before it runs (manual, "Statements That Cause
+/// an Implicit Commit").
 fn commits(statement: &Statement) -> bool {
     use Statement::*;
     match statement {
@@ -47,7 +48,7 @@ fn commits(statement: &Statement) -> bool {
     }
 }
 
-/// Statements that the executor runs by a plan.
+/// Whether the executor runs the statement by a plan.
 fn is_query(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
@@ -56,7 +57,8 @@ fn is_query(statement: &Statement) -> bool {
     )
 }
 
-/// Statements about the conditions of the one before leave them as they are.
+/// Whether the statement leaves the conditions of the previous one unchanged, because it shows
+/// them.
 fn keeps_conditions(statement: &Statement) -> bool {
     matches!(
         statement,
@@ -66,7 +68,7 @@ fn keeps_conditions(statement: &Statement) -> bool {
     )
 }
 
-/// Whether two names are equal; most often they are the same text.
+/// Whether two names are equal. Mostly they are the same object.
 #[inline]
 fn same_text(a: &Option<Arc<str>>, b: &Option<Arc<str>>) -> bool {
     match (a, b) {
@@ -127,7 +129,7 @@ impl Session {
         Ok((digested, parsed))
     }
 
-    /// Runs a statement that holds a query: its literals are parameters, as in a query that is run by itself.
+    /// Runs a statement that contains a query. Its literals are parameters, as in a query itself.
     fn run_with_query(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -139,7 +141,7 @@ impl Session {
         self.run_with_values(cx, (&parsed.statement, text), (&digested, &[]), sink)
     }
 
-    /// Runs a statement that is not planned, in which there are parameters.
+    /// Runs a statement with parameters that is not planned.
     fn run_with_values(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -165,7 +167,7 @@ impl Session {
         result
     }
 
-    /// Runs a prepared statement with these values, in the database that it was prepared in.
+    /// Runs a prepared statement with these values, in the database in which it was prepared.
     pub(crate) fn run_prepared(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -191,7 +193,8 @@ impl Session {
         result
     }
 
-    /// A database was dropped in the place of another one: the current one may be that, and what follows from it has to be said again.
+    /// Called after a statement that ran in another database has dropped a database. If that was
+    /// the session's current one, updates the session's state.
     fn look_for_database(&mut self) {
         let Some(name) = self.env.database.clone() else {
             return;
@@ -234,7 +237,7 @@ impl Session {
         self.run_with_values(cx, run, (&statement.of.digested, markers), sink)
     }
 
-    /// Statements that the executor runs, with the end of their transaction.
+    /// Runs a statement of the executor, and ends its transaction.
     fn run_rows(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -282,10 +285,10 @@ impl Session {
         })
     }
 
-    /// Warns of the deprecated syntax of a statement.
+    /// Warns of deprecated syntax in a statement.
     #[cold]
     fn warn_of_text(&mut self, statement: &Statement) {
-        // Queries, and statements that change rows, warn when their plan is run.
+        // Planned statements warn when their plan runs.
         let planned = is_query(statement);
         for deprecated in self.text_warnings.drain(..) {
             if !planned {
@@ -295,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Runs every other statement.
+    /// Runs a statement that is not planned.
     fn run_statement(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -400,7 +403,7 @@ impl Session {
         }
     }
 
-    /// FLUSH: accepted where there is nothing to be flushed because everything is always current.
+    /// FLUSH. Most items need no action, because their data is always current.
     fn flush(&mut self, f: &Flush) -> Result<Response, SqlError> {
         self.rights
             .need_global(nfold_catalog::Privileges::RELOAD, "RELOAD")?;
@@ -411,7 +414,7 @@ impl Session {
                     for_export: false,
                     ..
                 }
-                // The counters are the server's: a session has none that would begin anew.
+                // The counters belong to the server; sessions have none to reset.
                 | FlushItem::Privileges
                 | FlushItem::Status => {}
                 FlushItem::Tables { .. } => {
@@ -436,7 +439,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// PREPARE
+    /// PREPARE.
     fn prepare_text(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -476,7 +479,7 @@ impl Session {
         }))
     }
 
-    /// Parses a text to be prepared; error 1461 where there are too many.
+    /// Prepares a text. Error 1461 if there are too many prepared statements.
     pub(crate) fn parse_prepared(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -499,7 +502,7 @@ impl Session {
             self.env.database.clone(),
             &Checkpoints::new(cx),
         )?;
-        // Of what is planned the plan warns.
+        // A planned statement warns when its plan runs.
         if let Some(parsed) = &statement.parsed
             && !is_query(&parsed.statement)
         {
@@ -511,7 +514,7 @@ impl Session {
         Ok(statement)
     }
 
-    /// EXECUTE
+    /// EXECUTE.
     fn execute_text(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -549,7 +552,8 @@ impl Session {
         ))
     }
 
-    /// After every statement: what `@@warning_count` and SHOW WARNINGS tell.
+    /// Called after every statement: updates `@@warning_count` and the conditions for SHOW
+    /// WARNINGS.
     pub(crate) fn after_statement(&mut self, failed: Option<&SqlError>, kept_conditions: bool) {
         if let Some(e) = failed {
             self.conditions.push_error(Level::Error, e);

@@ -1,4 +1,4 @@
-//! The factory that workers make sessions with.
+//! The session factory of the workers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, Session
 use crate::net::worker::{FiberCx, Registry};
 use crate::session::{ServerState, Session};
 
-/// What the sessions over an open engine share.
+/// Creates the state that all sessions over an open engine share.
 pub fn server_state(
     options: &ServerOptions,
     engine: Arc<Engine>,
@@ -19,7 +19,7 @@ pub fn server_state(
     ServerState::new(options, engine, registry, &Tables)
 }
 
-/// Makes sessions over a shared state.
+/// Creates sessions over a shared state.
 pub struct Sessions(pub Arc<ServerState>);
 
 impl SessionFactory for Sessions {
@@ -34,12 +34,13 @@ impl SessionFactory for Sessions {
         Ok(Box::new(session))
     }
 
-    /// A panic above the engine spoils its own session only; one inside ends the process.
+    /// A panic above the engine affects its own session only; inside the engine it ends the
+    /// process.
     fn survives_panic(&self) -> bool {
         crate::net::worker::last_was_contained()
     }
 
-    /// Commits of one turn of a worker share a sync, and one waking of the log thread.
+    /// The commits of one turn of a worker share a sync, and wake the log thread once.
     fn worker_begins(&self) {
         nfold_engine::gather_syncs();
     }

@@ -1,4 +1,4 @@
-//! Commands of a connection: each becomes statements, and each statement an answer.
+//! The commands of a connection: runs the statements of each command, and sends their answers.
 
 use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
@@ -18,10 +18,10 @@ use crate::session::plans::Work;
 use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
 use crate::session::statistics::Facts;
 
-/// A read-only cursor was asked for.
+/// The flag of a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;
 
-/// What the end of an answer says about how its tables were read.
+/// The status flags that tell how tables were read.
 fn index_flags(reads: u8) -> u16 {
     if reads & access::NO_INDEX != 0 {
         status::NO_INDEX_USED
@@ -31,7 +31,7 @@ fn index_flags(reads: u8) -> u16 {
 }
 
 impl Session {
-    /// Tells the connection what of the session concerns it.
+    /// Publishes the session's state that the connection shows.
     pub(crate) fn publish(&self, cx: &FiberCx<'_>) {
         cx.set_database(self.env.database.as_deref());
         let s = self.env.vars.settings();
@@ -43,8 +43,8 @@ impl Session {
         });
     }
 
-    /// Runs one statement and answers it. False: it failed, and nothing of the text after it is
-    /// run.
+    /// Runs one statement and answers it. False: it failed, so the following statements of the text
+    /// do not run.
     fn answer(
         &mut self,
         cx: &FiberCx<'_>,
@@ -125,7 +125,8 @@ impl Session {
         out.error(&ClientError::from(e));
     }
 
-    /// `KILL` of its own, COMMIT RELEASE: the connection ends when this command has been answered.
+    /// Ends the connection after this command if the statement asked for it (`KILL` of its own id,
+    /// COMMIT RELEASE).
     fn end_if_asked(&mut self) {
         if self.close_after {
             self.server
@@ -134,7 +135,7 @@ impl Session {
         }
     }
 
-    /// Runs the statements of a text, one after the other, until one fails.
+    /// Runs the statements of a text one after the other, until one fails.
     fn texts(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
         let mut at = 0;
         loop {
@@ -175,7 +176,8 @@ impl Session {
         }
     }
 
-    /// Reads the digest of a text that may be large: the statement's end stops it.
+    /// Computes the digest of a text. It can be stopped like a statement, because the text may be
+    /// long.
     #[cold]
     fn digest_long(&mut self, cx: &FiberCx<'_>, text: &[u8]) -> Result<(), SqlError> {
         let lexing = self.env.vars.settings().lexing;
@@ -294,7 +296,7 @@ impl SessionHandler for Session {
     }
 
     fn fetch(&mut self, _: &FiberCx<'_>, statement: u32, _: u32, out: &mut ResponseWriter<'_>) {
-        // Results are sent whole: no cursor is ever open.
+        // Results are sent as a whole, so no cursor is ever open.
         let code = match self.prepared.get(statement) {
             Some(_) => SqlError::new(ErrorCode::ER_STMT_HAS_NO_OPEN_CURSOR, &[&statement]),
             None => SqlError::new(

@@ -1,5 +1,4 @@
-//! Queries and changes of rows: from the text to the executor, with the session's plan cache
-//! between.
+//! Queries and changes of rows: runs a text through the session's plan cache and the executor.
 //!
 //! # Picture
 //! ```text
@@ -8,9 +7,9 @@
 //!        miss: every session's plans ─▶ privileges ─▶ an Executable of our own
 //!        miss there or stale: parse ─▶ privileges ─▶ metadata locks ─▶ plan, for all sessions
 //! ```
-//! A plan holds for one schema version and one environment (`@@sql_mode`, character sets, time
-//! zone, the current database ..); each session asks its own privileges, again when any account has
-//! changed. Plans made under LOCK TABLES, or with types of user variables, are not shared.
+//! A plan is valid for one schema version and one plan context (`@@sql_mode`, character sets, time
+//! zone, the current database ..). Each session checks its own privileges, and again after a change
+//! of any account. Plans made under LOCK TABLES, or with types of user variables, are not shared.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -34,15 +33,16 @@ use crate::session::plans::{Cached, Work};
 use crate::session::shared_plans::{PlanKey, SharedPlan};
 use crate::session::tables::{TableUse, changed_by, tables_of};
 
-/// Plans with longer keys are not kept.
+/// Plans with longer keys are not cached.
 const MAX_KEY_BYTES: usize = 64 << 10;
-/// How often planning starts over because the schema moved.
+/// How many times planning is repeated because the schema has changed meanwhile.
 const MAX_RETRIES: usize = 10;
 
-/// Characters that a text given for `?` is described with: as many as are no BLOB in utf8mb4.
+/// The length of a string value of `?` in its description, in characters: the maximum below BLOB in
+/// utf8mb4.
 const MARKER_CHARS: u64 = 65_535 / 4;
 
-/// The type that a parameter's value has.
+/// The type of a parameter's value.
 pub(crate) fn marker_type(value: &Value, collation: nfold_types::CollationId) -> ExprType {
     match value {
         Value::Null => ExprType::null(),
@@ -78,7 +78,7 @@ fn writes(statement: &Statement) -> bool {
 }
 
 impl Session {
-    /// `max_execution_time` limits the statement if its text begins as a query does.
+    /// Applies `max_execution_time` if the text begins like a query.
     #[inline]
     pub(crate) fn limit_query(&self, cx: &mut dyn ExecCx, text: &[u8]) {
         if let Some(limit) = self.env.vars.settings().max_execution_time
@@ -96,7 +96,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
         let mut found = self.own_plan(work);
-        // A plan that does not fit any more must not come back from the other sessions.
+        // An outdated plan must not be taken from the shared cache again.
         let mut anew = false;
         let mut tries = 0;
         loop {
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement whose plan is not kept; the caller ends the work.
+    /// Runs a statement without caching its plan. The caller ends the work.
     pub(crate) fn run_once(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -157,7 +157,7 @@ impl Session {
         self.execute_plan(cx, work, (&plan, &mut operators), sink)
     }
 
-    /// The plan of a statement that is being prepared, for its result columns.
+    /// Plans a statement that is being prepared, for its result columns.
     pub(crate) fn describe(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -166,7 +166,7 @@ impl Session {
         Ok(self.plan(cx, work, false)?.shared)
     }
 
-    /// The session's own plan that still holds; taken out of its place while it runs.
+    /// The session's own plan, if it is still valid. It is taken out of the cache while it runs.
     #[inline]
     fn own_plan(&mut self, work: &Work<'_>) -> Option<Cached> {
         let catalog = self.server.engine.catalog();
@@ -176,7 +176,7 @@ impl Session {
             .filter(|plan| plan.account_version == accounts)
     }
 
-    /// A plan of another session, or a new one. `anew`: the others' is no good.
+    /// A plan of the shared cache, or a new one. `anew`: the one in the shared cache is outdated.
     fn plan(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -202,7 +202,7 @@ impl Session {
         Ok(plan)
     }
 
-    /// The number of what plans depend on beside the statement and the schema.
+    /// The number of the session's plan context.
     fn plan_environment(&mut self) -> u32 {
         let Session {
             plans, env, server, ..
@@ -214,7 +214,7 @@ impl Session {
         })
     }
 
-    /// Parses, checks privileges, locks the tables' definitions and plans.
+    /// Parses, checks privileges, takes metadata locks, and plans.
     fn plan_anew(&mut self, cx: &mut dyn ExecCx, work: &Work<'_>) -> Result<Cached, SqlError> {
         self.server.plans.count_miss();
         let account_version = self.server.engine.catalog().account_version();
@@ -309,7 +309,7 @@ impl Session {
         self.rights.refresh(self.server.engine.catalog());
         for u in uses {
             if let Some(view) = &u.view {
-                // Locked with the view.
+                // Locked together with the view.
                 self.check_behind(u, view)?;
                 continue;
             }
@@ -321,7 +321,7 @@ impl Session {
         Ok(())
     }
 
-    /// Announces the plan's tables. False: the schema has moved, and the plan does not hold any
+    /// Announces the plan's tables. False: the schema has changed, and the plan is not valid any
     /// more.
     fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &SharedPlan) -> Result<bool, SqlError> {
         let mdl = self.engine.mdl();
@@ -340,7 +340,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
         if plan.shared.writes {
-            // WITH may begin a change of rows.
+            // A statement that starts with WITH may change rows.
             cx.limit_time(None);
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
@@ -356,7 +356,7 @@ impl Session {
         result
     }
 
-    /// Executes a plan whose parameters are bound.
+    /// Executes a plan with bound parameters.
     fn execute_bound(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -364,7 +364,7 @@ impl Session {
         (plan, operators, params): (&Cached, &mut Executable, &Params),
         sink: &mut dyn RowSink,
     ) -> Result<StatementResult, SqlError> {
-        // Of one that was prepared its preparation has said it.
+        // A prepared statement has warned when it was prepared.
         if work.hint.is_none() {
             plan.shared.warn_of_text(&mut self.conditions);
         }
@@ -386,7 +386,7 @@ impl Session {
     }
 }
 
-/// How a plan reads, as the statistics have it.
+/// How a plan reads its tables, as flags of the statistics.
 fn access_bits(plan: &Plan) -> u8 {
     let reads = plan.reads();
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
@@ -397,7 +397,7 @@ fn access_bits(plan: &Plan) -> u8 {
         | bit(reads.range_join, access::RANGE_JOIN)
 }
 
-/// Whether a text may name `@x` (not `@@x`).
+/// Whether a text may contain `@x` (not `@@x`).
 fn names_user_variable(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&b| b == b'@') {

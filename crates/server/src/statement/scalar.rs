@@ -1,5 +1,5 @@
-//! The value of an expression with subqueries outside of a query (`SET @x = (SELECT ...)`): it is
-//! run as `SELECT expression`.
+//! The value of an expression with subqueries outside of a query (`SET @x = (SELECT ...)`): runs
+//! `SELECT expression`.
 
 use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{

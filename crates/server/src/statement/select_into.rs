@@ -1,4 +1,4 @@
-//! `SELECT ... INTO @a, @b`: the row is read from the wire format into user variables.
+//! `SELECT ... INTO @a, @b`: stores a row in the wire format in user variables.
 
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, WireFormat};
 use nfold_plan::query::ColumnMeta;
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::session::plans::Cached;
 use crate::session::plans::Work;
 
-/// Keeps the first row of a result, as text. A second row is an error where `only` is set.
+/// Keeps the first row of a result, as text. A second row is an error if `only` is set.
 #[derive(Default)]
 pub(crate) struct FirstRow {
     types: Vec<ColumnType>,
@@ -49,8 +49,8 @@ impl RowSink for FirstRow {
 }
 
 impl FirstRow {
-    /// The values, of the kinds that user variables keep, with their types; none without a row.
-    /// `results` is what texts were converted to, `connection` the collation of variables.
+    /// The values as user variables store them, with their types; `None` without a row. `results`
+    /// is the collation that strings were converted to, `connection` that of the variables.
     pub(crate) fn values(
         &self,
         results: Option<&'static Charset>,
@@ -78,8 +78,8 @@ impl FirstRow {
     }
 }
 
-/// The type of a variable that gets a value of a column: of a text, with the connection's collation
-/// if its character set becomes that of the connection.
+/// The type of a variable that is set to a column's value. A string has the connection's collation
+/// if its character set is converted to the connection's.
 fn variable_type(ty: &ColumnType, connection: CollationId) -> ColumnType {
     let (from, to) = (ty.charset(), connection.known().charset);
     let mut ty = ty.clone();
@@ -116,10 +116,10 @@ fn value_of(
 }
 
 impl Session {
-    /// Runs a query whose only row goes into user variables.
+    /// Runs a query whose only row is stored in user variables.
     ///
     /// # Errors
-    /// 1172 for a second row; the variables have the values of the first then.
+    /// 1172 for a second row; the variables then have the values of the first.
     pub(crate) fn execute_into(
         &mut self,
         cx: &mut dyn ExecCx,

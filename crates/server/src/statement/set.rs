@@ -1,4 +1,4 @@
-//! SET: checked as a whole, then applied in order.
+//! SET: checks all assignments, then applies them in order.
 
 use std::cell::RefCell;
 
@@ -19,11 +19,11 @@ use crate::session::vars::{
     Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name, for_connection,
 };
 
-/// One assignment, checked.
+/// A checked assignment.
 enum Change<'s> {
     Session(Assigned),
     Global(Assigned),
-    /// Session variables that are no stored values.
+    /// Session variables without a stored value.
     Special(&'static str, VarValue),
     UserVar(&'s str, &'s Expr),
     NextTransaction(SetTransaction),
@@ -31,7 +31,7 @@ enum Change<'s> {
 }
 
 impl Session {
-    /// The value of an expression outside of a query; `params` are the values of `?`.
+    /// Evaluates an expression outside of a query. `params` are the values of `?`.
     pub fn evaluate(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -41,7 +41,8 @@ impl Session {
         self.evaluate_variable(cx, e, text).map(|(value, _)| value)
     }
 
-    /// As [`Self::evaluate`], and the collation that a variable of that value has; `None`: that of the connection.
+    /// As [`Self::evaluate`], with the collation of a variable of that value; `None`: that of the
+    /// connection.
     fn evaluate_variable(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -130,7 +131,7 @@ impl Session {
         }
     }
 
-    /// Stored values of a scope; the global one needs a privilege.
+    /// The stored values of a scope; the global scope needs a privilege.
     fn scoped<'s>(&self, scope: VarScope, assigned: Assigned) -> Result<Change<'s>, SqlError> {
         match scope {
             VarScope::Session => Ok(Change::Session(assigned)),
@@ -174,7 +175,7 @@ impl Session {
             SetValue::Default => self.default_of(at, def, scope),
             SetValue::Expr(e) => {
                 let value = match e {
-                    // A bare word is its own value.
+                    // A bare word is a string.
                     Expr::Column(c) if c.table.is_none() => Value::from(c.name.as_str()),
                     e => self.evaluate(cx, e, text)?,
                 };
@@ -210,7 +211,7 @@ impl Session {
             (VarScope::Session, Scope::Both) => self.env.globals.load().0[at].clone(),
             _ => def.default(),
         };
-        // What follows a character set or a collation follows its default, too.
+        // A dependent character set or collation is set to the matching default.
         let mut unheard = Warnings::default();
         match check(def, &value.to_value(), &mut unheard) {
             Ok(assigned) if def.name.starts_with("c") => assigned,
@@ -218,7 +219,7 @@ impl Session {
         }
     }
 
-    /// `SET NAMES`
+    /// `SET NAMES`.
     fn names(&self, charset: Option<&str>, collation: Option<&str>) -> Result<Assigned, SqlError> {
         let set = client_charset(charset.unwrap_or("utf8mb4"))?;
         let collation = match collation {
@@ -240,7 +241,7 @@ impl Session {
         ])
     }
 
-    /// `SET CHARACTER SET`: the connection takes the database's.
+    /// `SET CHARACTER SET`: the connection gets the character set of the database.
     fn character_set(&self, charset: Option<&str>) -> Result<Assigned, SqlError> {
         let set = client_charset(charset.unwrap_or("utf8mb4"))?;
         let of_database = |name: &str| vars::find(name).map(|at| self.env.vars.get(at).clone());
@@ -272,7 +273,8 @@ impl Session {
             Change::Session(assigned) => {
                 let before = self.env.vars.settings().clone();
                 self.env.set_vars(&assigned);
-                // SET SESSION also decides the next transaction: it replaces an earlier SET TRANSACTION.
+                // SET SESSION also applies to the next transaction, in place of an earlier SET
+                // TRANSACTION.
                 for (at, _) in &assigned {
                     self.forget_next_transaction(vars::definitions()[*at].name);
                 }
@@ -314,13 +316,14 @@ impl Session {
             }
             ("last_insert_id" | "identity", VarValue::Int(n)) => self.env.last_insert_id.set(*n),
             ("insert_id", VarValue::Int(n)) => self.env.insert_id.set(*n),
-            // Accepted, as dumps and replication streams set them; nothing here is made from them.
+            // Accepted for dumps and replication streams, without effect.
             _ => {}
         }
     }
 }
 
-/// `SET @@transaction_isolation` and `@@transaction_read_only` without a scope are SET TRANSACTION: for the next one alone.
+/// `SET @@transaction_isolation` and `@@transaction_read_only` without a scope mean SET
+/// TRANSACTION: they apply to the next transaction only.
 fn next_transaction(change: Change<'_>) -> Change<'_> {
     let Change::Session(assigned) = change else {
         return change;
@@ -342,7 +345,7 @@ fn next_transaction(change: Change<'_>) -> Change<'_> {
     Change::NextTransaction(t)
 }
 
-/// Variables that are no stored values.
+/// Whether a variable has no stored value.
 fn is_special(name: &str) -> bool {
     matches!(
         name,

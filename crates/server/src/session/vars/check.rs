@@ -1,4 +1,4 @@
-//! What SET does to a value before it is stored: MySQL's checks, adjustments and their warnings.
+//! Checks and adjusts the values of SET, with MySQL's warnings.
 
 use nfold_sql::parser::Deprecated;
 use nfold_types::charset::Charset;
@@ -10,8 +10,8 @@ use super::modes::ModeSet;
 use super::{VarDef, VarValue, find, parse_modes};
 use crate::config::table::Kind;
 
-/// The variables that one assignment changes, by place: its own, and those that follow it (`character_set_connection` and
-/// `collation_connection`).
+/// The variables that one assignment changes, by position: the assigned one, and those that depend
+/// on it (`character_set_connection` and `collation_connection`).
 pub type Assigned = Vec<(usize, VarValue)>;
 
 const NON_STANDARD_KEYS: &str =
@@ -45,7 +45,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A text value, or error 1231 for NULL and 1232 for numbers.
+/// A string value. Error 1231 for NULL, 1232 for numbers.
 fn text_of(name: &str, value: &Value) -> Result<String, SqlError> {
     match value {
         Value::Bytes(b) => Ok(String::from_utf8_lossy(b).into_owned()),
@@ -54,7 +54,7 @@ fn text_of(name: &str, value: &Value) -> Result<String, SqlError> {
     }
 }
 
-/// Checks `value` for `def` and gives what is to be stored.
+/// Checks `value` for `def`, and returns the values to be stored.
 pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     let own = |v: VarValue| -> Result<Assigned, SqlError> { Ok(vec![(find(def.name)?, v)]) };
     match def.name {
@@ -92,7 +92,7 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(value)
         }
-        // MySQL warns of a negative one, and takes the clock's time.
+        // MySQL warns about a negative number, and uses the clock.
         "timestamp" => match plain(def, value, warnings)? {
             VarValue::Real(seconds) if seconds > f64::from(i32::MAX) => {
                 Err(wrong_value(def.name, value))
@@ -113,7 +113,7 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
     }
 }
 
-/// Where logs go, in MySQL's order: a list of words, or the sum of their bits.
+/// The value of `log_output`: a list of words, or the sum of their bits, in MySQL's order.
 fn outputs(name: &str, value: &Value) -> Result<VarValue, SqlError> {
     let bits = match value {
         Value::Int(n) => u64::try_from(*n).ok(),
@@ -146,7 +146,7 @@ fn outputs(name: &str, value: &Value) -> Result<VarValue, SqlError> {
 /// The words of `log_output`, by bit.
 const OUTPUTS: [&str; 3] = ["NONE", "FILE", "TABLE"];
 
-/// Whether `log_output` sends logs to files.
+/// Whether `log_output` includes files.
 pub fn logs_to_files(outputs: &str) -> bool {
     let has = |word| {
         outputs
@@ -249,7 +249,7 @@ fn word(def: &VarDef, value: &Value, words: &[&'static str]) -> Result<VarValue,
         .ok_or_else(|| wrong_value(def.name, value))
 }
 
-/// Strict mode and the three modes that are to become part of it belong together.
+/// Warns that strict mode and the three modes that will become part of it belong together.
 fn warn_of_modes(modes: ModeSet, warnings: &mut Warnings) {
     let parts = [
         "NO_ZERO_DATE",
@@ -284,14 +284,14 @@ fn modes(name: &str, value: &Value) -> Result<ModeSet, SqlError> {
         .ok_or_else(|| wrong_value(name, value))
 }
 
-/// The character set of this name; error 1115.
+/// The character set of this name. Error 1115.
 fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
     Charset::by_name(name)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_CHARACTER_SET, &[&name]))
 }
 
-/// That, for what a client sends: error 1231 for a set that needs more than a byte for ASCII, and
-/// 1235 for a set whose characters may hide a backslash.
+/// The character set of what a client sends. Error 1231 for a set in which ASCII characters have
+/// more than one byte, 1235 for a set whose characters may contain the byte of a backslash.
 pub fn client_charset(name: &str) -> Result<&'static Charset, SqlError> {
     for_client(charset_by_name(name)?)
 }
@@ -312,7 +312,7 @@ fn for_client(set: &'static Charset) -> Result<&'static Charset, SqlError> {
     }
 }
 
-/// Error 1235 for a set in which functions would have to write what they make of numbers.
+/// Error 1235 for a set in which functions would have to convert the text of numbers.
 pub fn for_connection(set: &'static Charset) -> Result<(), SqlError> {
     match set.is_wide() {
         false => Ok(()),
@@ -323,12 +323,12 @@ pub fn for_connection(set: &'static Charset) -> Result<(), SqlError> {
     }
 }
 
-/// The collation of this name; error 1273.
+/// The collation of this name. Error 1273.
 pub fn collation_by_name(name: &str) -> Result<&'static Collation, SqlError> {
     Collation::by_name(name).ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&name]))
 }
 
-/// The collation that a number in place of a name means.
+/// The collation with a number.
 fn collation_by_number(value: &Value) -> Option<&'static Collation> {
     let id = match value {
         Value::Int(v) => u16::try_from(*v).ok()?,
@@ -338,7 +338,7 @@ fn collation_by_number(value: &Value) -> Option<&'static Collation> {
     CollationId(id).get()
 }
 
-/// The name of a character set or collation; a number that is none, as errors show it.
+/// The name of a character set or collation; for an unknown number, the text that errors show.
 fn name_or_number(name: &str, value: &Value) -> Result<String, SqlError> {
     match value {
         Value::Int(_) | Value::UInt(_) => Ok(shown(value)),

@@ -1,11 +1,12 @@
-//! System variables: the options' table, the global values, and each session's own.
+//! System variables: the table of options, the global values, and the values of each session.
 //!
 //! # Invariants
 //! - V1: the table of options has every variable that the server itself reads.
 //!
 //! # Concurrency
-//! [`Globals`] is replaced as a whole under a mutex; a session copies the `Arc` when it begins and again only when it reads or sets
-//! a global value. A session's own values are an `Arc` that it copies before its first SET.
+//! [`Globals`] is replaced as a whole under a mutex. A session copies the `Arc` when it starts, and
+//! again only when it reads or sets a global value. A session's own values are an `Arc` that is
+//! copied before its first SET.
 
 mod check;
 mod modes;
@@ -44,7 +45,7 @@ impl VarValue {
         VarValue::Text(Some(s.into()))
     }
 
-    /// As SHOW VARIABLES shows it.
+    /// The value in SHOW VARIABLES.
     pub fn show(&self) -> String {
         match self {
             VarValue::Bool(b) => if *b { "ON" } else { "OFF" }.into(),
@@ -54,7 +55,7 @@ impl VarValue {
         }
     }
 
-    /// As `@@name` gives it: switches and numbers are numbers.
+    /// The value of `@@name`, in which switches are numbers.
     pub fn to_value(&self) -> Value {
         match self {
             VarValue::Bool(b) => Value::Int(i64::from(*b)),
@@ -69,19 +70,19 @@ impl VarValue {
 /// A start-up option that is no variable.
 pub const NO_VARIABLE: &str = "ssl";
 
-/// Every variable, in the order of their names; [`NO_VARIABLE`] is among them.
+/// All variables, in the order of their names, including [`NO_VARIABLE`].
 pub fn definitions() -> &'static [VarDef] {
     OPTIONS
 }
 
-/// Place of a variable in [`definitions`]; error 1193 where there is none.
+/// The position of a variable in [`definitions`]. Error 1193 if it does not exist.
 pub fn find(name: &str) -> Result<usize, SqlError> {
     options::variable(name)
         .filter(|&at| OPTIONS[at].name != NO_VARIABLE)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE, &[&name]))
 }
 
-/// The place of a variable that the program itself names.
+/// The position of a variable that the program itself names.
 fn known(name: &'static str) -> usize {
     find(name).expect("V1: the table has every variable that the server reads")
 }
@@ -113,38 +114,41 @@ impl VarDef {
     }
 }
 
-/// Characters that `@@name` of a text is described with: as many as are no BLOB.
+/// The length of a string variable in the description of `@@name`, in characters: the maximum below
+/// BLOB.
 const SHOWN_TEXT: u32 = 65_535 / 3;
 
-/// Words that are numbers (`innodb_flush_log_at_trx_commit`) are shown as numbers.
+/// The value of a choice. Words that are numbers (`innodb_flush_log_at_trx_commit`) become numbers.
 fn choice_value(word: &str) -> VarValue {
     word.parse()
         .map_or_else(|_| VarValue::text(word), VarValue::Int)
 }
 
-/// Values of all variables, parallel to [`definitions`].
+/// The values of all variables, parallel to [`definitions`].
 pub type VarValues = Vec<VarValue>;
 
 /// The global values.
 pub struct Globals {
     values: ArcSwap<(VarValues, Settings)>,
     change: Mutex<()>,
-    /// What logins have made of them, for the sessions that do the same; the oldest first.
+    /// Values that logins have derived from them, for other sessions that make the same changes;
+    /// oldest first.
     derived: Mutex<Vec<Derived>>,
 }
 
-/// Values that differ from others in a few places.
+/// A set of values that differs from another in a few positions.
 struct Derived {
     from: Arc<(VarValues, Settings)>,
     changes: Vec<(usize, VarValue)>,
     values: Arc<(VarValues, Settings)>,
 }
 
-/// [`Derived`] that are kept.
+/// The maximum number of cached [`Derived`].
 const MAX_DERIVED: usize = 64;
 
 impl Globals {
-    /// From the options the server was started with, and `facts` that it found out itself (by name).
+    /// The global values: from the server's options, and from `facts` that the server has
+    /// determined itself, by name.
     pub fn new(options: &Values, facts: &[(&'static str, VarValue)]) -> Globals {
         let mut values: VarValues = definitions().iter().map(VarDef::default).collect();
         for (def, value) in options.iter() {
@@ -170,17 +174,17 @@ impl Globals {
         }
     }
 
-    /// The values as of now.
+    /// The current values.
     pub fn load(&self) -> Arc<(VarValues, Settings)> {
         self.values.load_full()
     }
 
-    /// The typed values, for a look: no reference is counted.
+    /// Calls `f` with the typed values, without counting a reference.
     pub fn with_settings<T>(&self, f: impl FnOnce(&Settings) -> T) -> T {
         f(&self.values.load().1)
     }
 
-    /// A value, for a look: no reference is counted.
+    /// Calls `f` with a value, without counting a reference.
     pub fn with_value<T>(&self, at: usize, f: impl FnOnce(&VarValue) -> T) -> T {
         f(&self.values.load().0[at])
     }
@@ -190,7 +194,7 @@ impl Globals {
         self.set_all(&[(at, value)]);
     }
 
-    /// Sets several at once.
+    /// Sets several values at once.
     pub fn set_all(&self, changes: &[(usize, VarValue)]) {
         let _one = self.change.lock();
         let mut values = self.values.load().0.clone();
@@ -202,7 +206,7 @@ impl Globals {
         self.derived.lock().clear();
     }
 
-    /// `from` with changes, shared with whoever asked for the same before.
+    /// `from` with changes; shared with other sessions that have made the same changes.
     fn derive(
         &self,
         from: &Arc<(VarValues, Settings)>,
@@ -236,32 +240,32 @@ pub struct SessionVars {
 }
 
 impl SessionVars {
-    /// A new session's: the global ones.
+    /// The values of a new session, which are the global ones.
     pub fn new(globals: &Globals) -> Self {
         SessionVars {
             values: globals.load(),
         }
     }
 
-    /// The values that the server itself looks at.
+    /// The typed values that the server itself uses.
     #[inline]
     pub fn settings(&self) -> &Settings {
         &self.values.1
     }
 
-    /// The stored value at a place of [`definitions`].
+    /// The value at a position of [`definitions`].
     pub fn get(&self, at: usize) -> &VarValue {
         &self.values.0[at]
     }
 
-    /// Whether these are its values already.
+    /// Whether the values are set already.
     fn has(&self, changes: &[(usize, VarValue)]) -> bool {
         changes
             .iter()
             .all(|(at, value)| self.values.0[*at] == *value)
     }
 
-    /// Sets values by place; from then on they are the session's own.
+    /// Sets values by position. From then on the session has its own copy.
     pub fn set_all(&mut self, changes: &[(usize, VarValue)]) {
         if self.has(changes) {
             return;
@@ -273,8 +277,8 @@ impl SessionVars {
         own.1 = Settings::of(&own.0);
     }
 
-    /// As [`Self::set_all`], by name, but what results is shared with the sessions that set the same after the same: nearly all sessions begin
-    /// alike, and all their values are 10 KiB.
+    /// As [`Self::set_all`], by name. The result is shared with sessions that make the same changes
+    /// to the same values: most sessions start alike, and a copy takes 10 KiB.
     pub fn set_shared(&mut self, globals: &Globals, changes: &[(&'static str, VarValue)]) {
         let at: Vec<_> = (changes.iter())
             .map(|(name, value)| (known(name), value.clone()))
@@ -284,7 +288,7 @@ impl SessionVars {
         }
     }
 
-    /// Sets values that the program names.
+    /// Sets values of variables that the program names.
     pub fn set_known(&mut self, changes: &[(&'static str, VarValue)]) {
         let at: Vec<_> = (changes.iter())
             .map(|(name, value)| (known(name), value.clone()))

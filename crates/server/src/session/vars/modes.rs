@@ -1,9 +1,9 @@
-//! `sql_mode`: its words, the combinations, and what the lexer and the binder are told.
+//! `sql_mode`: its words, its combination modes, and the flags for the lexer and the binder.
 
 use nfold_plan::SqlMode;
 use nfold_sql::lexer::LexMode;
 
-/// Names by bit, as MySQL numbers them; empty: not used any more.
+/// The names by bit, as in MySQL; empty: no longer used.
 const NAMES: [&str; 33] = [
     "REAL_AS_FLOAT",
     "PIPES_AS_CONCAT",
@@ -43,11 +43,11 @@ const NAMES: [&str; 33] = [
 const ANSI: u64 = 1 << 18 | 0b1111 | 1 << 5;
 const TRADITIONAL: u64 = 1 << 27 | 1 << 21 | 1 << 22 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30;
 
-/// A value of `sql_mode`, bits as in MySQL.
+/// A value of `sql_mode`, with MySQL's bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModeSet(pub u64);
 
-/// Reads words with commas between them. The word that is unknown, otherwise.
+/// Parses words separated by commas. The error is the unknown word.
 pub fn parse_modes(text: &str) -> Result<ModeSet, &str> {
     let mut bits = 0;
     for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
@@ -61,7 +61,7 @@ pub fn parse_modes(text: &str) -> Result<ModeSet, &str> {
 }
 
 impl ModeSet {
-    /// From `SET sql_mode = number`; `None` where a bit has no name.
+    /// The value of `SET sql_mode = number`; `None` if a bit has no name.
     pub fn from_bits(bits: u64) -> Option<ModeSet> {
         let known = (0..64)
             .filter(|b| bits >> b & 1 == 1)
@@ -69,7 +69,7 @@ impl ModeSet {
         known.then(|| ModeSet(bits).expanded())
     }
 
-    /// Combinations bring their parts.
+    /// Adds the modes that combination modes include.
     fn expanded(self) -> ModeSet {
         let mut bits = self.0;
         for whole in [ANSI, TRADITIONAL] {
@@ -81,7 +81,7 @@ impl ModeSet {
         ModeSet(bits)
     }
 
-    /// The words, in the order of their bits.
+    /// The names of the modes, in the order of their bits.
     pub fn names(self) -> String {
         let on = NAMES
             .iter()
@@ -90,7 +90,7 @@ impl ModeSet {
         on.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether the mode of this name is set.
+    /// Whether the mode with this name is set.
     pub fn has(self, name: &str) -> bool {
         NAMES
             .iter()
@@ -98,7 +98,7 @@ impl ModeSet {
             .is_some_and(|bit| self.0 >> bit & 1 == 1)
     }
 
-    /// What changes the meaning of statements.
+    /// The modes that change the meaning of statements.
     pub fn semantics(self) -> SqlMode {
         const MAP: [(&str, SqlMode); 12] = [
             ("ONLY_FULL_GROUP_BY", SqlMode::ONLY_FULL_GROUP_BY),
@@ -125,7 +125,7 @@ impl ModeSet {
             .fold(SqlMode::default(), |all, (_, m)| all.with(*m))
     }
 
-    /// What changes how a text is cut into tokens.
+    /// The modes that change how text is split into tokens.
     pub fn lexing(self) -> LexMode {
         const MAP: [(&str, LexMode); 5] = [
             ("ANSI_QUOTES", LexMode::ANSI_QUOTES),

@@ -1,4 +1,4 @@
-//! The variables that the server itself looks at, read once per change and kept typed.
+//! The variables that the server itself uses, as typed values. They are computed once per change.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use nfold_types::temporal::TimeZone;
 
 use super::{VarValue, VarValues, known, parse_modes};
 
-/// Typed values; times are durations, sizes bytes.
+/// The typed values. Times are durations, sizes are bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub autocommit: bool,
@@ -23,16 +23,17 @@ pub struct Settings {
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
     pub zone: TimeZone,
-    /// `collation_connection`
+    /// `collation_connection`.
     pub collation: CollationId,
-    /// Collation that results are described with: `collation_connection` where it is of
-    /// `character_set_results`, else that set's own; `None` where `character_set_results` is NULL.
+    /// The collation in the description of results: `collation_connection` if it belongs to
+    /// `character_set_results`, otherwise the default of that set. `None` if
+    /// `character_set_results` is NULL.
     pub results: Option<CollationId>,
-    /// `collation_server`: of new databases.
+    /// `collation_server`, for new databases.
     pub collation_server: CollationId,
     /// `max_execution_time`; `None`: no limit.
     pub max_execution_time: Option<Duration>,
-    /// How long to wait for a metadata lock.
+    /// The time limit for a metadata lock.
     pub lock_wait_timeout: Duration,
     pub innodb_lock_wait_timeout: Duration,
     pub wait_timeout: Duration,
@@ -41,13 +42,13 @@ pub struct Settings {
     pub max_allowed_packet: usize,
     pub max_error_count: usize,
     pub max_prepared_stmt_count: usize,
-    /// The server as a whole: `read_only`, `super_read_only` (only their global values count).
+    /// `read_only` and `super_read_only`; only the global values matter.
     pub server_read_only: bool,
     pub super_read_only: bool,
     pub sql_notes: bool,
     pub sql_safe_updates: bool,
     pub foreign_key_checks: bool,
-    /// Of `optimizer_switch`.
+    /// From `optimizer_switch`.
     pub use_invisible_indexes: bool,
     pub restrict_fk_on_non_standard_key: bool,
     pub sql_select_limit: u64,
@@ -57,17 +58,16 @@ pub struct Settings {
     pub div_precision_increment: u8,
     pub max_sort_length: usize,
     pub cte_max_recursion_depth: u64,
-    /// Only the global values of these two count.
+    /// Only the global values of these two matter.
     pub regexp_time_limit: u64,
     pub regexp_stack_limit: u64,
-    /// The larger of `sort_buffer_size` and `tmp_table_size`, or less under a small
-    /// `nfold_statement_memory`.
+    /// The larger of `sort_buffer_size` and `tmp_table_size`, limited by `nfold_statement_memory`.
     pub work_memory: usize,
     /// `nfold_statement_memory`; 0: the server's default.
     pub statement_memory: u64,
     pub completion_chain: bool,
     pub completion_release: bool,
-    /// `long_query_time`
+    /// `long_query_time`.
     pub long_query_ns: u64,
     pub min_examined_row_limit: u64,
     pub sql_log_off: bool,
@@ -88,7 +88,7 @@ places! {
     long_query_time, min_examined_row_limit, sql_log_off,
 }
 
-/// `transaction_isolation`'s words.
+/// The isolation level of a value of `transaction_isolation`.
 pub fn isolation_of(word: &str) -> IsolationLevel {
     match word {
         "READ-UNCOMMITTED" => IsolationLevel::ReadUncommitted,
@@ -98,7 +98,7 @@ pub fn isolation_of(word: &str) -> IsolationLevel {
     }
 }
 
-/// The word of an isolation level.
+/// The value of `transaction_isolation` for an isolation level.
 pub fn isolation_word(level: IsolationLevel) -> &'static str {
     match level {
         IsolationLevel::ReadUncommitted => "READ-UNCOMMITTED",
@@ -110,7 +110,7 @@ pub fn isolation_word(level: IsolationLevel) -> &'static str {
 
 impl Settings {
     /// The settings that plans depend on, except the time zone. A new variable that changes plans
-    /// belongs here: otherwise cached plans outlive its change.
+    /// must be added here; otherwise cached plans survive its change.
     fn plan_key(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         (
             self.mode,
@@ -127,18 +127,18 @@ impl Settings {
         )
     }
 
-    /// Whether a plan made under `other` holds under these.
+    /// Whether a plan made under `other` is valid under these settings.
     pub fn plans_like(&self, other: &Settings) -> bool {
         self.plan_key() == other.plan_key() && self.zone == other.zone
     }
 
-    /// A text that is equal where [`Self::plans_like`] is true.
+    /// A text that is equal exactly if [`Self::plans_like`] is true.
     pub fn plan_environment(&self) -> String {
         format!("{:?} {:?}", self.plan_key(), self.zone)
     }
 
-    /// Reads all of them. Values were checked when they were set; one from an option file that
-    /// makes no sense counts as its default.
+    /// Computes all settings. SET has checked the values; an invalid value from an option file
+    /// counts as the default.
     pub fn of(values: &VarValues) -> Settings {
         let p = &*PLACES;
         let int = |at: usize| match values[at] {
@@ -214,8 +214,8 @@ impl Settings {
     }
 }
 
-/// What one sort or hash table may hold. A statement may have several, and each doubles its buffers
-/// as they grow: one of them takes a sixteenth of the statement's limit at most.
+/// The memory of one sort or hash table. A statement may have several, and each doubles its buffers
+/// as it grows. So one of them takes at most a sixteenth of the statement's limit.
 fn work_memory(configured: usize, statement_memory: usize) -> usize {
     match statement_memory {
         0 => configured,
