@@ -1,6 +1,6 @@
-//! A server that answers without SQL: what the network side alone costs. `floor PORT`, then for
-//! instance `sysbench oltp_point_select --db-ps-mode=disable --mysql-port=PORT ... run`; ends with
-//! a line on standard input.
+//! A server without SQL, which shows the cost of the network side alone. `floor PORT`, then for
+//! instance `sysbench oltp_point_select --db-ps-mode=disable --mysql-port=PORT ... run`. It ends
+//! when it reads a line from standard input.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

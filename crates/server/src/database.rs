@@ -1,9 +1,10 @@
-//! Opens the engine under the server by the server's options, says in the log what recovery does,
-//! and makes the first account.
+//! Opens the engine with the server's options, logs the progress of recovery, and creates the first
+//! account.
 //!
 //! # Failure
-//! An account is made whenever there is none at all, not only at first start: a crash between
-//! making the files and making the account leaves a data directory that the next start finishes.
+//! The account is created whenever there is none, not only at the first start. So after a crash
+//! between the creation of the files and that of the account, the next start completes the data
+//! directory.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,12 +21,12 @@ use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
 use crate::server::StartError;
 
-/// Bytes by which table files grow.
+/// Table files grow by this many bytes.
 const EXTEND_BYTES: u64 = 4 << 20;
-/// Between two lines about one phase of recovery.
+/// The time between two log lines about one phase of recovery.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// Accounts as the catalog has them now.
+/// The current accounts of the catalog.
 pub struct CatalogAccounts(pub Arc<Catalog>);
 
 impl AccountSource for CatalogAccounts {
@@ -45,14 +46,14 @@ impl AccountSource for CatalogAccounts {
     }
 }
 
-/// Opens the database in a data directory, recovering it if need be, and makes `root` if there is
+/// Opens the database in a data directory, recovers it if necessary, and creates `root` if there is
 /// no account. Blocks.
 pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
     open_with(options, engine_options(options), datadir)
 }
 
-/// As [`open`], but nothing runs in the background: [`Engine::step_background`] does it. Every run
-/// of the same calls does the same.
+/// As [`open`], but without background threads: [`Engine::step_background`] does their work. Runs
+/// with the same calls are identical.
 pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
     let mut engine = engine_options(options);
     engine.store.io_threads = 0;
@@ -113,7 +114,8 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
     }
 }
 
-/// The machine's memory, which is what the buffer pool may grow to. 0 if the system does not say.
+/// The memory of the machine, up to which the buffer pool may grow, in bytes; 0 if the system does
+/// not say.
 pub(crate) fn machine_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
@@ -121,7 +123,7 @@ pub(crate) fn machine_memory() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// A line when a phase begins, and every [`PROGRESS_EVERY`] within one.
+/// Logs the start of each phase, and its progress every [`PROGRESS_EVERY`].
 fn say_progress(p: &RecoveryProgress, said: &Cell<Option<(RecoveryPhase, Instant)>>) {
     let due = match said.get() {
         Some((phase, at)) => phase != p.phase || at.elapsed() >= PROGRESS_EVERY,
@@ -177,7 +179,7 @@ fn say_report(report: &OpenReport, took: Duration) {
     }
 }
 
-/// `root`, without a password, for this machine only.
+/// Creates `root` without a password, for this machine only.
 fn make_root(engine: &Engine) -> Result<(), nfold_engine::EngineError> {
     let root = StoredAccount {
         user: "root".into(),

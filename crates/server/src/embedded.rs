@@ -1,8 +1,10 @@
-//! The server in the caller's thread: whole packets in, whole packets out, no sockets, no threads. What stands between is all there: connection
-//! buffers, fibers, sessions, planner, executor, engine. For counting instructions and allocations of statements.
+//! The server on the caller's thread, without sockets and threads: complete packets in, complete
+//! packets out. It includes connection buffers, fibers, sessions, planner, executor and engine. For
+//! counting the instructions and allocations of statements.
 //!
 //! # Cost
-//! As in a worker but for epoll, `recv` and `send`, which are two copies of the bytes here. A statement never gives way, and a wait polls.
+//! As in a worker, except for epoll, `recv` and `send`, which are two copies of the bytes here. A
+//! statement never yields, and a wait polls.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -30,9 +32,9 @@ use crate::statement::{Sessions, server_state};
 
 /// Longer than any statement.
 const SLICE: Duration = Duration::from_secs(1 << 20);
-/// Between two looks at what a statement waits for.
+/// The time between two polls of a wait.
 const PAUSE: Duration = Duration::from_millis(1);
-/// What its clients can do.
+/// The capabilities of its clients.
 const CAPABILITIES: u32 = cap::SERVER
     & !cap::SSL
     & !cap::CONNECT_WITH_DB
@@ -40,7 +42,7 @@ const CAPABILITIES: u32 = cap::SERVER
     & !cap::DEPRECATE_EOF
     & !cap::COMPRESS;
 
-/// A server over a data directory. Everything happens in the calls of its [`Client`]s.
+/// A server over a data directory. It runs only during the calls of its [`Client`]s.
 pub struct Embedded {
     local: Rc<Local>,
     state: Arc<ServerState>,
@@ -50,7 +52,7 @@ pub struct Embedded {
     _datadir: Arc<DataDir>,
 }
 
-/// What [`Embedded::worker`] needs to make another worker of the same server, in another thread.
+/// The data for [`Embedded::worker`] to create another worker of the same server on another thread.
 #[derive(Clone)]
 pub struct Seed {
     registry: Arc<Registry>,
@@ -60,10 +62,10 @@ pub struct Seed {
 }
 
 impl Embedded {
-    /// Opens `dir`, made if it does not exist, with options by their names.
+    /// Opens `dir`, which is created if necessary, with options by name.
     ///
     /// # Errors
-    /// A bad option, or a directory that cannot be opened.
+    /// An invalid option, or a directory that cannot be opened.
     pub fn open(dir: &Path, options: &[(&str, &str)]) -> Result<Embedded, StartError> {
         let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
         let mut values = Values::default();
@@ -85,7 +87,7 @@ impl Embedded {
         Embedded::worker(&seed, 0)
     }
 
-    /// What another thread needs for a worker of its own.
+    /// The data for a worker on another thread.
     pub fn seed(&self) -> Seed {
         Seed {
             registry: self.local.registry.clone(),
@@ -95,10 +97,10 @@ impl Embedded {
         }
     }
 
-    /// A worker of a server that is open, for the calling thread alone.
+    /// A worker of an open server, for the calling thread only.
     ///
     /// # Errors
-    /// The system refuses an eventfd.
+    /// The system cannot create an eventfd.
     pub fn worker(seed: &Seed, number: u16) -> Result<Embedded, StartError> {
         let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
         let Seed {
@@ -127,17 +129,18 @@ impl Embedded {
         })
     }
 
-    /// The engine under it.
+    /// The engine of the server.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.state.engine
     }
 
-    /// `root` logs in.
+    /// Logs in as `root`.
     pub fn connect(&self) -> std::io::Result<Client<'_>> {
         self.connect_as("root")
     }
 
-    /// The account `user`@`localhost` logs in, whatever its password. A refused one's first command fails.
+    /// Logs in as `user`@`localhost` without checking a password. If the login is refused, the
+    /// first command fails.
     pub fn connect_as(&self, user: &str) -> std::io::Result<Client<'_>> {
         let registry = &self.local.registry;
         let peer = Peer::Local;
@@ -195,13 +198,13 @@ impl Embedded {
 /// One connection.
 pub struct Client<'a> {
     server: &'a Embedded,
-    /// `None` after it has ended.
+    /// `None` after the connection has ended.
     conn: Option<Box<Conn>>,
     id: u32,
 }
 
 impl Client<'_> {
-    /// Hands over whole packets, headers included, and appends the packets of the answers to `answer`.
+    /// Sends complete packets, with their headers, and appends the answers to `answer`.
     ///
     /// # Errors
     /// The connection has ended.
@@ -280,7 +283,7 @@ impl Client<'_> {
 impl Drop for Client<'_> {
     fn drop(&mut self) {
         if self.conn.is_some() {
-            // Its answer has nobody to go to.
+            // Nobody can receive its answer.
             let _ = self.run(Job::Disconnect);
         }
         self.server.local.registry.remove(self.id);

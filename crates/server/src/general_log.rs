@@ -1,11 +1,10 @@
-//! The general log: every command as it comes, before it is run, as MySQL writes it to
-//! `general_log_file`.
+//! The general log: writes every command before it runs to `general_log_file`, in MySQL's format.
 //!
 //! ```text
 //! 2024-03-01T12:34:56.123456Z⇥    8 Query⇥SELECT 1
 //! ```
 //! # Cost
-//! Off: one load of a switch that is only read. On: a line is made and appended under a mutex;
+//! Off: one load of a switch that is rarely written. On: a line is appended under a mutex;
 //! [`crate::log_file`] writes it.
 //!
 //! Source: "The General Query Log" of MySQL's reference manual.
@@ -17,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::log_file::{LogFile, LogName};
 use crate::slow_log::instant;
 
-/// See the module's header. One per server.
+/// The log of one server; see the module's header.
 pub struct GeneralLog(Arc<LogFile>);
 
 impl GeneralLog {
@@ -34,12 +33,12 @@ impl GeneralLog {
         self.0.configure(on, path);
     }
 
-    /// FLUSH GENERAL LOGS
+    /// FLUSH GENERAL LOGS.
     pub fn reopen(&self) {
         self.0.reopen();
     }
 
-    /// The server ends: writes what there is.
+    /// Called at shutdown: writes the pending lines.
     pub fn close(&self) {
         self.0.close();
     }
@@ -54,7 +53,7 @@ impl GeneralLog {
         ("Nfold_general_log_lost", self.0.lost().to_string())
     }
 
-    /// A command has come. `command`: MySQL's name of it; `argument`: what the client said.
+    /// Logs a command. `command` is MySQL's name for it, `argument` the client's text.
     #[cold]
     pub fn write(&self, connection: u32, command: &str, argument: &[u8]) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! Sessions, system variables, authentication, workers, system views, configuration.
+//! The server: sessions, system variables, authentication, workers, system tables, configuration.
 //!
 //! Imports go one way, from a folder to those below it:
 //!

@@ -1,4 +1,4 @@
-//! A log that MySQL's tools read (the slow query log, the general log): entries gather in memory
+//! A log in MySQL's format (the slow query log, the general log). Entries are collected in memory,
 //! and a thread writes them.
 //!
 //! # Picture
@@ -8,11 +8,11 @@
 //!                 └──▶ aside, each with the file that it belongs to; written first
 //! ```
 //! # Concurrency
-//! Workers never block on the file: they append to `pending` under a mutex, only when there is
-//! something to log. Beyond [`MAX_PENDING`] entries are lost, and counted.
+//! Workers never block on the file: they append to `pending` under a mutex, and only if there is
+//! something to log. Entries beyond [`MAX_PENDING`] are lost and counted.
 //! # Failure
-//! A file that cannot be opened or written is named in the server's own log, once until it can be
-//! again; entries meanwhile are lost, and counted.
+//! If a file cannot be opened or written, the server's own log says so once, until it works again.
+//! Entries meanwhile are lost and counted.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -25,32 +25,32 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Bytes of entries that wait for the writer.
+/// The maximum size of the pending entries in bytes.
 const MAX_PENDING: usize = 64 << 20;
 
-/// Which log it is.
+/// The names of a log.
 #[derive(Debug, Clone, Copy)]
 pub struct LogName {
-    /// As messages say it.
+    /// The name in messages.
     pub what: &'static str,
     pub thread: &'static str,
 }
 
-/// What is to be written.
+/// The entries to be written.
 #[derive(Default)]
 pub struct Pending {
     pub bytes: Vec<u8>,
-    /// What an entry leaves to the next of its log: the slow log's default database.
+    /// Data that an entry leaves for the next one: the slow log's default database.
     pub context: Option<String>,
-    /// Entries in `bytes`.
+    /// The number of entries in `bytes`.
     entries: u64,
 }
 
-/// What belongs to one file.
+/// The entries for one file.
 #[derive(Default)]
 struct Batch {
     path: PathBuf,
-    /// The file is opened anew before it.
+    /// Whether the file is reopened before they are written.
     reopen: bool,
     bytes: Vec<u8>,
     entries: u64,
@@ -60,18 +60,18 @@ struct Batch {
 struct State {
     path: PathBuf,
     pending: Pending,
-    /// What was pending when another file was asked for, oldest first, and its bytes.
+    /// The entries that were pending when the file changed, oldest first, and their total size.
     aside: VecDeque<Batch>,
     aside_bytes: usize,
-    /// The file is to be opened anew before what is pending is written.
+    /// Whether the file is reopened before the pending entries are written.
     reopen: bool,
     closed: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 impl State {
-    /// What comes from now on goes to another file, or to the same one opened anew: what is pending
-    /// does not.
+    /// Directs later entries to another file, or to the reopened one. Pending entries still go to
+    /// the old file.
     fn set_aside(&mut self) {
         if !self.pending.bytes.is_empty() {
             let batch = self.take_pending();
@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// What is to be written next.
+    /// The next entries to be written.
     fn next(&mut self) -> Option<Batch> {
         if let Some(batch) = self.aside.pop_front() {
             self.aside_bytes -= batch.bytes.len();
@@ -104,7 +104,7 @@ impl State {
 /// See the module's header.
 pub struct LogFile {
     name: LogName,
-    /// The first lines of a file, as MySQL's.
+    /// The first lines of a file, as in MySQL.
     banner: String,
     on: AtomicBool,
     lost: AtomicU64,
@@ -124,7 +124,7 @@ impl LogFile {
         })
     }
 
-    /// Whether it is written, and where to.
+    /// Sets whether the log is written, and its file.
     pub fn configure(self: &Arc<Self>, on: bool, path: PathBuf) {
         self.on.store(on, Relaxed);
         let mut state = self.state.lock();
@@ -142,12 +142,12 @@ impl LogFile {
         }
     }
 
-    /// FLUSH LOGS: what comes goes to a file opened anew, after the old one was renamed.
+    /// FLUSH LOGS: reopens the file, after it was renamed.
     pub fn reopen(&self) {
         self.state.lock().set_aside();
     }
 
-    /// The server ends: writes what there is.
+    /// Called at shutdown: writes the pending entries.
     pub fn close(&self) {
         let thread = {
             let mut state = self.state.lock();
@@ -156,7 +156,7 @@ impl LogFile {
             state.thread.take()
         };
         if let Some(thread) = thread {
-            // A panic of the writer was reported by itself.
+            // The writer's panic has already been reported.
             drop(thread.join());
         }
     }
@@ -166,12 +166,12 @@ impl LogFile {
         self.on.load(Relaxed)
     }
 
-    /// Entries that were lost.
+    /// The number of lost entries.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Hands an entry of about `len` bytes, which `append` appends, to the writer.
+    /// Passes an entry to the writer. `append` appends its text, of about `len` bytes.
     pub fn write(&self, len: usize, append: impl FnOnce(&mut Pending)) {
         let mut state = self.state.lock();
         if state.closed || state.aside_bytes + state.pending.bytes.len() + len > MAX_PENDING {
@@ -183,7 +183,7 @@ impl LogFile {
         self.bell.notify_one();
     }
 
-    /// Body of the writer.
+    /// The writer thread.
     fn run(&self) {
         let (mut file, mut known_bad): (Option<File>, bool) = (None, false);
         loop {
@@ -272,7 +272,7 @@ mod tests {
                 to.bytes.extend_from_slice(format!("{n}\n").as_bytes());
             });
         }
-        // The last one is renamed once it is there, as before FLUSH LOGS.
+        // Renames the last file once it exists, as an administrator does before FLUSH LOGS.
         while !path(199).exists() {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! A client of the embedded server that runs kinds of statements.
+//! A client of the embedded server that runs the kinds of statements.
 
 use nfold_protocol::consts::{column_type, com};
 use nfold_protocol::frame::{begin_packet, end_packet};
@@ -9,7 +9,7 @@ use super::kinds::{Kind, Random};
 
 pub type Failure = Box<dyn std::error::Error>;
 
-/// A client, and its buffers.
+/// A client with its buffers.
 pub struct Connection<'a> {
     client: Client<'a>,
     packet: Vec<u8>,
@@ -27,7 +27,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// One command and its answer; an error packet is a failure.
+    /// Sends one command and reads its answer. An error packet is a failure.
     fn command(&mut self, code: u8, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
         self.packet.clear();
         let (mut sequence, at) = (0, begin_packet(&mut self.packet));
@@ -50,7 +50,8 @@ impl<'a> Connection<'a> {
         self.command(com::QUERY, |out| out.extend_from_slice(sql.as_bytes()))
     }
 
-    /// Ids of the prepared statements; none for a kind that is sent as text.
+    /// Prepares the statements of a kind, and returns their ids; none for a kind that is sent as
+    /// text.
     pub fn prepare(&mut self, kind: &Kind) -> Result<Vec<u32>, Failure> {
         let mut ids = Vec::new();
         for sql in kind.statements.iter().filter(|_| kind.prepared) {
@@ -62,7 +63,8 @@ impl<'a> Connection<'a> {
         Ok(ids)
     }
 
-    /// So many runs; gives the bytes of all answers. `first`: the kind has not run yet.
+    /// Runs a kind `count` times, and returns the size of all answers in bytes. `first`: the kind
+    /// has not run yet.
     pub fn runs(
         &mut self,
         kind: &Kind,
@@ -92,7 +94,7 @@ impl<'a> Connection<'a> {
         Ok(bytes)
     }
 
-    /// The types go with the first execution only, as from most clients.
+    /// Sends the parameter types with the first execution only, as most clients do.
     fn execute(&mut self, id: u32, values: &[u64], first: bool) -> Result<(), Failure> {
         self.command(com::STMT_EXECUTE, |out| {
             out.extend_from_slice(&id.to_le_bytes());
@@ -110,13 +112,13 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// `sql` with the values in place of its `?`.
+/// Writes `sql` with values in place of its `?`.
 fn write_text(out: &mut Vec<u8>, sql: &str, values: &[u64]) {
     use std::io::Write;
     let mut parts = sql.split('?');
     out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
     for (part, value) in parts.zip(values) {
-        // A vector takes everything.
+        // Writing to a vector does not fail.
         let _ = write!(out, "{value}");
         out.extend_from_slice(part.as_bytes());
     }

@@ -1,17 +1,17 @@
-//! The statements that are counted, and the tables that they read.
+//! The kinds of statements that are counted, and the tables that they use.
 
-/// Rows of each table.
+/// The number of rows of each table.
 pub const ROWS: u64 = 20_000;
-/// Values of `items.group_id`: about five rows each.
+/// The number of values of `items.group_id`: about five rows have each.
 pub const GROUPS: u64 = 4_000;
-/// Statements per kind, unless it says otherwise.
+/// The default number of runs of a kind.
 const RUNS: u32 = 200;
 
-/// Numbers that are the same in every run (SplitMix64).
+/// A deterministic random generator (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
-    /// In `1..=most`.
+    /// A number in `1..=most`.
     pub fn up_to(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -21,15 +21,15 @@ impl Random {
     }
 }
 
-/// One kind of statement: text with `?` for integers, which are written into it, or bound where it
-/// is prepared.
+/// A kind of statement: text with `?` for integers. They are bound if the statement is prepared,
+/// otherwise written into the text.
 pub struct Kind {
     pub name: String,
-    /// Run one after another.
+    /// The statements of one run, in order.
     pub statements: Vec<String>,
     pub prepared: bool,
     pub runs: u32,
-    /// Values of all `?` of one run.
+    /// Appends the values of all `?` in one run.
     pub values: fn(&mut Random, &mut Vec<u64>),
 }
 
@@ -65,13 +65,13 @@ fn hundred_groups(random: &mut Random, values: &mut Vec<u64>) {
     values.extend([first, first + 99]);
 }
 
-/// All of them: those that change rows behind the others, but for new ones of the rows that nobody
-/// changes, as a kind's place gives it its numbers.
+/// All kinds. Kinds that change rows come after the others. New kinds over unchanged rows are added
+/// at the end of all, because a kind's position determines its random numbers.
 pub fn kinds() -> Vec<Kind> {
     let mut all = Vec::new();
     let mut add = |name: &str, statements: &[&str], runs, values| {
         for (prepared, suffix) in [(false, "text"), (true, "prepared")] {
-            // A statement without values is what a text client sends; BEGIN cannot be prepared.
+            // Text clients send statements without values; BEGIN cannot be prepared.
             if prepared && (!statements.iter().any(|s| s.contains('?')) || statements.len() > 1) {
                 continue;
             }
@@ -130,7 +130,7 @@ pub fn kinds() -> Vec<Kind> {
     all
 }
 
-/// Definitions and rows.
+/// The statements that create and fill the tables.
 pub fn load() -> Vec<String> {
     let sysbench = |name: &str| {
         format!(

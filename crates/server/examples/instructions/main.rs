@@ -1,8 +1,8 @@
-//! Runs each kind of statement over and over, in one thread and without sockets, for callgrind to
+//! Runs each kind of statement many times, in one thread and without sockets, for callgrind to
 //! count instructions (`bench/instructions`). Without valgrind it prints nanoseconds.
 //!
-//! Between the counted runs nothing is left to chance: numbers come from fixed seeds, the engine
-//! has no threads, no statement gives way.
+//! All runs are deterministic: random numbers have fixed seeds, the engine has no threads, and no
+//! statement yields.
 
 mod connection;
 mod kinds;
@@ -15,13 +15,13 @@ use connection::{Connection, Failure};
 use kinds::{Random, kinds, load};
 use nfold_server::embedded::Embedded;
 
-/// As in the server: what counting costs belongs to the statements.
+/// The allocator of the server, whose counting is part of a statement's cost.
 #[global_allocator]
 static ALLOCATOR: nfold_memory::CountingAllocator = nfold_memory::CountingAllocator;
 
-/// Runs before those that count.
+/// The number of uncounted runs.
 const WARM_UP: u32 = 30;
-/// Background steps between two kinds at most.
+/// The maximum number of background steps between two kinds.
 const STEPS: usize = 1000;
 
 fn main() -> Result<(), Failure> {
@@ -43,8 +43,8 @@ fn main() -> Result<(), Failure> {
         let prepared = connection.prepare(kind)?;
         let mut first = true;
         connection.runs(kind, &prepared, &mut random, &mut first, WARM_UP)?;
-        // Settles what the load and the kind before have left: pages to be written, versions to be
-        // purged, guesses to be put right.
+        // Completes the background work of the load and of the previous kind: writing pages,
+        // purging versions, and repairing row-location hints.
         for _ in 0..STEPS {
             if !server.engine().step_background()? {
                 break;

@@ -1,28 +1,28 @@
-//! Requests to the valgrind that runs this process; outside of one they do nothing and give 0.
+//! Requests to the valgrind that runs this process. Without valgrind they do nothing and return 0.
 //!
-//! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros are
-//! instructions without effect on a real processor.
+//! Source: `valgrind.h` and `callgrind.h` of Valgrind 3.x ("client requests"), whose macros consist
+//! of instructions without an effect on a real processor.
 #![allow(unsafe_code)]
 
-/// "CT": callgrind's own requests.
+/// The prefix "CT" of callgrind's requests.
 const CALLGRIND: usize = (b'C' as usize) << 24 | (b'T' as usize) << 16;
 
-/// Whether valgrind runs this process.
+/// Whether this process runs under valgrind.
 pub fn is_here() -> bool {
     request(0x1001, 0) != 0
 }
 
-/// From now on instructions are counted.
+/// Starts to count instructions.
 pub fn start() {
     request(CALLGRIND + 4, 0);
 }
 
-/// Forgets what was counted so far.
+/// Resets the counters.
 pub fn zero() {
     request(CALLGRIND + 1, 0);
 }
 
-/// Writes what was counted to a file that carries `name`.
+/// Writes the counters to a file whose name contains `name`.
 pub fn dump(name: &std::ffi::CStr) {
     request(CALLGRIND + 3, name.as_ptr() as usize);
 }

@@ -1,12 +1,12 @@
-//! What a statement costs when its session's memory is cold: some sessions take turns in one
-//! thread, without sockets, each with a prepared point select of its own. Prints nanoseconds a
+//! The cost of a statement whose session is not in the cache: several sessions take turns in one
+//! thread, without sockets, each with its own prepared point select. Prints nanoseconds per
 //! statement for each number of sessions.
 //!
 //! ```text
 //! cargo run --release -p nfold-server --example sessions -- 16 64 512
 //! valgrind --tool=callgrind --instr-atstart=no --cache-sim=yes --LL=1048576,16,64 target/release/examples/sessions 512
 //! ```
-//! The second counts the lines that miss a cache of 32 KiB and one of 1 MiB, by function.
+//! The second command counts the misses of a cache of 32 KiB and one of 1 MiB, by function.
 
 #[path = "../instructions/connection.rs"]
 #[allow(dead_code, reason = "one program runs kinds, the other executes")]
@@ -23,7 +23,8 @@ use connection::{Connection, Failure};
 use kinds::{Kind, Random, kinds, load};
 use nfold_server::embedded::Embedded;
 
-/// Statements that are timed at a time, and how often: the fastest counts.
+/// The number of statements in one measurement, and the number of measurements, of which the
+/// fastest counts.
 const STATEMENTS: usize = 20_480;
 const ROUNDS: usize = 9;
 
@@ -61,7 +62,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Time of one statement, `n` sessions taking turns.
+/// The time of one statement when `n` sessions take turns.
 fn measure(server: &Embedded, kind: &Kind, n: usize) -> Result<Duration, Failure> {
     let mut random = Random(1);
     let mut sessions = Vec::new();

@@ -1,14 +1,14 @@
-//! The data directory: made if it is missing, checked, and locked against a second server.
+//! The data directory: created if necessary, checked, and locked against a second server.
 //!
 //! # Failure
-//! The lock is the kernel's (`flock` on `nfold.lock`): it goes with the process, however that ends.
-//! The file holds the process id for the message only.
+//! The kernel holds the lock (`flock` on `nfold.lock`), so it ends with the process in any case.
+//! The process id in the file is only for the error message.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Why a directory cannot be used: one line for the user.
+/// Why a directory cannot be used, as one line for the user.
 #[derive(Debug)]
 pub struct DataDirError(pub String);
 
@@ -20,23 +20,23 @@ impl std::fmt::Display for DataDirError {
 
 impl std::error::Error for DataDirError {}
 
-/// A data directory that is ours while this lives.
+/// A locked data directory. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// It was made, or was empty.
+    /// Whether it was created, or empty.
     fresh: bool,
     _lock: File,
 }
 
-/// Files by which a data directory of MySQL or MariaDB is known.
+/// Files that identify a data directory of MySQL or MariaDB.
 const OTHERS: [&str; 3] = ["ibdata1", "mysql.ibd", "aria_log_control"];
-/// The engine's first file: a directory that has it is ours, whatever else lies there.
+/// The engine's first file. A directory that has it belongs to Nfold, whatever else it contains.
 const OURS: &str = "nfold.control";
 
 impl DataDir {
-    /// Makes the directory if need be (mode 0750), and locks it. Another server's directory is
-    /// refused before anything is written there.
+    /// Creates the directory if necessary (mode 0750), and locks it. A directory of another server
+    /// is refused before anything is written to it.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         let error = |what: &str, e: &dyn std::fmt::Display| {
             DataDirError(format!(
@@ -99,18 +99,19 @@ impl DataDir {
         })
     }
 
-    /// Absolute.
+    /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Nothing was in it before.
+    /// Whether the directory was empty before.
     pub fn is_fresh(&self) -> bool {
         self.fresh
     }
 }
 
-/// Writes a file that only this user may read: under a temporary name, synced, renamed.
+/// Writes a file that only this user may read. It is written under a temporary name, synced and
+/// renamed.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let tmp = path.with_extension("tmp");
@@ -125,7 +126,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(&tmp, path)
 }
 
-/// PEM text around DER bytes (RFC 7468).
+/// Encodes DER bytes as PEM text (RFC 7468).
 pub fn pem_encode(label: &str, der: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = format!("-----BEGIN {label}-----\n");

@@ -1,23 +1,23 @@
-//! Reads an option file in my.cnf's format.
+//! Reads an option file in the format of my.cnf.
 //!
-//! Groups `[mysqld]`, `[server]` and `[nfold]` count; the others are for other programs and are
-//! skipped. Comments begin with `#` or `;`. `!include FILE` and `!includedir DIR` are followed.
+//! Only the groups `[mysqld]`, `[server]` and `[nfold]` are used; the others are for other
+//! programs. Comments begin with `#` or `;`. `!include FILE` and `!includedir DIR` are followed.
 //! Source: MySQL manual, "Using Option Files".
 
 use std::path::{Path, PathBuf};
 
-/// One line `name = value` of a group that counts.
+/// One line `name = value` of a group that is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub file: PathBuf,
-    /// From 1.
+    /// The line number, from 1.
     pub number: usize,
     pub name: String,
-    /// `None`: the name stood alone.
+    /// `None`: the name without a value.
     pub value: Option<String>,
 }
 
-/// What is wrong, where: one line for the user.
+/// A problem and its place, as one line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError(pub String);
 
@@ -29,10 +29,10 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// How deep `!include` may nest.
+/// The maximum depth of `!include`.
 const MAX_DEPTH: usize = 10;
 
-/// Reads a file and those it includes, in order.
+/// Reads a file and the files that it includes, in order.
 pub fn read(file: &Path) -> Result<Vec<Line>, ConfigError> {
     let mut lines = Vec::new();
     read_into(file, &mut lines, 0)?;
@@ -92,7 +92,7 @@ fn read_into(file: &Path, lines: &mut Vec<Line>, depth: usize) -> Result<(), Con
     Ok(())
 }
 
-/// `None`: not a directive.
+/// Handles `!include` and `!includedir`. `None`: another line.
 fn include(
     file: &Path,
     directive: &str,
@@ -127,7 +127,7 @@ fn strip_comment(s: &str) -> &str {
     s.split_once('#').map_or(s, |(s, _)| s)
 }
 
-/// Takes quotes off and resolves `\n \t \r \b \s \\`.
+/// Removes quotes and resolves `\n \t \r \b \s \\`.
 fn unquote(value: &str) -> Result<String, &'static str> {
     let value = value.trim();
     let body = match value.chars().next() {

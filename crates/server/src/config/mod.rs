@@ -1,6 +1,7 @@
-//! Options: the table of all names, the option file, and the typed values that the rest of the server is handed.
+//! Options: the table of all names, the option file, and the typed values that are passed to the
+//! rest of the server.
 //!
-//! Order of weight, the later wins: defaults, option file, command line.
+//! A later source overrides an earlier one: defaults, option file, command line.
 
 mod datadir;
 mod ini;
@@ -17,36 +18,38 @@ pub use ini::{ConfigError, Line, read};
 pub use limits::Limits;
 pub use values::{Value, Values};
 
-/// What the server is started with.
+/// The start-up options of the server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     pub datadir: PathBuf,
     /// Addresses to listen on; empty: no TCP.
     pub bind_addresses: Vec<String>,
-    /// 0: any free one.
+    /// 0: any free port.
     pub port: u16,
     pub socket: Option<PathBuf>,
     pub backlog: u32,
-    /// Worker threads; as many as there are cores by default.
+    /// The number of worker threads; by default the number of cores.
     pub workers: usize,
     pub pin_workers: bool,
-    /// Connections may go from a busy worker to one that has time.
+    /// Whether connections may move from a busy worker to one with spare time.
     pub move_connections: bool,
-    /// Workers may receive from many sockets, and send to many, by one system call, where the kernel has io_uring.
+    /// Whether workers may receive from and send to many sockets by one system call, if the kernel
+    /// has io_uring.
     pub io_uring: bool,
     pub max_connections: usize,
     /// For clients that have not logged in.
     pub connect_timeout: Duration,
     pub limits: Limits,
-    /// Statements outside transactions that one worker runs at a time; more of them queue. 0: the built-in bound.
+    /// The maximum number of concurrent statements outside transactions per worker; further ones
+    /// queue. 0: the built-in bound.
     pub concurrency: usize,
     pub ssl: bool,
     pub ssl_cert: Option<PathBuf>,
     pub ssl_key: Option<PathBuf>,
     pub require_secure_transport: bool,
-    /// 1 errors, 2 warnings, 3 information.
+    /// 1: errors, 2: warnings, 3: information.
     pub log_error_verbosity: u64,
-    /// `version()`
+    /// `version()`.
     pub server_version: String,
     /// All options by name, for `@@variables` and the engine.
     pub values: Values,
@@ -58,7 +61,7 @@ pub fn server_version() -> String {
 }
 
 impl ServerOptions {
-    /// From collected values. Fails where options contradict each other.
+    /// Computes the options. Fails if they contradict each other.
     pub fn from_values(values: Values) -> Result<Self, ConfigError> {
         let path = |name: &str| {
             values

@@ -1,11 +1,11 @@
-//! `optimizer_switch`: MySQL's switches, kept and shown. Plans depend on `use_invisible_indexes`
-//! alone.
+//! `optimizer_switch`: stores and shows MySQL's switches. Plans depend on `use_invisible_indexes`
+//! only.
 
 use nfold_types::{ErrorCode, SqlError, Value};
 
 const NAME: &str = "optimizer_switch";
 
-/// The switches in MySQL's order, each as it is by default.
+/// The switches in MySQL's order, with their defaults.
 const SWITCHES: [(&str, bool); 27] = [
     ("index_merge", true),
     ("index_merge_union", true),
@@ -45,8 +45,8 @@ pub const DEFAULT: &str = "index_merge=on,index_merge_union=on,index_merge_sort_
     skip_scan=on,hash_join=on,subquery_to_derived=off,prefer_ordering_index=on,\
     hypergraph_optimizer=off,derived_condition_pushdown=on,hash_set_operations=on";
 
-/// What SET makes of `value` where `present` is stored: bits, or a list of `switch=on|off|default`
-/// and one `default`.
+/// The result of setting `optimizer_switch` to `value` when it is `present`. `value` is a number of
+/// bits, or a list of `switch=on|off|default` with at most one `default`.
 ///
 /// # Errors
 /// 1231 for an unknown word or a switch that is named twice, 1232.

@@ -1,50 +1,53 @@
-//! Every option and system variable the server knows: one table for the option file, the command line and `@@variables`.
+//! All options and system variables of the server: one table for the option file, the command line
+//! and `@@variables`.
 //!
-//! The session layer reads the same entries for names, ranges, defaults and for what may be SET; it does not repeat them. Many change nothing
-//! here (`inert`): clients, ORMs and dump tools read or SET them, and option files written for MySQL hold them.
-//! Source: MySQL 8.4 manual, "Server System Variables"; defaults are MySQL's.
+//! The session layer takes names, ranges, defaults and permissions for SET from the same entries.
+//! Many variables have no effect here (`inert`): clients, ORMs and dump tools read or SET them, and
+//! option files for MySQL contain them. Source: MySQL 8.4 manual, "Server System Variables"; the
+//! defaults are MySQL's.
 
-/// What values an option takes.
+/// The type and range of an option.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// ON or OFF.
     Bool { default: bool },
-    /// A whole number, in the file with an optional K, M, G, T.
+    /// An integer; in a file with an optional suffix K, M, G, T.
     Int { default: u64, min: u64, max: u64 },
-    /// A number with fractions.
+    /// A floating-point number.
     Real { default: f64, min: f64, max: f64 },
-    /// Text; `None`: NULL or unset.
+    /// A string; `None`: NULL or unset.
     Text { default: Option<&'static str> },
-    /// One of several words, without regard to case; its number in the list is accepted as well.
+    /// One of several words, case-insensitive, or its number in the list.
     Choice {
         default: &'static str,
         values: &'static [&'static str],
     },
 }
 
-/// Where a variable lives.
+/// The scopes of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// `@@GLOBAL` only.
     Global,
-    /// Each session has its own, begun from the global one.
+    /// Global and session: a session's value starts as the global one.
     Both,
-    /// Only sessions have it.
+    /// Session only.
     Session,
 }
 
-/// One option.
+/// The definition of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionDef {
-    /// With underscores, in lower case.
+    /// The name in lower case, with underscores.
     pub name: &'static str,
     pub kind: Kind,
     pub scope: Scope,
-    /// May be changed by SET while the server runs.
+    /// Whether SET can change it at run time.
     pub dynamic: bool,
-    /// May stand in an option file or on the command line.
+    /// Whether it is allowed in an option file or on the command line.
     pub startup: bool,
-    /// In effect. Not: accepted and shown so that files and clients written for MySQL work, but nothing depends on it.
+    /// Whether it has an effect. Otherwise it is accepted and shown, so that files and clients for
+    /// MySQL work.
     pub effective: bool,
 }
 
@@ -64,13 +67,13 @@ const fn option(name: &'static str, kind: Kind, scope: Scope) -> OptionDef {
 }
 
 impl OptionDef {
-    /// Only at start.
+    /// Set at start-up only.
     const fn fixed(mut self) -> Self {
         self.dynamic = false;
         self
     }
 
-    /// Only while the server runs: a session's own, or what the server finds out itself.
+    /// Set at run time only: by a session, or by the server itself.
     const fn runtime(mut self) -> Self {
         self.startup = false;
         self
@@ -132,7 +135,7 @@ const ISOLATION: &[&str] = &[
 const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
 ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
-/// All of them, ordered by name.
+/// All options, ordered by name.
 #[rustfmt::skip]
 pub static OPTIONS: &[OptionDef] = &[
     text("authentication_policy", Some("*,,")).inert(),
@@ -413,13 +416,13 @@ pub static OPTIONS: &[OptionDef] = &[
     option("windowing_use_high_precision", Kind::Bool { default: true }, Scope::Both).inert(),
 ];
 
-/// The position in [`OPTIONS`] of a name as SET writes it: any case.
+/// The position in [`OPTIONS`] of a variable's name in any case, as in SET.
 pub fn variable(name: &str) -> Option<usize> {
     let name = name.to_ascii_lowercase();
     OPTIONS.binary_search_by(|o| o.name.cmp(&name)).ok()
 }
 
-/// The position in [`OPTIONS`] of a start-up option in any of its spellings: `-` for `_`, any case.
+/// The position in [`OPTIONS`] of a start-up option, with `-` for `_`, in any case.
 pub fn find(name: &str) -> Option<usize> {
     variable(&name.replace('-', "_")).filter(|&at| OPTIONS[at].startup)
 }

@@ -1,9 +1,9 @@
-//! Values of all options in the order of the table, read and checked from text.
+//! The values of all options in the order of the table, parsed and checked.
 
 use super::ini::{ConfigError, Line};
 use super::table::{self, Kind, OPTIONS, OptionDef};
 
-/// One option's value.
+/// The value of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Bool(bool),
@@ -25,8 +25,8 @@ impl Value {
         }
     }
 
-    /// Reads a value from an option file or the command line; `None`: the name stood alone. Numbers
-    /// beyond the range are an error (SET adjusts them instead; a file is better told).
+    /// Parses a value of an option file or the command line; `None`: the name without a value. A
+    /// number out of range is an error here, while SET adjusts it.
     pub fn parse(def: &OptionDef, text: Option<&str>) -> Result<Value, String> {
         let Some(text) = text else {
             return match def.kind {
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// ON, OFF, TRUE, FALSE, YES, NO, 1, 0.
+/// Parses ON, OFF, TRUE, FALSE, YES, NO, 1, 0.
 fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Some(true),
@@ -70,7 +70,7 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number with an optional K, M, G, T, P (powers of 1024).
+/// Parses an integer with an optional suffix K, M, G, T, P (powers of 1024).
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.char_indices().last()? {
@@ -91,7 +91,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
 #[derive(Debug, Clone)]
 pub struct Values {
     all: Vec<Value>,
-    /// Options that were set and change nothing here.
+    /// Options that were set and have no effect.
     without_effect: Vec<&'static str>,
 }
 
@@ -120,7 +120,7 @@ impl Values {
         Ok(())
     }
 
-    /// Applies lines of an option file, in order.
+    /// Applies the lines of an option file, in order.
     pub fn apply(&mut self, lines: &[Line]) -> Result<(), ConfigError> {
         for l in lines {
             self.set(&l.name, l.value.as_deref())
@@ -129,25 +129,25 @@ impl Values {
         Ok(())
     }
 
-    /// Names of MySQL's options that were set and are accepted without effect.
+    /// The names of MySQL's options that were set and have no effect.
     pub fn without_effect(&self) -> &[&'static str] {
         &self.without_effect
     }
 
-    /// By name; `None`: there is no such option.
+    /// The value of an option by name; `None` if it does not exist.
     pub fn get(&self, name: &str) -> Option<&Value> {
         table::find(name).map(|i| &self.all[i])
     }
 
-    /// All, with their definitions.
+    /// All options with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static OptionDef, &Value)> {
         OPTIONS.iter().zip(&self.all)
     }
 
-    /// A whole number option; also a choice whose words are numbers.
+    /// The value of an integer option, or of a choice whose words are numbers.
     ///
     /// # Panics
-    /// If the table has no such option of that kind: a mistake in the program.
+    /// If the table has no such option of this type: a programming error.
     pub fn int(&self, name: &str) -> u64 {
         match self.get(name) {
             Some(Value::Int(n)) => *n,
@@ -156,7 +156,7 @@ impl Values {
         }
     }
 
-    /// An ON/OFF option.
+    /// The value of an ON/OFF option.
     ///
     /// # Panics
     /// As [`Self::int`].
@@ -167,7 +167,7 @@ impl Values {
         }
     }
 
-    /// A text or choice option; `None`: unset.
+    /// The value of a string or choice option; `None`: unset.
     ///
     /// # Panics
     /// As [`Self::int`].
@@ -179,8 +179,8 @@ impl Values {
     }
 }
 
-/// Position of an option, and its value after the prefixes: `skip_x` and `disable_x` switch off,
-/// `enable_x` on, `loose_x` may be unknown (then `None`).
+/// Finds an option and strips prefixes: `skip_x` and `disable_x` switch it off, `enable_x` on, and
+/// `loose_x` may be unknown (then the result is `None`).
 fn resolve<'v>(
     name: &str,
     value: Option<&'v str>,

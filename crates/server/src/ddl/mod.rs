@@ -1,5 +1,5 @@
-//! Definitions of databases, tables and views: `bind` checks a statement and makes definitions of
-//! it, `run` carries it out, `show` prints definitions as statements.
+//! DDL for databases, tables and views. `bind` checks a statement and computes definitions, `run`
+//! executes it, `show` prints definitions as statements.
 
 pub mod bind;
 pub(crate) mod run;

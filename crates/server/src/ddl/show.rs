@@ -1,4 +1,4 @@
-//! SHOW CREATE TABLE: the text that makes a table again.
+//! SHOW CREATE TABLE: the statement that creates a table.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{TypeKind, wire};
 
-/// How names are written: `sql_quote_show_create`.
+/// How names are quoted: `sql_quote_show_create`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoting {
-    /// Names that can be read without quotes have them too.
+    /// Whether names are quoted even if they need no quotes.
     pub always: bool,
 }
 
 impl Quoting {
-    /// A name, in backquotes where they are asked for or needed.
+    /// A name, in backquotes if requested or necessary.
     pub fn name(self, name: &str) -> String {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
         let free = !name.bytes().all(|b| b.is_ascii_digit())
@@ -31,7 +31,7 @@ impl Quoting {
     }
 }
 
-/// A string in quotes, as MySQL writes it in definitions.
+/// A string literal as MySQL writes it in definitions.
 pub fn quote_string(text: &str) -> String {
     let escaped = text
         .replace('\\', "\\\\")
@@ -42,8 +42,8 @@ pub fn quote_string(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// The text of SHOW CREATE TABLE. `auto_increment`: the next value, shown when above 1. TIMESTAMP
-/// defaults are shown in `zone`.
+/// The text of SHOW CREATE TABLE. `auto_increment` is the next value, which is shown if it exceeds
+/// 1. TIMESTAMP defaults are shown in `zone`.
 pub fn create_table(
     (def, temporary): (&TableDef, bool),
     auto_increment: u64,
@@ -97,7 +97,7 @@ pub fn create_table(
     text
 }
 
-/// The text that makes a view again.
+/// The statement that creates a view.
 pub fn create_view(def: &TableDef, view: &ViewDef, quoting: Quoting) -> String {
     let algorithm = match view.algorithm {
         ViewAlgorithm::Undefined => "UNDEFINED",
@@ -169,7 +169,7 @@ fn now_text(fsp: u8) -> String {
     }
 }
 
-/// A default as a definition writes it; `None`: there is none to write.
+/// A default in a definition; `None`: there is none to print.
 fn default_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     match &c.default {
         _ if c.generated.is_some() => None,
@@ -187,7 +187,7 @@ fn default_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     }
 }
 
-/// The default as `information_schema` and DESCRIBE show it; `None` is NULL.
+/// The default in `information_schema` and DESCRIBE; `None` is NULL.
 pub fn default_value_text(c: &ColumnDef, zone: &TimeZone) -> Option<String> {
     match &c.default {
         ColumnDefault::None | ColumnDefault::Null => None,

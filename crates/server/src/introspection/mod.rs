@@ -1,7 +1,7 @@
-//! What the server reports of itself.
+//! Information about the server and its schema.
 //!
 //! - `show`: SHOW and DESCRIBE statements.
-//! - `views`: results of SHOW statements about tables, made from the schema.
+//! - `views`: the results of SHOW statements about tables.
 //! - `system`: `information_schema` and `performance_schema`.
 
 pub mod show;

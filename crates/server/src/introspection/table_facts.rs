@@ -1,14 +1,14 @@
-//! Facts of tables and columns that SHOW and `information_schema` both report.
+//! Properties of tables and columns that both SHOW and `information_schema` report.
 
 use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef, Visibility};
 
-/// A table's row format as SHOW TABLE STATUS has it.
+/// The row format in SHOW TABLE STATUS.
 pub fn row_format(def: &TableDef) -> String {
     let written = def.options.row_format.as_deref();
     written.map_or("Dynamic".into(), title)
 }
 
-/// The options that a table was made with.
+/// The options with which a table was created.
 pub fn create_options(def: &TableDef) -> String {
     let written = def.options.row_format.as_deref();
     written.map_or(String::new(), |f| {
@@ -25,7 +25,7 @@ fn title(word: &str) -> String {
     })
 }
 
-/// `PRI`, `UNI`, `MUL` or nothing, as SHOW COLUMNS has it.
+/// `PRI`, `UNI`, `MUL` or empty, as in SHOW COLUMNS.
 pub fn column_key(def: &TableDef, column: usize) -> &'static str {
     let visible = || {
         def.indexes
@@ -39,7 +39,7 @@ pub fn column_key(def: &TableDef, column: usize) -> &'static str {
     }
     let alone = |i: &&nfold_catalog::IndexDef| i.kind == IndexKind::Unique && i.parts.len() == 1;
     if visible().filter(first).any(|i| alone(&i)) {
-        // A table without a primary key shows its first unique key of NOT NULL columns as one.
+        // A table without a primary key shows its first unique key over NOT NULL columns as one.
         let promoted = !def.has_primary_key()
             && visible()
                 .find(|i| {
@@ -83,7 +83,7 @@ pub fn column_extra(c: &ColumnDef) -> String {
     words.join(" ")
 }
 
-/// The name of a key part's column; a functional part has none.
+/// The column name of a key part; `None` for a functional part.
 pub fn part_column(c: &ColumnDef) -> Option<&str> {
     (c.visibility != Visibility::Hidden).then_some(&*c.name)
 }

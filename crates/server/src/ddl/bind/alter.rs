@@ -1,4 +1,4 @@
-//! ALTER TABLE: a new definition, and what has to be done to get there.
+//! ALTER TABLE: computes the new definition, and the work that is necessary for it.
 
 mod foreign;
 mod stored;
@@ -11,14 +11,14 @@ use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
 use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, table};
 
-/// What an ALTER TABLE comes to.
+/// The kind of change that an ALTER TABLE requires.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Nothing changes.
     Nothing,
-    /// Only the definition: names, defaults, comments.
+    /// Only the definition changes: names, defaults, comments.
     Definition(TableDef),
-    /// Secondary indexes come and go; the rows stay.
+    /// Secondary indexes are added and dropped; the rows stay.
     Indexes {
         add: Vec<IndexSpec>,
         drop: Vec<IndexId>,
@@ -30,29 +30,28 @@ pub enum Change {
     },
 }
 
-/// Where a column of the new table gets its value.
+/// The source of a column's values in the new table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Column of the old table.
+    /// A column of the old table, by ordinal.
     Old(usize),
-    /// The new column's default.
+    /// The default of the new column.
     Default,
 }
 
-/// An ALTER TABLE, bound.
+/// A bound ALTER TABLE.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Altered {
     pub change: Change,
-    /// `RENAME TO`: database and name; done last.
+    /// `RENAME TO`: the database and the name. It is done last.
     pub rename: Option<(Option<Box<str>>, Box<str>)>,
     /// `AUTO_INCREMENT = n`
     pub auto_increment: Option<u64>,
-    /// MySQL would copy the rows, and so counts them in its answer.
+    /// Whether MySQL would copy the rows, and so counts them in its answer.
     pub counted: bool,
-    /// Other tables whose definitions change along: children of which a referenced column is
-    /// renamed.
+    /// Other tables whose definitions change: children whose referenced column is renamed.
     pub others: Vec<TableDef>,
-    /// The copied rows have to fulfil the table's foreign keys.
+    /// Whether the copied rows must satisfy the table's foreign keys.
     pub verify: bool,
 }
 
@@ -63,7 +62,7 @@ struct Alter<'a> {
     explicit_null: Vec<bool>,
     drop: Vec<IndexId>,
     add: Vec<IndexSpec>,
-    /// Rows must be written again.
+    /// Whether the rows must be copied.
     copy: bool,
     /// As [`Altered::counted`].
     counted: bool,
@@ -74,7 +73,7 @@ struct Alter<'a> {
     stored: stored::Changes,
 }
 
-/// Binds ALTER TABLE on `old`.
+/// Binds an ALTER TABLE of `old`.
 pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
     let mut a = Alter {
         old,
@@ -97,9 +96,9 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
     a.finish(cx)
 }
 
-/// Whether MySQL changes a column's type without a look at the rows: a longer VARCHAR whose length
-/// takes as many bytes, more members of an ENUM, another collation of the same character set where
-/// no index is sorted by it.
+/// Whether MySQL changes a column's type without reading the rows: to a longer VARCHAR with the
+/// same size of its length prefix, to an ENUM with more members, or to another collation of the
+/// same character set if no index depends on it.
 fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> bool {
     use TypeKind::{Enum, Set, VarBinary, VarChar};
     let alike = ColumnType {
@@ -122,8 +121,8 @@ fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> b
     }
 }
 
-/// Error 3106 where MODIFY makes another kind of generated column of a column. A STORED one may
-/// become an ordinary column, and an ordinary one a STORED one.
+/// Error 3106 if MODIFY changes the kind of a generated column. A STORED column may become an
+/// ordinary one, and vice versa.
 fn refuse_other_storage(before: &ColumnDef, after: &ColumnDef) -> Result<(), SqlError> {
     let stored = |c: &ColumnDef| c.generated.as_ref().is_none_or(|g| g.stored);
     if stored(before) == stored(after) {
@@ -246,7 +245,7 @@ impl Alter<'_> {
             ColumnPlace::First => 0,
             ColumnPlace::After(name) => self.existing(name.as_str())? + 1,
         };
-        // Key parts name columns by ordinal: those behind the new one move up.
+        // Key parts name columns by ordinal: those after the new column move up.
         for part in self
             .new
             .indexes
@@ -311,7 +310,8 @@ impl Alter<'_> {
         Ok(())
     }
 
-    /// Takes a column out; its key parts go with it, or wait for it to come back at another place.
+    /// Removes a column. Its key parts are removed as well (`with_keys`), or kept for its return at
+    /// another position.
     fn remove_column(&mut self, at: usize, with_keys: bool) {
         self.take_from_foreign_keys(at);
         self.new.columns.remove(at);
@@ -372,7 +372,7 @@ impl Alter<'_> {
         if *place == ColumnPlace::Unspecified {
             self.new.columns[at] = bound;
         } else {
-            // Its key parts keep their column over the move.
+            // The key parts keep their column when it moves.
             let held: Vec<(usize, usize)> = parts_of(&self.new.indexes, at);
             let held_keys = self.foreign_columns(at);
             self.remove_column(at, false);
@@ -426,8 +426,8 @@ impl Alter<'_> {
         Ok(())
     }
 
-    /// An index of the new table that is there no more: it goes from the old one, or that is
-    /// copied.
+    /// Records that an index is not part of the new table: it is dropped from the old one, unless
+    /// the table is copied.
     fn note_removed_index(&mut self, gone: &IndexSpec) {
         match self
             .old
@@ -602,7 +602,7 @@ impl Alter<'_> {
     }
 }
 
-/// The places (index, part) of a column among key parts.
+/// The positions (index, part) of a column in key parts.
 fn parts_of(indexes: &[IndexSpec], column: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (i, index) in indexes.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! CHECK constraints of CREATE and ALTER TABLE: names, and what their conditions may name.
+//! CHECK constraints of CREATE and ALTER TABLE: their names, and the columns that their conditions
+//! may name.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use nfold_types::{ErrorCode, SqlError};
 use super::stored::{Purpose, column_of, stored_expr};
 use super::{DdlCx, check_length, error};
 
-/// The number that the next generated name of a table comes after.
+/// The number of the last generated constraint name of a table.
 pub fn last_number(table: &TableDef) -> u32 {
     let names = table.checks.iter().map(|c| &c.name);
     let numbers = names.filter_map(|name| check_number(name, &table.name));
     numbers.max().unwrap_or(0)
 }
 
-/// Binds a constraint of the table that `spec` makes. `number`: of the last generated name.
+/// Binds a constraint of the table of `spec`. `number` is that of the last generated name.
 ///
 /// # Errors
 /// 3812 to 3818, 3820, 3822.
@@ -71,7 +72,7 @@ pub fn bind(
     })
 }
 
-/// Error 3822 for a name that another constraint of the database has.
+/// Error 3822 if another constraint of the database has the name.
 pub fn check_free(name: &str, spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), SqlError> {
     let database = cx.schema.database(&spec.schema);
     let others = database.into_iter().flat_map(|d| d.tables.values());
@@ -85,7 +86,7 @@ pub fn check_free(name: &str, spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), Sq
     }
 }
 
-/// Error 3823 where a constraint names a column that a foreign key changes.
+/// Error 3823 if a constraint names a column that a foreign key's action changes.
 pub fn check_foreign_keys(spec: &TableSpec) -> Result<(), SqlError> {
     for key in &spec.foreign_keys {
         let changes = key.on_update.changes_children()
@@ -105,7 +106,7 @@ pub fn check_foreign_keys(spec: &TableSpec) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Binds the constraints of CREATE TABLE into `spec`.
+/// Binds the constraints of CREATE TABLE, and adds them to `spec`.
 pub fn bind_created(
     checks: &[ast::Check],
     spec: &mut TableSpec,
@@ -120,12 +121,12 @@ pub fn bind_created(
     check_foreign_keys(spec)
 }
 
-/// Brings constraints into the order of a definition.
+/// Sorts constraints in the order of definitions.
 pub fn sort(checks: &mut [CheckDef]) {
     checks.sort_by_cached_key(|c| c.name.to_lowercase());
 }
 
-/// The constraints of a copy of a table (CREATE TABLE … LIKE): with generated names.
+/// The constraints of a copied table (CREATE TABLE ... LIKE), with generated names.
 pub fn renumbered(checks: &[CheckDef], table: &str) -> Vec<CheckDef> {
     let numbered = checks.iter().zip(1..);
     let mut all: Vec<CheckDef> = numbered
@@ -138,7 +139,7 @@ pub fn renumbered(checks: &[CheckDef], table: &str) -> Vec<CheckDef> {
     all
 }
 
-/// The constraints of a table that gets another name.
+/// The constraints of a renamed table.
 pub fn renamed(checks: &[CheckDef], old: &str, new: &str) -> Vec<CheckDef> {
     let mut all: Vec<CheckDef> = checks
         .iter()

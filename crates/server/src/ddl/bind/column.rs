@@ -85,7 +85,8 @@ fn now_fits(ty: &ColumnType, fsp: u8) -> bool {
     matches!(ty.kind, TypeKind::DateTime(f) | TypeKind::Timestamp(f) if f == fsp)
 }
 
-/// What is deprecated of a type that was not written.
+/// Warns of deprecated types that the statement does not name, such as those of CREATE TABLE ...
+/// LIKE.
 pub(super) fn warn_of_type(ty: &ColumnType, cx: &mut DdlCx<'_>) {
     let real = matches!(ty.kind, TypeKind::Float | TypeKind::Double);
     if ty.unsigned && (real || matches!(ty.kind, TypeKind::Decimal { .. })) {
@@ -150,8 +151,8 @@ pub fn bind_default(
     }
 }
 
-/// The value of DEFAULT as the column stores it. Without strict mode a zero date that the mode
-/// forbids is taken, with warning 1264.
+/// The value of DEFAULT as the column stores it. Without strict mode, a zero date that the SQL mode
+/// forbids is accepted with warning 1264.
 ///
 /// # Errors
 /// 1067.
@@ -195,10 +196,10 @@ fn stored_default(
     Ok(ColumnDefault::Literal(stored))
 }
 
-/// A literal before it is stored into a column.
+/// A literal before its conversion to a column's type.
 pub struct LiteralValue {
     value: Value,
-    /// The text's collation, for strings.
+    /// The collation of a string.
     string: Option<CollationId>,
 }
 
@@ -208,7 +209,7 @@ impl LiteralValue {
     }
 }
 
-/// The value of a literal, possibly signed; `None` if it is none.
+/// The value of a literal, which may have a sign; `None` for other expressions.
 fn literal_value(
     e: &Expr,
     connection: CollationId,
@@ -282,7 +283,8 @@ fn literal_value(
     }
 }
 
-/// Error 1118 unless the columns fit a row: 65,535 bytes, long ones not counted.
+/// Error 1118 if the columns exceed the maximum row size of 65,535 bytes. TEXT and BLOB columns do
+/// not count.
 pub fn check_row_size(columns: &[ColumnDef]) -> Result<(), SqlError> {
     let bytes = |c: &ColumnDef| match &c.ty.kind {
         TypeKind::Text(_) | TypeKind::Blob(_) | TypeKind::Json => 12,

@@ -1,5 +1,5 @@
 //! Foreign keys of CREATE and ALTER TABLE: their names, the indexes that they need, and whether
-//! parent and child fit.
+//! parent and child are compatible.
 //!
 //! Source: MySQL manual, "FOREIGN KEY Constraints".
 
@@ -17,8 +17,8 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::{DdlCx, check, check_length, error};
 
-/// The definition that a spec stands for, without places of its trees: to look at it as at a table
-/// that is there.
+/// The definition of a spec, without the positions of its trees, so that it can be checked like an
+/// existing table.
 pub fn definition_of(spec: &TableSpec) -> TableDef {
     let indexes = spec.indexes.iter().map(|i| IndexDef {
         id: IndexId(0),
@@ -49,7 +49,7 @@ pub fn definition_of(spec: &TableSpec) -> TableDef {
     }
 }
 
-/// The index that a foreign key needs if the table has no other.
+/// The index that a foreign key needs if the table has no suitable one.
 pub fn generated_key(key: &ast::ForeignKey) -> KeyDef {
     let part = |name: &ast::Ident| KeyPart {
         target: KeyTarget::Column {
@@ -68,7 +68,7 @@ pub fn generated_key(key: &ast::ForeignKey) -> KeyDef {
     }
 }
 
-/// Whether a generated key is the beginning of another key, which then serves in its place.
+/// Whether a generated key is a prefix of another key, which then replaces it.
 fn is_prefix(generated: &KeyDef, other: &KeyDef) -> bool {
     let same = |a: &KeyPart, b: &KeyPart| match (&a.target, &b.target) {
         (
@@ -91,8 +91,8 @@ fn is_prefix(generated: &KeyDef, other: &KeyDef) -> bool {
             .all(|(a, b)| same(a, b))
 }
 
-/// The keys of a definition with those that its foreign keys need, in the order written, and
-/// whether each was generated.
+/// The keys of a definition and those that its foreign keys need, in the order written, each with
+/// whether it is generated.
 pub fn with_generated_keys(keys: &[KeyDef], foreign: &[ast::ForeignKey]) -> Vec<(KeyDef, bool)> {
     let mut all: Vec<(KeyDef, bool)> = Vec::with_capacity(keys.len() + foreign.len());
     let mut rest = foreign.iter().peekable();
@@ -104,7 +104,7 @@ pub fn with_generated_keys(keys: &[KeyDef], foreign: &[ast::ForeignKey]) -> Vec<
     }
     let serves = |all: &[(KeyDef, bool)], at: usize| {
         all.iter().enumerate().any(|(n, (other, made))| {
-            // Of two generated ones with the same columns the later stays.
+            // Of two generated keys with the same columns the later one is kept.
             let longer = other.parts.len() > all[at].0.parts.len();
             n != at && (!made || longer || n > at) && is_prefix(&all[at].0, other)
         })
@@ -127,7 +127,7 @@ fn action(written: Option<ast::ReferentialAction>) -> ReferentialAction {
     }
 }
 
-/// Binds one foreign key of the table that `spec` makes. `number`: of the last generated name.
+/// Binds one foreign key of the table of `spec`. `number` is that of the last generated name.
 ///
 /// # Errors
 /// 1072 and 1239 for its columns, 1824 without a parent, 1826 for its name, and those of
@@ -212,7 +212,7 @@ pub fn bind(
     Ok(bound)
 }
 
-/// Error 1826 for a name that another foreign key of the database has.
+/// Error 1826 if another foreign key of the database has the name.
 fn check_name(name: &str, spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), SqlError> {
     let database = cx.schema.database(&spec.schema);
     let others = database.into_iter().flat_map(|d| d.tables.values());
@@ -226,7 +226,7 @@ fn check_name(name: &str, spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), SqlErr
     }
 }
 
-/// Error 1830 for SET NULL of a NOT NULL column.
+/// Error 1830 for SET NULL on a NOT NULL column.
 pub fn check_set_null(key: &ForeignKeyDef, columns: &[ColumnDef]) -> Result<(), SqlError> {
     let set_null = ReferentialAction::SetNull;
     if key.on_delete != set_null && key.on_update != set_null {
@@ -288,8 +288,8 @@ pub fn check_generated(key: &ForeignKeyDef, columns: &[ColumnDef]) -> Result<(),
 /// Checks a foreign key of a table with these columns against its parent.
 ///
 /// # Errors
-/// 3734 for a column that the parent lacks, 3780 for types that do not fit, 6125 or 1822 without a
-/// key in the parent.
+/// 3734 for a column that the parent lacks, 3780 for incompatible types, 6125 or 1822 without a key
+/// in the parent.
 pub fn check_pair(
     key: &ForeignKeyDef,
     columns: &[ColumnDef],
@@ -312,7 +312,7 @@ pub fn check_pair(
     Err(error(code, &[&key.name, &parent.name]))
 }
 
-/// The errors 3734 and 3780 of [`check_pair`].
+/// Checks for the errors 3734 and 3780 of [`check_pair`].
 pub fn check_types(
     key: &ForeignKeyDef,
     columns: &[ColumnDef],
@@ -343,11 +343,11 @@ pub fn check_types(
     Ok(())
 }
 
-/// How two column types go together in a foreign key.
+/// Whether two column types are compatible in a foreign key.
 enum Fit {
     Same,
     Other,
-    /// MySQL compares the stored bytes of the two types, which are not those of the values here.
+    /// MySQL compares the stored bytes of the two types, which differ from the stored values here.
     Unsupported,
 }
 
@@ -378,7 +378,7 @@ fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
         (Binary(_) | VarBinary(_) | Blob(_), Binary(_) | VarBinary(_) | Blob(_)) => true,
         _ => false,
     };
-    // What InnoDB stores as bytes, and what it stores as an integer.
+    // InnoDB stores some types as bytes, and others as integers.
     let bytes = |kind: &TypeKind| {
         matches!(
             kind,
@@ -411,8 +411,8 @@ fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
     }
 }
 
-/// Binds the foreign keys of CREATE TABLE into `spec`, and checks those of other tables that have
-/// waited for this one.
+/// Binds the foreign keys of CREATE TABLE, and adds them to `spec`. Also checks the foreign keys of
+/// other tables that name this one as their parent.
 pub fn bind_created(
     create: &CreateTable,
     spec: &mut TableSpec,
@@ -443,14 +443,14 @@ pub fn bind_created(
     Ok(())
 }
 
-/// The number that the next generated name of a table comes after.
+/// The number of the last generated foreign-key name of a table.
 pub fn last_number(table: &TableDef) -> u32 {
     let names = table.foreign_keys.iter().map(|k| &k.name);
     let numbers = names.filter_map(|name| generated_number(name, &table.name));
     numbers.max().unwrap_or(0)
 }
 
-/// The other tables that foreign keys join to a table: its parents and its children.
+/// The other tables that have a foreign key to or from a table: its parents and its children.
 pub fn related(schema: &SchemaSnapshot, def: &TableDef) -> Vec<TableId> {
     let parents = def.foreign_keys.iter();
     let parents = parents.filter_map(|k| schema.table(&k.parent_schema, &k.parent_table));
@@ -462,7 +462,7 @@ pub fn related(schema: &SchemaSnapshot, def: &TableDef) -> Vec<TableId> {
     ids
 }
 
-/// The parents that the foreign keys of a statement name, if they are there.
+/// The existing parents that the foreign keys of a statement name.
 pub fn named_parents(
     keys: &[&ast::ForeignKey],
     schema: &SchemaSnapshot,
@@ -475,10 +475,10 @@ pub fn named_parents(
     parents.map(|t| t.id).collect()
 }
 
-/// A table that is renamed: its definition, its new database and its new name.
+/// A renamed table: its definition, its new database and its new name.
 pub type Rename = (Arc<TableDef>, Arc<str>, Arc<str>);
 
-/// Every definition that changes when tables are renamed: theirs, and those of their children,
+/// All definitions that change when tables are renamed: those of the tables, and of their children,
 /// whose foreign keys follow.
 pub fn renamed(schema: &SchemaSnapshot, renames: &[Rename]) -> Vec<TableDef> {
     let mut all: Vec<TableDef> = Vec::with_capacity(renames.len());
@@ -509,7 +509,7 @@ pub fn renamed(schema: &SchemaSnapshot, renames: &[Rename]) -> Vec<TableDef> {
     all
 }
 
-/// Error 3730 where a table that is not dropped itself has a foreign key to one that is.
+/// Error 3730 if a table that is not dropped has a foreign key to a dropped one.
 pub fn check_droppable(schema: &SchemaSnapshot, dropped: &[Arc<TableDef>]) -> Result<(), SqlError> {
     for table in dropped {
         for child in schema.children(&table.schema, &table.name) {
@@ -528,7 +528,7 @@ pub fn check_droppable(schema: &SchemaSnapshot, dropped: &[Arc<TableDef>]) -> Re
     Ok(())
 }
 
-/// Error 1701 where another table has a foreign key to one that is emptied.
+/// Error 1701 if another table has a foreign key to the table.
 pub fn check_truncatable(schema: &SchemaSnapshot, table: &TableDef) -> Result<(), SqlError> {
     let children = schema.children(&table.schema, &table.name).into_iter();
     for child in children.filter(|c| c.id != table.id) {

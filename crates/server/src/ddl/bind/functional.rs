@@ -1,4 +1,4 @@
-//! Functional key parts: an index over an expression is one over a hidden generated column.
+//! Functional key parts: an index over an expression is an index over a hidden generated column.
 //!
 //! Source: MySQL manual, "CREATE INDEX Statement", "Functional Key Parts".
 
@@ -18,8 +18,8 @@ use super::{DdlCx, error, selected};
 /// The name of an unnamed index whose first part is an expression.
 const NAME: &str = "functional_index";
 
-/// The key with hidden columns in the place of its expressions, which are added to `columns`;
-/// `None`: it has none. `taken`: names of the keys before it.
+/// Replaces the expressions of a key by hidden columns, which are added to `columns`; `None` if the
+/// key has none. `taken` are the names of earlier keys.
 ///
 /// # Errors
 /// 3753 to 3757, 3762, and those of stored expressions.
@@ -71,7 +71,7 @@ fn free_name(taken: &[Arc<str>]) -> String {
     format!("{NAME}_{n}")
 }
 
-/// The column that holds the values of part number `part` of an index.
+/// The hidden column for part number `part` of an index.
 fn hidden_column(
     e: &Expr,
     (index, part): (&str, usize),

@@ -1,4 +1,4 @@
-//! Keys: parts, prefixes, limits, and the names of those that have none.
+//! Keys: their parts, prefix lengths, limits, and generated names.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::{DdlCx, check_length, comment, error, functional};
 
-/// Most bytes of a key, and of one part of it.
+/// The maximum size of a key, and of one part of it, in bytes.
 const MAX_KEY_BYTES: u64 = 3072;
 const MAX_PARTS: usize = 16;
-/// Most indexes of a table.
+/// The maximum number of indexes of a table.
 pub const MAX_KEYS: usize = 64;
 
 /// Binds a key over `columns`. A primary key makes its columns NOT NULL; a functional part adds a
-/// hidden column. `taken`: names of the keys
-/// before it.
+/// hidden column. `taken` are the names of earlier keys.
 pub fn bind(
     key: &KeyDef,
     columns: &mut Vec<ColumnDef>,

@@ -1,5 +1,5 @@
-//! From the syntax of CREATE and ALTER TABLE to definitions: checks, defaults, names of keys. No
-//! I/O.
+//! Binds CREATE and ALTER TABLE: turns syntax into definitions, with checks, defaults and names of
+//! keys. Does no I/O.
 //!
 //! ```text
 //!  ast::CreateTable ── table::bind ──▶ engine::TableSpec
@@ -30,19 +30,19 @@ use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
-/// What binding a definition depends on.
+/// The context in which a definition is bound.
 pub struct DdlCx<'a> {
-    /// Strictness and time zone of the session: defaults are converted under it.
+    /// The strictness and the time zone of the session, for converting defaults.
     pub mode: &'a StoreMode,
     /// The database's default collation.
     pub collation: CollationId,
-    /// `collation_connection`: what literals are in.
+    /// `collation_connection`, the collation of literals.
     pub connection: CollationId,
-    /// The SQL mode that stored expressions are made in.
+    /// The SQL mode in which stored expressions are bound.
     pub sql_mode: SqlMode,
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
-    /// Where parents and children of foreign keys are looked for.
+    /// The schema, for parents and children of foreign keys.
     pub schema: &'a SchemaSnapshot,
     /// `foreign_key_checks`
     pub foreign_key_checks: bool,
@@ -52,7 +52,7 @@ pub struct DdlCx<'a> {
     pub warnings: &'a mut Warnings,
 }
 
-/// An error from the table of messages.
+/// An error from the message table.
 pub(crate) fn error(code: ErrorCode, args: &[&dyn Display]) -> SqlError {
     SqlError::new(code, args)
 }
@@ -78,10 +78,10 @@ pub(crate) fn check_column_name(name: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Checks a table's name.
+/// Checks the name of a table.
 ///
 /// # Errors
-/// 1059 too long, 1103 empty or ending in a space.
+/// 1059 if it is too long, 1103 if it is empty or ends with a space.
 pub fn check_table_name(name: &str) -> Result<(), SqlError> {
     check_length(name)?;
     if name.is_empty() || name.ends_with(' ') {

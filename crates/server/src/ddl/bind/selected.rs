@@ -1,5 +1,5 @@
 //! The columns of CREATE TABLE ... SELECT. Source: MySQL manual, "CREATE TABLE ... SELECT
-//! Statement"; defaults and comments by trial.
+//! Statement"; defaults and comments follow MySQL's observed behaviour.
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault};
@@ -10,14 +10,14 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::{DdlCx, check_column_name, column, error};
 
-/// Longer texts that an expression gives are TEXT, in characters.
+/// Longer strings become TEXT; in characters.
 const MAX_VARCHAR: u32 = 512;
 
-/// A table's columns: first those of the definition that the query does not give, then one for each
-/// of its results, as the definition says or as the result is.
+/// The columns of the table: first the defined columns that the query does not return, then one for
+/// each result column, with its definition or else the type of the result.
 ///
 /// # Errors
-/// 1060, 1166
+/// 1060, 1166.
 pub(super) fn merge(
     mut defined: Vec<ColumnDef>,
     selected: &[ResultColumn],
@@ -44,7 +44,7 @@ pub(super) fn merge(
     Ok(defined)
 }
 
-/// The column that a result is kept in.
+/// The column for a result column.
 fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, SqlError> {
     let name = &*result.name;
     check_column_name(name)?;
@@ -53,7 +53,7 @@ fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, Sql
     Ok(column)
 }
 
-/// The column that values of a result could be kept in.
+/// A column that could store the values of a result column.
 pub fn keeping(result: &ResultColumn) -> ColumnDef {
     let origin = result.origin.as_ref();
     let ty = match origin {
@@ -83,7 +83,7 @@ fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> Colum
             ColumnDefault::Literal(implicit_default(ty))
         }
         Some(o) if none && o.through != Through::Merged => ColumnDefault::None,
-        // MySQL forgets the default of a BIT.
+        // MySQL drops the default of a BIT.
         Some(o) if o.through == Through::Name && !matches!(ty.kind, TypeKind::Bit(_)) => {
             o.column.default.clone()
         }
@@ -101,11 +101,11 @@ fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> Colum
     }
 }
 
-/// The type of a table's column for values that an expression gives.
+/// The type of a column for the values of an expression.
 fn kept(ty: &ColumnType) -> ColumnType {
     let mut ty = ty.clone();
     if !ty.is_numeric() {
-        // What bits as a number would be.
+        // The attributes of a BIT that acts as a number do not apply.
         (ty.unsigned, ty.zerofill) = (false, false);
     }
     let per_char = u64::from(ty.charset().max_len).max(1);
@@ -126,7 +126,7 @@ fn kept(ty: &ColumnType) -> ColumnType {
         _ => {}
     }
     if ty.is_integer() {
-        // A column of integers is not one of truth values.
+        // An integer column is not boolean.
         ty.decimals = NOT_FIXED_DECIMALS;
     }
     let fixed =

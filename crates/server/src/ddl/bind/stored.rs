@@ -1,4 +1,5 @@
-//! Stored expressions of a definition: their text, what they may hold, and what they may name.
+//! Stored expressions of a definition: their text, and the functions and columns that they may
+//! contain.
 //!
 //! Source: MySQL manual, "CHECK Constraints", "Data Type Default Values", "CREATE TABLE and
 //! Generated Columns".
@@ -23,7 +24,7 @@ use nfold_types::{ColumnType, ErrorCode, NoCheckpoint, SqlError, TypeKind};
 
 use super::{DdlCx, error, foreign};
 
-/// What an expression is for, with the name that messages show.
+/// The purpose of an expression, with its name for messages.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose<'a> {
     Check(&'a str),
@@ -33,13 +34,13 @@ pub enum Purpose<'a> {
     Key(&'a str),
 }
 
-/// The SQL modes that decide how operands are typed.
+/// The SQL modes that affect the types of operands.
 const TYPING: u32 = SqlMode::NO_UNSIGNED_SUBTRACTION.0 | SqlMode::PAD_CHAR_TO_FULL_LENGTH.0;
 
 /// The stored form of an expression.
 ///
 /// # Errors
-/// MySQL's for functions, variables, subqueries and rows that the purpose does not allow.
+/// MySQL's errors for functions, variables, subqueries and rows that the purpose does not allow.
 pub fn stored_expr(e: &Expr, purpose: Purpose<'_>, cx: &DdlCx<'_>) -> Result<StoredExpr, SqlError> {
     refuse(e, purpose)?;
     let normal = stored::normal(e, cx.connection.known().charset);
@@ -107,7 +108,7 @@ fn refuse(e: &Expr, purpose: Purpose<'_>) -> Result<(), SqlError> {
 /// Binds an expression over the columns of a spec.
 ///
 /// # Errors
-/// MySQL's for unknown columns and wrong operands.
+/// MySQL's errors for unknown columns and wrong operands.
 pub fn bind(
     e: &StoredExpr,
     spec: &TableSpec,
@@ -119,7 +120,7 @@ pub fn bind(
     bind_stored(&plan_cx(cx.schema), &def, (&parsed, SqlMode(e.mode)), usage)
 }
 
-/// The stored expressions of the table that a spec makes; `None`: its rows need none.
+/// Binds the stored expressions of the table of `spec`; `None` if it has none.
 pub fn bound(
     spec: &TableSpec,
     schema: &SchemaSnapshot,
@@ -130,8 +131,8 @@ pub fn bound(
 /// Checks every stored expression of a spec.
 ///
 /// # Errors
-/// 1054 and 3820 for columns that are not there, 3107 and 3767 for those that come too late, 3109,
-/// 3768 and 3818 for the AUTO_INCREMENT column, and those of binding.
+/// 1054 and 3820 for unknown columns, 3107 and 3767 for columns that are defined later, 3109, 3768
+/// and 3818 for the AUTO_INCREMENT column, and those of binding.
 pub fn check(spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), SqlError> {
     for (n, c) in spec.columns.iter().enumerate() {
         if let ColumnDefault::Expr(e) = &c.default {
@@ -149,7 +150,7 @@ pub fn check(spec: &TableSpec, cx: &DdlCx<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// The columns that an expression names, by ordinal. Error 1054.
+/// The ordinals of the columns that an expression names. Error 1054.
 fn ordinals(spec: &TableSpec, e: &StoredExpr, clause: &str) -> Result<Vec<usize>, SqlError> {
     let ordinal = |name: &Arc<str>| {
         let found = column_of(&spec.columns, name);
@@ -158,7 +159,7 @@ fn ordinals(spec: &TableSpec, e: &StoredExpr, clause: &str) -> Result<Vec<usize>
     e.columns.iter().map(ordinal).collect()
 }
 
-/// The ordinal of a column that statements can name.
+/// The ordinal of a column that is not hidden.
 pub fn column_of(columns: &[ColumnDef], name: &str) -> Option<usize> {
     columns.iter().position(|c| eq_name(&c.name, name))
 }
@@ -196,7 +197,7 @@ fn check_generated(spec: &TableSpec, column: usize, e: &StoredExpr) -> Result<()
     Ok(())
 }
 
-/// What expressions of definitions are bound in: no session.
+/// The planning context of definitions, without a session.
 fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
     PlanCx {
         snapshot: schema,

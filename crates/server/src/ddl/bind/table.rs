@@ -15,14 +15,14 @@ use super::{
     selected, stored,
 };
 
-/// Most columns of a table.
+/// The maximum number of columns of a table.
 const MAX_COLUMNS: usize = 1017;
 
-/// Binds CREATE TABLE (not LIKE) for database `schema`. `selected`: the results of its query; those
-/// that are no columns of the definition become columns behind it.
+/// Binds CREATE TABLE (not LIKE) in database `schema`. `selected` are the result columns of its
+/// query; those without a definition become additional columns.
 ///
 /// # Errors
-/// MySQL's, and 1235 for what is not there yet: partitioned tables.
+/// MySQL's errors; 1235 for partitioned tables.
 pub fn bind(
     create: &CreateTable,
     selected: &[ResultColumn],
@@ -81,7 +81,7 @@ pub fn bind(
     Ok(spec)
 }
 
-/// The names of a query's results, for the INSERT that keeps them.
+/// The names of a query's result columns, for the INSERT that stores its rows.
 pub fn named(results: &[ResultColumn]) -> Vec<ast::ColumnRef> {
     let column = |r: &ResultColumn| ast::ColumnRef {
         schema: None,
@@ -91,7 +91,7 @@ pub fn named(results: &[ResultColumn]) -> Vec<ast::ColumnRef> {
     results.iter().map(column).collect()
 }
 
-/// The same table under another name: CREATE TABLE … LIKE.
+/// CREATE TABLE ... LIKE: the same table under another name.
 pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlError> {
     check_table_name(name)?;
     let spec = spec_of(old);
@@ -104,7 +104,7 @@ pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlEr
     })
 }
 
-/// What makes a table again, empty.
+/// The spec of an empty table with the same definition.
 pub fn spec_of(old: &TableDef) -> TableSpec {
     let visible = old
         .indexes
@@ -144,7 +144,7 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
     Err(SqlError::not_supported(what))
 }
 
-/// Storage engines that a table may name; all of them mean this one.
+/// The storage engines that a table may name. All of them mean the only engine.
 const ENGINES: [&str; 8] = [
     "InnoDB",
     "MyISAM",
@@ -159,7 +159,7 @@ const ENGINES: [&str; 8] = [
 /// Checks an ENGINE clause.
 ///
 /// # Errors
-/// 1286 for an unknown one under NO_ENGINE_SUBSTITUTION; otherwise a warning.
+/// 1286 for an unknown engine under NO_ENGINE_SUBSTITUTION; otherwise a warning.
 pub fn check_engine(engine: Option<&str>, cx: &mut DdlCx<'_>) -> Result<(), SqlError> {
     let Some(engine) = engine else { return Ok(()) };
     if ENGINES.iter().any(|e| e.eq_ignore_ascii_case(engine)) {
@@ -173,7 +173,7 @@ pub fn check_engine(engine: Option<&str>, cx: &mut DdlCx<'_>) -> Result<(), SqlE
     Ok(())
 }
 
-/// Binds the keys in the order written; primary keys count first for names.
+/// Binds the keys. Names are assigned to primary keys first.
 pub fn bind_keys(
     keys: &[ast::KeyDef],
     columns: &mut Vec<ColumnDef>,
@@ -181,7 +181,7 @@ pub fn bind_keys(
     cx: &DdlCx<'_>,
 ) -> Result<Vec<IndexSpec>, SqlError> {
     let mut bound: Vec<(usize, IndexSpec)> = Vec::with_capacity(keys.len());
-    // Names that are written count before those that are made.
+    // Explicit names are taken before names are generated.
     let mut order: Vec<(usize, &ast::KeyDef)> = keys.iter().enumerate().collect();
     order.sort_by_key(|(_, k)| k.name.is_none());
     for (place, k) in order {
@@ -196,12 +196,12 @@ pub fn bind_keys(
     if bound.len() > key::MAX_KEYS {
         return Err(error(ErrorCode::ER_TOO_MANY_KEYS, &[&key::MAX_KEYS]));
     }
-    // Back in the order written.
+    // Restores the order in which the keys are written.
     bound.sort_by_key(|(place, _)| *place);
     Ok(bound.into_iter().map(|(_, index)| index).collect())
 }
 
-/// What must hold for a table's columns together.
+/// Checks all columns and keys of a table together.
 pub fn check_columns(columns: &[ColumnDef], indexes: &[IndexSpec]) -> Result<(), SqlError> {
     if columns.is_empty() {
         return Err(error(ErrorCode::ER_TABLE_MUST_HAVE_COLUMNS, &[]));

@@ -1,4 +1,4 @@
-//! ALTER TABLE by copy: rows of the old definition become rows of the new one.
+//! ALTER TABLE by copy: converts the rows of the old definition to the new one.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::row_env::RowEnv;
 use crate::ddl::bind::alter::Source;
 use crate::ddl::bind::foreign::definition_of;
 
-/// Error 1452 where a row of a table that no schema names yet has no parent.
+/// Error 1452 if a row of a new table, which no schema contains yet, has no parent.
 fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyError<SqlError>> {
     let def = table.def();
     for key in &def.foreign_keys {
@@ -39,9 +39,10 @@ fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyEr
     Ok(())
 }
 
-/// Copies `old` into `spec`. `others`: definitions that change along; `verify`: the rows have to
-/// fulfil the foreign keys; `exprs`: the stored expressions of `spec`, and what they see of the
-/// session. Gives the number of rows, and the conversions' warnings. Blocks.
+/// Copies `old` into a new table of `spec`. `others`: definitions that change together with it;
+/// `verify`: the rows must satisfy the foreign keys; `exprs`: the stored expressions of `spec`,
+/// with the session's state for them. Returns the number of rows, and the warnings of conversions.
+/// Blocks.
 pub fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
@@ -72,8 +73,7 @@ pub fn run(
     let defaulted = sources.iter().enumerate();
     let defaulted = defaulted.filter(|(_, source)| **source == Source::Default);
     let defaulted: Vec<usize> = defaulted.map(|(n, _)| n).collect();
-    // MySQL copies only where a column gets another type, and looks at the dates of all columns
-    // then.
+    // MySQL copies only if a column gets another type, and then checks the dates in all columns.
     let other_type = |(column, source): (&ColumnDef, &Source)| match source {
         Source::Old(n) => !stays(&old.columns[*n].ty, &column.ty),
         Source::Default => false,
@@ -131,9 +131,9 @@ pub fn run(
     (copied, warnings.into_inner())
 }
 
-/// Converts a stored value of type `from` to type `to`. ENUM and SET store the numbers of their
-/// members, which mean nothing in another list of members. So every target type except numbers gets
-/// the members' text, as in MySQL.
+/// Converts a stored value of type `from` to type `to`. An ENUM or SET value is the number of a
+/// member, which has no meaning in another list of members. So except for numeric types, the
+/// member's text is converted, as in MySQL.
 fn convert(
     stored: ValueRef<'_>,
     from: &ColumnType,
@@ -157,7 +157,7 @@ fn convert(
     if !from.is_enum_or_set() || to.is_numeric() || to.kind == TypeKind::Year {
         return store_value(stored, from.collation, to, cx);
     }
-    // The number 0 is an empty SET, and the error value of an ENUM, which is kept without a
+    // The number 0 is an empty SET, or the error value of an ENUM, which is copied without a
     // warning.
     if from == to || (members == 0 && to.is_enum_or_set()) {
         return Ok(Value::UInt(members));
@@ -174,8 +174,8 @@ fn corrupt(table: &TableDef, what: &str) -> SqlError {
     )
 }
 
-/// Whether values of type `from` are values of type `to` as they stand: the same type, or a longer
-/// VARCHAR.
+/// Whether values of type `from` are valid values of type `to`: the types are equal, or `to` is a
+/// longer VARCHAR.
 fn stays(from: &ColumnType, to: &ColumnType) -> bool {
     match (&from.kind, &to.kind) {
         (TypeKind::VarChar(a), TypeKind::VarChar(b))
@@ -186,13 +186,13 @@ fn stays(from: &ColumnType, to: &ColumnType) -> bool {
     }
 }
 
-/// Whether rows get the zero date in a column that they did not have: the SQL mode may refuse it.
+/// Whether rows get the zero date in a new column, which the SQL mode may forbid.
 fn is_zero_date(column: &ColumnDef) -> bool {
     let date = matches!(column.ty.kind, TypeKind::Date | TypeKind::DateTime(_));
     date && !column.nullable && column.default == ColumnDefault::None
 }
 
-/// What a row gets in a column that it did not have.
+/// The value of a new column.
 fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode) -> Value {
     if column.auto_increment {
         return Value::UInt(row);
@@ -215,8 +215,8 @@ fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode)
     }
 }
 
-/// NULL in a column that takes none: error 1138 in strict mode, else the type's default with a
-/// warning.
+/// Handles NULL in a NOT NULL column: error 1138 in strict mode, otherwise the type's default with
+/// a warning.
 fn fill_null(
     value: Value,
     column: &ColumnDef,
@@ -234,8 +234,8 @@ fn fill_null(
     Ok(implicit_default(&column.ty))
 }
 
-/// An engine error of a change of indexes; a duplicate is shown by its key's name (its values are
-/// not known here).
+/// The error of a change of indexes. A duplicate is reported with the name of its key, because its
+/// values are not known here.
 pub fn duplicate(e: &EngineError, table: &TableDef, _: &[IndexSpec]) -> SqlError {
     match e {
         EngineError::DuplicateInBuild { index, .. } => SqlError::new(

@@ -2,10 +2,11 @@
 //!
 //! # Picture
 //! ```text
-//!   plan the query ─▶ its columns ─▶ a table that nobody names ─▶ INSERT ... SELECT in a transaction ─▶ commit ─▶ the name
-//!                                      └ an error, a kill or a crash on the way: the table goes
+//!   plan the query ─▶ its columns ─▶ a table without a name ─▶ INSERT ... SELECT in a transaction ─▶ commit ─▶ the name
+//!                                      └ an error, a kill or a crash on the way: the table is dropped
 //! ```
-//! So the statement is done whole or not at all. The name is free at the beginning, and looked at again at the end: who was quicker has it (1050).
+//! So the statement is atomic. The name is checked at the beginning and again at the end: if
+//! another session has taken it meanwhile, the statement fails with error 1050.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,11 +29,11 @@ use crate::session::plan_info::{Info, plan_cx};
 use crate::session::response::{Response, WireSink};
 use crate::session::tables::{TableUse, tables_of};
 
-/// What the new table is called while it is filled: no query can name it so.
+/// The name of the new table while it is filled. No query can name it.
 const NEW: &str = "";
 
 impl Session {
-    /// Runs it; what was open has been committed.
+    /// Runs the statement. The open transaction has been committed.
     pub fn create_table_select(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -70,10 +71,11 @@ impl Session {
         Ok(self.after_rows(result, sink))
     }
 
-    /// Whether no table has the name. If it is taken and IF NOT EXISTS was written, a note says so.
+    /// Whether no table has the name. If one has it and the statement says IF NOT EXISTS, adds a
+    /// note.
     ///
     /// # Errors
-    /// 1050
+    /// 1050.
     pub(super) fn is_free(&mut self, c: &CreateTable, schema: &str) -> Result<bool, SqlError> {
         let name = c.name.name.as_str();
         if self.schema.table(schema, name).is_none() {
@@ -87,7 +89,8 @@ impl Session {
         Ok(false)
     }
 
-    /// The results of the query, whose tables are locked from now on: what they are does not change until the transaction's end.
+    /// The result columns of the query. Its tables stay locked until the end of the transaction, so
+    /// that the columns cannot change.
     pub(crate) fn plan_results(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -103,7 +106,7 @@ impl Session {
             Some(schema) => Some(schema.as_str()),
             None => database.as_deref(),
         };
-        // Whether the table may be made has been asked.
+        // The privilege to create the table was checked before.
         let is_target = |u: &TableUse| {
             Some(&*u.schema) == target && *u.name == *insert.table.name.value && is_write(u)
         };
@@ -146,7 +149,8 @@ impl Session {
         plan_statement(&cx, statement)
     }
 
-    /// The table, without its name, and what filling it has come to.
+    /// Creates the table without a name and fills it. Returns it together with the result of
+    /// filling it.
     fn make_and_fill(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -175,7 +179,8 @@ impl Session {
         }
     }
 
-    /// Inserts the rows into the new table. The query sees `sight`, in which another table may have the new one's name. The end of the work is the caller's.
+    /// Inserts the rows into the new table. The query runs in the schema `sight`, in which another
+    /// table may have the new table's name. The caller ends the work.
     pub(crate) fn fill(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -209,7 +214,7 @@ impl Session {
         result
     }
 
-    /// Gives the filled table its name.
+    /// Names the filled table.
     fn give_name(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -240,7 +245,7 @@ impl Session {
         self.change(cx, move || engine.name_table(&def))
     }
 
-    /// Drops a table that has no name. Where that cannot be waited for, the next start does it.
+    /// Drops a table without a name. If this cannot wait, the next start drops it.
     fn abandon(&mut self, cx: &mut dyn ExecCx, def: Arc<TableDef>) {
         let engine = self.server.engine.clone();
         let gone = self.change(cx, move || {

@@ -11,13 +11,13 @@ use crate::session::Session;
 use crate::session::response::Response;
 use crate::session::system_schemas::is_system_schema;
 
-/// Claimed by whoever makes or drops a database: no table has this id.
+/// The id that CREATE and DROP DATABASE claim, among others. No table has it.
 pub const DATABASES: TableId = TableId(u64::MAX);
 
-/// Characters of a name at most.
+/// The maximum length of a name in characters.
 const MAX_NAME: usize = 64;
 
-/// Errors 1102 and 1059.
+/// Checks a name: errors 1102 and 1059.
 fn check_name(name: &str) -> Result<(), SqlError> {
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(SqlError::new(ErrorCode::ER_WRONG_DB_NAME, &[&name]));
@@ -43,7 +43,7 @@ impl Session {
         self.rights.need_database(Privileges::CREATE, name)?;
         let written = named_collation(c.charset.as_deref(), c.collation.as_deref())?;
         let collation = written.unwrap_or(self.env.vars.settings().collation_server);
-        // One at a time, so that two sessions do not make the same one.
+        // One at a time, so that two sessions do not create the same database.
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
         if self.schema.database(name).is_some() {
@@ -97,7 +97,7 @@ impl Session {
         Ok(Response::affected(1))
     }
 
-    /// DROP DATABASE: with all its tables.
+    /// DROP DATABASE: drops all its tables too.
     pub(crate) fn drop_database(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -122,7 +122,7 @@ impl Session {
             ids.push(DATABASES);
             let (tables, version) = (ids.len() as u64 - 1, self.schema.version);
             let claim = self.lock_tables_exclusive(cx, &ids)?;
-            // A table that came meanwhile is not claimed yet.
+            // A table that was created meanwhile is not claimed yet.
             if version == self.server.engine.catalog().version() {
                 break (claim, tables);
             }

@@ -1,4 +1,4 @@
-//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: a row or more for each table.
+//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: one or more rows for each table.
 
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
@@ -9,10 +9,10 @@ use super::table::refuse_view;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
 
-/// The width that makes the protocol describe a message as MySQL does: 393,216 characters.
+/// The width of a message in its description, as in MySQL: 393,216 characters.
 const MESSAGE_BYTES: u32 = 98_304;
 
-/// Lines about one table: type (`status`, `note`, `error`) and text.
+/// The messages about one table: type (`status`, `note`, `error`) and text.
 type Lines = Vec<(&'static str, String)>;
 
 /// Runs the statement.
@@ -42,7 +42,7 @@ pub fn run(
         ("Msg_type", text_type(10)),
         ("Msg_text", long),
     ]);
-    // MySQL describes it as the text of an expression, not of a column.
+    // MySQL describes it as the result of an expression, not as a column.
     set.columns[3].made = true;
     for name in &m.tables {
         let schema = session.schema_of(name)?;

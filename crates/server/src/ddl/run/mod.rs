@@ -1,5 +1,4 @@
-//! Statements that change definitions. Each begins with an implicit commit, which `dispatch` has
-//! done.
+//! Runs DDL statements. `dispatch` has done the implicit commit before.
 
 mod copy;
 mod create_select;

@@ -1,5 +1,5 @@
-//! The session as the expressions of copied rows see it: ALTER TABLE evaluates them in a thread
-//! that may block, where the session itself is out of reach.
+//! A copy of the session's state for the expressions of copied rows: ALTER TABLE evaluates them on
+//! a thread that may block and cannot access the session.
 
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ pub struct RowEnv {
 }
 
 impl RowEnv {
-    /// What the session is now.
+    /// Copies the current state of the session.
     pub fn of(env: &Env) -> RowEnv {
         RowEnv {
             mode: env.sql_mode(),

@@ -1,8 +1,8 @@
-//! Tables and indexes: CREATE, DROP, TRUNCATE, RENAME, ALTER. The definitions are bound in
-//! `crate::ddl`; here are privileges, metadata locks and the engine's calls.
+//! CREATE, DROP, TRUNCATE, RENAME and ALTER of tables and indexes. `crate::ddl` binds the
+//! definitions; this file checks privileges, takes metadata locks and calls the engine.
 //!
-//! Whoever gives a table a name holds the claim [`DATABASES`], so that two statements do not give
-//! the same one.
+//! A statement that gives a table a name claims [`DATABASES`], so that two statements cannot use
+//! the same name.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::session::Session;
 use crate::session::response::{Done, Response};
 use crate::session::system_schemas::{DIGESTS, PERFORMANCE, is_system_schema};
 
-/// Runs one of the statements of the module's header. What was open has been committed.
+/// Runs a statement of this kind. The open transaction has been committed.
 pub fn run(
     session: &mut Session,
     cx: &mut dyn ExecCx,
@@ -54,7 +54,7 @@ fn dotted(schema: &str, name: &str) -> String {
     format!("{schema}.{name}")
 }
 
-/// Error 1347 where a view stands in the place of a table.
+/// Error 1347 if the definition is a view.
 pub(crate) fn refuse_view(def: &TableDef) -> Result<(), SqlError> {
     match def.view {
         Some(_) => {
@@ -73,7 +73,7 @@ fn missing(schema: &str, name: &str) -> SqlError {
 }
 
 impl Session {
-    /// The database of a name: written, or the current one (1046).
+    /// The database of a name: the given or the current one (1046).
     pub fn schema_of(&self, name: &ObjectName) -> Result<Arc<str>, SqlError> {
         match &name.schema {
             Some(schema) => Ok(schema.as_str().into()),
@@ -85,8 +85,7 @@ impl Session {
         }
     }
 
-    /// The session's rules for values that become part of a definition or are copied into a new
-    /// one.
+    /// The session's rules for converting values in definitions and in copied rows.
     pub fn store_mode(&self) -> StoreMode {
         use nfold_plan::SqlMode;
         let mode = self.env.sql_mode();
@@ -105,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Calls `f` with what binding a definition depends on.
+    /// Calls `f` with the context for binding a definition.
     pub(crate) fn with_ddl_cx<T>(
         &mut self,
         collation: CollationId,
@@ -135,7 +134,7 @@ impl Session {
         result
     }
 
-    /// The database that a new table goes to: 1044 for system databases, 1049 where there is none.
+    /// The database for a new table. Error 1044 for system databases, 1049 if it does not exist.
     pub(crate) fn target_database(&self, schema: &str) -> Result<DatabaseDef, SqlError> {
         if is_system_schema(schema) {
             return Err(self.rights.no_database(schema));
@@ -144,7 +143,7 @@ impl Session {
         found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&schema]))
     }
 
-    /// The definition of a table in the newest schema; 1146.
+    /// The definition of a table in the newest schema. Error 1146 if it does not exist.
     pub fn table_def(&self, schema: &str, name: &str) -> Result<Arc<TableDef>, SqlError> {
         self.schema
             .table(schema, name)
@@ -152,7 +151,7 @@ impl Session {
             .ok_or_else(|| missing(schema, name))
     }
 
-    /// Claims a table, and `more`, and gives its definition as it then is.
+    /// Claims a table and `more`, and returns its definition as of then.
     pub(super) fn claim_table(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -198,7 +197,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Error 1142 without REFERENCES on the parents that foreign keys name.
+    /// Error 1142 without the REFERENCES privilege on a parent that a foreign key names.
     fn need_references(&mut self, keys: &[&ForeignKey], database: &str) -> Result<(), SqlError> {
         for key in keys {
             let schema = key.table.schema.as_ref().map_or(database, Ident::as_str);
@@ -209,7 +208,7 @@ impl Session {
         Ok(())
     }
 
-    /// Claims the names of tables, and the parents that foreign keys name as they then are.
+    /// Claims the names of tables, and the current parents that foreign keys name.
     fn claim_named_parents(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -249,7 +248,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Error 1051 for tables that are not there, or a note for each where IF EXISTS was written.
+    /// Error 1051 for missing tables; with IF EXISTS a note for each.
     fn say_absent(&mut self, d: &DropTable, absent: &[String]) -> Result<(), SqlError> {
         let code = ErrorCode::ER_BAD_TABLE_ERROR;
         if !absent.is_empty() && !d.if_exists {
@@ -324,7 +323,7 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// RENAME TABLE: each pair sees what those before it have done.
+    /// RENAME TABLE. Each pair sees the effects of the earlier ones.
     fn rename(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -372,13 +371,13 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Where each table ends up.
+    /// The final name of each table.
     #[allow(clippy::type_complexity, reason = "the engine's own triple")]
     fn final_names(
         &self,
         pairs: &[((Arc<str>, Arc<str>), (Arc<str>, Arc<str>))],
     ) -> Result<Vec<(Arc<TableDef>, Arc<str>, Arc<str>)>, SqlError> {
-        // What stands under a name after the pairs so far; `None`: nothing any more.
+        // The table under each name after the pairs so far; `None`: no table.
         let mut now: FxHashMap<(Arc<str>, Arc<str>), Option<Arc<TableDef>>> = FxHashMap::default();
         for (old, new) in pairs {
             let at =
@@ -482,7 +481,7 @@ impl Session {
             others,
             verify,
         } = self.with_ddl_cx(def.collation, |ddl| bind::alter::bind(a, &def, ddl))?;
-        // Nothing is counted where no row could have been touched.
+        // The number of rows is 0 if no row could have been touched.
         let keys =
             |a: &AlterAction| matches!(a, AlterAction::DisableKeys | AlterAction::EnableKeys);
         let uncounted =
@@ -493,8 +492,8 @@ impl Session {
             }
             None => None,
         };
-        // A copy is made under its new name, and has another id. Of a table that foreign keys join
-        // to others all definitions are renamed together.
+        // A copy is created under its new name, and has another id. If foreign keys connect the
+        // table to others, all definitions are renamed together.
         let joined = !def.foreign_keys.is_empty()
             || !self.schema.children(&def.schema, &def.name).is_empty()
             || matches!(&change, Change::Copy { spec, .. } if !spec.foreign_keys.is_empty());
@@ -549,7 +548,7 @@ impl Session {
         }))
     }
 
-    /// The place that ALTER … RENAME names, free and allowed.
+    /// The target of ALTER ... RENAME, which must be free and allowed.
     fn rename_target(
         &self,
         schema: &str,
@@ -570,7 +569,7 @@ impl Session {
         Ok((schema.into(), name.into()))
     }
 
-    /// Does what an ALTER comes to; the number of rows copied.
+    /// Carries out the change. Returns the number of copied rows.
     fn apply_change(
         &mut self,
         cx: &mut dyn ExecCx,

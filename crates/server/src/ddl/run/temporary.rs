@@ -1,4 +1,4 @@
-//! CREATE TEMPORARY TABLE and TRUNCATE of such a table.
+//! CREATE TEMPORARY TABLE, and TRUNCATE of a temporary table.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::session::Session;
 use crate::session::response::{Response, WireSink};
 
 impl Session {
-    /// CREATE TEMPORARY TABLE, also LIKE and SELECT.
+    /// CREATE TEMPORARY TABLE, including LIKE and SELECT.
     ///
     /// # Errors
-    /// 1044, 1050, and what CREATE TABLE gives.
+    /// 1044, 1050, and the errors of CREATE TABLE.
     pub(crate) fn create_temporary(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -53,7 +53,7 @@ impl Session {
             })?,
         };
         let def = self.make_private(cx, spec)?;
-        // What the query sees does not have the new table yet.
+        // The query does not see the new table yet.
         let sight = self.temporary.sight(&self.schema);
         self.temporary.made |= self.engine.in_transaction();
         self.temporary.put(def.clone());
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Error 1066 where a table is to be like itself.
+    /// Error 1066 if a table is created LIKE itself.
     pub(crate) fn refuse_own_like(&self, c: &CreateTable, schema: &str) -> Result<(), SqlError> {
         let Some(other) = &c.like else { return Ok(()) };
         let (from, name) = (self.schema_of(other)?, c.name.name.as_str());
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// What makes a table like `other`.
+    /// The spec of a table LIKE `other`.
     pub(crate) fn like(
         &self,
         other: &ObjectName,
@@ -99,7 +99,7 @@ impl Session {
         bind::table::like(&like, schema, name)
     }
 
-    /// Makes a table of the session's own.
+    /// Creates a temporary table of the session.
     fn make_private(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -110,7 +110,7 @@ impl Session {
         made.map_err(|e| nfold_exec::engine_error(&e))
     }
 
-    /// TRUNCATE TABLE: an empty table in its place.
+    /// TRUNCATE TABLE: replaces the table by an empty one.
     pub(crate) fn truncate_temporary(
         &mut self,
         cx: &mut dyn ExecCx,

@@ -1,7 +1,8 @@
-//! CREATE, ALTER and DROP VIEW, and what stands behind views that a statement names.
+//! CREATE, ALTER and DROP VIEW, and the tables behind the views of a statement.
 //!
-//! A view is planned as a derived table of its query, each time anew (`nfold_plan::bind`). Here is who may do so: with SQL SECURITY DEFINER what it
-//! reads is read with the rights of the account that made it. Its tables are locked with the others of the statement.
+//! A view is planned as a derived table of its query, anew for each statement (`nfold_plan::bind`).
+//! This file checks the privileges: with SQL SECURITY DEFINER the tables are read with those of the
+//! view's definer. The tables are locked together with the others of the statement.
 
 use std::sync::Arc;
 
@@ -25,14 +26,14 @@ use crate::session::privilege::Rights;
 use crate::session::response::Response;
 use crate::session::tables::{Behind, TableUse, tables_of};
 
-/// Tables behind the views of one statement, at most.
+/// The maximum number of tables behind the views of one statement.
 const MAX_BEHIND: usize = 4096;
 
 impl Session {
-    /// Adds what views among `uses` read.
+    /// Adds the tables that the views among `uses` read.
     ///
     /// # Errors
-    /// 1473 for more than so many.
+    /// 1473 if there are too many.
     pub(crate) fn add_behind_views(&mut self, uses: &mut Vec<TableUse>) -> Result<(), SqlError> {
         self.refresh_schema();
         let mut n = 0;
@@ -51,10 +52,11 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a view may read what it reads: its definer, or who asks.
+    /// Checks whether a view may read a table: by the privileges of its definer, or of the current
+    /// account.
     ///
     /// # Errors
-    /// 1356, and 1449 where there is no such definer any more.
+    /// 1356, and 1449 if the definer does not exist any more.
     pub(crate) fn check_behind(&self, u: &TableUse, view: &Behind) -> Result<(), SqlError> {
         let of_definer;
         let rights = match &view.definer {
@@ -71,7 +73,7 @@ impl Session {
             .map_err(|_| SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&view.schema, &view.name]))
     }
 
-    /// CREATE VIEW, CREATE OR REPLACE VIEW, ALTER VIEW.
+    /// CREATE VIEW, CREATE OR REPLACE VIEW and ALTER VIEW.
     pub(crate) fn create_view(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -147,7 +149,7 @@ impl Session {
         })
     }
 
-    /// The view in whose place the new one comes.
+    /// The view that the new one replaces.
     ///
     /// # Errors
     /// 1050, 1146, 1347.
@@ -217,7 +219,7 @@ impl Session {
         Ok(columns)
     }
 
-    /// DROP VIEW: all of them or none.
+    /// DROP VIEW: drops all of the views or none.
     pub(crate) fn drop_views(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -257,7 +259,8 @@ impl Session {
     }
 }
 
-/// What a view reads, in a query or in the view `around` it, whose definer's rights then count.
+/// The tables that a view reads, in a query or in the view `around`, whose definer's privileges
+/// then apply.
 fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlError> {
     let Some(view) = &def.view else {
         return Ok(Vec::new());
@@ -277,8 +280,8 @@ fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlE
     Ok(uses)
 }
 
-/// The names of a view's columns. An expression without an alias is called otherwise if its text is
-/// no name, or is the name of another column.
+/// The names of a view's columns. An expression without an alias gets a generated name if its text
+/// is no valid name, or another column has it.
 fn unique_names(statement: &ast::Statement, results: &[ResultColumn]) -> Vec<Arc<str>> {
     let unaliased = unaliased_expressions(statement);
     let may_change = |n: usize| unaliased.get(n).is_some_and(|u| *u);
@@ -300,8 +303,8 @@ fn unique_names(statement: &ast::Statement, results: &[ResultColumn]) -> Vec<Arc
     names
 }
 
-/// Which items of the first SELECT of a query are expressions without an alias; empty where an item
-/// is not one column.
+/// Which items of a query's first SELECT are expressions without an alias. Empty if an item is not
+/// exactly one column.
 fn unaliased_expressions(statement: &ast::Statement) -> Vec<bool> {
     let ast::Statement::Query(query) = statement else {
         return Vec::new();
@@ -325,7 +328,7 @@ fn unaliased_expressions(statement: &ast::Statement) -> Vec<bool> {
     items.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// A view's column, as SHOW COLUMNS has it.
+/// A column of a view, for SHOW COLUMNS.
 fn column_of(result: ResultColumn, name: Option<&str>) -> ColumnDef {
     let mut column = bind::selected::keeping(&result);
     if let Some(name) = name {

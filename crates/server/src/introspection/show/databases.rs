@@ -50,7 +50,8 @@ impl Session {
             return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
         };
         let (name, collation) = (&*def.name, def.collation.known());
-        // The default collation of utf8mb4 is named, too: it was another one in earlier versions.
+        // The default collation of utf8mb4 is named as well, because earlier versions had another
+        // default.
         let clause = if collation.is_default && collation.charset.name != "utf8mb4" {
             String::new()
         } else {

@@ -1,5 +1,5 @@
-//! SHOW statements whose answer does not change while the server runs: engines, character sets,
-//! privileges, and what there is none of.
+//! SHOW statements with a constant result: engines, character sets, privileges, and features that
+//! do not exist here.
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::ShowFilter;
@@ -8,7 +8,7 @@ use nfold_types::{Collation, ColumnType, SqlError, TextSize, TypeKind, Value, ch
 use super::filter;
 use crate::session::response::{Response, RowSet, text_type};
 
-/// The type of a column of a result that is always empty.
+/// The type of a column in a result that is always empty.
 pub(super) enum Cell {
     Text(u32),
     Char(u32),
@@ -102,7 +102,7 @@ pub(super) const PROFILES: &[(&str, Cell)] = &[
     ("Query", Cell::Text(40)),
 ];
 
-/// A result that has these columns and no row: there is nothing of the kind here.
+/// An empty result with these columns, for a feature that does not exist here.
 pub(super) fn empty(
     columns: &[(&str, Cell)],
     wanted: Option<&ShowFilter>,
@@ -117,7 +117,7 @@ fn texts(set: &mut RowSet, row: &[&str]) {
     set.push(row.iter().map(|s| Value::from(*s)).collect());
 }
 
-/// SHOW ENGINES. The one engine answers to the name that clients ask for.
+/// SHOW ENGINES. The only engine is listed under the name that clients expect.
 pub(super) fn engines() -> Response {
     let columns = [
         ("Engine", 64),

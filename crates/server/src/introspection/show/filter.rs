@@ -1,7 +1,7 @@
-//! LIKE and WHERE of SHOW statements, over rows that are already made.
+//! LIKE and WHERE of SHOW statements, applied to rows in memory.
 //!
-//! WHERE knows the columns of the result, literals, comparisons, LIKE, IN, IS NULL, BETWEEN and the
-//! logical operators: what tools write there. Anything else is error 1235.
+//! WHERE supports the columns of the result, literals, comparisons, LIKE, IN, IS NULL, BETWEEN and
+//! the logical operators, which tools use. Anything else is error 1235.
 
 use std::cmp::Ordering;
 
@@ -12,15 +12,15 @@ use nfold_types::{ErrorCode, SqlError, Value};
 
 use crate::session::response::RowSet;
 
-/// Names in the dictionary compare without regard to case (and `Variable_name` does).
+/// Names in the dictionary are compared without regard to case, and so is `Variable_name`.
 const NAMES: CollationId = CollationId::UTF8MB3_GENERAL_CI;
 
-/// Whether `text` is LIKE `pattern`.
+/// Whether `text` matches the LIKE pattern `pattern`.
 pub fn like(text: &[u8], pattern: &[u8]) -> bool {
     NAMES.known().like(text, pattern, Some('\\'))
 }
 
-/// Keeps the rows that `filter` lets through; LIKE looks at the column `like_column`.
+/// Keeps the rows that satisfy `filter`. LIKE applies to the column `like_column`.
 pub fn apply(
     set: &mut RowSet,
     filter: Option<&ShowFilter>,
@@ -40,7 +40,7 @@ pub fn apply(
                     set.rows.push(row);
                 }
             }
-            // An unknown column is an error also where there is no row.
+            // An unknown column is an error even if there is no row.
             if set.rows.is_empty() {
                 let nothing = vec![Value::Null; set.columns.len()];
                 eval(condition, set, &nothing)?;
@@ -88,7 +88,7 @@ fn from_bool(b: Option<bool>) -> Value {
     b.map_or(Value::Null, Value::from)
 }
 
-/// `None` where one side is NULL.
+/// `None` if either side is NULL.
 fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     if a.is_null() || b.is_null() {
         return None;
@@ -225,7 +225,7 @@ fn holds(op: BinaryOp, o: Ordering) -> bool {
     }
 }
 
-/// AND (`decides` false) and OR (`decides` true).
+/// AND (`decides` is false) or OR (`decides` is true).
 fn logical(
     list: &[Expr],
     decides: bool,

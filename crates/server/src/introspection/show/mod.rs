@@ -1,4 +1,4 @@
-//! SHOW statements: rows made from what the session and the server know.
+//! SHOW statements: results from the state of the session and the server.
 
 mod databases;
 mod facts;
@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// SHOW WARNINGS, SHOW ERRORS: of the statement before.
+    /// SHOW WARNINGS and SHOW ERRORS of the previous statement.
     fn show_conditions(
         &self,
         errors_only: bool,
@@ -98,7 +98,7 @@ impl Session {
     }
 }
 
-/// A result of one number.
+/// A result with a single number.
 fn count_row(name: &str, count: u64) -> Response {
     let mut set = RowSet::new(&[(name, ColumnType::bigint().with_unsigned())]);
     set.push(vec![Value::UInt(count)]);

@@ -9,7 +9,7 @@ use crate::net::worker::KillKind;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
 
-/// Characters of a statement that SHOW PROCESSLIST shows without FULL.
+/// The length of a statement in SHOW PROCESSLIST without FULL, in characters.
 const SHORT: usize = 100;
 
 impl Session {
@@ -76,8 +76,8 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// Ends another connection or its statement: error 1094 where there is none, 1095 where it is
-    /// another's. Of its own, a session is told at once: error 1317.
+    /// Kills another connection or its statement. Error 1094 if it does not exist, 1095 if it
+    /// belongs to another user. For the session's own id the error is 1317.
     pub(crate) fn kill_connection(&mut self, id: u64, kind: KillKind) -> Result<(), SqlError> {
         let unknown = || SqlError::new(ErrorCode::ER_NO_SUCH_THREAD, &[&id]);
         let number = u32::try_from(id).map_err(|_| unknown())?;

@@ -1,5 +1,5 @@
-//! What SHOW and DESCRIBE say of tables, columns and indexes: privileges and filters around
-//! `crate::views`.
+//! SHOW and DESCRIBE of tables, columns and indexes: privileges and filters; `crate::views` builds
+//! the results.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ pub fn show(
 }
 
 impl Session {
-    /// What makes a view again, for those with SHOW VIEW and SELECT.
+    /// SHOW CREATE VIEW, for accounts with SHOW VIEW and SELECT.
     fn show_view(&self, def: &TableDef, view: &ViewDef) -> Result<Response, SqlError> {
         let needs = Privileges::SHOW_VIEW.union(Privileges::SELECT);
         self.rights
@@ -125,7 +125,7 @@ impl Session {
         filtered(views::schema::create_view(def, view, self.quoting()?), None)
     }
 
-    /// How SHOW CREATE writes names.
+    /// How SHOW CREATE quotes names.
     pub(super) fn quoting(&self) -> Result<Quoting, SqlError> {
         let at = crate::session::vars::find("sql_quote_show_create")?;
         Ok(Quoting {
@@ -148,7 +148,7 @@ pub fn describe(
     filtered(view, wanted.as_ref())
 }
 
-/// A system schema as if it were stored.
+/// A system schema as a stored database.
 fn system_database(name: &str) -> Option<Arc<Database>> {
     let def = system::database(name)?;
     let tables = system::tables_of(name).map(|t| (t.name.clone(), t.clone()));
@@ -157,7 +157,7 @@ fn system_database(name: &str) -> Option<Arc<Database>> {
 }
 
 impl Session {
-    /// A database that SHOW may look into: 1046, 1044, 1049.
+    /// A database that SHOW may list. Errors 1046, 1044, 1049.
     fn visible_database(&self, name: Option<&Ident>) -> Result<Arc<Database>, SqlError> {
         let name = match name {
             Some(name) => Arc::from(name.as_str()),
@@ -177,7 +177,7 @@ impl Session {
         Ok(found)
     }
 
-    /// A table that SHOW may describe: 1046, 1142, 1146.
+    /// A table that SHOW may describe. Errors 1046, 1142, 1146.
     fn visible_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
         let (schema, name) = (self.schema_of(table)?, table.name.as_str());
         if let Some(own) = self.temporary.find(&schema, name) {

@@ -1,4 +1,4 @@
-//! SHOW STATUS, SHOW ENGINE INNODB STATUS, the line of COM_STATISTICS.
+//! SHOW STATUS, SHOW ENGINE INNODB STATUS, and the answer to COM_STATISTICS.
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::{EngineInfo, ShowFilter};
@@ -9,7 +9,7 @@ use crate::session::response::{Response, RowSet, text_type};
 use crate::session::{ServerState, Session, storage};
 
 impl ServerState {
-    /// Name and value of every status variable, in the order of their names.
+    /// The names and values of all status variables, in the order of their names.
     pub fn status_values(&self) -> Vec<(&'static str, String)> {
         let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
         let store = self.engine.store_status();
@@ -129,7 +129,7 @@ impl Session {
         Ok(Response::Rows(set))
     }
 
-    /// SHOW ENGINE NFOLD CONTENTION: where something waited, longest first.
+    /// SHOW ENGINE NFOLD CONTENTION: the wait sites, longest waits first.
     fn show_contention(&self) -> Response {
         let number = ColumnType::bigint().with_unsigned();
         let mut set = RowSet::new(&[
@@ -191,7 +191,7 @@ impl Session {
         text
     }
 
-    /// What COM_STATISTICS answers.
+    /// The answer to COM_STATISTICS.
     pub(crate) fn statistics_line(&self) -> String {
         let totals = self
             .server

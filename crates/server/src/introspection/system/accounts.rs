@@ -1,4 +1,4 @@
-//! Accounts and what they may do. An account sees its own grants; others' need CREATE USER.
+//! Accounts and their privileges. An account sees its own; seeing others' needs CREATE USER.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn grantable(held: Privileges) -> &'static str {
     }
 }
 
-/// Names of what is held; `USAGE` where that is nothing and `usage` is wanted.
+/// The names of privileges; `USAGE` for none if `usage` is true.
 fn names(held: Privileges, usage: bool) -> Vec<&'static str> {
     let listed = Privileges::LIST
         .iter()

@@ -9,7 +9,7 @@ use super::rows::{Cx, Put};
 use crate::net::worker::ProcessInfo;
 use crate::session::vars::{Scope, definitions};
 
-/// Connections that the account may see: its own, or all with PROCESS.
+/// The connections that the account may see: its own, or all with PROCESS.
 fn processes(cx: &Cx<'_>) -> Vec<(ProcessInfo, &'static str)> {
     let everyone = cx.has_global(Privileges::PROCESS);
     let own = &cx.env.login.user;
@@ -55,8 +55,8 @@ pub(super) fn performance_processlist(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<
     Ok(())
 }
 
-/// One row for each connection: sessions have no thread of their own, so the connection's number
-/// stands for it.
+/// One row for each connection. Sessions have no thread of their own, so the connection id is shown
+/// as the thread id.
 pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for (p, state) in processes(cx) {
         let id = Value::UInt(p.id.into());
@@ -88,7 +88,7 @@ pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Characters of VARIABLE_VALUE.
+/// The maximum length of VARIABLE_VALUE in characters.
 const VALUE_CHARS: usize = 1024;
 
 pub(super) fn variables(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {

@@ -67,7 +67,7 @@ fn fraction(ty: &ColumnType) -> Option<u64> {
     }
 }
 
-/// What may be done with a column of a database where `held` is held, as PRIVILEGES has it.
+/// The account's privileges on a column of a database, in the format of PRIVILEGES.
 pub fn privileges_text(held: Privileges) -> String {
     let words = [
         (Privileges::SELECT, "select"),

@@ -1,7 +1,7 @@
 //! Statistics by digest. Times are in picoseconds, as in MySQL.
 //!
-//! The histogram has 128 buckets, four for each power of two of nanoseconds, where MySQL has 450;
-//! `DIGEST` is the SHA-256 of the digest's text, where MySQL hashes its tokens.
+//! The histogram has 128 buckets, four for each power of two of nanoseconds; MySQL has 450.
+//! `DIGEST` is the SHA-256 of the digest's text; MySQL hashes the tokens.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ fn picoseconds(ns: u64) -> Value {
     Value::UInt(ns.saturating_mul(PS_PER_NS))
 }
 
-/// Microseconds since 1970 as a date and time of the session's zone.
+/// Microseconds since 1970 as a date and time in the session's time zone.
 fn time(cx: &Cx<'_>, us: u64) -> Value {
     let at = Timestamp::from_micros(us as i64, 6);
     let local = cx.env.time_zone().to_local(at);
@@ -33,13 +33,14 @@ fn identity(row: &DigestRow) -> [Value; 2] {
     };
     let mut hex = String::with_capacity(64);
     for byte in digest(&SHA256, name.text.as_bytes()).as_ref() {
-        // A string takes everything.
+        // Writing to a string does not fail.
         let _ = write!(hex, "{byte:02x}");
     }
     [name.schema.as_deref().into(), hex.into()]
 }
 
-/// Those that the account may see: all with PROCESS, otherwise those of databases that it may use.
+/// The digests that the account may see: all with PROCESS, otherwise those of databases that it may
+/// use.
 fn visible(cx: &Cx<'_>) -> Vec<DigestRow> {
     let all = cx.has_global(Privileges::PROCESS);
     let mut rows = cx.server.digests.rows();
@@ -79,7 +80,7 @@ pub(super) fn summary(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
         // Sorts are not counted.
         row.extend([zero(), zero(), zero(), zero()]);
         row.extend([Value::UInt(r.no_index), zero()]);
-        // CPU, memory, another engine.
+        // CPU time, memory, and executions on a secondary engine.
         row.extend([zero(), zero(), zero(), zero()]);
         row.extend([
             time(cx, name.map_or(r.last_us, |n| n.first_us)),

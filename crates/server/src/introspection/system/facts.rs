@@ -1,16 +1,15 @@
-//! What does not change while the server runs: engines, plugins, character sets, keywords. SHOW
-//! reads the same rows.
+//! Constant tables: engines, plugins, character sets, keywords. SHOW uses the same rows.
 
 use nfold_sql::keywords;
 use nfold_types::{Collation, SqlError, Value, charset};
 
 use super::rows::Put;
 
-/// Comment of the one engine, which answers to the name that clients ask for.
+/// The comment of the only engine, which is listed under the name that clients expect.
 pub const ENGINE_COMMENT: &str =
     "Supports transactions, row-level locking, and lock-free reads (Nfold)";
 
-/// Name and kind of what MySQL calls plugins.
+/// The names and types of plugins that MySQL would list.
 pub const PLUGINS: [(&str, &str); 3] = [
     ("caching_sha2_password", "AUTHENTICATION"),
     ("mysql_native_password", "AUTHENTICATION"),

@@ -51,7 +51,7 @@ pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
     Ok(())
 }
 
-/// Keys that are constraints, with their tables.
+/// Keys that are constraints, each with its table.
 fn constraints<'a>(cx: &'a Cx<'_>) -> impl Iterator<Item = (&'a TableDef, &'a IndexDef)> + use<'a> {
     let keys = |def: &'a TableDef| visible_keys(def).map(move |(_, i)| (def, i));
     cx.tables()
@@ -132,7 +132,7 @@ pub(super) fn referential_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<
     Ok(())
 }
 
-/// The stored foreign keys, for those who may see the engine's insides.
+/// The stored foreign keys, for accounts that may see internal tables of the engine.
 fn stored_foreign_keys<'a>(
     cx: &'a Cx<'_>,
 ) -> Result<Vec<(&'a TableDef, &'a ForeignKeyDef)>, SqlError> {
@@ -140,7 +140,7 @@ fn stored_foreign_keys<'a>(
     Ok(stored(cx)?.into_iter().flat_map(keys).collect())
 }
 
-/// INNODB_FOREIGN.TYPE: a bit for each action.
+/// INNODB_FOREIGN.TYPE: one bit for each action.
 fn action_bits(key: &ForeignKeyDef) -> i64 {
     use ReferentialAction::{Cascade, NoAction, SetNull};
     let bit = |action, [cascade, set_null, none]: [i64; 3]| match action {
@@ -238,7 +238,7 @@ pub(super) fn check_constraints(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
     Ok(())
 }
 
-/// Every index, whatever the table's name says: so does MySQL.
+/// All indexes, including those of tables that are otherwise hidden, as in MySQL.
 pub(super) fn table_constraints_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
         for (_, index) in visible_keys(def) {

@@ -1,4 +1,4 @@
-//! Who holds which lock, and who waits for it.
+//! Locks with their holders and waiters.
 
 use nfold_catalog::Privileges;
 use nfold_engine::{DataLock, isolation_name};
@@ -6,7 +6,7 @@ use nfold_types::{ErrorCode, SqlError, Value};
 
 use super::rows::{Cx, Put};
 
-/// Every active transaction, with its connection's statement. Needs PROCESS.
+/// All active transactions with the statements of their connections. Needs PROCESS.
 pub(super) fn innodb_trx(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     if !cx.has_global(Privileges::PROCESS) {
         let missing = ErrorCode::ER_SPECIFIC_ACCESS_DENIED_ERROR;
@@ -90,7 +90,7 @@ pub(super) fn data_locks(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
     Ok(())
 }
 
-/// User-level locks. The connection's number stands for its thread, as in `threads`.
+/// User-level locks. The connection id is shown as the thread id, as in `threads`.
 pub(super) fn metadata_locks(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for lock in cx.server.engine.catalog().user_locks().list() {
         put(vec![

@@ -1,14 +1,14 @@
-//! `information_schema` and `performance_schema`: which tables there are, and their rows. The
-//! binder finds the definitions here (`SessionEnv` hands the executor the rows); SHOW and DESCRIBE
-//! read the same definitions.
+//! `information_schema` and `performance_schema`: the definitions of their tables, and their rows.
+//! The binder, SHOW and DESCRIBE use the definitions; the executor reads the rows through
+//! `SessionEnv`.
 //!
 //! ```text
 //! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
 //!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ digests ──▶ executor
 //! ```
-//! No row is stored: each read makes the rows of the whole table from the schema snapshot, the
-//! engine's statistics, the accounts and the registry of connections. What an account may not see
-//! is left out there.
+//! No row is stored: each read computes the rows of the whole table from the schema snapshot, the
+//! engine's statistics, the accounts and the registry of connections. Rows that an account may not
+//! see are left out.
 //!
 //! # Invariants
 //! - Y1: every `CREATE TABLE` text of `*.sql` parses and binds.
@@ -47,7 +47,7 @@ use crate::session::system_schemas::{SystemRow, SystemTables};
 
 pub use columns::privileges_text;
 
-/// The system tables, for the sessions.
+/// The system tables, as the sessions use them.
 pub struct Tables;
 
 impl SystemTables for Tables {
@@ -66,7 +66,7 @@ impl SystemTables for Tables {
     }
 }
 
-/// The texts that define the tables of each system schema, in the order of [`SCHEMAS`].
+/// The definitions of the tables of each system schema, in the order of [`SCHEMAS`].
 const TEXTS: [&str; 2] = [
     include_str!("information_schema.sql"),
     include_str!("performance_schema.sql"),
@@ -88,7 +88,7 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The definition that a text of `*.sql` stands for. No table of the engine has such an id.
+/// Binds a definition of `*.sql`. No stored table has such an id.
 fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef {
     let sql = &text[text.find("CREATE TABLE").unwrap_or_default()..];
     let parsed = nfold_sql::parser::parse(sql.as_bytes(), LexMode::default());
@@ -118,7 +118,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         .unwrap_or_else(|e| panic!("Y1: the texts of system tables bind: {e:?}"));
     let mut columns = spec.columns;
     for c in &mut columns {
-        // What can hold nothing but NULL is described as NULL.
+        // A column that is always NULL has the type of NULL.
         if c.ty.kind == TypeKind::VarBinary(0) {
             c.ty.kind = TypeKind::Null;
         }
@@ -163,7 +163,7 @@ pub fn tables() -> &'static [Arc<TableDef>] {
     &TABLES
 }
 
-/// The system table of this name.
+/// The system table with this name.
 pub fn find(schema: &str, name: &str) -> Option<&'static Arc<TableDef>> {
     let schema = canonical(schema)?;
     tables_of(schema).find(|t| {
@@ -175,12 +175,12 @@ pub fn find(schema: &str, name: &str) -> Option<&'static Arc<TableDef>> {
     })
 }
 
-/// Whether a definition is of a table made here, not stored.
+/// Whether a definition belongs to a system table, which is not stored.
 pub fn is_system_table(def: &TableDef) -> bool {
     is_system_schema(&def.schema)
 }
 
-/// The kind of a table as SHOW FULL TABLES has it.
+/// The type of a table in SHOW FULL TABLES.
 pub fn table_type(def: &TableDef) -> &'static str {
     if def.view.is_some() {
         "VIEW"
@@ -191,7 +191,7 @@ pub fn table_type(def: &TableDef) -> &'static str {
     }
 }
 
-/// Keys that clients see.
+/// The keys that clients see.
 fn visible_keys(def: &TableDef) -> impl Iterator<Item = (usize, &IndexDef)> {
     let keys = def.indexes.iter().enumerate();
     keys.filter(|(_, i)| i.kind != IndexKind::HiddenRowId)

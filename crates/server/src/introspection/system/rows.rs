@@ -1,4 +1,4 @@
-//! From the name of a system table to its rows.
+//! Computes the rows of a system table, given its name.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use super::{accounts, activity, columns, digests, facts, keys, locks, schema};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
-/// Takes one row: a value for each column. Members of ENUM columns come as their texts.
+/// A consumer of rows: a value for each column. ENUM members are passed as text.
 pub(super) type Put<'a> = dyn FnMut(Vec<Value>) -> Result<(), SqlError> + 'a;
 
-/// What the rows are made from.
+/// The sources of the rows.
 pub(super) struct Cx<'a> {
     pub env: &'a Env,
     pub server: &'a ServerState,
     pub schema: Arc<SchemaSnapshot>,
-    /// Who asks; an account that was dropped sees nothing of the databases.
+    /// The current account. A dropped account sees no databases.
     pub account: Option<Arc<Account>>,
 }
 
 impl Cx<'_> {
-    /// What may be done in a database.
+    /// The account's privileges on a database.
     pub fn on_database(&self, name: &str) -> Privileges {
         if super::is_system_schema(name) {
             return Privileges::SELECT;
@@ -32,13 +32,13 @@ impl Cx<'_> {
         account.map_or(Privileges::NONE, |a| a.privileges_on(name))
     }
 
-    /// Whether all of `wanted` are held globally.
+    /// Whether the account has all of `wanted` globally.
     pub fn has_global(&self, wanted: Privileges) -> bool {
         let account = self.account.as_ref();
         account.is_some_and(|a| a.global.contains(wanted))
     }
 
-    /// Whether the account may know that a database exists.
+    /// Whether the account may see that a database exists.
     pub fn sees_database(&self, name: &str) -> bool {
         super::is_system_schema(name)
             || self.has_global(Privileges::SHOW_DATABASES)
@@ -53,8 +53,8 @@ impl Cx<'_> {
         self.on_database(name).tell_of_tables()
     }
 
-    /// Every table that the account may see: stored ones by database and name, then those made
-    /// here.
+    /// All tables that the account may see: stored tables by database and name, then the system
+    /// tables.
     pub fn tables(&self) -> Vec<&TableDef> {
         let stored = self.schema.tables().filter(|t| self.sees_tables(&t.schema));
         let mut all: Vec<&TableDef> = stored.map(|t| &**t).collect();
@@ -63,7 +63,7 @@ impl Cx<'_> {
         all
     }
 
-    /// Seconds since 1970 as a date and time of the session's zone.
+    /// Seconds since 1970 as a date and time in the session's time zone.
     pub fn local(&self, seconds: u64) -> Value {
         let at = Timestamp::from_micros(seconds as i64 * 1_000_000, 0);
         let local: Option<DateTime> = self.env.time_zone().to_local(at);
@@ -71,10 +71,10 @@ impl Cx<'_> {
     }
 }
 
-/// Calls `row` with every row of the system table `name`; an unknown one has none.
+/// Calls `row` with every row of the system table `name`; an unknown table has none.
 ///
 /// # Errors
-/// Those of `row`, and 1227 where a table needs a global privilege.
+/// The errors of `row`, and 1227 if the table needs a global privilege.
 pub(super) fn rows(
     env: &Env,
     schema_name: &str,
@@ -108,7 +108,7 @@ pub(super) fn rows(
     }
 }
 
-/// ENUM values are kept by number.
+/// Replaces the text of an ENUM member by its number.
 fn number_member(value: &mut Value, kind: &TypeKind) {
     if let (TypeKind::Enum(members), Value::Bytes(text)) = (kind, &*value) {
         let at = members.iter().position(|m| m.as_bytes() == text.as_slice());
@@ -150,8 +150,8 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
-        // Of the others there is nothing here: views, routines, triggers, events, roles, grants on
-        // tables and columns, histograms, traces.
+        // The other tables are always empty: routines, triggers, events, roles, grants on tables
+        // and columns, histograms, traces.
         _ => Ok(()),
     }
 }
@@ -168,7 +168,8 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "data_locks" => locks::data_locks(cx, put),
         "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
-        // The others measure what is not measured here, as MySQL's do with performance_schema=OFF.
+        // The other tables contain measurements that do not exist here, as in MySQL with
+        // performance_schema=OFF.
         _ => Ok(()),
     }
 }

@@ -8,12 +8,12 @@ use super::rows::{Cx, Put};
 use super::{INFORMATION, is_system_table};
 use crate::introspection::table_facts::{create_options, row_format};
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 const PAGE_BYTES: u64 = 16384;
-/// The one catalog.
+/// The name of the only catalog.
 pub(super) const CATALOG: &str = "def";
 
-/// Databases that the account may see, those made here last.
+/// The databases that the account may see, system schemas last.
 fn databases(cx: &Cx<'_>) -> Vec<DatabaseDef> {
     let mut all: Vec<DatabaseDef> = cx
         .schema
@@ -48,18 +48,18 @@ pub(super) fn schemata_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), 
         .try_for_each(|d| put(vec![CATALOG.into(), (&*d.name).into(), "".into()]))
 }
 
-/// Estimates of a stored table; sizes in bytes.
+/// Estimates for a stored table; sizes in bytes.
 struct Sizes {
     rows: u64,
     avg_row: u64,
     data: u64,
     index: u64,
-    /// Of the clustered index, and of all others.
+    /// The pages of the clustered index, and of all other indexes.
     pages: (u64, u64),
     auto_increment: Option<u64>,
 }
 
-/// `None` for a table that is not stored, or has just gone.
+/// `None` for a table that is not stored, or has just been dropped.
 fn sizes(cx: &Cx<'_>, def: &TableDef) -> Option<Sizes> {
     let table = cx.server.engine.table(def.id)?;
     let stats = table.stats();
@@ -90,7 +90,7 @@ fn size_columns(sizes: Option<&Sizes>) -> [Value; 6] {
     ]
 }
 
-/// Seconds since 1970 when a table was made; of system tables: when the server started.
+/// When a table was created, in seconds since 1970; for a system table, when the server started.
 fn created(cx: &Cx<'_>, def: &TableDef) -> u64 {
     if !is_system_table(def) {
         return def.create_time;
@@ -136,7 +136,7 @@ fn table_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
     row
 }
 
-/// One row of TABLES, of a view.
+/// The row of TABLES for a view.
 fn view_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
     let mut row = vec![
         CATALOG.into(),
@@ -191,7 +191,7 @@ pub(super) fn tables_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
     Ok(())
 }
 
-/// Each table is one partition without a name.
+/// Each table is shown as one partition without a name.
 pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables().into_iter().filter(|t| t.view.is_none()) {
         let sizes = sizes(cx, def);
@@ -212,7 +212,7 @@ pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
     Ok(())
 }
 
-/// Stored tables, for those who may see the engine's insides.
+/// The stored tables, for accounts that may see internal tables of the engine.
 ///
 /// # Errors
 /// 1227 without PROCESS.
@@ -224,12 +224,13 @@ pub(super) fn stored<'a>(cx: &'a Cx<'_>) -> Result<Vec<&'a TableDef>, SqlError> 
     Ok(all)
 }
 
-/// `database/table`, as the engine's tables name one.
+/// `database/table`, the format of the engine's tables.
 fn path(def: &TableDef) -> String {
     format!("{}/{}", def.schema, def.name)
 }
 
-/// Columns that the engine adds: row id (where there is no key), transaction id, undo pointer.
+/// The number of columns that the engine adds: row id (without a key), transaction id, undo
+/// pointer.
 const HIDDEN_COLUMNS: i64 = 3;
 
 pub(super) fn innodb_tables(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {

@@ -1,7 +1,7 @@
-//! What SHOW and DESCRIBE answer about databases, tables, columns and indexes: rows made from the
-//! schema and the engine. No I/O but for statistics that the engine keeps in memory.
+//! The results of SHOW and DESCRIBE about databases, tables, columns and indexes, built from the
+//! schema and the engine. Does no I/O; the engine has its statistics in memory.
 //!
-//! Source: MySQL manual, "SHOW Statements"; names and order of the columns are MySQL's.
+//! Source: MySQL manual, "SHOW Statements", with MySQL's names and order of the columns.
 
 pub mod schema;
 

@@ -15,7 +15,7 @@ use crate::introspection::table_facts::{
     column_extra, column_key, create_options, part_column, part_expression, row_format,
 };
 
-/// Bytes of a page, for data sizes.
+/// The size of a page in bytes.
 const PAGE_BYTES: u64 = 16384;
 
 fn sorted(database: &Database) -> Vec<&Arc<TableDef>> {
@@ -120,7 +120,7 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
     view
 }
 
-/// The row of SHOW TABLE STATUS of a table that is not stored.
+/// The row of SHOW TABLE STATUS for a table that is not stored.
 fn system_status(def: &TableDef) -> Vec<Value> {
     let mut row = vec![Value::from(&*def.name), Value::Null, Value::UInt(10)];
     row.push(Value::Null);
@@ -130,7 +130,7 @@ fn system_status(def: &TableDef) -> Vec<Value> {
     row
 }
 
-/// SHOW [FULL] COLUMNS, DESCRIBE. `full`: what the account may do with each column.
+/// SHOW [FULL] COLUMNS and DESCRIBE. `full`: the account's privileges on each column, for FULL.
 pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
     let mut names = vec![("Field", text(64)), ("Type", long_text())];
     if full.is_some() {
@@ -231,7 +231,7 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
     view
 }
 
-/// SHOW CREATE VIEW, also by SHOW CREATE TABLE.
+/// SHOW CREATE VIEW, and SHOW CREATE TABLE of a view.
 pub fn create_view(def: &TableDef, stands: &ViewDef, quoting: show::Quoting) -> View {
     let mut view = View::new(&[
         ("View", text(64)),
@@ -249,7 +249,7 @@ pub fn create_view(def: &TableDef, stands: &ViewDef, quoting: show::Quoting) -> 
     view
 }
 
-/// SHOW CREATE TABLE, of a temporary table or another one.
+/// SHOW CREATE TABLE. The flag says whether the table is temporary.
 pub fn create_table(
     (def, temporary): (&TableDef, bool),
     engine: &Engine,

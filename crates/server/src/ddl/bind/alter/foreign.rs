@@ -1,4 +1,4 @@
-//! What ALTER TABLE does to foreign keys: those of the table, and those of its children.
+//! The effects of ALTER TABLE on foreign keys of the table and of its children.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 use super::{Alter, Source};
 use crate::ddl::bind::{DdlCx, error, foreign, key};
 
-/// Stands for a dropped column in a foreign key.
+/// The ordinal of a dropped column in a foreign key.
 const DROPPED: usize = usize::MAX;
 
-/// What the actions of one ALTER TABLE mean for foreign keys.
+/// The effects of one ALTER TABLE on foreign keys.
 pub(super) struct Changes {
-    /// Number of the last generated name.
+    /// The number of the last generated name.
     number: u32,
-    /// A foreign key was added.
+    /// Whether a foreign key was added.
     pub added: bool,
-    /// Column names before and after.
+    /// Old and new names of renamed columns.
     renamed: Vec<(Arc<str>, Arc<str>)>,
-    /// Dropped columns, with the foreign keys of the table that named them.
+    /// Dropped columns, with the table's foreign keys that used them.
     dropped: Vec<(Arc<str>, Vec<Arc<str>>)>,
     pub dropped_indexes: Vec<Arc<str>>,
 }
@@ -59,7 +59,7 @@ impl Alter<'_> {
         };
         let bound = foreign::bind(key, &spec, &mut self.foreign.number, cx)?;
         let serves = |i: &IndexSpec| {
-            // A generated one over the same columns makes way for the new one.
+            // A generated index over the same columns is replaced by the new one.
             let stays = !i.generated || i.parts.len() > bound.columns.len();
             stays && covers(i, &bound.columns)
         };
@@ -91,7 +91,7 @@ impl Alter<'_> {
         Ok(())
     }
 
-    /// A constraint of any kind: a foreign key, or a unique key.
+    /// Drops a constraint of any kind: a foreign key or a unique key.
     pub(super) fn drop_constraint(&mut self, name: &str) -> Result<(), SqlError> {
         if self.new.foreign_keys.iter().any(|k| eq_name(&k.name, name)) {
             return self.drop_foreign_key(name);
@@ -107,7 +107,7 @@ impl Alter<'_> {
         }
     }
 
-    /// Generated indexes in whose place the new index serves go.
+    /// Drops generated indexes that the new index replaces.
     pub(super) fn leave_out_generated(&mut self, index: &IndexSpec) {
         let serves = |i: &IndexSpec| {
             let parts = index.parts.get(..i.parts.len());
@@ -125,7 +125,7 @@ impl Alter<'_> {
         gone.iter().for_each(|i| self.note_removed_index(i));
     }
 
-    /// The names that a new key may not have: those of the indexes that stay beside it.
+    /// The names that a new key may not have: those of the remaining indexes.
     pub(super) fn taken_names(
         &self,
         key: &ast::KeyDef,
@@ -153,7 +153,7 @@ impl Alter<'_> {
         }
     }
 
-    /// The places (foreign key, column) of a column.
+    /// The positions (foreign key, column) of a column.
     pub(super) fn foreign_columns(&self, column: usize) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (k, key) in self.new.foreign_keys.iter().enumerate() {
@@ -172,7 +172,7 @@ impl Alter<'_> {
         self.foreign.dropped.push((name, keys.collect()));
     }
 
-    /// A column leaves place `at`.
+    /// Updates the foreign keys after the column at position `at` was removed.
     pub(super) fn take_from_foreign_keys(&mut self, at: usize) {
         for column in self
             .new
@@ -188,7 +188,7 @@ impl Alter<'_> {
         }
     }
 
-    /// A column comes to place `at`.
+    /// Updates the foreign keys after a column was inserted at position `at`.
     pub(super) fn make_room_in_foreign_keys(&mut self, at: usize) {
         for column in self
             .new
@@ -202,8 +202,8 @@ impl Alter<'_> {
         }
     }
 
-    /// Checks the foreign keys of the table and of its children once all actions are done, and
-    /// returns the children that change.
+    /// Checks the foreign keys of the table and of its children after all actions, and returns the
+    /// children that change.
     pub(super) fn finish_foreign_keys(
         &mut self,
         indexes: &[IndexSpec],
@@ -245,7 +245,7 @@ impl Alter<'_> {
         Ok(children)
     }
 
-    /// Renames referenced columns; whether one was renamed.
+    /// Renames referenced columns. Returns whether one was renamed.
     fn rename_referenced(&self, key: &mut ForeignKeyDef) -> bool {
         let names = key.parent_columns.iter();
         let names: Vec<Arc<str>> = names.map(|n| self.foreign.new_name(n)).collect();
@@ -275,14 +275,14 @@ impl Alter<'_> {
         Ok(())
     }
 
-    /// The name of the index that the statement drops, for error 1553.
+    /// Error 1553 for the index that the statement drops.
     fn dropped_index(&self) -> SqlError {
         let name = self.foreign.dropped_indexes.first();
         let name = name.map_or("<unknown key name>", |n| &**n);
         error(ErrorCode::ER_DROP_INDEX_FK, &[&name])
     }
 
-    /// The column before the statement, if its type is another now and values may have changed.
+    /// The old definition of a column, if its type has changed such that its values may differ.
     fn changed_type(&self, column: usize) -> Option<&ColumnDef> {
         let Some(Source::Old(before)) = self.sources.get(column) else {
             return None;
@@ -350,7 +350,7 @@ impl Alter<'_> {
     }
 }
 
-/// Whether the first parts of an index are these columns, whole.
+/// Whether the first parts of an index are these columns without prefix lengths.
 fn covers(index: &IndexSpec, columns: &[usize]) -> bool {
     let parts = index.parts.get(..columns.len());
     parts.is_some_and(|parts| {
@@ -359,8 +359,8 @@ fn covers(index: &IndexSpec, columns: &[usize]) -> bool {
     })
 }
 
-/// Whether every value of the one type is the same value of the other: it is the same type, or a
-/// longer text.
+/// Whether every value has the same meaning in both types: they are equal, or the new one is a
+/// longer string.
 fn is_extension(before: &ColumnType, after: &ColumnType) -> bool {
     use TypeKind::{Char, Enum, VarBinary, VarChar};
     match (&before.kind, &after.kind) {

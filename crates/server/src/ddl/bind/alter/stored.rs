@@ -1,5 +1,5 @@
-//! What ALTER TABLE does to stored expressions: CHECK constraints, and columns that expressions
-//! name.
+//! The effects of ALTER TABLE on stored expressions: CHECK constraints, and columns that
+//! expressions name.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use nfold_types::{ErrorCode, SqlError};
 use super::Alter;
 use crate::ddl::bind::{DdlCx, check, error, stored};
 
-/// What the actions of one ALTER TABLE mean for stored expressions.
+/// The effects of one ALTER TABLE on stored expressions.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// Number of the last generated name of a CHECK constraint.
+    /// The number of the last generated name of a CHECK constraint.
     pub number: u32,
-    /// Columns that were dropped, or have another name now.
+    /// Columns that were dropped or renamed.
     gone: Vec<(Arc<str>, Gone)>,
     /// Constraints that the statement adds.
     added: Vec<Arc<str>>,
@@ -46,7 +46,7 @@ impl Alter<'_> {
         Ok(())
     }
 
-    /// A constraint is added or changed; `enforced`: the rows have to fulfil it.
+    /// Records an added or changed constraint. `enforced`: the rows must satisfy it.
     fn must_hold(&mut self, enforced: bool) {
         self.definition = true;
         self.copy |= enforced;
@@ -91,7 +91,7 @@ impl Alter<'_> {
         self.stored.gone.push((name.clone(), Gone::Renamed));
     }
 
-    /// The column of a functional key part goes with its index.
+    /// Drops the hidden columns of functional key parts whose index was dropped.
     pub(super) fn drop_unused_hidden_columns(&mut self) {
         let unused = |a: &Self| {
             a.new.columns.iter().enumerate().position(|(n, c)| {
@@ -106,12 +106,12 @@ impl Alter<'_> {
         }
     }
 
-    /// Checks the stored expressions once all actions are done. A constraint goes with the only
-    /// column that it names.
+    /// Checks the stored expressions after all actions. A constraint is dropped together with the
+    /// only column that it names.
     ///
     /// # Errors
-    /// 3108, 3766, 3837 and 3959 for columns that expressions name, 3822 and 3823 for
-    /// constraints, 4028 without a visible column, and those of [`stored::check`].
+    /// 3108, 3766, 3837 and 3959 for columns that expressions name, 3822 and 3823 for constraints,
+    /// 4028 if no column is visible, and those of [`stored::check`].
     pub(super) fn finish_stored(&mut self, cx: &DdlCx<'_>) -> Result<(), SqlError> {
         let gone = std::mem::take(&mut self.stored.gone);
         for (name, how) in &gone {
@@ -142,9 +142,9 @@ impl Alter<'_> {
         stored::check(&self.new, cx)
     }
 
-    /// The error of a column that the expression of another column names.
+    /// The error if the expression of another column names the column.
     fn refuse_dependent(&self, c: &ColumnDef, name: &Arc<str>) -> Result<(), SqlError> {
-        // A column of this statement that names its new neighbours is looked at as a new one.
+        // A column that the statement adds or changes is checked as a new one.
         if let ColumnDefault::Expr(e) = &c.default
             && e.names(name)
         {
