@@ -119,7 +119,7 @@ type Lanes<'s> = [Lane<'s>; GROUP];
 
 /// Prefetches the page words of the hinted pages.
 #[inline(never)]
-fn ask_for_words<'s>(
+fn prefetch_words<'s>(
     pages: SpacePages<'s>,
     guesses: impl Iterator<Item = Guess>,
     words: &mut [Option<WordRef<'s>>; GROUP],
@@ -342,7 +342,7 @@ impl TreeHandle {
             }
             let keys = keys_of(&all, Some(number));
             if !keys.is_empty() {
-                ask_for_words(pages, batch.guesses(keys), &mut words);
+                prefetch_words(pages, batch.guesses(keys), &mut words);
             }
             let group = number.wrapping_sub(2);
             let keys = keys_of(&all, number.checked_sub(2));

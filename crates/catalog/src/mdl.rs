@@ -475,7 +475,7 @@ impl MdlSlot {
     }
 
     /// Asks the processor for the slot.
-    pub fn ask_for(&self) {
+    pub fn prefetch(&self) {
         prefetch_line_outer(&self.slot.entries);
     }
 

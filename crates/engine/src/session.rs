@@ -80,16 +80,16 @@ impl EngineSession {
 
     /// A statement is about to come: asks the processor for the session's own lines, without
     /// reading any of them.
-    pub fn ask_for_own(&self) {
+    pub fn prefetch_own(&self) {
         prefetch_line_outer(&self.mdl);
         prefetch_line_outer(&self.mark);
-        self.trx.ask_for_own();
+        self.trx.prefetch_own();
     }
 
     /// Prefetches the slots in which snapshots and tables are announced.
-    pub fn ask_for_rest(&self) {
-        self.mdl.ask_for();
-        self.trx.ask_for_rest();
+    pub fn prefetch_rest(&self) {
+        self.mdl.prefetch();
+        self.trx.prefetch_rest();
     }
 
     #[inline]

@@ -473,7 +473,7 @@ impl Operands<'_, '_> {
                     }
                 }
                 match set.distinct {
-                    Some(distinct) => distinct.put_off(rt, &mut watched),
+                    Some(distinct) => distinct.give_deferred(rt, &mut watched),
                     None => Ok(()),
                 }
             }

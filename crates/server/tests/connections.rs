@@ -50,7 +50,7 @@ fn what_was_put_off_is_done_before_the_worker_sleeps() {
     for _ in 0..3 {
         assert_eq!(c.query("PUTOFF"), Ok(vec![]));
         let end = Instant::now() + Duration::from_secs(20);
-        while s.put_off.load(Ordering::SeqCst) {
+        while s.deferred.load(Ordering::SeqCst) {
             assert!(Instant::now() < end, "the worker sleeps over it");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -37,7 +37,7 @@ const SOON: u64 = 16;
 const RARELY: u64 = 4096;
 
 /// A transaction that an I/O error keeps from being purged.
-struct PutOff {
+struct DeferredPurge {
     ended: Ended,
     at: Option<UndoPtr>,
     error: TxnError,
@@ -54,7 +54,7 @@ pub(crate) struct PurgeState {
     at: Option<UndoPtr>,
     /// How often it has failed.
     attempts: u32,
-    put_off: Vec<PutOff>,
+    deferred: Vec<DeferredPurge>,
     /// Undo pages that could not be freed, and the steps at which they are tried again; due ones
     /// stay here until they are gone.
     aside: Vec<(PageNo, u64)>,
@@ -111,7 +111,7 @@ impl PurgeState {
     /// was.
     fn failed(&mut self, error: TxnError) -> bool {
         self.attempts += 1;
-        let known = self.put_off.iter().any(|p| p.error == error);
+        let known = self.deferred.iter().any(|p| p.error == error);
         if self.attempts < ATTEMPTS && !known {
             return false;
         }
@@ -122,7 +122,7 @@ impl PurgeState {
                 let transaction = ended.id;
                 tracing::error!(%error, transaction, "purge goes on without it, and tries it again rarely");
             }
-            self.put_off.push(PutOff {
+            self.deferred.push(DeferredPurge {
                 ended,
                 at,
                 error,
@@ -173,7 +173,7 @@ impl TrxSystem {
                 other => other?,
             }
         }
-        self.purge_put_off(applier, &mut state, &mut done);
+        self.purge_deferred(applier, &mut state, &mut done);
         let steps = state.steps;
         let due = state.aside.iter().filter(|(_, due)| *due == steps);
         due.for_each(|(page, _)| self.undo().offer_free(*page));
@@ -253,17 +253,17 @@ impl TrxSystem {
     }
 
     /// Tries again one of the transactions that were put off and are due.
-    fn purge_put_off(
+    fn purge_deferred(
         &self,
         applier: &dyn RowApplier,
         state: &mut PurgeState,
         done: &mut PurgeProgress,
     ) {
-        let due = |p: &PutOff| p.due <= state.steps;
-        let Some(n) = state.put_off.iter().position(due) else {
+        let due = |p: &DeferredPurge| p.due <= state.steps;
+        let Some(n) = state.deferred.iter().position(due) else {
             return;
         };
-        let off = state.put_off.swap_remove(n);
+        let off = state.deferred.swap_remove(n);
         let (id, mut after) = (off.ended.id, off.after);
         let mut alone = PurgeState {
             batch: VecDeque::from([off.ended]),
@@ -292,7 +292,7 @@ impl TrxSystem {
             // A page that is being loaded is there at the next step.
             _ => (off.error, state.steps + 1),
         };
-        state.put_off.push(PutOff {
+        state.deferred.push(DeferredPurge {
             ended,
             at: alone.at,
             error,
@@ -427,7 +427,7 @@ impl TrxSystem {
         let (undo_pages, undo_pages_free) = self.undo().page_counts();
         let (waiting, oldest_reader, purged_transactions) = {
             let state = self.purge.lock();
-            let waiting = state.batch.len() + state.put_off.len();
+            let waiting = state.batch.len() + state.deferred.len();
             (waiting, state.oldest, state.purged)
         };
         TrxStatus {

@@ -163,7 +163,7 @@ impl Trx {
     }
 
     /// Asks the processor for what reads touch, without reading any of it.
-    pub fn ask_for_own(&self) {
+    pub fn prefetch_own(&self) {
         prefetch_line_outer(&self.state);
         prefetch_line_outer(&self.view);
         prefetch_line_outer(&self.slot);
@@ -173,8 +173,8 @@ impl Trx {
     }
 
     /// Prefetches the slot in which snapshots are announced.
-    pub fn ask_for_rest(&self) {
-        self.system.views().slots.ask_for(self.slot);
+    pub fn prefetch_rest(&self) {
+        self.system.views().slots.prefetch(self.slot);
     }
 
     pub fn system(&self) -> &Arc<TrxSystem> {

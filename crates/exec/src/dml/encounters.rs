@@ -77,7 +77,7 @@ impl Encounters {
     ) -> Result<(), SqlError> {
         match self {
             Encounters::Last(_) => Ok(()),
-            Encounters::Any(distinct) => distinct.put_off(rt, f),
+            Encounters::Any(distinct) => distinct.give_deferred(rt, f),
         }
     }
 }

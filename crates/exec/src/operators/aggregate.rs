@@ -34,7 +34,7 @@ pub(crate) struct Acc {
     /// The part of `bytes` that distinct values take.
     seen_bytes: usize,
     /// The number of deferred rows, which gives their order.
-    put_off: u64,
+    deferred: u64,
 }
 
 enum State {
@@ -167,7 +167,7 @@ impl Acc {
             seen: plan.distinct.then(FxHashSet::default),
             bytes: 0,
             seen_bytes: 0,
-            put_off: 0,
+            deferred: 0,
         }
     }
 
@@ -321,7 +321,7 @@ impl Acc {
         }
         // After the first deferred row all later ones are deferred, so that no value counts twice
         // and texts keep their order.
-        let full = full || self.put_off > 0;
+        let full = full || self.deferred > 0;
         if let Some(seen) = &mut self.seen
             && plan.func != AggFunc::CountStar
         {
@@ -331,7 +331,7 @@ impl Acc {
                 return Ok(None);
             }
             if full {
-                self.put_off += 1;
+                self.deferred += 1;
                 return Ok(Some(key));
             }
             self.seen_bytes += key.len() + KEY_BYTES;
@@ -343,8 +343,8 @@ impl Acc {
                 AggFunc::GroupConcat | AggFunc::JsonArray | AggFunc::JsonObject
             )
         {
-            self.put_off += 1;
-            return Ok(Some(self.put_off.to_be_bytes().to_vec()));
+            self.deferred += 1;
+            return Ok(Some(self.deferred.to_be_bytes().to_vec()));
         }
         self.take(cx, info, values).map(|()| None)
     }

@@ -115,7 +115,7 @@ impl Distinct {
     }
 
     /// Whether the row is known to be new, by the key that `make` appends. If that is undecided,
-    /// the row, as `row` appends it, is deferred until [`Distinct::put_off`].
+    /// the row, as `row` appends it, is deferred until [`Distinct::give_deferred`].
     pub fn is_new(
         &mut self,
         rt: &Runtime<'_>,
@@ -157,7 +157,7 @@ impl Distinct {
     }
 
     /// Passes each distinct deferred row to `f`, until `f` returns false.
-    pub fn put_off(
+    pub fn give_deferred(
         self,
         rt: &Runtime<'_>,
         f: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,

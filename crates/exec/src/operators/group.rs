@@ -227,12 +227,12 @@ pub(crate) struct Grouper<'p> {
     limit_bytes: usize,
     partitions: Vec<SpillWriter>,
     level: u32,
-    /// Values for which groups in memory have no room; see [`put_off`].
-    put_off: Option<Sorter>,
+    /// Values for which groups in memory have no room; see [`defer`].
+    deferred: Option<Sorter>,
 }
 
 /// Defers a value of an aggregate, to be sorted by group, aggregate and `key`.
-fn put_off(
+fn defer(
     rt: &Runtime<'_>,
     sorter: &mut Sorter,
     (group, aggregate): (usize, usize),
@@ -346,7 +346,7 @@ impl<'p> Grouper<'p> {
             limit_bytes: limit_bytes.max(64 << 10),
             partitions: Vec::new(),
             level: 0,
-            put_off: None,
+            deferred: None,
         }
     }
 
@@ -539,9 +539,9 @@ impl<'p> Grouper<'p> {
             self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
             if let Some(key) = put {
                 let sorter = self
-                    .put_off
+                    .deferred
                     .get_or_insert_with(|| Sorter::new(self.limit_bytes, 0));
-                put_off(rt, sorter, (place, n), &key, &info.shape.layout, inputs)?;
+                defer(rt, sorter, (place, n), &key, &info.shape.layout, inputs)?;
             }
         }
         Ok(())
@@ -605,7 +605,7 @@ impl<'p> Grouper<'p> {
     ) -> Result<bool, SqlError> {
         self.bytes = 0;
         let (plan, shape) = (self.plan, self.shape);
-        let mut later = match self.put_off.take() {
+        let mut later = match self.deferred.take() {
             Some(sorter) => Some(Later::new(rt, sorter)?),
             None => None,
         };

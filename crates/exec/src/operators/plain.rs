@@ -254,7 +254,7 @@ impl Plain {
                 Ok(more)
             })?;
             return match unique {
-                Some((_, set)) if more => set.put_off(rt, &mut give),
+                Some((_, set)) if more => set.give_deferred(rt, &mut give),
                 _ => Ok(()),
             };
         };
@@ -270,7 +270,7 @@ impl Plain {
             Ok(true)
         })?;
         if let Some((_, set)) = unique {
-            set.put_off(rt, &mut |image| {
+            set.give_deferred(rt, &mut |image| {
                 sorter.push(rt, image)?;
                 Ok(true)
             })?;

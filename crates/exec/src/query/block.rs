@@ -621,7 +621,7 @@ fn ordered(
         if let Some(seen) = seen
             && more
         {
-            seen.put_off(rt, &mut give)?;
+            seen.give_deferred(rt, &mut give)?;
         }
     } else {
         let mut sorter = sorter_of(rt, block, limits);
@@ -663,7 +663,7 @@ fn ordered(
             Ok(true)
         })?;
         if let Some(seen) = seen {
-            seen.put_off(rt, &mut |row| {
+            seen.give_deferred(rt, &mut |row| {
                 if let Some((len, rest)) = row.split_first_chunk::<4>() {
                     let (key, image) = rest.split_at(u32::from_le_bytes(*len) as usize);
                     sorter.push(rt, key, image)?;

@@ -83,7 +83,6 @@ impl BlockBinder<'_> {
         }
     }
     /// A column of this block as an expression. Marks the column as read.
-
     pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
         Expr {
             kind: ExprKind::Column(at),

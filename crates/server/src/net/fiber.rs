@@ -51,7 +51,7 @@ use slot::{KillKind, Registry};
 pub const TIME_SLICE: Duration = Duration::from_millis(2);
 /// How long deferred work of sessions ([`SessionFactory::catch_up`]) may wait. A sync of a fast
 /// disk takes about as long.
-pub const PUT_OFF: Duration = Duration::from_micros(200);
+pub const DEFER_MAX: Duration = Duration::from_micros(200);
 /// The size of a fiber's stack in bytes, without its guard page. It is virtual memory: pages are
 /// touched on demand.
 pub const STACK_BYTES: usize = 1 << 20;
@@ -348,7 +348,7 @@ pub(crate) struct Local {
     /// When a fiber read the clock last.
     pub clock: Cell<Instant>,
     /// Since when sessions have deferred work; `None` if there is none.
-    pub put_off: Cell<Option<Instant>>,
+    pub deferred: Cell<Option<Instant>>,
     /// Answers that will be sent together with others.
     pub outbox: RefCell<Outbox>,
     pub counters: Counters,
@@ -410,33 +410,33 @@ impl Local {
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),
-            put_off: Cell::new(None),
+            deferred: Cell::new(None),
             outbox: RefCell::new(Outbox::new()),
             counters,
         }
     }
 
     /// Records that a suspended or ended fiber may have deferred work.
-    pub fn note_put_off(&self) {
-        if self.put_off.get().is_none() && self.sessions.has_put_off() {
-            self.put_off.set(Some(self.clock.get()));
+    pub fn note_deferred(&self) {
+        if self.deferred.get().is_none() && self.sessions.has_deferred() {
+            self.deferred.set(Some(self.clock.get()));
         }
     }
 
     /// Does the deferred work. `may_block`: see [`SessionFactory::catch_up`].
     pub fn catch_up(&self, may_block: bool) {
-        if self.put_off.take().is_some() {
+        if self.deferred.take().is_some() {
             self.sessions.catch_up(may_block);
         }
     }
 
-    /// Does the deferred work if it is older than [`PUT_OFF`].
+    /// Does the deferred work if it is older than [`DEFER_MAX`].
     #[inline]
     pub fn catch_up_by(&self, now: Instant) {
         if self
-            .put_off
+            .deferred
             .get()
-            .is_some_and(|since| now - since >= PUT_OFF)
+            .is_some_and(|since| now - since >= DEFER_MAX)
         {
             self.catch_up(false);
         }

@@ -117,7 +117,7 @@ impl Env {
     }
 
     /// Prefetches the fields that every statement uses.
-    pub fn ask_for(&self) {
+    pub fn prefetch(&self) {
         prefetch_line_outer(&self.vars);
         prefetch_line_outer(&self.database);
         prefetch_line_outer(&self.changes);

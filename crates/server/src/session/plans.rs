@@ -110,7 +110,7 @@ impl PlanMap {
     }
 
     /// Prefetches the slots of a few plans.
-    pub fn ask_for(&self) {
+    pub fn prefetch(&self) {
         if let Some(first) = self.places.first() {
             prefetch_line_outer(first);
         }

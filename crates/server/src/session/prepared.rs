@@ -262,7 +262,7 @@ impl PreparedStatements {
     }
 
     /// Prefetches the slots of a few statements.
-    pub fn ask_for(&self) {
+    pub fn prefetch(&self) {
         if let Some(first) = self.places.first() {
             prefetch_line_outer(first);
         }

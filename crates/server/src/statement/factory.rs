@@ -45,7 +45,7 @@ impl SessionFactory for Sessions {
         nfold_engine::gather_syncs();
     }
 
-    fn has_put_off(&self) -> bool {
+    fn has_deferred(&self) -> bool {
         nfold_engine::holds_syncs()
     }
 

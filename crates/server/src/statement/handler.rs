@@ -422,19 +422,19 @@ impl SessionHandler for Session {
         flags
     }
 
-    fn ask_for_own(&self) {
+    fn prefetch_own(&self) {
         prefetch_value(&self.plans);
         prefetch_value(&self.prepared);
         prefetch_value(&self.facts);
         prefetch_value(&self.conditions);
-        self.env.ask_for();
-        self.engine.ask_for_own();
+        self.env.prefetch();
+        self.engine.prefetch_own();
     }
 
-    fn ask_for_rest(&self) {
-        self.prepared.ask_for();
-        self.plans.ask_for();
-        self.engine.ask_for_rest();
+    fn prefetch_rest(&self) {
+        self.prepared.prefetch();
+        self.plans.prefetch();
+        self.engine.prefetch_rest();
     }
 
     fn disconnected(&mut self, cx: &FiberCx<'_>) {

@@ -57,7 +57,7 @@ impl AccountSource for Accounts {
 pub struct Sessions {
     pub ended: Arc<AtomicUsize>,
     /// Set by the statements PUTOFF and SYNC, cleared by the worker's catching up.
-    pub put_off: Arc<AtomicBool>,
+    pub deferred: Arc<AtomicBool>,
     pub caught_up: Arc<CaughtUp>,
 }
 
@@ -107,18 +107,18 @@ impl SessionFactory for Sessions {
             login,
             in_transaction: false,
             ended: self.ended.clone(),
-            put_off: self.put_off.clone(),
+            deferred: self.deferred.clone(),
             caught_up: self.caught_up.clone(),
             long_data: vec![],
         }))
     }
 
-    fn has_put_off(&self) -> bool {
-        self.put_off.load(Ordering::SeqCst)
+    fn has_deferred(&self) -> bool {
+        self.deferred.load(Ordering::SeqCst)
     }
 
     fn catch_up(&self, may_block: bool) {
-        self.put_off.store(false, Ordering::SeqCst);
+        self.deferred.store(false, Ordering::SeqCst);
         self.caught_up.caught_up(may_block);
     }
 
@@ -131,7 +131,7 @@ struct Session {
     login: LoginInfo,
     in_transaction: bool,
     ended: Arc<AtomicUsize>,
-    put_off: Arc<AtomicBool>,
+    deferred: Arc<AtomicBool>,
     caught_up: Arc<CaughtUp>,
     long_data: Vec<u8>,
 }
@@ -172,14 +172,14 @@ impl Session {
         drop(begun);
         match words.first().copied().unwrap_or("") {
             "PUTOFF" => {
-                self.put_off.store(true, Ordering::SeqCst);
+                self.deferred.store(true, Ordering::SeqCst);
                 out.ok(&OkPacket::default());
             }
             // Waits until the worker has caught up.
             "SYNC" => {
-                self.put_off.store(true, Ordering::SeqCst);
+                self.deferred.store(true, Ordering::SeqCst);
                 let fut = pin!(poll_fn(|task| {
-                    if !self.put_off.load(Ordering::SeqCst) {
+                    if !self.deferred.load(Ordering::SeqCst) {
                         return Poll::Ready(());
                     }
                     let mut wakers = self.caught_up.wakers.lock().unwrap();
@@ -411,7 +411,7 @@ pub struct TestServer {
     pub port: u16,
     pub dir: tempfile::TempDir,
     pub ended: Arc<AtomicUsize>,
-    pub put_off: Arc<AtomicBool>,
+    pub deferred: Arc<AtomicBool>,
     pub caught_up: Arc<CaughtUp>,
 }
 
@@ -438,7 +438,7 @@ impl TestServer {
         let bound = Bound::new(&options).expect("a free port");
         let sessions = Sessions::default();
         let ended = sessions.ended.clone();
-        let put_off = sessions.put_off.clone();
+        let deferred = sessions.deferred.clone();
         let caught_up = sessions.caught_up.clone();
         let server = Server::start(
             bound,
@@ -454,7 +454,7 @@ impl TestServer {
             port,
             dir,
             ended,
-            put_off,
+            deferred,
             caught_up,
         }
     }

@@ -74,7 +74,7 @@ impl Default for SlotTable {
 impl SlotTable {
     /// Asks the processor for a session's line.
     #[inline]
-    pub(crate) fn ask_for(&self, slot: u32) {
+    pub(crate) fn prefetch(&self, slot: u32) {
         let at = slot as usize;
         if let Some(lines) = self
             .chunks

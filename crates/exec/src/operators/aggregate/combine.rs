@@ -42,7 +42,7 @@ impl Acc {
             seen: None,
             bytes: 0,
             seen_bytes: 0,
-            put_off: 0,
+            deferred: 0,
         }
     }
 

@@ -21,7 +21,7 @@
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::{SqlError, Value};
 
-use super::{Grouper, Grouping, Later, put_off};
+use super::{Grouper, Grouping, Later, defer};
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, Val, row_error};
 use crate::operators::aggregate::{Acc, Values, owned};
@@ -36,7 +36,7 @@ struct Level {
     accs: Vec<Acc>,
     bytes: usize,
     /// Deferred values, for which there is no memory.
-    put_off: Option<Sorter>,
+    deferred: Option<Sorter>,
 }
 
 impl Level {
@@ -44,7 +44,7 @@ impl Level {
         Level {
             accs: plan.aggregates.iter().map(Acc::new).collect(),
             bytes: 0,
-            put_off: None,
+            deferred: None,
         }
     }
 
@@ -71,9 +71,9 @@ impl Level {
             self.bytes = (self.bytes + acc.bytes).saturating_sub(before);
             if let Some(key) = put {
                 let sorter = self
-                    .put_off
+                    .deferred
                     .get_or_insert_with(|| Sorter::new(limit_bytes, 0));
-                put_off(rt, sorter, (0, n), &key, &info.shape.layout, inputs)?;
+                defer(rt, sorter, (0, n), &key, &info.shape.layout, inputs)?;
             }
         }
         Ok(())
@@ -261,7 +261,7 @@ impl<'p> Rollup<'p> {
         let (plan, shape) = (self.plan, self.shape);
         let keys = plan.keys.len();
         let mut level = std::mem::replace(&mut self.levels[n], Level::new(plan));
-        if let Some(sorter) = level.put_off {
+        if let Some(sorter) = level.deferred {
             let infos = Grouper::infos(plan, shape);
             Later::new(rt, sorter)?.take_in(rt, cx, 0, &mut level.accs, infos)?;
         }

@@ -118,9 +118,9 @@ pub trait SessionHandler: Send {
     fn status_flags(&self) -> u16;
     /// Called before a command: prefetches the session's own cache lines, without reading any of
     /// them.
-    fn ask_for_own(&self) {}
+    fn prefetch_own(&self) {}
     /// Prefetches the memory that these lines point to.
-    fn ask_for_rest(&self) {}
+    fn prefetch_rest(&self) {}
     /// The connection is closed: roll back and release everything. Interrupts are ignored. Called
     /// once, as the last call.
     fn disconnected(&mut self, cx: &FiberCx<'_>);
@@ -145,7 +145,7 @@ pub trait SessionFactory: Send + Sync {
     fn worker_begins(&self) {}
 
     /// Whether sessions of this worker have deferred work.
-    fn has_put_off(&self) -> bool {
+    fn has_deferred(&self) -> bool {
         false
     }
 

@@ -149,7 +149,7 @@ impl Worker {
             }
             let timeout = if self.more_to_do(&events) {
                 Some(Duration::ZERO)
-            } else if self.local.put_off.get().is_some() {
+            } else if self.local.deferred.get().is_some() {
                 let alone = self.is_alone();
                 self.local.catch_up(alone);
                 // If the deferred work has blocked, new messages are in the inbox.
@@ -187,7 +187,7 @@ impl Worker {
 
     /// With deferred work pending, the loop checks once more for input before it sleeps.
     fn more_to_do(&self, last: &mio::Events) -> bool {
-        self.local.put_off.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
+        self.local.deferred.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
     }
 
     /// Gives each connection in the run queue a turn, but returns to the sockets soon, so that many
@@ -254,7 +254,7 @@ impl Worker {
         for event in events {
             for (stage, next) in ahead.iter_mut().enumerate() {
                 if let Some(event) = next.next() {
-                    self.table.ask_for(Token::from_mio(event.token()), stage);
+                    self.table.prefetch(Token::from_mio(event.token()), stage);
                 }
             }
             if event.token() != Token::INBOX {

@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// The number of stages of [`Table::ask_for`].
+/// The number of stages of [`Table::prefetch`].
 pub(super) const STAGES: usize = 4;
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl Table {
     /// Prefetches the memory of a connection that will have its turn soon. It takes several stages,
     /// because the memory of each stage has the pointers for the next one.
     #[inline]
-    pub fn ask_for(&self, token: Token, stage: usize) {
+    pub fn prefetch(&self, token: Token, stage: usize) {
         let Some(place) = self.places.get(token.index()) else {
             return;
         };
@@ -134,9 +134,9 @@ impl Table {
             }
             (2, Some(session)) => {
                 prefetch_value(&*conn.link);
-                session.ask_for_own();
+                session.prefetch_own();
             }
-            (3, Some(session)) => session.ask_for_rest(),
+            (3, Some(session)) => session.prefetch_rest(),
             _ => {}
         }
     }

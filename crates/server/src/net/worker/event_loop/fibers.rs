@@ -106,7 +106,7 @@ impl Worker {
         running.store(self.fibers as u64, std::sync::atomic::Ordering::Relaxed);
         let resumed = fiber.resume(());
         // Even after the fiber has ended: its deferred work may be pending.
-        self.local.note_put_off();
+        self.local.note_deferred();
         match resumed {
             CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
             CoroutineResult::Return((conn, after)) => {

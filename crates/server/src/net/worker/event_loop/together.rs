@@ -43,7 +43,7 @@ impl Worker {
                 for (ahead, stage) in [(2, 2), (1, 3)] {
                     if let Some(event) = chunk.get(i + ahead) {
                         let token = Token::from_mio(event.token());
-                        self.table.ask_for(token, stage);
+                        self.table.prefetch(token, stage);
                     }
                 }
                 self.more_follow(i + 1 < chunk.len() || !next.is_empty());
@@ -67,7 +67,7 @@ impl Worker {
             for (ahead, stage) in [(2, 0), (1, 1)] {
                 if let Some(event) = events.get(i + ahead) {
                     let token = Token::from_mio(event.token());
-                    self.table.ask_for(token, stage);
+                    self.table.prefetch(token, stage);
                 }
             }
             let token = Token::from_mio(event.token());
