@@ -1,8 +1,8 @@
-//! Character sets of East Asia: ASCII, and characters of two to four bytes.
+//! East Asian character sets: ASCII, and characters of two to four bytes.
 //!
-//! `tools/collations/coded.py` wrote the tables from a MySQL server's answers and documents their
-//! layout. They are frozen: sort keys in indexes are made of the weights. A set is unpacked once in
-//! a process, when it is first used.
+//! `tools/collations/coded.py` has written the tables from a MySQL server's answers, and documents
+//! their layout. They are frozen, because sort keys in indexes contain the weights. A set is
+//! unpacked at its first use in a process.
 
 use std::io::Read;
 use std::sync::OnceLock;
@@ -25,12 +25,12 @@ enum CharacterForm {
     Ujis,
 }
 
-/// One set.
+/// A character set.
 #[derive(Debug)]
 pub(crate) struct CodedSet {
     form: CharacterForm,
     section: usize,
-    /// The set from whose code points this one's differ.
+    /// The set that this one's code points are stored relative to.
     base: Option<&'static CodedSet>,
     tables: OnceLock<Tables>,
 }
@@ -55,26 +55,27 @@ pub(crate) static GBK: CodedSet = set(CharacterForm::Gbk, 5, None);
 pub(crate) static SJIS: CodedSet = set(CharacterForm::Sjis, 6, None);
 pub(crate) static UJIS: CodedSet = set(CharacterForm::Ujis, 7, None);
 
-/// A set's tables. A character's code is the number that its bytes are, big-endian.
+/// The tables of a set. The code of a character is the big-endian number of its bytes.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Code point of each code of two bytes, and behind them of three, whose first one is 8F; 0:
-    /// none.
+    /// The code point of each two-byte code, followed by those of the three-byte codes that start
+    /// with 8F; 0: none.
     code_points: Vec<u16>,
-    /// Code points with their codes, ascending.
+    /// The code of each code point, in ascending order.
     codes: Vec<(u32, u32)>,
-    /// Codes with those of their small and great letters, ascending.
+    /// For each code with case: the codes of its lower-case and upper-case letters, in ascending
+    /// order.
     cases: Vec<(u32, u32, u32)>,
-    /// Weight of each byte of ASCII in the collation that is not binary.
+    /// The weight of each ASCII byte in the non-binary collation.
     pub(super) ascii: [u8; 128],
-    /// Weight of each code of two bytes; empty: the code. In gb18030 its place in the order of
-    /// Pinyin; 0: none.
+    /// The weight of each two-byte code; empty if the code is the weight. In gb18030 the weight is
+    /// the position in Pinyin order; 0: none.
     pub(super) weights: Vec<u16>,
     /// In gb18030.
     pub(super) four_bytes: Option<FourBytes>,
 }
 
-/// Place of a code in the tables: the three-byte codes stand behind those of two.
+/// The index of a code in the tables. Three-byte codes follow those of two bytes.
 fn place(code: u32) -> usize {
     let low = (code & 0xFFFF) as usize;
     if code > 0xFFFF { 0x1_0000 + low } else { low }
@@ -137,7 +138,7 @@ impl CodedSet {
         self.multi_len(bytes)
     }
 
-    /// The code of the character at the front and its length; a byte that begins none is a code of
+    /// The code of the first character and its length. A byte that starts no character is a code of
     /// its own.
     pub(crate) fn code(&self, bytes: &[u8]) -> Option<(u32, usize)> {
         let first = *bytes.first()?;
@@ -165,7 +166,7 @@ impl CodedSet {
         char::from_u32(code_point).map(|c| (c, len))
     }
 
-    /// Appends a character; false, and nothing appended: the set lacks it.
+    /// Appends a character. Returns false, and appends nothing, if the set lacks it.
     pub(crate) fn encode(&self, c: char, out: &mut Vec<u8>) -> bool {
         let wanted = u32::from(c);
         if wanted < 0x80 {
@@ -188,7 +189,7 @@ impl CodedSet {
         true
     }
 
-    /// Appends the string in small or great letters.
+    /// Appends the string in lower or upper case.
     pub(crate) fn convert_case(&self, s: &[u8], upper: bool, out: &mut Vec<u8>) {
         let mut rest = s;
         while let Some((code, len)) = self.code(rest) {
@@ -207,14 +208,14 @@ impl CodedSet {
         }
     }
 
-    /// The codes of the small and the great letter of a character of several bytes.
+    /// The codes of the lower-case and upper-case letters of a multi-byte character.
     pub(super) fn cases(&self, code: u32) -> (u32, u32) {
         let cases = &self.tables().cases;
         let found = cases.binary_search_by_key(&code, |(code, ..)| *code);
         found.map_or((code, code), |at| (cases[at].1, cases[at].2))
     }
 
-    /// Whether the set is gb18030, whose characters of four bytes are all of Unicode's.
+    /// Whether the set is gb18030, whose four-byte characters cover the rest of Unicode.
     pub(crate) fn has_four_bytes(&self) -> bool {
         self.form == CharacterForm::Gb18030
     }
@@ -226,7 +227,7 @@ impl CodedSet {
         }
     }
 
-    /// Whether gb18030's order takes two characters for one.
+    /// Whether two characters are equal in gb18030's order.
     pub(crate) fn same_weight(&self, a: char, b: char) -> bool {
         let weight = |c| {
             let mut bytes = Vec::new();
@@ -255,25 +256,25 @@ impl CodedSet {
         }
     }
 
-    /// The weight of a byte that is a character, or belongs to none.
+    /// The weight of a single byte, whether or not it is a character.
     pub(crate) fn byte_weight(&self, byte: u8) -> u8 {
         let ascii = &self.tables().ascii;
         ascii.get(usize::from(byte)).copied().unwrap_or(byte)
     }
 
-    /// Whether strings compare by the weights of their bytes: the letters of ASCII are equal in
-    /// either case also as second bytes of euckr's characters.
+    /// Whether strings are compared by the weights of their bytes: in euckr, ASCII letters are
+    /// case-insensitive even as the second byte of a character.
     pub(crate) fn compares_bytes(&self) -> bool {
         self.form == CharacterForm::Euckr
     }
 
-    /// Whether strings compare by the weights of their characters of two bytes. Those of big5 are
-    /// strokes, which only WEIGHT_STRING shows: MySQL compares codes.
+    /// Whether strings are compared by the weights of two-byte characters. The weights of big5 are
+    /// stroke counts, which only WEIGHT_STRING shows; MySQL compares codes.
     pub(crate) fn has_compared_weights(&self) -> bool {
         self.form != CharacterForm::Big5
     }
 
-    /// The weight of a character of two bytes, where it is not its code.
+    /// The weight of a two-byte character, if it differs from its code.
     pub(crate) fn weight(&self, code: u32) -> Option<u16> {
         self.tables().weights.get(place(code)).copied()
     }
@@ -348,7 +349,7 @@ impl Tables {
                 codes.push((u32::from(last), code));
             }
         }
-        // The first of several codes of one code point is its code.
+        // A code point with several codes is encoded as the first of them.
         codes.sort_by_key(|(code_point, _)| *code_point);
         codes.dedup_by_key(|(code_point, _)| *code_point);
         Some(Tables {

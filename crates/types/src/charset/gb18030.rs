@@ -1,20 +1,20 @@
-//! gb18030: gbk's characters of two bytes, and characters of four bytes for the rest of Unicode.
+//! gb18030: the two-byte characters of gbk, and four-byte characters for the rest of Unicode.
 //!
-//! `tools/collations/gb18030.py` wrote the tables from a MySQL server's answers and documents their
-//! layout. They are frozen: sort keys in indexes are made of the weights.
+//! `tools/collations/gb18030.py` has written the tables from a MySQL server's answers, and
+//! documents their layout. They are frozen, because sort keys in indexes contain the weights.
 
 use super::coded::{CodedSet, GBK, Reader, Tables, push_code, unzip};
 
 static FILE: &[u8] = include_bytes!("tables/gb18030.bin");
 
-/// Weights of characters that have a place in the order of Pinyin.
+/// The weights of characters with a position in Pinyin order.
 const PINYIN: u32 = 0xFFA0_0000;
-/// Weights of the other characters of four bytes.
+/// The weights of the other four-byte characters.
 const FOUR_BYTES: u32 = 0xFF00_0000;
-/// The last character of four bytes, and its weight.
+/// The last four-byte character, and its weight.
 const LAST: (u32, u32) = (0xFE39_FE39, 0xFFFF_FFFF);
 
-/// Characters of consecutive indexes and code points.
+/// A run of characters with consecutive indexes and code points.
 #[derive(Copy, Clone, Debug)]
 struct Run {
     index: u32,
@@ -22,14 +22,14 @@ struct Run {
     code_point: u32,
 }
 
-/// Tables of the characters of four bytes. A character's index is its place among all of them.
+/// The tables of four-byte characters. A character's index counts all four-byte codes before it.
 #[derive(Debug)]
 pub(super) struct FourBytes {
     /// Ascending by index.
     runs: Vec<Run>,
     /// Ascending by code point.
     runs_by_point: Vec<Run>,
-    /// Indexes with their places in the order of Pinyin, ascending.
+    /// For each index, the position in Pinyin order; in ascending order.
     ranks: Vec<(u32, u16)>,
 }
 
@@ -62,7 +62,7 @@ impl FourBytes {
         (offset < run.count).then_some(run.code_point + offset)
     }
 
-    /// Appends the character of a code point; false, and nothing appended: there is none.
+    /// Appends the character of a code point. Returns false, and appends nothing, if there is none.
     pub(super) fn encode(&self, code_point: u32, out: &mut Vec<u8>) -> bool {
         let runs = &self.runs_by_point;
         let at = runs.partition_point(|run| run.code_point <= code_point);
@@ -85,8 +85,8 @@ impl FourBytes {
 }
 
 impl CodedSet {
-    /// The weight of a character of gb18030 of several bytes: its place in the order of Pinyin, or
-    /// that of its capital letter. `None` in other sets.
+    /// The weight of a multi-byte character of gb18030: its position in Pinyin order, or that of
+    /// its capital letter. `None` in other sets.
     pub(crate) fn long_weight(&self, code: u32) -> Option<u32> {
         let four = self.four_bytes()?;
         let rank = match code {

@@ -1,7 +1,7 @@
 //! Character sets: how bytes form characters, and conversion between sets.
 //!
-//! utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii and binary stand
-//! here; the others in `sets.rs`. Malformed input never panics: a byte that starts no character
+//! This file has utf8mb4, utf8mb3, latin1 (which in MySQL is Windows code page 1252), ascii and
+//! binary; `sets.rs` has the others. Malformed input never panics: a byte that starts no character
 //! counts as a character of its own, as in MySQL.
 
 pub(crate) mod coded;
@@ -42,7 +42,7 @@ pub struct Charset {
     pub name: &'static str,
     /// MySQL's text in `SHOW CHARACTER SET`.
     pub description: &'static str,
-    /// The collation that the set's bare name stands for.
+    /// The default collation of the set.
     pub default_collation: CollationId,
     /// The set's collation that compares code points.
     pub binary_collation: CollationId,
@@ -50,8 +50,8 @@ pub struct Charset {
     pub max_len: u8,
     /// Shortest character, in bytes.
     pub min_len: u8,
-    /// Bytes below this one are the ASCII characters of the same number: 0x80, or 0 where ASCII
-    /// text has other bytes.
+    /// Bytes below this value are ASCII characters: 0x80, or 0 if ASCII text is encoded
+    /// differently.
     ascii_end: u8,
     encoding: Encoding,
 }
@@ -100,7 +100,7 @@ pub static ASCII: Charset = Charset {
     ascii_end: ASCII_END,
     encoding: Encoding::Ascii,
 };
-/// Bytes that are no text.
+/// Binary strings.
 pub static BINARY: Charset = Charset {
     name: "binary",
     description: "Binary pseudo charset",
@@ -180,7 +180,7 @@ impl Charset {
         self.is_utf8() || self.wide().is_some()
     }
 
-    /// Whether MySQL converts text of other sets of Unicode to this one on its own.
+    /// Whether MySQL converts text of other Unicode sets to this one implicitly.
     pub fn takes_all_unicode(&self) -> bool {
         matches!(
             self.encoding,
@@ -188,15 +188,15 @@ impl Charset {
         )
     }
 
-    /// Whether the characters of ASCII take more than one byte. No client may send statements in
-    /// such a set.
+    /// Whether ASCII characters have more than one byte. Clients may not send statements in such a
+    /// set.
     #[inline]
     pub fn is_wide(&self) -> bool {
         self.min_len > 1
     }
 
-    /// Whether a client may send statements in the set: no character of several bytes has an ASCII
-    /// sign among them.
+    /// Whether clients may send statements in the set: no multi-byte character contains the byte of
+    /// an ASCII character.
     pub fn is_for_clients(&self) -> bool {
         !self.is_wide() && !self.coded().is_some_and(CodedSet::hides_backslash)
     }
@@ -227,13 +227,13 @@ impl Charset {
         rest
     }
 
-    /// Bytes that binary text of `len` bytes lacks in front to fill its first unit.
+    /// How many bytes `len` bytes of binary text lack to fill the first code unit.
     pub fn missing_bytes(&self, len: usize) -> usize {
         len.next_multiple_of(usize::from(self.min_len)) - len
     }
 
-    /// Whether a character begins, or the text ends, at byte `at`, where bytes of other text were
-    /// found. In most sets they are found nowhere else.
+    /// Whether byte `at`, where a byte search has found a match, is the start of a character or the
+    /// end of the text. In most sets this is always so.
     pub fn is_boundary(&self, text: &[u8], at: usize) -> bool {
         if let Some(wide) = self.wide() {
             return wide.is_boundary(text, at);
@@ -241,7 +241,7 @@ impl Charset {
         let Some(set) = self.coded() else {
             return true;
         };
-        // No byte below 0x30 is part of a longer character.
+        // Bytes below 0x30 are never part of a multi-byte character.
         let certain = text[..at].iter().rposition(|b| *b < 0x30);
         let mut start = certain.map_or(0, |before| before + 1);
         while start < at {
@@ -266,7 +266,7 @@ impl Charset {
         }
     }
 
-    /// The tables of a set of East Asia.
+    /// The tables of an East Asian set.
     pub(crate) const fn coded(&self) -> Option<&'static CodedSet> {
         match self.encoding {
             Encoding::Coded(set) => Some(set),
@@ -309,7 +309,7 @@ impl Charset {
         }
     }
 
-    /// Appends `c` in this set; `false`, and nothing appended, where the set lacks it.
+    /// Appends `c` in this set. Returns false, and appends nothing, if the set lacks it.
     #[inline]
     pub fn encode(&self, c: char, out: &mut Vec<u8>) -> bool {
         let byte = match self.encoding {
@@ -372,7 +372,7 @@ impl Charset {
         at
     }
 
-    /// Where a piece of about `len` bytes ends, between two characters.
+    /// The end of a piece of about `len` bytes: between two characters.
     pub fn piece_end(&self, bytes: &[u8], len: usize) -> usize {
         if !self.is_multi_byte() || bytes.len() <= len {
             return bytes.len().min(len);
@@ -449,7 +449,7 @@ impl Charset {
         }
     }
 
-    /// Error 1300 for a text whose bytes from the first of `bad` on are no characters of this set.
+    /// Error 1300 for a text that is malformed from the first byte of `bad` on.
     pub fn malformed(&self, bad: &[u8]) -> SqlError {
         const SHOWN: usize = 3;
         let shown: String = bad.iter().take(SHOWN).map(|b| format!("{b:02X}")).collect();
@@ -466,9 +466,9 @@ impl Charset {
     }
 }
 
-/// Appends `bytes` of set `from` as characters of set `to`, and returns how many became '?' because
-/// they were malformed or `to` lacks them. To and from `binary` bytes are copied as they are (check
-/// them with [`Charset::is_valid`]); zeros fill the first unit of a wide set.
+/// Converts `bytes` from one set to another, and returns how many characters became '?', because
+/// they were malformed or `to` lacks them. To and from `binary`, bytes are copied unchanged (check
+/// them with [`Charset::is_valid`]); the first unit of a wide set is padded with zeros.
 pub fn convert(from: &Charset, to: &Charset, bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if from.is_binary() || to.is_binary() || (from.is_ascii(bytes) && to.is_ascii_compatible()) {
         if from.is_binary() {

@@ -1,5 +1,5 @@
-//! The character sets besides those of the fast paths: one byte and those of East Asia by table,
-//! and Unicode in wide units.
+//! The other character sets: single-byte and East Asian sets with tables, and Unicode in units of
+//! two or four bytes.
 
 use super::coded::{self, CodedSet};
 use super::single;
@@ -7,7 +7,7 @@ use super::wide::Wide;
 use super::{ASCII_END, Charset, Encoding};
 use crate::collation_id::CollationId;
 
-/// A set of one byte: the place of its table, its default collation and its binary one.
+/// A single-byte set: the index of its table, its default collation and its binary collation.
 const fn single(
     name: &'static str,
     description: &'static str,
@@ -26,7 +26,8 @@ const fn single(
     }
 }
 
-/// A set of East Asia: its tables, its longest character, its default collation and its binary one.
+/// An East Asian set: its tables, its maximum character length, its default collation and its
+/// binary collation.
 const fn coded(
     name: &'static str,
     description: &'static str,

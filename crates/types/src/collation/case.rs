@@ -1,6 +1,6 @@
-//! LOWER and UPPER: one character to one character, as in MySQL ('ß' stays what it is). Where the
-//! result is longer in bytes than the source ('Ⱥ'), MySQL cuts the string off at that character;
-//! here it is whole.
+//! LOWER and UPPER: maps one character to one character, as MySQL does ('ß' stays unchanged). If
+//! the result has more bytes than the source ('Ⱥ'), MySQL truncates the string at that character;
+//! here it is complete.
 
 use super::orders::Cased;
 use super::tables::{ASCII_LOWER, ASCII_UPPER, LATIN1_LOWER, LATIN1_UPPER};
@@ -9,21 +9,21 @@ use crate::charset::Charset;
 use crate::charset::coded::CodedSet;
 use crate::charset::single::SingleSet;
 
-/// Where a collation has its case mapping from.
+/// The source of a collation's case mapping.
 #[derive(Copy, Clone)]
 pub(super) enum CaseMap {
     /// `binary` has no letters.
     None,
     Latin1,
     Ascii,
-    /// A set of one byte that has a table.
+    /// A single-byte set with a table.
     Single(&'static SingleSet),
-    /// A collation of one byte that has its own table.
+    /// A single-byte collation with a table of its own.
     Own(&'static Cased),
     Coded(&'static CodedSet),
     /// The older Unicode mapping of general_ci, unicode_ci and utf8mb4_bin.
     General,
-    /// That mapping, but for 'I' with 'ı' and 'İ' with 'i'.
+    /// As `General`, but with 'I' and 'ı', and 'İ' and 'i', as pairs.
     Turkish,
     /// Unicode 5.2.
     Uca0520,
@@ -67,7 +67,7 @@ pub(super) fn upper(map: CaseMap, charset: &Charset, s: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// Appends `s` with `to` for each `from`, and the other characters as `convert` maps them.
+/// Appends `s` with `from` replaced by `to`; other characters are mapped by `convert`.
 fn turkish(
     charset: &Charset,
     s: &[u8],

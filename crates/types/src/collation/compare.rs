@@ -7,13 +7,13 @@ use super::keys::Sink;
 use super::weights::{Uca, Weigher};
 use crate::charset::UTF8MB4;
 
-/// Looks at the statement during a comparison.
+/// Checkpoints during a comparison.
 pub(super) trait Progress {
-    /// To be called with each character or weight; false: the comparison gives up.
+    /// Called with each character or weight. False: the comparison stops.
     fn step(&mut self) -> bool;
 }
 
-/// Of short strings.
+/// For short strings: no checkpoints.
 pub(super) struct Unwatched;
 
 impl Progress for Unwatched {
@@ -23,11 +23,11 @@ impl Progress for Unwatched {
     }
 }
 
-/// Steps between two looks, and the work of one.
+/// The number of steps between two checkpoints, and the work of one.
 const STEPS: u32 = 4096;
 const STEP_WORK: u64 = 10;
 
-/// Of long strings.
+/// For long strings: with checkpoints.
 pub(super) struct Watched<'f> {
     goes_on: GoesOn<'f>,
     steps: u32,
@@ -57,7 +57,7 @@ impl Progress for Watched<'_> {
     }
 }
 
-/// Length of the common prefix of two long strings, or of a part of it.
+/// The length of the common prefix of two long strings, or of a part of it if stopped.
 pub(super) fn equal_bytes_watched(a: &[u8], b: &[u8], goes_on: GoesOn<'_>) -> usize {
     const PIECE: usize = 64 << 10;
     let n = a.len().min(b.len());
@@ -68,7 +68,7 @@ pub(super) fn equal_bytes_watched(a: &[u8], b: &[u8], goes_on: GoesOn<'_>) -> us
     at
 }
 
-/// The order of two sequences of weights; equal where it gives up.
+/// The order of two sequences of weights. Equal if it was stopped.
 pub(super) fn order<T: Ord, P: Progress>(
     mut a: impl Iterator<Item = T>,
     mut b: impl Iterator<Item = T>,
@@ -106,7 +106,7 @@ fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
-/// Length of the common prefix, moved back to where a character starts in both strings.
+/// The length of the common prefix, moved back to the start of a character in both strings.
 #[inline]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let mut at = equal_bytes(a, b);
@@ -185,7 +185,7 @@ fn compare_weights<W: Weigher, P: Progress>(
     Ordering::Equal
 }
 
-/// The order of weights and as many of the space; equal where it gives up.
+/// The order of weights and as many weights of spaces. Equal if it was stopped.
 pub(super) fn against_spaces<T: Ord, P: Progress>(
     first: T,
     rest: impl Iterator<Item = T>,

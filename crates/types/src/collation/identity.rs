@@ -1,14 +1,14 @@
-//! Bytes that are equal exactly when strings compare equal, cheaper than sort keys, without their
-//! order. Never stored.
+//! Identity bytes: equal exactly if strings compare as equal. They are cheaper than sort keys, but
+//! do not sort. They are never stored.
 //!
 //! # Picture
 //! ```text
 //! 01 folded characters   utf8mb4_0900_ai_ci, all of whose weights are those of ASCII characters: one byte each
 //! 02 sort key            any other string, any other collation
 //! ```
-//! A string of visible ASCII characters needs no table: its weights differ as its characters do,
-//! but for the case of letters. Of any other string the sort key is made, and turned back into
-//! characters if it has only codes of theirs.
+//! A string of visible ASCII characters needs no table: apart from the case of letters, different
+//! characters have different weights. For any other string the sort key is built, and converted
+//! back to characters if it consists of their codes only.
 
 use super::keys::UcaCodes;
 use super::weights::UCA_0900;
@@ -24,8 +24,8 @@ const fn each(byte: u8) -> u64 {
 
 const HIGH: u64 = each(0x80);
 
-/// Small letters for great ones in a word of eight characters from 0x20 to 0x7E, and the high bit
-/// of some byte if there are others.
+/// Converts eight characters from 0x20 to 0x7E to lower case. Other characters set the high bit of
+/// a byte in the result.
 #[inline(always)]
 fn fold(word: u64) -> (u64, u64) {
     let below = word.wrapping_sub(each(0x20)) & !word;
@@ -39,8 +39,8 @@ fn fold(word: u64) -> (u64, u64) {
     )
 }
 
-/// Appends the string with small letters; false, and nothing appended: it has others than visible
-/// ASCII characters.
+/// Appends the string in lower case. Returns false, and appends nothing, if it has characters other
+/// than visible ASCII.
 #[inline]
 fn push_folded(s: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
@@ -64,7 +64,7 @@ fn push_folded(s: &[u8], out: &mut Vec<u8>) -> bool {
     folded
 }
 
-/// The last ASCII character with each code (of letters: the small one); 0: no character's.
+/// For each code, the last ASCII character that has it (the lower-case letter); 0: none.
 const fn characters(codes: &UcaCodes) -> [u8; 256] {
     let (mut of, mut c) = ([0; 256], 0);
     while c < 128 {
@@ -79,8 +79,8 @@ const fn characters(codes: &UcaCodes) -> [u8; 256] {
 static CHARACTERS: [u8; 256] = characters(&UCA_0900.codes);
 
 impl Collation {
-    /// Appends bytes that are equal exactly when strings compare equal; one of them may be a prefix
-    /// of another.
+    /// Appends bytes that are equal exactly if strings compare as equal. One may be a prefix of
+    /// another.
     pub fn identity(&self, s: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         if !matches!(self.kind, Kind::Uca0900(1)) {

@@ -32,17 +32,17 @@ use crate::charset::UTF8MB4;
 
 use super::weights::{SECONDARY_COMMON, TERTIARY_COMMON, Uca, Weigher};
 
-/// Longest part of a key that one character has, under UCA 4.0, under UCA 5.2, and at one, two and three levels of UCA 9.0. (A test goes
-/// through all characters.)
+/// The maximum length of the key bytes of one character: under UCA 4.0, under UCA 5.2, and at one,
+/// two and three levels of UCA 9.0. (A test checks all characters.)
 pub(super) const MAX_0400: usize = 16;
 pub(super) const MAX_0520: usize = 16;
 pub(super) const MAX_0900: [usize; 3] = [15, 23, 31];
 
-/// Where a key's bytes go: into a key, or into a hash.
+/// The destination of a key's bytes: a key, or a hash.
 pub(super) trait Sink {
     fn push(&mut self, byte: u8);
     fn push_all(&mut self, bytes: &[u8]);
-    /// So many bytes are about to come.
+    /// Announces how many bytes follow.
     fn expect_more(&mut self, bytes: usize);
     /// Adds the codes of ASCII characters that are not 0.
     #[inline]
@@ -74,7 +74,7 @@ impl Sink for Vec<u8> {
         let start = self.len();
         self.extend(ascii.iter().map(|x| codes[usize::from(x & 0x7F)]));
         if let Some(none) = memchr::memchr(0, &self[start..]) {
-            // Characters without a code are rare: they are taken out afterwards.
+            // Characters without a code are rare, so they are removed afterwards.
             let first = start + none;
             let mut n = first;
             for i in first..self.len() {
@@ -197,7 +197,7 @@ impl UcaCodes {
     fn push_implicit<S: Sink>(&self, weight: u16, code: &mut Code, out: &mut S) {
         let [high, low] = weight.to_be_bytes();
         if weight < 0x0200 {
-            // Only the tailoring of one level for Persian has such weights, so this does not violate I1.
+            // Only the Persian tailoring of one level has such weights, so I1 still holds.
             return out.push_all(&[0, high, low]);
         }
         code.second_half = high == 0xFB;
@@ -266,7 +266,7 @@ impl Spaces {
     }
 }
 
-/// Moves a byte's code out of the way of the three codes of the space; right up to 0xFC.
+/// Shifts a byte's code beyond the three codes of the space. Correct up to 0xFC.
 pub(super) const fn shifted_byte(weight: u8) -> u8 {
     if weight > 0x20 { weight + 2 } else { weight }
 }
@@ -312,7 +312,8 @@ fn visit<W: Weigher, X>(
     }
 }
 
-/// The standard library's looks after each piece; strings are short, and nearly all of them are ASCII.
+/// Whether all bytes are ASCII. Unlike the standard library's function it does not stop early,
+/// since strings are short and nearly always ASCII.
 #[inline]
 fn is_ascii(s: &[u8]) -> bool {
     let (words, rest) = s.as_chunks::<8>();
@@ -347,8 +348,8 @@ pub(super) fn push_padded<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], o
     spaces.push_end(out);
 }
 
-/// Appends the key of a string with PAD SPACE without its last spaces and without END: what the keys of all strings
-/// that begin so have in common.
+/// Appends the key of a PAD SPACE string without its trailing spaces and without END: the common
+/// prefix of the keys of all strings that begin with it.
 pub(super) fn push_unended<W: Weigher, S: Sink>(w: W, spaces: Spaces, s: &[u8], out: &mut S) {
     out.expect_more(s.len() + 1);
     let (space, table, codes) = (w.space(), w.ascii(), w.ascii_codes());
@@ -468,5 +469,5 @@ fn push_level<S: Sink>(weights: impl Iterator<Item = u32>, common: u16, out: &mu
         held_back = 0;
         out.push(w as u8);
     }
-    // I3: what is held back now is left out.
+    // I3: the weights that are held back are omitted.
 }

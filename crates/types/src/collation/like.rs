@@ -1,26 +1,28 @@
-//! LIKE: `%` matches any characters, `_` one, the escape character takes the next one literally.
+//! LIKE: `%` matches any number of characters, `_` one character, and the escape character makes
+//! the next one literal.
 //!
-//! Characters are compared one by one, as in MySQL, so 'ß' = 'ss' but not 'ß' LIKE 'ss', and trailing spaces count.
-//! After a mismatch the match goes on from the last `%`, one character further; no earlier `%` can help, so the time is at
-//! most the product of the lengths and nothing recurses.
+//! Characters are compared one by one, as in MySQL, so 'ß' = 'ss' but not 'ß' LIKE 'ss', and
+//! trailing spaces count. After a mismatch the search continues from the last `%`, one character
+//! further. Earlier `%` cannot help, so the time is at most the product of the lengths, and nothing
+//! recurses.
 
 use crate::charset::Charset;
 
-/// Bytes that are searched for a character between two looks at the statement.
+/// The number of bytes searched for a character between two checkpoints.
 const FIND_BYTES: usize = 32 << 10;
-/// Work between two looks, and that of one step.
+/// The work between two checkpoints, and that of one step.
 const LOOK_WORK: u64 = 40_000;
 const STEP_WORK: u64 = 10;
 
-/// How characters of one collation are found and compared.
+/// Finds and compares characters of one collation.
 pub(super) trait Matcher {
     /// The first character and its length in bytes; `s` is not empty. `None`: malformed.
     fn next(&self, s: &[u8]) -> Option<(char, usize)>;
-    /// Whether two characters are the same.
+    /// Whether two characters are equal.
     fn same(&self, a: char, b: char) -> bool;
-    /// The offset of the first character that is the same as `c`, or of one about [`FIND_BYTES`]
-    /// from the start, if there is none before it; `None`: there is none, or none before malformed
-    /// bytes.
+    /// The offset of the first character equal to `c`. If none is within the first [`FIND_BYTES`],
+    /// the offset of a character about there. `None`: there is none before the end or before
+    /// malformed bytes.
     #[inline]
     fn find(&self, s: &[u8], c: char) -> Option<usize> {
         let mut at = 0;
@@ -52,7 +54,7 @@ impl<F: Fn(char, char) -> bool> Matcher for ByChar<F> {
     }
 }
 
-/// Bytes compared by their weights; a byte stands for the code point of its number.
+/// Compares bytes by their weights. A byte is represented by the code point of its value.
 pub(super) struct ByByte<'a>(pub(super) &'a [u8; 256]);
 
 impl Matcher for ByByte<'_> {
@@ -101,7 +103,7 @@ fn element<M: Matcher>(m: &M, pattern: &[u8], escape: Option<char>) -> Option<(E
         let (c, next) = m.next(&pattern[len..])?;
         return Some((Element::Literal(c), len + next));
     }
-    // An escape character that ends the pattern stands for itself.
+    // An escape character at the end of the pattern is literal.
     let element = match c {
         '%' if escape != Some('%') => Element::Many,
         '_' if escape != Some('_') => Element::One,
@@ -110,7 +112,8 @@ fn element<M: Matcher>(m: &M, pattern: &[u8], escape: Option<char>) -> Option<(E
     Some((element, len))
 }
 
-/// Whether `text` as a whole matches `pattern`. Malformed text or pattern matches nothing, from where it is looked at.
+/// Whether all of `text` matches `pattern`. Malformed text or pattern does not match from the
+/// malformed byte on.
 pub(super) fn like<M: Matcher>(
     m: &M,
     text: &[u8],
@@ -120,7 +123,8 @@ pub(super) fn like<M: Matcher>(
 ) -> bool {
     let (mut t, mut p) = (0, 0);
     let mut work = 0;
-    // Where to go on after a mismatch: the pattern behind the last '%', and the text it has not swallowed yet.
+    // Where to continue after a mismatch: the pattern after the last '%', and the text not consumed
+    // by it.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         work += STEP_WORK;
@@ -167,7 +171,7 @@ pub(super) fn like<M: Matcher>(
             return false;
         };
         let mut from = from + len;
-        // Places where the next literal is not are skipped at once.
+        // Skips positions where the next literal does not occur.
         if let Some((Element::Literal(literal), _)) = element(m, &pattern[behind..], escape) {
             match m.find(&text[from..], literal) {
                 Some(at) => {
@@ -182,10 +186,10 @@ pub(super) fn like<M: Matcher>(
     }
 }
 
-/// What a pattern begins with, and what that says about the texts that match it.
+/// The literal prefix of a pattern, and what it tells about matching texts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LikePrefix {
-    /// The pattern has no wildcard: only the literal itself matches, character by character.
+    /// The pattern has no wildcard: only the literal itself matches.
     Whole,
     /// The literal, then one or more `%` to the end.
     Begins,
@@ -193,7 +197,7 @@ pub enum LikePrefix {
     Other,
 }
 
-/// Appends the pattern's literal beginning, with escape characters taken out.
+/// Appends the literal prefix of the pattern, without escape characters.
 pub(super) fn literal_prefix<M: Matcher>(
     m: &M,
     pattern: &[u8],
@@ -204,7 +208,7 @@ pub(super) fn literal_prefix<M: Matcher>(
     while at < pattern.len() {
         match element(m, &pattern[at..], escape) {
             Some((Element::Literal(_), len)) => {
-                // The escape character comes first, so the literal is what is left of the element.
+                // The literal follows the escape character, if there is one.
                 let first = m.next(&pattern[at..]).map_or(0, |(_, len)| len);
                 let literal = if first < len { at + first } else { at };
                 out.extend_from_slice(&pattern[literal..at + len]);

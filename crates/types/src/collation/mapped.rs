@@ -1,5 +1,4 @@
-//! Collations that rewrite a string before they compare it: into bytes of its weights, or into
-//! UTF-8.
+//! Collations that compare a rewritten form of the string: bytes of its weights, or UTF-8.
 //!
 //! # Picture
 //! ```text
@@ -31,9 +30,9 @@ pub(super) enum Mapped {
     Czech,
     Czech1250,
     Thai,
-    /// A set of East Asia; by its weights, or by its bytes.
+    /// An East Asian set, compared by its weights or by its bytes.
     Coded(&'static CodedSet, By),
-    /// The encoding of all of Unicode, and the collation of utf8mb4 that has the weights.
+    /// An encoding of Unicode, and the utf8mb4 collation that has the weights.
     Unicode(UnicodeEncoding, CollationId),
 }
 
@@ -53,23 +52,23 @@ impl UnicodeEncoding {
     }
 }
 
-/// What a collation of a set of East Asia compares.
+/// How an East Asian collation compares characters.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum By {
     Weights,
     Bytes,
 }
 
-/// How rewritten strings compare.
+/// How rewritten strings are compared.
 enum Order {
-    /// Byte by byte, the shorter one continued with spaces.
+    /// Byte by byte; the shorter one is padded with spaces.
     Padded,
     /// Byte by byte.
     Plain,
     By(&'static Collation),
 }
 
-/// A rewritten string; short ones need no memory.
+/// A rewritten string. Short ones need no allocation.
 pub(super) struct Scratch {
     short: [u8; 256],
     len: usize,
@@ -127,7 +126,7 @@ impl Mapped {
         }
     }
 
-    /// Appends the string that is compared in place of `s`.
+    /// Appends the rewritten form of `s`.
     pub(super) fn rewrite(self, s: &[u8], out: &mut Scratch) {
         match self {
             Mapped::German2 => german2(s, out),
@@ -149,8 +148,8 @@ impl Mapped {
         }
     }
 
-    /// Appends the weights that WEIGHT_STRING shows: spaces at the end count, and Thai ends at a
-    /// zero byte, spaces behind it.
+    /// Appends the weights for WEIGHT_STRING: trailing spaces count, and Thai text ends at a zero
+    /// byte, after which spaces follow.
     pub(super) fn rewrite_whole(self, s: &[u8], out: &mut Scratch) {
         match self {
             Mapped::Czech1250 => czech1250(s, out),
@@ -171,7 +170,7 @@ impl Mapped {
             || matches!(self, Mapped::Unicode(_, base) if base == bin)
     }
 
-    /// The collation of the same weights for UTF-8.
+    /// The utf8mb4 collation with the same weights.
     pub(super) fn base(self) -> Option<&'static Collation> {
         match self {
             Mapped::Unicode(_, base) => Some(base.known()),
@@ -201,8 +200,8 @@ impl Mapped {
         }
     }
 
-    /// Appends what the keys of all strings have in common that LIKE takes for strings beginning
-    /// with `prefix`.
+    /// Appends the common prefix of the keys of all strings for which LIKE finds the prefix
+    /// `prefix`.
     pub(super) fn push_prefix(self, prefix: &[u8], out: &mut Vec<u8>) {
         let mut rewritten = Scratch::new();
         match self {
@@ -219,12 +218,13 @@ impl Mapped {
                 encoding.to_utf8(prefix, &mut rewritten);
                 base.known().sort_key_prefix(rewritten.bytes(), out);
             }
-            // Later passes, and marks that move, may stand anywhere.
+            // Bytes of later passes, and marks that move, may be anywhere in the key.
             Mapped::Czech | Mapped::Czech1250 | Mapped::Thai => {}
         }
     }
 
-    /// The most bytes of a key that one character adds, and those of the empty string.
+    /// The maximum number of key bytes that one character adds, and the key length of the empty
+    /// string.
     pub(super) fn key_len(self) -> (usize, usize) {
         match self {
             Mapped::German2 | Mapped::Thai => (4, 1),
@@ -241,7 +241,7 @@ impl Mapped {
         }
     }
 
-    /// The byte that LIKE takes each byte for.
+    /// For each byte, the byte that represents it in LIKE.
     pub(super) fn like_classes(self) -> &'static [u8; 256] {
         match self {
             Mapped::German2 => &GERMAN2.same,
@@ -250,7 +250,7 @@ impl Mapped {
         }
     }
 
-    /// The byte that LOCATE takes each byte for.
+    /// For each byte, the byte that represents it in LOCATE.
     pub(super) fn locate_classes(self) -> &'static [u8; 256] {
         match self {
             Mapped::Czech => &CZECH.located,
@@ -259,8 +259,8 @@ impl Mapped {
     }
 }
 
-/// The weights of a set of East Asia. `weight` returns that of a character of two bytes; `None`:
-/// its code is its weight.
+/// Appends the weights of an East Asian string. `weight` returns that of a two-byte character;
+/// `None`: its code is the weight.
 fn coded(set: &CodedSet, weight: impl Fn(u32) -> Option<u16>, s: &[u8], out: &mut Scratch) {
     let mut rest = s;
     while let Some((code, len)) = set.code(rest) {
@@ -281,12 +281,12 @@ fn coded(set: &CodedSet, weight: impl Fn(u32) -> Option<u16>, s: &[u8], out: &mu
     }
 }
 
-/// Characters of a set of East Asia for LIKE: those of one byte by their weights, the others by
-/// their bytes.
+/// Compares the characters of an East Asian set for LIKE: single bytes by their weights, other
+/// characters by their bytes.
 pub(super) struct ByCode(pub(super) &'static CodedSet, pub(super) By);
 
 impl ByCode {
-    /// The character that stands for a code; those of several bytes are no ASCII.
+    /// A character that represents a code. Multi-byte codes are not represented by ASCII.
     pub(super) fn unit(code: u32) -> Option<char> {
         char::from_u32(match code {
             0..0x100 => code,
@@ -322,7 +322,7 @@ fn german2(s: &[u8], out: &mut Scratch) {
     }
 }
 
-/// Whether all bytes that are the same to LIKE have one and the same weight.
+/// Whether all bytes that LIKE takes for equal have one weight each, and the same one.
 fn weighs_alone(b: u8) -> bool {
     let weights = GERMAN2.weights[usize::from(b)];
     let same = |c: &u8| GERMAN2.same[usize::from(*c)] == GERMAN2.same[usize::from(b)];
@@ -332,15 +332,15 @@ fn weighs_alone(b: u8) -> bool {
             .all(|c| GERMAN2.weights[usize::from(c)] == weights)
 }
 
-/// Which of "ch", "Ch" and "CH" stands at the front.
+/// Which of "ch", "Ch" and "CH" is at the front.
 fn ch(s: &[u8]) -> Option<usize> {
     [b"ch", b"Ch", b"CH"]
         .iter()
         .position(|ch| s.starts_with(*ch))
 }
 
-/// The weights of a word in one pass, which ends at a space where `one_word`; returns the length of
-/// what was read.
+/// Appends the weights of a word in one pass. With `one_word` the pass ends at a space. Returns the
+/// length of the input that was read.
 fn czech_pass(s: &[u8], pass: usize, one_word: bool, out: &mut Scratch) -> usize {
     let mut at = 0;
     while at < s.len() {
@@ -414,8 +414,8 @@ fn czech1250(s: &[u8], out: &mut Scratch) {
     }
 }
 
-/// MySQL's order, step by step as it makes it: a mark's weight takes the last place, also from a
-/// mark before it.
+/// The steps of MySQL's order: the weight of a mark replaces the last position, even that of
+/// another mark.
 fn thai(s: &[u8], out: &mut Scratch) {
     let is_consonant = |b: u8| (0xA1..=0xCE).contains(&b);
     let start = out.bytes().len();

@@ -1,5 +1,4 @@
-//! MariaDB's names of collations, which clients and dumps written for it send, and the MySQL
-//! collations that are nearest to them.
+//! MariaDB's collation names, which clients and dumps for it use, and the closest MySQL collations.
 //!
 //! ```text
 //! utf8mb4_nopad_bin                      utf8mb4_0900_bin
@@ -34,7 +33,7 @@ const LANGUAGES: [(&str, &str); 20] = [
     ("vietnamese", "vi"),
 ];
 
-/// MySQL's name for one that only MariaDB has, in lower case.
+/// MySQL's name for a collation that only MariaDB has, in lower case.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     if let Some(at) = name.find("uca1400_") {

@@ -61,16 +61,16 @@ impl CollationId {
     }
 }
 
-/// How a collation compares.
+/// The algorithm of a collation.
 #[derive(Copy, Clone)]
 enum Kind {
     /// Byte by byte, NO PAD.
     Bytes,
     /// By a weight of each byte, PAD SPACE.
     Table(&'static [u8; 256]),
-    /// That, where the weight of the space is not 0x20.
+    /// As `Table`, with a weight of the space other than 0x20.
     Spaced(&'static [u8; 256]),
-    /// By what the string becomes.
+    /// By a rewritten form of the string.
     Mapped(Mapped),
     /// MySQL's general_ci, PAD SPACE.
     General,
@@ -82,9 +82,9 @@ enum Kind {
     Uca0400,
     /// UCA 5.2, one level, PAD SPACE.
     Uca0520,
-    /// UCA 9.0, NO PAD, this many levels.
+    /// UCA 9.0, NO PAD, with this many levels.
     Uca0900(u8),
-    /// UCA 4.0 or 9.0 with a language's changes.
+    /// UCA 4.0 or 9.0 with a language's tailoring.
     Tailored(Tailored),
 }
 
@@ -166,9 +166,9 @@ impl PartialEq for Collation {
 }
 impl Eq for Collation {}
 
-/// Strings of which both are longer are compared with looks at the statement.
+/// If both strings are longer than this, comparing them has checkpoints.
 const LONG_BYTES: usize = 64 << 10;
-/// Bytes before a difference that are compared once more; a contraction is shorter.
+/// How many bytes before a difference are compared again; a contraction is shorter.
 const CONTEXT_BYTES: usize = 64;
 
 impl Collation {
@@ -213,22 +213,22 @@ impl Collation {
         self.compare_by(a, b, &mut Unwatched)
     }
 
-    /// As [`Self::compare`] for strings that may be long; meaningless where `goes_on`, which is
-    /// called with the work done since the last call, returns false.
+    /// As [`Self::compare`], for strings that may be long. `goes_on` is called with the work since
+    /// its last call; if it returns false, the result is meaningless.
     pub fn compare_stoppable(&self, a: &[u8], b: &[u8], goes_on: GoesOn<'_>) -> Ordering {
         if a.len().min(b.len()) < LONG_BYTES {
             return self.compare(a, b);
         }
         let equal = compare::equal_bytes_watched(a, b, goes_on);
         if self.is_binary() {
-            // What is left differs soon, or the strings are equal, or `goes_on` has returned false.
+            // The rest differs soon, or the strings are equal, or `goes_on` has returned false.
             return self.compare(&a[equal..], &b[equal..]);
         }
         if let Kind::Mapped(_) = self.kind {
-            // Weights may depend on everything before them.
+            // A weight may depend on everything before it.
             return self.compare_by(a, b, &mut Watched::new(goes_on));
         }
-        // The part before the difference holds what a contraction may join to it.
+        // A contraction may join bytes before the difference to it.
         let mut start = equal.saturating_sub(CONTEXT_BYTES);
         while start > 0 && a[start] & 0xC0 == 0x80 && self.charset.is_multi_byte() {
             start -= 1;
@@ -291,13 +291,14 @@ impl Collation {
         }
     }
 
-    /// Whether the string can be had back from its sort key, because the key is the string.
+    /// Whether the string can be recovered from its sort key, because the key is the string.
     #[inline]
     pub fn is_invertible(&self) -> bool {
         matches!(self.kind, Kind::Bytes)
     }
 
-    /// A hash that is equal for strings which compare equal, and the same in every process; not made to be stored.
+    /// A hash that is equal for strings that compare as equal, and the same in every process. Not
+    /// for storing.
     pub fn hash64(&self, s: &[u8]) -> u64 {
         let mut mixer = Mixer::new();
         self.push_key(s, &mut mixer);
@@ -310,7 +311,8 @@ impl Collation {
         state.write_u64(self.hash64(s));
     }
 
-    /// Appends what the sort keys of all strings that begin with `prefix`, character by character equal to it, have in common.
+    /// Appends the common prefix of the sort keys of all strings that begin with the characters of
+    /// `prefix`.
     pub fn sort_key_prefix(&self, prefix: &[u8], out: &mut Vec<u8>) {
         match self.kind {
             Kind::Bytes => out.extend_from_slice(prefix),
@@ -331,11 +333,12 @@ impl Collation {
         }
     }
 
-    /// The greatest length of a sort key of a string of so many characters.
+    /// The maximum length of the sort key of a string of `chars` characters.
     pub fn max_sort_key_len(&self, chars: usize) -> usize {
         let (per_char, fixed) = match self.kind {
             Kind::Bytes => (usize::from(self.charset.max_len), 0),
-            // A run of spaces takes two bytes, and so do the three weights without room.
+            // A run of spaces takes two bytes, and so do the three weights that have no single
+            // code.
             Kind::Table(_) | Kind::Spaced(_) => (2.max(usize::from(self.charset.max_len)), 1),
             Kind::Mapped(mapped) => mapped.key_len(),
             Kind::General | Kind::General500 | Kind::GeneralLower => (3, 1),
@@ -359,7 +362,8 @@ impl Collation {
         case::upper(self.case, self.charset, s, out);
     }
 
-    /// Appends what MySQL's WEIGHT_STRING() gives: two bytes a weight, levels apart by a zero, no padding removed.
+    /// Appends the result of MySQL's WEIGHT_STRING(): two bytes a weight, a zero between levels,
+    /// with padding.
     pub fn weight_string(&self, s: &[u8], out: &mut Vec<u8>) {
         let mut push = |w: u32| out.extend_from_slice(&(w.min(0xFFFF) as u16).to_be_bytes());
         match self.kind {

@@ -8,13 +8,13 @@ use super::weights::{
 use super::{Collation, Kind, LikePrefix, compare, like};
 use crate::charset::coded::CodedSet;
 
-/// Called now and then by a long search, with the work done since the last call; false: it gives
-/// up.
+/// Called from time to time by a long search, with the work since the last call. False: the search
+/// stops.
 pub type GoesOn<'f> = &'f mut dyn FnMut(u64) -> bool;
 
-/// Where `needle` stands in `haystack` from byte `from` on.
+/// The position of `needle` in `haystack` from byte `from` on.
 fn find_bytes(haystack: &[u8], needle: &[u8], from: usize, goes_on: GoesOn<'_>) -> Option<usize> {
-    /// Bytes that are searched at a time.
+    /// The number of bytes that are searched at a time.
     const PIECE: usize = 1 << 20;
     let finder = memchr::memmem::Finder::new(needle);
     let mut at = from;
@@ -32,14 +32,13 @@ fn find_bytes(haystack: &[u8], needle: &[u8], from: usize, goes_on: GoesOn<'_>) 
 }
 
 impl Collation {
-    /// MySQL's `text LIKE pattern ESCAPE escape`; `None` is `ESCAPE ''`, a pattern without an
-    /// escape character.
+    /// MySQL's `text LIKE pattern ESCAPE escape`. `None` is `ESCAPE ''`: no escape character.
     pub fn like(&self, text: &[u8], pattern: &[u8], escape: Option<char>) -> bool {
         self.like_stoppable(text, pattern, escape, &mut |_| true)
     }
 
-    /// As [`Self::like`]; false as well where `goes_on`, which is called with the work done since
-    /// the last call, returns false.
+    /// As [`Self::like`]. Also false if `goes_on` returns false; it is called with the work since
+    /// the last call.
     pub fn like_stoppable(
         &self,
         text: &[u8],
@@ -83,7 +82,7 @@ impl Collation {
         }
     }
 
-    /// LIKE, characters compared by a function.
+    /// LIKE, with characters compared by a function.
     #[inline]
     fn like_by(
         &self,
@@ -98,7 +97,7 @@ impl Collation {
         like::like(&by_char, text, pattern, escape, goes_on)
     }
 
-    /// LIKE, bytes compared by their weights.
+    /// LIKE, with bytes compared by their weights.
     fn like_bytes(
         &self,
         weights: &[u8; 256],
@@ -111,7 +110,7 @@ impl Collation {
         like::like(&like::ByByte(weights), text, pattern, escape, goes_on)
     }
 
-    /// Whether LIKE takes one character for another, in a collation of Unicode.
+    /// Whether LIKE takes two characters for equal, in a Unicode collation.
     fn same_char(&self, a: char, b: char) -> bool {
         match self.kind {
             Kind::General => GENERAL_CI.weight(a) == GENERAL_CI.weight(b),
@@ -125,8 +124,8 @@ impl Collation {
         }
     }
 
-    /// Appends the literal beginning of a LIKE pattern. The sort keys of all texts that match have
-    /// [`Collation::sort_key_prefix`] of it in common.
+    /// Appends the literal prefix of a LIKE pattern. The sort keys of all matching texts begin with
+    /// its [`Collation::sort_key_prefix`].
     pub fn like_prefix(
         &self,
         pattern: &[u8],
@@ -149,7 +148,7 @@ impl Collation {
         like::literal_prefix(&like::ByByte(&IDENTITY), pattern, self.byte_of(escape), out)
     }
 
-    /// What LIKE takes for the escape character in a set of East Asia.
+    /// The representation of the escape character in an East Asian set.
     fn unit_of(&self, escape: Option<char>) -> Option<char> {
         let escape = escape?;
         let mut bytes = Vec::new();
@@ -160,8 +159,8 @@ impl Collation {
         ByCode::unit(code)
     }
 
-    /// In sets of one byte a byte stands for the code point of its number; so must the escape
-    /// character, then.
+    /// In single-byte sets a byte is represented by the code point of its value, and so is the
+    /// escape character.
     fn byte_of(&self, escape: Option<char>) -> Option<char> {
         let mut byte = Vec::new();
         escape.map(|c| {
@@ -173,15 +172,15 @@ impl Collation {
         })
     }
 
-    /// Byte offset of the first place at or after byte `from` (where a character starts) at which
-    /// the weights of `needle` are the first ones of the rest of `haystack`: LOCATE, INSTR, and
-    /// what else searches. So 'ss' is found in 'aß', and 'e' in 'é'.
+    /// The byte offset of the first position, from byte `from` on (the start of a character), at
+    /// which the weights of `needle` begin the weights of the rest of `haystack`. For LOCATE, INSTR
+    /// and similar functions: 'ss' is found in 'aß', and 'e' in 'é'.
     pub fn position(&self, haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
         self.position_stoppable(haystack, needle, from, &mut |_| true)
     }
 
-    /// As [`Self::position`]; `None` as well where `goes_on`, which is called with the work done
-    /// since the last call, returns false.
+    /// As [`Self::position`]. Also `None` if `goes_on` returns false; it is called with the work
+    /// since the last call.
     pub fn position_stoppable(
         &self,
         haystack: &[u8],
@@ -198,7 +197,7 @@ impl Collation {
         if let Kind::Mapped(mapped @ Mapped::Unicode(_, base)) = self.kind {
             return self.unicode_position(mapped, base.known(), haystack, needle, from, goes_on);
         }
-        // Bytes that begin a character are found only where a character begins.
+        // Bytes that start a character are found only at the start of a character.
         if self.is_binary() && (!self.charset.is_multi_byte() || needle[0] & 0xC0 != 0x80) {
             return find_bytes(haystack, needle, from, goes_on);
         }
@@ -218,8 +217,8 @@ impl Collation {
         None
     }
 
-    /// The position in text of another encoding than UTF-8 is the one in its UTF-8, character by
-    /// character.
+    /// The position in text of another Unicode encoding, found in its UTF-8 form and converted back
+    /// character by character.
     fn unicode_position(
         &self,
         mapped: Mapped,
@@ -238,8 +237,7 @@ impl Collation {
         Some(from + self.charset.char_prefix_len(rest, chars))
     }
 
-    /// The first place between two characters where as many bytes as the needle has are equal to
-    /// it.
+    /// The first position between two characters at which the bytes of the needle occur.
     fn coded_position(
         &self,
         set: &CodedSet,

@@ -19,7 +19,7 @@ use crate::charset::UTF8MB4;
 /// Weights of a byte that belongs to no character, at each level.
 const MALFORMED: [u16; LEVELS] = [0xFFFF, 0x20, 2, 0];
 
-/// A language's collation: so many levels of its tailoring, with PAD SPACE or NO PAD.
+/// The collation of a language: this many levels of its tailoring, with PAD SPACE or NO PAD.
 #[derive(Copy, Clone)]
 pub(super) struct Tailored {
     pub(super) language: &'static Language,
@@ -35,7 +35,7 @@ struct Weights<'a> {
     pending: Pending,
 }
 
-/// Weights of the last character or contraction that are still to come.
+/// The remaining weights of the last character or contraction.
 struct Pending {
     weights: [u16; 48],
     at: usize,
@@ -66,7 +66,7 @@ impl<'a> Weights<'a> {
         }
     }
 
-    /// Takes the character, or the contraction, at the front of the rest.
+    /// Takes the character or contraction at the front of the rest.
     #[inline(never)]
     fn take(&mut self) {
         let Some((c, len)) = UTF8MB4.decode(self.rest) else {
@@ -125,7 +125,7 @@ impl Iterator for Weights<'_> {
 }
 
 impl Tailored {
-    /// Whether letters have their cases as in Turkish.
+    /// Whether letters have Turkish case pairs.
     pub(super) const fn is_turkish(self) -> bool {
         self.pad && self.language.is_turkish()
     }
@@ -143,7 +143,8 @@ impl Tailored {
         self.tailoring().ascii[0][0x20]
     }
 
-    /// Offset up to which two strings are equal, where a character starts in both that no contraction joins to the one before.
+    /// The length of the common prefix, at the start of a character in both strings that is not
+    /// part of a contraction with the one before.
     fn common_prefix(self, a: &[u8], b: &[u8]) -> usize {
         let mut at = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         let inside = |s: &[u8], at: usize| s.get(at).is_some_and(|&x| x & 0xC0 == 0x80);
@@ -227,8 +228,8 @@ impl Tailored {
         }
     }
 
-    /// Appends what the keys of all strings have in common that begin with the characters of `prefix`, or with others that are the
-    /// same to LIKE: nothing from where a contraction may begin.
+    /// Appends the common prefix of the keys of all strings that begin with the characters of
+    /// `prefix`, or with others that LIKE takes for equal. Ends where a contraction may begin.
     pub(super) fn push_prefix<S: Sink>(self, prefix: &[u8], out: &mut S) {
         let tailoring = self.tailoring();
         let mut end = prefix.len();
@@ -249,8 +250,8 @@ impl Tailored {
         self.push_first(&prefix[..end], out);
     }
 
-    /// Whether, level by level, the weights of `prefix` begin those of `s`; false as well if `goes_on`
-    /// says that the statement ends.
+    /// Whether the weights of `prefix` begin those of `s` at each level. Also false if `goes_on`
+    /// returns false.
     pub(super) fn has_prefix(self, s: &[u8], prefix: &[u8], goes_on: GoesOn<'_>) -> bool {
         (0..usize::from(self.levels))
             .all(|level| starts_with(self.weights(level, s), self.weights(level, prefix), goes_on))
@@ -274,14 +275,15 @@ impl Tailored {
     }
 
     pub(super) fn same_char(self, a: char, b: char) -> bool {
-        // LIKE does not look at the fourth level: Hiragana is like Katakana.
+        // LIKE ignores the fourth level: Hiragana equals Katakana.
         self.tailoring()
             .same_char(a, b, usize::from(self.levels.min(3)))
     }
 
     /// The most bytes that a character adds to a key.
     pub(super) fn longest_code(self) -> usize {
-        // The base's characters have at most 18 weights of each level; a weight takes at most three bytes, and may have another in front.
+        // A character of the base has at most 18 weights at each level; a weight takes at most
+        // three bytes, and may be preceded by another one.
         6 * self
             .tailoring()
             .most_weights

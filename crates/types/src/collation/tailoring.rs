@@ -1,8 +1,9 @@
-//! Tailorings: how the weights of a language differ from those of its base, UCA 4.0 or UCA 9.0.
+//! Tailorings: the differences between the weights of a language and those of its base, UCA 4.0 or
+//! UCA 9.0.
 //!
-//! `tools/collations/tailorings.py` wrote `tables/tailorings.bin` from a MySQL server's answers and
-//! documents its layout. The file is frozen: sort keys in indexes are made of it. A tailoring is
-//! unpacked once in a process, when it is first used.
+//! `tools/collations/tailorings.py` has written `tables/tailorings.bin` from a MySQL server's
+//! answers, and documents its layout. The file is frozen, because sort keys in indexes contain the
+//! weights. A tailoring is unpacked at its first use in a process.
 
 use std::sync::OnceLock;
 
@@ -10,16 +11,18 @@ use super::weights::{UCA_0400, UCA_0900, Uca};
 
 static FILE: &[u8] = include_bytes!("tables/tailorings.bin");
 
-/// Levels that a tailored collation may have: the fourth tells Hiragana from Katakana.
+/// The maximum number of levels of a tailored collation: the fourth distinguishes Hiragana from
+/// Katakana.
 pub(super) const LEVELS: usize = 4;
-/// A weight in front of those that the Japanese collations sort behind Han.
+/// Precedes the weights that the Japanese collations sort after Han.
 const OTHER_SCRIPTS: u16 = 0xFB86;
-/// In [`Tailoring::ascii`]: the character has not just one weight, or may begin a contraction.
+/// In [`Tailoring::ascii`]: the character does not have exactly one weight, or may begin a
+/// contraction.
 pub(super) const COMPLEX: u16 = 0xFFFF;
 const BLOCK: usize = 64;
 const STAGE1: usize = 0x11_0000 / BLOCK;
 
-/// A language's place in the file.
+/// A language's position in the file.
 pub(super) struct Language {
     index: usize,
     unpacked: OnceLock<Tailoring>,
@@ -62,7 +65,7 @@ pub(super) static ALL: [Language; LANGUAGES] = {
     all
 };
 
-/// Primary weights from `start` to `end` that move by `delta`.
+/// A range of primary weights that are shifted by `delta`.
 struct Range {
     start: u16,
     end: u16,
@@ -71,7 +74,7 @@ struct Range {
     behind_others: bool,
 }
 
-/// The weights of several code points together.
+/// The weights of several code points that are weighed together.
 struct Contraction {
     code_points: Vec<u32>,
     /// Offset into the pool.
@@ -88,23 +91,24 @@ pub(super) struct Tailoring {
     stage1: Vec<u16>,
     /// Offset into the pool, by code point; 0: the base's weights.
     blocks: Vec<u32>,
-    /// Items of a head, which holds the count of weights of each level in four bits a level (255 of
-    /// the first with a word behind), and the weights.
+    /// The weights of characters and contractions. Each item has a head with the number of weights
+    /// of each level, four bits a level (a larger count of the first level has its own word),
+    /// followed by the weights.
     pool: Vec<u16>,
-    /// Sorted by code points, longer ones first where one begins another.
+    /// Sorted by code points; of two contractions with a common prefix the longer one comes first.
     contractions: Vec<Contraction>,
-    /// Code points that stand in a contraction before its last place, ascending.
+    /// Code points that occur in a contraction before its last position, in ascending order.
     joining: Vec<u32>,
-    /// First weights of those.
+    /// The first weights of these code points.
     joining_weights: Vec<u16>,
-    /// The weight of each ASCII character at each level; 0: none, [`COMPLEX`]: look closer.
+    /// The weight of each ASCII character at each level; 0: none, [`COMPLEX`]: see the tables.
     pub(super) ascii: [[u16; 128]; LEVELS],
-    /// Greatest count of weights that one character has in all levels together.
+    /// The maximum number of weights of one character, over all levels.
     pub(super) most_weights: usize,
 }
 
 impl Tailoring {
-    /// The weights at `level` (0 to 3) that the tailoring itself has for a code point.
+    /// The offset of the tailoring's own weights of a code point.
     #[inline]
     fn own(&self, cp: u32) -> Option<u32> {
         let block = *self.stage1.get(cp as usize / BLOCK)?;
@@ -127,7 +131,7 @@ impl Tailoring {
         &self.pool[start..start + usize::from(counts[level])]
     }
 
-    /// The weights of one code point at `level`; those that the base has are put into `buffer`.
+    /// The weights of a code point at `level`. Those of the base are copied to `buffer`.
     pub(super) fn expand<'a>(&'a self, cp: u32, level: usize, buffer: &'a mut Buffer) -> &'a [u16] {
         if let Some(at) = self.own(cp) {
             return self.item(at, level);
@@ -161,8 +165,8 @@ impl Tailoring {
         }
     }
 
-    /// Whether two different characters are the same to LIKE, which compares them one by one. As in
-    /// MySQL, a code point weighed by formula is equal to nothing but itself.
+    /// Whether LIKE, which compares characters one by one, takes two different characters for
+    /// equal. As in MySQL, a code point with implicit weights equals only itself.
     pub(super) fn same_char(&self, a: char, b: char, levels: usize) -> bool {
         let (a, b) = (u32::from(a), u32::from(b));
         if a == b {
@@ -182,13 +186,13 @@ impl Tailoring {
         !self.contractions.is_empty()
     }
 
-    /// Whether a code point may stand in a contraction before its last place.
+    /// Whether a code point may occur in a contraction before its last position.
     #[inline]
     pub(super) fn joins(&self, cp: u32) -> bool {
         self.joining.binary_search(&cp).is_ok()
     }
 
-    /// Whether a character is, at the first level, the same as one that [`Tailoring::joins`].
+    /// Whether a character equals, at the first level, one that [`Tailoring::joins`].
     pub(super) fn resembles_joining(&self, cp: u32) -> bool {
         let mut buffer = Buffer::new();
         let weights = self.expand(cp, 0, &mut buffer);
@@ -197,8 +201,8 @@ impl Tailoring {
             || weights.iter().any(|w| self.joining_weights.contains(w))
     }
 
-    /// The longest contraction that the code points at the front of `next` make: its weights, and
-    /// the bytes it takes. `next` returns the code point at a byte offset, and its length.
+    /// The longest contraction at the front of `next`: its weights, and its length in bytes. `next`
+    /// returns the code point at a byte offset, and its length.
     #[inline(never)]
     pub(super) fn contraction(
         &self,

@@ -1,30 +1,29 @@
-//! From characters to weights: the Unicode Collation Algorithm (versions 9.0, 5.2 and 4.0) and
+//! The weights of characters: the Unicode Collation Algorithm (versions 9.0, 5.2 and 4.0) and
 //! MySQL's `general_ci`.
 //!
-//! MySQL's root collations have no contractions, so every character weighs the same wherever it
-//! stands, and a string may be cut at any character. A byte that belongs to no character weighs
-//! more than every character.
+//! MySQL's root collations have no contractions: a character has the same weights everywhere, and a
+//! string may be split at any character. A byte that belongs to no character has a weight above all
+//! characters.
 
 use super::keys::{Code, Sink, UcaCodes};
 use super::tables::{self, GENERAL, UcaTable};
 use crate::charset::UTF8MB4;
 
-/// A source of weights of one level, which the algorithms of this module's siblings share.
+/// A source of weights of one level, for the algorithms in the neighbouring files.
 pub(super) trait Weigher: Copy {
-    /// Weights in order; those that are ignored are left out.
+    /// The weights in order, without ignored ones.
     type Weights<'a>: Iterator<Item = u32>;
-    /// What [`Weigher::ascii`] holds for a character without weight.
+    /// The value in [`Weigher::ascii`] for a character without weight.
     const IGNORED: u16;
     /// Weight of each ASCII character.
     fn ascii(self) -> &'static [u16; 128];
     /// Weights of a string.
     fn weights(self, s: &[u8]) -> Self::Weights<'_>;
-    /// The weight of a character that has just one; `None` also where that is costly to say.
+    /// The weight of a character that has exactly one. Also `None` if computing it is expensive.
     fn one_weight(self, c: char) -> Option<u32>;
     /// Appends the sort key's bytes for a weight.
     fn push_code<S: Sink>(self, weight: u32, code: &mut Code, out: &mut S);
-    /// Sort key byte of each ASCII character that has a weight; not of the space where there is PAD
-    /// SPACE.
+    /// The sort key byte of each ASCII character with a weight, except the space with PAD SPACE.
     fn ascii_codes(self) -> &'static [u8; 128];
     /// Weight of the space.
     #[inline]
@@ -33,10 +32,10 @@ pub(super) trait Weigher: Copy {
     }
 }
 
-/// Entry of a code point whose weights follow from a formula.
+/// The entry of a code point with implicit weights.
 const IMPLICIT: u32 = u32::MAX;
-/// Entry of a code point with several weights: 15 bits of an offset into the pool, then the primary
-/// weight if there is just one.
+/// The flag of an entry with several weights: 15 bits of an offset into the pool, and the primary
+/// weight if there is only one.
 const MANY: u32 = 1 << 31;
 /// Primary weight of a malformed byte.
 const MALFORMED: u16 = 0xFFFF;
@@ -102,8 +101,8 @@ pub(super) static UCA_0400: Uca = Uca {
     version: Version::V0400,
 };
 
-/// One level's part of an entry that is not `IMPLICIT` (and of `MANY`, only the first level's); 0
-/// where it has none.
+/// The weight of one level in an entry that is not `IMPLICIT` (in one with `MANY`, only of the
+/// first level); 0: none.
 #[inline]
 fn part<const LEVEL: u8>(entry: u32) -> u16 {
     let bits = match LEVEL {
@@ -158,8 +157,8 @@ impl Uca {
         }
     }
 
-    /// UCA 9.0, section 10.1.3: Han, Tangut and unassigned code points; Hangul syllables weigh what
-    /// their letters do.
+    /// Implicit weights (UCA 9.0, section 10.1.3): Han, Tangut and unassigned code points. A Hangul
+    /// syllable has the weights of its letters.
     fn expand_implicit<const LEVEL: u8>(&self, cp: u32) -> Run {
         if self.version != Version::V0900 {
             return match cp {
@@ -180,7 +179,7 @@ impl Uca {
             };
             let mut run = Run::of(&[]);
             for &letter in letters {
-                // MySQL's table gives the last page of syllables a tertiary weight of its own.
+                // MySQL's table has a special tertiary weight for the last block of syllables.
                 let tertiary = if cp >= 0xD700 { 3 } else { 2 };
                 run.push(if LEVEL == 2 {
                     tertiary
@@ -204,9 +203,8 @@ impl Uca {
         }
     }
 
-    /// Whether two characters are the same to LIKE, which compares them one by one at the first
-    /// `levels` levels. As in MySQL, a code point weighed by formula is equal to nothing but
-    /// itself.
+    /// Whether LIKE, which compares characters one by one, takes two characters for equal at the
+    /// first `levels` levels. As in MySQL, a code point with implicit weights equals only itself.
     #[inline]
     pub(super) fn same_char(&self, a: char, b: char, levels: u8) -> bool {
         if a == b {
@@ -230,8 +228,8 @@ impl Uca {
             && (levels < 3 || self.expand_pairs::<2>(a).eq(self.expand_pairs::<2>(b)))
     }
 
-    /// Calls `each` with the weights of a code point at a level, from 0; there is none beyond the
-    /// third.
+    /// Calls `each` with the weights of a code point at a level, from 0; there are none beyond the
+    /// third level.
     pub(super) fn visit(&self, cp: u32, level: usize, mut each: impl FnMut(u16)) {
         match level {
             0 => self.expand::<0>(cp).for_each(each),
@@ -243,7 +241,7 @@ impl Uca {
         }
     }
 
-    /// Whether the weights of a code point follow from a formula.
+    /// Whether a code point has implicit weights.
     pub(super) fn is_implicit(&self, cp: u32) -> bool {
         self.entry(cp) == IMPLICIT
     }
@@ -278,7 +276,7 @@ fn unpack<const LEVEL: u8>(word: u16) -> u16 {
     }
 }
 
-/// Weights of one character: up to three of its own, then words of the pool. Zeros are left out.
+/// The weights of one character: up to three of its own, then words of the pool. Zeros are skipped.
 struct Run {
     own: [u16; 3],
     len: u8,
@@ -348,7 +346,7 @@ impl Uca {
 }
 
 impl<const LEVEL: u8> UcaWeights<'_, LEVEL> {
-    /// Starts on a character with other than one weight, or on a malformed byte (`None`).
+    /// Starts a character that does not have exactly one weight, or a malformed byte (`None`).
     #[inline(never)]
     fn expand(&mut self, c: Option<char>) {
         self.run = match c {
@@ -426,8 +424,8 @@ impl Weigher for &'static Uca {
     }
 }
 
-/// MySQL's `general_ci` and its two variants: one weight a character; all characters above U+FFFF
-/// weigh the same.
+/// MySQL's `general_ci` and its two variants: one weight per character; all characters above U+FFFF
+/// have the same weight.
 #[derive(Copy, Clone)]
 pub(super) struct General<const VARIANT: u8>;
 
