@@ -11,9 +11,10 @@ use nfold_engine::{
 };
 use nfold_store::SimRng;
 
+use crate::foreign::ForeignKey;
 use crate::model::{Changes, Db, Rows, rows_with, same_where_changed};
 use crate::select::{Reading, Wanted};
-use crate::shape::find;
+use crate::shape::{find, used_tables};
 use crate::write::{Locking, Scale, Writing, Wrote};
 
 /// The operation in progress.
@@ -217,13 +218,15 @@ impl Actor {
     }
 
     fn choose(&mut self, rng: &mut SimRng, around: &StepContext<'_>) -> Result<(), String> {
-        // A table changed by DDL since this transaction began is a different table for its
-        // snapshot.
-        let usable: Vec<&String> = around
+        let mut usable: Vec<&String> = around
             .db
             .keys()
-            .filter(|t| around.changed_at.get(*t).is_none_or(|at| *at < self.began))
+            .filter(|t| self.may_use(t, around))
             .collect();
+        let has_foreign_key = |t: &&String| used_tables(t).len() > 1;
+        if usable.iter().any(has_foreign_key) && rng.one_in(2) {
+            usable.retain(has_foreign_key);
+        }
         if self.steps_left == 0 || usable.is_empty() || around.ending {
             self.doing = if rng.one_in(6) {
                 Doing::Rollback
@@ -239,21 +242,33 @@ impl Actor {
         }
         let name = usable[rng.below(usable.len() as u64) as usize].clone();
         let table = find(around.engine, &name)?;
-        self.touched.insert(name.clone());
+        let used = used_tables(&name);
+        self.touched.extend(used.into_iter().map(String::from));
+        let scale = around.scale.of_table(&name);
         self.session.statement_begin(self.isolation, false);
         self.before_statement.clone_from(&self.changes);
         self.doing = match rng.below(12) {
             0..=3 => {
-                let writing = Writing::inserts(&name, &table, &around.scale, rng);
+                let foreign = ForeignKey::of_table(&name, around)?;
+                let mut writing = Writing::inserts(&name, &table, &scale, rng);
+                writing.check_foreign_key(foreign, rng);
                 Doing::Write(Box::new(writing))
             }
             4..=8 => {
-                let locking = Locking::choose(&name, &table, &around.scale, rng);
+                let locking = Locking::choose(&name, &table, &scale, rng);
                 Doing::Lock(Box::new(locking))
             }
             _ => Doing::Read(Box::new(self.reading(&name, &table, rng, around))),
         };
         Ok(())
+    }
+
+    /// Whether the tables that a statement on `name` uses exist, and are those of the transaction's
+    /// snapshot: a table changed by DDL since the transaction began is a different one.
+    fn may_use(&self, name: &str, around: &StepContext<'_>) -> bool {
+        let unchanged = |t: &str| around.changed_at.get(t).is_none_or(|at| *at < self.began);
+        let mut used = used_tables(name).into_iter();
+        used.all(|t| around.db.contains_key(t) && unchanged(t))
     }
 
     fn savepoint(&mut self, rng: &mut SimRng) {
@@ -290,7 +305,7 @@ impl Actor {
         let wanted = if rng.one_in(2) {
             Wanted::All
         } else {
-            Wanted::choose(table, around.scale.ids, rng)
+            Wanted::choose(table, around.scale.of_table(name).ids, rng)
         };
         // Without a primary key, the id does not identify a row: a row changed by this transaction
         // may have had another id in its snapshot. Then the model's rows, which are keyed by id, do
@@ -393,15 +408,10 @@ impl Actor {
         let Doing::Write(writing) = &mut self.doing else {
             return Ok(Ok(()));
         };
-        let (db, mine, name) = (around.db, &self.changes, writing.name.clone());
-        let mut new_changes = Changes::new();
-        let current = || rows_with(db, mine, &name);
-        let wrote = writing.go_on(&mut self.session, current, &mut new_changes)?;
-        self.changes.extend(new_changes);
-        match wrote {
-            Ok(Wrote::Row) => {}
+        match writing.go_on(&mut self.session, around.db, &mut self.changes)? {
+            Ok(Wrote::Row | Wrote::Part) => {}
             Ok(Wrote::Duplicate) if rng.one_in(2) => {}
-            Ok(Wrote::Duplicate) => self.doing = Doing::EndStatement(false),
+            Ok(Wrote::Duplicate | Wrote::Refused) => self.doing = Doing::EndStatement(false),
             Ok(Wrote::All) => self.doing = Doing::EndStatement(!rng.one_in(10)),
             Err(what) => return Ok(Err(what)),
         }
@@ -424,9 +434,12 @@ impl Actor {
         };
         let gaps = self.isolation.repeatable();
         locking.check(self.current(around, &locking.name), gaps)?;
-        let changes = locking.changes(&around.scale, rng);
+        let scale = around.scale.of_table(&locking.name);
+        let changes = locking.changes(&scale, rng);
         if !changes.is_empty() && locking.policy != LockWaitPolicy::SkipLocked {
-            let writing = Writing::new(&locking.name, &locking.table, changes);
+            let foreign = ForeignKey::of_table(&locking.name, around)?;
+            let mut writing = Writing::new(&locking.name, &locking.table, changes);
+            writing.check_foreign_key(foreign, rng);
             self.doing = Doing::Write(Box::new(writing));
         }
         Ok(())

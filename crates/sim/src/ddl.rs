@@ -4,14 +4,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
+use nfold_catalog::{ReferentialAction, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError};
 use nfold_store::SimRng;
 use nfold_types::Value;
 
 use crate::model::{Db, Row, TableModel};
 use crate::select::some_k;
-use crate::shape::{DATABASE, S, Shape, decode, duplicates, encode, find, index_spec, layout_of};
+use crate::shape::{
+    CHILD, DATABASE, PARENT, S, Shape, decode, duplicates, encode, find, index_spec, layout_of,
+};
 
 const NAMES: [&str; 4] = ["t", "u", "v", "w"];
 /// The error of a converter that rejects a row.
@@ -45,31 +47,35 @@ pub enum What {
 }
 
 impl Ddl {
-    /// Chooses a DDL statement, if the tables that it concerns are not in use.
-    pub fn choose(db: &Db, rng: &mut SimRng, used: impl Fn(&str) -> bool) -> Option<Ddl> {
-        let free = NAMES.iter().find(|n| !db.contains_key(**n));
-        if let Some(name) = free
-            && (db.len() < 2 || rng.one_in(6))
+    /// Chooses a DDL statement, if the tables that it concerns are not in use. `foreign`: the
+    /// actions of the foreign key, whose tables are created first, and never renamed or dropped.
+    pub fn choose(
+        db: &Db,
+        rng: &mut SimRng,
+        foreign: Option<ReferentialAction>,
+        used: impl Fn(&str) -> bool,
+    ) -> Option<Ddl> {
+        let absent = |name: &&&str| !db.contains_key(**name);
+        let free = NAMES.iter().find(absent);
+        let linked = [PARENT, CHILD];
+        let linked = linked.iter().filter(|_| foreign.is_some()).find(absent);
+        if let Some(name) = linked.or(free)
+            && (linked.is_some() || db.len() < 2 || rng.one_in(6))
         {
-            let shape = some_shape(rng);
-            let mut after = db.clone();
-            let model = TableModel {
-                shape: shape.clone(),
-                rows: Default::default(),
-            };
-            after.insert((*name).into(), Arc::new(model));
-            return Some(Ddl {
-                what: What::Create(shape),
-                table: (*name).into(),
-                after: Some(after),
-            });
+            return Some(create(db, name, foreign, rng));
         }
         let at = rng.below(db.len() as u64) as usize;
         let (name, model) = db.iter().nth(at)?;
         if used(name) {
             return None;
         }
-        let (what, after) = match rng.below(12) {
+        let is_linked = |name: &str| name == PARENT || name == CHILD;
+        let choice = match rng.below(12) {
+            0 | 2 | 3 if is_linked(name) => 4,
+            1 if name == PARENT => 4,
+            n => n,
+        };
+        let (what, after) = match choice {
             0 if db.len() > 1 => (What::Drop, without(db, name)),
             1 => (What::Truncate, with_rows_cleared(db, name)),
             2 => {
@@ -80,7 +86,8 @@ impl Ddl {
                 (What::Rename(to), Some(after))
             }
             3 => {
-                let other = db.keys().find(|n| *n != name && !used(n))?.clone();
+                let swaps = |n: &&String| *n != name && !used(n) && !is_linked(n);
+                let other = db.keys().find(swaps)?.clone();
                 let mut after = db.clone();
                 after.insert(name.clone(), db[&other].clone());
                 after.insert(other.clone(), model.clone());
@@ -188,12 +195,32 @@ impl Ddl {
     }
 }
 
+fn create(db: &Db, name: &str, foreign: Option<ReferentialAction>, rng: &mut SimRng) -> Ddl {
+    let mut shape = some_shape(rng);
+    if name == CHILD {
+        shape.action = foreign;
+        shape.indexes.insert("k");
+    }
+    let mut after = db.clone();
+    let model = TableModel {
+        shape: shape.clone(),
+        rows: Default::default(),
+    };
+    after.insert(name.into(), Arc::new(model));
+    Ddl {
+        what: What::Create(shape),
+        table: name.into(),
+        after: Some(after),
+    }
+}
+
 fn some_shape(rng: &mut SimRng) -> Shape {
     let x = rng.one_in(3);
     let mut shape = Shape {
         primary: !rng.one_in(4),
         x,
         indexes: BTreeSet::new(),
+        action: None,
     };
     for name in shape.possible() {
         if rng.one_in(2) {
@@ -225,7 +252,8 @@ fn indexes(db: &Db, name: &str, model: &TableModel, rng: &mut SimRng) -> (What, 
     let mut shape = model.shape.clone();
     let (mut add, mut drop) = (Vec::new(), Vec::new());
     for index in shape.possible() {
-        if !rng.one_in(2) {
+        // The foreign key needs its index.
+        if !rng.one_in(2) || *index == "k" && shape.action.is_some() {
             continue;
         }
         if shape.indexes.remove(index) {

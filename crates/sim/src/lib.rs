@@ -29,6 +29,9 @@
 //! M6. *Liveness*: no transaction waits for ever.
 //! M7. *Cleanup*: when no snapshot is open and no background work is left, no row or entry is
 //! delete-marked any more, and every page of a table is free or belongs to a tree or to a row.
+//! M8. *Foreign keys*: no committed or recovered state has a child without a parent. A change of a
+//! child or a parent is refused if and only if the newest rows forbid it, and a cascade finds every
+//! child (`foreign`).
 //!
 //! A failure names its seed, which replays it. The simulated disk is in the store's crate
 //! ([`nfold_store::disk::sim`]), so that the crates below the engine can use it in their tests.
@@ -49,6 +52,7 @@ mod actor;
 mod damage;
 mod ddl;
 mod faults;
+mod foreign;
 mod model;
 mod run;
 mod select;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_types::Value;
 
-use crate::shape::Shape;
+use crate::shape::{CHILD, K, PARENT, Shape};
 
 /// A row: its values by column ordinal. The id comes first.
 pub type Row = Vec<Value>;
@@ -58,6 +58,18 @@ pub fn same_where_changed(a: &Db, b: &Db, changes: &Changes, table: &str) -> boo
         .keys()
         .filter(|(name, _)| name == table)
         .all(|(_, id)| row(a, id) == row(b, id))
+}
+
+/// Describes a row of the child that has no parent (M8).
+pub fn orphan(db: &Db) -> Option<String> {
+    let child = db.get(CHILD)?;
+    let has_parent = |id: &i64| db.get(PARENT).is_some_and(|t| t.rows.contains_key(id));
+    child.rows.iter().find_map(|(id, row)| match &row[K] {
+        Value::Int(parent) if !has_parent(parent) => {
+            Some(format!("orphan: row {id} of the child refers to {parent}"))
+        }
+        _ => None,
+    })
 }
 
 /// Describes where two sets of rows differ.

@@ -16,13 +16,15 @@ const CRASHES: u32 = 4;
 /// A seed that takes longer hangs, which counts as a finding, too.
 const HANG: Duration = Duration::from_secs(60);
 
-const BUGS: [Bug; 6] = [
+const BUGS: [Bug; 8] = [
     Bug::SkippedSync,
     Bug::LostUndo,
     Bug::WrongCheckpoint,
     Bug::UnloggedSplit,
     Bug::MissedValidation,
     Bug::MissedChecksum,
+    Bug::ProbedUncommitted,
+    Bug::ProbeBeforeChange,
 ];
 
 /// The failure of a seed, if any.

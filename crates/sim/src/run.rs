@@ -11,7 +11,7 @@ use crate::actor::{Actor, StepContext, Stepped};
 use crate::damage::{self, Allowed};
 use crate::ddl::Ddl;
 use crate::faults::{Ending, Faults};
-use crate::model::{Db, applied};
+use crate::model::{Db, applied, orphan};
 use crate::verify;
 use crate::write::Scale;
 
@@ -324,6 +324,9 @@ impl World {
         self.maybe.truncate(known);
         if let Stepped::Committed(changes) = &stepped {
             let after = applied(&self.db, changes);
+            if let Some(orphan) = orphan(&after) {
+                return Err(format!("a commit leaves an {orphan}"));
+            }
             let before = self.put_db(after);
             if self.lazy {
                 self.maybe.push(before);
@@ -336,7 +339,7 @@ impl World {
     /// Runs a DDL statement.
     fn define(&mut self, engine: &Engine, actors: &[Actor]) -> Result<(), String> {
         let used = |table: &str| actors.iter().any(|a| a.uses(table));
-        let Some(ddl) = Ddl::choose(&self.db, &mut self.rng, used) else {
+        let Some(ddl) = Ddl::choose(&self.db, &mut self.rng, self.scale.foreign, used) else {
             return Ok(());
         };
         let known = self.maybe.len();

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, IndexPart, TableDef, TableOptions};
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, ForeignKeyDef, IndexKind, IndexPart, ReferentialAction, TableDef,
+    TableOptions,
+};
 use nfold_engine::{IndexSpec, Table, TableSpec};
 use nfold_types::collation::CollationId;
 use nfold_types::row::RowLayout;
@@ -12,6 +15,10 @@ use nfold_types::{ColumnType, TextSize, TypeKind, Value};
 use crate::model::Row;
 
 pub const DATABASE: &str = "d";
+/// The tables of the foreign key, in seeds that have one: column `k` of the child refers to the id
+/// of the parent.
+pub const PARENT: &str = "p";
+pub const CHILD: &str = "c";
 const TEXT: CollationId = CollationId::UTF8MB4_0900_AI_CI;
 
 /// The ordinals of the columns.
@@ -30,6 +37,8 @@ pub struct Shape {
     pub x: bool,
     /// The names of the indexes other than that on the id.
     pub indexes: BTreeSet<&'static str>,
+    /// The actions of the foreign key, if the table is the [`CHILD`].
+    pub action: Option<ReferentialAction>,
 }
 
 impl Shape {
@@ -73,7 +82,7 @@ impl Shape {
             name: name.into(),
             columns,
             indexes,
-            foreign_keys: Vec::new(),
+            foreign_keys: self.action.map(foreign_key).into_iter().collect(),
             checks: Vec::new(),
             collation: TEXT,
             options: TableOptions::default(),
@@ -91,7 +100,28 @@ impl Shape {
                 .into_iter()
                 .filter(|n| def.index(n).is_some())
                 .collect(),
+            action: def.foreign_keys.first().map(|key| key.on_delete),
         }
+    }
+}
+
+fn foreign_key(action: ReferentialAction) -> ForeignKeyDef {
+    ForeignKeyDef {
+        name: "k".into(),
+        columns: vec![K],
+        parent_schema: DATABASE.into(),
+        parent_table: PARENT.into(),
+        parent_columns: vec!["id".into()],
+        on_delete: action,
+        on_update: action,
+    }
+}
+
+/// The tables that a statement on this table uses: the other table of the foreign key, too.
+pub fn used_tables(name: &str) -> Vec<&str> {
+    match name {
+        PARENT | CHILD => vec![PARENT, CHILD],
+        _ => vec![name],
     }
 }
 

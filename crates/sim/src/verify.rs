@@ -7,12 +7,12 @@ use nfold_engine::{Engine, Isolation, TrxOptions, block};
 use nfold_store::Disk;
 use nfold_types::collation::CollationId;
 
-use crate::model::{Db, TableModel, difference};
+use crate::model::{Db, TableModel, difference, orphan};
 use crate::run::World;
 use crate::select::all_rows;
 use crate::shape::{DATABASE, Shape, find};
 
-/// After opening: checks M1 and M3, before and after the rollback of unfinished transactions.
+/// After opening: checks M1, M3 and M8, before and after the rollback of unfinished transactions.
 /// Creates the database in a new engine.
 pub fn after_recovery(world: &mut World, engine: &Engine) -> Result<(), String> {
     // The changes of unfinished transactions must be invisible already.
@@ -67,6 +67,9 @@ pub fn check_idle(world: &mut World, engine: &Engine) -> Result<(), String> {
 /// Checks that the engine is in one of the possible states, which becomes the expected state.
 fn adopt_state(world: &mut World, engine: &Engine) -> Result<(), String> {
     let found = contents(engine)?;
+    if let Some(orphan) = orphan(&found) {
+        return Err(format!("recovery leaves an {orphan}"));
+    }
     let wrong = same(&world.db, &found);
     let other = world.maybe.iter().any(|db| same(db, &found).is_ok());
     world.maybe.clear();

@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use nfold_catalog::ReferentialAction;
 use nfold_engine::{
     DeleteOp, EngineSession, InsertOp, LockWaitPolicy, Read, RowBatch, RowLock, Stop, Table,
     UpdateOp, WriteOutcome,
 };
 use nfold_store::SimRng;
+use nfold_sync::planted::{self, Bug};
 use nfold_types::row::RowLayout;
 use nfold_types::{Value, ValueRef};
 
-use crate::model::{Changes, Row, Rows, difference};
+use crate::foreign::ForeignKey;
+use crate::model::{Changes, Db, Row, Rows, difference, rows_with};
 use crate::select::{Wanted, some_k, some_s};
-use crate::shape::{self, B, S, decode, encode, id_of};
+use crate::shape::{self, B, PARENT, S, decode, encode, id_of};
 
 /// The sizes of ids, rows and statements.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,8 @@ pub struct Scale {
     pub text: u64,
     /// The most rows that one step writes.
     pub burst: u64,
+    /// The actions of the foreign key, if the seed has one.
+    pub foreign: Option<ReferentialAction>,
 }
 
 impl Scale {
@@ -43,7 +48,22 @@ impl Scale {
             bulk,
             text,
             burst,
+            foreign: match rng.below(6) {
+                0 => Some(ReferentialAction::Restrict),
+                1 => Some(ReferentialAction::Cascade),
+                2 => Some(ReferentialAction::SetNull),
+                _ => None,
+            },
         }
+    }
+
+    /// The sizes of one table: the parent of the foreign key has few ids, so that the values of
+    /// column `k` of its child are often among them.
+    pub fn of_table(mut self, name: &str) -> Scale {
+        if name == PARENT {
+            self.ids = 5;
+        }
+        self
     }
 
     /// A random row.
@@ -246,6 +266,14 @@ pub struct Writing {
     insert: InsertOp,
     update: UpdateOp,
     delete: DeleteOp,
+    foreign: Option<ForeignKey>,
+    /// A row that the foreign key refuses is left as it was.
+    ignore: bool,
+    /// The refused row is being rolled back.
+    undoing: bool,
+    /// Where the changes of the current row begin, and those before it.
+    mark: u32,
+    before_row: Changes,
 }
 
 /// The result of a call of [`Writing::go_on`].
@@ -254,6 +282,10 @@ pub enum Wrote {
     All,
     Row,
     Duplicate,
+    /// A part of the work for a row: others may run before the next.
+    Part,
+    /// The foreign key forbids the change.
+    Refused,
 }
 
 impl Writing {
@@ -266,6 +298,11 @@ impl Writing {
             insert: InsertOp::new(table.clone()),
             update: UpdateOp::new(table.clone()),
             delete: DeleteOp::new(table.clone()),
+            foreign: None,
+            ignore: false,
+            undoing: false,
+            mark: 0,
+            before_row: Changes::new(),
         }
     }
 
@@ -306,40 +343,99 @@ impl Writing {
         }
     }
 
-    /// Continues the current change. `current` returns the newest rows, which determine whether the
-    /// change must be rejected (M5). Changes made are added to `changes`.
+    /// Sets the foreign key that the changes must respect. Some statements leave a refused row as
+    /// it was and continue, like UPDATE IGNORE.
+    pub fn check_foreign_key(&mut self, foreign: Option<ForeignKey>, rng: &mut SimRng) {
+        self.foreign = foreign;
+        self.ignore = self.foreign.is_some() && rng.one_in(3);
+    }
+
+    /// Continues the current change. The newest rows, `changes` upon `db`, determine whether the
+    /// change must be rejected (M5, M8). Changes made are added to `changes`.
     pub fn go_on(
         &mut self,
         session: &mut EngineSession,
-        current: impl FnOnce() -> Rows,
+        db: &Db,
+        changes: &mut Changes,
+    ) -> Result<Result<Wrote, String>, Stop> {
+        if self.undoing {
+            session.return_to(self.mark)?;
+            changes.clone_from(&self.before_row);
+            self.undoing = false;
+            self.next_change();
+            return Ok(Ok(Wrote::Row));
+        }
+        if let Some(foreign) = &mut self.foreign
+            && !foreign.is_done()
+        {
+            let checked = foreign.go_on(session, db, changes)?;
+            return Ok(checked.map(|allowed| self.checked(allowed)));
+        }
+        if self.queue.is_empty() {
+            return Ok(Ok(Wrote::All));
+        }
+        if !self.begun {
+            self.begin_change(session, changes);
+            // Bug on purpose: the foreign key is checked before the change.
+            if planted::is(Bug::ProbeBeforeChange) && self.begin_checks() {
+                return Ok(Ok(Wrote::Part));
+            }
+        }
+        self.change(session, db, changes)
+    }
+
+    /// What follows from a check of the foreign key.
+    fn checked(&mut self, allowed: bool) -> Wrote {
+        if allowed {
+            return Wrote::Part;
+        }
+        self.undoing = self.ignore;
+        match self.ignore {
+            true => Wrote::Part,
+            false => Wrote::Refused,
+        }
+    }
+
+    /// Prepares the operation of the first change.
+    fn begin_change(&mut self, session: &EngineSession, changes: &Changes) {
+        let layout = self.table.layout();
+        match self.queue.front() {
+            None => {}
+            Some(Change::Insert { new }) => encode(layout, new, self.insert.row()),
+            Some(Change::Update {
+                image,
+                row_id,
+                new,
+                same_long: true,
+                ..
+            }) => {
+                let changed = |column: usize| (column != B).then(|| new[column].as_ref());
+                let out = self.update.row(image, *row_id);
+                let encoded = layout.encode_changed(image, changed, out);
+                encoded.expect("the model's rows fit the table");
+            }
+            Some(Change::Update {
+                image, row_id, new, ..
+            }) => encode(layout, new, self.update.row(image, *row_id)),
+            Some(Change::Delete { image, row_id, .. }) => self.delete.row(image, *row_id),
+        }
+        self.begun = true;
+        if self.ignore {
+            self.mark = session.change_mark();
+            self.before_row.clone_from(changes);
+        }
+    }
+
+    /// Carries out the first change.
+    fn change(
+        &mut self,
+        session: &mut EngineSession,
+        db: &Db,
         changes: &mut Changes,
     ) -> Result<Result<Wrote, String>, Stop> {
         let Some(change) = self.queue.front() else {
             return Ok(Ok(Wrote::All));
         };
-        let layout = self.table.layout();
-        if !self.begun {
-            match change {
-                Change::Insert { new } => encode(layout, new, self.insert.row()),
-                Change::Update {
-                    image,
-                    row_id,
-                    new,
-                    same_long: true,
-                    ..
-                } => {
-                    let changed = |column: usize| (column != B).then(|| new[column].as_ref());
-                    let out = self.update.row(image, *row_id);
-                    let encoded = layout.encode_changed(image, changed, out);
-                    encoded.expect("the model's rows fit the table");
-                }
-                Change::Update {
-                    image, row_id, new, ..
-                } => encode(layout, new, self.update.row(image, *row_id)),
-                Change::Delete { image, row_id, .. } => self.delete.row(image, *row_id),
-            }
-            self.begun = true;
-        }
         let (old, new, outcome) = match change {
             Change::Insert { new } => (None, Some(new), session.insert(&mut self.insert)?),
             Change::Update { id, new, .. } => {
@@ -349,25 +445,51 @@ impl Writing {
         };
         let done = outcome == WriteOutcome::Done;
         if let Some(new) = new {
-            let rows = current();
+            let rows = rows_with(db, changes, &self.name);
             if conflicts(&self.table, &rows, old, new) == done {
                 let found = if done { "was taken" } else { "was refused" };
                 return Ok(Err(format!("{new:?} instead of {old:?} {found}")));
             }
         }
-        if done {
-            if let Some(id) = old {
-                changes.insert((self.name.clone(), id), None);
-            }
-            if let Some(new) = new
-                && let Some(id) = id_of(new)
-            {
-                changes.insert((self.name.clone(), id), Some(new.clone()));
-            }
+        if !done {
+            self.next_change();
+            return Ok(Ok(Wrote::Duplicate));
         }
-        self.queue.pop_front();
-        self.begun = false;
-        Ok(Ok(if done { Wrote::Row } else { Wrote::Duplicate }))
+        if let Some(id) = old {
+            changes.insert((self.name.clone(), id), None);
+        }
+        if let Some(new) = new
+            && let Some(id) = id_of(new)
+        {
+            changes.insert((self.name.clone(), id), Some(new.clone()));
+        }
+        if !planted::is(Bug::ProbeBeforeChange) {
+            self.begin_checks();
+        }
+        self.next_change();
+        Ok(Ok(Wrote::Row))
+    }
+
+    /// Queues the checks of the foreign key for the first change; false: there are none.
+    fn begin_checks(&mut self) -> bool {
+        let (Some(foreign), Some(change)) = (&mut self.foreign, self.queue.front()) else {
+            return false;
+        };
+        let (old, new) = match change {
+            Change::Insert { new } => (None, Some(new)),
+            Change::Update { image, new, .. } => (Some(image), Some(new)),
+            Change::Delete { image, .. } => (Some(image), None),
+        };
+        foreign.begin(&self.table, old.map(Vec::as_slice), new.map(|row| &**row));
+        !foreign.is_done()
+    }
+
+    fn next_change(&mut self) {
+        // The change of a refused row may be the next one already.
+        if self.begun {
+            self.queue.pop_front();
+            self.begun = false;
+        }
     }
 }
 

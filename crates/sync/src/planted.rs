@@ -19,6 +19,10 @@ pub enum Bug {
     MissedValidation,
     /// A page read from disk is accepted whatever its checksum says.
     MissedChecksum,
+    /// The check of a foreign key believes an entry whose transaction has not ended.
+    ProbedUncommitted,
+    /// A row is changed after its foreign key was checked, and not before.
+    ProbeBeforeChange,
     /// An optimistic read is accepted whatever happened to the page. Only the models use it: a
     /// single thread cannot notice.
     MissedVersion,

@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use nfold_btree::{Cursor, EntryBatch};
 use nfold_store::{TrxId, Wait};
+use nfold_sync::planted::{self, Bug};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use nfold_txn::view::Snapshots;
 use nfold_txn::{Trx, TrxSystem};
@@ -197,7 +198,10 @@ fn status(
     ended: &mut Vec<TrxId>,
     (trx, deleted): (TrxId, bool),
 ) -> Entry {
-    let decides = trx < ended_before || trx == own || ended.contains(&trx);
+    let decides = trx < ended_before
+        || trx == own
+        || ended.contains(&trx)
+        || planted::is(Bug::ProbedUncommitted);
     match (decides, deleted) {
         (true, false) => Entry::Live,
         (true, true) => Entry::Marked,
