@@ -8,6 +8,9 @@
 //! the process, saying where it came from. The exceptions are lines of their own that the design
 //! allows: a session's snapshot and metadata-lock slots, and sharded counters. Background threads
 //! do not exist here; what they would do has been done.
+//!
+//! The search for a parent that the check of a foreign key makes is among the reads. The change of
+//! the child before it is left out, for it does write.
 
 #[allow(dead_code)] // parts of it
 mod workload;
@@ -15,11 +18,14 @@ mod zone;
 
 use std::sync::Barrier;
 
+use nfold_engine::{EngineSession, Isolation, KeyProbe, TrxOptions};
 use nfold_protocol::consts::{column_type, com};
 use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_protocol::response::parse_err;
 use nfold_server::embedded::{Client, Embedded, Seed};
-use workload::{BESIDE, EVERYTHING, Given, Random, Statement, load, statements};
+use nfold_types::ValueRef;
+use nfold_types::key::KeyLayout;
+use workload::{BESIDE, EVERYTHING, Given, ROWS, Random, Statement, load, statements};
 
 #[global_allocator]
 static ALLOCATOR: zone::Zoned = zone::Zoned;
@@ -173,6 +179,62 @@ impl<'a> Connection<'a> {
     }
 }
 
+/// The search for parents by a child's foreign keys.
+struct ParentChecks {
+    session: EngineSession,
+    /// By the primary key, and by a key that is not unique; with values of
+    /// which half are there.
+    probes: [(KeyProbe, KeyLayout, fn(u64) -> ValueRef<'static>); 2],
+    found: u64,
+    missing: u64,
+}
+
+impl ParentChecks {
+    fn new(server: &Embedded, number: u64) -> Self {
+        let engine = server.engine();
+        let schema = engine.catalog().snapshot();
+        let people = schema.table("ro", "people").expect("loaded");
+        let country = people.index("country").expect("loaded");
+        let people = engine.table(people.id).expect("open");
+        let mut session = engine.session(1000 + number).expect("a slot");
+        session.begin(TrxOptions {
+            isolation: Isolation::RepeatableRead,
+            read_only: false,
+            consistent_snapshot: false,
+        });
+        let probe = |index| KeyProbe::new(people.clone(), index);
+        let layout = |index| people.key_layout(index).clone();
+        ParentChecks {
+            session,
+            probes: [
+                (probe(0), layout(0), |n| {
+                    ValueRef::Int((n % (2 * ROWS)) as i64)
+                }),
+                (probe(country), layout(country), |n| ValueRef::UInt(n % 80)),
+            ],
+            found: 0,
+            missing: 0,
+        }
+    }
+
+    fn run(&mut self, seed: u64) {
+        let mut random = Random(seed);
+        for (probe, layout, value) in &mut self.probes {
+            for _ in 0..500 {
+                let value = value(random.below(1 << 20));
+                layout
+                    .encode_values([value], probe.key())
+                    .expect("a number");
+                match self.session.probe(probe) {
+                    Ok(true) => self.found += 1,
+                    Ok(false) => self.missing += 1,
+                    Err(stop) => panic!("a probe of rows at rest: {stop:?}"),
+                }
+            }
+        }
+    }
+}
+
 /// A reader: warms itself up in step with the others, then reads while all is protected. Gives the
 /// bytes that it was answered then.
 fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
@@ -181,17 +243,21 @@ fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
         .unwrap();
     let mut connection = Connection::new(&server);
     connection.query("USE ro");
+    let mut parents = ParentChecks::new(&server, number);
     for round in 0..WARM_ROUNDS {
         EVERYTHING.iter().for_each(|sql| connection.query(sql));
         // Every statement once, then enough for marks and guesses.
         let levels = if round == 0 { LEVELS.len() } else { 1 };
         connection.everything(&LEVELS[..levels], 100 * round + number);
+        parents.run(100 * round + number);
         step.wait();
         step.wait(); // the background's turn
     }
     step.wait(); // protected from here on
     let before = connection.bytes;
     connection.everything(&LEVELS, 7777 + number);
+    parents.run(7777 + number);
+    assert!(parents.found > 500 && parents.missing > 500);
     let bytes = connection.bytes - before;
     step.wait();
     step.wait(); // protected again, to see that stores are seen
