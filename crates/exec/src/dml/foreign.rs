@@ -15,7 +15,7 @@ use nfold_plan::foreign::{ChildKey, ForeignKeys, ParentIndex};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
 
-use super::duplicate::{duplicate_error, index_key, read_locked};
+use super::duplicate::{duplicate_error, index_key, is_needed, read_locked};
 use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
 
@@ -265,8 +265,7 @@ fn cascade(
 ) -> Result<(), SqlError> {
     let table = rt.table(child.child.id)?;
     let mut rows = RowBatch::new();
-    // An updated child is rewritten as a whole, so all its columns are read.
-    read_locked(rt, &table, (child.index, key), |_| true, &mut rows)?;
+    read_locked(rt, &table, (child.index, key), used(&table), &mut rows)?;
     if rows.is_empty() {
         return Ok(());
     }
@@ -318,8 +317,13 @@ pub(super) fn read_again(
         Some(id) => key.extend_from_slice(&id.to_be_bytes()),
         None => index_key(table, 0, row, &mut key)?,
     }
-    read_locked(rt, table, (0, &key), |_| true, now)?;
+    read_locked(rt, table, (0, &key), used(table), now)?;
     Ok(!now.is_empty())
+}
+
+/// The columns that a cascade reads. Long values of the others stay on their pages.
+fn used(table: &Table) -> impl Fn(usize) -> bool {
+    |c| is_needed(table.def(), c)
 }
 
 fn delete_child(
@@ -349,27 +353,25 @@ fn update_child(
     chain: &mut Chain,
 ) -> Result<(), SqlError> {
     let def = child.def();
-    let mut values = Vec::with_capacity(table.def().columns.len());
-    for c in 0..table.def().columns.len() {
-        let place = def.columns.iter().position(|f| *f == c);
-        values.push(match (place, source) {
-            (None, _) => value(table, old, c)?,
-            (Some(_), None) => ValueRef::Null,
-            (Some(n), Some((parent, row))) => {
-                let new = value(parent, row, child.referenced[n])?;
-                if !fits(&new, &table.def().columns[c].ty) {
-                    return Err(row_is_referenced(&child.child, def));
-                }
-                new
-            }
-        });
+    let mut values = Vec::with_capacity(def.columns.len());
+    for (n, column) in def.columns.iter().enumerate() {
+        let new = match source {
+            None => ValueRef::Null,
+            Some((parent, row)) => value(parent, row, child.referenced[n])?,
+        };
+        if !fits(&new, &table.def().columns[*column].ty) {
+            return Err(row_is_referenced(&child.child, def));
+        }
+        values.push(new);
     }
+    let changed = |c| {
+        let at = def.columns.iter().position(|f| *f == c)?;
+        Some(values[at])
+    };
     let mut op = UpdateOp::new(table.clone());
     let image = op.row(old, row_id);
-    table
-        .layout()
-        .encode(values, image)
-        .map_err(|e| damaged(&e))?;
+    let encoded = table.layout().encode_changed(old, changed, image);
+    encoded.map_err(|e| damaged(&e))?;
     let at = chain.tables.last().copied().unwrap_or_default();
     if let Some(mut exprs) = RowExprs::new(rt, keys.tables[at].exprs.as_ref(), false) {
         exprs.complete(rt, (table.def(), table.layout()), op.image_mut())?;
