@@ -174,6 +174,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         checkpoint: &NoCheckpoint,
         text,
         params: &[],
+        literals: None,
         select_limit: None,
         safe_updates: false,
         group_concat_max_len: 1024,

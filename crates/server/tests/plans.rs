@@ -413,3 +413,62 @@ fn a_prepared_statement_keeps_its_database() {
         }
     });
 }
+
+fn key_of(s: &mut Session<'_>, sql: &str) -> String {
+    s.ok(&format!("EXPLAIN {sql}"))[6].clone()
+}
+
+#[test]
+fn literal_of_functional_key_belongs_to_plan_key() {
+    with_server(|server| {
+        let mut s = session(server, "a");
+        s.ok("CREATE TABLE f (id INT PRIMARY KEY, n INT, s VARCHAR(20), KEY n1 ((n + 1)), KEY c ((CONCAT(s, '-'))))");
+        s.ok("INSERT INTO f VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')");
+        assert_eq!(key_of(&mut s, "SELECT id FROM f WHERE n + 1 = 3"), "n1");
+        assert_eq!(
+            key_of(&mut s, "SELECT id FROM f WHERE CONCAT(s, '-') = 'b-'"),
+            "c"
+        );
+        let before = s.misses();
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 1 = 3"), ["2"]);
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 1 = 4"), ["3"]);
+        assert_eq!(
+            s.misses(),
+            before + 1,
+            "what it is compared with is a parameter"
+        );
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 2 = 3"), ["1"]);
+        assert_eq!(s.misses(), before + 2, "another literal, another plan");
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 2 = 4"), ["2"]);
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 1 = 2"), ["1"]);
+        // A third literal is neither the key's nor that of the plan before.
+        assert_eq!(s.ok("SELECT id FROM f WHERE n + 3 = 4"), ["1"]);
+        assert_eq!(s.misses(), before + 3);
+    });
+}
+
+#[test]
+fn functional_key_orders_and_groups() {
+    with_server(|server| {
+        let mut s = session(server, "a");
+        s.ok("CREATE TABLE f (id INT PRIMARY KEY, d DATETIME, name VARCHAR(20), pad VARCHAR(200), KEY y ((YEAR(d)), name))");
+        let rows: Vec<String> = (0..500)
+            .map(|n| format!("({n}, '{}-01-01', 'n{n}', REPEAT('x', 200))", 2000 + n % 50))
+            .collect();
+        s.ok(&format!("INSERT INTO f VALUES {}", rows.join(",")));
+        s.ok("ANALYZE TABLE f");
+        for sql in [
+            "SELECT id FROM f ORDER BY YEAR(d) LIMIT 3",
+            "SELECT id FROM f ORDER BY YEAR(d) DESC, name DESC LIMIT 3",
+            "SELECT YEAR(d), COUNT(*) FROM f GROUP BY YEAR(d)",
+            "SELECT YEAR(d), name, COUNT(*) FROM f GROUP BY YEAR(d), name",
+        ] {
+            assert_eq!(key_of(&mut s, sql), "y", "{sql}");
+        }
+        // A column of the expression that is read otherwise stays read.
+        assert_eq!(
+            s.ok("SELECT d, YEAR(d) FROM f ORDER BY YEAR(d) DESC, name LIMIT 1"),
+            ["2049-01-01 00:00:00", "2049"]
+        );
+    });
+}

@@ -430,6 +430,7 @@ impl Db {
             checkpoint: &Checkpoints::new(&mut fiber),
             text: sql.as_bytes(),
             params: &params,
+            literals: None,
         };
         Ok((plan_statement(&cx, &parsed.statement)?, digest))
     }

@@ -10,6 +10,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{Checkpoint, ColumnType, SqlError};
 
 use super::func::FuncSet;
+use super::literals::Literals;
 use super::mode::SqlMode;
 use super::types::{Coercibility, ExprType};
 
@@ -43,6 +44,8 @@ pub struct PlanCx<'a> {
     pub text: &'a [u8],
     /// The types of the parameter slots.
     pub params: &'a [ParamType],
+    /// The literals among them, where a plan may depend on their values.
+    pub literals: Option<&'a Literals<'a>>,
     /// `sql_select_limit`: the maximum number of rows of a SELECT without LIMIT.
     pub select_limit: Option<u64>,
     /// `sql_safe_updates`: UPDATE and DELETE must use a key or a LIMIT.

@@ -10,6 +10,7 @@ pub(crate) mod describe;
 pub mod expr;
 pub mod func;
 pub mod json_table;
+pub mod literals;
 pub mod mode;
 pub(crate) mod pad;
 pub(crate) mod print;

@@ -1,24 +1,61 @@
-//! Replaces the expression of an indexed generated column by the column, in conditions, so that an
-//! index over it finds the rows. Functional key parts are such columns.
+//! Replaces the expression of an indexed generated column by the column, in conditions, GROUP BY and
+//! ORDER BY, so that an index over it finds the rows or provides their order. Functional key parts
+//! are such columns.
 //!
 //! The column replaces the expression only if its type can store every value of the expression
 //! unchanged.
+//!
+//! A literal of the statement is a parameter of its plan. If its value decides whether an
+//! expression is that of a column, the plan is for this value alone ([`Literals`]).
 
 use nfold_types::TypeKind::{
     self, BigInt, Date, DateTime, Int, MediumInt, SmallInt, Time, TinyInt, VarBinary, VarChar, Year,
 };
-use nfold_types::{ColumnType, SqlError};
+use nfold_types::{ColumnType, SqlError, Value};
 
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::literals::Literals;
 use crate::logical::query::{Block, Source};
 use crate::logical::table_exprs::BindExprs;
 
-/// Replaces expressions in the conditions of `block`. `exprs` binds the stored expressions of a
-/// table.
+/// Replaces expressions in the clauses of `block`. `exprs` binds the stored expressions of a table.
 pub(super) fn use_generated_columns(
     block: &mut Block,
+    literals: Option<&Literals<'_>>,
     exprs: &BindExprs<'_>,
 ) -> Result<(), SqlError> {
+    let columns = indexed_columns(block, exprs)?;
+    if columns.is_empty() {
+        return Ok(());
+    }
+    let mut rule = Rule {
+        columns,
+        literals,
+        used: Vec::new(),
+    };
+    block.each_condition_mut(&mut |e| rule.replace_compared(e));
+    match &mut block.group {
+        Some(group) => group.keys.iter_mut().for_each(|e| rule.replace_ordered(e)),
+        None if block.windows.is_empty() && !block.distinct => {
+            let keys = block.order.iter_mut();
+            keys.for_each(|k| rule.replace_ordered(&mut k.expr));
+        }
+        None => {}
+    }
+    for at in &rule.used {
+        let flags = &mut block.tables[usize::from(at.table)].used;
+        if let Some(flag) = flags.get_mut(usize::from(at.column)) {
+            *flag = true;
+        }
+    }
+    if !rule.used.is_empty() {
+        forget_unread(block, &rule.columns);
+    }
+    Ok(())
+}
+
+/// The indexed generated columns of the block's tables: the expression, and the column.
+fn indexed_columns(block: &Block, exprs: &BindExprs<'_>) -> Result<Vec<(Expr, Expr)>, SqlError> {
     let mut found: Vec<(Expr, Expr)> = Vec::new();
     for (t, table) in block.tables.iter().enumerate() {
         let Source::Table(def) = &table.source else {
@@ -52,18 +89,38 @@ pub(super) fn use_generated_columns(
             found.push((pattern, Expr { kind, ty }));
         }
     }
-    if found.is_empty() {
-        return Ok(());
+    Ok(found)
+}
+
+/// Columns that only replaced expressions named are not read any more, so that an index may cover
+/// the block.
+fn forget_unread(block: &mut Block, columns: &[(Expr, Expr)]) {
+    if block.changed != 0 || block.subqueries.iter().any(|s| s.correlated) {
+        return;
     }
-    let mut used: Vec<ColumnAt> = Vec::new();
-    block.each_condition_mut(&mut |e| replace_compared(e, &found, &mut used));
-    for at in used {
+    let mut named: Vec<ColumnAt> = Vec::new();
+    for (pattern, _) in columns {
+        pattern.any(&mut |e| {
+            named.extend(e.as_column());
+            false
+        });
+    }
+    let mut read = |e: &mut Expr| {
+        e.any(&mut |e| {
+            if let Some(at) = e.as_column() {
+                named.retain(|n| *n != at);
+            }
+            false
+        });
+    };
+    block.each_condition_mut(&mut read);
+    block.each_joined_expr_mut(&mut read);
+    for at in named {
         let flags = &mut block.tables[usize::from(at.table)].used;
         if let Some(flag) = flags.get_mut(usize::from(at.column)) {
-            *flag = true;
+            *flag = false;
         }
     }
-    Ok(())
 }
 
 /// Moves the columns of slot 0 to another slot.
@@ -74,46 +131,76 @@ fn moved(e: &mut Expr, slot: u16) {
     e.each_child_mut(&mut |e| moved(e, slot));
 }
 
-/// Replaces the operands of comparisons in a condition, and in the conditions below it.
-fn replace_compared(e: &mut Expr, found: &[(Expr, Expr)], used: &mut Vec<ColumnAt>) {
-    match &mut e.kind {
-        ExprKind::And(list) | ExprKind::Or(list) => {
-            list.iter_mut()
-                .for_each(|e| replace_compared(e, found, used));
+/// The rule at work on one block.
+struct Rule<'r> {
+    /// Expressions, and the columns that hold their values.
+    columns: Vec<(Expr, Expr)>,
+    literals: Option<&'r Literals<'r>>,
+    /// Columns that have replaced an expression.
+    used: Vec<ColumnAt>,
+}
+
+impl Rule<'_> {
+    /// Replaces what is compared in a condition, and in those below it.
+    fn replace_compared(&mut self, e: &mut Expr) {
+        match &mut e.kind {
+            ExprKind::And(list) | ExprKind::Or(list) => {
+                list.iter_mut().for_each(|e| self.replace_compared(e));
+            }
+            ExprKind::Not(e) => self.replace_compared(e),
+            ExprKind::Compare { sides, .. } => sides.iter_mut().for_each(|e| self.replace(e)),
+            ExprKind::Between { parts, .. } => self.replace(&mut parts[0]),
+            ExprKind::In { expr, .. } | ExprKind::Like { expr, .. } => self.replace(expr),
+            ExprKind::InParam { left, .. } => left.iter_mut().for_each(|e| self.replace(e)),
+            ExprKind::Is { expr, .. } => self.replace(expr),
+            _ => {}
         }
-        ExprKind::Not(e) => replace_compared(e, found, used),
-        ExprKind::Compare { sides, .. } => sides.iter_mut().for_each(|e| replace(e, found, used)),
-        ExprKind::Between { parts, .. } => replace(&mut parts[0], found, used),
-        ExprKind::In { expr, .. } | ExprKind::Like { expr, .. } => replace(expr, found, used),
-        ExprKind::InParam { left, .. } => left.iter_mut().for_each(|e| replace(e, found, used)),
-        ExprKind::Is { expr, .. } => replace(expr, found, used),
+    }
+
+    /// Replaces a key of GROUP BY or ORDER BY.
+    fn replace_ordered(&mut self, e: &mut Expr) {
+        if e.as_column().is_none() {
+            self.replace(e);
+        }
+    }
+
+    fn replace(&mut self, e: &mut Expr) {
+        let literals = self.literals;
+        let mut columns = self.columns.iter();
+        let Some((_, column)) = columns.find(|(pattern, _)| is_same(pattern, e, literals)) else {
+            return;
+        };
+        self.used.extend(column.as_column());
+        *e = column.clone();
+    }
+}
+
+/// Whether `e` has the value of a stored expression for each row. Constants are compared by value:
+/// a statement may type them otherwise than a definition does, and so what is computed from them.
+fn is_same(pattern: &Expr, e: &Expr, literals: Option<&Literals<'_>>) -> bool {
+    match (&pattern.kind, &e.kind) {
+        (ExprKind::Const(a), ExprKind::Const(b)) => return a == b,
+        (ExprKind::Const(a), ExprKind::Param(n)) => {
+            let is_text = matches!(a, Value::Bytes(_));
+            let fits = !is_text || e.ty.col.charset().is_utf8();
+            return fits && literals.is_some_and(|l| l.read(*n).as_ref() == Some(a));
+        }
         _ => {}
     }
-}
-
-fn replace(e: &mut Expr, found: &[(Expr, Expr)], used: &mut Vec<ColumnAt>) {
-    let Some((_, column)) = found.iter().find(|(pattern, _)| is_same(pattern, e)) else {
-        return;
+    let alike = match pattern.ty.col == e.ty.col {
+        true => true,
+        false if !e.any(&mut |e| matches!(e.kind, ExprKind::Param(_))) => false,
+        false => {
+            pattern.ty.class() == e.ty.class() && pattern.ty.col.collation == e.ty.col.collation
+        }
     };
-    used.extend(column.as_column());
-    *e = column.clone();
-}
-
-/// Whether two expressions have the same value for each row. Constants are compared by value,
-/// because a statement and a definition may give them different types.
-fn is_same(a: &Expr, b: &Expr) -> bool {
-    if let (ExprKind::Const(a), ExprKind::Const(b)) = (&a.kind, &b.kind) {
-        return a == b;
-    }
-    if a.ty.col != b.ty.col {
-        return false;
-    }
     let (mut own, mut other) = (Vec::new(), Vec::new());
-    a.each_child(&mut |e| own.push(e));
-    b.each_child(&mut |e| other.push(e));
-    own.len() == other.len()
-        && is_same_node(a, b)
-        && own.iter().zip(&other).all(|(a, b)| is_same(a, b))
+    pattern.each_child(&mut |e| own.push(e));
+    e.each_child(&mut |e| other.push(e));
+    alike
+        && own.len() == other.len()
+        && is_same_node(pattern, e)
+        && own.iter().zip(&other).all(|(a, b)| is_same(a, b, literals))
 }
 
 /// Whether two nodes apply the same operation to their operands.

@@ -5,7 +5,7 @@
 //! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
 //! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 5. [`generated`]: conditions on the expression of an indexed generated column use the column.
+//! 5. [`generated`]: an indexed generated column replaces its expression.
 //! 6. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
 //! 7. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
 //! 8. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
@@ -107,7 +107,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     merge::merge_derived_tables(cx.plan, block);
     pad::pad_char_columns(cx.plan, block);
     disjunctions::take_apart(cx.plan, block);
-    generated::use_generated_columns(block, cx.exprs)?;
+    generated::use_generated_columns(block, cx.plan.literals, cx.exprs)?;
     outer_joins::make_inner(block);
     push_down::push_into_derived(cx.plan, block);
     Ok(())

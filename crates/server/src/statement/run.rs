@@ -21,7 +21,7 @@ use nfold_exec::{
 use nfold_observe::digests::access;
 use nfold_plan::Plan;
 use nfold_plan::expr::{Coercibility, ExprType};
-use nfold_plan::{ParamType, PlanCx, param_types, plan_statement};
+use nfold_plan::{Literals, ParamType, PlanCx, param_types, plan_statement};
 use nfold_sql::ast::{SelectInto, Statement};
 use nfold_sql::begins_query;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
@@ -263,8 +263,10 @@ impl Session {
             .map(|v| marker_type(v, collation))
             .collect();
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
+        let literals = Literals::new(work.digested, work.text);
         let plan_cx = PlanCx {
             stored: &self.schema,
+            literals: Some(&literals),
             ..plan_cx(&info, &sight, work.text, &params)
         };
         let plan = Arc::new(plan_statement(&plan_cx, &parsed.statement)?);
@@ -287,7 +289,7 @@ impl Session {
         let named = parsed.named_by_text as usize;
         let shared = SharedPlan {
             access: access_bits(&plan),
-            key: PlanKey::new(work, &parsed.roles, named),
+            key: PlanKey::new(work, &literals.roles(&parsed.roles), named),
             plan,
             uses,
             ids,

@@ -210,6 +210,7 @@ fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
         checkpoint: &NoCheckpoint,
         text: &[],
         params: &[],
+        literals: None,
         select_limit: None,
         safe_updates: false,
         foreign_key_checks: false,
