@@ -87,6 +87,26 @@ impl Engine {
         Ok(rows)
     }
 
+    /// Copies `old`, a temporary table of one session, into another one created from `spec`, as
+    /// [`Engine::rebuild_table`]. The caller drops `old`. Returns the copy, and the number of rows.
+    pub fn copy_private_table<E>(
+        &self,
+        old: &Arc<TableDef>,
+        spec: &TableSpec,
+        convert: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(Arc<TableDef>, u64), CopyError<E>> {
+        let mut def = self.make_private(spec, &mut Wait::block)?;
+        def.create_time = old.create_time;
+        let copied = self.copy_rows(old, &def, convert).and_then(|rows| {
+            self.carry_auto_increment(old, &def, spec.auto_increment)?;
+            Ok(rows)
+        });
+        let rows = copied.inspect_err(|_| self.abandon_space(def.space))?;
+        let def = Arc::new(def);
+        self.open_private_table(&def);
+        Ok((def, rows))
+    }
+
     /// OPTIMIZE TABLE: the same rows in a new, dense space. The caller holds the exclusive metadata
     /// lock. Gives the number of rows.
     pub fn optimize_table(&self, table: &Arc<TableDef>) -> Result<u64, EngineError> {

@@ -115,13 +115,21 @@ impl Engine {
         spec: &TableSpec,
         wait: &mut dyn FnMut(Wait),
     ) -> Result<Arc<TableDef>, EngineError> {
-        let store = &self.shared().store;
-        let create = |name: &str| store.create_private_space(name);
-        let def = Arc::new(self.make_table_in(spec, create, wait)?);
+        let def = Arc::new(self.make_private(spec, wait)?);
         let begun = self.begin_auto_increment(&def, spec.auto_increment, wait);
         self.unless_failed(begun, def.space)?;
         self.open_private_table(&def);
         Ok(def)
+    }
+
+    /// Creates the space and the empty trees of a temporary table.
+    pub(super) fn make_private(
+        &self,
+        spec: &TableSpec,
+        wait: &mut dyn FnMut(Wait),
+    ) -> Result<TableDef, EngineError> {
+        let store = &self.shared().store;
+        self.make_table_in(spec, |name| store.create_private_space(name), wait)
     }
 
     fn make_unnamed(&self, spec: &TableSpec) -> Result<Arc<TableDef>, EngineError> {

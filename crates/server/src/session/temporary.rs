@@ -120,14 +120,6 @@ impl Session {
         }
     }
 
-    /// Error 1235 if `name` is a temporary table, for changes that these do not support.
-    pub(crate) fn refuse_temporary(&self, schema: &str, name: &str) -> Result<(), SqlError> {
-        match self.temporary.find(schema, name) {
-            Some(_) => Err(SqlError::not_supported("ALTER TABLE of a temporary table")),
-            None => Ok(()),
-        }
-    }
-
     /// Drops a temporary table.
     pub(crate) fn drop_temporary(&mut self, table: &Arc<TableDef>) {
         self.temporary.dropped |= self.engine.in_transaction();

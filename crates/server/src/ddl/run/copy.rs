@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
-use nfold_exec::{CopiedRows, documents};
+use nfold_exec::{CopiedRows, ExecCx, documents};
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
@@ -14,8 +14,10 @@ use nfold_types::{
 };
 
 use super::row_env::RowEnv;
+use crate::ddl::bind;
 use crate::ddl::bind::alter::Source;
 use crate::ddl::bind::foreign::definition_of;
+use crate::session::Session;
 
 /// Error 1452 if a row of a new table, which no schema contains yet, has no parent.
 fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyError<SqlError>> {
@@ -39,19 +41,63 @@ fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyEr
     Ok(())
 }
 
-/// Copies `old` into a new table of `spec`. `others`: definitions that change together with it;
-/// `verify`: the rows must satisfy the foreign keys; `exprs`: the stored expressions of `spec`,
-/// with the session's state for them. Returns the number of rows, and the warnings of conversions.
-/// Blocks.
-pub fn run(
+/// Where the copy of a table goes.
+pub enum CopyTarget {
+    /// It replaces the table. `others`: definitions that change together with it; `verify`: the
+    /// rows must satisfy the foreign keys.
+    Instead { others: Vec<TableDef>, verify: bool },
+    /// It is a temporary table beside the old one.
+    Temporary,
+}
+
+/// The number of rows, and the copy if it is a temporary table.
+pub type Copied = (u64, Option<Arc<TableDef>>);
+
+impl Session {
+    /// Copies `old` into a table of this specification. `columns`: where its columns get their
+    /// values.
+    ///
+    /// # Errors
+    /// Those of conversions and of stored expressions; 1062, 1452.
+    pub(super) fn copy_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        old: &Arc<TableDef>,
+        (spec, columns): (TableSpec, Vec<Source>),
+        target: CopyTarget,
+    ) -> Result<Copied, SqlError> {
+        let engine = self.server.engine.clone();
+        let (mode, now) = (self.store_mode(), self.env.now());
+        let (indexes, def) = (spec.indexes.clone(), old.clone());
+        let exprs = bind::stored::bound(&spec, &self.schema)?;
+        let exprs = exprs.map(|e| (e, RowEnv::of(&self.env)));
+        let copied = self.try_change(cx, move || {
+            let values = (&*columns, &mode, now);
+            Ok(run(&engine, &def, &spec, target, values, exprs))
+        });
+        let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
+        for w in warnings.list() {
+            let e = SqlError::with_message(w.code, w.message.clone());
+            self.conditions.push_error(w.level, &e);
+        }
+        result.map_err(|e| match e {
+            CopyError::Convert(e) => e,
+            CopyError::Engine(e) => duplicate(&e, old, &indexes),
+        })
+    }
+}
+
+/// Copies `old` into a new table of `spec`. `sources`: where the columns get their values; `exprs`:
+/// the stored expressions of `spec`, with the session's state for them. Also returns the warnings of
+/// conversions. Blocks.
+fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
     spec: &TableSpec,
-    (others, verify): (Vec<TableDef>, bool),
-    sources: &[Source],
-    (mode, now): (&StoreMode, Timestamp),
+    target: CopyTarget,
+    (sources, mode, now): (&[Source], &StoreMode, Timestamp),
     exprs: Option<(Arc<TableExprs>, RowEnv)>,
-) -> (Result<u64, CopyError<SqlError>>, Warnings) {
+) -> (Result<Copied, CopyError<SqlError>>, Warnings) {
     let layout = |columns: &[ColumnDef], version| {
         RowLayout::new(
             version,
@@ -123,11 +169,17 @@ pub fn run(
             None => Ok(()),
         }
     };
-    let copied =
-        engine.rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
-            true => verify_foreign_keys(engine, table),
-            false => Ok(()),
-        });
+    let copied = match target {
+        CopyTarget::Instead { others, verify } => engine
+            .rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
+                true => verify_foreign_keys(engine, table),
+                false => Ok(()),
+            })
+            .map(|rows| (rows, None)),
+        CopyTarget::Temporary => engine
+            .copy_private_table(old, spec, convert_row)
+            .map(|(copy, rows)| (rows, Some(copy))),
+    };
     (copied, warnings.into_inner())
 }
 

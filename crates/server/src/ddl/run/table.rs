@@ -18,7 +18,7 @@ use nfold_types::temporal::parse::DateFlags;
 use nfold_types::{ErrorCode, Level, SqlError};
 use rustc_hash::FxHashMap;
 
-use super::copy;
+use super::copy::{self, CopyTarget};
 use super::database::DATABASES;
 use super::maintenance;
 use super::row_env::RowEnv;
@@ -443,7 +443,9 @@ impl Session {
         command: &'static str,
     ) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
-        self.refuse_temporary(&schema, name)?;
+        if let Some(own) = self.temporary.find(&schema, name).cloned() {
+            return self.alter_temporary(cx, a, &own);
+        }
         let needs = if command == "INDEX" {
             Privileges::INDEX
         } else {
@@ -594,32 +596,9 @@ impl Session {
                     .map_err(|e| copy::duplicate(&e, &def, &names))
             }
             Change::Copy { spec, columns } => {
-                let mode = self.store_mode();
-                let now = self.env.now();
-                let (indexes, old) = (spec.indexes.clone(), def.clone());
-                let exprs = bind::stored::bound(&spec, &self.schema)?;
-                let exprs = exprs.map(|e| (e, RowEnv::of(&self.env)));
-                let copied = self.try_change(cx, move || {
-                    let beside = (others, verify);
-                    Ok(copy::run(
-                        &engine,
-                        &old,
-                        &spec,
-                        beside,
-                        &columns,
-                        (&mode, now),
-                        exprs,
-                    ))
-                });
-                let (result, warnings) = copied?.map_err(|e| nfold_exec::engine_error(&e))?;
-                for w in warnings.list() {
-                    let e = SqlError::with_message(w.code, w.message.clone());
-                    self.conditions.push_error(w.level, &e);
-                }
-                result.map_err(|e| match e {
-                    nfold_engine::CopyError::Convert(e) => e,
-                    nfold_engine::CopyError::Engine(e) => copy::duplicate(&e, &def, &indexes),
-                })
+                let target = CopyTarget::Instead { others, verify };
+                let copied = self.copy_table(cx, &def, (spec, columns), target)?;
+                Ok(copied.0)
             }
         }
     }

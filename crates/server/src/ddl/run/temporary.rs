@@ -1,19 +1,21 @@
-//! CREATE TEMPORARY TABLE, and TRUNCATE of a temporary table.
+//! CREATE TEMPORARY TABLE; TRUNCATE, ALTER TABLE, CREATE INDEX and DROP INDEX of temporary tables.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use nfold_catalog::{Privileges, TableDef};
-use nfold_engine::{TableSpec, Wait};
+use nfold_engine::{IndexSpec, TableSpec, Wait};
 use nfold_exec::ExecCx;
-use nfold_sql::ast::{CreateTable, ObjectName};
+use nfold_sql::ast::{AlterAlgorithm, AlterTable, CreateTable, ObjectName};
 use nfold_types::{ErrorCode, Level, SqlError};
 
+use super::copy::CopyTarget;
 use super::create_select::insertion;
 use super::table::refuse_view;
 use crate::ddl::bind;
+use crate::ddl::bind::alter::{Change, Source};
 use crate::session::Session;
-use crate::session::response::{Response, WireSink};
+use crate::session::response::{Done, Response, WireSink};
 
 impl Session {
     /// CREATE TEMPORARY TABLE, including LIKE and SELECT.
@@ -120,5 +122,79 @@ impl Session {
         self.temporary.put(new);
         self.drop_temporary(old);
         Ok(Response::ok())
+    }
+
+    /// ALTER TABLE, CREATE INDEX and DROP INDEX: always by a copy, under the new name if there is
+    /// one.
+    ///
+    /// # Errors
+    /// 1050, 1215, 1845, and those of ALTER TABLE.
+    pub(crate) fn alter_temporary(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        alter: &AlterTable,
+        old: &Arc<TableDef>,
+    ) -> Result<Response, SqlError> {
+        let algorithm = match alter.algorithm {
+            AlterAlgorithm::Inplace => Some("ALGORITHM=INPLACE"),
+            AlterAlgorithm::Instant => Some("ALGORITHM=INSTANT"),
+            _ => None,
+        };
+        if let Some(algorithm) = algorithm {
+            let code = ErrorCode::ER_ALTER_OPERATION_NOT_SUPPORTED;
+            return Err(SqlError::new(code, &[&algorithm, &"ALGORITHM=COPY"]));
+        }
+        self.refresh_schema();
+        let altered = self.with_ddl_cx(old.collation, |ddl| bind::alter::bind(alter, old, ddl))?;
+        let uncounted = altered.change == Change::Nothing && altered.rename.is_some();
+        let (mut spec, columns) = copied(old, altered.change);
+        if !spec.foreign_keys.is_empty() {
+            return Err(SqlError::new(ErrorCode::ER_CANNOT_ADD_FOREIGN, &[]));
+        }
+        if let Some((schema, name)) = altered.rename {
+            let schema: Arc<str> = schema.map_or(old.schema.clone(), Into::into);
+            self.target_database(&schema)?;
+            let taken = self.temporary.find(&schema, &name);
+            if taken.is_some_and(|t| t.id != old.id) {
+                return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));
+            }
+            spec.checks = bind::check::renamed(&spec.checks, &spec.name, &name);
+            (spec.schema, spec.name) = (schema, name.into());
+        }
+        spec.auto_increment = altered.auto_increment.unwrap_or(0);
+        let (rows, new) = self.copy_table(cx, old, (spec, columns), CopyTarget::Temporary)?;
+        if let Some(new) = new {
+            self.temporary.put(new);
+        }
+        self.drop_temporary(old);
+        if uncounted {
+            return Ok(Response::ok());
+        }
+        let warnings = self.conditions.total();
+        Ok(Response::Done(Done {
+            affected_rows: rows,
+            insert_id: 0,
+            info: format!("Records: {rows}  Duplicates: 0  Warnings: {warnings}"),
+        }))
+    }
+}
+
+/// The table that a change makes of `old`, and where its columns get their values.
+fn copied(old: &TableDef, change: Change) -> (TableSpec, Vec<Source>) {
+    let all = (0..old.columns.len()).map(Source::Old).collect();
+    match change {
+        Change::Nothing => (bind::table::spec_of(old), all),
+        Change::Definition(new) => (bind::table::spec_of(&new), all),
+        Change::Indexes { add, drop } => {
+            let mut spec = bind::table::spec_of(old);
+            let dropped = |index: &IndexSpec| {
+                let mut indexes = old.indexes.iter();
+                indexes.any(|i| drop.contains(&i.id) && i.name == index.name)
+            };
+            spec.indexes.retain(|index| !dropped(index));
+            spec.indexes.extend(add);
+            (spec, all)
+        }
+        Change::Copy { spec, columns } => (spec, columns),
     }
 }
