@@ -73,7 +73,7 @@ pub fn bind(
         },
         auto_increment: options.auto_increment.unwrap_or(0),
     };
-    if !create.temporary {
+    if !create.temporary && has_foreign_keys(options.engine.as_deref()) {
         foreign::bind_created(create, &mut spec, cx)?;
     }
     check::bind_created(&create.checks, &mut spec, cx)?;
@@ -155,6 +155,18 @@ const ENGINES: [&str; 8] = [
     "ndbcluster",
     "Nfold",
 ];
+
+/// Those of them that ignore foreign keys in MySQL.
+const WITHOUT_FOREIGN_KEYS: [&str; 4] = ["MyISAM", "MEMORY", "HEAP", "Aria"];
+
+/// Whether foreign keys of a new table with this ENGINE clause are kept.
+fn has_foreign_keys(engine: Option<&str>) -> bool {
+    let ignores = |engine: &str| {
+        let mut names = WITHOUT_FOREIGN_KEYS.iter();
+        names.any(|e| e.eq_ignore_ascii_case(engine))
+    };
+    !engine.is_some_and(ignores)
+}
 
 /// Checks an ENGINE clause.
 ///
