@@ -247,6 +247,23 @@ fn the_cache_is_bounded_and_plans_hold_no_lists() {
 }
 
 #[test]
+fn cache_keeps_few_plans_of_one_digest() {
+    with_server(|server| {
+        let mut s = session(server, "a");
+        let before = s.status("plans");
+        for n in 0..300 {
+            assert_eq!(s.ok(&format!("SELECT 'x{n}'")), [format!("x{n}")]);
+        }
+        let plans = s.status("plans") - before;
+        assert!((1..=64).contains(&plans), "{plans} plans");
+        let misses = s.misses();
+        let mut other = session(server, "a");
+        assert_eq!(other.ok("SELECT 'x299'"), ["x299"]);
+        assert_eq!(s.misses(), misses, "the newest plan is there");
+    });
+}
+
+#[test]
 fn table_locks_and_user_variables_are_the_sessions_own() {
     with_server(|server| {
         let sql = "SELECT v FROM t WHERE id = 1";

@@ -18,7 +18,8 @@
 //!
 //! # Cost
 //! Bounded in bytes (`nfold_plan_cache_size`), with an equal share for each shard. A full shard
-//! evicts the plans that were not used since it was full last.
+//! evicts the plans that were not used since it was full last. A lookup compares at most
+//! [`MAX_VARIANTS`] keys.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -37,9 +38,12 @@ use super::prepared::Text;
 use super::tables::TableUse;
 
 const SHARDS: usize = 16;
-/// The size beyond which a plan is not shared. Such plans are rare, and their operators would keep
-/// them in memory after every session has dropped them.
+/// Workers keep no operators of larger plans between executions. Such plans are rare, and their
+/// operators would keep them in memory after every session has dropped them.
 const LARGE_BYTES: usize = 256 << 10;
+/// Plans of one hash: a lookup compares them one by one. They are of one digest with other
+/// structural literals, such as `SELECT 'a'` and `SELECT 'b'`.
+const MAX_VARIANTS: usize = 64;
 /// The maximum number of plan contexts with a number.
 const MAX_ENVIRONMENTS: usize = 4096;
 
@@ -262,6 +266,15 @@ impl Shard {
     }
 }
 
+/// Takes out one of the plans of a hash: the oldest that was not used since the last search for
+/// one.
+fn take_unused(list: &mut Vec<Kept>) -> Kept {
+    let unused = list
+        .iter_mut()
+        .position(|kept| !std::mem::take(&mut kept.used));
+    list.remove(unused.unwrap_or(0))
+}
+
 /// The numbers of plan contexts.
 #[derive(Default)]
 struct Environments {
@@ -350,13 +363,17 @@ impl SharedPlans {
         };
         shard.bytes += bytes;
         let list = shard.by_hash.entry(hash).or_default();
-        let old = list
-            .iter_mut()
-            .find(|k| k.environment == environment && k.plan.key.is_of(work));
-        match old {
-            Some(old) => {
-                let gone = std::mem::replace(old, kept);
+        let same = |k: &Kept| k.environment == environment && k.plan.key.is_of(work);
+        match list.iter().position(same) {
+            Some(at) => {
+                let gone = std::mem::replace(&mut list[at], kept);
                 shard.bytes -= gone.bytes;
+            }
+            None if list.len() >= MAX_VARIANTS => {
+                let gone = take_unused(list);
+                list.push(kept);
+                shard.bytes -= gone.bytes;
+                self.evictions.fetch_add(1, Relaxed);
             }
             None => {
                 list.push(kept);
