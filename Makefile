@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-clients check-apps check-lab bounded crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-clients check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -64,8 +64,13 @@ check-isolation: server-binary ## who blocks whom and sees what, as recorded fro
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run
 
-check-apps: server-binary ## WordPress from Debian's package: installed, filled, searched, compared with a real MySQL's recorded answers
+check-apps: test-tools server-binary ## WordPress, a Django project and the ORMs of Node.js: installed, filled, queried, compared with a real MySQL's recorded answers
 	tests/apps/wordpress/run
+	tests/apps/django/run
+	tests/apps/node/run
+
+apps: check-apps ## the same of all applications: Airflow as well
+	tests/apps/airflow/run
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run

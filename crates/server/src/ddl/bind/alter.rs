@@ -367,6 +367,8 @@ impl Alter<'_> {
             .any(|i| i.parts.iter().any(|p| p.column == at));
         self.counted |= !changes_in_place(&before.ty, &bound.ty, indexed);
         self.counted |= before.generated != bound.generated;
+        // MySQL finds the NULLs in place only where they are an error.
+        self.counted |= before.nullable && !bound.nullable && !cx.mode.strict;
         let source = self.sources[at];
         self.rename_column(at, &bound.name.clone());
         if *place == ColumnPlace::Unspecified {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, ColumnDefault, TableDef};
 use nfold_engine::{CopyError, Engine, EngineError, IndexSpec, Table, TableSpec};
-use nfold_exec::{CopiedRows, ExecCx, documents};
+use nfold_exec::{CopiedRows, ExecCx, SessionEnv, documents};
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
 use nfold_types::row::{RowColumn, RowLayout};
@@ -44,8 +44,13 @@ fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyEr
 /// Where the copy of a table goes.
 pub enum CopyTarget {
     /// It replaces the table. `others`: definitions that change together with it; `verify`: the
-    /// rows must satisfy the foreign keys.
-    Instead { others: Vec<TableDef>, verify: bool },
+    /// rows must satisfy the foreign keys; `in_place`: MySQL would change the table in place, where
+    /// NULL in a NOT NULL column has an error of its own.
+    Instead {
+        others: Vec<TableDef>,
+        verify: bool,
+        in_place: bool,
+    },
     /// It is a temporary table beside the old one.
     Temporary,
 }
@@ -125,6 +130,7 @@ fn run(
         Source::Default => false,
     };
     let looks = spec.columns.iter().zip(sources).any(other_type);
+    let in_place = matches!(target, CopyTarget::Instead { in_place: true, .. });
     let mut row = 0;
     let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
     let convert_row = |image: &[u8], out: &mut Vec<u8>| {
@@ -160,7 +166,13 @@ fn run(
                     }
                 }
             };
-            values.push(fill_null(value, column, row, mode, &mut warnings)?);
+            values.push(fill_null(
+                value,
+                column,
+                row,
+                (mode, in_place),
+                &mut warnings,
+            )?);
         }
         to.encode(values.iter().map(Value::as_ref), out)
             .map_err(|e| corrupt(old, &e.to_string()))?;
@@ -170,7 +182,7 @@ fn run(
         }
     };
     let copied = match target {
-        CopyTarget::Instead { others, verify } => engine
+        CopyTarget::Instead { others, verify, .. } => engine
             .rebuild_table_beside(old, spec, others, convert_row, |table| match verify {
                 true => verify_foreign_keys(engine, table),
                 false => Ok(()),
@@ -267,22 +279,26 @@ fn default_value(column: &ColumnDef, row: u64, now: Timestamp, mode: &StoreMode)
     }
 }
 
-/// Handles NULL in a NOT NULL column: error 1138 in strict mode, otherwise the type's default with
-/// a warning.
+/// Handles NULL in a NOT NULL column: error 1265 in strict mode, or 1138 if MySQL would change the
+/// table in place; otherwise the type's default with a warning.
 fn fill_null(
     value: Value,
     column: &ColumnDef,
     row: u64,
-    mode: &StoreMode,
+    (mode, in_place): (&StoreMode, bool),
     warnings: &mut Warnings,
 ) -> Result<Value, SqlError> {
     if !value.is_null() || column.nullable {
         return Ok(value);
     }
+    let truncated = ErrorCode::WARN_DATA_TRUNCATED;
     if mode.strict {
-        return Err(SqlError::new(ErrorCode::ER_INVALID_USE_OF_NULL, &[]));
+        return Err(match in_place {
+            true => SqlError::new(ErrorCode::ER_INVALID_USE_OF_NULL, &[]),
+            false => SqlError::new(truncated, &[&column.name, &row]),
+        });
     }
-    warnings.warn(ErrorCode::WARN_DATA_TRUNCATED, &[&column.name, &row]);
+    warnings.warn(truncated, &[&column.name, &row]);
     Ok(implicit_default(&column.ty))
 }
 

@@ -21,7 +21,6 @@ use rustc_hash::FxHashMap;
 use super::copy::{self, CopyTarget};
 use super::database::DATABASES;
 use super::maintenance;
-use super::row_env::RowEnv;
 use crate::ddl::bind;
 use crate::ddl::bind::alter::{Altered, Change};
 use crate::ddl::bind::{DdlCx, foreign};
@@ -513,7 +512,7 @@ impl Session {
             Change::Copy { spec, .. } => (spec.schema.clone(), spec.name.clone()),
             _ => (def.schema.clone(), def.name.clone()),
         };
-        let rows = self.apply_change(cx, &def, change, (others, verify))?;
+        let rows = self.apply_change(cx, &def, change, (others, verify, !counted))?;
         let rows = if counted { rows } else { 0 };
         let engine = self.server.engine.clone();
         self.refresh_schema();
@@ -577,7 +576,7 @@ impl Session {
         cx: &mut dyn ExecCx,
         def: &Arc<TableDef>,
         change: Change,
-        (mut others, verify): (Vec<TableDef>, bool),
+        (mut others, verify, in_place): (Vec<TableDef>, bool, bool),
     ) -> Result<u64, SqlError> {
         let (engine, def) = (self.server.engine.clone(), def.clone());
         match change {
@@ -596,7 +595,11 @@ impl Session {
                     .map_err(|e| copy::duplicate(&e, &def, &names))
             }
             Change::Copy { spec, columns } => {
-                let target = CopyTarget::Instead { others, verify };
+                let target = CopyTarget::Instead {
+                    others,
+                    verify,
+                    in_place,
+                };
                 let copied = self.copy_table(cx, &def, (spec, columns), target)?;
                 Ok(copied.0)
             }
