@@ -219,16 +219,17 @@ impl Collation {
         if a.len().min(b.len()) < LONG_BYTES {
             return self.compare(a, b);
         }
+        if let Kind::Mapped(_) = self.kind {
+            // Weights may depend on everything before them, and a byte that differs may be in the
+            // middle of a character.
+            return self.compare_by(a, b, &mut Watched::new(goes_on));
+        }
         let equal = compare::equal_bytes_watched(a, b, goes_on);
         if self.is_binary() {
             // The rest differs soon, or the strings are equal, or `goes_on` has returned false.
             return self.compare(&a[equal..], &b[equal..]);
         }
-        if let Kind::Mapped(_) = self.kind {
-            // A weight may depend on everything before it.
-            return self.compare_by(a, b, &mut Watched::new(goes_on));
-        }
-        // A contraction may join bytes before the difference to it.
+        // The part before the difference holds what a contraction may join to it.
         let mut start = equal.saturating_sub(CONTEXT_BYTES);
         while start > 0 && a[start] & 0xC0 == 0x80 && self.charset.is_multi_byte() {
             start -= 1;

@@ -293,6 +293,32 @@ fn long_strings_compare_as_short_ones() {
 }
 
 #[test]
+fn long_comparison_sees_whole_characters() {
+    // U+FF5E, and U+1F600 as a surrogate pair: the second is greater, its first byte is not.
+    let bmp = [0xFF, 0x5E];
+    let pair = [0xD8, 0x3D, 0xDE, 0x00];
+    let prefix = [0x00, 0x61].repeat(50_000);
+    let long = |end: &[u8]| [&prefix[..], end].concat();
+    for name in ["utf16_bin", "utf16_general_ci"] {
+        let collation = Collation::by_name(name).unwrap();
+        for (a, b) in [
+            (&bmp[..], &pair[..]),
+            (&pair, &bmp),
+            (&[0x01, 0x41], &[0x01, 0x61]),
+        ] {
+            let watched = collation.compare_stoppable(&long(a), &long(b), &mut |_| true);
+            assert_eq!(watched, collation.compare(a, b), "{name}");
+        }
+    }
+    // Two bytes of one character, which the first of them begins.
+    let gbk = Collation::by_name("gbk_bin").unwrap();
+    let prefix = [0xB0, 0xA1].repeat(40_000);
+    let long = |end: &[u8]| [&prefix[..], end].concat();
+    let watched = gbk.compare_stoppable(&long(b"\xB0\x41"), &long(b"\xB0\xA1"), &mut |_| true);
+    assert_eq!(watched, gbk.compare(b"\xB0\x41", b"\xB0\xA1"));
+}
+
+#[test]
 fn long_comparison_gives_up() {
     // Equal at every level but by bytes, so that each character is looked at.
     let (a, b) = ("\u{e4}".repeat(200_000), "\u{c4}".repeat(200_000));
