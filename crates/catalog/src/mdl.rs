@@ -102,7 +102,7 @@ struct Claimed {
     session: u64,
 }
 
-/// What a waiting session wants.
+/// The tables that a waiting session needs.
 struct Wanted {
     since: Instant,
     ids: Vec<u64>,
@@ -172,7 +172,7 @@ impl Inner {
         woken
     }
 
-    /// The sessions that keep `session` from what it wants.
+    /// The sessions that block `session` from getting `wanted`.
     fn blockers(&self, session: u64, wanted: &Wanted) -> Vec<u64> {
         let mut found = Vec::new();
         for &id in &wanted.ids {
@@ -436,7 +436,7 @@ impl Drop for MdlExclusive {
 pub struct MdlSlot {
     mdl: Arc<Mdl>,
     slot: Arc<Slot>,
-    /// What stands in the slot, in the order of acquisition.
+    /// The announced ids in the order of acquisition.
     held: SmallVec<[u64; 4]>,
 }
 

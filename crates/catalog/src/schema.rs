@@ -9,12 +9,12 @@ use nfold_types::{ColumnType, Value};
 use crate::foreign_key::ForeignKeyDef;
 use crate::stored_expr::{BoundExprs, CheckDef, GeneratedColumn, StoredExpr};
 
-/// Names a table for ever: ids are never reused, and whatever gives a table a new tablespace
+/// Identifies a table. Ids are never reused, and an operation that gives a table a new tablespace
 /// (`TRUNCATE`, a copying `ALTER`) gives it a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 
-/// Names an index for ever; stands in every page of its tree.
+/// Identifies an index. It is stored in every page of the index's tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexId(pub u64);
 
@@ -26,7 +26,7 @@ pub struct DatabaseDef {
     pub collation: CollationId,
 }
 
-/// What a column gets when an INSERT names no value.
+/// The value of a column that an INSERT does not name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnDefault {
     /// No DEFAULT clause on a NOT NULL column: error 1364 in strict mode.
@@ -86,8 +86,8 @@ pub enum IndexKind {
 pub struct IndexPart {
     /// Ordinal in [`TableDef::columns`].
     pub column: usize,
-    /// Only so many characters (bytes, for binary strings) are part of the key; such a part never
-    /// covers.
+    /// The number of characters (bytes, for binary strings) that are part of the key. An index with
+    /// such a part never covers the column.
     pub prefix_len: Option<u16>,
     pub desc: bool,
 }
@@ -122,7 +122,7 @@ impl IndexDef {
     }
 }
 
-/// What stands behind the closing parenthesis of CREATE TABLE.
+/// The table options after the closing parenthesis of CREATE TABLE.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableOptions {
     pub comment: Box<str>,
@@ -159,23 +159,23 @@ pub struct TableDef {
     pub view: Option<Arc<ViewDef>>,
 }
 
-/// What a view stands for, and what its text means.
+/// The query of a view, with the context in which it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewDef {
     /// Its query, as it was written.
     pub text: Box<[u8]>,
     /// The database of names without one.
     pub database: Option<Arc<str>>,
-    /// What of `sql_mode` says how the text is read, and what it means (bits of the parser and the
-    /// planner).
+    /// The parts of `sql_mode` that affect how the text is parsed and what it means (bits of the
+    /// parser and the planner).
     pub lexing: u8,
     pub mode: u32,
     /// `collation_connection`: what literals are in.
     pub collation: CollationId,
     /// The account that made it.
     pub definer: (Box<str>, Box<str>),
-    /// SQL SECURITY INVOKER: what it reads is read with the rights of who asks, else with the
-    /// definer's.
+    /// SQL SECURITY INVOKER: the view reads with the privileges of the current account; otherwise
+    /// with the definer's.
     pub invoker: bool,
     pub algorithm: ViewAlgorithm,
 }

@@ -10,7 +10,7 @@ pub struct IndexStats {
     pub pages: u64,
 }
 
-/// Statistics of one table at one moment.
+/// Statistics of one table, as of one time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableStats {
     /// Estimated rows when the statistics were made.

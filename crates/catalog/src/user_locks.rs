@@ -40,7 +40,7 @@ use rustc_hash::FxHashMap;
 
 use crate::mdl::SessionWait;
 
-/// How a wait stands.
+/// The state of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserLockOutcome {
     Waiting,

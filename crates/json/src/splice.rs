@@ -116,7 +116,7 @@ fn find(doc: Doc<'_>, leg: &Leg) -> Result<Option<(Container, usize)>, SqlError>
     }
 }
 
-/// The place behind all values before that of a step, which stands in its entry.
+/// The offset after all values that precede the value of a step, which is stored in its entry.
 fn behind(document: &[u8], step: &Step) -> Result<usize, SqlError> {
     let bytes = &document[step.start..];
     for place in step.place + 1..step.container.count {

@@ -76,7 +76,7 @@ impl Event {
     }
 }
 
-/// The counts of what was skipped in a log.
+/// The numbers of skipped parts of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
     /// Lines outside any entry.

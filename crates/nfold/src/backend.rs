@@ -28,7 +28,7 @@ impl Backend {
         self.state.begin();
     }
 
-    /// Writes what is in memory only, and closes the files. All sessions have ended.
+    /// Writes the data that are only in memory, and closes the files. All sessions have ended.
     pub fn close(self) -> Result<(), StartError> {
         self.state.end();
         tracing::info!("writing changed pages and a checkpoint");

@@ -8,11 +8,11 @@ const LARGE_BYTES: libc::c_int = 16 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAP_END_BYTES: libc::c_int = 32 << 20;
 
-/// To be called before the first thread is made. glibc moves its bound for large buffers up to 32
-/// MiB by what is freed: sort buffers and results of many MiB
-/// would then stay in the heaps of the threads that used them last. With a low bound each large
-/// value would be read into new memory, and the system clears
-/// new memory page by page, which takes longer than copying the value.
+/// To be called before the first thread is created. By default glibc raises its threshold for large
+/// buffers up to 32 MiB when large buffers are freed, so sort buffers and results of many MiB would
+/// stay in the heaps of the threads that used them last. With a low threshold, each large value
+/// would be read into newly mapped memory, which the system clears page by page; that takes longer
+/// than copying the value.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn give_back_large_buffers() {
     // SAFETY: mallopt only sets parameters of the allocator, and no other thread exists yet. It cannot fail for these values.

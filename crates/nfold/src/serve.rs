@@ -1,7 +1,8 @@
-//! `nfold serve`: options, data directory, listeners, database, workers; then waits for a signal and takes it all down.
+//! `nfold serve`: starts options, data directory, listeners, database and workers; then waits for a
+//! signal and stops all of them.
 //!
 //! # Failure
-//! Whatever stops the start is one line on standard error and exit code 1.
+//! A failed start prints one line on standard error and exits with code 1.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -5,7 +5,8 @@ use crate::fold;
 use crate::node::Node;
 use crate::work::Work;
 
-/// Counted loops are written out up to so many operations: their states can be memoised then.
+/// The maximum number of operations of an unrolled counted loop. The states of an unrolled loop can
+/// be memoised.
 pub(crate) const UNROLL_MAX: usize = 1000;
 /// Longest match of a look-behind: 24 bits in ICU.
 const BEHIND_MAX: u32 = 0x00ff_ffff;

@@ -60,7 +60,7 @@ pub fn expand(
     Ok(())
 }
 
-/// The group whose number or name stands at `at`, and the index after it.
+/// The group with the number or name at index `at`, and the index after it.
 fn group_at(
     search: &Search<'_>,
     replacement: &[char],

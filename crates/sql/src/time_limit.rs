@@ -1,4 +1,4 @@
-//! Which statements `max_execution_time` applies to, and the hint that stands for it.
+//! Which statements `max_execution_time` applies to, and the optimizer hint of that name.
 
 use crate::ast::{Query, QueryBody, Statement};
 use crate::keywords::Kw;

@@ -13,7 +13,7 @@ pub struct Doc<'a> {
     bytes: &'a [u8],
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocKind {
     /// An object.
@@ -97,7 +97,7 @@ impl Container {
         number(bytes, width, width)
     }
 
-    /// The offset of a value; `None` where the value stands in its entry.
+    /// The offset of a value; `None` if the value is stored in its entry.
     pub fn offset(&self, bytes: &[u8], place: usize) -> Result<Option<usize>, SqlError> {
         let entry = self.entry(place);
         let type_byte = *bytes.get(entry).ok_or_else(damaged)?;
@@ -130,7 +130,7 @@ impl<'a> Doc<'a> {
         })
     }
 
-    /// What it is.
+    /// The kind of the document.
     pub fn kind(self) -> DocKind {
         match self.type_byte {
             SMALL_OBJECT | LARGE_OBJECT => DocKind::Object,

@@ -270,7 +270,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a value that stands in its entry into the field of the entry's offset.
+/// Writes a value that is stored in its entry to the field of the entry's offset.
 pub(crate) fn write_inlined(type_byte: u8, value: &[u8], field: &mut [u8]) {
     let length = value.len().min(field.len());
     let negative = type_byte == INT16 && value.get(1).is_some_and(|high| high & 0x80 != 0);

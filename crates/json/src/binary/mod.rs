@@ -56,7 +56,7 @@ pub(crate) const fn value_entry_width(large: bool) -> usize {
     offset_width(large) + 1
 }
 
-/// Whether a value of this type stands in its entry.
+/// Whether a value of this type is stored in its entry.
 pub(crate) const fn is_inlined(type_byte: u8, large: bool) -> bool {
     matches!(type_byte, LITERAL | INT16 | UINT16) || large && matches!(type_byte, INT32 | UINT32)
 }

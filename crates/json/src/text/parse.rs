@@ -8,7 +8,7 @@ use crate::tree::{Json, MAX_DEPTH, Work, too_deep};
 /// Why a text is no document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseError {
-    /// RapidJSON's message, and the byte at which it stands: errors 3140 and 3141.
+    /// RapidJSON's message, and the offset of the error in bytes: errors 3140 and 3141.
     Syntax(&'static str, usize),
     /// Any other error: too deep (3157), or a statement that must end.
     Other(SqlError),
@@ -211,7 +211,7 @@ impl Parser<'_> {
         Ok((name, self.value()?))
     }
 
-    /// A string; the quotation mark stands at the current place.
+    /// Parses a string, which starts with the quotation mark at the current offset.
     fn string(&mut self) -> Parsed<String> {
         self.at += 1;
         let mut out = Vec::new();

@@ -98,7 +98,7 @@ impl Json {
     }
 }
 
-/// Where a member stands, or where it would be inserted.
+/// The index of a member, or where it would be inserted.
 pub(crate) fn find_member(members: &[(String, Json)], name: &str) -> Result<usize, usize> {
     members.binary_search_by(|m| key_order(&m.0, name))
 }

@@ -19,7 +19,7 @@ fn events_of(log: &mut Log) -> Vec<Event> {
     out
 }
 
-/// The events, and the counts of what was skipped.
+/// The events of a log, and the numbers of skipped parts.
 fn read(bytes: &[u8]) -> (Vec<Event>, Skipped) {
     let mut log = open(bytes, None).expect("a log");
     let events = events_of(&mut log);

@@ -82,7 +82,7 @@ pub struct Workload {
     pub times_us: Option<(i64, i64)>,
     /// The number of lines that are not statements.
     pub broken: u64,
-    /// The first of them, and what is wrong with it.
+    /// The first broken one, and the reason.
     pub first_broken: Option<String>,
     pub left_out: u64,
 }

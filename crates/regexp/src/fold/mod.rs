@@ -82,7 +82,7 @@ pub struct Folded<'t> {
     /// Byte offset of the next character.
     pub at: usize,
     end: usize,
-    /// What is left of a character's folding.
+    /// The rest of a character's folding.
     rest: std::str::Chars<'static>,
 }
 

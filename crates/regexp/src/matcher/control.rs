@@ -5,7 +5,7 @@ use super::{Frame, UNSET, char_at, previous};
 use crate::node::Dot;
 use crate::program::Op;
 
-/// Where the matcher goes on.
+/// Where the matcher continues.
 pub(super) enum Flow {
     /// With the next operation.
     Next(usize),

@@ -288,7 +288,7 @@ impl<E> Machine<'_, E> {
     }
 }
 
-/// Whether an operation decides where the matcher goes on.
+/// Whether an operation determines where the matcher continues.
 fn is_control(op: Op) -> bool {
     matches!(
         op,

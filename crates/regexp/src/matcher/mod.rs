@@ -75,7 +75,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Gives back what a large search has taken.
+    /// Frees the memory of a large search.
     pub fn trim(&mut self) {
         const KEPT_BYTES: usize = 64 << 10;
         if self.stack.capacity() * size_of::<Frame>() > KEPT_BYTES {

@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
         Ok(Next::Term)
     }
 
-    /// A group's name up to its `>`, where the parser then stands.
+    /// Parses a group's name. Stops at its `>`.
     fn name(&mut self) -> Result<String, PatternError> {
         let mut name = String::new();
         while !self.at.is('>') {
@@ -100,7 +100,7 @@ impl Parser<'_, '_> {
         Ok(name)
     }
 
-    /// `\k<name>`: stands at its `>` afterwards.
+    /// Parses `\k<name>`. Stops at its `>`.
     pub(super) fn named_reference(&mut self) -> Result<(), PatternError> {
         self.advance()?;
         if !self.at.is('<') {
@@ -117,7 +117,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A comment, from its `#` on; the parser stands after it.
+    /// Skips a comment, from its `#` on.
     fn comment(&mut self) -> Result<(), PatternError> {
         self.advance()?;
         while !self.at.is(')') {
@@ -170,7 +170,7 @@ impl Parser<'_, '_> {
         Ok(Next::Term)
     }
 
-    /// Closes the innermost group; the parser stands at the parenthesis.
+    /// Closes the innermost group, at its parenthesis.
     pub(super) fn close(&mut self) -> Result<Next, PatternError> {
         let frame = self.frames.pop().ok_or(PatternError::MismatchedParen)?;
         if self.frames.is_empty() {

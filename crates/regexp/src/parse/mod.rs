@@ -134,7 +134,7 @@ impl Frame {
         self.alternatives.push(Node::Concat(nodes));
     }
 
-    /// The node of what was parsed.
+    /// The node of the parsed pattern.
     fn finish(mut self) -> Node {
         self.or();
         match self.alternatives.len() {
@@ -347,7 +347,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `\1`: takes further digits while there are so many groups.
+    /// Parses `\1`. It takes further digits as long as a group with that number exists.
     fn reference(&mut self, first: char) {
         let mut group = first.to_digit(10).unwrap_or(0);
         while group < self.groups {
@@ -367,7 +367,7 @@ impl Parser<'_, '_> {
         self.push(Node::BackReference { group, fold });
     }
 
-    /// The quantifier of the last node, if one stands here.
+    /// Parses the quantifier after the last node, if there is one.
     fn quantifier(&mut self) -> Result<Option<Next>, PatternError> {
         let at = self.at;
         let (min, max) = if at.is('*') {

@@ -1,4 +1,4 @@
-//! Characters of a pattern: quoting, escapes that stand for one character, comments, positions.
+//! Scans the characters of a pattern: quoting, escapes of single characters, comments, positions.
 
 use crate::error::PatternError;
 
@@ -219,7 +219,8 @@ impl<'p> Scanner<'p> {
     }
 }
 
-/// The character that an escape stands for, and the index after it. `at` is after the backslash.
+/// The character that an escape denotes, and the index after it. `at` is the index after the
+/// backslash.
 pub(crate) fn unescape(text: &[char], at: usize) -> Option<(u32, usize)> {
     let (code, end) = unescape_one(text, at)?;
     // A leading surrogate takes the trailing one that follows.

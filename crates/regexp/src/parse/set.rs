@@ -37,7 +37,7 @@ const SET_WORK: u64 = 2000;
 
 const END_PRECEDENCE: u8 = 1;
 
-/// What was read last, as far as it decides what follows.
+/// The last item that was read, as far as it affects the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Start,
@@ -104,7 +104,7 @@ impl SetStack {
 }
 
 impl Parser<'_, '_> {
-    /// A set expression; the parser stands after it.
+    /// Parses a set expression.
     pub(super) fn set(&mut self) -> Result<CharSet, PatternError> {
         let outer = self.frames.len();
         let mut stack = SetStack {
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
         Ok(stack.sets.pop().unwrap_or_default())
     }
 
-    /// An opening bracket, where the parser stands.
+    /// Handles an opening bracket.
     fn open_set(
         &mut self,
         stack: &mut SetStack,
@@ -167,7 +167,7 @@ impl Parser<'_, '_> {
         Ok(After::Start)
     }
 
-    /// A closing bracket, where the parser stands.
+    /// Handles a closing bracket.
     fn close_set(
         &mut self,
         stack: &mut SetStack,
@@ -253,7 +253,7 @@ impl Parser<'_, '_> {
         self.set_common(stack, outer, depth)
     }
 
-    /// `-` or `&` after an item: an operator, a range or a literal. The parser stands after it.
+    /// Handles `-` or `&` after an item: an operator, a range or a literal.
     fn set_operator(
         &mut self,
         stack: &mut SetStack,
@@ -335,7 +335,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `\p{...}` or `\P{...}` from its letter on; the parser stands after it.
+    /// Parses `\p{...}` or `\P{...}`, from its letter on.
     pub(super) fn property(&mut self) -> Result<CharSet, PatternError> {
         let negated = self.at.is('P');
         let name = self.braced(PatternError::IllegalArgument)?;
@@ -345,7 +345,7 @@ impl Parser<'_, '_> {
         Ok(if negated { set.negated() } else { set })
     }
 
-    /// `\N{...}` from its letter on; the parser stands after it.
+    /// Parses `\N{...}`, from its letter on.
     pub(super) fn named_char(&mut self) -> Result<u32, PatternError> {
         let name = self.braced(PatternError::IllegalArgument)?;
         let code = named_char(&name)?;
@@ -353,7 +353,7 @@ impl Parser<'_, '_> {
         Ok(code)
     }
 
-    /// The name between braces; the parser stands at the closing one.
+    /// Parses a name between braces. Stops at the closing one.
     fn braced(&mut self, error: PatternError) -> Result<String, PatternError> {
         self.advance()?;
         // Here ICU looks at the character alone, quoted or not.
@@ -372,8 +372,8 @@ impl Parser<'_, '_> {
         Ok(name)
     }
 
-    /// `[:name:]` from its first colon on. The parser stands at the closing bracket, or where it
-    /// stood if this is no class.
+    /// Parses `[:name:]`, from its first colon on. Stops at the closing bracket. If this is no
+    /// class, the position does not change.
     fn posix_class(&mut self) -> Result<Option<CharSet>, PatternError> {
         let start = (self.scanner.clone(), self.at);
         let mut name = String::new();

@@ -41,7 +41,7 @@ pub(crate) enum Op {
     },
     /// Fails.
     Fail,
-    /// Goes on, with a branch to the target.
+    /// Continues, with an alternative at the target.
     Split(u32),
     /// Goes to the target, with a branch to the next operation.
     SplitBack(u32),
@@ -108,7 +108,7 @@ pub(crate) struct Behind {
     pub data: u32,
     /// Longest text that the body matches, in UTF-16 units.
     pub max: u32,
-    /// Where a negative one goes on.
+    /// Where to continue if it is negative and matches.
     pub otherwise: Option<u32>,
 }
 
@@ -152,7 +152,7 @@ pub struct Regexp {
     /// Words of a saved state in ICU, by which the stack limit counts.
     pub(crate) frame_words: u32,
     pub(crate) start: start::Start,
-    /// A match has at least so many UTF-16 units, and so at least as many bytes.
+    /// The minimum length of a match in UTF-16 units, which is also a minimum in bytes.
     pub(crate) min_units: u64,
     pub(crate) groups: u32,
     pub(crate) names: Vec<(String, u32)>,

@@ -5,7 +5,7 @@ use crate::fold;
 use crate::node::{Assertion, Node};
 use crate::work::Work;
 
-/// What is known about the first byte of a match.
+/// Restrictions on the first byte of a match.
 #[derive(Debug)]
 pub(crate) enum Start {
     /// A match may start everywhere.
@@ -97,7 +97,7 @@ fn first_bytes(
             false
         }
         Node::Alternate(nodes) => {
-            // All of them are looked at, whatever the first says.
+            // All alternatives are checked, even if the first one already decides.
             let mut is_solid = true;
             for node in nodes {
                 is_solid &= first_bytes(node, bytes, work)?;

@@ -131,7 +131,7 @@ fn replace(
         out.push_str(&text[copied..start]);
         expand(search, &replacement, &mut out).map_err(Failure::Replacement)?;
         copied = end;
-        // The first occurrence stands for all.
+        // Only the first occurrence is checked.
         if occurrence > 1 {
             break;
         }

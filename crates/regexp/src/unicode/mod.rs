@@ -46,7 +46,7 @@ impl CharSet {
         CharSet { class }
     }
 
-    /// Adds a range of code points; what is no character is left out.
+    /// Adds a range of code points. Numbers that are no code points are ignored.
     pub fn add(&mut self, first: i64, last: i64) {
         let mut add = |first: i64, last: i64| {
             let char_of = |code: i64| u32::try_from(code).ok().and_then(char::from_u32);

@@ -267,8 +267,8 @@ pub struct CreateUser {
     /// CREATE: IF NOT EXISTS; ALTER: IF EXISTS.
     pub if_clause: bool,
     pub users: Vec<UserSpec>,
-    /// What was written after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT
-    /// LOCK`, `COMMENT …`).
+    /// The options after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT LOCK`,
+    /// `COMMENT …`).
     pub options: Vec<UserOption>,
 }
 

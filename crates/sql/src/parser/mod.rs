@@ -240,7 +240,7 @@ pub(crate) struct Parser<'a> {
     into_allowed: bool,
     /// The INTO of the last operand of a set operation.
     into_of_operand: Option<SelectInto>,
-    /// An INTO stands in a subquery, or before the last query of a set operation.
+    /// Whether INTO is used in a subquery, or before the last query of a set operation.
     misplaced_into: bool,
     nodes: u32,
     /// The optimizer hint that was met last.

@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Notes what is deprecated of a number's type, in MySQL's order.
+    /// Records deprecated attributes of a numeric type, in MySQL's order.
     fn warn_of_type(&mut self, ty: &TypeSpec) {
         use Deprecated::{DisplayWidth, RealDigits, UnsignedReal, YearLength, Zerofill};
         let real = matches!(ty.kind, TypeKind::Float | TypeKind::Double);

@@ -1,8 +1,8 @@
-//! From a syntax tree to MySQL's normal form of it.
+//! Converts a syntax tree to MySQL's normal form.
 //!
-//! MySQL brings an expression into this form while it parses, and prints what it has then: NOT goes
-//! down to the comparisons, a value in the place of a truth value is compared with 0, and functions
-//! that are another function in disguise become that one.
+//! MySQL brings an expression into this form while it parses it, and prints the result: NOT is
+//! pushed down to the comparisons, a value that is used as a condition is compared with 0, and
+//! functions that are aliases of another function become that function.
 
 use nfold_types::{Charset, charset};
 
@@ -190,7 +190,7 @@ impl Normal {
         list.iter().map(|e| self.value(e)).collect()
     }
 
-    /// What has the syntax of a function call.
+    /// Converts nodes with the syntax of a function call.
     fn call(&self, e: &Expr) -> Expr {
         match e {
             Expr::Case {

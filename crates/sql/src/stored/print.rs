@@ -166,7 +166,7 @@ impl Display for Printed<'_> {
     }
 }
 
-/// What has the syntax of a function call.
+/// Prints nodes with the syntax of a function call.
 fn call(e: &Expr, f: &mut Formatter<'_>) -> Result {
     match e {
         Expr::Case {

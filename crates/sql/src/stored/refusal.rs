@@ -1,4 +1,4 @@
-//! What a stored expression may not hold.
+//! Checks which syntax a stored expression may not contain.
 
 use super::walk::each_child;
 use crate::ast::Expr;
