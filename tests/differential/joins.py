@@ -1,7 +1,9 @@
-"""Random joins of three to six tables beside subqueries, derived tables and groups. Large tables with
-skewed values make plans change from lookups to hash tables while they run. Some tables grow after
-ANALYZE, so that estimates are wrong. Rows are compared, and warnings are not: they depend on the
-rows that a plan reads."""
+"""Random joins of three to six tables beside subqueries, derived tables and groups.
+
+Large tables with skewed values make plans change from lookups to hash tables while they run. Some
+tables grow after ANALYZE, so that estimates are wrong. Rows are compared, and warnings are not:
+they depend on the rows that a plan reads.
+"""
 
 import random
 
