@@ -13,10 +13,10 @@ use std::hash::{Hash, Hasher};
 use std::thread::LocalKey;
 
 use hashbrown::HashTable;
-use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
+use nfold_plan::expr::ExprType;
+use nfold_plan::query::{AggFunc, GroupPlan};
 use nfold_types::SqlError;
-use nfold_types::row::{OrderedField, RowLayout};
+use nfold_types::row::RowLayout;
 use rustc_hash::FxHasher;
 
 use super::aggregate::{Acc, AggInfo, AggShape, Values};
@@ -25,11 +25,14 @@ use crate::env::scratch::{Lent, Memory, Pool};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, row_error};
-use crate::expr::kernels::{NumberProgram, PartialSum};
+use crate::expr::kernels::PartialSum;
 use crate::runtime::Runtime;
 use crate::runtime::spill::SpillWriter;
 use images::KnownKeys;
-pub(crate) use images::{GroupedImages, ImageSums, JoinedRows, add_evaluated, grouped_images};
+pub(crate) use images::{
+    GroupedImages, ImageInput, ImageSums, JoinedRows, PlainColumn, add_evaluated, grouped_images,
+    image_inputs,
+};
 pub(crate) use rollup::Rollup;
 
 const PARTITIONS: usize = 16;
@@ -137,30 +140,6 @@ pub(crate) struct Grouping {
     pub grouped: Option<GroupedImages>,
 }
 
-/// What an aggregate reads from the image of a row.
-#[derive(Clone, Copy)]
-pub(crate) enum ImageInput {
-    /// Nothing: it counts rows.
-    Row,
-    Column(PlainColumn),
-    /// A number that a kernel computes, which is compiled for each execution.
-    Number,
-    /// Its arguments, which are evaluated for each row.
-    Expression,
-}
-
-/// A column of row images that is a key or the argument of an aggregate.
-#[derive(Clone, Copy)]
-pub(crate) struct PlainColumn {
-    /// The join step whose images hold it, and where.
-    pub position: usize,
-    pub ordinal: usize,
-    /// The images are rows of a table, whose values are those of its columns' types.
-    pub of_table: bool,
-    /// For aggregating many rows without creating a value for each, if the column allows it.
-    pub field: Option<OrderedField>,
-}
-
 impl Grouping {
     pub fn new(
         plan: &GroupPlan,
@@ -182,39 +161,6 @@ impl Grouping {
             inputs,
             grouped,
         }
-    }
-}
-
-/// The inputs of the aggregates of `plan` over the rows of `table`, if all of them count rows,
-/// aggregate plain columns, or sum exact numbers computed from columns; otherwise `None`. `column`
-/// returns the position in the images of the column that an expression is.
-pub(crate) fn image_inputs(
-    plan: &GroupPlan,
-    column: impl Fn(&Expr) -> Option<PlainColumn>,
-) -> Option<Vec<ImageInput>> {
-    if !plan.implicit {
-        return None;
-    }
-    let aggregates = plan.aggregates.iter();
-    aggregates.map(|agg| image_input(agg, &column)).collect()
-}
-
-/// The input of one aggregate, as in [`image_inputs`].
-fn image_input(
-    agg: &Aggregate,
-    column: impl Fn(&Expr) -> Option<PlainColumn>,
-) -> Option<ImageInput> {
-    match agg.args.as_slice() {
-        [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
-        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
-            let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
-            let number = sums && NumberProgram::is_possible(arg);
-            match column(arg).filter(|column| column.of_table) {
-                Some(column) => Some(ImageInput::Column(column)),
-                None => number.then_some(ImageInput::Number),
-            }
-        }
-        _ => None,
     }
 }
 
@@ -369,42 +315,6 @@ impl<'p> Grouper<'p> {
 
     pub fn count_rows(&mut self, n: u64) {
         self.only().iter_mut().for_each(|a| a.count_rows(n));
-    }
-
-    /// Adds rows by their images. Only for a [`Grouping`] with `inputs`. `kernels` has a kernel for
-    /// each aggregate with [`ImageInput::Number`]; `evaluate` computes its expression for a row
-    /// whose kernel fails.
-    pub fn add_images<'i>(
-        &mut self,
-        layout: &RowLayout,
-        sums: &mut ImageSums,
-        images: impl Iterator<Item = &'i [u8]> + Clone,
-        rows: usize,
-        mut evaluate: impl FnMut(usize, usize, &mut Acc) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
-        let (plan, shape) = (self.plan, self.shape);
-        let inputs = shape.inputs.as_deref().unwrap_or_default();
-        let aggregates = plan.aggregates.iter().zip(inputs).enumerate();
-        for (acc, (n, (agg, input))) in self.only().iter_mut().zip(aggregates) {
-            if sums.add_all(n, rows, acc, |row, acc| evaluate(row, n, acc))? {
-                continue;
-            }
-            let ImageInput::Column(column) = input else {
-                acc.count_rows(rows as u64);
-                continue;
-            };
-            let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
-            if let Some(field) = &column.field
-                && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
-            {
-                best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?))?;
-                continue;
-            }
-            for image in images.clone() {
-                acc.add_stored(agg.func, get(image)?)?;
-            }
-        }
-        Ok(())
     }
 
     /// The aggregates of the only group.

@@ -15,9 +15,8 @@
 //! - I2: the evaluator computes arguments row by row, and each row's in the order of the
 //!   aggregates. Kernels and stored values give no warning. So errors and warnings are the same as
 //!   without images.
-//! - I3: before the evaluator sees a row that finds no group by its key's bytes, all rows before it
-//!   are in their groups, if it may give a group or a warning away: groups come in order, or memory
-//!   is full.
+//! - I3: where groups come in order, or memory is full, all rows before a row are in their groups
+//!   when the evaluator places it: it may complete a group, or evaluate the arguments of the row.
 
 use std::ops::Range;
 
@@ -25,10 +24,10 @@ use hashbrown::HashTable;
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::SqlError;
-use nfold_types::row::{RawField, RowLayout};
+use nfold_types::row::{OrderedField, RawField, RowLayout};
 use smallvec::SmallVec;
 
-use super::{Grouper, Grouping, Groups, ImageInput, PlainColumn, hash_of};
+use super::{Grouper, Grouping, Groups, hash_of};
 use crate::env::batch::Batch;
 use crate::expr::eval::{EvalCx, row_error};
 use crate::expr::kernels::{NO_GROUP, Number, NumberProgram, PartialSum, Vectors};
@@ -38,6 +37,63 @@ use crate::operators::aggregate::{Acc, AggInfo, Values, values};
 const KNOWN_BYTES: usize = 1 << 20;
 /// Rows after which keys must have been known for at least half of the rows.
 const JUDGED_ROWS: u32 = 8192;
+
+/// What an aggregate reads from the image of a row.
+#[derive(Clone, Copy)]
+pub(crate) enum ImageInput {
+    /// Nothing: it counts rows.
+    Row,
+    Column(PlainColumn),
+    /// A number that a kernel computes, which is compiled for each execution.
+    Number,
+    /// Its arguments, which are evaluated for each row.
+    Expression,
+}
+
+/// A column of row images that is a key or the argument of an aggregate.
+#[derive(Clone, Copy)]
+pub(crate) struct PlainColumn {
+    /// The join step whose images hold it, and where.
+    pub position: usize,
+    pub ordinal: usize,
+    /// The images are rows of a table, whose values are those of its columns' types.
+    pub of_table: bool,
+    /// For aggregating many rows without creating a value for each, if the column allows it.
+    pub field: Option<OrderedField>,
+}
+
+/// The inputs of the aggregates of `plan` over the rows of one table, if all of them count rows,
+/// aggregate plain columns, or sum exact numbers computed from columns; otherwise `None`. `column`
+/// returns the position in the images of the column that an expression is.
+pub(crate) fn image_inputs(
+    plan: &GroupPlan,
+    column: impl Fn(&Expr) -> Option<PlainColumn>,
+) -> Option<Vec<ImageInput>> {
+    if !plan.implicit {
+        return None;
+    }
+    let aggregates = plan.aggregates.iter();
+    aggregates.map(|agg| image_input(agg, &column)).collect()
+}
+
+/// The input of one aggregate, as in [`image_inputs`].
+fn image_input(
+    agg: &Aggregate,
+    column: impl Fn(&Expr) -> Option<PlainColumn>,
+) -> Option<ImageInput> {
+    match agg.args.as_slice() {
+        [] => Acc::new(agg).takes_stored(None).then_some(ImageInput::Row),
+        [arg] if Acc::new(agg).takes_stored(Some(&arg.ty)) => {
+            let sums = matches!(agg.func, AggFunc::Sum | AggFunc::Avg);
+            let number = sums && NumberProgram::is_possible(arg);
+            match column(arg).filter(|column| column.of_table) {
+                Some(column) => Some(ImageInput::Column(column)),
+                None => number.then_some(ImageInput::Number),
+            }
+        }
+        _ => None,
+    }
+}
 
 /// How rows are grouped by their images.
 pub(crate) struct GroupedImages {
@@ -63,7 +119,7 @@ pub(crate) fn grouped_images(
         if agg.distinct || collects {
             return None;
         }
-        let input = super::image_input(agg, &column);
+        let input = image_input(agg, &column);
         Some(input.unwrap_or(ImageInput::Expression))
     };
     let images = GroupedImages {
@@ -281,6 +337,42 @@ pub(crate) fn add_evaluated(
 }
 
 impl Grouper<'_> {
+    /// Adds the rows of a batch by their images. Only for a [`Grouping`] with `inputs`, whose rows
+    /// are those of one table. `sums` has a kernel for each aggregate with [`ImageInput::Number`];
+    /// `evaluate` adds aggregate `n` of a row whose kernel fails.
+    pub fn add_images<'i>(
+        &mut self,
+        layout: &RowLayout,
+        sums: &mut ImageSums,
+        images: impl Iterator<Item = &'i [u8]> + Clone,
+        rows: usize,
+        mut evaluate: impl FnMut(usize, usize, &mut Acc) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let (plan, shape) = (self.plan, self.shape);
+        let inputs = shape.inputs.as_deref().unwrap_or_default();
+        let aggregates = plan.aggregates.iter().zip(inputs).enumerate();
+        for (acc, (n, (agg, input))) in self.only().iter_mut().zip(aggregates) {
+            if sums.add_all(n, rows, acc, |row, acc| evaluate(row, n, acc))? {
+                continue;
+            }
+            let ImageInput::Column(column) = input else {
+                acc.count_rows(rows as u64);
+                continue;
+            };
+            let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
+            if let Some(field) = &column.field
+                && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
+            {
+                best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?))?;
+                continue;
+            }
+            for image in images.clone() {
+                acc.add_stored(agg.func, get(image)?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The group of a row, if its key's bytes are known; otherwise the evaluator places it, and
     /// [`remember`](Self::remember) follows.
     pub fn known_group(&mut self, rows: &JoinedRows<'_>, row: usize) -> Option<usize> {
