@@ -325,7 +325,7 @@ fn is_of_several(cx: &EvalCx<'_>, list: u32) -> bool {
 
 /// The kind of comparison between `left` and a member of type `ty` of a list parameter. Members of
 /// different types have different kinds.
-fn listed_kind(
+pub(crate) fn listed_kind(
     cx: &EvalCx<'_>,
     left: &Expr,
     ty: &ExprType,

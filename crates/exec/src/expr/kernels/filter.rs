@@ -7,17 +7,20 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, is_constant};
+use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType, is_constant};
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::collation::Collation;
 use nfold_types::row::{RawField, RowLayout};
-use nfold_types::{SqlError, TypeKind, Warnings};
+use nfold_types::{CollationId, SqlError, TypeKind, Warnings};
+use smallvec::SmallVec;
 
 use super::images::Images;
 use super::threshold::{ALL, KeyField, Keys, push_constant_text, threshold};
 use crate::expr::eval::compare::{holds, number_bounds};
-use crate::expr::eval::{EvalCx, StmtState, Val};
+use crate::expr::eval::list::{listed_kind, member_type};
+use crate::expr::eval::{EvalCx, StmtState, Val, convert};
 
 /// One condition over a row image.
 #[derive(Debug)]
@@ -38,8 +41,22 @@ enum Test {
         op: BinaryOp,
         /// The constant's range in [`RowFilter::texts`].
         text: (usize, usize),
-        /// The number of the condition, for values on overflow pages.
-        condition: usize,
+    },
+    /// Whether a text column is in a list of constants.
+    Texts {
+        ordinal: usize,
+        collation: &'static Collation,
+        /// The list's range in [`RowFilter::spans`].
+        spans: (usize, usize),
+        /// Whether the test holds for a text that is a member, and for one that is not.
+        holds: [bool; 2],
+    },
+    /// LIKE of a text column and a constant pattern with the usual escape character.
+    Like {
+        ordinal: usize,
+        collation: &'static Collation,
+        pattern: (usize, usize),
+        negated: bool,
     },
     /// Whether a column's key is in a list of constants.
     Members {
@@ -51,15 +68,21 @@ enum Test {
     },
     /// `IS NULL`, or (`negated`) `IS NOT NULL`.
     Null { ordinal: usize, negated: bool },
-    /// The evaluator tests the condition of this number.
-    Evaluate(usize),
+    /// The `len` tests behind it: whether one of them holds (`any`), or all do.
+    Group { any: bool, len: usize },
+    /// The evaluator tests the condition.
+    Evaluate,
 }
 
 /// The conditions on the rows of one table, all of which must hold.
 #[derive(Debug, Default)]
 pub(crate) struct RowFilter {
+    /// One test for each condition, each followed by those of its group.
     tests: Vec<Test>,
+    conditions: usize,
     texts: Vec<u8>,
+    /// The ranges in `texts` of the members of all lists of texts.
+    spans: Vec<(usize, usize)>,
     /// The keys of all lists. Those of one list are in ascending order.
     members: Vec<i64>,
 }
@@ -87,32 +110,41 @@ impl RowFilter {
             st: &state,
         };
         self.clear();
-        let mut compiler = Compiler {
-            cx: &quiet,
-            images,
-            texts: &mut self.texts,
-            members: &mut self.members,
-        };
-        for (number, e) in conditions.enumerate() {
-            let test = compiler.condition(e, number);
+        for e in conditions {
+            let start = self.tests.len();
+            let compiled = Compiler {
+                cx: &quiet,
+                images,
+                filter: self,
+            }
+            .push(e);
             let mut warned = warnings.borrow_mut();
             let silent = warned.total() == 0 && warned.take_raised().is_none();
             warned.clear();
-            let test = test.filter(|_| silent);
-            self.tests.push(test.unwrap_or(Test::Evaluate(number)));
+            if !(compiled && silent) {
+                self.tests.truncate(start);
+                self.tests.push(Test::Evaluate);
+            }
+            self.conditions += 1;
         }
-        let compiled = |test: &Test| !matches!(test, Test::Evaluate(_));
+        let compiled = |test: &Test| !matches!(test, Test::Evaluate);
         self.tests.iter().any(compiled)
     }
 
     /// The memory of strings and lists, in bytes.
     pub fn memory(&self) -> usize {
-        self.texts.capacity() + self.members.capacity() * size_of::<i64>()
+        self.texts.capacity()
+            + self.spans.capacity() * size_of::<(usize, usize)>()
+            + self.members.capacity() * size_of::<i64>()
     }
 
     /// Removes the conditions, and keeps at most [`CACHED_BYTES`] of memory.
     pub fn clear(&mut self) {
         self.tests.clear();
+        self.conditions = 0;
+        self.spans.clear();
+        self.spans
+            .shrink_to(CACHED_BYTES / size_of::<(usize, usize)>());
         self.texts.clear();
         self.texts.shrink_to(CACHED_BYTES);
         self.members.clear();
@@ -127,77 +159,179 @@ impl RowFilter {
         image: &[u8],
         mut evaluate: impl FnMut(usize) -> Result<bool, SqlError>,
     ) -> Result<bool, SqlError> {
-        for test in &self.tests {
-            let holds = match test {
-                Test::Range {
-                    field,
-                    first,
-                    last,
-                    negated,
-                } => field
-                    .key(image)
-                    .is_some_and(|key| (*first <= key && key <= *last) != *negated),
-                Test::Columns { sides, op } => match (sides[0].key(image), sides[1].key(image)) {
-                    (Some(x), Some(y)) => holds(*op, x.cmp(&y)),
-                    _ => false,
-                },
-                Test::Text {
-                    ordinal,
-                    collation,
-                    op,
-                    text,
-                    condition,
-                } => match layout.raw(image, *ordinal) {
-                    Ok(RawField::Var(value)) => {
-                        let text = &self.texts[text.0..text.1];
-                        let order = match value == text {
-                            true => Ordering::Equal,
-                            false => collation.compare(value, text),
-                        };
-                        holds(*op, order)
-                    }
-                    Ok(RawField::Null) => false,
-                    _ => evaluate(*condition)?,
-                },
-                Test::Members {
-                    field,
-                    members,
-                    holds,
-                } => field.key(image).is_some_and(|key| {
-                    let members = &self.members[members.0..members.1];
-                    holds[usize::from(members.binary_search(&key).is_err())]
-                }),
-                Test::Null { ordinal, negated } => {
-                    let null = layout.is_null(image, *ordinal);
-                    null.map_err(|e| crate::expr::eval::row_error(&e))? != *negated
-                }
-                Test::Evaluate(condition) => evaluate(*condition)?,
+        let mut at = 0;
+        for condition in 0..self.conditions {
+            let (holds, next) = self.test(at, layout, image);
+            let holds = match holds {
+                Some(holds) => holds,
+                None => evaluate(condition)?,
             };
             if !holds {
                 return Ok(false);
             }
+            at = next;
         }
         Ok(true)
     }
+
+    /// Whether the test at `at` is true, and where the next one begins. `None`: the evaluator has
+    /// to test the condition, for example because a value is on overflow pages.
+    #[inline(always)]
+    fn test(&self, at: usize, layout: &RowLayout, image: &[u8]) -> (Option<bool>, usize) {
+        let next = at + 1;
+        match &self.tests[at] {
+            Test::Group { any, len } => {
+                let holds = self.group(*any, next..next + len, layout, image);
+                (holds, next + len)
+            }
+            test => (self.holds(test, layout, image), next),
+        }
+    }
+
+    /// Whether one of the tests, or all of them, are true.
+    fn group(
+        &self,
+        any: bool,
+        tests: Range<usize>,
+        layout: &RowLayout,
+        image: &[u8],
+    ) -> Option<bool> {
+        let mut at = tests.start;
+        while at < tests.end {
+            let (holds, next) = self.test(at, layout, image);
+            if holds? == any {
+                return Some(any);
+            }
+            at = next;
+        }
+        Some(!any)
+    }
+
+    #[inline(always)]
+    fn holds(&self, test: &Test, layout: &RowLayout, image: &[u8]) -> Option<bool> {
+        Some(match test {
+            Test::Range {
+                field,
+                first,
+                last,
+                negated,
+            } => field
+                .key(image)
+                .is_some_and(|key| (*first <= key && key <= *last) != *negated),
+            Test::Columns { sides, op } => match (sides[0].key(image), sides[1].key(image)) {
+                (Some(x), Some(y)) => holds(*op, x.cmp(&y)),
+                _ => false,
+            },
+            Test::Members {
+                field,
+                members,
+                holds,
+            } => field.key(image).is_some_and(|key| {
+                let members = &self.members[members.0..members.1];
+                holds[usize::from(members.binary_search(&key).is_err())]
+            }),
+            Test::Null { ordinal, negated } => layout.is_null(image, *ordinal).ok()? != *negated,
+            Test::Text { ordinal, .. }
+            | Test::Texts { ordinal, .. }
+            | Test::Like { ordinal, .. } => match layout.raw(image, *ordinal) {
+                Ok(RawField::Var(value)) => self.text_holds(test, value),
+                Ok(RawField::Null) => false,
+                _ => return None,
+            },
+            Test::Group { .. } | Test::Evaluate => return None,
+        })
+    }
+
+    /// Whether the test of a text column is true for `value`.
+    fn text_holds(&self, test: &Test, value: &[u8]) -> bool {
+        let order = |collation: &Collation, text: &(usize, usize)| {
+            let text = &self.texts[text.0..text.1];
+            match value == text {
+                true => Ordering::Equal,
+                false => collation.compare(value, text),
+            }
+        };
+        match test {
+            Test::Text {
+                collation,
+                op,
+                text,
+                ..
+            } => holds(*op, order(collation, text)),
+            Test::Texts {
+                collation,
+                spans,
+                holds,
+                ..
+            } => {
+                let mut members = self.spans[spans.0..spans.1].iter();
+                let found = members.any(|text| order(collation, text).is_eq());
+                holds[usize::from(!found)]
+            }
+            Test::Like {
+                collation,
+                pattern,
+                negated,
+                ..
+            } => {
+                let pattern = &self.texts[pattern.0..pattern.1];
+                let mut goes_on = |_| true;
+                let like = collation.like_stoppable(value, pattern, Some('\\'), &mut goes_on);
+                like != *negated
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Longer lists of texts are left to the evaluator, which searches them.
+const TEXTS_MAX: usize = 16;
+
+/// A member of a list of texts.
+enum TextMember<'a> {
+    Expr(&'a Expr),
+    Value(Val<'a>, ExprType),
 }
 
 struct Compiler<'c, 'a> {
     cx: &'c EvalCx<'a>,
     images: Images<'c>,
-    texts: &'c mut Vec<u8>,
-    members: &'c mut Vec<i64>,
+    filter: &'c mut RowFilter,
 }
 
 impl<'a> Compiler<'_, 'a> {
-    /// Compiles a condition; `None`: the evaluator has to test it.
-    fn condition(&mut self, e: &'a Expr, number: usize) -> Option<Test> {
+    /// Adds the tests of a condition. False: the evaluator has to test it, and the tests added are
+    /// to be removed.
+    fn push(&mut self, e: &'a Expr) -> bool {
+        let (any, list) = match &e.kind {
+            ExprKind::Or(list) => (true, list),
+            ExprKind::And(list) => (false, list),
+            _ => {
+                let test = self.condition(e);
+                let compiled = test.is_some();
+                self.filter.tests.extend(test);
+                return compiled;
+            }
+        };
+        let start = self.filter.tests.len();
+        self.filter.tests.push(Test::Group { any, len: 0 });
+        if !list.iter().all(|e| self.push(e)) {
+            return false;
+        }
+        let len = self.filter.tests.len() - start - 1;
+        self.filter.tests[start] = Test::Group { any, len };
+        true
+    }
+
+    /// Compiles a condition without AND and OR; `None`: the evaluator has to test it.
+    fn condition(&mut self, e: &'a Expr) -> Option<Test> {
         match &e.kind {
             ExprKind::Compare { op, kind, sides } => {
                 let [a, b] = &**sides;
                 match (self.ordinal(a), self.ordinal(b)) {
                     (Some(x), Some(y)) => self.columns(*op, *kind, (a, x), (b, y)),
-                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b, number),
-                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a, number),
+                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b),
+                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a),
                     (None, None) => None,
                 }
             }
@@ -223,12 +357,20 @@ impl<'a> Compiler<'_, 'a> {
                 list,
                 negated,
             } => {
+                if let Some((CmpKind::String(collation), _)) = list.first() {
+                    let text = |(kind, e): &'a (CmpKind, Expr)| {
+                        let alike = *kind == CmpKind::String(*collation);
+                        (alike && is_constant(e)).then_some(TextMember::Expr(e))
+                    };
+                    return self.text_list(expr, *collation, list.iter().map(text), *negated);
+                }
                 let members = list.iter().map(|(kind, member)| match member.kind {
                     _ if *kind != CmpKind::Int => None,
                     ExprKind::Const(_) | ExprKind::Param(_) => self.cx.val(member).ok(),
                     _ => None,
                 });
-                self.list(expr, members, *negated)
+                let members: SmallVec<[_; 8]> = members.collect();
+                self.list(expr, members.into_iter(), *negated)
             }
             ExprKind::InParam {
                 left,
@@ -240,8 +382,38 @@ impl<'a> Compiler<'_, 'a> {
                     let members = self.cx.st.params.list(*list).0;
                     self.list(expr, members.map(|v| Some(Val::from_ref(v))), *negated)
                 }
+                ([expr], [CmpKind::String(collation)]) => {
+                    let (cx, kind) = (self.cx, kinds[0]);
+                    let members = cx.st.params.list(*list).0.map(Val::from_ref).enumerate();
+                    let text = |(i, v): (usize, Val<'a>)| {
+                        let ty = member_type(cx, *list, i, &v);
+                        let alike = matches!(v, Val::Null | Val::Bytes(_))
+                            && listed_kind(cx, expr, &ty, kind, *list) == kind;
+                        alike.then_some(TextMember::Value(v, ty))
+                    };
+                    self.text_list(expr, *collation, members.map(text), *negated)
+                }
                 _ => None,
             },
+            ExprKind::Like {
+                expr,
+                pattern,
+                escape: None,
+                collation,
+                negated,
+            } => {
+                let ordinal = self.text_column(expr, *collation)?;
+                is_constant(pattern).then_some(())?;
+                let texts = &mut self.filter.texts;
+                let start = texts.len();
+                push_constant_text(self.cx, pattern, *collation, texts)?;
+                Some(Test::Like {
+                    ordinal,
+                    collation: collation.known(),
+                    pattern: (start, texts.len()),
+                    negated: *negated,
+                })
+            }
             ExprKind::Is {
                 expr,
                 test: IsTest::Null,
@@ -262,6 +434,53 @@ impl<'a> Compiler<'_, 'a> {
         own.then(|| (self.images.ordinal)(at.column.into()))?
     }
 
+    /// Where images hold the text column that `e` is, if a comparison by this collation reads its
+    /// bytes as they are.
+    fn text_column(&self, e: &Expr, collation: CollationId) -> Option<usize> {
+        let ty = &e.ty;
+        let plain = ty.class() == Class::String
+            && ty.col.is_string()
+            && !ty.col.is_enum_or_set()
+            && ty.col.collation.known().charset == collation.known().charset;
+        plain.then(|| self.ordinal(e))?
+    }
+
+    /// Compiles an IN list of texts and NULLs. A member is `None` if another comparison is needed.
+    fn text_list(
+        &mut self,
+        expr: &Expr,
+        collation: CollationId,
+        members: impl Iterator<Item = Option<TextMember<'a>>>,
+        negated: bool,
+    ) -> Option<Test> {
+        let ordinal = self.text_column(expr, collation)?;
+        let RowFilter { texts, spans, .. } = &mut *self.filter;
+        let first = spans.len();
+        let mut has_null = false;
+        for (n, member) in members.enumerate() {
+            let start = texts.len();
+            match member? {
+                _ if n >= TEXTS_MAX => return None,
+                TextMember::Expr(e) => push_constant_text(self.cx, e, collation, texts)?,
+                TextMember::Value(Val::Null, _) => {
+                    has_null = true;
+                    continue;
+                }
+                TextMember::Value(v, ty) => {
+                    texts.extend_from_slice(&convert::to_text(self.cx, v, &ty, collation)?);
+                }
+            }
+            spans.push((start, texts.len()));
+        }
+        Some(Test::Texts {
+            ordinal,
+            collation: collation.known(),
+            spans: (first, spans.len()),
+            // With a NULL in the list, the condition is NULL for a text that is no member.
+            holds: [!negated, negated && !has_null],
+        })
+    }
+
     /// Compiles an integer column with a list of integers and NULLs. A member is `None` if it
     /// depends on the row.
     fn list(
@@ -278,7 +497,8 @@ impl<'a> Compiler<'_, 'a> {
         if expr.ty.class() != Class::Int || expr.ty.col.kind == TypeKind::Year {
             return None;
         }
-        let start = self.members.len();
+        let stored_members = &mut self.filter.members;
+        let start = stored_members.len();
         let mut has_null = false;
         for member in members {
             let stored = match member? {
@@ -291,12 +511,12 @@ impl<'a> Compiler<'_, 'a> {
                 _ => return None,
             };
             // A member without a key is equal to no value of the column.
-            self.members.extend(i64::try_from(field.key_of(stored)));
+            stored_members.extend(i64::try_from(field.key_of(stored)));
         }
-        self.members[start..].sort_unstable();
+        stored_members[start..].sort_unstable();
         Some(Test::Members {
             field: KeyField::Ordered(field),
-            members: (start, self.members.len()),
+            members: (start, stored_members.len()),
             // With a NULL in the list, a key that is no member makes the condition NULL.
             holds: [!negated, negated && !has_null],
         })
@@ -324,28 +544,20 @@ impl<'a> Compiler<'_, 'a> {
         kind: CmpKind,
         (column, ordinal): (&'a Expr, usize),
         e: &'a Expr,
-        condition: usize,
     ) -> Option<Test> {
         if !is_constant(e) {
             return None;
         }
         if let CmpKind::String(collation) = kind {
-            let ty = &column.ty;
-            let plain = ty.class() == Class::String
-                && ty.col.is_string()
-                && !ty.col.is_enum_or_set()
-                && ty.col.collation.known().charset == collation.known().charset;
-            if !plain {
-                return None;
-            }
-            let start = self.texts.len();
-            push_constant_text(self.cx, e, collation, self.texts)?;
+            self.text_column(column, collation)?;
+            let texts = &mut self.filter.texts;
+            let start = texts.len();
+            push_constant_text(self.cx, e, collation, texts)?;
             return Some(Test::Text {
                 ordinal,
                 collation: collation.known(),
                 op,
-                text: (start, self.texts.len()),
-                condition,
+                text: (start, texts.len()),
             });
         }
         let field = KeyField::of(self.images.layout, ordinal)?;
