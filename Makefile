@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-clients check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -136,7 +136,7 @@ LOG_STATEMENTS ?= 500000
 compare-digest: test-tools server-binary ## nfold lab digest beside pt-query-digest (Debian: percona-toolkit) on a log of LOG_STATEMENTS statements
 	tests/lab/compare-digest --statements $(LOG_STATEMENTS)
 
-differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries|rollup|windows|keys|plans
+differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries|rollup|windows|keys|plans|joins
 	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS) --shapes $(SHAPES)
 STATEMENTS ?= 5000
 SHAPES ?= all
@@ -167,6 +167,10 @@ bench-cliffs: build ## situations in which servers collapse, at three sizes each
 QUERIES ?=
 bench-queries: build ## the 22 queries of TPC-H beside MariaDB and MySQL
 	bench/queries/run $(QUERIES)
+
+JOIN_ORDERS ?=
+bench-join-orders: build ## 60 joins of 20 skewed tables, each beside forced join orders
+	bench/queries/orders $(JOIN_ORDERS)
 
 BENCH_ENGINE ?= --json bench-engine.json
 bench-engine: ## the engine beside LMDB, RocksDB, redb and fjall: some ten minutes; BENCH_ENGINE='--rows 1M' for less
