@@ -146,7 +146,6 @@ impl Session {
         }
         self.refresh_schema();
         let altered = self.with_ddl_cx(old.collation, |ddl| bind::alter::bind(alter, old, ddl))?;
-        let uncounted = altered.change == Change::Nothing && altered.rename.is_some();
         let (mut spec, columns) = copied(old, altered.change);
         if !spec.foreign_keys.is_empty() {
             return Err(SqlError::new(ErrorCode::ER_CANNOT_ADD_FOREIGN, &[]));
@@ -167,9 +166,6 @@ impl Session {
             self.temporary.put(new);
         }
         self.drop_temporary(old);
-        if uncounted {
-            return Ok(Response::ok());
-        }
         let warnings = self.conditions.total();
         Ok(Response::Done(Done {
             affected_rows: rows,
