@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use nfold_catalog::UserLockSession;
+use nfold_observe::SessionCounters;
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
@@ -24,6 +25,8 @@ use nfold_types::{SqlError, Timestamp};
 /// Session state that expressions read and, for user variables, write. The session implements it
 /// with interior mutability. Nothing here is called while the session's own code runs.
 pub trait SessionEnv {
+    /// The session's status counters.
+    fn counters(&self) -> &SessionCounters;
     /// `@@[scope.]name`. Error 1193 for an unknown name.
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError>;
     /// `@name` (in lower case). NULL if the variable was never set.

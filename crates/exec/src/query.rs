@@ -336,7 +336,8 @@ impl SetExec {
             sorter.push(rt, key, image)?;
             Ok(true)
         })?;
-        give_sorted(rt, sorter, &mut give)?;
+        let rows = give_sorted(rt, sorter, &mut give)?;
+        rt.count_sort(rows);
         found();
         Ok(())
     }
@@ -473,7 +474,10 @@ impl Operands<'_, '_> {
                     }
                 }
                 match set.distinct {
-                    Some(distinct) => distinct.give_deferred(rt, &mut watched),
+                    Some(distinct) => {
+                        distinct.count(rt);
+                        distinct.give_deferred(rt, &mut watched)
+                    }
                     None => Ok(()),
                 }
             }

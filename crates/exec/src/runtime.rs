@@ -15,6 +15,7 @@ use nfold_engine::{
     Table, lend,
 };
 use nfold_observe::contention::{Site, WaitKind};
+use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
@@ -33,6 +34,7 @@ pub(crate) struct Runtime<'s> {
     session: RefCell<&'s mut EngineSession>,
     cx: Checkpoints<'s>,
     pub env: &'s dyn SessionEnv,
+    pub counters: &'s SessionCounters,
     pub params: &'s Params,
     pub warnings: &'s RefCell<Warnings>,
     pub lists: ListCache,
@@ -95,6 +97,7 @@ impl<'s> Runtime<'s> {
             session: RefCell::new(session),
             cx: Checkpoints::new(cx),
             env,
+            counters: env.counters(),
             params,
             warnings,
             lists: ListCache::default(),
@@ -248,6 +251,30 @@ impl<'s> Runtime<'s> {
                 return Ok(more);
             }
         }
+    }
+
+    /// Counts a temporary table of MySQL's: `written` rows are written to it, and then it is
+    /// scanned, with `kept` rows that are no duplicates.
+    pub fn count_temporary_table(&self, written: u64, kept: u64) {
+        use StatusCounter::{CreatedTmpTables, HandlerReadRndNext, HandlerWrite};
+        self.counters.add(CreatedTmpTables, 1);
+        self.counters.add(HandlerWrite, written);
+        self.counters.add(HandlerReadRndNext, kept + 1);
+    }
+
+    /// Counts a grouping that MySQL does by a temporary table: each row looks its group up there.
+    pub fn count_grouping(&self, rows: u64, groups: u64) {
+        use StatusCounter::{HandlerReadKey, HandlerUpdate};
+        self.count_temporary_table(groups, groups);
+        self.counters.add(HandlerReadKey, rows);
+        self.counters
+            .add(HandlerUpdate, rows.saturating_sub(groups));
+    }
+
+    /// Counts a sort and the rows of its result.
+    pub fn count_sort(&self, rows: u64) {
+        self.counters.add(StatusCounter::SortScan, 1);
+        self.counters.add(StatusCounter::SortRows, rows);
     }
 
     /// The open table with this id. Error 1412 if it was dropped.

@@ -12,7 +12,11 @@
 pub mod contention;
 pub mod digests;
 mod histogram;
+mod session_counters;
 mod sharded;
 
 pub use histogram::{Histogram, Summary};
+pub use session_counters::{
+    AllSessionCounters, CounterValues, OwnCounters, SessionCounters, StatusCounter,
+};
 pub use sharded::{SHARDS, Sharded, set_shard, shard};

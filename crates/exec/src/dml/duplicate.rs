@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_engine::{PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_observe::StatusCounter;
 use nfold_types::{ErrorCode, Level, SqlError, ValueRef, charset, wire};
 
 use crate::runtime::Runtime;
@@ -61,6 +62,7 @@ pub(super) fn read_locked(
             .collect(),
         ..ReadSpec::default()
     };
+    rt.counters.add(StatusCounter::HandlerReadKey, 1);
     let mut read = Read::points(table.clone(), spec, points);
     out.clear();
     while rt.read(&mut read, out)? {}

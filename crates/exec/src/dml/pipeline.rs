@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
+use nfold_observe::StatusCounter;
 use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{ErrorCode, SqlError};
@@ -112,6 +113,7 @@ impl TableChanges {
     /// # Errors
     /// The errors of the engine, such as 1213, 1205 and 1114.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
+        rt.counters.add(StatusCounter::HandlerWrite, 1);
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -167,6 +169,7 @@ impl TableChanges {
     /// # Errors
     /// The errors of the engine.
     pub fn update(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
+        rt.counters.add(StatusCounter::HandlerUpdate, 1);
         let op = self.update.as_mut().expect("D1: begin_update came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -226,6 +229,7 @@ impl TableChanges {
             foreign,
             ..
         } = self;
+        rt.counters.add(StatusCounter::HandlerDelete, 1);
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         let Some(foreign) = foreign else {
             op.row(image, row_id);

@@ -103,6 +103,9 @@ pub(crate) struct Distinct {
     seen: Lent<KeySet>,
     limit_bytes: usize,
     rest: Option<Sorter>,
+    /// Rows looked at, and those of them that were new at once.
+    rows: u64,
+    new_rows: u64,
 }
 
 impl Distinct {
@@ -111,6 +114,8 @@ impl Distinct {
             seen: Lent::take(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             rest: None,
+            rows: 0,
+            new_rows: 0,
         }
     }
 
@@ -136,10 +141,14 @@ impl Distinct {
         key: &[u8],
         row: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
     ) -> Result<bool, SqlError> {
+        self.rows += 1;
         let room = self.rest.is_none() && self.seen.bytes_used() < self.limit_bytes;
         match self.seen.look(key, room) {
             Looked::There => return Ok(false),
-            Looked::Added => return Ok(true),
+            Looked::Added => {
+                self.new_rows += 1;
+                return Ok(true);
+            }
             Looked::NoRoom => {}
         }
         let limit = self.limit_bytes;
@@ -149,6 +158,11 @@ impl Distinct {
             .get_or_insert_with(|| Sorter::new(limit, 0))
             .push(rt, key, &image)?;
         Ok(false)
+    }
+
+    /// Counts the temporary table that MySQL writes the rows to.
+    pub fn count(&self, rt: &Runtime<'_>) {
+        rt.count_temporary_table(self.rows, self.new_rows);
     }
 
     /// Whether rows have been deferred.

@@ -243,7 +243,7 @@ impl<'k> HeadSorter<'k> {
         give: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
     ) -> Result<(), SqlError> {
         if let Some(whole) = self.whole {
-            return give_sorted(rt, whole, give);
+            return give_sorted(rt, whole, give).map(|_| ());
         }
         self.images.sort(rt, self.keys)?;
         let Images { arena, entries, .. } = &*self.images;

@@ -254,8 +254,14 @@ impl Plain {
                 Ok(more)
             })?;
             return match unique {
-                Some((_, set)) if more => set.give_deferred(rt, &mut give),
-                _ => Ok(()),
+                Some((_, set)) => {
+                    set.count(rt);
+                    match more {
+                        true => set.give_deferred(rt, &mut give),
+                        false => Ok(()),
+                    }
+                }
+                None => Ok(()),
             };
         };
         let keyed = Keyed(order, layout);
@@ -270,12 +276,15 @@ impl Plain {
             Ok(true)
         })?;
         if let Some((_, set)) = unique {
+            set.count(rt);
             set.give_deferred(rt, &mut |image| {
                 sorter.push(rt, image)?;
                 Ok(true)
             })?;
         }
-        sorter.finish(rt, &mut give)
+        sorter.finish(rt, &mut give)?;
+        rt.count_sort(seen);
+        Ok(())
     }
 }
 

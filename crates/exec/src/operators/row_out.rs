@@ -107,16 +107,16 @@ pub(crate) fn top_of(block: &Block, limits: Limits) -> usize {
     }
 }
 
-/// Passes sorted rows to the consumer until it wants no more.
+/// Passes sorted rows to the consumer until it wants no more, and returns their number.
 pub(crate) fn give_sorted(
     rt: &Runtime<'_>,
     sorter: Sorter,
     give: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
-) -> Result<(), SqlError> {
+) -> Result<u64, SqlError> {
     let mut sorted = sorter.finish(rt)?;
-    let mut n = 0u32;
+    let mut n = 0u64;
     while let Some((_, image)) = sorted.next(rt)? {
-        n = n.wrapping_add(1);
+        n += 1;
         if n.is_multiple_of(1024) {
             rt.tick()?;
         }
@@ -124,7 +124,7 @@ pub(crate) fn give_sorted(
             break;
         }
     }
-    Ok(())
+    Ok(n)
 }
 
 /// Evaluates expressions over one row.

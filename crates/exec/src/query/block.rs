@@ -385,10 +385,12 @@ impl<'r> StepCx<'r, '_> {
 struct Streamed<'r, 's, 'e> {
     scx: &'r StepCx<'r, 's>,
     layout: &'r RowLayout,
+    rows: u64,
     image: Lent<Buffer>,
     each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
 }
 
+        self.rows += 1;
 impl RowOut for Streamed<'_, '_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         let values = values_of(cx, select)?;
@@ -537,10 +539,13 @@ impl Run<'_, '_> {
             let mut out = Streamed {
                 scx,
                 image: Lent::take(),
+                rows: 0,
                 layout,
                 each,
             };
-            return exec.run(scx.rt, q, scx.outer_rows, &mut out);
+            exec.run(scx.rt, q, scx.outer_rows, &mut out)?;
+            scx.rt.count_temporary_table(out.rows, out.rows);
+            return Ok(());
         }
         let last = steps.len() - 1;
         while scx.next(steps, last, batch)? {
@@ -618,10 +623,11 @@ fn ordered(
             more = give(image)?;
             Ok(more)
         })?;
-        if let Some(seen) = seen
-            && more
-        {
-            seen.give_deferred(rt, &mut give)?;
+        if let Some(seen) = seen {
+            seen.count(rt);
+            if more {
+                seen.give_deferred(rt, &mut give)?;
+            }
         }
     } else {
         let mut sorter = sorter_of(rt, block, limits);
@@ -663,6 +669,7 @@ fn ordered(
             Ok(true)
         })?;
         if let Some(seen) = seen {
+            seen.count(rt);
             seen.give_deferred(rt, &mut |row| {
                 if let Some((len, rest)) = row.split_first_chunk::<4>() {
                     let (key, image) = rest.split_at(u32::from_le_bytes(*len) as usize);
@@ -671,7 +678,8 @@ fn ordered(
                 Ok(true)
             })?;
         }
-        give_sorted(rt, sorter, &mut give)?;
+        let rows = give_sorted(rt, sorter, &mut give)?;
+        rt.count_sort(rows);
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Blocks with aggregates: counts rows, sums them by kernels, or evaluates and adds them one by
 //! one.
 
+use std::cell::Cell;
+
 use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
 use nfold_plan::query::{Block, GroupPlan, JoinStep};
 use nfold_types::row::RowLayout;
@@ -57,6 +59,7 @@ impl Run<'_, '_> {
         plan: &GroupPlan,
         (grouping, grouper): (&Grouping, &mut Grouper<'_>),
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
+        taken: &Cell<u64>,
     ) -> Result<bool, SqlError> {
         let scx = self.scx;
         let last = self.steps.len() - 1;
@@ -66,6 +69,7 @@ impl Run<'_, '_> {
         let mut evaluated = 0;
         while scx.next(self.steps, last, self.batch)? {
             let batch = &*self.batch;
+            taken.set(taken.get() + batch.len() as u64);
             if last > 0 {
                 scx.rt.checkpoint(ROW_WORK * batch.len() as u64)?;
             }
@@ -146,7 +150,10 @@ impl Run<'_, '_> {
             scope: Scope::Groups(block),
             ..*scx.state
         };
+        let by_table = !plan.implicit && !plan.ordered && !plan.first_row_only;
+        let (taken, groups) = (Cell::new(0), Cell::new(0));
         let mut emit = |image: &[u8]| -> Result<bool, SqlError> {
+            groups.set(groups.get() + 1);
             let rows = [RowRef {
                 layout: result,
                 image: Some(image),
@@ -181,7 +188,7 @@ impl Run<'_, '_> {
             && !self.steps.is_empty()
             && scx.streamed().is_none()
         {
-            go_on = self.grouped_by_image(plan, (grouping, &mut grouper), &mut emit)?;
+            go_on = self.grouped_by_image(plan, (grouping, &mut grouper), &mut emit, &taken)?;
         } else if let Some(inputs) = &grouping.inputs
             && !self.nothing
             && let Some(sums) = self.image_sums(plan, Some(inputs))
@@ -196,6 +203,7 @@ impl Run<'_, '_> {
                         .aggregates
                         .iter()
                         .all(|a| a.args.iter().all(|e| cx.val(e).is_ok_and(|v| !v.is_null())));
+                taken.set(taken.get() + 1);
                 go_on = grouper.add(rt, cx, plan, &mut emit)?.1;
                 Ok(go_on && !found)
             })?;
@@ -208,6 +216,12 @@ impl Run<'_, '_> {
                 st: scx.state,
             };
             grouper.finish(rt, &cx, &mut emit)?;
+        }
+        if by_table {
+            match plan.aggregates.is_empty() {
+                true => rt.count_temporary_table(taken.get(), groups.get()),
+                false => rt.count_grouping(taken.get(), groups.get()),
+            }
         }
         Ok(())
     }

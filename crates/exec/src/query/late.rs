@@ -63,7 +63,7 @@ pub(crate) fn run(
         sorter.push(rt, &key, &entry)?;
         Ok(true)
     })?;
-    give_sorted(rt, sorter, &mut |mut entry| {
+    let rows = give_sorted(rt, sorter, &mut |mut entry| {
         let mut rows = scx.empty_rows();
         for (row, slot) in rows.iter_mut().zip(scx.slots) {
             let Some((image, rest)) = take(entry) else {
@@ -73,5 +73,7 @@ pub(crate) fn run(
             entry = rest;
         }
         limiter.row(&scx.eval(&rows), &block.select)
-    })
+    })?;
+    rt.count_sort(rows);
+    Ok(())
 }

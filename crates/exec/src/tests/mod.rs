@@ -62,9 +62,13 @@ pub(crate) struct Env {
     pub mode: Cell<SqlMode>,
     pub memory: Cell<usize>,
     insert_id: Cell<u64>,
+    counters: nfold_observe::SessionCounters,
 }
 
 impl SessionEnv for Env {
+    fn counters(&self) -> &nfold_observe::SessionCounters {
+        &self.counters
+    }
     fn sysvar(&self, _: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
         Err(SqlError::new(
             ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE,
@@ -334,6 +338,7 @@ impl Db {
             mode: Cell::new(SqlMode::DEFAULT),
             memory: Cell::new(8 << 20),
             insert_id: Cell::new(0),
+            counters: nfold_observe::SessionCounters::default(),
         };
         Db {
             engine,

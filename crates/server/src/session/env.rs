@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nfold_catalog::UserLockSession;
 use nfold_exec::SessionEnv;
 use nfold_exec::eval::convert;
+use nfold_observe::{OwnCounters, SessionCounters};
 use nfold_plan::expr::Class;
 use nfold_plan::{SqlMode, VarScope};
 use nfold_sync::words::prefetch_line_outer;
@@ -75,6 +76,8 @@ pub struct Env {
     user_var_bytes: Cell<usize>,
     user_locks: UserLockSession,
     random: Cell<u64>,
+    /// The session's status counters.
+    pub counters: OwnCounters,
 }
 
 /// The system's clock, in microseconds since 1970.
@@ -91,6 +94,7 @@ impl Env {
         let vars = SessionVars::new(&globals);
         let session = u64::from(login.connection_id);
         let user_locks = server.engine.catalog().user_locks().clone();
+        let counters = server.session_counters.open();
         let now = clock_us();
         let seed = (now as u64) ^ (u64::from(login.connection_id) << 40) | 1;
         Env {
@@ -113,6 +117,7 @@ impl Env {
             user_var_bytes: Cell::new(0),
             user_locks: UserLockSession::new(user_locks, session),
             random: Cell::new(seed),
+            counters,
         }
     }
 
@@ -233,6 +238,10 @@ impl Env {
 }
 
 impl SessionEnv for Env {
+    fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
         let at = vars::find(name)?;
         let global = self.scope_of(at, scope)?;

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use nfold_catalog::TableId;
 use nfold_engine::Engine;
+use nfold_observe::AllSessionCounters;
 use nfold_observe::contention::WaitKind;
 use nfold_observe::digests::Digests;
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use super::locks::SharedPermits;
 use super::shared_plans::SharedPlans;
@@ -43,8 +46,42 @@ pub struct ServerState {
     pub pool_list: Arc<PoolList>,
     pub slow_log: SlowLog,
     pub general_log: GeneralLog,
+    /// Tables that statements have used.
+    pub(crate) opened: OpenedTables,
+    /// Status counters of the sessions.
+    pub session_counters: Arc<AllSessionCounters>,
     /// Set once the workers run.
     pub counters: OnceLock<WorkerCounters>,
+}
+
+/// Tables that are remembered as opened. Dropped ones are among them until all are forgotten.
+const MOST_OPEN_TABLES: usize = 100_000;
+
+/// Tables that statements have used since they were opened, for SHOW STATUS. Looked at when a
+/// statement is planned.
+#[derive(Default)]
+pub(crate) struct OpenedTables(Mutex<FxHashSet<TableId>>);
+
+impl OpenedTables {
+    /// How many of these tables are used for the first time.
+    pub fn open(&self, ids: &[TableId]) -> u64 {
+        let mut open = self.0.lock();
+        if open.len() > MOST_OPEN_TABLES {
+            open.clear();
+        }
+        ids.iter().filter(|id| open.insert(**id)).count() as u64
+    }
+
+    /// How many of these tables have been used.
+    pub fn count(&self, ids: impl Iterator<Item = TableId>) -> u64 {
+        let open = self.0.lock();
+        ids.filter(|id| open.contains(id)).count() as u64
+    }
+
+    /// FLUSH TABLES
+    pub fn close_all(&self) {
+        self.0.lock().clear();
+    }
 }
 
 impl ServerState {
@@ -72,6 +109,8 @@ impl ServerState {
                 options.workers,
                 options.values.int("performance_schema_digests_size") as usize,
             ),
+            opened: OpenedTables::default(),
+            session_counters: Arc::default(),
             counters: OnceLock::new(),
         };
         state.globals_changed();

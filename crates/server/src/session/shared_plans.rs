@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nfold_catalog::TableId;
+use nfold_plan::Reads;
 use nfold_plan::query::Plan;
 use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
@@ -157,6 +158,8 @@ pub struct SharedPlan {
     pub into: Option<Box<[String]>>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
+    /// The same, counted.
+    pub reads: Reads,
     /// Deprecated syntax in the text. Its warnings are given when the statement is prepared, or
     /// when it runs without having been prepared.
     pub deprecated: Vec<Deprecated>,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nfold_catalog::{MdlExclusive, MdlWaiting, TableId};
 use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
 use nfold_exec::{ExecCx, Interrupt, SessionEnv};
+use nfold_observe::StatusCounter;
 use nfold_observe::contention::{Contention, Place, Site, Ticket, WaitKind};
 use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
 use nfold_types::{ErrorCode, Level, SqlError};
@@ -226,6 +227,16 @@ impl Session {
         }
     }
 
+    /// Counts the end of a statement or of a transaction, which both end in the engine in MySQL.
+    #[inline]
+    pub(crate) fn count_end(&self, committed: bool) {
+        let counter = match committed {
+            true => StatusCounter::HandlerCommit,
+            false => StatusCounter::HandlerRollback,
+        };
+        self.env.counters.add(counter, 1);
+    }
+
     /// Commits the open transaction, if there is one.
     pub fn commit(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let done = finish(cx, || self.engine.commit());
@@ -260,6 +271,9 @@ impl Session {
         let release = options.release.unwrap_or(s.completion_release);
         let (isolation, read_only) = (self.engine.isolation(), self.read_only);
         let was_open = self.engine.in_transaction();
+        if was_open {
+            self.count_end(commit);
+        }
         if commit {
             self.commit(cx)?;
         } else {
@@ -303,6 +317,7 @@ impl Session {
                 self.begin_work(true);
             }
             self.engine.savepoint(name);
+            self.env.counters.add(StatusCounter::HandlerSavepoint, 1);
         }
         Ok(Response::ok())
     }
@@ -323,6 +338,8 @@ impl Session {
                 .release_savepoint(name)
                 .map_err(|e| nfold_exec::engine_error(&e))
         } else {
+            let counters = &self.env.counters;
+            counters.add(StatusCounter::HandlerSavepointRollback, 1);
             finish(cx, || self.engine.rollback_to(name))
         };
         match done {

@@ -413,10 +413,9 @@ impl Session {
                     read_lock: false,
                     for_export: false,
                     ..
-                }
-                // The counters belong to the server; sessions have none to reset.
-                | FlushItem::Privileges
-                | FlushItem::Status => {}
+                } => self.server.opened.close_all(),
+                FlushItem::Privileges => {}
+                FlushItem::Status => self.env.counters.flush(),
                 FlushItem::Tables { .. } => {
                     return Err(SqlError::not_supported(
                         "FLUSH TABLES WITH READ LOCK and FOR EXPORT",

@@ -18,10 +18,10 @@ use std::time::Duration;
 use nfold_exec::{
     Checkpoints, ExecCx, Executable, Params, RowSink, SessionEnv, StatementResult, execute,
 };
+use nfold_observe::StatusCounter;
 use nfold_observe::digests::access;
-use nfold_plan::Plan;
 use nfold_plan::expr::{Coercibility, ExprType};
-use nfold_plan::{Literals, ParamType, PlanCx, param_types, plan_statement};
+use nfold_plan::{Literals, ParamType, PlanCx, Reads, param_types, plan_statement};
 use nfold_sql::ast::{SelectInto, Statement};
 use nfold_sql::begins_query;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
@@ -286,9 +286,12 @@ impl Session {
             ids.sort_unstable();
             ids.dedup();
         }
-        let named = parsed.named_by_text as usize;
+        let opened = self.server.opened.open(&ids);
+        (self.env.counters).add(StatusCounter::OpenedTables, opened);
+        let (named, reads) = (parsed.named_by_text as usize, plan.reads());
         let shared = SharedPlan {
-            access: access_bits(&plan),
+            access: access_bits(&reads),
+            reads,
             key: PlanKey::new(work, &literals.roles(&parsed.roles), named),
             plan,
             uses,
@@ -373,6 +376,7 @@ impl Session {
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         let on_tables = !plan.shared.ids.is_empty() || !self.table_locks.is_empty();
         self.begin_work(on_tables);
+        self.count_reads(&plan.shared);
         let result = execute(
             operators,
             &self.server.engine,
@@ -384,19 +388,40 @@ impl Session {
             sink,
         );
         self.conditions = warnings.into_inner();
+        if on_tables {
+            self.count_end(result.is_ok());
+        }
         result
     }
 }
 
+impl Session {
+    /// Counts how a plan reads its tables.
+    #[inline]
+    fn count_reads(&self, plan: &SharedPlan) {
+        let counters = &self.env.counters;
+        let locks = 2 * u64::from(plan.reads.tables);
+        counters.add(StatusCounter::HandlerExternalLock, locks);
+        if plan.access == 0 && plan.reads.temporary_scan == 0 {
+            return;
+        }
+        let reads = &plan.reads;
+        let scans = u64::from(reads.scan) + u64::from(reads.temporary_scan);
+        counters.add(StatusCounter::SelectScan, scans);
+        counters.add(StatusCounter::SelectFullJoin, reads.full_join.into());
+        counters.add(StatusCounter::SelectRange, reads.range.into());
+        counters.add(StatusCounter::SelectFullRangeJoin, reads.range_join.into());
+    }
+}
+
 /// How a plan reads its tables, as flags of the statistics.
-fn access_bits(plan: &Plan) -> u8 {
-    let reads = plan.reads();
+fn access_bits(reads: &Reads) -> u8 {
     let bit = |on: bool, bit: u8| if on { bit } else { 0 };
     bit(reads.no_index, access::NO_INDEX)
-        | bit(reads.scan, access::SCAN)
-        | bit(reads.full_join, access::FULL_JOIN)
-        | bit(reads.range, access::RANGE)
-        | bit(reads.range_join, access::RANGE_JOIN)
+        | bit(reads.scan > 0, access::SCAN)
+        | bit(reads.full_join > 0, access::FULL_JOIN)
+        | bit(reads.range > 0, access::RANGE)
+        | bit(reads.range_join > 0, access::RANGE_JOIN)
 }
 
 /// Whether a text may contain `@x` (not `@@x`).

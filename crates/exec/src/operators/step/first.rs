@@ -192,7 +192,14 @@ impl StepCx<'_, '_> {
         let slot = &self.slots[table];
         match (&slot.source, &self.block.tables[table].source) {
             (Source::Derived(exec), TableSource::Derived(q)) => {
-                exec.collect(self.rt, q, self.outer_rows, slot.layout(), push)
+                let mut rows = 0;
+                let mut count = |image: &[u8]| {
+                    rows += 1;
+                    push(image)
+                };
+                exec.collect(self.rt, q, self.outer_rows, slot.layout(), &mut count)?;
+                self.rt.count_temporary_table(rows, rows);
+                Ok(())
             }
             (Source::Json(_), TableSource::Json(json)) => {
                 self.json_rows(table, json, &self.empty_rows(), push)

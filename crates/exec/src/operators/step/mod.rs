@@ -173,8 +173,10 @@ impl StepExec {
             let TableSource::Table(def) = &block.tables[step.table].source else {
                 return Ok(None);
             };
-            let spec = read_spec(rt, block, step.table, access.of_table(), first_rows);
-            Ok(Some(TableReader::new(rt.table(def.id)?, spec)))
+            let (access, ordered) = (access.of_table(), position == 0 && block.ordered);
+            let spec = read_spec(rt, block, step.table, access, first_rows);
+            let table = rt.table(def.id)?;
+            Ok(Some(TableReader::new(table, spec, access, ordered)))
         };
         // A statement that locks rows locks those that the plan says.
         let switches = row_lock(rt, block, step.table) == RowLock::None;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    Isolation, LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock, RowTaker, Table, lend,
+    Bound, Isolation, KeyRange, LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock,
+    RowTaker, Table, lend,
 };
+use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -61,6 +63,78 @@ pub(super) enum Point<'k> {
     Ranges,
 }
 
+/// The calls of MySQL's handler that a read stands for, as SHOW STATUS counts them.
+#[derive(Clone, Copy, Default)]
+struct HandlerCalls {
+    /// Lookups that are not counted yet.
+    lookups: u64,
+    /// What steps from row to row.
+    step: Option<StatusCounter>,
+    /// The lookup finds the first row; otherwise a step does.
+    lookup_finds_first: bool,
+    /// Rows were found in the range at hand.
+    found: bool,
+}
+
+impl HandlerCalls {
+    /// The lookups of `keys`. A key of a unique index has no second row to step to.
+    fn of_points(keys: u64, unique: bool) -> HandlerCalls {
+        HandlerCalls {
+            lookups: keys,
+            step: (!unique).then_some(StatusCounter::HandlerReadNext),
+            ..HandlerCalls::default()
+        }
+    }
+
+    /// A range begins. `scan`: in MySQL it is a table scan.
+    fn of_range(
+        counters: &SessionCounters,
+        range: &KeyRange,
+        reverse: bool,
+        scan: bool,
+    ) -> HandlerCalls {
+        use StatusCounter::*;
+        let (end, edge, step) = match reverse {
+            false => (&range.lo, HandlerReadFirst, HandlerReadNext),
+            true => (&range.hi, HandlerReadLast, HandlerReadPrev),
+        };
+        counters.add(HandlerReadKey, 1);
+        if matches!(end, Bound::Unbounded) {
+            counters.add(edge, 1);
+        }
+        HandlerCalls {
+            step: Some(if scan { HandlerReadRndNext } else { step }),
+            lookup_finds_first: !scan,
+            ..HandlerCalls::default()
+        }
+    }
+
+    /// Rows were read.
+    #[inline]
+    fn read(&mut self, counters: &SessionCounters, rows: u64) {
+        if self.lookups > 0 {
+            counters.add(StatusCounter::HandlerReadKey, self.lookups);
+            self.lookups = 0;
+        }
+        if let Some(step) = self.step
+            && rows > 0
+        {
+            let first = u64::from(self.lookup_finds_first && !self.found);
+            counters.add(step, rows - first);
+            self.found = true;
+        }
+    }
+
+    /// A range has no more rows: one more step has found that, unless the lookup has.
+    fn ended(&self, counters: &SessionCounters) {
+        if let Some(step) = self.step
+            && (self.found || !self.lookup_finds_first)
+        {
+            counters.add(step, 1);
+        }
+    }
+}
+
 /// A reader of one table.
 pub(crate) struct TableReader {
     table: Arc<Table>,
@@ -75,10 +149,23 @@ pub(crate) struct TableReader {
     /// The memory of `bound` at the last binding. The keys are moved to `read`, which keeps as
     /// much.
     bound_bytes: usize,
+    /// MySQL scans the table, and not an index.
+    scans: bool,
+    /// Each point is one row at most.
+    unique: bool,
+    calls: HandlerCalls,
 }
 
 impl TableReader {
-    pub fn new(table: Arc<Table>, spec: ReadSpec) -> TableReader {
+    /// `ordered`: the rows are wanted in the order of the index.
+    pub fn new(table: Arc<Table>, spec: ReadSpec, access: &Access, ordered: bool) -> TableReader {
+        let whole = matches!(access.kind, AccessKind::Full) && access.index == 0;
+        let unique = match (&access.kind, table.def().indexes.get(access.index)) {
+            (AccessKind::Points(parts), Some(index)) => {
+                index.is_unique() && parts.len() == index.parts.len()
+            }
+            _ => false,
+        };
         TableReader {
             table,
             spec,
@@ -89,6 +176,9 @@ impl TableReader {
             reverse: false,
             open: false,
             bound_bytes: 0,
+            scans: whole && !access.covering && !access.reverse && !ordered,
+            unique,
+            calls: HandlerCalls::default(),
         }
     }
 
@@ -154,6 +244,7 @@ impl TableReader {
     }
 
     fn bind_points(&mut self) {
+        self.calls = HandlerCalls::of_points(self.bound.points.len() as u64, self.unique);
         let points = std::mem::take(&mut self.bound.points);
         match &mut self.read {
             Some(read) => self.bound.points = read.bind_points(points),
@@ -221,15 +312,22 @@ impl TableReader {
                         ))
                     }
                 }
+                self.calls = HandlerCalls::of_range(rt.counters, range, self.reverse, self.scans);
                 self.next_range += 1;
                 self.open = true;
             }
             let Some(read) = &mut self.read else {
                 return Ok(false);
             };
+            let before = out.len() + out.taken();
             let more = rt.read_into(read, out, lend(&mut taker))?;
+            let rows = (out.len() + out.taken()).saturating_sub(before);
+            self.calls.read(rt.counters, rows as u64);
             if more {
                 return Ok(true);
+            }
+            if self.kind == BoundKind::Ranges {
+                self.calls.ended(rt.counters);
             }
             self.open = false;
             let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use nfold_exec::SessionEnv;
+use nfold_observe::SessionCounters;
 use nfold_plan::{SqlMode, VarScope};
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -23,6 +24,7 @@ pub struct RowEnv {
     div_precision_increment: u8,
     max_allowed_packet: usize,
     random: Cell<u64>,
+    counters: SessionCounters,
 }
 
 impl RowEnv {
@@ -39,11 +41,16 @@ impl RowEnv {
             div_precision_increment: env.div_precision_increment(),
             max_allowed_packet: env.max_allowed_packet(),
             random: Cell::new(env.random()),
+            counters: SessionCounters::default(),
         }
     }
 }
 
 impl SessionEnv for RowEnv {
+    fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
     fn sysvar(&self, _: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
         let code = ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE;
         Err(SqlError::new(code, &[&name]))

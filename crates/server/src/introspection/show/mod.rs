@@ -28,7 +28,7 @@ impl Session {
             Show::CreateUser(name) => self.show_create_user(name.as_ref()),
             Show::Grants(name) => self.show_grants(name.as_ref()),
             Show::Variables { scope, filter } => self.show_variables(*scope, filter.as_ref()),
-            Show::Status { filter, .. } => self.show_status(filter.as_ref()),
+            Show::Status { scope, filter } => self.show_status(*scope, filter.as_ref()),
             Show::ProcessList { full } => self.show_processlist(*full),
             Show::Warnings(limit) => Ok(self.show_conditions(false, *limit)),
             Show::Errors(limit) => Ok(self.show_conditions(true, *limit)),

@@ -1,21 +1,53 @@
 //! SHOW STATUS, SHOW ENGINE INNODB STATUS, and the answer to COM_STATISTICS.
 
 use nfold_catalog::Privileges;
-use nfold_sql::ast::{EngineInfo, ShowFilter};
+use nfold_observe::CounterValues;
+use nfold_sql::ast::{EngineInfo, ShowFilter, VarScope};
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 
 use super::filter;
 use crate::session::response::{Response, RowSet, text_type};
 use crate::session::{ServerState, Session, storage};
 
+/// Counters of MySQL's that are always 0.
+const NEVER_COUNTED: &[&str] = &[
+    "Created_tmp_disk_tables",
+    "Created_tmp_files",
+    "Handler_discover",
+    "Handler_mrr_init",
+    "Handler_prepare",
+    "Open_files",
+    "Open_streams",
+    "Opened_files",
+    "Opened_table_definitions",
+    "Select_range_check",
+];
+
 impl ServerState {
-    /// The names and values of all status variables, in the order of their names.
-    pub fn status_values(&self) -> Vec<(&'static str, String)> {
+    /// Name and value of every status variable, in the order of their names. `session`: the values
+    /// of a session where a variable has such; those of the server if `None`.
+    pub fn status_values(&self, session: Option<&CounterValues>) -> Vec<(&'static str, String)> {
+        let mut all = self.server_values();
+        let own = session.copied();
+        let counters = own.unwrap_or_else(|| self.session_counters.values());
+        let counted = counters.iter().map(|(c, n)| (c.name(), n));
+        // Counters of things that Nfold does not do, or does not count.
+        let none = NEVER_COUNTED.iter().map(|name| (*name, 0));
+        all.extend(counted.chain(none).map(|(name, n)| (name, n.to_string())));
+        all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
+        all
+    }
+
+    /// The variables that have one value for the whole server.
+    fn server_values(&self) -> Vec<(&'static str, String)> {
         let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
         let store = self.engine.store_status();
         let trx = self.engine.trx_status();
         let guesses = self.engine.guess_status();
         let plans = self.plans.status();
+        let schema = self.engine.catalog().snapshot();
+        let definitions = schema.tables().count() as u64;
+        let tables = self.opened.count(schema.tables().map(|t| t.id));
         let page_bytes = 16_384;
         let used = store.pool_pages_total.saturating_sub(store.pool_pages_free);
         let mut all: Vec<(&'static str, String)> = [
@@ -70,8 +102,9 @@ impl ServerState {
             ("Nfold_statement_yields", totals.yields),
             ("Nfold_transactions_purged", trx.purged_transactions),
             ("Nfold_undo_pages", trx.undo_pages as u64),
+            ("Open_table_definitions", definitions),
+            ("Open_tables", tables),
             ("Queries", totals.commands),
-            ("Questions", totals.commands),
             ("Threads_connected", self.registry.connections() as u64),
             ("Threads_running", totals.running),
             ("Uptime", self.started.elapsed().as_secs()),
@@ -83,7 +116,6 @@ impl ServerState {
         all.extend(self.pool_list.status());
         all.extend(self.slow_log.status());
         all.push(self.general_log.status());
-        all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }
 }
@@ -91,10 +123,12 @@ impl ServerState {
 impl Session {
     pub(super) fn show_status(
         &mut self,
+        scope: VarScope,
         wanted: Option<&ShowFilter>,
     ) -> Result<Response, SqlError> {
+        let own = (scope != VarScope::Global).then(|| self.env.counters.values());
         let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 1024)]);
-        for (name, value) in self.server.status_values() {
+        for (name, value) in self.server.status_values(own.as_ref()) {
             set.push(vec![Value::from(name), Value::from(value)]);
         }
         filter::apply(&mut set, wanted, 0)?;
@@ -184,7 +218,7 @@ impl Session {
         let mut text = format!("\n{frame}\nINNODB MONITOR OUTPUT\n{frame}\n");
         text.push_str(&self.server.engine.transaction_report(&of_session));
         text.push_str("--------\nCOUNTERS\n--------\n");
-        for (name, value) in self.server.status_values() {
+        for (name, value) in self.server.status_values(None) {
             text.push_str(&format!("{name} {value}\n"));
         }
         text.push_str("----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n");

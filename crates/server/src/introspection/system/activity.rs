@@ -105,8 +105,9 @@ pub(super) fn variables(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<
     Ok(())
 }
 
-pub(super) fn status(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    let values = cx.server.status_values();
+pub(super) fn status(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
+    let own = (!global).then(|| cx.env.counters.values());
+    let values = cx.server.status_values(own.as_ref());
     values
         .into_iter()
         .try_for_each(|(name, value)| put(vec![name.into(), value.into()]))

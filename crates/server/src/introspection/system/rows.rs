@@ -160,7 +160,8 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
     match name {
         "session_variables" => activity::variables(cx, false, put),
         "global_variables" => activity::variables(cx, true, put),
-        "session_status" | "global_status" => activity::status(cx, put),
+        "session_status" => activity::status(cx, false, put),
+        "global_status" => activity::status(cx, true, put),
         "processlist" => activity::performance_processlist(cx, put),
         "threads" => activity::threads(cx, put),
         "events_statements_summary_by_digest" => digests::summary(cx, put),
