@@ -19,7 +19,7 @@ use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::wire::RowFrames;
-use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType};
+use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType, Locale};
 use nfold_types::{SqlError, Timestamp};
 
 /// Session state that expressions read and, for user variables, write. The session implements it
@@ -96,6 +96,10 @@ pub trait SessionEnv {
     /// `div_precision_increment`.
     fn div_precision_increment(&self) -> u8 {
         4
+    }
+    /// `lc_time_names`: names of days and months.
+    fn time_names(&self) -> &'static Locale {
+        Locale::english()
     }
     /// `group_concat_max_len`, in bytes.
     fn group_concat_max_len(&self) -> usize {

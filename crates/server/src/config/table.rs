@@ -273,7 +273,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("large_files_support", Kind::Bool { default: true }, Scope::Global).fixed().runtime(),
     option("last_insert_id", Kind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).runtime(),
     option("lc_messages", Kind::Text { default: Some("en_US") }, Scope::Both).inert(),
-    option("lc_time_names", Kind::Text { default: Some("en_US") }, Scope::Both).inert(),
+    option("lc_time_names", Kind::Text { default: Some("en_US") }, Scope::Both),
     option("license", Kind::Text { default: Some("Apache-2.0") }, Scope::Global).fixed().runtime(),
     flag("local_infile", false),
     int_both("lock_wait_timeout", 31_536_000, 1, 31_536_000),

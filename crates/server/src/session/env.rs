@@ -18,7 +18,7 @@ use nfold_plan::{SqlMode, VarScope};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
-use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, Timestamp, TypeKind, Value};
+use nfold_types::{ColumnType, ErrorCode, Locale, SqlError, TextSize, Timestamp, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
 use super::transaction::engine_isolation;
@@ -408,6 +408,10 @@ impl SessionEnv for Env {
 
     fn div_precision_increment(&self) -> u8 {
         self.vars.settings().div_precision_increment
+    }
+
+    fn time_names(&self) -> &'static Locale {
+        self.vars.settings().time_names
     }
 
     fn group_concat_max_len(&self) -> usize {

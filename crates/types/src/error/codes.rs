@@ -371,6 +371,7 @@ errors! {
     ER_FIELD_TYPE_NOT_ALLOWED_AS_PARTITION_FIELD = 1659, "HY000", "Field '%-.192s' is of a not allowed type for this type of partitioning";
     ER_BINLOG_UNSAFE_SYSTEM_FUNCTION = 1674, "HY000", "Statement is unsafe because it uses a system function that may return a different value on the replica.";
     ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT = 1681, "HY000", "'%s' is deprecated and will be removed in a future release.";
+    ER_UNKNOWN_LOCALE = 1649, "HY000", "Unknown locale: '%-.64s'";
     ER_WARN_I_S_SKIPPED_TABLE = 1684, "HY000", "Table '%s'.'%s' was skipped since its definition is being modified by concurrent DDL statement";
     ER_SPATIAL_MUST_HAVE_GEOM_COL = 1687, "42000", "A SPATIAL index may only contain a geometrical type column";
     ER_DATA_OUT_OF_RANGE = 1690, "22003", "%s value is out of range in '%s'";

@@ -9,7 +9,7 @@ use nfold_types::temporal::calendar::{
 };
 use nfold_types::temporal::{MICROS_PER_SECOND, parse};
 use nfold_types::{
-    Charset, ColumnType, Date, DateTime, ErrorCode, Time, Timestamp, TypeKind, Value,
+    Charset, ColumnType, Date, DateTime, ErrorCode, Locale, Time, Timestamp, TypeKind, Value,
 };
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
@@ -20,12 +20,12 @@ use crate::expr::eval::{EvalCx, Val};
 pub(super) static FUNCS: &[Func] = &[
     func("dayname", (1, 1), infer_day_or_month, |cx, a, _| {
         let d = arg!(whole_date(cx, &a[0]));
-        let name = DAYS[weekday(day_number(d)) as usize];
+        let name = (cx.env().time_names()).day(weekday(day_number(d)), false);
         Ok(Val::string(name.as_bytes().to_vec()))
     }),
     func("monthname", (1, 1), infer_day_or_month, |cx, a, _| {
         let d = arg!(date_of(cx, &a[0])).date();
-        Ok(match MONTHS.get((d.month() as usize).wrapping_sub(1)) {
+        Ok(match cx.env().time_names().month(d.month(), false) {
             Some(name) => Val::string(name.as_bytes().to_vec()),
             None => Val::Null,
         })
@@ -40,30 +40,6 @@ pub(super) static FUNCS: &[Func] = &[
     ),
     func("str_to_date", (2, 2), infer_str_to_date, eval_str_to_date),
     func("get_format", (2, 2), infer_name, eval_get_format),
-];
-
-const DAYS: [&str; 7] = [
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
 ];
 
 fn infer_name(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
@@ -126,15 +102,21 @@ fn ordinal(n: u32) -> &'static str {
     }
 }
 
-/// Appends `date` and `time` in a format. `hours` may exceed a day. `None`: the format has a name
-/// of a day or month that the date does not have.
-fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), out: &mut String) -> Option<()> {
+/// Appends `date` and `time` in a format, with names of days and months of a locale. The hours may
+/// exceed a day. `None`: the format has a name of a day or month that the date does not have.
+fn fill(
+    format: &str,
+    (date, time): (Date, (u32, u32, u32, u32)),
+    names: &Locale,
+    out: &mut String,
+) -> Option<()> {
     use std::fmt::Write;
     let (hour, minute, second, micros) = time;
     let whole = date.month() > 0 && date.day() > 0;
     let number = || day_number(date);
-    let day_name = || (whole || date.year() > 0).then(|| DAYS[weekday(number()) as usize]);
-    let month_name = || MONTHS.get((date.month() as usize).wrapping_sub(1)).copied();
+    let has_day = whole || date.year() > 0;
+    let day_name = |short| has_day.then(|| names.day(weekday(number()), short));
+    let month_name = |short| names.month(date.month(), short);
     let half = hour % 24;
     let twelve = (half + 11) % 12 + 1;
     let noon = if half < 12 { "AM" } else { "PM" };
@@ -150,10 +132,10 @@ fn fill(format: &str, date: Date, time: (u32, u32, u32, u32), out: &mut String) 
             break;
         };
         let written = match spec {
-            'M' => write!(out, "{}", month_name()?),
-            'b' => write!(out, "{}", &month_name()?[..3]),
-            'W' => write!(out, "{}", day_name()?),
-            'a' => write!(out, "{}", &day_name()?[..3]),
+            'M' => write!(out, "{}", month_name(false)?),
+            'b' => write!(out, "{}", month_name(true)?),
+            'W' => write!(out, "{}", day_name(false)?),
+            'a' => write!(out, "{}", day_name(true)?),
             'D' => write!(out, "{}{}", date.day(), ordinal(date.day())),
             'Y' => write!(out, "{:04}", date.year()),
             'y' => write!(out, "{:02}", date.year() % 100),
@@ -228,10 +210,12 @@ fn formatted<'a>(
     if negative {
         out.push('-');
     }
+    let names = cx.env().time_names();
     let mut rest = &text[..];
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(format_piece_end(set, rest));
-        if fill(&String::from_utf8_lossy(piece), date, time, &mut out).is_none() {
+        let piece_text = String::from_utf8_lossy(piece);
+        if fill(&piece_text, (date, time), names, &mut out).is_none() {
             return Ok(Val::Null);
         }
         cx.checkpoint(FIELD_WORK * piece.len() as u64)?;
@@ -271,9 +255,13 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     /// 3001-01-19 00:00:00 in seconds since 1970.
     const END_S: i64 = 32_536_771_200;
     let seconds = arg!(cx.decimal(&args[0]));
+    let truncates = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
     let micros = seconds
         .mul(&nfold_types::Decimal::from(MICROS_PER_SECOND))
-        .and_then(|d| d.round(0))
+        .and_then(|d| match truncates {
+            true => Some(d.truncate(0)),
+            false => d.round(0),
+        })
         .and_then(|d| d.to_i64());
     let Some(micros) = micros.filter(|us| (0..END_S * MICROS_PER_SECOND).contains(us)) else {
         return Ok(Val::Null);
@@ -450,6 +438,7 @@ impl Reader<'_> {
     }
 
     fn field(&mut self, spec: u8, out: &mut Read) -> Option<()> {
+        let english = Locale::english();
         match spec {
             b'Y' => {
                 let before = self.text.len();
@@ -462,8 +451,8 @@ impl Reader<'_> {
             }
             b'y' => out.year = Some(two_digits(self.number(2)?)),
             b'm' | b'c' => out.month = self.number(2)?,
-            b'M' => out.month = self.name(&MONTHS, None)? + 1,
-            b'b' => out.month = self.name(&MONTHS, Some(3))? + 1,
+            b'M' => out.month = self.name(english.months(), None)? + 1,
+            b'b' => out.month = self.name(english.months(), Some(3))? + 1,
             b'd' | b'e' => out.day = self.number(2)?,
             b'D' => {
                 out.day = self.number(2)?;
@@ -483,8 +472,8 @@ impl Reader<'_> {
                 out.micros = value * 10u32.pow(6 - digits as u32);
             }
             b'p' => out.pm = Some(self.name(&["AM", "PM"], None)? == 1),
-            b'W' => out.weekday = Some(self.name(&DAYS, None)?),
-            b'a' => out.weekday = Some(self.name(&DAYS, Some(3))?),
+            b'W' => out.weekday = Some(self.name(english.days(), None)?),
+            b'a' => out.weekday = Some(self.name(english.days(), Some(3))?),
             b'w' => {
                 let n = self.number(1).filter(|n| *n < 7)?;
                 out.weekday = Some((n + 6) % 7);

@@ -2,7 +2,7 @@
 
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, any_nullable};
-use nfold_types::{ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{ErrorCode, Locale, SqlError, TypeKind, Value};
 
 use super::builtin::{
     Evaluated, Func, Inferred, PIECE_BYTES, Pace, arg, char_len, char_prefix_len, func,
@@ -432,21 +432,6 @@ fn infer_format(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(cx.connection_string(chars + chars / 3 + 32))
 }
 
-/// The decimal point and the thousands separator of a locale.
-fn separators(locale: &[u8]) -> Option<(&'static str, &'static str)> {
-    let name = String::from_utf8_lossy(locale).to_ascii_lowercase();
-    Some(match name.as_str() {
-        "en_us" | "en_gb" | "en_au" | "en_ca" | "en_ie" | "en_nz" | "en_ph" | "en_sg" | "ja_jp"
-        | "zh_cn" | "zh_tw" | "zh_hk" | "ko_kr" | "th_th" | "he_il" | "es_mx" => (".", ","),
-        "de_de" | "de_be" | "de_lu" | "da_dk" | "nl_nl_" | "id_id" | "tr_tr" | "is_is"
-        | "vi_vn" => (",", "."),
-        "de_ch" => (".", "'"),
-        "de_at" | "fr_fr" | "fr_be" | "it_it" | "pl_pl" | "es_es" | "nl_nl" | "nl_be"
-        | "bg_bg_" => (",", ""),
-        _ => return None,
-    })
-}
-
 /// The digits of a number with this many decimals. Of a large number, the shortest digits that
 /// identify it, followed by zeros.
 fn plain_digits(v: f64, digits: usize) -> String {
@@ -464,6 +449,39 @@ fn plain_digits(v: f64, digits: usize) -> String {
     match digits {
         0 => format!("{sign}{whole}"),
         n => format!("{sign}{whole}.{}", "0".repeat(n)),
+    }
+}
+
+/// The locale that FORMAT names; `en_US`, with a warning, where there is no such.
+fn format_locale<'a>(cx: &EvalCx<'a>, name: &'a Expr) -> Result<&'static Locale, SqlError> {
+    let name = cx.bytes(name)?;
+    let text = String::from_utf8_lossy(name.as_deref().unwrap_or(b"NULL"));
+    let found = Locale::by_name(&text);
+    if found.is_none() {
+        cx.warn(ErrorCode::ER_UNKNOWN_LOCALE, &[&text]);
+    }
+    Ok(found.unwrap_or_else(Locale::english))
+}
+
+/// Appends digits in groups, as a locale writes them.
+fn push_grouped(out: &mut String, digits: &str, locale: &Locale) {
+    // How many digits stand behind each separator.
+    let mut breaks = Vec::new();
+    let mut sizes = locale.groups.iter().copied().filter(|n| *n > 0);
+    let (mut behind, mut size) = (0, 0);
+    while !locale.separator.is_empty() {
+        size = sizes.next().unwrap_or(size);
+        behind += size;
+        if size == 0 || behind >= digits.len() {
+            break;
+        }
+        breaks.push(behind);
+    }
+    for (i, c) in digits.chars().enumerate() {
+        if breaks.contains(&(digits.len() - i)) {
+            out.push_str(locale.separator);
+        }
+        out.push(c);
     }
 }
 
@@ -485,20 +503,9 @@ fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
         let v = super::numeric::round_double(arg!(cx.f64(&args[0])), digits, false);
         plain_digits(v, digits as usize)
     };
-    let (point, comma) = match args.get(2) {
-        None => (".", ","),
-        Some(e) => match cx.bytes(e)? {
-            Some(name) => match separators(&name) {
-                Some(found) => found,
-                None => {
-                    return Err(SqlError::not_supported(format_args!(
-                        "locale {}",
-                        String::from_utf8_lossy(&name)
-                    )));
-                }
-            },
-            None => (".", ","),
-        },
+    let locale = match args.get(2) {
+        None => Locale::english(),
+        Some(e) => format_locale(cx, e)?,
     };
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -506,14 +513,9 @@ fn eval_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
     };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut out = String::from(sign);
-    for (i, c) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 {
-            out.push_str(comma);
-        }
-        out.push(c);
-    }
+    push_grouped(&mut out, whole, locale);
     if digits > 0 {
-        out.push_str(point);
+        out.push_str(locale.decimal_point);
         out.push_str(fraction);
     }
     Ok(Val::string(out.into_bytes()))

@@ -4,7 +4,7 @@ use nfold_sql::parser::Deprecated;
 use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
-use nfold_types::{Collation, ErrorCode, Level, SqlError, Value, Warnings};
+use nfold_types::{Collation, ErrorCode, Level, Locale, SqlError, Value, Warnings};
 
 use super::modes::ModeSet;
 use super::{VarDef, VarValue, find, parse_modes};
@@ -99,7 +99,8 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             value => own(value),
         },
-        "lc_time_names" | "log_timestamps" if value.is_null() => Err(wrong_value(def.name, value)),
+        "lc_time_names" => own(locale(def.name, value)?),
+        "log_timestamps" if value.is_null() => Err(wrong_value(def.name, value)),
         "log_output" => own(outputs(def.name, value)?),
         "general_log_file" | "slow_query_log_file" => {
             let text = text_of(def.name, value)?;
@@ -111,6 +112,18 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
         "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
         _ => own(plain(def, value, warnings)?),
     }
+}
+
+/// A locale by its name or number.
+fn locale(name: &str, value: &Value) -> Result<VarValue, SqlError> {
+    let text = name_or_number(name, value)?;
+    let numbered = |n: usize| Locale::by_number(n);
+    let found = match value {
+        Value::Bytes(_) => Locale::by_name(&text),
+        _ => text.parse().ok().and_then(numbered),
+    };
+    let unknown = || SqlError::new(ErrorCode::ER_UNKNOWN_LOCALE, &[&text]);
+    Ok(VarValue::text(found.ok_or_else(unknown)?.name))
 }
 
 /// The value of `log_output`: a list of words, or the sum of their bits, in MySQL's order.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use nfold_plan::SqlMode;
 use nfold_sql::ast::IsolationLevel;
 use nfold_sql::lexer::LexMode;
-use nfold_types::Collation;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
+use nfold_types::{Collation, Locale};
 
 use super::{VarValue, VarValues, known, parse_modes};
 
@@ -56,6 +56,8 @@ pub struct Settings {
     pub auto_increment_offset: u64,
     pub group_concat_max_len: usize,
     pub div_precision_increment: u8,
+    /// `lc_time_names`
+    pub time_names: &'static Locale,
     pub max_sort_length: usize,
     pub cte_max_recursion_depth: u64,
     /// Only the global values of these two matter.
@@ -84,7 +86,7 @@ places! {
     autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
-    auto_increment_offset, group_concat_max_len, div_precision_increment, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
+    auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
 }
 
@@ -193,6 +195,7 @@ impl Settings {
             auto_increment_offset: int(p.auto_increment_offset),
             group_concat_max_len: size(p.group_concat_max_len),
             div_precision_increment: int(p.div_precision_increment) as u8,
+            time_names: Locale::by_name(text(p.lc_time_names)).unwrap_or_else(Locale::english),
             max_sort_length: size(p.max_sort_length),
             cte_max_recursion_depth: int(p.cte_max_recursion_depth),
             regexp_time_limit: int(p.regexp_time_limit),
