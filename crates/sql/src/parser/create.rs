@@ -1,6 +1,7 @@
 //! CREATE and DROP of databases, tables and indexes; column and key definitions.
 
 use super::column::ColumnExtras;
+use super::table_options::check_charset;
 use super::{Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
@@ -134,7 +135,9 @@ impl Parser<'_> {
             let default = self.accept_kw(Kw::DEFAULT);
             if self.accept_charset_words()? {
                 self.accept(TokenKind::Eq);
-                charset = Some(self.charset_name()?);
+                let named = self.charset_name()?;
+                check_charset((charset.as_deref(), collation.as_deref()), &named)?;
+                charset = Some(named);
             } else if self.accept_kw(Kw::COLLATE) {
                 self.accept(TokenKind::Eq);
                 collation = Some(self.collation_name()?);

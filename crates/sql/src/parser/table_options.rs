@@ -1,5 +1,9 @@
 //! Table options.
 
+use nfold_types::charset::Charset;
+use nfold_types::collation::Collation;
+use nfold_types::error::{ErrorCode, SqlError};
+
 use super::{Parser, Result};
 use crate::ast::TableOptions;
 use crate::keywords::Kw;
@@ -13,6 +17,27 @@ const ROW_FORMATS: &[Kw] = &[
     Kw::REDUNDANT,
     Kw::COMPACT,
 ];
+
+/// Error 1302 where a clause names another character set than one before it.
+pub(super) fn check_charset(
+    (charset, collation): (Option<&str>, Option<&str>),
+    named: &str,
+) -> Result<()> {
+    let of_collation = || Collation::by_name(collation?).map(|c| c.charset);
+    let before = charset.and_then(Charset::by_name).or_else(of_collation);
+    match (before, Charset::by_name(named)) {
+        (Some(before), Some(now)) if before != now => Err(SqlError::new(
+            ErrorCode::ER_CONFLICTING_DECLARATIONS,
+            &[
+                &"CHARACTER SET ",
+                &before.name,
+                &"CHARACTER SET ",
+                &now.name,
+            ],
+        )),
+        _ => Ok(()),
+    }
+}
 
 impl Parser<'_> {
     /// Any number of table options, optionally separated by commas.
@@ -35,7 +60,10 @@ impl Parser<'_> {
         let default = self.accept_kw(Kw::DEFAULT);
         if self.accept_charset_words()? {
             self.accept(TokenKind::Eq);
-            options.charset = Some(self.charset_name()?);
+            let charset = self.charset_name()?;
+            let before = (options.charset.as_deref(), options.collation.as_deref());
+            check_charset(before, &charset)?;
+            options.charset = Some(charset);
             return Ok(true);
         }
         if self.accept_kw(Kw::COLLATE) {

@@ -361,6 +361,8 @@ errors! {
     ER_REPLICA_HEARTBEAT_VALUE_OUT_OF_RANGE = 1624, "HY000", "The requested value for the heartbeat period is either negative or exceeds the maximum allowed (%s seconds).";
     ER_FUNC_INEXISTENT_NAME_COLLISION = 1630, "42000", "FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference Manual";
     WARN_NON_ASCII_SEPARATOR_NOT_IMPLEMENTED = 1638, "HY000", "Non-ASCII separator arguments are not fully supported";
+    ER_TOO_LONG_TABLE_COMMENT = 1628, "HY000", "Comment for table '%-.64s' is too long (max = %lu)";
+    ER_TOO_LONG_FIELD_COMMENT = 1629, "HY000", "The maximum supported character limit for the field, '%-.64s', has been exceeded (max = %lu)";
     ER_DUP_SIGNAL_SET = 1641, "42000", "Duplicate condition information item '%s'";
     ER_SIGNAL_WARN = 1642, "01000", "Unhandled user-defined warning condition";
     ER_SIGNAL_NOT_FOUND = 1643, "02000", "Unhandled user-defined not found condition";
@@ -376,6 +378,7 @@ errors! {
     ER_SPATIAL_MUST_HAVE_GEOM_COL = 1687, "42000", "A SPATIAL index may only contain a geometrical type column";
     ER_DATA_OUT_OF_RANGE = 1690, "22003", "%s value is out of range in '%s'";
     ER_BINLOG_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE = 1692, "HY000", "Mixing self-logging and non-self-logging engines in a statement is unsafe.";
+    ER_TOO_LONG_INDEX_COMMENT = 1688, "HY000", "Comment for index '%-.64s' is too long (max = %lu)";
     ER_ACCESS_DENIED_NO_PASSWORD_ERROR = 1698, "28000", "Access denied for user '%-.48s'@'%-.64s'";
     ER_TRUNCATE_ILLEGAL_FK = 1701, "42000", "Cannot truncate a table referenced in a foreign key constraint (%.192s)";
     ER_PLUGIN_IS_PERMANENT = 1702, "HY000", "Plugin '%s' is force_plus_permanent and can not be unloaded";
@@ -516,6 +519,7 @@ errors! {
     ER_ACL_OPERATION_FAILED = 3501, "HY000", "The ACL operation failed due to the following error from SE: errcode %d - %.256s";
     ER_TOO_LONG_SET_ENUM_VALUE = 3505, "HY000", "Too long enumeration/set value for column %.192s.";
     ER_INVALID_DD_OBJECT = 3506, "HY000", "%s dictionary object is invalid. (%.192s)";
+    ER_UNSUPPORTED_INDEX_ALGORITHM = 3502, "HY000", "This storage engine does not support the %s index algorithm, storage engine default was used instead.";
     ER_UPDATING_DD_TABLE = 3507, "HY000", "Failed to update %.192s dictionary object.";
     ER_INVALID_DD_OBJECT_ID = 3508, "HY000", "Dictionary object id (%lu) does not exist.";
     ER_INVALID_BITWISE_OPERANDS_SIZE = 3513, "HY000", "Binary operands of bitwise operators must be of equal length";

@@ -33,6 +33,15 @@ impl TextSize {
             TextSize::Long => 0xFFFF_FFFF,
         }
     }
+
+    /// The next larger size; the largest is its own.
+    pub fn next(self) -> TextSize {
+        match self {
+            TextSize::Tiny => TextSize::Normal,
+            TextSize::Normal => TextSize::Medium,
+            TextSize::Medium | TextSize::Long => TextSize::Long,
+        }
+    }
 }
 
 /// What kind of values a type holds. Lengths `n` are characters for CHAR and VARCHAR, bytes for

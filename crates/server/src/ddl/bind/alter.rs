@@ -9,7 +9,9 @@ use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
 use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
-use super::{DdlCx, check_table_name, column, comment, error, key, named_collation, table};
+use super::{
+    Commented, DdlCx, check_table_name, column, comment, error, key, named_collation, table,
+};
 
 /// The kind of change that an ALTER TABLE requires.
 #[derive(Debug, Clone, PartialEq)]
@@ -299,9 +301,6 @@ impl Alter<'_> {
         let at = self
             .column(name)
             .ok_or_else(|| error(ErrorCode::ER_CANT_DROP_FIELD_OR_KEY, &[&name]))?;
-        if self.new.columns.len() == 1 {
-            return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
-        }
         self.note_dropped_column(at);
         let name = self.new.columns[at].name.clone();
         self.note_column_dropped(&name);
@@ -394,14 +393,20 @@ impl Alter<'_> {
         keys.iter().try_for_each(|k| self.add_key(k, cx))
     }
 
-    fn add_key(&mut self, k: &ast::KeyDef, cx: &DdlCx<'_>) -> Result<(), SqlError> {
+    fn add_key(&mut self, k: &ast::KeyDef, cx: &mut DdlCx<'_>) -> Result<(), SqlError> {
         let taken = self.taken_names(k, cx)?;
         let index = key::bind(k, &mut self.new.columns, &self.explicit_null, &taken, cx)?;
-        if self.sources.len() < self.new.columns.len() {
-            // The columns of functional key parts.
+        let columns = self.sources.len();
+        if columns < self.new.columns.len() {
+            // The columns of functional key parts. MySQL keeps hidden columns in the order of their
+            // names, and copies the rows where a new one is not the last.
+            let (before, new) = self.new.columns.split_at(columns);
+            let hidden = before.iter().filter(|c| c.visibility == Visibility::Hidden);
+            let is_last = |c: &ColumnDef| hidden.clone().all(|h| h.name < c.name);
+            self.counted |= !new.iter().all(is_last);
             self.sources.resize(self.new.columns.len(), Source::Default);
             self.explicit_null.resize(self.new.columns.len(), false);
-            (self.copy, self.counted) = (true, true);
+            self.copy = true;
         }
         if index.kind == IndexKind::Primary {
             let mut indexes = self.new.indexes.iter();
@@ -409,6 +414,8 @@ impl Alter<'_> {
                 return Err(error(ErrorCode::ER_MULTIPLE_PRI_KEY, &[]));
             }
         }
+        let others = self.new.indexes.iter().chain(&self.add);
+        key::warn_of_duplicate(&index, others, (&self.old.schema, &self.old.name), cx);
         self.leave_out_generated(&index);
         if index.kind == IndexKind::Primary {
             self.copy = true;
@@ -474,11 +481,16 @@ impl Alter<'_> {
             c.ty.collation != nfold_types::CollationId::BINARY
                 && (c.ty.is_string() || c.ty.is_enum_or_set())
         };
-        self.new
-            .columns
-            .iter_mut()
-            .filter(textual)
-            .for_each(|c| c.ty.collation = collation);
+        let max_len = collation.known().charset.max_len;
+        for c in self.new.columns.iter_mut().filter(textual) {
+            // As many characters of more bytes each need a larger kind of text.
+            if c.ty.charset().max_len < max_len
+                && let TypeKind::Text(size) = &mut c.ty.kind
+            {
+                *size = size.next();
+            }
+            c.ty.collation = collation;
+        }
         (self.copy, self.counted) = (true, true);
         Ok(())
     }
@@ -494,7 +506,8 @@ impl Alter<'_> {
             self.new.collation = collation;
         }
         if options.comment.is_some() {
-            self.new.options.comment = comment(options.comment.as_ref());
+            let table = (Commented::Table, &*self.old.name);
+            self.new.options.comment = comment(options.comment.as_ref(), table, cx)?;
         }
         if let Some(format) = &options.row_format {
             self.new.options.row_format = Some(format.as_str().into());
@@ -546,6 +559,9 @@ impl Alter<'_> {
     }
 
     fn finish(mut self, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
+        if self.new.columns.is_empty() {
+            return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
+        }
         self.drop_unused_hidden_columns();
         self.finish_stored(cx)?;
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();

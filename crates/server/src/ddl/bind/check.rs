@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::stored_expr::{check_name, check_number};
-use nfold_catalog::{CheckDef, ReferentialAction, TableDef};
+use nfold_catalog::{CheckDef, ReferentialAction, SchemaSnapshot, TableDef};
 use nfold_engine::TableSpec;
 use nfold_sql::ast;
 use nfold_sql::stored::is_boolean;
@@ -48,10 +48,6 @@ pub fn bind(
     }
     let expr = stored_expr(&check.expr, Purpose::Check(&name), cx)?;
     for column in &expr.columns {
-        let Some(at) = column_of(&spec.columns, column) else {
-            let code = ErrorCode::ER_CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN;
-            return Err(error(code, &[&name, column]));
-        };
         if check
             .column
             .as_ref()
@@ -60,6 +56,10 @@ pub fn bind(
             let code = ErrorCode::ER_COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN;
             return Err(error(code, &[&name]));
         }
+        let Some(at) = column_of(&spec.columns, column) else {
+            let code = ErrorCode::ER_CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN;
+            return Err(error(code, &[&name, column]));
+        };
         if spec.columns[at].auto_increment {
             let code = ErrorCode::ER_CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN;
             return Err(error(code, &[&name]));
@@ -137,6 +137,28 @@ pub fn renumbered(checks: &[CheckDef], table: &str) -> Vec<CheckDef> {
         .collect();
     sort(&mut all);
     all
+}
+
+/// Checks the constraint names of a table that becomes `new` in database `schema`.
+///
+/// # Errors
+/// 1059, 3822.
+pub fn check_renamed(
+    old: &TableDef,
+    (schema, new): (&str, &str),
+    snapshot: &SchemaSnapshot,
+) -> Result<(), SqlError> {
+    let database = snapshot.database(schema);
+    let others = database.into_iter().flat_map(|d| d.tables.values());
+    let others = others.filter(|t| t.id != old.id).flat_map(|t| &t.checks);
+    for check in &old.checks {
+        let name = check.renamed(&old.name, new);
+        check_length(&name)?;
+        if others.clone().any(|c| eq_name(&c.name, &name)) {
+            return Err(error(ErrorCode::ER_CHECK_CONSTRAINT_DUP_NAME, &[&name]));
+        }
+    }
+    Ok(())
 }
 
 /// The constraints of a renamed table.

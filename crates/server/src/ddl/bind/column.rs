@@ -13,7 +13,7 @@ use nfold_types::temporal::DateFlags;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
 use super::stored::{Purpose, stored_expr};
-use super::{DdlCx, check_column_name, comment, error, named_collation};
+use super::{Commented, DdlCx, check_column_name, comment, error, named_collation};
 
 /// Binds a column of a table whose default collation is `collation`.
 pub fn bind(
@@ -48,7 +48,7 @@ pub fn bind(
         default,
         on_update_now: column.on_update_now,
         auto_increment: column.auto_increment,
-        comment: comment(column.comment.as_ref()),
+        comment: comment(column.comment.as_ref(), (Commented::Column, name), cx)?,
         own_charset: column.ty.charset.is_some() || column.ty.collation.is_some(),
         generated: match &column.generated {
             None => None,
@@ -133,6 +133,10 @@ pub fn bind_default(
                 } else {
                     Err(invalid())
                 };
+            }
+            // A number is no member's name.
+            if ty.is_enum_or_set() && !matches!(value.value, Value::Bytes(_)) {
+                return Err(invalid());
             }
             let empty = matches!(&value.value, Value::Bytes(text) if text.is_empty());
             if ty.is_blob() && empty && !cx.mode.strict {

@@ -6,9 +6,9 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, IndexKind, IndexPart};
 use nfold_engine::IndexSpec;
 use nfold_sql::ast::{IndexAlgorithm, KeyDef, KeyKind, KeyPart, KeyTarget};
-use nfold_types::{ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, Level, SqlError, TypeKind};
 
-use super::{DdlCx, check_length, comment, error, functional};
+use super::{Commented, DdlCx, check_length, comment, error, functional};
 
 /// The maximum size of a key, and of one part of it, in bytes.
 const MAX_KEY_BYTES: u64 = 3072;
@@ -23,7 +23,7 @@ pub fn bind(
     columns: &mut Vec<ColumnDef>,
     explicit_null: &[bool],
     taken: &[Arc<str>],
-    cx: &DdlCx<'_>,
+    cx: &mut DdlCx<'_>,
 ) -> Result<IndexSpec, SqlError> {
     let kind = match key.kind {
         KeyKind::Primary => IndexKind::Primary,
@@ -43,7 +43,7 @@ pub fn bind(
     let mut parts: Vec<IndexPart> = Vec::with_capacity(key.parts.len());
     let mut bytes = 0;
     for part in &key.parts {
-        let (bound, size) = bind_part(part, columns)?;
+        let (bound, size) = bind_part(part, columns, kind, cx)?;
         if parts.iter().any(|p| p.column == bound.column) {
             return Err(error(
                 ErrorCode::ER_DUP_FIELDNAME,
@@ -72,18 +72,44 @@ pub fn bind(
         parts.push(bound);
     }
     let name = name_of(key, kind, columns, &parts, taken)?;
+    let comment = comment(key.comment.as_ref(), (Commented::Index, &name), cx)?;
+    if key.algorithm == Some(IndexAlgorithm::Hash) && !cx.has_hash_indexes {
+        let code = ErrorCode::ER_UNSUPPORTED_INDEX_ALGORITHM;
+        cx.warnings.push(Level::Note, code, &[&"HASH"]);
+    }
     Ok(IndexSpec {
         name,
         kind,
         parts,
-        comment: comment(key.comment.as_ref()),
+        comment,
         btree: key.algorithm == Some(IndexAlgorithm::BTree),
         generated: false,
         visible: !key.invisible,
     })
 }
 
-fn bind_part(part: &KeyPart, columns: &[ColumnDef]) -> Result<(IndexPart, u64), SqlError> {
+/// Warning 1831 for an index like one of `others`, which `table` has.
+pub fn warn_of_duplicate<'i>(
+    index: &IndexSpec,
+    mut others: impl Iterator<Item = &'i IndexSpec>,
+    (schema, table): (&str, &str),
+    cx: &mut DdlCx<'_>,
+) {
+    let alike = |other: &IndexSpec| other.kind == index.kind && other.parts == index.parts;
+    if index.kind != IndexKind::Primary && others.any(alike) {
+        let code = ErrorCode::ER_DUP_INDEX;
+        cx.warnings.warn(code, &[&index.name, &schema, &table]);
+    }
+}
+
+/// Binds a part of a key, and gives its size in bytes. A part of an index that is not unique is cut
+/// off where it is too long and the mode is not strict.
+fn bind_part(
+    part: &KeyPart,
+    columns: &[ColumnDef],
+    kind: IndexKind,
+    cx: &mut DdlCx<'_>,
+) -> Result<(IndexPart, u64), SqlError> {
     let KeyTarget::Column { name, prefix } = &part.target else {
         return Err(SqlError::not_supported("functional key parts"));
     };
@@ -120,14 +146,24 @@ fn bind_part(part: &KeyPart, columns: &[ColumnDef]) -> Result<(IndexPart, u64), 
         Some(n) if whole == Some(n) => None,
         Some(n) => Some(n),
     };
-    let size = match prefix_len {
+    let mut size = match prefix_len {
         Some(n) => u64::from(n) * per_char,
         None => ty.max_bytes(),
     };
-    if size > MAX_KEY_BYTES {
-        return Err(error(ErrorCode::ER_TOO_LONG_KEY, &[&MAX_KEY_BYTES]));
+    let mut prefix_len = prefix_len.map(|n| n as u16);
+    let limit = match ty.is_blob() {
+        true => ty.max_bytes().min(MAX_KEY_BYTES),
+        false => MAX_KEY_BYTES,
+    };
+    if size > limit {
+        let code = ErrorCode::ER_TOO_LONG_KEY;
+        if cx.mode.strict || kind != IndexKind::Secondary {
+            return Err(error(code, &[&limit]));
+        }
+        cx.warnings.warn(code, &[&limit]);
+        let chars = limit / per_char;
+        (prefix_len, size) = (Some(chars as u16), chars * per_char);
     }
-    let prefix_len = prefix_len.map(|n| n as u16);
     Ok((
         IndexPart {
             column,

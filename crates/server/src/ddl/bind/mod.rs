@@ -49,7 +49,16 @@ pub struct DdlCx<'a> {
     /// `restrict_fk_on_non_standard_key`: a parent needs a unique key over exactly the referenced
     /// columns.
     pub standard_keys: bool,
+    /// The table's engine has hash indexes in MySQL (MEMORY).
+    pub has_hash_indexes: bool,
     pub warnings: &'a mut Warnings,
+}
+
+impl DdlCx<'_> {
+    /// The same with another place for warnings.
+    pub fn with_warnings<'w>(&'w self, warnings: &'w mut Warnings) -> DdlCx<'w> {
+        DdlCx { warnings, ..*self }
+    }
 }
 
 /// An error from the message table.
@@ -90,10 +99,46 @@ pub fn check_table_name(name: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// A comment as text.
-pub(crate) fn comment(bytes: Option<&Vec<u8>>) -> Box<str> {
-    bytes
-        .map(|b| String::from_utf8_lossy(b).into_owned())
-        .unwrap_or_default()
-        .into()
+/// What a comment describes.
+#[derive(Clone, Copy)]
+pub(crate) enum Commented {
+    Table,
+    Column,
+    Index,
+}
+
+impl Commented {
+    /// Most characters of a comment, and what a longer one is.
+    fn limit(self) -> (usize, ErrorCode) {
+        match self {
+            Commented::Table => (2048, ErrorCode::ER_TOO_LONG_TABLE_COMMENT),
+            Commented::Column => (1024, ErrorCode::ER_TOO_LONG_FIELD_COMMENT),
+            Commented::Index => (1024, ErrorCode::ER_TOO_LONG_INDEX_COMMENT),
+        }
+    }
+}
+
+/// The comment of a table, column or index with this name. One that is too long is cut off where
+/// the mode is not strict.
+///
+/// # Errors
+/// 1628, 1629, 1688.
+pub(crate) fn comment(
+    bytes: Option<&Vec<u8>>,
+    (what, name): (Commented, &str),
+    cx: &mut DdlCx<'_>,
+) -> Result<Box<str>, SqlError> {
+    let Some(bytes) = bytes else {
+        return Ok("".into());
+    };
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    let (limit, code) = what.limit();
+    if let Some((end, _)) = text.char_indices().nth(limit) {
+        if cx.mode.strict {
+            return Err(error(code, &[&name, &limit]));
+        }
+        cx.warnings.warn(code, &[&name, &limit]);
+        text.truncate(end);
+    }
+    Ok(text.into())
 }

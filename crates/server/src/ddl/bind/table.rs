@@ -11,8 +11,8 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use nfold_plan::results::ResultColumn;
 
 use super::{
-    DdlCx, check, check_table_name, column, comment, error, foreign, key, named_collation,
-    selected, stored,
+    Commented, DdlCx, check, check_table_name, column, comment, error, foreign, key,
+    named_collation, selected, stored,
 };
 
 /// The maximum number of columns of a table.
@@ -37,8 +37,12 @@ pub fn bind(
     }
     check_engine(create.options.engine.as_deref(), cx)?;
     let options = &create.options;
+    let engine = options.engine.as_deref();
+    let in_memory = |e: &str| ["memory", "heap"].iter().any(|m| m.eq_ignore_ascii_case(e));
+    cx.has_hash_indexes = engine.is_some_and(in_memory);
     let collation = named_collation(options.charset.as_deref(), options.collation.as_deref())?
         .unwrap_or(cx.collation);
+    let comment = comment(options.comment.as_ref(), (Commented::Table, name), cx)?;
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
     for c in &create.columns {
         let bound = column::bind(c, collation, cx)?;
@@ -54,7 +58,7 @@ pub fn bind(
     let explicit_null: Vec<bool> = columns.iter().map(is_null).collect();
     let keys = foreign::with_generated_keys(&create.keys, &create.foreign_keys);
     let (keys, generated): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
-    let mut indexes = bind_keys(&keys, &mut columns, &explicit_null, cx)?;
+    let mut indexes = bind_keys((schema, name), &keys, &mut columns, &explicit_null, cx)?;
     for (index, generated) in indexes.iter_mut().zip(generated) {
         index.generated = generated;
     }
@@ -68,7 +72,7 @@ pub fn bind(
         checks: Vec::new(),
         collation,
         options: TableOptions {
-            comment: comment(options.comment.as_ref()),
+            comment,
             row_format: options.row_format.as_deref().map(Into::into),
         },
         auto_increment: options.auto_increment.unwrap_or(0),
@@ -187,10 +191,11 @@ pub fn check_engine(engine: Option<&str>, cx: &mut DdlCx<'_>) -> Result<(), SqlE
 
 /// Binds the keys. Names are assigned to primary keys first.
 pub fn bind_keys(
+    table: (&str, &str),
     keys: &[ast::KeyDef],
     columns: &mut Vec<ColumnDef>,
     explicit_null: &[bool],
-    cx: &DdlCx<'_>,
+    cx: &mut DdlCx<'_>,
 ) -> Result<Vec<IndexSpec>, SqlError> {
     let mut bound: Vec<(usize, IndexSpec)> = Vec::with_capacity(keys.len());
     // Explicit names are taken before names are generated.
@@ -210,7 +215,11 @@ pub fn bind_keys(
     }
     // Restores the order in which the keys are written.
     bound.sort_by_key(|(place, _)| *place);
-    Ok(bound.into_iter().map(|(_, index)| index).collect())
+    let bound: Vec<IndexSpec> = bound.into_iter().map(|(_, index)| index).collect();
+    for (n, index) in bound.iter().enumerate() {
+        key::warn_of_duplicate(index, bound[..n].iter(), table, cx);
+    }
+    Ok(bound)
 }
 
 /// Checks all columns and keys of a table together.

@@ -35,6 +35,7 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
         schema: &SchemaSnapshot::default(),
         foreign_key_checks: true,
         standard_keys: true,
+        has_hash_indexes: false,
         warnings: &mut warnings,
     })
 }

@@ -126,6 +126,7 @@ impl Session {
             schema: &schema,
             foreign_key_checks,
             standard_keys,
+            has_hash_indexes: false,
             warnings: &mut warnings,
         };
         let result = f(&mut ddl);
@@ -364,6 +365,9 @@ impl Session {
                 break (claim, renames);
             }
         };
+        for (table, schema, name) in &renames {
+            bind::check::check_renamed(table, (schema, name), &self.schema)?;
+        }
         let renamed = foreign::renamed(&self.schema, &renames);
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.alter_definitions(renamed))?;
@@ -489,7 +493,14 @@ impl Session {
             change == Change::Nothing && (rename.is_some() || a.actions.iter().all(keys));
         let target = match &rename {
             Some((to, new)) => {
-                Some(self.rename_target(to.as_deref().unwrap_or(&schema), new, &def)?)
+                let to: Arc<str> = match (to, &self.env.database) {
+                    (Some(to), _) => to.as_ref().into(),
+                    (None, Some(current)) => current.clone(),
+                    (None, None) => return Err(SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
+                };
+                let target = self.rename_target(&to, new, &def)?;
+                bind::check::check_renamed(&def, (&target.0, &target.1), &self.schema)?;
+                Some(target)
             }
             None => None,
         };

@@ -112,6 +112,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         schema: &SchemaSnapshot::default(),
         foreign_key_checks: true,
         standard_keys: true,
+        has_hash_indexes: false,
         warnings: &mut Warnings::default(),
     };
     let spec = bind::table::bind(&create, &[], schema, &mut cx)

@@ -6,7 +6,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ForeignKeyDef, IndexKind, TableDef};
 use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Warnings};
 
 use super::{Alter, Source};
 use crate::ddl::bind::{DdlCx, error, foreign, key};
@@ -49,7 +49,7 @@ impl Alter<'_> {
     pub(super) fn add_foreign_key(
         &mut self,
         key: &ast::ForeignKey,
-        cx: &DdlCx<'_>,
+        cx: &mut DdlCx<'_>,
     ) -> Result<(), SqlError> {
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
         let taken: Vec<Arc<str>> = all.iter().map(|i| i.name.clone()).collect();
@@ -136,6 +136,9 @@ impl Alter<'_> {
             ..key.clone()
         };
         let columns = &mut self.new.columns.clone();
+        // The key is bound again, with its warnings.
+        let mut unheard = Warnings::default();
+        let cx = &mut cx.with_warnings(&mut unheard);
         let index = key::bind(&unnamed, columns, &self.explicit_null, &[], cx)?;
         let all = self.new.indexes.iter().chain(&self.add);
         let stays = |i: &&IndexSpec| {
