@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
-use nfold_plan::query::{ColumnMeta, ExplainPlan, Plan, QueryBody, TableSource};
+use nfold_plan::query::{ColumnMeta, ExplainPlan, InsertSource, Plan, QueryBody, TableSource};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::dml;
@@ -228,8 +228,17 @@ fn run(
                 ..StatementResult::default()
             })
         }
-        Plan::Insert(p) => dml::insert(rt, p, query).map_err(|e| full_table(e, &p.table.name)),
-        Plan::Update(p) => dml::update(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Insert(p) => {
+            let done = dml::insert(rt, p, query).map_err(|e| full_table(e, &p.table.name))?;
+            Ok(match p.source {
+                InsertSource::Query(_) => done.with_found_rows(),
+                _ => done,
+            })
+        }
+        Plan::Update(p) => {
+            let done = dml::update(rt, p, root).map_err(|e| full_table(e, &p.table.name))?;
+            Ok(done.with_found_rows())
+        }
         Plan::Delete(p) => dml::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::UpdateTables(p) => dml::multi_table_update(rt, p, root),
         Plan::DeleteTables(p) => dml::multi_table_delete(rt, p, root),

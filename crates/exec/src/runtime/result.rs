@@ -7,6 +7,8 @@ use nfold_types::{ErrorCode, SqlError};
 pub struct StatementResult {
     /// Whether a result set was sent. Then only `rows` and `found_rows` are meaningful.
     pub is_query: bool,
+    /// `FOUND_ROWS()` is `found_rows` from now on, also if there is no result set.
+    pub sets_found_rows: bool,
     /// The number of rows sent.
     pub rows: u64,
     /// `FOUND_ROWS()`.
@@ -42,6 +44,21 @@ pub enum ChangeSummary {
 }
 
 impl StatementResult {
+    /// The result of a change whose rows count for `FOUND_ROWS()`: those that the query of INSERT
+    /// ... SELECT has read, or those that UPDATE has found.
+    pub(crate) fn with_found_rows(self) -> StatementResult {
+        let found_rows = match self.summary {
+            Some(ChangeSummary::Insert { records, .. }) => records,
+            Some(ChangeSummary::Update { matched, .. }) => matched,
+            None => return self,
+        };
+        StatementResult {
+            found_rows,
+            sets_found_rows: true,
+            ..self
+        }
+    }
+
     /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO); empty without a summary.
     pub fn info(&self) -> String {
         let parts = match self.summary {

@@ -279,6 +279,9 @@ impl Session {
             affected_rows,
             insert_id: match (result.generated_id, self.env.given_insert_id.get()) {
                 (None, Some(given)) => given,
+        if result.sets_found_rows {
+            self.env.found_rows.set(result.found_rows);
+        }
                 _ => result.last_insert_id,
             },
             info: result.info(),
