@@ -104,7 +104,13 @@ impl Description {
                 let distinct = distinct_rows && *kind == ResultKind::Subquery;
                 describe_kept(meta, e, *kind, [self.windowed, distinct]);
             }
-            meta.ty = e.ty.col.clone();
+            // A parameter that is NULL is described as a text.
+            if !matches!(
+                (&e.kind, &e.ty.col.kind),
+                (ExprKind::Param(_), TypeKind::Null)
+            ) {
+                meta.ty = e.ty.col.clone();
+            }
         }
     }
 }

@@ -233,6 +233,18 @@ impl Session {
             };
             return self.run_rows(cx, &work, sink);
         };
+        if is_query(&parsed.statement) {
+            self.conditions.clear();
+            let work = Work {
+                text: &statement.of.text,
+                digested: &statement.of.digested,
+                markers,
+                describe: false,
+                parsed: Some(parsed),
+                hint: Some(&statement.plan),
+            };
+            return self.run_rows(cx, &work, sink);
+        }
         let run = (&parsed.statement, &*statement.of.text);
         self.run_with_values(cx, run, (&statement.of.digested, markers), sink)
     }
@@ -267,6 +279,9 @@ impl Session {
             return Response::Streamed;
         }
         self.env.insert_id.set(0);
+        if result.sets_found_rows {
+            self.env.found_rows.set(result.found_rows);
+        }
         let found_rows = sink.out.capabilities() & nfold_protocol::consts::cap::FOUND_ROWS != 0;
         let is_update = matches!(result.summary, Some(ChangeSummary::Update { .. }));
         let affected_rows = if found_rows && is_update {
@@ -279,9 +294,6 @@ impl Session {
             affected_rows,
             insert_id: match (result.generated_id, self.env.given_insert_id.get()) {
                 (None, Some(given)) => given,
-        if result.sets_found_rows {
-            self.env.found_rows.set(result.found_rows);
-        }
                 _ => result.last_insert_id,
             },
             info: result.info(),
@@ -505,9 +517,7 @@ impl Session {
             &Checkpoints::new(cx),
         )?;
         // A planned statement warns when its plan runs.
-        if let Some(parsed) = &statement.parsed
-            && !is_query(&parsed.statement)
-        {
+        if let Some(parsed) = &statement.parsed {
             for deprecated in &parsed.deprecated {
                 let warning = deprecated.warning();
                 self.conditions.push_error(Level::Warning, &warning);
