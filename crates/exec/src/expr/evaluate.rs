@@ -14,7 +14,24 @@ use super::eval::{
 /// The work of a function call with small values.
 const CALL_WORK: u64 = 100;
 
+/// The first number beyond the integers of 64 bits.
+const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
+
 impl<'a> EvalCx<'a> {
+    /// Error 1690 for a computed number that is no integer of 64 bits. A number of a column or a
+    /// literal becomes the nearest integer.
+    fn refuse_beyond_integers(&self, number: f64, of: &'a Expr) -> Result<(), SqlError> {
+        let computed = matches!(of.kind, ExprKind::Call { .. } | ExprKind::Arith(..));
+        let fits = (-INTEGERS_END..INTEGERS_END).contains(&number.round_ties_even());
+        match computed && !fits {
+            true => Err(SqlError::new(
+                ErrorCode::ER_DATA_OUT_OF_RANGE,
+                &[&"BIGINT", &self.describe(of)],
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Evaluates an expression.
     pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
         use ExprKind::*;
@@ -73,6 +90,12 @@ impl<'a> EvalCx<'a> {
             },
             Cast(inner) => {
                 let v = self.val(inner)?;
+                if let Val::Double(number) = v
+                    && e.ty.col.kind == TypeKind::BigInt
+                    && !e.ty.col.unsigned
+                {
+                    self.refuse_beyond_integers(number, inner)?;
+                }
                 convert::cast(self, v, &inner.ty, &e.ty)?
             }
             Collate(inner) => match self.bytes(inner)? {

@@ -447,7 +447,7 @@ fn encode_base64(cx: &EvalCx<'_>, bytes: &[u8]) -> Result<Vec<u8>, SqlError> {
 
 fn infer_from_base64(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(binary(
-        args[0].ty.byte_length().div_ceil(4).saturating_mul(3),
+        (args[0].ty.byte_length() / 4).saturating_mul(3),
         true,
     ))
 }

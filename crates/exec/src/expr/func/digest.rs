@@ -138,7 +138,7 @@ fn crc32(checkpoint: &dyn Checkpoint, message: &[u8]) -> Result<u32, SqlError> {
 }
 
 /// The maximum length of a digest text in the description of the result, in characters.
-const MAX_CHARS: u64 = 1 << 20;
+const MAX_CHARS: u64 = 1 << 24;
 
 fn infer_digest(cx: &Infer<'_>, _: &mut [Expr]) -> Inferred {
     Ok(ExprType {
