@@ -6,7 +6,7 @@
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, QueryPlan, TableSource};
+use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -201,10 +201,8 @@ impl BlockExec {
     ) -> Result<(), SqlError> {
         self.steps.iter_mut().for_each(StepExec::reset);
         self.batch.clear();
-        for (what, instead) in &block.deprecated {
-            rt.warnings
-                .borrow_mut()
-                .warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
+        if !block.warnings.is_empty() {
+            warn(rt, &block.warnings);
         }
         let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
         let state = StmtState {
@@ -385,14 +383,14 @@ impl<'r> StepCx<'r, '_> {
 struct Streamed<'r, 's, 'e> {
     scx: &'r StepCx<'r, 's>,
     layout: &'r RowLayout,
-    rows: u64,
     image: Lent<Buffer>,
     each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
+    rows: u64,
 }
 
-        self.rows += 1;
 impl RowOut for Streamed<'_, '_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        self.rows += 1;
         let values = values_of(cx, select)?;
         let image = &mut self.image.0;
         image.clear();
@@ -539,9 +537,9 @@ impl Run<'_, '_> {
             let mut out = Streamed {
                 scx,
                 image: Lent::take(),
-                rows: 0,
                 layout,
                 each,
+                rows: 0,
             };
             exec.run(scx.rt, q, scx.outer_rows, &mut out)?;
             scx.rt.count_temporary_table(out.rows, out.rows);
@@ -682,4 +680,26 @@ fn ordered(
         rt.count_sort(rows);
     }
     Ok(())
+}
+
+/// Raises the warnings of a block.
+#[cold]
+fn warn(rt: &Runtime<'_>, list: &[BlockWarning]) {
+    let mut warnings = rt.warnings.borrow_mut();
+    for warning in list {
+        match warning {
+            BlockWarning::Deprecated { what, instead } => {
+                warnings.warn(ErrorCode::ER_WARN_DEPRECATED_SYNTAX, &[what, instead]);
+            }
+            BlockWarning::Ambiguous(name) => {
+                warnings.warn(ErrorCode::ER_NON_UNIQ_ERROR, &[name, &"group statement"]);
+            }
+            BlockWarning::SpacesBeforeName(name) => {
+                warnings.warn(ErrorCode::ER_REMOVED_SPACES, &[name]);
+            }
+            BlockWarning::EmptyName(name) => {
+                warnings.warn(ErrorCode::ER_NAME_BECOMES_EMPTY, &[name]);
+            }
+        }
+    }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use nfold_sql::ast::{self, Window};
-use nfold_types::ColumnType;
+use nfold_types::{CollationId, ColumnType};
 
 use super::context::BindCx;
-use crate::logical::clauses::Aggregate;
+use crate::logical::clauses::{Aggregate, BlockWarning};
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprType};
 use crate::logical::query::{Subquery, Table};
 use crate::logical::window::WindowFunc;
@@ -138,8 +138,14 @@ pub(crate) struct BlockBinder<'b> {
     pub values_slot: Option<u16>,
     /// In ON DUPLICATE KEY UPDATE: the columns that come from the query of INSERT ... SELECT.
     pub source_columns: Option<SourceColumns>,
-    /// Deprecated syntax and its replacement, for warning 1287.
-    pub deprecated: Vec<(&'static str, &'static str)>,
+    /// Warnings with each run.
+    pub warnings: Vec<BlockWarning>,
+    /// The block is the operand of EXISTS.
+    pub is_existence_test: bool,
+    /// WITH ROLLUP: for each member of ORDER BY the select item that it names.
+    pub order_items: Vec<Option<usize>>,
+    /// User variables that expressions bound so far assign to, with the collations of texts.
+    pub assigned_vars: Vec<(Arc<str>, Option<CollationId>)>,
     /// How many queries this block is nested in; bounds the recursion.
     pub depth: usize,
     /// Only a constant is wanted, so a subquery is refused before it is bound. Without this, the
@@ -177,7 +183,10 @@ impl<'b> BlockBinder<'b> {
             keys: Vec::new(),
             values_slot: None,
             source_columns: None,
-            deprecated: Vec::new(),
+            warnings: Vec::new(),
+            is_existence_test: false,
+            order_items: Vec::new(),
+            assigned_vars: Vec::new(),
             depth: outer.map_or(0, |o| o.depth + 1),
             constants_only: false,
         }

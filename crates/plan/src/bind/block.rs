@@ -160,6 +160,8 @@ struct Clauses {
     items: Vec<Item>,
     select: Vec<Expr>,
     keys: Vec<Expr>,
+    /// WITH ROLLUP: for each select item the member of GROUP BY that names it.
+    item_keys: Vec<Option<usize>>,
     having: Vec<Expr>,
     order: Vec<OrderKey>,
     specs: WindowSpecs,
@@ -184,6 +186,7 @@ pub(super) fn block(
         ..*cx
     };
     let mut b = BlockBinder::new(cx, outer);
+    b.is_existence_test = form == SubqueryForm::Existence;
     let mut info = b.from(&s.from)?;
     let lock = b.locking(locking)?;
     info.straight |= s.options.straight_join;
@@ -257,7 +260,7 @@ pub(super) fn block(
         lock,
         changed: 0,
         calc_found_rows: s.options.sql_calc_found_rows,
-        deprecated: b.deprecated,
+        warnings: b.warnings,
         mergeable,
         pads_char: cx.pads_char(),
     };
@@ -308,6 +311,7 @@ fn over_groups(
     let keys = std::mem::take(&mut c.keys);
     let mut g = Grouper::new(b, keys, implicit, conditions, &info.outer_joins)?;
     g.drafts = std::mem::take(&mut c.drafts);
+    g.item_keys = std::mem::take(&mut c.item_keys);
     for (n, e) in c.select.iter_mut().enumerate() {
         *e = g.rewrite(e.clone(), GroupPosition::Select(n))?;
     }
@@ -412,6 +416,7 @@ impl BlockBinder<'_> {
         self.windows_allowed = false;
         let keys = self.group_keys(&s.group_by, &items)?;
         self.keys = keys.clone();
+        let item_keys = self.item_keys(&s.group_by);
         self.aggregates_allowed = true;
         self.clause = "having clause";
         let mut having = Vec::new();
@@ -435,6 +440,7 @@ impl BlockBinder<'_> {
             items,
             select: Vec::new(),
             keys,
+            item_keys,
             having,
             order,
             specs,

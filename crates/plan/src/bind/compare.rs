@@ -13,6 +13,43 @@ use crate::logical::expr::{
 };
 use crate::logical::query::SubqueryForm;
 
+fn is_row(e: &ast::Expr) -> bool {
+    matches!(e, ast::Expr::Row(_))
+}
+
+/// A member of a list of rows, which has the same rows inside as `like`, as one flat row.
+///
+/// # Errors
+/// 1241 where it has another shape.
+fn flat_row(like: &[ast::Expr], row: &ast::Expr) -> Result<ast::Expr, SqlError> {
+    let mut flat = Vec::new();
+    match row {
+        ast::Expr::Row(members) => flatten(like, members, &mut flat)?,
+        _ => return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&like.len()])),
+    }
+    Ok(ast::Expr::Row(flat))
+}
+
+fn flatten(
+    like: &[ast::Expr],
+    row: &[ast::Expr],
+    flat: &mut Vec<ast::Expr>,
+) -> Result<(), SqlError> {
+    let other = |width: usize| SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&width]);
+    if like.len() != row.len() {
+        return Err(other(like.len()));
+    }
+    for (like, e) in like.iter().zip(row) {
+        match (like, e) {
+            (ast::Expr::Row(like), ast::Expr::Row(row)) => flatten(like, row, flat)?,
+            (ast::Expr::Row(like), _) => return Err(other(like.len())),
+            (_, ast::Expr::Row(_)) => return Err(other(1)),
+            _ => flat.push(e.clone()),
+        }
+    }
+    Ok(())
+}
+
 impl BlockBinder<'_> {
     /// Binds `a op b` with the comparison that MySQL would choose.
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
@@ -199,6 +236,16 @@ impl BlockBinder<'_> {
         list: &InList,
         negated: bool,
     ) -> Result<Expr, SqlError> {
+        if let ast::Expr::Row(members) = e
+            && members.iter().any(is_row)
+            && let InList::Exprs(list) = list
+        {
+            let rows = list.iter().map(|row| flat_row(members, row));
+            let rows = rows.collect::<Result<Vec<_>, _>>()?;
+            let mut flat = Vec::new();
+            flatten(members, members, &mut flat)?;
+            return self.in_list(&ast::Expr::Row(flat), &InList::Exprs(rows), negated);
+        }
         let mut left: Vec<Expr> = self.columns(e)?;
         match list {
             InList::ListParam(n) => {

@@ -332,17 +332,24 @@ fn query_with(cx: &BindCx<'_>, query: &ast::Query, named: &[ColumnRef]) -> Resul
     let Some(select) = select_of(&mut query) else {
         return Err(unknown());
     };
-    if select.distinct {
-        let what = "DISTINCT with columns of the query in ON DUPLICATE KEY UPDATE";
-        return Err(SqlError::not_supported(what));
-    }
     if !select.group_by.is_empty() {
         return Err(unknown());
     }
+    let distinct = std::mem::take(&mut select.distinct);
+    if distinct {
+        group_by_all(select)?;
+    }
+    let value = |c: &ColumnRef| {
+        let column = ast::Expr::Column(Box::new(c.clone()));
+        match distinct {
+            true => any_value(column),
+            false => column,
+        }
+    };
     select
         .items
         .extend(named.iter().map(|c| ast::SelectItem::Expr {
-            expr: ast::Expr::Column(Box::new(c.clone())),
+            expr: value(c),
             alias: None,
             text: ast::Span::default(),
         }));
@@ -350,6 +357,37 @@ fn query_with(cx: &BindCx<'_>, query: &ast::Query, named: &[ColumnRef]) -> Resul
         ErrorCode::ER_MIX_OF_GROUP_FUNC_AND_FIELDS => unknown(),
         _ => e,
     })
+}
+
+/// Replaces DISTINCT by GROUP BY of all select items: each row then has other columns, too, of one
+/// of the rows that it stands for.
+///
+/// # Errors
+/// 1235 for items that may be several columns.
+fn group_by_all(select: &mut ast::Select) -> Result<(), SqlError> {
+    let single = |i: &ast::SelectItem| matches!(i, ast::SelectItem::Expr { .. });
+    if !select.items.iter().all(single) {
+        let what = "DISTINCT * with columns of the query in ON DUPLICATE KEY UPDATE";
+        return Err(SqlError::not_supported(what));
+    }
+    let places = 1..=select.items.len() as u64;
+    let place = |n| ast::Expr::Literal(ast::Literal::Int(n));
+    select.group_by = places.map(place).collect();
+    Ok(())
+}
+
+fn any_value(argument: ast::Expr) -> ast::Expr {
+    ast::Expr::Function(Box::new(ast::FunctionCall {
+        schema: None,
+        name: "any_value".into(),
+        span: ast::Span::default(),
+        distinct: false,
+        star: false,
+        args: vec![argument],
+        order_by: Vec::new(),
+        separator: None,
+        over: None,
+    }))
 }
 
 /// The SELECT of a query that is nothing else, with or without parentheses.
@@ -520,7 +558,7 @@ pub(super) fn find_rows(
             of: 0,
         },
         changed,
-        deprecated: b.deprecated,
+        warnings: b.warnings,
         pads_char: cx.pads_char(),
         ..Block::of_tables(b.tables, b.subqueries)
     }

@@ -3,7 +3,7 @@
 use nfold_sql::ast::{self, BinaryOp, IsTest, Literal, UnaryOp};
 use nfold_types::collation::CollationId;
 use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
-use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::BlockBinder;
 use super::cast::{cast, check_cast_type};
@@ -11,6 +11,7 @@ use super::compare::listed_comparison;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
 use super::wide_sets;
+use crate::logical::clauses::BlockWarning;
 use crate::logical::collate::{self, Operand};
 use crate::logical::context::{ParamType, hex_type};
 use crate::logical::expr::{
@@ -53,18 +54,36 @@ impl BlockBinder<'_> {
             A::Param(n) => self.param(*n),
             A::Column(c) => self.column(c),
             A::UserVar(name) => {
-                let col = self.cx.info.user_var_type(&name.to_lowercase());
+                let name = name.to_lowercase();
+                let mut col = self.cx.info.user_var_type(&name);
+                let is_unset = matches!(col.kind, TypeKind::VarBinary(_));
+                let mut assigned = self.assigned_vars.iter().rev();
+                if is_unset && let Some((_, text)) = assigned.find(|(v, _)| **v == *name) {
+                    // Set in this statement for the first time: its type is not known yet.
+                    let collation = text.unwrap_or(self.cx.connection);
+                    let kind = match collation {
+                        CollationId::BINARY => TypeKind::Blob(TextSize::Long),
+                        _ => TypeKind::Text(TextSize::Long),
+                    };
+                    col = ColumnType {
+                        width: TextSize::Medium.max_bytes() as u32,
+                        ..ColumnType::string(kind, collation)
+                    };
+                }
                 let ty = ExprType {
                     coercibility: Coercibility::Implicit,
                     ..ExprType::new(col, true)
                 };
                 Ok(Expr {
-                    kind: ExprKind::UserVar(name.to_lowercase().into()),
+                    kind: ExprKind::UserVar(name.into()),
                     ty,
                 })
             }
             A::AssignUserVar { name, value } => {
                 let mut value = self.expr(value)?;
+                let text = value.ty.class() == Class::String;
+                let text = text.then_some(value.ty.collation());
+                self.assigned_vars.push((name.to_lowercase().into(), text));
                 let mut ty = value.ty.clone();
                 if ty.class().is_temporal() || ty.col.is_enum_or_set() {
                     let text = collate::as_string(&ty, self.cx.connection).of_string();
@@ -441,7 +460,10 @@ impl BlockBinder<'_> {
                 })
             }
             UnaryOp::Binary => {
-                self.deprecated.push(("BINARY expr", "CAST"));
+                self.warnings.push(BlockWarning::Deprecated {
+                    what: "BINARY expr",
+                    instead: "CAST",
+                });
                 let ty = ExprType::string(
                     inner.ty.byte_length(),
                     CollationId::BINARY,
@@ -595,7 +617,7 @@ impl BlockBinder<'_> {
         if !constant || e.any(&mut |e| stays(e)) {
             return None;
         }
-        self.deprecated.append(&mut free.deprecated);
+        self.warnings.append(&mut free.warnings);
         Some(e)
     }
 

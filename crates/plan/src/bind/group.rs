@@ -1,5 +1,9 @@
 //! Grouping: which values may be selected from a group, and their positions in the grouped row.
 
+use std::sync::Arc;
+
+use nfold_catalog::ColumnDef;
+use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -30,6 +34,8 @@ pub(super) struct Grouper<'g, 'b> {
     pub plan: Grouping,
     /// The GROUPING calls, over the grouped row.
     groupings: Vec<Expr>,
+    /// For each select item the key that GROUP BY makes of it, where that is known.
+    pub item_keys: Vec<Option<usize>>,
     /// Columns that have one value per group.
     determined: Vec<ColumnAt>,
     strict: bool,
@@ -100,6 +106,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
             block,
             groupings: groupings.collect::<Result<_, _>>()?,
             plan,
+            item_keys: Vec::new(),
             determined,
             strict,
             subqueries: Vec::new(),
@@ -137,7 +144,7 @@ impl<'g, 'b> Grouper<'g, 'b> {
         place: GroupPosition<'_>,
         whole: bool,
     ) -> Result<(), SqlError> {
-        if let Some(k) = self.plan.keys.iter().position(|k| k.kind == e.kind) {
+        if let Some(k) = self.key_of(e, place, whole) {
             // A select item that equals a grouping expression as a whole is allowed; a part of a
             // larger item is not.
             let part = self.strict && !whole && matches!(place, GroupPosition::Select(_));
@@ -179,6 +186,22 @@ impl<'g, 'b> Grouper<'g, 'b> {
         });
         e.ty.nullable |= self.plan.rollup && self.is_rolled_up(e);
         result
+    }
+
+    /// The member of GROUP BY that `e` is; of several equal ones the one that names the select
+    /// item.
+    fn key_of(&self, e: &Expr, place: GroupPosition<'_>, whole: bool) -> Option<usize> {
+        let is_same = |k: &usize| self.plan.keys[*k].kind == e.kind;
+        let own = match place {
+            GroupPosition::Select(n) if whole => self.item_keys.get(n).copied().flatten(),
+            GroupPosition::Order(n) if whole => {
+                let item = self.block.order_items.get(n).copied().flatten();
+                item.and_then(|n| self.item_keys.get(n).copied().flatten())
+            }
+            _ => None,
+        };
+        own.filter(is_same)
+            .or_else(|| (0..self.plan.keys.len()).find(is_same))
     }
 
     /// Whether an expression over the grouped row reads a key or the row's rollup level.
@@ -429,6 +452,19 @@ fn determined(
                 table: t as u16,
                 column: c as u16,
             };
+            // A generated column follows from those that its expression names.
+            for (c, column) in def.columns.iter().enumerate() {
+                let named = |name: &Arc<str>| {
+                    let same = |c: &ColumnDef| eq_name(&c.name, name);
+                    let at = def.columns.iter().position(same);
+                    at.is_some_and(|at| known.contains(&place(at)))
+                };
+                let generated = column.generated.as_ref();
+                let follows = generated.is_some_and(|g| g.expr.columns.iter().all(named));
+                if follows && !slot.nullable && !known.contains(&place(c)) {
+                    known.push(place(c));
+                }
+            }
             let has = |c: usize| known.contains(&place(c));
             let unique = def.indexes.iter().any(|i| {
                 i.is_unique()

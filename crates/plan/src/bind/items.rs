@@ -1,16 +1,18 @@
 //! The select list: its expressions, and the names and descriptions of its columns.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, Literal, Select, SelectItem};
+use nfold_types::charset::{UTF8MB4, convert};
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::ColumnFlags;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::BlockBinder;
 use super::from::FromInfo;
-use crate::logical::clauses::ColumnMeta;
+use crate::logical::clauses::{BlockWarning, ColumnMeta};
 use crate::logical::describe::computed_column;
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprType};
 use crate::logical::query::Source;
@@ -39,6 +41,13 @@ impl BlockBinder<'_> {
             }
             match item {
                 SelectItem::Star => {
+                    if self.scope.is_empty() && self.is_existence_test {
+                        // EXISTS needs no value.
+                        let one = Expr::int(1);
+                        let meta = computed_column("1".into(), &one.ty);
+                        out.push(Item { expr: one, meta });
+                        continue;
+                    }
                     if self.scope.is_empty() {
                         return Err(SqlError::new(ErrorCode::ER_NO_TABLES_USED, &[]));
                     }
@@ -59,10 +68,20 @@ impl BlockBinder<'_> {
                     if alias.is_some() {
                         self.later_aliases.pop();
                     }
-                    let source = String::from_utf8_lossy(text.of(self.cx.text));
+                    let source = self.as_utf8(text.of(self.cx.text));
                     let written = || source.trim();
+                    // A plus sign leaves nothing behind.
+                    let mut expr = expr;
+                    while let ast::Expr::Unary {
+                        op: ast::UnaryOp::Plus,
+                        expr: inner,
+                    } = expr
+                        && is_named_by_itself(inner)
+                    {
+                        expr = inner;
+                    }
                     let name: Arc<str> = match (alias, expr) {
-                        (Some(a), _) => a.value.as_str().into(),
+                        (Some(a), _) => self.visible_name(&a.value),
                         (None, ast::Expr::Column(c)) => self
                             .view_column(&bound)
                             .unwrap_or_else(|| c.name.value.as_str().into()),
@@ -70,19 +89,15 @@ impl BlockBinder<'_> {
                             literal_name(s, &bound.ty, written())
                         }
                         (None, ast::Expr::Literal(Literal::Null)) => "NULL".into(),
-                        // A unary plus returns its operand.
                         (
                             None,
-                            ast::Expr::Unary {
-                                op: ast::UnaryOp::Plus,
-                                expr,
-                            },
-                        ) => match &**expr {
-                            ast::Expr::Literal(Literal::String(s)) => {
-                                literal_name(s, &bound.ty, written())
-                            }
-                            _ => basic(written()),
-                        },
+                            ast::Expr::Literal(
+                                Literal::Int(_) | Literal::Decimal(_) | Literal::Float(_),
+                            ),
+                        ) => {
+                            let around = |c: char| c.is_whitespace() || "+()".contains(c);
+                            written().trim_matches(around).into()
+                        }
                         (None, ast::Expr::Function(f)) if f.name == "name_const" => {
                             match f.args.first() {
                                 Some(ast::Expr::Literal(Literal::String(s))) => {
@@ -113,6 +128,36 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_TOO_MANY_FIELDS, &[]));
         }
         Ok(out)
+    }
+
+    /// An alias without what is no visible character in front.
+    fn visible_name(&mut self, alias: &str) -> Arc<str> {
+        let blank = |c: char| c.is_ascii() && !c.is_ascii_graphic();
+        let name = alias.trim_start_matches(blank);
+        if name.len() < alias.len() {
+            self.warnings.push(match name {
+                "" => BlockWarning::EmptyName(alias.into()),
+                _ => BlockWarning::SpacesBeforeName(alias.into()),
+            });
+        }
+        name.into()
+    }
+
+    /// A piece of the statement's text in UTF-8; bytes that are no characters are question marks.
+    fn as_utf8<'t>(&self, text: &'t [u8]) -> Cow<'t, str> {
+        let set = self.cx.connection.known().charset;
+        if let Ok(text) = std::str::from_utf8(text)
+            && (set.is_utf8() || text.is_ascii())
+        {
+            return Cow::Borrowed(text);
+        }
+        let set = match set.is_binary() {
+            true => &UTF8MB4,
+            false => set,
+        };
+        let mut out = Vec::new();
+        convert(set, &UTF8MB4, text, &mut out);
+        Cow::Owned(String::from_utf8_lossy(&out).into_owned())
     }
 
     /// The name of a column of `information_schema`, as defined and not as written: its tables are
@@ -189,6 +234,23 @@ pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
     flags
 }
 
+/// Whether a select item is called as its operand where nothing but plus signs is before it.
+fn is_named_by_itself(e: &ast::Expr) -> bool {
+    match e {
+        ast::Expr::Column(_) => true,
+        ast::Expr::Literal(l) => matches!(
+            l,
+            Literal::Null
+                | Literal::Int(_)
+                | Literal::Decimal(_)
+                | Literal::Float(_)
+                | Literal::String(_)
+        ),
+        ast::Expr::Unary { op, expr } => *op == ast::UnaryOp::Plus && is_named_by_itself(expr),
+        _ => false,
+    }
+}
+
 /// Makes a column name from text. Characters beyond the Basic Multilingual Plane become question
 /// marks.
 fn basic(text: &str) -> Arc<str> {
@@ -213,17 +275,37 @@ fn literal_name(s: &ast::StringLiteral, ty: &ExprType, written: &str) -> Arc<str
     {
         return basic(written);
     }
+    let bytes = match first_piece(written) {
+        Some(len) => &s.bytes[..len.min(s.bytes.len())],
+        None => &s.bytes,
+    };
     let set = ty.col.charset();
     let visible = |b: &u8| b.is_ascii_graphic() || (!b.is_ascii() && !set.is_binary());
-    let start = s.bytes.iter().position(visible).unwrap_or(s.bytes.len());
+    let start = bytes.iter().position(visible).unwrap_or(bytes.len());
     let mut name = Vec::new();
-    nfold_types::charset::convert(
-        set,
-        &nfold_types::charset::UTF8MB4,
-        &s.bytes[start..],
-        &mut name,
-    );
+    convert(set, &UTF8MB4, &bytes[start..], &mut name);
     basic(&String::from_utf8_lossy(&name))
+}
+
+/// The bytes of the first of several adjacent strings, of which only the first names a column;
+/// `None` where there is one.
+fn first_piece(written: &str) -> Option<usize> {
+    let begin = written.find(['\'', '"'])?;
+    let text = &written.as_bytes()[begin..];
+    let (quote, mut at, mut len) = (text[0], 1, 0);
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\\' => {
+                let kept = matches!(text.get(at + 1), Some(b'%' | b'_'));
+                (at, len) = (at + 2, len + 1 + usize::from(kept));
+            }
+            _ if byte != quote => (at, len) = (at + 1, len + 1),
+            _ if text.get(at + 1) == Some(&quote) => (at, len) = (at + 2, len + 1),
+            _ => break,
+        }
+    }
+    let rest = written.get(begin + at + 1..)?;
+    rest.contains(['\'', '"']).then_some(len)
 }
 
 /// The type in the description of a parameter. A NULL is described as a string.

@@ -36,7 +36,9 @@ impl BlockBinder<'_> {
                 if *slot.alias != *table.value {
                     continue;
                 }
-                if let (Some(schema), Some(own)) = (&c.schema, &slot.schema)
+                // A derived table is in no database.
+                let own = slot.schema.as_deref().unwrap_or_default();
+                if let Some(schema) = &c.schema
                     && !same_schema(own, &schema.value)
                 {
                     continue;

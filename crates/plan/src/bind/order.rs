@@ -1,7 +1,9 @@
 //! GROUP BY and ORDER BY, whose members may name select items.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
+use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::{self, Literal, OrderItem};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -9,7 +11,7 @@ use super::items::Item;
 use super::rollup;
 use super::window;
 use super::{AGGREGATES, BlockBinder, GROUPINGS, Grouped, WINDOWS, WindowDraft};
-use crate::logical::clauses::OrderKey;
+use crate::logical::clauses::{BlockWarning, OrderKey};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::walk::outer_columns;
 
@@ -100,7 +102,12 @@ impl BlockBinder<'_> {
                 // the select item. `alias` runs first because its own ambiguity is an error in any
                 // case.
                 selected = self.alias(&c.name.value, self.clause)?;
-                if self.find(c).is_ok() {
+                if let Ok(column) = self.find(c) {
+                    let other = |e: &Expr| column.is_some() && e.as_column() != column;
+                    if selected.as_ref().is_some_and(other) {
+                        let name = c.name.value.as_str().into();
+                        self.warnings.push(BlockWarning::Ambiguous(name));
+                    }
                     selected = None;
                 }
             }
@@ -132,6 +139,34 @@ impl BlockBinder<'_> {
             }
         }
         Ok(keys)
+    }
+
+    /// For each select item the member of GROUP BY ... WITH ROLLUP that names it, by its alias or
+    /// its number; empty without ROLLUP.
+    pub(super) fn item_keys(&self, list: &[ast::Expr]) -> Vec<Option<usize>> {
+        if self.grouped != Grouped::RolledUp {
+            return Vec::new();
+        }
+        let mut keys = vec![None; self.aliases.len()];
+        for (key, e) in list.iter().enumerate() {
+            let item = self.item_named(e);
+            if let Some(known) = item.and_then(|n| keys.get_mut(n)) {
+                known.get_or_insert(key);
+            }
+        }
+        keys
+    }
+
+    /// The select item that a member of GROUP BY or ORDER BY names by its alias or its number.
+    fn item_named(&self, e: &ast::Expr) -> Option<usize> {
+        match e {
+            ast::Expr::Literal(Literal::Int(n)) => usize::try_from(*n).ok()?.checked_sub(1),
+            ast::Expr::Column(c) if c.table.is_none() && !matches!(self.find(c), Ok(Some(_))) => {
+                let is_called = |(name, _): &(Arc<str>, Expr)| eq_name(name, &c.name.value);
+                self.aliases.iter().position(is_called)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the value of `key` depends on an aggregate: of this block (directly or in a
@@ -179,6 +214,7 @@ impl BlockBinder<'_> {
     ) -> Result<Vec<OrderKey>, SqlError> {
         let mut keys: Vec<OrderKey> = Vec::new();
         for o in list {
+            let item = self.item_named(&o.expr);
             let expr = match self.position(&o.expr, items)? {
                 Some(e) => e,
                 None => match &o.expr {
@@ -194,7 +230,11 @@ impl BlockBinder<'_> {
             };
             // Sorting by a constant has no effect.
             let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
-            if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
+            // What is rolled up under one name may not be under another.
+            let own = item.filter(|_| self.grouped == Grouped::RolledUp);
+            let again = own.is_none() && keys.iter().any(|k| k.expr.kind == expr.kind);
+            if !constant && !again {
+                self.order_items.push(own);
                 keys.push(OrderKey {
                     expr,
                     desc: o.descending,

@@ -342,7 +342,7 @@ pub(super) fn ordered(
     let block = Block {
         select,
         order: keys,
-        deprecated: b.deprecated,
+        warnings: b.warnings,
         pads_char: cx.pads_char(),
         ..Block::of_tables(b.tables, b.subqueries)
     };

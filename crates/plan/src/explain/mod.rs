@@ -148,7 +148,7 @@ fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
         lock: RowLocking::NONE,
         changed: 0,
         calc_found_rows: false,
-        deprecated: Vec::new(),
+        warnings: Vec::new(),
         ..b.clone()
     };
     block.each_step_expr_mut(&mut |e| renumber(e, &kept));

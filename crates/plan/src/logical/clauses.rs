@@ -145,3 +145,20 @@ impl UpdateTarget {
         })
     }
 }
+
+/// A warning that each run of a block gives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BlockWarning {
+    /// Warning 1287.
+    Deprecated {
+        what: &'static str,
+        instead: &'static str,
+    },
+    /// Warning 1052: a name in GROUP BY is a column of a table, and the alias of another
+    /// expression.
+    Ambiguous(Arc<str>),
+    /// Warning 1466: an alias begins with spaces.
+    SpacesBeforeName(Arc<str>),
+    /// Warning 1474: an alias consists of spaces.
+    EmptyName(Arc<str>),
+}

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::SetOp;
 
-use super::clauses::{Aggregate, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking};
+use super::clauses::{
+    Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
+};
 use super::describe::Description;
 use super::expr::{ColumnAt, Expr};
 use super::json_table::JsonTable;
@@ -101,8 +103,8 @@ pub(crate) struct Block {
     pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
-    /// Deprecated syntax and its replacement: warning 1287 with each run.
-    pub deprecated: Vec<(&'static str, &'static str)>,
+    /// Warnings with each run.
+    pub warnings: Vec<BlockWarning>,
     /// Whether the block is a derived table, view or common table expression that may be merged
     /// into the query that reads it.
     pub mergeable: bool,
@@ -272,7 +274,7 @@ impl Block {
             lock: RowLocking::NONE,
             changed: 0,
             calc_found_rows: false,
-            deprecated: Vec::new(),
+            warnings: Vec::new(),
             mergeable: false,
             pads_char: false,
         }

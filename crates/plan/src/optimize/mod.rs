@@ -177,7 +177,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         lock: b.lock,
         changed: b.changed,
         calc_found_rows: b.calc_found_rows,
-        deprecated: b.deprecated,
+        warnings: b.warnings,
     };
     let graph = JoinGraph {
         conditions: b.conditions,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::access::Access;
 use crate::logical::clauses::{
-    Aggregate, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
+    Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType};
 use crate::logical::json_table::JsonTable;
@@ -121,8 +121,8 @@ pub struct Block {
     pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
-    /// Deprecated syntax and its replacement, for warning 1287 at each run.
-    pub deprecated: Vec<(&'static str, &'static str)>,
+    /// Warnings with each run.
+    pub warnings: Vec<BlockWarning>,
 }
 
 /// A row slot, and the source of its rows.

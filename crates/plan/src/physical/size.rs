@@ -118,7 +118,7 @@ fn block(b: &Block) -> usize {
         + exprs(&b.select)
         + order(&b.order)
         + subqueries(&b.subqueries)
-        + size_of_val(&*b.deprecated)
+        + size_of_val(&*b.warnings)
 }
 
 fn access(a: &Access) -> usize {

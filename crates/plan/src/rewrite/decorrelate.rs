@@ -90,7 +90,7 @@ fn is_plain(block: &Block) -> bool {
         && block.lock.strength.is_none()
         && !block.distinct
         && !block.calc_found_rows
-        && block.deprecated.is_empty()
+        && block.warnings.is_empty()
         && !block.tables.is_empty()
         && !block
             .tables
