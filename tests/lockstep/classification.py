@@ -36,6 +36,7 @@ STATE = re.compile(r"\b(row_count|found_rows|last_insert_id)\s*\(|^\s*(show\s+(w
 WORD = re.compile(r"@?@?[\w$\u0080-\U0010ffff]+|`[^`]*`")
 NAMED = re.compile(
     r"^\s*(?:create|alter|drop|truncate|rename|insert|replace|update|delete|load|set|prepare|lock|grant|revoke|analyze|call|execute)\b", re.I)
+ASSIGNED = re.compile(r"(@[\w$]+)\s*:=")
 KEYWORDS = set("""table tables view procedure function trigger event database schema user index unique on into from to set values value
 select where if exists not or replace and temporary ignore create alter drop truncate rename insert update delete load data infile add column
 primary key int integer bigint char varchar text default null engine innodb myisam memory as like for each row begin end before after global
@@ -92,6 +93,8 @@ class Classifier:
         self.previous[connection] = True
         if NAMED.match(sql) and found != ["warnings"]:
             self.tainted |= targets(sql)
+        if found != ["warnings"]:
+            self.tainted |= {name.lower() for name in ASSIGNED.findall(sql)}
         if ours.kind in ("lost", "hang") or theirs.kind in ("lost", "hang"):
             self.lost.add(connection)
             return ("follow-up", "") if follows else (ours.kind if ours.kind in ("lost", "hang") else "mysql " + theirs.kind, "")
