@@ -23,7 +23,7 @@
 //! search enters.
 
 use super::DeadlockInfo;
-use super::owner::LockOwner;
+use super::owner::{LockOwner, QueueKey};
 use super::queue::{Entry, Queue};
 use super::table::LockTable;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,7 +88,7 @@ pub(super) struct Search<'t> {
     seen: Vec<(Arc<LockOwner>, usize)>,
     entered: FxHashSet<*const LockOwner>,
     /// By queue: requests up to this number need no visit.
-    covered: FxHashMap<Arc<[u8]>, u64>,
+    covered: FxHashMap<QueueKey, u64>,
     /// Entries of queues that were looked at: the cost of the search.
     pub entries_visited: usize,
 }

@@ -48,11 +48,14 @@ impl OwnerState {
     }
 }
 
+/// What a queue is found by: index, tag and key. Most keys fit without an allocation.
+pub(super) type QueueKey = SmallVec<[u8; 23]>;
+
 /// A queue's address.
 #[derive(Clone)]
 pub(super) struct Place {
     pub shard: u16,
-    pub key: Arc<[u8]>,
+    pub key: QueueKey,
 }
 
 impl LockOwner {

@@ -28,17 +28,29 @@ impl Entry {
 /// A hot row has one holder and up to thousands of waiting requests. What each update does to its
 /// queue (ask, be granted, release) looks at the granted locks and at the head of the waiting
 /// requests only.
+///
+/// A transaction may lock a million rows: a queue of one granted lock takes 48 bytes.
 #[derive(Default)]
 pub(super) struct Queue {
-    pub granted: SmallVec<[Entry; 2]>,
-    waiting: VecDeque<Entry>,
-    /// Insert intentions among the waiting requests.
-    waiting_inserts: usize,
-    /// Requests for exclusive record locks among the waiting ones.
-    waiting_exclusive: usize,
+    pub granted: SmallVec<[Entry; 1]>,
+    /// Made with the first request that waits, and kept then.
+    waiting: Option<Box<Waiting>>,
+}
+
+const _: () = assert!(size_of::<Queue>() <= 48);
+
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Entry>,
+    /// Insert intentions among them.
+    inserts: usize,
+    /// Requests for exclusive record locks among them.
+    exclusive: usize,
     /// The number of the newest request. Numbers start at 1 and only grow.
     last_number: u64,
 }
+
+static NO_REQUESTS: VecDeque<Entry> = VecDeque::new();
 
 fn covers_record(kind: LockKind) -> bool {
     matches!(kind, LockKind::Record | LockKind::NextKey)
@@ -72,45 +84,50 @@ impl Queue {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.granted.is_empty() && self.waiting.is_empty()
+        self.granted.is_empty() && self.waiting().is_empty()
     }
 
     /// Granted locks, then waiting requests.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.granted.iter().chain(&self.waiting)
+        self.granted.iter().chain(self.waiting())
     }
 
     /// Granted locks, then waiting requests; the queue is used up.
     pub fn into_entries(self) -> impl Iterator<Item = Entry> {
-        self.granted.into_iter().chain(self.waiting)
+        let waiting = self.waiting.map(|waiting| waiting.requests);
+        self.granted
+            .into_iter()
+            .chain(waiting.into_iter().flatten())
     }
 
     /// The waiting requests in the order of their arrival.
     pub fn waiting(&self) -> &VecDeque<Entry> {
-        &self.waiting
+        self.waiting.as_ref().map_or(&NO_REQUESTS, |w| &w.requests)
     }
 
     /// Appends a waiting request.
     pub fn wait(&mut self, owner: &Arc<LockOwner>, mode: LockMode, kind: LockKind) -> Arc<Waiter> {
-        self.last_number += 1;
-        let waiter = Arc::new(Waiter::new(self.last_number));
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.last_number += 1;
+        let waiter = Arc::new(Waiter::new(waiting.last_number));
         let entry = Entry {
             owner: owner.clone(),
             mode,
             kind,
             waiter: Some(waiter.clone()),
         };
-        self.waiting_inserts += usize::from(kind == LockKind::InsertIntention);
-        self.waiting_exclusive += usize::from(entry.excludes_all_records());
-        self.waiting.push_back(entry);
+        waiting.inserts += usize::from(kind == LockKind::InsertIntention);
+        waiting.exclusive += usize::from(entry.excludes_all_records());
+        waiting.requests.push_back(entry);
         waiter
     }
 
     /// Takes out the waiting request at position `at`.
     pub fn remove_waiting(&mut self, at: usize) -> Option<Entry> {
-        let entry = self.waiting.remove(at)?;
-        self.waiting_inserts -= usize::from(entry.kind == LockKind::InsertIntention);
-        self.waiting_exclusive -= usize::from(entry.excludes_all_records());
+        let waiting = self.waiting.as_mut()?;
+        let entry = waiting.requests.remove(at)?;
+        waiting.inserts -= usize::from(entry.kind == LockKind::InsertIntention);
+        waiting.exclusive -= usize::from(entry.excludes_all_records());
         Some(entry)
     }
 
@@ -149,7 +166,7 @@ impl Queue {
         kind: LockKind,
         before: usize,
     ) -> impl Iterator<Item = &'a Entry> + 'a {
-        let waiting = self.waiting.iter().take(before).filter(move |e| {
+        let waiting = self.waiting().iter().take(before).filter(move |e| {
             !Self::same(&e.owner, owner)
                 && conflicts(mode, kind, e.mode, e.kind)
                 && !self.waits_for_owner(e, owner)
@@ -172,7 +189,8 @@ impl Queue {
     /// Whether each waiting request is for an exclusive record lock, and none waits for a lock of
     /// `owner`. Constant time.
     pub fn all_waiting_exclude(&self, owner: &Arc<LockOwner>) -> bool {
-        self.waiting_exclusive == self.waiting.len() && !self.has_granted(owner)
+        let all = |w: &Waiting| w.exclusive == w.requests.len();
+        self.waiting.as_deref().is_none_or(all) && !self.has_granted(owner)
     }
 
     /// Whether a request waits for a lock that `owner` has been granted.
@@ -186,30 +204,29 @@ impl Queue {
     /// waits.
     pub fn position(&self, waiter: &Arc<Waiter>) -> Option<usize> {
         let number = |e: &Entry| e.waiter.as_ref().map_or(0, |w| w.number);
-        let at = self
-            .waiting
-            .binary_search_by_key(&waiter.number, number)
-            .ok()?;
-        let found = self.waiting[at].waiter.as_ref();
+        let waiting = self.waiting();
+        let at = waiting.binary_search_by_key(&waiter.number, number).ok()?;
+        let found = waiting[at].waiter.as_ref();
         found.is_some_and(|w| Arc::ptr_eq(w, waiter)).then_some(at)
     }
 
     /// The position of the first waiting request without a blocker.
     pub fn next_to_grant(&self) -> Option<usize> {
-        if self.all_wait_for_one_record_lock() {
+        let waiting = self.waiting.as_ref()?;
+        if self.all_wait_for_one_record_lock(waiting) {
             return None;
         }
-        (0..self.waiting.len()).find(|&at| {
-            let e = &self.waiting[at];
+        (0..waiting.requests.len()).find(|&at| {
+            let e = &waiting.requests[at];
             self.blockers(&e.owner, e.mode, e.kind, at).next().is_none()
         })
     }
 
     /// The holder of an exclusive record lock blocks every request but insert intentions and its
     /// own. Answers without a look at the requests; false where it cannot tell.
-    fn all_wait_for_one_record_lock(&self) -> bool {
+    fn all_wait_for_one_record_lock(&self, waiting: &Waiting) -> bool {
         let holder = self.granted.iter().find(|e| e.excludes_all_records());
-        self.waiting_inserts == 0 && holder.is_some_and(|e| e.owner.state.lock().waiting.is_none())
+        waiting.inserts == 0 && holder.is_some_and(|e| e.owner.state.lock().waiting.is_none())
     }
 
     /// L1 and L2, for assertions and tests. Quadratic.
@@ -222,7 +239,7 @@ impl Queue {
                 return Err("L1: conflicting locks are granted");
             }
         }
-        for (at, e) in self.waiting.iter().enumerate() {
+        for (at, e) in self.waiting().iter().enumerate() {
             if self.blockers(&e.owner, e.mode, e.kind, at).next().is_none() {
                 return Err("L2: a request waits for nobody");
             }

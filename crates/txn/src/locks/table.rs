@@ -1,6 +1,6 @@
 //! The shards, and every operation on locks.
 
-use super::owner::{LockOwner, Place};
+use super::owner::{LockOwner, Place, QueueKey};
 use super::queue::{Entry, Queue};
 use super::wait::{LockWait, Waiter};
 use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
@@ -29,11 +29,11 @@ pub(super) const KEY_AT: usize = 9;
 
 /// Owners of transactions with an id, by id.
 pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
-pub(super) type Shard = HashMap<Arc<[u8]>, Queue, FxBuildHasher>;
+pub(super) type Shard = HashMap<QueueKey, Queue, FxBuildHasher>;
 type KeyBuf = SmallVec<[u8; 128]>;
 /// Where a queue is, or would be: looked for once a call, as a transaction may lock a million rows.
-type QueueEntry<'s, 'k> = EntryRef<'s, 'k, Arc<[u8]>, [u8], Queue, FxBuildHasher>;
-type FoundQueue<'s> = OccupiedEntry<'s, Arc<[u8]>, Queue, FxBuildHasher>;
+type QueueEntry<'s, 'k> = EntryRef<'s, 'k, QueueKey, [u8], Queue, FxBuildHasher>;
+type FoundQueue<'s> = OccupiedEntry<'s, QueueKey, Queue, FxBuildHasher>;
 
 /// Counters for the status.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -196,7 +196,7 @@ impl LockTable {
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
         let ticket = self.contention.enter(Site {
             kind: WaitKind::RowLock,
-            place: nfold_observe::contention::Place::Row(place),
+            place: nfold_observe::contention::Place::Row(place[..].into()),
         });
         let wait = LockWait {
             table: self.clone(),
