@@ -24,6 +24,13 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     ----
     1: bigint length 2 decimals 0 charset 63 not_null binary
 
+    file NAME                  a text file that statements read, as `$FILES/NAME`. Its lines end with a newline; `\\` continues an
+    a	1                        escape (\\n, \\t, \\xNN), and a `\\` at the end of a line takes the newline away
+
+    contents NAME              what a statement wrote to `$FILES/NAME`
+    ----
+    a\t1\n
+
 After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order,
 `query rows` leaves warnings out.
 `skip reason` before a block leaves its statement out of the comparison and says why; `connection NAME` switches to another
@@ -32,7 +39,10 @@ UTF-8 are written 0x...; an empty string is written ''.
 """
 
 import codecs
+import os
 import re
+import shutil
+import tempfile
 
 import pymysql
 
@@ -76,7 +86,7 @@ class Block:
             lines.append(f"connection {self.connection}")
         if self.skip:
             lines.append(f"skip {self.skip}")
-        lines += [self.kind, self.sql]
+        lines += [self.kind, self.sql] if self.sql else [self.kind]
         if self.expected:
             lines += ["----"] + self.expected
         return "\n".join(lines) + "\n"
@@ -98,13 +108,14 @@ def parse(path):
                 skip = rest
             else:
                 connection = rest.strip()
-        if lines and lines[0] in ("ok", "error", "query", "query sorted", "query rows", "describe"):
+        if lines and (lines[0] in ("ok", "error", "query", "query sorted", "query rows", "describe")
+                      or lines[0].startswith(("file ", "contents "))):
             kind = lines.pop(0)
         expected = []
         if "----" in lines:
             at = lines.index("----")
             lines, expected = lines[:at], lines[at + 1:]
-        if not lines:
+        if not lines and not (kind or "").startswith(("file ", "contents ")):
             if comments and any(c.strip() for c in comments):
                 blocks.append(Block("comment", "", comments=comments))
             continue
@@ -140,17 +151,43 @@ def same(block, kind, lines):
     return lines == block.expected or (kind.startswith("query") and plain(lines) == plain(block.expected))
 
 
+def file_bytes(text):
+    """The bytes of a `file` block."""
+    text = (text + "\n").replace("\\\n", "")
+    return codecs.escape_decode(text.encode("utf-8"))[0]
+
+
+class FilesDirectory:
+    """A directory that servers of other users may read and write, made anew and removed at the end."""
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="nfold-files-")
+        os.chmod(self.path, 0o777)
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
+
+
+def empty(directory):
+    """Removes the files of a directory."""
+    for name in os.listdir(directory):
+        os.remove(os.path.join(directory, name))
+
+
 class Runner:
     """Runs blocks over connections to one server."""
 
-    def __init__(self, host, port, user, password, database):
+    def __init__(self, host, port, user, password, database, files=None):
+        """files: the directory that `$FILES` stands for, where the server may read and write."""
         self.where = dict(host=host, port=port, user=user, password=password, database=database)
+        self.files = files
         self.connections = {}
 
     def connection(self, name):
         if name not in self.connections:
             conn = pymysql.connect(charset="utf8mb4", autocommit=True, conv={}, use_unicode=False,
-                                   read_timeout=60, **self.where)
+                                   read_timeout=60, local_infile=True, **self.where)
             conn.encoding = "any_utf8"
             self.connections[name] = conn
         return self.connections[name]
@@ -162,12 +199,30 @@ class Runner:
             except pymysql.err.Error:
                 pass
 
+    def path(self, block):
+        return os.path.join(self.files, block.kind.split()[1])
+
     def run(self, block):
         """(kind, lines) of what the server answers."""
+        if block.kind.startswith("file "):
+            with open(self.path(block), "wb") as f:
+                f.write(file_bytes(block.sql))
+            return block.kind, []
+        if block.kind.startswith("contents "):
+            try:
+                with open(self.path(block), "rb") as f:
+                    return block.kind, [show(f.read())]
+            except OSError as e:
+                return block.kind, [e.strerror]
+        kind, lines = self.answer(block)
+        return kind, [line.replace(self.files, "$FILES") for line in lines] if self.files else lines
+
+    def answer(self, block):
+        sql = block.sql.replace("$FILES", self.files or "$FILES")
         conn = self.connection(block.connection or "main")
         cursor = conn.cursor()
         try:
-            cursor.execute(block.sql)
+            cursor.execute(sql)
         except pymysql.err.MySQLError as e:
             return "error", [f"{e.args[0]}: {show(e.args[1] if len(e.args) > 1 else '')}"]
         result = cursor._result

@@ -283,6 +283,17 @@ pub enum WireFormat {
     Binary,
 }
 
+/// The file that LOAD DATA reads.
+pub trait FileSource {
+    /// A collation of the file's character set.
+    fn collation(&self) -> CollationId;
+    /// Appends the next bytes of the file to `to`; false: it has ended.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the statement has been interrupted meanwhile.
+    fn read(&mut self, fiber: &mut dyn StatementFiber, to: &mut Vec<u8>) -> Result<bool, SqlError>;
+}
+
 /// Receives the rows of a result set.
 pub trait RowSink {
     /// Called once before the first row, even if there is no row.
@@ -305,5 +316,9 @@ pub trait RowSink {
     fn framed(&mut self, rows: u64) -> Result<(), SqlError> {
         let _ = rows;
         Ok(())
+    }
+    /// The file that the statement reads, if it is LOAD DATA.
+    fn file(&mut self) -> Option<&mut dyn FileSource> {
+        None
     }
 }

@@ -27,7 +27,9 @@ mod tests;
 
 pub use dml::{CopiedRows, no_referenced_row};
 pub use env::params::Params;
-pub use env::{Checkpoints, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat};
+pub use env::{
+    Checkpoints, FileSource, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat,
+};
 pub use expr::{documents, eval, func};
 pub use nfold_regexp::Limits as RegexpLimits;
 pub use operator_pool::{ExecCx, OperatorPool};

@@ -20,7 +20,7 @@ use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
 use crate::env::params::Params;
-use crate::env::{Checkpoints, Interrupt, SessionEnv, StatementFiber};
+use crate::env::{Checkpoints, FileSource, Interrupt, SessionEnv, StatementFiber};
 use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
 use working::Working;
 
@@ -152,6 +152,12 @@ impl<'s> Runtime<'s> {
     /// Runs `job` on a thread that may block, while other sessions continue.
     pub fn offload(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), SqlError> {
         self.cx.cx().offload(job).map_err(Interrupt::to_sql)
+    }
+
+    /// Appends the next bytes of a file to `to`; false: it has ended.
+    pub fn read_file(&self, file: &mut dyn FileSource, to: &mut Vec<u8>) -> Result<bool, SqlError> {
+        self.tick()?;
+        file.read(&mut **self.cx.cx(), to)
     }
 
     /// Suspends the fiber. False: KILL QUERY or the time limit has ended the sleep.

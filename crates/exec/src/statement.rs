@@ -229,7 +229,8 @@ fn run(
             })
         }
         Plan::Insert(p) => {
-            let done = dml::insert(rt, p, query).map_err(|e| full_table(e, &p.table.name))?;
+            let done =
+                dml::insert(rt, p, query, sink.file()).map_err(|e| full_table(e, &p.table.name))?;
             Ok(match p.source {
                 InsertSource::Query(_) => done.with_found_rows(),
                 _ => done,

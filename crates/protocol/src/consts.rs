@@ -35,6 +35,7 @@ pub mod cap {
         | CONNECT_WITH_DB
         | NO_SCHEMA
         | ODBC
+        | LOCAL_FILES
         | IGNORE_SPACE
         | PROTOCOL_41
         | INTERACTIVE

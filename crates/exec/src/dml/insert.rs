@@ -1,4 +1,4 @@
-//! INSERT and REPLACE: rows from VALUES, from a parameter list or from a query.
+//! INSERT and REPLACE: rows from VALUES, from a parameter list, from a query or from a file.
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_engine::{RowBatch, Table};
@@ -13,6 +13,7 @@ use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::row_exprs::CompletedRow;
+use crate::env::FileSource;
 use crate::expr::documents;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
@@ -31,27 +32,31 @@ pub(super) struct Inserting<'i, 's> {
     pub values: ColumnValues,
     pub automatic: AutoIncrement,
     /// The current row: one value for each column.
-    row: Vec<Value>,
+    pub row: Vec<Value>,
     /// For each column, whether the statement names it.
-    named: Vec<bool>,
+    pub named: Vec<bool>,
     /// The layout and the current row of the query, if ON DUPLICATE KEY UPDATE names columns of its
     /// tables.
     pub source: Option<(RowLayout, Vec<u8>)>,
     /// The number of the current row, from 1.
     pub rows: u64,
     pub affected: u64,
+    /// Rows that are in the table now.
+    pub inserted: u64,
     pub duplicates: u64,
     /// The number of rows that a constraint rejected (IGNORE).
-    refused: u64,
+    pub refused: u64,
     /// The existing rows with a key of the current row.
     pub conflicting: RowBatch,
 }
 
-/// Runs an INSERT or REPLACE. `query` holds the operators of INSERT ... SELECT.
+/// Runs an INSERT or REPLACE. `query` holds the operators of INSERT ... SELECT, and `file` is what
+/// LOAD DATA reads.
 pub(crate) fn insert(
     rt: &Runtime<'_>,
     plan: &InsertPlan,
     query: &KeptQuery,
+    file: Option<&mut dyn FileSource>,
 ) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
     let columns = table.def().columns.len();
@@ -61,7 +66,7 @@ pub(crate) fn insert(
             let (members, width) = rt.params.list(*n);
             members.len() / width.max(1)
         }
-        InsertSource::Query(_) => 0,
+        InsertSource::Query(_) | InsertSource::File(_) => 0,
     };
     let several = rows != 1;
     let mut named = vec![false; columns];
@@ -83,10 +88,16 @@ pub(crate) fn insert(
         source: None,
         rows: 0,
         affected: 0,
+        inserted: 0,
         duplicates: 0,
         refused: 0,
         conflicting: RowBatch::new(),
     };
+    if let InsertSource::File(rows) = &plan.source {
+        let missing = || SqlError::not_supported("LOAD DATA without a file");
+        inserting.rows_of_file(rows, file.ok_or_else(missing)?)?;
+        return Ok(inserting.result_of_load());
+    }
     inserting.all(query)?;
     Ok(inserting.result(several))
 }
@@ -181,6 +192,8 @@ impl<'i> Inserting<'i, '_> {
                     self.write_image(&layout, q, image).map(|()| true)
                 })?;
             }
+            // `rows_of_file` reads it.
+            InsertSource::File(_) => {}
         }
         Ok(())
     }
@@ -219,7 +232,7 @@ impl<'i> Inserting<'i, '_> {
 
     /// Starts a row: columns that the statement does not name get their defaults. A missing default
     /// is reported after the errors of named columns, by [`Self::finish_row`].
-    fn begin_row(&mut self) -> Result<(), SqlError> {
+    pub(super) fn begin_row(&mut self) -> Result<(), SqlError> {
         self.rows += 1;
         if self.rows.is_multiple_of(ROWS_PER_TICK) {
             self.rt.tick()?;
@@ -254,57 +267,76 @@ impl<'i> Inserting<'i, '_> {
         layout: &RowLayout,
         looks_back: bool,
     ) -> Result<(), SqlError> {
-        let rt = self.rt;
-        let def = self.changes.table().def().clone();
-        let plan_exprs = self.plan.exprs.as_deref();
         if looks_back {
-            for (c, column) in def.columns.iter().enumerate() {
-                if lacks_default(column) {
-                    self.row[c] = implicit_default(&column.ty);
-                } else if self.named[c] {
-                    self.row[c] = self.values.default_value(rt, column)?;
-                }
-            }
+            self.begin_named()?;
         }
         let mut image = Vec::new();
         for (i, e) in exprs.iter().enumerate() {
-            let c = self.plan.columns[i];
-            let column = &def.columns[c];
-            self.row[c] = match e {
-                None => match plan_exprs.and_then(|e| e.default_of(c)) {
-                    Some(e) => self.default_expr(e, c, (state, layout))?,
-                    None => self.values.default_value(rt, column)?,
-                },
-                Some(e) => {
-                    image.clear();
-                    if looks_back {
-                        layout
-                            .encode(self.row.iter().map(Value::as_ref), &mut image)
-                            .map_err(|e| row_error(&e))?;
-                    }
-                    let rows = [RowRef {
-                        layout,
-                        image: looks_back.then_some(image.as_slice()),
-                        places: None,
-                    }];
-                    let cx = EvalCx {
-                        rows: &rows,
-                        outer: &[],
-                        st: state,
-                    };
-                    let v = cx.val(e)?;
-                    let stored = self.values.store(&cx, column, v, &e.ty, self.rows);
-                    stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
-                }
-            };
-            self.not_null(c)?;
+            let at = (self.plan.columns[i], e.as_ref());
+            self.assign(at, state, layout, looks_back.then_some(&mut image))?;
         }
         Ok(())
     }
 
+    /// Gives the columns that expressions may name before they are assigned their defaults.
+    pub(super) fn begin_named(&mut self) -> Result<(), SqlError> {
+        let def = self.changes.table().def().clone();
+        for (c, column) in def.columns.iter().enumerate() {
+            if lacks_default(column) {
+                self.row[c] = implicit_default(&column.ty);
+            } else if self.named[c] {
+                self.row[c] = self.values.default_value(self.rt, column)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates an expression and stores its value in column `c`; `None` is DEFAULT. `image`: for
+    /// the row so far, if the expression may name its columns.
+    #[inline(always)]
+    pub(super) fn assign(
+        &mut self,
+        (c, e): (usize, Option<&'i Expr>),
+        state: &StmtState<'_>,
+        layout: &RowLayout,
+        mut image: Option<&mut Vec<u8>>,
+    ) -> Result<(), SqlError> {
+        let rt = self.rt;
+        let def = self.changes.table().def().clone();
+        let column = &def.columns[c];
+        self.row[c] = match e {
+            None => match self.plan.exprs.as_deref().and_then(|e| e.default_of(c)) {
+                Some(e) => self.default_expr(e, c, (state, layout))?,
+                None => self.values.default_value(rt, column)?,
+            },
+            Some(e) => {
+                if let Some(image) = &mut image {
+                    image.clear();
+                    layout
+                        .encode(self.row.iter().map(Value::as_ref), image)
+                        .map_err(|e| row_error(&e))?;
+                }
+                let rows = [RowRef {
+                    layout,
+                    image: image.as_deref().map(Vec::as_slice),
+                    places: None,
+                }];
+                let cx = EvalCx {
+                    rows: &rows,
+                    outer: &[],
+                    st: state,
+                };
+                let v = cx.val(e)?;
+                let stored = self.values.store(&cx, column, v, &e.ty, self.rows);
+                stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?
+            }
+        };
+        self.not_null(c)
+    }
+
     /// Replaces a NULL in the NOT NULL column `c` by the implicit default of its type, or fails
     /// with error 1048.
-    fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
+    pub(super) fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
         let column = &self.changes.table().def().columns[c];
         if self.row[c].is_null() && !column.nullable && !column.auto_increment {
             self.row[c] = self.values.null(self.rt.warnings, column)?;
@@ -313,7 +345,7 @@ impl<'i> Inserting<'i, '_> {
     }
 
     /// Completes the row with the remaining defaults and the automatic value, and inserts it.
-    fn finish_row(&mut self) -> Result<(), SqlError> {
+    pub(super) fn finish_row(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
         let table = self.changes.table().clone();
         let def = table.def();
@@ -341,6 +373,7 @@ impl<'i> Inserting<'i, '_> {
                 .assign(rt, &table, ty, zero_generates, value)?;
         }
         let inserted = self.write(&table)?;
+        self.inserted += u64::from(inserted);
         self.automatic.row_done(made, inserted);
         Ok(())
     }
@@ -359,7 +392,7 @@ impl<'i> Inserting<'i, '_> {
     }
 
     /// The value of a DEFAULT (expression) over the row as far as it is computed.
-    fn default_expr(
+    pub(super) fn default_expr(
         &self,
         e: &Expr,
         column: usize,
@@ -409,7 +442,7 @@ impl<'i> Inserting<'i, '_> {
 }
 
 /// Whether a row without a value for this column fails with error 1364.
-fn lacks_default(column: &ColumnDef) -> bool {
+pub(super) fn lacks_default(column: &ColumnDef) -> bool {
     matches!(column.default, ColumnDefault::None)
         && !column.nullable
         && !column.auto_increment
@@ -418,7 +451,7 @@ fn lacks_default(column: &ColumnDef) -> bool {
 }
 
 /// The layout of an incomplete row, in which every column may be NULL.
-fn row_layout(table: &Table) -> RowLayout {
+pub(super) fn row_layout(table: &Table) -> RowLayout {
     use nfold_types::row::RowColumn;
     RowLayout::new(
         0,

@@ -2,9 +2,10 @@
 //!
 //! # Picture
 //! ```text
-//!  insert.rs ──▶ one row at a time from VALUES, a parameter list or a query
+//!  insert.rs ──▶ one row at a time from VALUES, a parameter list, a query or a file
 //!     │              auto_increment.rs   the automatic value
 //!     │              conflict.rs         REPLACE and ON DUPLICATE KEY UPDATE
+//!     │              file_rows.rs        LOAD DATA ── file_reader.rs   the fields of a file
 //!  update.rs ──▶ rows found by one block ── target_rows.rs ──▶ assignment.rs   the new image
 //!  delete.rs ──▶ rows found by one block ── target_rows.rs
 //!  multi_table.rs ──▶ rows of several tables found by a join ── encounters.rs ──▶ changed table by table
@@ -25,6 +26,8 @@ mod copied_rows;
 mod delete;
 mod duplicate;
 mod encounters;
+mod file_reader;
+mod file_rows;
 mod foreign;
 mod insert;
 mod multi_table;

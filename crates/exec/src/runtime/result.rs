@@ -41,6 +41,13 @@ pub enum ChangeSummary {
         changed: u64,
         warnings: u64,
     },
+    /// LOAD DATA
+    Load {
+        records: u64,
+        deleted: u64,
+        skipped: u64,
+        warnings: u64,
+    },
 }
 
 impl StatementResult {
@@ -50,7 +57,7 @@ impl StatementResult {
         let found_rows = match self.summary {
             Some(ChangeSummary::Insert { records, .. }) => records,
             Some(ChangeSummary::Update { matched, .. }) => matched,
-            None => return self,
+            Some(ChangeSummary::Load { .. }) | None => return self,
         };
         StatementResult {
             found_rows,
@@ -59,15 +66,16 @@ impl StatementResult {
         }
     }
 
-    /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO); empty without a summary.
+    /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO, ER_LOAD_INFO); empty without a
+    /// summary.
     pub fn info(&self) -> String {
-        let parts = match self.summary {
+        let parts: &[(&str, u64)] = match self.summary {
             None => return String::new(),
             Some(ChangeSummary::Insert {
                 records,
                 duplicates,
                 warnings,
-            }) => [
+            }) => &[
                 ("Records: ", records),
                 ("  Duplicates: ", duplicates),
                 ("  Warnings: ", warnings),
@@ -76,18 +84,29 @@ impl StatementResult {
                 matched,
                 changed,
                 warnings,
-            }) => [
+            }) => &[
                 ("Rows matched: ", matched),
                 ("  Changed: ", changed),
                 ("  Warnings: ", warnings),
             ],
+            Some(ChangeSummary::Load {
+                records,
+                deleted,
+                skipped,
+                warnings,
+            }) => &[
+                ("Records: ", records),
+                ("  Deleted: ", deleted),
+                ("  Skipped: ", skipped),
+                ("  Warnings: ", warnings),
+            ],
         };
-        // Enough for three names and three numbers of up to 20 digits.
-        let mut text = String::with_capacity(104);
+        // The names, and numbers of up to 20 digits.
+        let mut text = String::with_capacity(128);
         let mut digits = itoa::Buffer::new();
         for (name, number) in parts {
             text.push_str(name);
-            text.push_str(digits.format(number));
+            text.push_str(digits.format(*number));
         }
         text
     }

@@ -4,9 +4,7 @@
 //! list, GROUP BY, HAVING, ORDER BY. If the block is grouped, its later clauses are then rewritten
 //! over the grouped row. At last its window functions are assigned to passes.
 
-use nfold_sql::ast::{
-    self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select, SelectInto,
-};
+use nfold_sql::ast::{self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::from::FromInfo;
@@ -85,12 +83,6 @@ fn bind_within(
     outer: Option<&BlockBinder<'_>>,
     form: SubqueryForm,
 ) -> Result<Bound, SqlError> {
-    if matches!(
-        q.into,
-        Some(SelectInto::Outfile(_) | SelectInto::Dumpfile(_))
-    ) {
-        return Err(SqlError::not_supported("SELECT ... INTO a file"));
-    }
     if outer.is_some_and(|o| o.depth >= MAX_DEPTH) {
         return Err(too_deep());
     }

@@ -19,7 +19,11 @@ use crate::logical::pad::pad;
 use crate::logical::query::{Block, IndexHints, Query, QueryBody, Source, Subquery, Table};
 use crate::logical::statement::{Delete, Insert, InsertRows, Statement, Update};
 
-fn base_table(source: &Source, name: &str, verb: &str) -> Result<Arc<TableDef>, SqlError> {
+pub(super) fn base_table(
+    source: &Source,
+    name: &str,
+    verb: &str,
+) -> Result<Arc<TableDef>, SqlError> {
     match source {
         Source::Table(t) => Ok(t.clone()),
         _ => Err(SqlError::new(
@@ -29,7 +33,7 @@ fn base_table(source: &Source, name: &str, verb: &str) -> Result<Arc<TableDef>, 
     }
 }
 
-fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
+pub(super) fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
     def.column(&c.name.value)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
 }
@@ -119,6 +123,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             }
             InsertRows::Query(query)
         }
+        ast::InsertSource::File { .. } => return super::load::load(cx, i),
     };
     let on_duplicate = on_duplicate(&mut b, i, &table, &columns, &source)?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
@@ -400,7 +405,7 @@ fn select_of(query: &mut ast::Query) -> Option<&mut ast::Select> {
 }
 
 /// The target table of an INSERT.
-fn target_of(i: &ast::Insert) -> TableFactor {
+pub(super) fn target_of(i: &ast::Insert) -> TableFactor {
     TableFactor {
         name: i.table.clone(),
         partitions: Vec::new(),

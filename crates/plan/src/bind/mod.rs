@@ -20,6 +20,7 @@ mod from;
 mod group;
 mod items;
 mod json;
+mod load;
 mod names;
 mod order;
 mod rollup;
@@ -64,15 +65,18 @@ pub(crate) fn bind(
     match statement {
         Ast::Query(q) => {
             let query = block::bind_statement(cx, q)?;
-            if let Some(SelectInto::Variables(names)) = &q.into
-                && names.len() != query.types.len()
-            {
-                let code = ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT;
-                return Err(SqlError::new(code, &[]));
+            match &q.into {
+                Some(SelectInto::Variables(names)) if names.len() != query.types.len() => {
+                    let code = ErrorCode::ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT;
+                    return Err(SqlError::new(code, &[]));
+                }
+                Some(SelectInto::Outfile(to)) => load::check_delimiters(&to.format)?,
+                _ => {}
             }
             Ok(Statement::Query(query))
         }
         Ast::Insert(i) => dml::insert(changes, i),
+        Ast::LoadData(l) => load::load(changes, &l.insert),
         Ast::Update(u) => dml::update(changes, u),
         Ast::Delete(d) => dml::delete(changes, d),
         Ast::Do(list) => {

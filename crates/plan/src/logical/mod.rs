@@ -8,6 +8,7 @@ pub mod common_type;
 pub mod context;
 pub(crate) mod describe;
 pub mod expr;
+pub mod file_rows;
 pub mod func;
 pub mod json_table;
 pub mod literals;

@@ -6,6 +6,7 @@ use nfold_catalog::TableDef;
 
 use super::clauses::{Assignment, LimitPlan, UpdateTarget};
 use super::expr::Expr;
+use super::file_rows::FileRows;
 use super::query::{Block, Query, Subquery};
 
 /// A bound statement.
@@ -44,6 +45,8 @@ pub(crate) enum InsertRows {
     /// The rows of a VALUES list that the digest has folded into one parameter slot.
     Param(u32),
     Query(Query),
+    /// LOAD DATA
+    File(Box<FileRows>),
 }
 
 /// UPDATE of one table, which is slot 0 of `source`.

@@ -57,6 +57,7 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
             InsertRows::Rows(rows) => InsertSource::Rows(rows),
             InsertRows::Param(list) => InsertSource::Param(list),
             InsertRows::Query(q) => InsertSource::Query(query(cx, q)),
+            InsertRows::File(file) => InsertSource::File(file),
         },
         ignore: i.ignore,
         replace: i.replace,

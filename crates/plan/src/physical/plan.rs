@@ -9,6 +9,7 @@ use super::foreign::ForeignKeys;
 use super::query::{Block, QueryPlan, SubqueryPlan};
 use crate::logical::clauses::{Assignment, ColumnMeta, LimitPlan, UpdateTarget};
 use crate::logical::expr::Expr;
+use crate::logical::file_rows::FileRows;
 use crate::logical::table_exprs::{BindExprs, TableExprs};
 
 /// A planned statement.
@@ -53,6 +54,8 @@ pub enum InsertSource {
     /// The rows of a VALUES list that the digest has folded into one parameter slot.
     Param(u32),
     Query(QueryPlan),
+    /// LOAD DATA
+    File(Box<FileRows>),
 }
 
 /// UPDATE of one table (`source.tables[target]`), whose rows a query block finds.

@@ -27,6 +27,7 @@ impl Plan {
                         .sum(),
                     InsertSource::Param(_) => 0,
                     InsertSource::Query(q) => query(q),
+                    InsertSource::File(file) => size_of_val(&**file) + assignments(&file.set),
                 };
                 size_of_val(&**p)
                     + size_of_val(&*p.columns)

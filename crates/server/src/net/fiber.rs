@@ -29,6 +29,7 @@ pub(crate) mod outbox;
 pub(crate) mod panics;
 pub(crate) mod slot;
 pub(crate) mod transport;
+pub(crate) mod upload;
 pub(crate) mod writer;
 
 use std::cell::{Cell, RefCell};
@@ -103,6 +104,8 @@ pub(crate) enum Suspend {
     Wait(Option<Instant>),
     /// Until the socket is writable, or the deadline passes.
     Writable(Instant),
+    /// Until bytes arrive at the socket, or the deadline.
+    Readable(Instant),
     /// Until the other runnable connections have had a turn.
     Yield,
 }
@@ -276,6 +279,16 @@ impl FiberCx<'_> {
         // again, so waiting for room could take for ever.
         if self.local.peer_reset.get() || self.local.peer_closed.get() {
             return Err(Interrupt::ConnectionLost);
+        }
+        Ok(Instant::now() < until)
+    }
+
+    /// Suspends until the socket may have bytes; whether that was before `until`. The caller has
+    /// seen the socket empty, so the next byte to arrive is a new event.
+    pub(crate) fn wait_readable(&self, until: Instant) -> Result<bool, Interrupt> {
+        self.suspend(Suspend::Readable(until));
+        if self.link.slot.killed() == Some(KillKind::Connection) {
+            return Err(Interrupt::Killed);
         }
         Ok(Instant::now() < until)
     }

@@ -78,6 +78,8 @@ pub struct Env {
     random: Cell<u64>,
     /// The session's status counters.
     pub counters: OwnCounters,
+    /// The result goes into a file, so its texts keep their character sets.
+    pub writes_file: Cell<bool>,
 }
 
 /// The system's clock, in microseconds since 1970.
@@ -118,6 +120,7 @@ impl Env {
             user_locks: UserLockSession::new(user_locks, session),
             random: Cell::new(seed),
             counters,
+            writes_file: Cell::new(false),
         }
     }
 
@@ -345,6 +348,9 @@ impl SessionEnv for Env {
     }
 
     fn result_charset(&self) -> Option<&'static nfold_types::Charset> {
+        if self.writes_file.get() {
+            return None;
+        }
         let charset = self.vars.settings().results?.known().charset;
         (!charset.is_binary()).then_some(charset)
     }

@@ -220,6 +220,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
             | Use(_)
             | AlterDatabase(_)
             | ExplainConnection(_)
+            | LoadData(_)
             | Empty
             | Show(Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount)
     )

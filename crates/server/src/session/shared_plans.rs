@@ -28,6 +28,7 @@ use std::time::Duration;
 use nfold_catalog::TableId;
 use nfold_plan::Reads;
 use nfold_plan::query::Plan;
+use nfold_sql::ast::SelectInto;
 use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
 use nfold_types::{Level, Value, Warnings};
@@ -154,8 +155,8 @@ pub struct SharedPlan {
     pub writes: bool,
     /// The time limit in a MAX_EXECUTION_TIME hint.
     pub time_limit: Option<Duration>,
-    /// The user variables that receive the row, instead of the client.
-    pub into: Option<Box<[String]>>,
+    /// What takes the rows, in place of the client.
+    pub into: Option<SelectInto>,
     /// How tables are read: `nfold_observe::digests::access`.
     pub access: u8,
     /// The same, counted.
@@ -212,8 +213,17 @@ impl SharedPlan {
             + names
             + size_of_val(&*self.ids)
             + size_of_val(&*self.deprecated)
-            + self.into.as_ref().map_or(0, |names| size_of_val(&**names))
+            + self.into.as_ref().map_or(0, into_bytes)
             + 3 * self.key.digest.len()
+    }
+}
+
+/// Bytes of INTO on the heap.
+fn into_bytes(into: &SelectInto) -> usize {
+    match into {
+        SelectInto::Variables(names) => size_of_val(names.as_slice()),
+        SelectInto::Outfile(to) => size_of_val(&**to) + to.file.len(),
+        SelectInto::Dumpfile(name) => name.len(),
     }
 }
 

@@ -142,6 +142,7 @@ impl<'a> Walk<'a> {
             Statement::Insert(i) => self.insert(i),
             Statement::Update(u) => self.update(u),
             Statement::Delete(d) => self.delete(d),
+            Statement::LoadData(l) => self.insert(&l.insert),
             Statement::Do(list) => self.exprs(list),
             Statement::Explain { statement, .. } => self.statement(statement),
             _ => {}
@@ -260,6 +261,7 @@ impl<'a> Walk<'a> {
             InsertSource::RowsParam(_) => {}
             InsertSource::Set(list) => self.assignments(list),
             InsertSource::Query(q) => self.query(q),
+            InsertSource::File { set, .. } => self.assignments(set),
         }
         self.assignments(&i.on_duplicate);
     }

@@ -53,7 +53,7 @@ fn is_query(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
         statement,
-        Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. }
+        Query(_) | Insert(_) | Update(_) | Delete(_) | LoadData(_) | Do(_) | Explain { .. }
     )
 }
 
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    fn parse_with_digest(
+    pub(crate) fn parse_with_digest(
         &self,
         cx: &mut dyn ExecCx,
         text: &[u8],
@@ -372,6 +372,7 @@ impl Session {
                 };
                 self.run_rows(cx, &work, sink)
             }
+            LoadData(load) => self.load_data(cx, load, text, sink),
             CreateDatabase(c) => self.create_database(cx, c),
             AlterDatabase(a) => self.alter_database(cx, a),
             DropDatabase { if_exists, name } => self.drop_database(cx, *if_exists, name.as_str()),

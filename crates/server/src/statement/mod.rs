@@ -3,6 +3,8 @@
 //! ```text
 //! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
 //!                                              ├─▶ set, account, select_into
+//!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
+//!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              └─▶ ddl, introspection: the folders below
 //! ```
 
@@ -10,9 +12,12 @@ mod account;
 mod dispatch;
 mod factory;
 mod handler;
+mod load;
+mod result_file;
 mod run;
 mod scalar;
 mod select_into;
+mod server_file;
 mod set;
 
 pub use factory::{Sessions, server_state};

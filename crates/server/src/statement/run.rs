@@ -30,6 +30,7 @@ use crate::session::Session;
 use crate::session::locks::{ids_of, is_write, write_permit};
 use crate::session::plan_info::{Info, plan_cx};
 use crate::session::plans::{Cached, Work};
+use crate::session::response::WireSink;
 use crate::session::shared_plans::{PlanKey, SharedPlan};
 use crate::session::tables::{TableUse, changed_by, tables_of};
 
@@ -59,13 +60,10 @@ pub(crate) fn marker_type(value: &Value, collation: nfold_types::CollationId) ->
     }
 }
 
-/// The user variables of `SELECT ... INTO @a, @b`.
-fn into_variables(statement: &Statement) -> Option<Box<[String]>> {
+/// What INTO names.
+fn result_target(statement: &Statement) -> Option<SelectInto> {
     match statement {
-        Statement::Query(query) => match &query.into {
-            Some(SelectInto::Variables(names)) => Some(names.as_slice().into()),
-            _ => None,
-        },
+        Statement::Query(query) => query.into.clone(),
         _ => None,
     }
 }
@@ -73,7 +71,7 @@ fn into_variables(statement: &Statement) -> Option<Box<[String]>> {
 fn writes(statement: &Statement) -> bool {
     matches!(
         statement,
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::LoadData(_)
     )
 }
 
@@ -93,7 +91,7 @@ impl Session {
         &mut self,
         cx: &mut dyn ExecCx,
         work: &Work<'_>,
-        sink: &mut dyn RowSink,
+        sink: &mut WireSink<'_, '_>,
     ) -> Result<StatementResult, SqlError> {
         let mut found = self.own_plan(work);
         // An outdated plan must not be taken from the shared cache again.
@@ -124,7 +122,11 @@ impl Session {
             let run = (&plan, &mut operators);
             let result = match &plan.shared.into {
                 None => self.execute_plan(cx, work, run, sink),
-                Some(names) => self.execute_into(cx, work, run, names),
+                Some(SelectInto::Variables(names)) => self.execute_into(cx, work, run, names),
+                Some(SelectInto::Outfile(to)) => self.execute_outfile(cx, work, run, (to, sink)),
+                Some(SelectInto::Dumpfile(name)) => {
+                    self.execute_dumpfile(cx, work, run, (name, sink))
+                }
             };
             if cached_operators {
                 (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
@@ -299,7 +301,7 @@ impl Session {
             schema_version: self.schema.version,
             writes: writes(&parsed.statement),
             time_limit,
-            into: into_variables(&parsed.statement),
+            into: result_target(&parsed.statement),
             deprecated: parsed.deprecated.clone(),
             text: OnceLock::new(),
             bytes: 0,

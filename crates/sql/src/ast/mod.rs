@@ -7,12 +7,14 @@
 mod admin;
 mod ddl;
 mod expr;
+mod file;
 mod json;
 mod query;
 
 pub use admin::*;
 pub use ddl::*;
 pub use expr::*;
+pub use file::*;
 pub use json::*;
 pub use query::*;
 
@@ -105,6 +107,7 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
+    LoadData(Box<LoadData>),
     /// `DO expr, …`
     Do(Vec<Expr>),
 

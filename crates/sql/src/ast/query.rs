@@ -1,6 +1,8 @@
 //! Queries, and the statements that change rows.
 
-use super::{ColumnRef, Expr, Ident, JsonTable, ObjectName, Span, Window};
+use super::{
+    ColumnRef, Expr, FileFormat, FileTarget, Ident, JsonTable, ObjectName, OutFile, Span, Window,
+};
 
 /// A query expression with its ORDER BY, LIMIT, locking and INTO.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,7 +204,7 @@ pub enum LockWait {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectInto {
-    Outfile(Vec<u8>),
+    Outfile(Box<OutFile>),
     Dumpfile(Vec<u8>),
     /// The names of user variables.
     Variables(Vec<String>),
@@ -235,6 +237,15 @@ pub enum InsertSource {
     /// `SET column = value, …`
     Set(Vec<Assignment>),
     Query(Box<Query>),
+    /// LOAD DATA: the fields of a file go to `targets`; without any, to all columns. `set` is
+    /// evaluated for each row afterwards.
+    File {
+        format: Box<FileFormat>,
+        /// `IGNORE n LINES`
+        skip_lines: u64,
+        targets: Vec<FileTarget>,
+        set: Vec<Assignment>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -128,7 +128,7 @@ impl Parser<'_> {
     }
 
     /// `column = value, …`
-    fn assignments(&mut self) -> Result<Vec<Assignment>> {
+    pub(super) fn assignments(&mut self) -> Result<Vec<Assignment>> {
         self.comma_list(|p| {
             let column = p.column_ref()?;
             if !p.accept(TokenKind::Assign) {

@@ -21,6 +21,7 @@ impl Parser<'_> {
             Kw::INSERT | Kw::REPLACE => self.insert(),
             Kw::UPDATE => self.update(None),
             Kw::DELETE => self.delete(None),
+            Kw::LOAD => self.load(),
             Kw::DO => {
                 self.advance();
                 Ok(Statement::Do(self.comma_list(|p| {
@@ -275,7 +276,6 @@ impl Parser<'_> {
 fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",
-        Kw::LOAD => "LOAD DATA",
         Kw::HANDLER => "HANDLER",
         Kw::XA => "XA",
         Kw::HELP => "HELP",

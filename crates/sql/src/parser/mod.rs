@@ -27,6 +27,7 @@ mod dml;
 mod expr;
 mod function;
 mod json;
+mod load;
 mod misc;
 mod primary;
 mod query;

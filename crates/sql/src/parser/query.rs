@@ -526,39 +526,6 @@ impl Parser<'_> {
         Ok(list)
     }
 
-    /// `[CHARACTER SET x] [FIELDS …] [LINES …]`. The values are dropped, because the server does
-    /// not write files.
-    fn outfile_format(&mut self) -> Result<()> {
-        if self.accept_charset_words()? {
-            self.charset_name()?;
-        }
-        for (start, parts) in [
-            (
-                [Kw::FIELDS, Kw::COLUMNS],
-                &[Kw::TERMINATED, Kw::OPTIONALLY, Kw::ENCLOSED, Kw::ESCAPED][..],
-            ),
-            ([Kw::LINES, Kw::LINES], &[Kw::TERMINATED, Kw::STARTING]),
-        ] {
-            if !start.contains(&self.kw()) {
-                continue;
-            }
-            self.advance();
-            let mut any = false;
-            while parts.contains(&self.kw()) {
-                if self.advance().kw == Kw::OPTIONALLY {
-                    self.expect_kw(Kw::ENCLOSED)?;
-                }
-                self.expect_kw(Kw::BY)?;
-                self.string()?;
-                any = true;
-            }
-            if !any {
-                return self.unexpected();
-            }
-        }
-        Ok(())
-    }
-
     /// An unquoted name where only a stored procedure could have a variable: error 1327.
     fn undeclared<T>(&mut self) -> Result<T> {
         let name = self.ident()?;
@@ -571,9 +538,7 @@ impl Parser<'_> {
             return Ok(SelectInto::Dumpfile(self.string()?));
         }
         if self.accept_kw(Kw::OUTFILE) {
-            let file = self.string()?;
-            self.outfile_format()?;
-            return Ok(SelectInto::Outfile(file));
+            return Ok(SelectInto::Outfile(Box::new(self.outfile()?)));
         }
         Ok(SelectInto::Variables(self.comma_list(|p| {
             if p.at_ident() {

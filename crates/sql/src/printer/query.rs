@@ -73,7 +73,7 @@ impl Display for Query {
         }
         match &self.into {
             None => Ok(()),
-            Some(SelectInto::Outfile(file)) => write!(f, " into outfile {}", Text(file)),
+            Some(SelectInto::Outfile(to)) => write!(f, " into outfile {}", Text(&to.file)),
             Some(SelectInto::Dumpfile(file)) => write!(f, " into dumpfile {}", Text(file)),
             Some(SelectInto::Variables(names)) => {
                 f.write_str(" into ")?;

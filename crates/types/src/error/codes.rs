@@ -29,6 +29,9 @@ macro_rules! errors {
 
 #[rustfmt::skip]
 errors! {
+    EE_CANTCREATEFILE = 1, "HY000", "Can't create/write to file '%s' (OS errno %d - %s)";
+    EE_STAT = 13, "HY000", "Can't get stat of '%s' (OS errno %d - %s)";
+    EE_FILENOTFOUND = 29, "HY000", "File '%s' not found (OS errno %d - %s)";
     HA_ERR_UNSUPPORTED = 138, "HY000", "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level.";
     ER_CANT_CREATE_FILE = 1004, "HY000", "Can't create file '%-.200s' (errno: %d - %s)";
     ER_CANT_CREATE_TABLE = 1005, "HY000", "Can't create table '%-.200s' (errno: %d - %s)";
@@ -300,6 +303,7 @@ errors! {
     ER_PROC_AUTO_REVOKE_FAIL = 1405, "HY000", "Failed to revoke all privileges to dropped routine";
     ER_DATA_TOO_LONG = 1406, "22001", "Data too long for column '%s' at row %ld";
     ER_STARTUP = 1408, "HY000", "%s: ready for connections. Version: '%s'  socket: '%s'  port: %d  %s";
+    ER_LOAD_FROM_FIXED_SIZE_ROWS_TO_VAR = 1409, "HY000", "Can't load value from file with fixed size rows to variable";
     ER_CANT_CREATE_USER_WITH_GRANT = 1410, "42000", "You are not allowed to create a user with GRANT";
     ER_WRONG_VALUE_FOR_TYPE = 1411, "HY000", "Incorrect %-.32s value: '%-.128s' for function %-.32s";
     ER_TABLE_DEF_CHANGED = 1412, "HY000", "Table definition has changed, please retry transaction";
@@ -336,6 +340,7 @@ errors! {
     ER_ADMIN_WRONG_MRG_TABLE = 1472, "HY000", "Table '%-.64s' is differently defined or of non-MyISAM type or doesn't exist";
     ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT = 1473, "HY000", "Too high level of nesting for select";
     ER_NAME_BECOMES_EMPTY = 1474, "HY000", "Name '%-.64s' has become ''";
+    ER_AMBIGUOUS_FIELD_TERM = 1475, "HY000", "First character of the FIELDS TERMINATED string is ambiguous; please use non-optional and non-empty FIELDS ENCLOSED BY";
     ER_ILLEGAL_HA_CREATE_OPTION = 1478, "HY000", "Table storage engine '%-.64s' does not support the create option '%.64s'";
     ER_PARTITION_MAXVALUE_ERROR = 1481, "HY000", "MAXVALUE can only be used in last partition definition";
     ER_UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF = 1503, "HY000", "A %-.192s must include all columns in the table's partitioning function (prefixed columns are not considered).";
@@ -675,6 +680,7 @@ errors! {
     ER_TABLE_VALUE_CONSTRUCTOR_CANNOT_HAVE_DEFAULT = 3943, "HY000", "A VALUES clause cannot use DEFAULT values, unless used as a source in an INSERT statement.";
     ER_CLIENT_QUERY_FAILURE_INVALID_NON_ROW_FORMAT = 3944, "HY000", "The query does not comply with variable require_row_format restrictions.";
     ER_REQUIRE_ROW_FORMAT_INVALID_VALUE = 3945, "HY000", "The requested value %s is invalid for REQUIRE_ROW_FORMAT, must be either 0 or 1.";
+    ER_CLIENT_LOCAL_FILES_DISABLED = 3948, "42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     ER_DA_OOM = 3950, "HY000", "Out of memory";
     ER_MULTIPLE_INTO_CLAUSES = 3953, "42000", "Multiple INTO clauses in one query block.";
     ER_MISPLACED_INTO = 3954, "42000", "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";

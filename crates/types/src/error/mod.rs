@@ -238,6 +238,9 @@ impl Warnings {
                     | ER_WARN_ALLOWED_PACKET_OVERFLOWED
                     | ER_WRONG_VALUE_FOR_TYPE
                     | ER_INVALID_ARGUMENT_FOR_LOGARITHM
+                    | ER_WARN_TOO_FEW_RECORDS
+                    | ER_WARN_TOO_MANY_RECORDS
+                    | ER_WARN_NULL_TO_NOTNULL
             )
     }
 

@@ -258,7 +258,11 @@ fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> O
         }
     }
     cx.lift_limits();
+    let unread = out.take_unread();
     slot.end(now_us);
+    if let Some(unread) = unread {
+        input.append(cx.local, unread);
+    }
     if slot.killed() == Some(crate::net::worker::KillKind::Connection) {
         return Some(After::Close);
     }

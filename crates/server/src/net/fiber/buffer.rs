@@ -61,6 +61,22 @@ impl Input {
         debug_assert!(self.end <= self.bytes.len());
     }
 
+    /// Appends what `other` holds, and gives its buffer back.
+    pub fn append(&mut self, local: &Local, mut other: Input) {
+        let data = other.data();
+        if !data.is_empty() {
+            self.space(local, self.data().len() + data.len());
+            let end = self.end + data.len();
+            if end > self.bytes.len() {
+                self.bytes.resize(end, 0);
+            }
+            self.bytes[self.end..end].copy_from_slice(data);
+            self.received(data.len());
+        }
+        other.clear();
+        other.release(local);
+    }
+
     /// Returns an empty buffer to the pool.
     pub fn release(&mut self, local: &Local) {
         if self.is_empty() && !self.bytes.is_empty() {

@@ -21,13 +21,17 @@ use nfold_protocol::stmt::encode_prepare_ok;
 use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, charset};
 
-use super::buffer::Output;
+use super::buffer::{Input, Output};
 use super::handler::ClientError;
 use super::transport::Transport;
+use super::upload::Upload;
 use super::{FiberCx, Interrupt, add as counters_add};
 
 /// The number of buffered bytes at which rows are sent.
 pub const FLUSH_BYTES: usize = 256 << 10;
+
+/// The first byte of the packet that asks the client for a file.
+const LOCAL_INFILE_REQUEST: u8 = 0xfb;
 
 /// The destination of a session's answer.
 ///
@@ -45,6 +49,8 @@ pub struct ResponseWriter<'a> {
     row: Option<usize>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
+    /// A file that the client sends in the middle of the command.
+    upload: Option<Upload>,
 }
 
 impl<'a> ResponseWriter<'a> {
@@ -65,6 +71,7 @@ impl<'a> ResponseWriter<'a> {
             status,
             row: None,
             charset: None,
+            upload: None,
         }
     }
 
@@ -72,6 +79,11 @@ impl<'a> ResponseWriter<'a> {
     /// conversion.
     pub fn set_charset(&mut self, charset: Option<&'static Charset>) {
         self.charset = charset;
+    }
+
+    /// The fiber that the answer is written in.
+    pub fn fiber(&self) -> &'a FiberCx<'a> {
+        self.cx
     }
 
     /// The capabilities of the connection, `nfold_protocol::consts::cap::*`.
@@ -258,6 +270,53 @@ impl<'a> ResponseWriter<'a> {
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
         flush(self.output, self.transport, self.cx)
+    }
+
+    /// Asks the client for a file (LOAD DATA LOCAL). Its bytes come by [`Self::read_file`].
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub fn request_file(&mut self, name: &[u8]) -> Result<(), Interrupt> {
+        self.packet(|out| {
+            out.push(LOCAL_INFILE_REQUEST);
+            out.extend_from_slice(name);
+        });
+        self.upload = Some(Upload::default());
+        self.flush()
+    }
+
+    /// Appends the next bytes of the requested file to `to`, suspending until some arrive; false:
+    /// the file has ended, or none was requested.
+    ///
+    /// # Errors
+    /// The client is gone or too slow, or the statement was killed.
+    pub fn read_file(&mut self, to: &mut Vec<u8>) -> Result<bool, Interrupt> {
+        self.read_upload(true, to)
+    }
+
+    /// Reads the requested file to its end, so that the client reads the answer.
+    pub fn skip_file(&mut self) {
+        let mut skipped = Vec::new();
+        while self.read_upload(false, &mut skipped) == Ok(true) {
+            skipped.clear();
+        }
+    }
+
+    fn read_upload(&mut self, stops: bool, to: &mut Vec<u8>) -> Result<bool, Interrupt> {
+        let Some(upload) = &mut self.upload else {
+            return Ok(false);
+        };
+        let read = upload.read(self.transport, (self.cx, stops), &mut self.sequence, to);
+        if let Err(lost @ (Interrupt::ConnectionLost | Interrupt::Killed)) = read {
+            // An answer would arrive in the middle of the file.
+            self.output.lost = Some(lost);
+        }
+        read
+    }
+
+    /// Received bytes behind the end of the requested file.
+    pub(crate) fn take_unread(&mut self) -> Option<Input> {
+        self.upload.take().map(Upload::into_unread)
     }
 
     pub(crate) fn set_capabilities(&mut self, capabilities: u32) {

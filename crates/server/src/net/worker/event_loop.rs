@@ -276,6 +276,7 @@ impl Worker {
             State::Running { waits, .. } => {
                 let resume = match waits {
                     Suspend::Writable(_) => event.is_writable() || entry.peer_closed,
+                    Suspend::Readable(_) => entry.readable || entry.peer_closed,
                     Suspend::Wait(_) => entry.peer_closed,
                     Suspend::Yield => false,
                 };

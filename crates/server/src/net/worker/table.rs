@@ -66,7 +66,7 @@ impl Entry {
             State::Idle(conn) => conn.deadline,
             State::Running { waits, .. } => match waits {
                 Suspend::Wait(until) => *until,
-                Suspend::Writable(until) => Some(*until),
+                Suspend::Writable(until) | Suspend::Readable(until) => Some(*until),
                 Suspend::Yield => None,
             },
             State::Taken => None,

@@ -9,7 +9,7 @@ mod numeric;
 mod string;
 mod temporal;
 
-pub use string::double_text;
+pub use string::{double_text, printable};
 
 use crate::charset::{UTF8MB4, convert};
 use crate::error::{ErrorCode, Level, SqlError, Warnings};

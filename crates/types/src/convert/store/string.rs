@@ -171,7 +171,7 @@ fn first_lost(bytes: &[u8], from: &Charset, to: &Charset) -> usize {
 }
 
 /// At most six bytes, those that are no printable ASCII as `\xE6`.
-fn printable(bytes: &[u8]) -> String {
+pub fn printable(bytes: &[u8]) -> String {
     let mut out = String::new();
     for b in bytes.iter().take(6) {
         match b {

@@ -127,7 +127,9 @@ impl Worker {
         entry.state = State::Running { fiber, waits };
         match waits {
             Suspend::Yield => add(&self.local.counters.yields, 1),
-            Suspend::Wait(_) | Suspend::Writable(_) => add(&self.local.counters.waits, 1),
+            Suspend::Wait(_) | Suspend::Writable(_) | Suspend::Readable(_) => {
+                add(&self.local.counters.waits, 1);
+            }
         }
         if let Some(at) = entry.deadline() {
             self.timers.arm(token, at, &mut entry.armed);
