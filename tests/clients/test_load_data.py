@@ -24,7 +24,7 @@ def connect(srv, **more):
     return srv.connect(local_infile=True, **more)
 
 
-def test_load_data_local_reads_large_files():
+def test_load_data_local_reads_large_files(_):
     with tempfile.TemporaryDirectory() as directory, server.Server({"local_infile": "ON"}) as srv:
         path = big_file(directory)
         conn = connect(srv)
@@ -38,7 +38,7 @@ def test_load_data_local_reads_large_files():
 
 
 def local_request(conn, text):
-    """Sends a statement and reads the packet that asks for the file."""
+    """Sends a statement and reads the packet that requests the file."""
     conn._execute_command(0x03, text)
     packet = conn._read_packet()
     assert packet._data[0] == 0xFB, packet._data
@@ -55,17 +55,17 @@ def count(srv):
     return cur.fetchone()[0]
 
 
-def test_load_data_local_leaves_nothing_of_lost_and_killed_loads():
+def test_load_data_local_leaves_nothing_of_lost_and_killed_loads(_):
     with server.Server({"local_infile": "ON"}) as srv:
         cur = connect(srv).cursor()
         cur.execute("CREATE DATABASE d")
         cur.execute("CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(100))")
-        lost = local_request(connect(srv, autocommit=True), "LOAD DATA LOCAL INFILE 'f' INTO TABLE d.t")
+        lost = local_request(connect(srv), "LOAD DATA LOCAL INFILE 'f' INTO TABLE d.t")
         send(lost, 2, b"1\ta\n2\tb\n3")
         time.sleep(0.2)
         lost._force_close()
         # The rest of the file is read before the error is sent.
-        killed = local_request(connect(srv, autocommit=True), "LOAD DATA LOCAL INFILE 'f' INTO TABLE d.t")
+        killed = local_request(connect(srv), "LOAD DATA LOCAL INFILE 'f' INTO TABLE d.t")
         send(killed, 2, b"4\ta\n5\tb\n")
         time.sleep(0.2)
         cur.execute(f"KILL QUERY {killed.thread_id()}")

@@ -24,8 +24,8 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     ----
     1: bigint length 2 decimals 0 charset 63 not_null binary
 
-    file NAME                  a text file that statements read, as `$FILES/NAME`. Its lines end with a newline; `\\` continues an
-    a	1                        escape (\\n, \\t, \\xNN), and a `\\` at the end of a line takes the newline away
+    file NAME                  a text file that statements read as `$FILES/NAME`, with the escapes
+    a	1                        \\n, \\t, \\xNN and \\\\; a `\\` at the end joins two lines
 
     contents NAME              what a statement wrote to `$FILES/NAME`
     ----
@@ -158,7 +158,7 @@ def file_bytes(text):
 
 
 class FilesDirectory:
-    """A directory that servers of other users may read and write, made anew and removed at the end."""
+    """A directory that any server may read and write; removed at the end."""
 
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="nfold-files-")

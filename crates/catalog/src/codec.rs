@@ -19,13 +19,15 @@ use crate::account::{Account, Privileges};
 use crate::foreign_key::{ForeignKeyDef, ReferentialAction};
 use crate::schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions, ViewAlgorithm, ViewDef, Visibility,
+    TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
 };
 use crate::stored_expr::BoundExprs;
 
 mod stored_expr;
 
 const VERSION: u8 = 1;
+/// Views since WITH CHECK OPTION.
+const VERSION_VIEW_CHECK: u8 = 2;
 /// A table with sections behind version 1.
 const VERSION_SECTIONS: u8 = 2;
 /// The section of the foreign keys.
@@ -299,7 +301,7 @@ impl Stored for StoredView {
             debug_assert!(false, "only views are stored as such");
             return;
         };
-        out.push(VERSION);
+        out.push(VERSION_VIEW_CHECK);
         out.extend_from_slice(&def.id.0.to_le_bytes());
         put_bytes(out, def.schema.as_bytes());
         put_bytes(out, def.name.as_bytes());
@@ -319,17 +321,26 @@ impl Stored for StoredView {
             ViewAlgorithm::Merge => 1,
             ViewAlgorithm::TempTable => 2,
         });
+        out.push(match view.check {
+            ViewCheck::None => 0,
+            ViewCheck::Local => 1,
+            ViewCheck::Cascaded => 2,
+        });
+        out.push(view.updatable.into());
     }
 
     fn decode(input: &[u8]) -> Result<Self, BadObject> {
         let mut r = Reader(input);
-        r.version()?;
+        let version = r.u8("version")?;
+        if !(VERSION..=VERSION_VIEW_CHECK).contains(&version) {
+            return Err(BadObject("version"));
+        }
         let id = r.u64("view id")?;
         let (schema, name) = (r.text("schema")?.into(), r.text("name")?.into());
         let collation = CollationId(r.u16("collation")?);
         let create_time = r.u64("create time")?;
         let columns = r.list("columns", get_column)?;
-        let view = ViewDef {
+        let mut view = ViewDef {
             text: r.bytes("text")?.into(),
             database: Some(r.text("database")?)
                 .filter(|d| !d.is_empty())
@@ -345,7 +356,18 @@ impl Stored for StoredView {
                 2 => ViewAlgorithm::TempTable,
                 _ => return Err(BadObject("algorithm")),
             },
+            check: ViewCheck::None,
+            updatable: false,
         };
+        if version >= VERSION_VIEW_CHECK {
+            view.check = match r.u8("check option")? {
+                0 => ViewCheck::None,
+                1 => ViewCheck::Local,
+                2 => ViewCheck::Cascaded,
+                _ => return Err(BadObject("check option")),
+            };
+            view.updatable = r.bool("updatable")?;
+        }
         Ok(StoredView(TableDef::of_view(
             (TableId(id), schema, name),
             collation,

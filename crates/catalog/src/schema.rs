@@ -178,6 +178,18 @@ pub struct ViewDef {
     /// with the definer's.
     pub invoker: bool,
     pub algorithm: ViewAlgorithm,
+    pub check: ViewCheck,
+    /// Whether rows could be changed through it when it was made.
+    pub updatable: bool,
+}
+
+/// WITH CHECK OPTION of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ViewCheck {
+    #[default]
+    None,
+    Local,
+    Cascaded,
 }
 
 /// ALGORITHM of a view. It is kept, and changes nothing.

@@ -450,6 +450,8 @@ fn views_outlive_a_crash_and_go_with_their_database() {
             definer: ("root".into(), "localhost".into()),
             invoker: true,
             algorithm: nfold_catalog::ViewAlgorithm::TempTable,
+            check: nfold_catalog::ViewCheck::Local,
+            updatable: true,
         },
     };
     let find = |db: &Db, name: &str| {

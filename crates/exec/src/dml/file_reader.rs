@@ -46,7 +46,7 @@ pub(super) struct FileReader<'f> {
     was_cut: bool,
 }
 
-/// A field as it stands in the file, its escapes and quotes removed.
+/// A field of the file without its escapes and quotes.
 pub(super) struct Field<'r> {
     pub bytes: &'r [u8],
     /// `\N`, or NULL without the quotes that fields have.

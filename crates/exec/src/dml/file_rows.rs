@@ -14,7 +14,6 @@ use crate::env::FileSource;
 use crate::expr::documents;
 use crate::expr::eval::StmtState;
 use crate::operators::column_values::now_value;
-use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 
@@ -27,6 +26,7 @@ impl<'i> Inserting<'i, '_> {
         &mut self,
         file: &'i FileRows,
         source: &mut dyn FileSource,
+        state: &StmtState<'_>,
     ) -> Result<(), SqlError> {
         let rt = self.rt;
         if !is_ascii(file) {
@@ -42,9 +42,6 @@ impl<'i> Inserting<'i, '_> {
             }
             skipped = file.skip_lines;
         }
-        let kept = KeptSubquery::of(&self.plan.subqueries);
-        let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
-        let state = rt.state(&subqueries);
         let layout = row_layout(self.changes.table());
         let lengths = self.fixed_lengths(file);
         let unnamed = self.columns_without_value();
@@ -72,7 +69,7 @@ impl<'i> Inserting<'i, '_> {
                 self.rows -= 1;
                 return Ok(());
             }
-            self.set_columns(file, &state, &layout)?;
+            self.set_columns(file, state, &layout)?;
             self.stop_if_raised()?;
             self.finish_row()?;
             if !reader.next_line(rt)? {

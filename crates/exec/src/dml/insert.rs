@@ -7,7 +7,7 @@ use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSou
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::implicit_default;
 use nfold_types::row::RowLayout;
-use nfold_types::{CollationId, SqlError, TypeKind, Value, ValueRef};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
 use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
@@ -81,7 +81,8 @@ pub(crate) fn insert(
             plan.exprs.as_ref(),
             plan.foreign.as_ref(),
             plan.ignore,
-        ),
+        )
+        .through(plan.view.as_ref()),
         automatic: AutoIncrement::new(rows as u64),
         row: Vec::with_capacity(columns),
         named,
@@ -93,13 +94,17 @@ pub(crate) fn insert(
         refused: 0,
         conflicting: RowBatch::new(),
     };
-    if let InsertSource::File(rows) = &plan.source {
-        let missing = || SqlError::not_supported("LOAD DATA without a file");
-        inserting.rows_of_file(rows, file.ok_or_else(missing)?)?;
-        return Ok(inserting.result_of_load());
+    match (inserting.all(query, file), &plan.view) {
+        (Err(e), Some(view)) if e.code == ErrorCode::ER_NO_DEFAULT_FOR_FIELD => {
+            let code = ErrorCode::ER_NO_DEFAULT_FOR_VIEW_FIELD;
+            Err(SqlError::new(code, &[&view.schema, &view.name]))
+        }
+        (Err(e), _) => Err(e),
+        (Ok(()), _) if matches!(plan.source, InsertSource::File(_)) => {
+            Ok(inserting.result_of_load())
+        }
+        (Ok(()), _) => Ok(inserting.result(several)),
     }
-    inserting.all(query)?;
-    Ok(inserting.result(several))
 }
 
 impl<'i> Inserting<'i, '_> {
@@ -127,22 +132,42 @@ impl<'i> Inserting<'i, '_> {
         }
     }
 
+    /// Inserts the rows of VALUES.
+    fn rows_of_values(
+        &mut self,
+        rows: &'i [Vec<Option<Expr>>],
+        state: &StmtState<'_>,
+    ) -> Result<(), SqlError> {
+        let looks_back = self.looks_back(rows);
+        let table = self.changes.table().clone();
+        let incomplete = looks_back.then(|| row_layout(&table));
+        let layout = incomplete.as_ref().unwrap_or(table.layout());
+        for row in rows {
+            self.begin_row()?;
+            self.assign_exprs(row, state, layout, looks_back)?;
+            self.finish_row()?;
+        }
+        Ok(())
+    }
+
     /// Inserts all rows.
-    fn all(&mut self, query: &KeptQuery) -> Result<(), SqlError> {
+    fn all(
+        &mut self,
+        query: &KeptQuery,
+        file: Option<&mut dyn FileSource>,
+    ) -> Result<(), SqlError> {
         let (rt, plan) = (self.rt, self.plan);
         match &plan.source {
-            InsertSource::Rows(rows) => {
+            InsertSource::Rows(_) | InsertSource::File(_) => {
                 let kept = KeptSubquery::of(&plan.subqueries);
                 let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
                 let state = rt.state(&subqueries);
-                let looks_back = self.looks_back(rows);
-                let table = self.changes.table().clone();
-                let incomplete = looks_back.then(|| row_layout(&table));
-                let layout = incomplete.as_ref().unwrap_or(table.layout());
-                for row in rows {
-                    self.begin_row()?;
-                    self.assign_exprs(row, &state, layout, looks_back)?;
-                    self.finish_row()?;
+                match (&plan.source, file) {
+                    (InsertSource::Rows(rows), _) => self.rows_of_values(rows, &state)?,
+                    (InsertSource::File(rows), Some(file)) => {
+                        self.rows_of_file(rows, file, &state)?;
+                    }
+                    _ => return Err(SqlError::not_supported("LOAD DATA without a file")),
                 }
             }
             InsertSource::Param(n) => {
@@ -192,8 +217,6 @@ impl<'i> Inserting<'i, '_> {
                     self.write_image(&layout, q, image).map(|()| true)
                 })?;
             }
-            // `rows_of_file` reads it.
-            InsertSource::File(_) => {}
         }
         Ok(())
     }
@@ -278,7 +301,7 @@ impl<'i> Inserting<'i, '_> {
         Ok(())
     }
 
-    /// Gives the columns that expressions may name before they are assigned their defaults.
+    /// Stores their defaults in the columns that expressions may read before they are assigned.
     pub(super) fn begin_named(&mut self) -> Result<(), SqlError> {
         let def = self.changes.table().def().clone();
         for (c, column) in def.columns.iter().enumerate() {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
 use nfold_observe::StatusCounter;
+use nfold_plan::changed_view::ChangedView;
 use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::foreign::{self, Probes, RowChange};
 use super::row_exprs::RowExprs;
+use crate::expr::eval::{EvalCx, NoSubqueries, RowRef};
 use crate::runtime::Runtime;
 
 /// The number of rows between two checks for KILL and the end of the time slice.
@@ -41,6 +43,8 @@ pub(crate) struct TableChanges {
     /// Boxed, because most tables have none.
     exprs: Option<Box<RowExprs>>,
     foreign: Option<Foreign>,
+    /// The view through which rows change, if it checks them (WITH CHECK OPTION).
+    view: Option<Arc<ChangedView>>,
     insert: Option<InsertOp>,
     /// Boxed, because most statements need only one of them.
     update: Option<Box<UpdateOp>>,
@@ -83,10 +87,17 @@ impl TableChanges {
             table,
             exprs: RowExprs::new(rt, exprs, ignore).map(Box::new),
             foreign,
+            view: None,
             insert: None,
             update: None,
             delete: None,
         }
+    }
+
+    /// Rows change through this view.
+    pub fn through(mut self, view: Option<&Arc<ChangedView>>) -> TableChanges {
+        self.view = view.filter(|view| !view.check.is_empty()).cloned();
+        self
     }
 
     /// The table.
@@ -119,6 +130,11 @@ impl TableChanges {
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
         {
             return Ok(refused);
+        }
+        if let Some(view) = &self.view
+            && let Some(refused) = check_view(rt, view, &self.table, op.image())?
+        {
+            return Ok(RowOutcome::Refused(refused));
         }
         let Some(foreign) = &mut self.foreign else {
             return rt.drive(|session| session.insert(op)).map(RowOutcome::from);
@@ -175,6 +191,11 @@ impl TableChanges {
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
         {
             return Ok(refused);
+        }
+        if let Some(view) = &self.view
+            && let Some(refused) = check_view(rt, view, &self.table, op.image())?
+        {
+            return Ok(RowOutcome::Refused(refused));
         }
         let Some(foreign) = &mut self.foreign else {
             return rt.drive(|session| session.update(op)).map(RowOutcome::from);
@@ -272,6 +293,34 @@ fn complete(
         }
         done => done.map(|()| None),
     }
+}
+
+/// Error 1369 where a view with CHECK OPTION does not have the row. IGNORE makes it a warning.
+#[cold]
+fn check_view(
+    rt: &Runtime<'_>,
+    view: &ChangedView,
+    table: &Table,
+    image: &[u8],
+) -> Result<Option<SqlError>, SqlError> {
+    let state = rt.state(&NoSubqueries);
+    let rows = [RowRef {
+        layout: table.layout(),
+        image: Some(image),
+        places: None,
+    }];
+    let cx = EvalCx {
+        rows: &rows,
+        outer: &[],
+        st: &state,
+    };
+    for condition in &view.check {
+        if cx.bool(condition)? != Some(true) {
+            let code = ErrorCode::ER_VIEW_CHECK_FAILED;
+            return Ok(Some(SqlError::new(code, &[&view.schema, &view.name])));
+        }
+    }
+    Ok(None)
 }
 
 impl Foreign {

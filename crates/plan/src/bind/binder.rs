@@ -87,6 +87,20 @@ pub(crate) struct SourceColumns {
     pub place: Option<ColumnAt>,
 }
 
+/// A view that a statement changes rows through. Its table is the first slot.
+pub(crate) struct ViewTarget {
+    pub schema: Arc<str>,
+    pub name: Arc<str>,
+    /// The columns of the view: the name, and the place in the slot.
+    pub columns: Vec<(Arc<str>, usize)>,
+    /// How many columns the table has. What the view computes lies behind them in the slot.
+    pub width: usize,
+    pub computed: Vec<Expr>,
+    pub conditions: Vec<Expr>,
+    /// WITH CHECK OPTION
+    pub check: Vec<Expr>,
+}
+
 /// Binds one query block.
 pub(crate) struct BlockBinder<'b> {
     pub cx: &'b BindCx<'b>,
@@ -146,6 +160,8 @@ pub(crate) struct BlockBinder<'b> {
     pub order_items: Vec<Option<usize>>,
     /// User variables that expressions bound so far assign to, with the collations of texts.
     pub assigned_vars: Vec<(Arc<str>, Option<CollationId>)>,
+    /// The view that the statement changes rows through; its table is the first slot.
+    pub view: Option<Box<ViewTarget>>,
     /// How many queries this block is nested in; bounds the recursion.
     pub depth: usize,
     /// Only a constant is wanted, so a subquery is refused before it is bound. Without this, the
@@ -187,6 +203,7 @@ impl<'b> BlockBinder<'b> {
             is_existence_test: false,
             order_items: Vec::new(),
             assigned_vars: Vec::new(),
+            view: None,
             depth: outer.map_or(0, |o| o.depth + 1),
             constants_only: false,
         }

@@ -33,17 +33,13 @@ pub(super) fn base_table(
     }
 }
 
-pub(super) fn ordinal(def: &TableDef, c: &ColumnRef, clause: &str) -> Result<usize, SqlError> {
-    def.column(&c.name.value)
-        .ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_FIELD_ERROR, &[&display(c), &clause]))
-}
-
 pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlError> {
     if !i.partitions.is_empty() {
         return Err(SqlError::not_supported("PARTITION selection"));
     }
     let mut b = BlockBinder::new(cx, None);
-    b.single(&target_of(i))?;
+    b.single(&target_of(i), "INSERT")
+        .map_err(|e| of_joined_view(i, e))?;
     let table = base_table(&b.tables[0].source, &i.table.name.value, "INSERT")?;
     let mut columns: Vec<usize> = Vec::new();
     let named: Option<Vec<ColumnRef>> = match (&i.columns, &i.source) {
@@ -52,14 +48,17 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         (columns, _) => columns.clone().filter(|list| !list.is_empty()),
     };
     match &named {
-        None => {
-            let all = table.columns.iter().enumerate();
-            let visible = all.filter(|(_, c)| c.visibility == Visibility::Visible);
-            columns.extend(visible.map(|(c, _)| c));
-        }
+        None => match b.view_columns()? {
+            Some(all) => columns = all,
+            None => {
+                let all = table.columns.iter().enumerate();
+                let visible = all.filter(|(_, c)| c.visibility == Visibility::Visible);
+                columns.extend(visible.map(|(c, _)| c));
+            }
+        },
         Some(list) => {
             for c in list {
-                let at = ordinal(&table, c, "field list")?;
+                let at = b.target_column(&table, c, "field list")?;
                 if columns.contains(&at) {
                     return Err(SqlError::new(
                         ErrorCode::ER_FIELD_SPECIFIED_TWICE,
@@ -70,6 +69,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             }
         }
     }
+    b.refuse_computed()?;
     let source = match &i.source {
         ast::InsertSource::Values(rows) => InsertRows::Rows(rows_of(
             &mut b,
@@ -126,7 +126,9 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         ast::InsertSource::File { .. } => return super::load::load(cx, i),
     };
     let on_duplicate = on_duplicate(&mut b, i, &table, &columns, &source)?;
-    refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
+    let name = &i.table.name.value;
+    let own = |e| own_table_of_view(e, name, b.view.is_some(), "INSERT");
+    refuse_own_table(&table, name, &b.subqueries).map_err(own)?;
     Ok(Statement::Insert(Box::new(Insert {
         table,
         columns,
@@ -134,8 +136,18 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         ignore: i.ignore,
         replace: i.replace,
         on_duplicate,
+        view: b.changed_view()?,
         subqueries: b.subqueries,
     })))
+}
+
+/// The error of an INSERT into a view of several tables that names its columns.
+fn of_joined_view(i: &ast::Insert, e: SqlError) -> SqlError {
+    let named = i.columns.is_some() || matches!(i.source, ast::InsertSource::Set(_));
+    match e.code == ErrorCode::ER_VIEW_NO_INSERT_FIELD_LIST && named {
+        true => SqlError::not_supported("changing rows through a view of several tables"),
+        false => e,
+    }
 }
 
 /// Error 3105 if a generated column is among the columns that get values.
@@ -227,6 +239,15 @@ fn rows_of(
     Ok(out)
 }
 
+/// The columns of the table, by the names that the statement has for them.
+fn columns_of_target(b: &BlockBinder<'_>, table: &TableDef) -> Vec<ScopeColumn> {
+    let mut columns = scope_columns(table);
+    for (column, named) in columns.iter_mut().zip(&b.scope[0].columns) {
+        column.name = named.name.clone();
+    }
+    columns
+}
+
 fn on_duplicate(
     b: &mut BlockBinder<'_>,
     i: &ast::Insert,
@@ -244,7 +265,7 @@ fn on_duplicate(
     // `VALUES(c)` finds it, by number.
     let (alias, columns): (Arc<str>, _) = match &i.row_alias {
         Some(a) => {
-            let mut columns = scope_columns(table);
+            let mut columns = columns_of_target(b, table);
             if !a.columns.is_empty() {
                 // Columns without a value in the statement cannot be named.
                 columns.iter_mut().for_each(|c| c.name = "\0".into());
@@ -254,7 +275,7 @@ fn on_duplicate(
             }
             (Arc::from(a.name.value.as_str()), columns)
         }
-        None => (Arc::from("\0values"), scope_columns(table)),
+        None => (Arc::from("\0values"), columns_of_target(b, table)),
     };
     if i.row_alias.is_none() {
         for c in 0..columns.len() {
@@ -314,7 +335,7 @@ fn named_of_query(
         return Ok(Vec::new());
     }
     let mut b = BlockBinder::new(cx, None);
-    b.single(&target_of(i))?;
+    b.single(&target_of(i), "INSERT")?;
     b.source_columns = Some(SourceColumns::default());
     // This pass ignores errors: the assignments are bound once more, with the query, and fail then.
     let _ = on_duplicate(&mut b, i, table, given, &InsertRows::Rows(Vec::new()));
@@ -455,7 +476,7 @@ fn assignments(
                 &[&display(&a.column), &"field list"],
             ));
         }
-        let column = ordinal(table, &a.column, "field list")?;
+        let column = b.target_column(table, &a.column, "field list")?;
         // An update compares the new value with the old one: a row that stays the same does not
         // count as changed.
         b.mark_used(target, column);
@@ -494,6 +515,15 @@ pub(super) fn refuse_own_table(
     Ok(())
 }
 
+/// Error 1443 in place of 1093 for the table of a view that the statement names.
+fn own_table_of_view(e: SqlError, alias: &str, is_view: bool, verb: &str) -> SqlError {
+    let code = ErrorCode::ER_VIEW_PREVENT_UPDATE;
+    match is_view {
+        true => SqlError::new(code, &[&alias, &verb, &alias]),
+        false => e,
+    }
+}
+
 /// The only table of an UPDATE or DELETE; `None` if there are several.
 fn single(refs: &[TableRef]) -> Option<&TableFactor> {
     match refs {
@@ -511,9 +541,16 @@ fn find_rows_of_one(
     order_by: &[OrderItem],
     limit: Option<&ast::Expr>,
 ) -> Result<(Block, Option<LimitPlan>), SqlError> {
-    let conditions = b.where_conditions(&mut info, selection)?;
+    let mut conditions = b.where_conditions(&mut info, selection)?;
     b.clause = "order clause";
-    let order = b.order_keys(order_by, &[])?;
+    let mut order = b.order_keys(order_by, &[])?;
+    let keys = order.iter_mut().map(|k| &mut k.expr);
+    b.put_computed(conditions.iter_mut().chain(keys))?;
+    conditions.extend(
+        b.view
+            .iter()
+            .flat_map(|view| view.conditions.iter().cloned()),
+    );
     let limit = match limit {
         None => None,
         Some(e) => Some(LimitPlan {
@@ -540,6 +577,7 @@ pub(super) fn find_rows(
         let changes = changed >> t & 1 == 1;
         table.used = used;
         if changes && let Source::Table(def) = &table.source {
+            table.used.truncate(def.columns.len());
             // An update computes the keys of the new version. It copies the other columns as they
             // are stored, and so shares their overflow chains with the old version.
             let parts = def.indexes.iter().flat_map(|index| &index.parts);
@@ -578,10 +616,13 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError
         return tables::update(cx, u);
     };
     let mut b = BlockBinder::new(cx, None);
-    let info = b.single(factor)?;
+    let info = b.single(factor, "UPDATE")?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
     let name = b.scope[0].alias.clone();
-    let assignments = assignments(&mut b, &u.assignments, &table, 0)?;
+    let mut assignments = assignments(&mut b, &u.assignments, &table, 0)?;
+    b.put_computed(assignments.iter_mut().flat_map(|a| &mut a.value))?;
+    let view = b.changed_view()?;
+    let own = |e| own_table_of_view(e, &name, view.is_some(), "UPDATE");
     let (source, limit) = find_rows_of_one(
         cx,
         b,
@@ -590,13 +631,14 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError
         &u.order_by,
         u.limit.as_ref(),
     )?;
-    refuse_own_table(&table, &name, &source.subqueries)?;
+    refuse_own_table(&table, &name, &source.subqueries).map_err(own)?;
     Ok(Statement::Update(Box::new(Update {
         table,
         source,
         limit,
         assignments,
         ignore: u.ignore,
+        view,
     })))
 }
 
@@ -609,8 +651,9 @@ fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlError
         return tables::delete(cx, d);
     };
     let mut b = BlockBinder::new(cx, None);
-    let info = b.single(factor)?;
+    let info = b.single(factor, "DELETE")?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "DELETE")?;
+    let is_view = b.view.is_some();
     let name = b.scope[0].alias.clone();
     let (source, limit) = find_rows_of_one(
         cx,
@@ -620,7 +663,8 @@ fn delete_within(cx: &BindCx<'_>, d: &ast::Delete) -> Result<Statement, SqlError
         &d.order_by,
         d.limit.as_ref(),
     )?;
-    refuse_own_table(&table, &name, &source.subqueries)?;
+    let own = |e| own_table_of_view(e, &name, is_view, "DELETE");
+    refuse_own_table(&table, &name, &source.subqueries).map_err(own)?;
     Ok(Statement::Delete(Box::new(Delete {
         table,
         source,

@@ -350,15 +350,23 @@ impl BlockBinder<'_> {
         self.push_slot(Some(schema), alias, columns, source, IndexHints::default())
     }
 
-    /// Binds the only table of an INSERT, UPDATE or DELETE.
-    pub(super) fn single(&mut self, t: &TableFactor) -> Result<FromInfo, SqlError> {
+    /// Binds the only table of a statement that changes rows, or the table of a view. `verb`: the
+    /// statement.
+    ///
+    /// # Errors
+    /// 1288 and 1471 for a view whose rows cannot be changed.
+    pub(super) fn single(
+        &mut self,
+        t: &TableFactor,
+        verb: &'static str,
+    ) -> Result<FromInfo, SqlError> {
         let found = self.find_table(&t.name);
-        if let Ok((_, Source::Table(def))) = &found
-            && def.view.is_some()
-        {
-            return Err(SqlError::not_supported("changing rows through a view"));
+        match &found {
+            Ok((_, Source::Table(def))) if def.view.is_some() => {
+                self.open_view((def, t), verb)?;
+            }
+            _ => self.base(t)?,
         }
-        self.base(t)?;
         Ok(FromInfo::default())
     }
 
@@ -497,18 +505,26 @@ impl BlockBinder<'_> {
 }
 
 /// Binds the query of a view.
-fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> {
-    let text = &view.text;
-    let Statement::Query(query) = parse(text, LexMode::from_bits(view.lexing))? else {
+pub(super) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> {
+    let Statement::Query(query) = parse(&view.text, LexMode::from_bits(view.lexing))? else {
         return Err(SqlError::not_supported("this view"));
     };
-    let cx = BindCx {
+    let cx = view_cx(cx, view)?;
+    Ok(block::bind_in(&cx, &query, None, SubqueryForm::Rows)?.described())
+}
+
+/// The context of the query of a view.
+///
+/// # Errors
+/// 1473
+pub(super) fn view_cx<'v>(cx: &BindCx<'v>, view: &'v ViewDef) -> Result<BindCx<'v>, SqlError> {
+    Ok(BindCx {
         plan: PlanCx {
             snapshot: cx.stored,
             db: view.database.as_deref(),
             mode: SqlMode(view.mode),
             connection: view.collation,
-            text,
+            text: &view.text,
             params: &[],
             select_limit: None,
             ..cx.plan
@@ -517,8 +533,7 @@ fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> 
         derived: !cx.keeps_derived,
         has_dependencies: true,
         ..cx.deeper()?
-    };
-    Ok(block::bind_in(&cx, &query, None, SubqueryForm::Rows)?.described())
+    })
 }
 
 /// The columns of a view's query.
@@ -539,7 +554,7 @@ pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>
 }
 
 /// Whether an error says that a name does not exist.
-fn is_of_names(e: &SqlError) -> bool {
+pub(super) fn is_of_names(e: &SqlError) -> bool {
     matches!(
         e.code,
         ErrorCode::ER_BAD_FIELD_ERROR

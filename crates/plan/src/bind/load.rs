@@ -6,7 +6,7 @@ use nfold_catalog::{TableDef, Visibility};
 use nfold_sql::ast::{self, FileFormat};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::dml::{base_table, ordinal, refuse_own_table, target_of, value};
+use super::dml::{base_table, refuse_own_table, target_of, value};
 use super::{BindCx, BlockBinder};
 use crate::logical::clauses::Assignment;
 use crate::logical::file_rows::{FileRows, FileTarget};
@@ -27,12 +27,12 @@ pub(super) fn load(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlErr
         return Err(SqlError::not_supported("PARTITION selection"));
     }
     let mut b = BlockBinder::new(cx, None);
-    b.single(&target_of(i))?;
+    b.single(&target_of(i), "LOAD")?;
     let table = base_table(&b.tables[0].source, &i.table.name.value, "LOAD")?;
-    let targets = file_targets(&table, targets)?;
+    let targets = file_targets(&b, &table, targets)?;
     let mut assignments = Vec::with_capacity(set.len());
     for a in set {
-        let column = ordinal(&table, &a.column, "field list")?;
+        let column = b.target_column(&table, &a.column, "field list")?;
         let def = &table.columns[column];
         let value = value(&mut b, &a.value, def)?;
         // As in MySQL, a value for a generated column is lost.
@@ -40,6 +40,7 @@ pub(super) fn load(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlErr
             assignments.push(Assignment { column, value });
         }
     }
+    b.put_computed(assignments.iter_mut().flat_map(|a| &mut a.value))?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
     let columns = assigned_columns(&table, &targets, &assignments);
     let rows = FileRows {
@@ -56,6 +57,7 @@ pub(super) fn load(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlErr
         ignore: i.ignore,
         replace: i.replace,
         on_duplicate: Vec::new(),
+        view: b.changed_view()?,
         subqueries: b.subqueries,
     })))
 }
@@ -70,10 +72,14 @@ pub(super) fn check_delimiters(format: &FileFormat) -> Result<(), SqlError> {
 
 /// What the fields are stored in: the list, or all columns that are not invisible.
 fn file_targets(
+    b: &BlockBinder<'_>,
     table: &Arc<TableDef>,
     list: &[ast::FileTarget],
 ) -> Result<Vec<FileTarget>, SqlError> {
     if list.is_empty() {
+        if let Some(columns) = b.view_columns()? {
+            return Ok(columns.into_iter().map(FileTarget::Column).collect());
+        }
         let columns = table.columns.iter().enumerate();
         let visible = columns.filter(|(_, c)| c.visibility == Visibility::Visible);
         return Ok(visible.map(|(c, _)| FileTarget::Column(c)).collect());
@@ -82,7 +88,11 @@ fn file_targets(
         ast::FileTarget::Variable(name) => {
             Ok(FileTarget::Variable(name.to_lowercase().into_boxed_str()))
         }
-        ast::FileTarget::Column(c) => Ok(FileTarget::Column(ordinal(table, c, "field list")?)),
+        ast::FileTarget::Column(c) => Ok(FileTarget::Column(b.target_column(
+            table,
+            c,
+            "field list",
+        )?)),
     };
     list.iter().map(target).collect()
 }

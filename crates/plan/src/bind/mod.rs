@@ -29,6 +29,7 @@ mod stored;
 pub mod table_exprs;
 mod tables;
 mod types;
+mod view_target;
 mod wide_sets;
 mod window;
 mod with;
@@ -38,9 +39,10 @@ mod tests;
 
 pub(crate) use binder::{
     AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, ScopeColumn, ScopeSlot, SourceColumns,
-    WINDOWS, WindowDraft,
+    ViewTarget, WINDOWS, WindowDraft,
 };
 pub use from::view_results;
+pub use view_target::view_is_updatable;
 
 use nfold_sql::ast::{self, SelectInto};
 use nfold_types::{ErrorCode, SqlError};

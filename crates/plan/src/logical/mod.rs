@@ -2,6 +2,7 @@
 //! the context in which they are bound. This folder knows no access path and imports no other
 //! folder of the crate.
 
+pub mod changed_view;
 pub(crate) mod clauses;
 pub mod collate;
 pub mod common_type;

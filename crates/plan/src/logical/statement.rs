@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 
+use super::changed_view::ChangedView;
 use super::clauses::{Assignment, LimitPlan, UpdateTarget};
 use super::expr::Expr;
 use super::file_rows::FileRows;
@@ -34,6 +35,8 @@ pub(crate) struct Insert {
     /// ON DUPLICATE KEY UPDATE. Slot 0 is the existing row, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<Subquery>,
+    /// The view that the statement names.
+    pub view: Option<Arc<ChangedView>>,
 }
 
 #[allow(clippy::large_enum_variant)] // one for each INSERT
@@ -57,6 +60,8 @@ pub(crate) struct Update {
     pub limit: Option<LimitPlan>,
     pub assignments: Vec<Assignment>,
     pub ignore: bool,
+    /// The view that the statement names.
+    pub view: Option<Arc<ChangedView>>,
 }
 
 /// DELETE from one table, which is slot 0 of `source`.

@@ -27,6 +27,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
         limit: u.limit,
         assignments: u.assignments,
         ignore: u.ignore,
+        view: u.view,
         collect,
         exprs: None,
     })))

@@ -63,6 +63,7 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
         replace: i.replace,
         on_duplicate: i.on_duplicate,
         subqueries: subquery::plan_all(cx, i.subqueries),
+        view: i.view,
         exprs: None,
     }
 }

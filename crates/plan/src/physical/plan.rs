@@ -7,6 +7,7 @@ use nfold_types::SqlError;
 
 use super::foreign::ForeignKeys;
 use super::query::{Block, QueryPlan, SubqueryPlan};
+use crate::logical::changed_view::ChangedView;
 use crate::logical::clauses::{Assignment, ColumnMeta, LimitPlan, UpdateTarget};
 use crate::logical::expr::Expr;
 use crate::logical::file_rows::FileRows;
@@ -39,6 +40,8 @@ pub struct InsertPlan {
     /// ON DUPLICATE KEY UPDATE. Slot 0 is the existing row, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<SubqueryPlan>,
+    /// The view that the statement names.
+    pub view: Option<Arc<ChangedView>>,
     /// The foreign keys that the statement's changes concern.
     pub foreign: Option<Arc<ForeignKeys>>,
     /// The table's stored expressions.
@@ -68,6 +71,8 @@ pub struct UpdatePlan {
     pub limit: Option<LimitPlan>,
     pub assignments: Vec<Assignment>,
     pub ignore: bool,
+    /// The view that the statement names.
+    pub view: Option<Arc<ChangedView>>,
     /// Whether the rows are collected before the first one changes: because the access path reads
     /// an index whose columns change, or because the order matters.
     pub collect: bool,

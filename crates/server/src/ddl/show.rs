@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use nfold_catalog::{
-    ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexKind, TableDef, ViewAlgorithm, ViewDef,
-    Visibility,
+    ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexKind, TableDef, ViewAlgorithm,
+    ViewCheck, ViewDef, Visibility,
 };
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -107,13 +107,18 @@ pub fn create_view(def: &TableDef, view: &ViewDef, quoting: Quoting) -> String {
     let always = Quoting { always: true };
     let columns = def.columns.iter().map(|c| quoting.name(&c.name));
     format!(
-        "CREATE ALGORITHM={algorithm} DEFINER={}@{} SQL SECURITY {} VIEW {} ({}) AS {}",
+        "CREATE ALGORITHM={algorithm} DEFINER={}@{} SQL SECURITY {} VIEW {} ({}) AS {}{}",
         always.name(&view.definer.0),
         always.name(&view.definer.1),
         if view.invoker { "INVOKER" } else { "DEFINER" },
         quoting.name(&def.name),
         columns.collect::<Vec<_>>().join(","),
-        String::from_utf8_lossy(&view.text)
+        String::from_utf8_lossy(&view.text),
+        match view.check {
+            ViewCheck::None => "",
+            ViewCheck::Local => " WITH LOCAL CHECK OPTION",
+            ViewCheck::Cascaded => " WITH CASCADED CHECK OPTION",
+        }
     )
 }
 

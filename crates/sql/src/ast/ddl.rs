@@ -385,8 +385,16 @@ pub struct CreateView {
     pub query: Box<Query>,
     /// The position of the query in the statement's text.
     pub text: Span,
-    /// `WITH [LOCAL | CASCADED] CHECK OPTION`
-    pub check_option: bool,
+    pub check: ViewCheck,
+}
+
+/// `WITH [LOCAL | CASCADED] CHECK OPTION`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViewCheck {
+    #[default]
+    None,
+    Local,
+    Cascaded,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -49,14 +49,17 @@ impl Parser<'_> {
         let start = self.token.start;
         let query = Box::new(self.query_statement()?);
         let text = self.span_from(start);
-        let mut check_option = false;
+        let mut check = ViewCheck::None;
         if self.accept_kw(Kw::WITH) {
+            check = match self.kw() {
+                Kw::LOCAL => ViewCheck::Local,
+                _ => ViewCheck::Cascaded,
+            };
             if matches!(self.kw(), Kw::CASCADED | Kw::LOCAL) {
                 self.advance();
             }
             self.expect_kw(Kw::CHECK)?;
             self.expect_kw(Kw::OPTION)?;
-            check_option = true;
         }
         Ok(Statement::CreateView(Box::new(CreateView {
             or_replace,
@@ -69,7 +72,7 @@ impl Parser<'_> {
             columns,
             query,
             text,
-            check_option,
+            check,
         })))
     }
 

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewDef};
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewCheck, ViewDef,
+};
 use nfold_engine::ViewSpec;
 use nfold_exec::{Checkpoints, ExecCx};
-use nfold_plan::bind::view_results;
+use nfold_plan::bind::{view_is_updatable, view_results};
 use nfold_plan::results::{ResultColumn, Through};
 use nfold_sql::ast::{self, CreateView, ObjectName};
 use nfold_sql::lexer::LexMode;
@@ -21,6 +23,7 @@ use super::database::DATABASES;
 use crate::ddl::bind;
 use crate::ddl::bind::check_table_name;
 use crate::session::Session;
+use crate::session::locks::is_write;
 use crate::session::plan_info::{Info, plan_cx};
 use crate::session::privilege::Rights;
 use crate::session::response::Response;
@@ -40,7 +43,7 @@ impl Session {
         while n < uses.len() {
             let found = self.schema.table(&uses[n].schema, &uses[n].name);
             if let Some(def) = found.filter(|def| def.view.is_some()) {
-                let behind = behind(def, uses[n].view.as_deref())?;
+                let behind = behind(def, &uses[n])?;
                 uses.extend(behind);
             }
             n += 1;
@@ -91,10 +94,7 @@ impl Session {
         if v.query.into.is_some() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_CLAUSE, &[&"INTO"]));
         }
-        if v.check_option {
-            return Err(SqlError::not_supported("WITH CHECK OPTION"));
-        }
-        let view = self.view_def(v, text)?;
+        let mut view = self.view_def(v, text)?;
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
@@ -104,6 +104,11 @@ impl Session {
             return Ok(Response::ok());
         }
         let columns = self.view_columns(cx, v, &schema, &view)?;
+        view.updatable = self.view_is_updatable(cx, &view)?;
+        if view.check != ViewCheck::None && !view.updatable {
+            let code = ErrorCode::ER_VIEW_NONUPD_CHECK;
+            return Err(SqlError::new(code, &[&schema, &name]));
+        }
         let old = self.place_of_view(v, &schema)?;
         let spec = ViewSpec {
             schema,
@@ -146,7 +151,22 @@ impl Session {
                 ast::ViewAlgorithm::Merge => ViewAlgorithm::Merge,
                 ast::ViewAlgorithm::TempTable => ViewAlgorithm::TempTable,
             },
+            check: match v.check {
+                ast::ViewCheck::None => ViewCheck::None,
+                ast::ViewCheck::Local => ViewCheck::Local,
+                ast::ViewCheck::Cascaded => ViewCheck::Cascaded,
+            },
+            updatable: false,
         })
+    }
+
+    fn view_is_updatable(&self, cx: &mut dyn ExecCx, view: &ViewDef) -> Result<bool, SqlError> {
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        view_is_updatable(&plan_cx(&info, &self.schema, &view.text, &[]), view)
     }
 
     /// The view that the new one replaces.
@@ -259,9 +279,10 @@ impl Session {
     }
 }
 
-/// The tables that a view reads, in a query or in the view `around`, whose definer's privileges
-/// then apply.
-fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlError> {
+/// The tables that a view reads, in a query or in another view, whose definer's privileges then
+/// apply. `named`: where the view is named.
+fn behind(def: &TableDef, named: &TableUse) -> Result<Vec<TableUse>, SqlError> {
+    let around = named.view.as_deref();
     let Some(view) = &def.view else {
         return Ok(Vec::new());
     };
@@ -277,7 +298,42 @@ fn behind(def: &TableDef, around: Option<&Behind>) -> Result<Vec<TableUse>, SqlE
         definer,
     });
     uses.iter_mut().for_each(|u| u.view = Some(own.clone()));
+    if is_write(named)
+        && let Some(target) = changed_table(&statement, view.database.as_deref(), &uses)
+    {
+        uses.push(TableUse {
+            needs: named.needs,
+            command: named.command,
+            ..target.clone()
+        });
+    }
     Ok(uses)
+}
+
+/// The table, or the view, whose rows a view has.
+fn changed_table<'u>(
+    statement: &ast::Statement,
+    database: Option<&str>,
+    uses: &'u [TableUse],
+) -> Option<&'u TableUse> {
+    let ast::Statement::Query(query) = statement else {
+        return None;
+    };
+    let ast::QueryBody::Select(select) = &query.body else {
+        return None;
+    };
+    let [ast::TableRef::Table(factor)] = select.from.as_slice() else {
+        return None;
+    };
+    let schema = factor
+        .name
+        .schema
+        .as_ref()
+        .map(ast::Ident::as_str)
+        .or(database)?;
+    let name = factor.name.name.as_str();
+    uses.iter()
+        .find(|u| *u.schema == *schema && *u.name == *name)
 }
 
 /// The names of a view's columns. An expression without an alias gets a generated name if its text

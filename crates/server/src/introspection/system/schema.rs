@@ -1,6 +1,6 @@
 //! Databases and tables.
 
-use nfold_catalog::{DatabaseDef, Privileges, TableDef};
+use nfold_catalog::{DatabaseDef, Privileges, TableDef, ViewCheck};
 use nfold_engine::block;
 use nfold_types::{SqlError, Value};
 
@@ -162,8 +162,13 @@ pub(super) fn views(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
             (&*def.schema).into(),
             (&*def.name).into(),
             if shown { text } else { String::new() }.into(),
-            "NONE".into(),
-            "NO".into(),
+            match view.check {
+                ViewCheck::None => "NONE",
+                ViewCheck::Local => "LOCAL",
+                ViewCheck::Cascaded => "CASCADED",
+            }
+            .into(),
+            if view.updatable { "YES" } else { "NO" }.into(),
             format!("{}@{}", view.definer.0, view.definer.1).into(),
             if view.invoker { "INVOKER" } else { "DEFINER" }.into(),
             collation.charset.name.into(),
