@@ -1,7 +1,8 @@
-"""What the tests of applications share: the command line, the comparison with a real MySQL's answers, and the contents of a database.
+"""What the tests of applications share: the command line, the comparison with a real MySQL's
+answers, and the contents of a database.
 
-An application is a function `outcomes(database, cache)`: it works on an empty database and gives a dictionary of
-plain JSON values that must not depend on the time, on ports or on the server.
+An application is a function `outcomes(database, cache)`: it works on an empty database and gives a
+dictionary of plain JSON values that must not depend on the time, on ports or on the server.
 """
 
 import argparse
@@ -40,7 +41,9 @@ class Database:
 
 
 def definitions(database):
-    """{"definition of TABLE": its SHOW CREATE TABLE} for all tables. (Nfold shows a view as it was written.)"""
+    """{"definition of TABLE": its SHOW CREATE TABLE} for all tables.
+
+    Not for views: Nfold shows a view as it was written, MySQL rewrites it."""
     found = {}
     with database.connect(database.name) as conn, conn.cursor() as cursor:
         cursor.execute("SHOW FULL TABLES WHERE table_type = 'BASE TABLE'")
@@ -51,7 +54,8 @@ def definitions(database):
 
 
 def rows(database, leave_out=lambda table, column: False):
-    """{"rows of TABLE": the rows of all tables, in the order of their text}, without the columns left out."""
+    """{"rows of TABLE": the rows of all tables, in the order of their text}. Without the columns
+    for which `leave_out` is true."""
     found = {}
     with database.connect(database.name) as conn, conn.cursor() as cursor:
         cursor.execute("SHOW FULL TABLES WHERE table_type = 'BASE TABLE'")
@@ -63,12 +67,23 @@ def rows(database, leave_out=lambda table, column: False):
     return found
 
 
+def install(*packages):
+    """Installs Debian's packages, as root or by sudo."""
+    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    for words in (["-q", "update"], ["-q", "-y", "install", "--no-install-recommends", *packages]):
+        environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
+        subprocess.run([*sudo, *environment, "apt-get", *words], check=True, stdout=subprocess.DEVNULL)
+
+
 def python_environment(cache, *packages):
-    """A virtual environment in `cache` with these packages; gives its bin directory. Made once for a list of packages."""
+    """Makes a virtual environment in `cache` with these packages, once for each list of packages.
+    Returns its bin directory."""
     directory = os.path.join(cache, "venv")
     stamp = os.path.join(directory, "packages")
     wanted = "\n".join(packages)
     if not os.path.exists(stamp) or open(stamp).read() != wanted:
+        if subprocess.run(["/usr/bin/python3", "-c", "import ensurepip"], stderr=subprocess.DEVNULL).returncode:
+            install("python3-venv")
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", directory], check=True)
         subprocess.run([os.path.join(directory, "bin", "pip"), "install", "-q", *packages], check=True)
         with open(stamp, "w") as f:
@@ -89,7 +104,8 @@ def compare(title, expected, found, verbose):
 
 
 def main(title, directory, outcomes):
-    """Runs the application on an Nfold of its own and compares with `expected.json` beside it, or records that on a real MySQL."""
+    """Runs the application on an Nfold of its own, and compares with `expected.json` in
+    `directory`; or records that file on a real MySQL."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--record", metavar="HOST:PORT", help="record the answers of a real MySQL (user sb, password sb)")
     parser.add_argument("--verbose", action="store_true")

@@ -1,4 +1,5 @@
-"""Migrates the database, works with the models and with the admin's pages, migrates back and forth; prints the outcomes as JSON."""
+"""Migrates the database, works with the models and with the admin's pages, migrates back and forth.
+Prints the outcomes as JSON."""
 
 import datetime
 import decimal
@@ -20,7 +21,7 @@ from django.db import IntegrityError, connection, models, transaction  # noqa: E
 from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Prefetch, Q, Subquery, Sum, Value, Window  # noqa: E402
 from django.db.models.functions import Coalesce, Concat, ExtractYear, Rank, RowNumber, TruncMonth, Upper  # noqa: E402
 from django.test import Client  # noqa: E402
-from library.models import Author, Book, Copy, Loan, Tag  # noqa: E402
+from library.models import Author, Book, Copy, Borrowing, Tag  # noqa: E402
 
 UTC = datetime.timezone.utc
 found = {}
@@ -45,7 +46,7 @@ def migrated():
     yield "migrate", command("migrate")
     yield "nothing left to migrate", command("makemigrations", "--check", "--dry-run", "-v", "1")
     yield "check", command("check", "--database", "default")
-    yield "inspectdb", [line for line in command("inspectdb", "library_book", "library_loan", "library_author") if "#" not in line]
+    yield "inspectdb", [line for line in command("inspectdb", "library_book", "library_borrowing", "library_author") if "#" not in line]
 
 
 def filled():
@@ -65,8 +66,8 @@ def filled():
         book.tags.set([tags[n % 6], tags[n * 5 % 6]])
         copy = Copy.objects.create(book=book, barcode=uuid.UUID(int=n * 7919), bought=datetime.timedelta(days=n, microseconds=n))
         if n % 3 == 0:
-            Loan.objects.create(copy=copy, reader=f"reader {n % 4}", since=datetime.datetime(2024, 5, 6, n % 24, tzinfo=UTC), fine=n / 8, scan=bytes([n, 0, 255]))
-    yield "counts", [m.objects.count() for m in (Author, Tag, Book, Copy, Loan)]
+            Borrowing.objects.create(copy=copy, reader=f"reader {n % 4}", since=datetime.datetime(2024, 5, 6, n % 24, tzinfo=UTC), fine=n / 8, scan=bytes([n, 0, 255]))
+    yield "counts", [m.objects.count() for m in (Author, Tag, Book, Copy, Borrowing)]
     yield "generated column", sorted(set(Book.objects.values_list("title_length", flat=True)))
     book, made = Book.objects.update_or_create(title="Book 03 on trees", defaults={"pages": 77})
     yield "update_or_create", [book.title_length, made]
@@ -114,8 +115,8 @@ def queried():
                                          list(books.filter(pages__lt=300).values_list("id").difference(books.filter(pages__lt=200).values_list("id")).order_by("id"))]
     yield "prefetch", [[a.name, [b.title for b in a.books.all()], [len(b.tags.all()) for b in a.books.all()]]
                        for a in Author.objects.prefetch_related(Prefetch("books", books.order_by("-pages")), "books__tags").order_by("id")[:3]]
-    yield "select_related", [[loan.copy.book.author.name, str(loan.copy.barcode), str(loan.copy.bought), loan.scan.hex(), str(loan.since)]
-                             for loan in Loan.objects.select_related("copy__book__author").order_by("id")[:6]]
+    yield "select_related", [[borrowing.copy.book.author.name, str(borrowing.copy.barcode), str(borrowing.copy.bought), borrowing.scan.hex(), str(borrowing.since)]
+                             for borrowing in Borrowing.objects.select_related("copy__book__author").order_by("id")[:6]]
     yield "durations", [str(c.bought) for c in Copy.objects.filter(bought__gt=datetime.timedelta(days=36)).order_by("id")]
     with transaction.atomic():
         yield "lock", list(Tag.objects.select_for_update(skip_locked=True).order_by("id").values_list("id", flat=True))
@@ -168,7 +169,7 @@ def deleted():
     yield "delete without books", author.delete()
     Copy.objects.all().delete()
     yield "cascade", Author.objects.order_by("-id").first().delete()
-    yield "left", [m.objects.count() for m in (Author, Tag, Book, Copy, Loan)] + [Author.objects.filter(mentor=None).count()]
+    yield "left", [m.objects.count() for m in (Author, Tag, Book, Copy, Borrowing)] + [Author.objects.filter(mentor=None).count()]
 
 
 def dumped():
@@ -182,7 +183,7 @@ def dumped():
         yield "load", command("loaddata", name)
     finally:
         os.unlink(name)
-    yield "loaded", [m.objects.count() for m in (Author, Tag, Book, Copy, Loan)]
+    yield "loaded", [m.objects.count() for m in (Author, Tag, Book, Copy, Borrowing)]
     again = io.StringIO()
     call_command("dumpdata", "library", stdout=again, indent=1)
     yield "same dump", text.getvalue() == again.getvalue()

@@ -1,6 +1,6 @@
-//! Replaces the expression of an indexed generated column by the column, in conditions, GROUP BY and
-//! ORDER BY, so that an index over it finds the rows or provides their order. Functional key parts
-//! are such columns.
+//! Replaces the expression of an indexed generated column by the column, in conditions, GROUP BY
+//! and ORDER BY, so that an index over it finds the rows or provides their order. Functional key
+//! parts are such columns.
 //!
 //! The column replaces the expression only if its type can store every value of the expression
 //! unchanged.

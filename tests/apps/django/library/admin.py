@@ -1,6 +1,6 @@
 from django.contrib import admin
 
-from .models import Author, Book, Copy, Loan, Tag
+from .models import Author, Book, Copy, Borrowing, Tag
 
 
 @admin.register(Book)
@@ -12,4 +12,4 @@ class BookAdmin(admin.ModelAdmin):
     filter_horizontal = ["tags"]
 
 
-admin.site.register([Author, Tag, Copy, Loan])
+admin.site.register([Author, Tag, Copy, Borrowing])

@@ -1,4 +1,5 @@
-"""A library: authors, books with tags and copies, loans. Each kind of relation and constraint that Django's schema editor makes."""
+"""A library: authors, books with tags and copies, borrowings. It has each kind of relation and
+constraint that Django's schema editor makes."""
 
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -50,7 +51,7 @@ class Copy(models.Model):
     bought = models.DurationField(null=True)
 
 
-class Loan(models.Model):
+class Borrowing(models.Model):
     copy = models.OneToOneField(Copy, on_delete=models.CASCADE)
     reader = models.CharField(max_length=50)
     since = models.DateTimeField()

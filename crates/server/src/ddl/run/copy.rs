@@ -44,12 +44,12 @@ fn verify_foreign_keys(engine: &Engine, table: &Arc<Table>) -> Result<(), CopyEr
 /// Where the copy of a table goes.
 pub enum CopyTarget {
     /// It replaces the table. `others`: definitions that change together with it; `verify`: the
-    /// rows must satisfy the foreign keys; `in_place`: MySQL would change the table in place, where
+    /// rows must satisfy the foreign keys; `inplace`: MySQL would change the table in place, where
     /// NULL in a NOT NULL column has an error of its own.
     Instead {
         others: Vec<TableDef>,
         verify: bool,
-        in_place: bool,
+        inplace: bool,
     },
     /// It is a temporary table beside the old one.
     Temporary,
@@ -93,8 +93,8 @@ impl Session {
 }
 
 /// Copies `old` into a new table of `spec`. `sources`: where the columns get their values; `exprs`:
-/// the stored expressions of `spec`, with the session's state for them. Also returns the warnings of
-/// conversions. Blocks.
+/// the stored expressions of `spec`, with the session's state for them. Also returns the warnings
+/// of conversions. Blocks.
 fn run(
     engine: &Engine,
     old: &Arc<TableDef>,
@@ -130,7 +130,7 @@ fn run(
         Source::Default => false,
     };
     let looks = spec.columns.iter().zip(sources).any(other_type);
-    let in_place = matches!(target, CopyTarget::Instead { in_place: true, .. });
+    let inplace = matches!(target, CopyTarget::Instead { inplace: true, .. });
     let mut row = 0;
     let mut values: Vec<Value> = Vec::with_capacity(spec.columns.len());
     let convert_row = |image: &[u8], out: &mut Vec<u8>| {
@@ -170,7 +170,7 @@ fn run(
                 value,
                 column,
                 row,
-                (mode, in_place),
+                (mode, inplace),
                 &mut warnings,
             )?);
         }
@@ -285,7 +285,7 @@ fn fill_null(
     value: Value,
     column: &ColumnDef,
     row: u64,
-    (mode, in_place): (&StoreMode, bool),
+    (mode, inplace): (&StoreMode, bool),
     warnings: &mut Warnings,
 ) -> Result<Value, SqlError> {
     if !value.is_null() || column.nullable {
@@ -293,7 +293,7 @@ fn fill_null(
     }
     let truncated = ErrorCode::WARN_DATA_TRUNCATED;
     if mode.strict {
-        return Err(match in_place {
+        return Err(match inplace {
             true => SqlError::new(ErrorCode::ER_INVALID_USE_OF_NULL, &[]),
             false => SqlError::new(truncated, &[&column.name, &row]),
         });

@@ -587,7 +587,7 @@ impl Session {
         cx: &mut dyn ExecCx,
         def: &Arc<TableDef>,
         change: Change,
-        (mut others, verify, in_place): (Vec<TableDef>, bool, bool),
+        (mut others, verify, inplace): (Vec<TableDef>, bool, bool),
     ) -> Result<u64, SqlError> {
         let (engine, def) = (self.server.engine.clone(), def.clone());
         match change {
@@ -609,7 +609,7 @@ impl Session {
                 let target = CopyTarget::Instead {
                     others,
                     verify,
-                    in_place,
+                    inplace,
                 };
                 let copied = self.copy_table(cx, &def, (spec, columns), target)?;
                 Ok(copied.0)

@@ -11,10 +11,10 @@ class Migration(migrations.Migration):
     dependencies = [("library", "0001_initial")]
     operations = [
         migrations.AddField("Book", "subtitle", models.CharField(max_length=255, default="", db_index=True)),
-        migrations.AddField("Loan", "renewed", models.PositiveSmallIntegerField(default=0)),
+        migrations.AddField("Borrowing", "renewed", models.PositiveSmallIntegerField(default=0)),
         migrations.RunPython(fill, migrations.RunPython.noop),
-        migrations.RenameField("Loan", "reader", "borrower"),
-        migrations.AlterField("Loan", "borrower", models.CharField(max_length=90, null=True)),
+        migrations.RenameField("Borrowing", "reader", "borrower"),
+        migrations.AlterField("Borrowing", "borrower", models.CharField(max_length=90, null=True)),
         migrations.CreateModel("Shelf", [("id", models.BigAutoField(primary_key=True)), ("name", models.CharField(max_length=9, unique=True)),
                                          ("books", models.ManyToManyField("library.Book", related_name="shelves"))]),
     ]
