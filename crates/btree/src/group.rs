@@ -53,9 +53,10 @@ pub(crate) trait Job {
     /// meanwhile, and nothing was kept.
     fn at_leaf(&mut self, item: Self::Item, page: &PageRef<'_>, first: usize, known: usize)
     -> bool;
-    /// Processes one item outside a group, however many restarts it takes.
+    /// Processes one item outside a group, until it succeeds. Called for items whose pages changed
+    /// while the group read them.
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: Self::Item) -> Result<(), Stop>;
-    /// Whether the caller should consume results first.
+    /// Whether the caller should consume results before more items are processed.
     fn full(&self) -> bool;
 }
 
@@ -96,9 +97,12 @@ struct Lanes<'s, I> {
 }
 
 impl TreeHandle {
-    /// Runs a job to its end. `Ok(true)`: the job is full and has more to do, and no remaining item
-    /// has met a missing page. Missing pages are waited for first, because otherwise an item might
-    /// starve.
+    /// Runs a job until all its items are processed, or it is full, or a page must be loaded.
+    /// `Ok(false)`: all are processed. `Ok(true)`: the job is full and has more items; the caller
+    /// consumes results and calls again. `Err(Stop::Wait)`: the caller waits and calls again.
+    ///
+    /// Returns `Ok(true)` only if no remaining item has met a missing page: otherwise a caller that
+    /// never waits could find the page missing each time.
     pub(crate) fn run_groups<J: Job>(&self, store: &Store, job: &mut J) -> Result<bool, Stop> {
         let mut stalled: SmallVec<[J::Item; MAX_MISSING]> = SmallVec::new();
         let mut pages: SmallVec<[PageId; MAX_MISSING]> = SmallVec::new();

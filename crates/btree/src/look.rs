@@ -131,7 +131,7 @@ impl TreeHandle {
             let below = Node::new(page.words());
             expected = match way.slot_below() {
                 Some(slot) => Some(shape.parents.prefetch_slot(below, slot)),
-                None => shape.ask(below, way.level, way.portion),
+                None => shape.prefetch_child(below, way.level, way.portion),
             };
             ahead = shape.root.ahead(pages, way, &shape.leaves);
             level = way.level - 1;
@@ -166,7 +166,7 @@ impl TreeHandle {
                         1 | 2 => node.portion_of(slot, count, &probe),
                         _ => None,
                     };
-                    shape.ask(Node::new(next.words()), level, portion)
+                    shape.prefetch_child(Node::new(next.words()), level, portion)
                 }
             };
             (page, level) = (next, level - 1);

@@ -158,7 +158,7 @@ impl RootCopy {
         let (slot, far) = way.place?;
         let leaf = way.first.wrapping_add(slot);
         let mut expected = None;
-        if self.numbers.is_there()
+        if self.numbers.is_enough()
             && let Some(bytes) = pages.word(leaf).and_then(|word| pages.resident_at(word))
         {
             let node = Node::new(bytes);

@@ -12,8 +12,8 @@
 //! misses overlap. Predicted positions are searched first, and always verified.
 //!
 //! # Cost
-//! The layout belongs to one reader, and costs about forty instructions per page. Where the
-//! predictions are mostly wrong, pages are searched without them.
+//! The layout belongs to one reader, and costs about forty instructions per page. Where too many
+//! predictions are wrong (see [`Trust`]), nothing is prefetched by them.
 
 use crate::node::{Node, PORTION_BITS, SLOTS, Slot};
 use crate::root::RootCopy;
@@ -45,8 +45,8 @@ pub(crate) struct Shape {
     trust: Trust,
 }
 
-/// Decides whether to prefetch predicted lines: only while predictions were right more often than
-/// not.
+/// Decides whether to prefetch predicted lines: at first, and while about two thirds of the
+/// predictions are right.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust(u8);
 
@@ -57,11 +57,13 @@ impl Default for Trust {
 }
 
 impl Trust {
+    /// Whether to prefetch.
     #[inline(always)]
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn is_enough(&self) -> bool {
         self.0 >= TRUST
     }
 
+    /// Counts one prediction.
     #[inline(always)]
     pub(crate) fn learn(&mut self, right: bool) {
         self.0 = if right {
@@ -86,10 +88,12 @@ impl TreeShape {
         self.root.memory()
     }
 
-    /// Prefetches the lines that a lookup needs on page `below`, the child of a page at `level`.
-    /// The key is at `portion` of it.
+    /// Prefetches the lines that a lookup needs on page `below`, the child of a page at `level`,
+    /// and returns the predicted position of the key. `portion` says how far into the child the key
+    /// is; without it nothing can be predicted. Reads nothing of the page, so its content may still
+    /// change.
     #[inline(always)]
-    pub(crate) fn ask(
+    pub(crate) fn prefetch_child(
         &self,
         below: Node<'_>,
         level: u16,
@@ -131,7 +135,7 @@ impl Expected {
 impl Shape {
     #[cfg(test)]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.trust.is_there()
+        self.trust.is_enough()
     }
 
     #[cfg(test)]
@@ -139,8 +143,8 @@ impl Shape {
         self.trust.0
     }
 
-    /// Prefetches the lines of a page that a lookup of a key at `portion` needs. `None` if it
-    /// cannot predict them.
+    /// Predicts the position of a key at `portion` of a page, and prefetches its lines if the
+    /// predictions are trusted. `None` if it cannot predict them.
     #[inline(always)]
     pub(crate) fn prefetch(&self, node: Node<'_>, portion: Option<u32>) -> Option<Expected> {
         let (portion, count) = (portion? as usize, usize::from(self.count));
@@ -151,18 +155,18 @@ impl Shape {
         Some(self.prefetch_slot(node, slot))
     }
 
-    /// As [`prefetch`](Self::prefetch), for a known slot.
+    /// As [`prefetch`](Self::prefetch), for a key whose slot is already predicted.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, node: Node<'_>, slot: usize) -> Expected {
         let length = self.cell as usize / FINE;
         let cell = PAGE_SIZE.saturating_sub((slot + 1) * self.cell as usize / FINE);
-        let trusted = self.trust.is_there();
+        let trusted = self.trust.is_enough();
         if trusted {
             let at = SLOTS + 8 * slot;
             words::prefetch(node.words(), at - SLOT_SLACK);
             words::prefetch(node.words(), at + SLOT_SLACK);
-            let asked = length.min(CELL_MAX) + 2 * SLACK;
-            words::prefetch_range(node.words(), cell.saturating_sub(SLACK), asked);
+            let wanted = length.min(CELL_MAX) + 2 * SLACK;
+            words::prefetch_range(node.words(), cell.saturating_sub(SLACK), wanted);
         }
         Expected {
             slot,
@@ -171,8 +175,9 @@ impl Shape {
         }
     }
 
-    /// Learns the layout of a searched page. `slot` is the key's slot, if the key exists; its cell
-    /// was predicted at `expected`.
+    /// Learns the layout of a page after its search, and whether `expected` predicted the cell of
+    /// the found `slot`. What it learns from a page that was not validated can only make
+    /// predictions worse.
     #[inline(always)]
     pub(crate) fn learn(&mut self, node: Node<'_>, expected: Option<Expected>, slot: Option<Slot>) {
         let (count, bytes) = (node.count(), PAGE_SIZE.saturating_sub(node.cell_start()));

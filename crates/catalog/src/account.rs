@@ -73,7 +73,8 @@ impl Privileges {
         Privileges(all.fold(0, |bits, (p, _, _)| bits | p.0))
     }
 
-    /// The privilege of this SQL name, in any case.
+    /// The privilege of this SQL name, in any case, and whether it can be granted on one database.
+    /// `None` if there is no such privilege.
     pub fn by_name(name: &str) -> Option<(Privileges, bool)> {
         Self::LIST
             .iter()
@@ -96,7 +97,8 @@ impl Privileges {
         Privileges(self.0 & !other.0)
     }
 
-    /// Whether it lets an account know of a database's tables: some privilege is on tables.
+    /// Whether an account that has these privileges on a database may know its tables: it has at
+    /// least one that applies to tables.
     pub fn tell_of_tables(self) -> bool {
         let on_tables = [
             Self::SELECT,
@@ -138,7 +140,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// What the account may do in database `name`.
+    /// What the account may do in database `name`: its global privileges, and those of the most
+    /// specific of its database grants that matches the name.
     pub fn privileges_on(&self, name: &str) -> Privileges {
         let matching = self
             .databases
@@ -180,8 +183,10 @@ impl AccountSnapshot {
             .find(|a| &*a.user == user && a.host.eq_ignore_ascii_case(host))
     }
 
-    /// The account that a client `user` coming from `peer` logs in as. `peer` is an address, or
-    /// `localhost` for a Unix socket; a loopback address also matches accounts of `localhost`.
+    /// The account that a client `user` coming from `peer` logs in as: the first one that matches
+    /// both. Does not check the password, and also returns locked accounts. `peer` is an address in
+    /// lower case, or `localhost` for a Unix socket; a loopback address also matches accounts of
+    /// `localhost`.
     pub fn find(&self, user: &str, peer: &str) -> Option<&Arc<Account>> {
         let loopback = peer == "127.0.0.1" || peer == "::1" || peer == "localhost";
         self.accounts.iter().find(|a| {
@@ -191,7 +196,8 @@ impl AccountSnapshot {
         })
     }
 
-    /// Adds or replaces an account.
+    /// Adds an account, or replaces the one of the same name. Only for a copy that is not yet
+    /// published: see [`Catalog::publish_accounts`](crate::Catalog::publish_accounts).
     pub fn put(&mut self, account: Account) {
         self.remove(&account.user, &account.host);
         self.accounts.push(Arc::new(account));
@@ -207,7 +213,7 @@ impl AccountSnapshot {
         });
     }
 
-    /// Removes an account; whether it was there.
+    /// Removes an account, and returns whether it existed. For use as [`put`](Self::put).
     pub fn remove(&mut self, user: &str, host: &str) -> bool {
         let before = self.accounts.len();
         self.accounts
@@ -225,7 +231,8 @@ fn has_wildcard(pattern: &str) -> bool {
     })
 }
 
-/// `LIKE` without collation: `%`, `_`, and `\` before either. Linear space, no recursion.
+/// Whether `text` matches a `LIKE` pattern, character by character, without a collation. A `\`
+/// makes the next character of the pattern an ordinary one. Linear space, no recursion.
 pub fn wildcard_match(pattern: &str, text: &str) -> bool {
     let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut i, mut j, mut retry) = (0, 0, None);

@@ -1,11 +1,12 @@
-//! Schema, privilege and statistics snapshots, found by version; metadata locks by announcement.
+//! What all sessions share about tables and accounts: snapshots of the schema, of accounts and of
+//! statistics; metadata locks; and the named locks of GET_LOCK.
 //!
-//! Everything here is an immutable object behind an `Arc`. A session keeps the `Arc` it used last
-//! and compares one version number per statement, so a warm statement counts no reference and takes
-//! no lock.
+//! A snapshot is an immutable object behind an `Arc`. A session keeps the schema and the account
+//! that it used last, and compares their version numbers before each statement. So a statement
+//! whose tables did not change counts no reference and takes no lock.
 //!
-//! *Invariant:* nothing here knows of pages, transactions or SQL text; the engine fills the
-//! snapshots, the layers above read them.
+//! *Invariant:* nothing here knows of pages or transactions, and nothing parses SQL text. The
+//! engine fills the snapshots, and the layers above read them.
 #![forbid(unsafe_code)]
 
 pub mod account;

@@ -200,8 +200,8 @@ impl Inner {
 /// Marks the id by which a session announces that it shares a claim with others.
 const SHARER: u64 = 1 << 61;
 
-/// The id that sessions announce that share a claim on `id`. Nothing claims it: it tells the search
-/// for deadlocks who they are.
+/// The id that each of the sessions announces that share one claim on `id`. No session claims this
+/// id: it only tells the search for deadlocks which sessions share the claim.
 pub fn sharer_of(id: TableId) -> TableId {
     TableId(id.0 | SHARER)
 }

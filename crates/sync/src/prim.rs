@@ -17,7 +17,8 @@ pub use loom::sync::atomic::{
 #[cfg(loom)]
 pub use loom::sync::{Arc, Mutex};
 
-/// One round of a busy wait: a `pause` instruction, or a scheduling point under loom and shuttle.
+/// To be called in each round of a busy wait. Executes a `pause` instruction, or lets loom and
+/// shuttle switch to another thread.
 #[inline]
 pub fn spin() {
     #[cfg(not(any(loom, shuttle)))]
@@ -28,8 +29,8 @@ pub fn spin() {
     shuttle::thread::yield_now();
 }
 
-/// Marks a place between two accesses to shared memory. It compiles to nothing, except that shuttle
-/// may switch threads here.
+/// Lets shuttle switch to another thread here, between two accesses to shared memory. In all other
+/// builds it does nothing.
 #[inline(always)]
 pub fn point() {
     #[cfg(shuttle)]

@@ -14,7 +14,8 @@ fn cold() -> World {
     cold_with(4)
 }
 
-/// As [`cold`], with `io_threads` I/O threads. Without any, the reads do not depend on timing.
+/// As [`cold`], with `io_threads` I/O threads. With 0, the pages that are read do not depend on
+/// timing.
 fn cold_with(io_threads: usize) -> World {
     let mut world = World::new(1024, 0);
     let mut builder = Builder::new(1);
@@ -30,8 +31,8 @@ fn cold_with(io_threads: usize) -> World {
     world
 }
 
-/// Reads at most `max` entries of the range. Returns the keys, the number of waits, and the store's
-/// counters.
+/// Reads entries of the range, in batches of at most 100, until there are `max` or the range ends.
+/// Returns the keys, the number of waits, and the store's counters.
 fn scan(
     world: &World,
     range: KeyRange,

@@ -1,5 +1,5 @@
 //! Filling an empty tree, for CREATE INDEX and for tables that are copied. Entries that fit in
-//! memory are sorted and stacked leaf by leaf.
+//! memory are sorted there, and the tree is built from them, leaf by leaf from the left (stacked).
 //!
 //! # Picture
 //! When the memory is full for the first time, the order of the entries decides:
@@ -8,6 +8,8 @@
 //! sorted       stacked at once while the order lasts; rows of a copied table mostly come sorted
 //!                └ an entry below the last one: the rest is inserted one by one, in sorted chunks
 //! ```
+//!
+//! All calls block.
 
 use nfold_btree::{Builder, Room, TreeHandle};
 use nfold_store::{SpaceId, Store, StoreError};
@@ -20,30 +22,35 @@ use crate::stats::block;
 #[cfg(test)]
 mod tests;
 
-/// Entries that are stacked between two looks whether the change is to stop.
+/// The number of entries between two checks whether the statement was killed.
 const CHECKED: u64 = 1024;
 
-/// For a key: how many of its bytes must differ from every other's; `None`: it may repeat (NULLs).
+/// The number of leading bytes of a key that no other entry's key may start with: all bytes of a
+/// primary key, and those before the primary key in a unique secondary index. `None` if the key may
+/// repeat, because it has a NULL.
 pub(super) type OwnBytes<'a> = Box<dyn Fn(&[u8]) -> Option<usize> + 'a>;
 
-/// Where entries are that memory had no room for.
+/// What was done with the entries for which memory had no room.
 enum Written {
+    /// All entries fit so far.
     Nothing,
-    /// In the tree, all in order.
+    /// They came in order, and are in the tree that is being built.
     Stacked(Stack),
+    /// They are in a scratch file.
     Runs(Runs),
-    /// In the tree.
+    /// They are in the tree, and its building has ended: further entries are inserted into it.
     Inserted,
 }
 
-/// Collects entries for one tree.
+/// Collects the entries of one tree, and writes them to it. The tree is complete only after
+/// [`finish`](Self::finish).
 pub(super) struct Filler<'a> {
     target: Target<'a>,
     /// Keys and values of the entries in memory.
     arena: Vec<u8>,
     /// (start, key end, value end)
     entries: Vec<(u32, u32, u32)>,
-    /// Bytes that `arena` may take.
+    /// The most bytes that `arena` may take.
     memory: usize,
     written: Written,
 }
@@ -53,16 +60,16 @@ struct Target<'a> {
     store: &'a Store,
     space: SpaceId,
     tree: &'a TreeHandle,
-    /// Of the entries so far; becomes the leaves' newest transaction id.
+    /// The newest transaction id of the entries so far. Leaves get it as theirs.
     newest_trx: u64,
-    /// Keys (all bytes, or the own ones of a unique index) may not repeat.
+    /// For a unique index. `None`: any key may repeat.
     unique: Option<OwnBytes<'a>>,
 }
 
 impl<'a> Filler<'a> {
-    /// `unique`: for a key, how many of its bytes must differ from every other's; `None` from it:
-    /// the key may repeat (NULLs). `memory`: bytes of entries that are sorted in memory, below 4
-    /// GiB.
+    /// A filler of `tree`, which must be empty and unknown to other sessions. `memory`: how many
+    /// bytes of entries are sorted in memory, at most 4 GiB. `unique`: `None` if any key may
+    /// repeat.
     pub(super) fn new(
         store: &'a Store,
         memory: usize,
@@ -85,7 +92,8 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Adds an entry. An error: another entry has the key.
+    /// Adds an entry, in any order. `trx`: the newest transaction that changed its row. A duplicate
+    /// key may be reported here for any entry so far, or not before [`finish`](Self::finish).
     pub(super) fn push(&mut self, key: &[u8], value: &[u8], trx: u64) -> Result<(), Filled> {
         if self.arena.len() + key.len() + value.len() > self.memory && !self.entries.is_empty() {
             self.write_chunk()?;
@@ -110,7 +118,7 @@ impl<'a> Filler<'a> {
         sorted
     }
 
-    /// Memory is full, or this is all.
+    /// Writes the entries in memory, because it is full or because they are the last.
     fn write_chunk(&mut self) -> Result<(), Filled> {
         let in_order = self.sort();
         let arena = &self.arena;
@@ -155,7 +163,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Writes the remaining entries.
+    /// Writes the remaining entries. After this the tree has all of them; it is not yet durable.
     pub(super) fn finish(mut self) -> Result<(), Filled> {
         if matches!(self.written, Written::Nothing) {
             self.sort();
@@ -180,13 +188,13 @@ impl<'a> Filler<'a> {
 }
 
 impl Target<'_> {
-    /// The own bytes of a key that must be unique.
+    /// The bytes of `key` that must be unique, see [`OwnBytes`].
     fn own<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let own = self.unique.as_ref()?(key)?;
         key.get(..own)
     }
 
-    /// Inserts entries into a tree that has others.
+    /// Inserts entries into the tree one by one, after its building has ended.
     fn insert_all<'e>(
         &self,
         entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
@@ -203,6 +211,7 @@ impl Target<'_> {
         Ok(())
     }
 
+    /// Whether the tree has an entry whose key starts with `own`.
     fn exists(&self, own: &[u8]) -> Result<bool, EngineError> {
         let mut cursor = self.tree.cursor(crate::read::prefix_range(own), false);
         let mut batch = nfold_btree::EntryBatch::default();
@@ -219,6 +228,7 @@ struct Stack {
 }
 
 impl Stack {
+    /// Whether all its entries are below `key`.
     fn is_below(&self, key: &[u8]) -> bool {
         self.last.as_ref().is_none_or(|last| **last < *key)
     }
@@ -234,7 +244,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Adds an entry that is not below the last one. An error: the keys may not repeat, but do.
+    /// Adds an entry. The caller makes sure that it is not below the last one. Fails if the two have
+    /// the same unique bytes.
     fn push(&mut self, target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Filled> {
         if self.builder.entries().is_multiple_of(CHECKED) {
             stop::check()?;
@@ -253,12 +264,14 @@ impl Stack {
         Ok(())
     }
 
+    /// Completes the tree.
     fn finish(&mut self, target: &Target<'_>) -> Result<(), Filled> {
         block(|| self.builder.finish(target.tree, target.store))?;
         Ok(())
     }
 }
 
+/// Inserts one entry into the tree, unless the tree has its key.
 fn insert(target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Stop> {
     let Target { store, tree, .. } = target;
     let mut mtr = store.mtr();
@@ -277,7 +290,7 @@ fn insert(target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Stop> {
 
 /// Why filling stopped.
 pub(super) enum Filled {
-    /// The tree already has this key.
+    /// Two entries have this key.
     Duplicate(Vec<u8>),
     Error(EngineError),
 }

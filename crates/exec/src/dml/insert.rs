@@ -50,8 +50,9 @@ pub(super) struct Inserting<'i, 's> {
     pub conflicting: RowBatch,
 }
 
-/// Runs an INSERT or REPLACE. `query` holds the operators of INSERT ... SELECT, and `file` is what
-/// LOAD DATA reads.
+/// Runs an INSERT or REPLACE, to the last row or to the first error; the caller then undoes the
+/// statement. `query` holds the operators of INSERT ... SELECT, for reuse; `file` is what LOAD DATA
+/// reads.
 pub(crate) fn insert(
     rt: &Runtime<'_>,
     plan: &InsertPlan,
@@ -108,7 +109,8 @@ pub(crate) fn insert(
 }
 
 impl<'i> Inserting<'i, '_> {
-    /// The statement's result for the client and the session.
+    /// The statement's result for the client and the session, after all rows. `several`: the client
+    /// gets a text with the counts, as for any statement but INSERT of one row.
     fn result(&self, several: bool) -> StatementResult {
         let AutoIncrement {
             generated,
@@ -435,7 +437,9 @@ impl<'i> Inserting<'i, '_> {
         row.value(e, column, &image)
     }
 
-    /// Inserts the row. Returns false if another row was updated instead, or the row was skipped.
+    /// Inserts the complete row. A row with a duplicate key is replaced, updated or ignored, as the
+    /// statement says. Returns false if no new row is in the table: another row was updated
+    /// instead, or this one was skipped.
     fn write(&mut self, table: &Table) -> Result<bool, SqlError> {
         let changes_duplicates = self.plan.replace || !self.plan.on_duplicate.is_empty();
         loop {

@@ -4,8 +4,8 @@ use super::{AtomicU64, load_across, wide};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A range of bytes inside a slice of words. Values read from it count only after the page word was
-/// validated; two reads of the same bytes may differ.
+/// A range of bytes inside a slice of words. Two reads of the same bytes may differ, and values
+/// read from it may be used only after the page word was validated.
 ///
 /// *Invariant*: `words` is the start of the slice. `from`, `from + len` and `end` are inside the
 /// slice or at its end, in this order.
@@ -19,7 +19,7 @@ pub struct Span<'w> {
 }
 
 impl<'w> Span<'w> {
-    /// The part of `[off, off + len)` that is inside the slice.
+    /// The bytes `off` to `off + len` of the slice, as far as the slice has them.
     #[inline(always)]
     pub fn new(words: &'w [AtomicU64], off: usize, len: usize) -> Span<'w> {
         let bytes = words.as_ptr_range();
@@ -59,8 +59,8 @@ impl<'w> Span<'w> {
         })
     }
 
-    /// The `N` bytes (1, 2, 4, 8, or a multiple of 16) at `at`. Bytes behind the end of the span
-    /// are those that follow on the page. `None` if the page ends before.
+    /// The `N` bytes (1, 2, 4, 8, or a multiple of 16) at `at`. They may go beyond the end of the
+    /// span, and are then the bytes that follow in the slice. `None` if the slice ends before.
     #[inline(always)]
     pub fn at<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         let readable = (self.end as usize) - (self.from as usize);

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// The bytes of a row image, or a part of them.
 ///
 /// Other threads may write to a page while its bytes are read, so two reads of the same bytes may
-/// differ. Code that decides by a number must read it once. Results count only after the page was
-/// validated.
+/// differ. Code that checks a number and then uses it must read it once. Results may be used only
+/// after the page was validated.
 ///
 /// *Invariants*: `len` never changes, and a part has the requested length. Unsafe code in
 /// `types::tail` relies on them, so the trait is sealed.
@@ -15,23 +15,24 @@ pub trait Image<'i>: Copy + Sealed {
     /// Number of bytes.
     fn len(self) -> usize;
 
-    /// Whether there is none.
+    /// Whether there are no bytes.
     #[inline(always)]
     fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Some of them; `None` if they are not all there.
+    /// The bytes of a range, or `None` if the range does not lie within the image.
     fn part(self, range: Range<usize>) -> Option<Self>;
 
-    /// The `N` bytes (2, 4, 8, or a multiple of 16) at `at`. Bytes behind the end are arbitrary.
-    /// `None` if `N` bytes cannot be read there.
+    /// The `N` bytes (1, 2, 4, 8, or a multiple of 16) at `at`. `None` if `N` bytes cannot be read
+    /// there. A slice ends with the image. On a page, bytes behind the image can be read too, and
+    /// mean nothing: the caller compares with [`len`](Self::len).
     fn at<const N: usize>(self, at: usize) -> Option<[u8; N]>;
 
     /// Copies the bytes; the rest of `out`, if that is longer, becomes zeros.
     fn copy_to(self, out: &mut [u8]);
 
-    /// The bytes, if no other thread can write to them.
+    /// The bytes as a slice. `None` if they are on a page, where other threads may write to them.
     fn slice(self) -> Option<&'i [u8]>;
 }
 
