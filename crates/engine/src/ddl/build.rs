@@ -244,8 +244,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Adds an entry. The caller makes sure that it is not below the last one. Fails if the two have
-    /// the same unique bytes.
+    /// Adds an entry. The caller makes sure that it is not below the last one. Fails if the two
+    /// have the same unique bytes.
     fn push(&mut self, target: &Target<'_>, key: &[u8], value: &[u8]) -> Result<(), Filled> {
         if self.builder.entries().is_multiple_of(CHECKED) {
             stop::check()?;
