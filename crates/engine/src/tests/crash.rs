@@ -1,4 +1,4 @@
-//! What is there after the engine was dropped in the middle.
+//! What a restart finds after the engine was dropped in the middle of its work.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Damaged pages met by purge and by rollback: the table is fenced, everything else goes on.
+//! Purge and rollback find damaged pages: the table is closed to all access (fenced), and the
+//! others stay usable.
 
 use std::os::unix::fs::FileExt;
 
@@ -113,7 +114,7 @@ fn a_rollback_goes_on_beside_a_damaged_table_and_ends_when_it_is_dropped() {
     update(&mut s, &good, 1, &row(1, 7, "mine"));
     commit(&mut s);
     assert_sound(&db.engine, &good);
-    // A definition does not wait for it, but none is made of what is left.
+    // An index can be added to the good table at once. The damaged table allows none.
     let add = || super::spec("x", true).indexes[..1].to_vec();
     let named = |mut index: Vec<IndexSpec>| {
         index[0].name = "k2".into();

@@ -1,4 +1,4 @@
-//! Definitions that change while the undo log still holds what was before.
+//! Definitions that change while the undo log still has records of the old ones.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -271,8 +271,8 @@ fn optimizing_keeps_the_rows_and_shrinks_the_file() {
     assert_sound(&db.engine, &table);
 }
 
-/// Until the statement ends nobody else gets at the table that has taken the place of the one that
-/// was locked.
+/// While a statement has an exclusive metadata lock, no other session can use the table that
+/// replaced the locked one.
 #[test]
 fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
     let db = Db::new();
@@ -290,7 +290,7 @@ fn the_metadata_lock_passes_to_the_table_that_takes_the_place() {
     other.acquire(dense.id).unwrap();
 }
 
-/// What takes minutes keeps nobody from defining other tables.
+/// While a table is copied, which may take minutes, other tables can be created and changed.
 #[test]
 fn a_copy_that_takes_long_stands_in_no_other_definitions_way() {
     let db = Db::new();

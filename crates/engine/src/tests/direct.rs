@@ -1,11 +1,11 @@
-//! Rows that come from their leaves at once, in part: those asked for, in order, also where some of
-//! them have to be settled.
+//! Columns of rows that a read takes directly from the leaves: it returns the right rows in order,
+//! also where the visible version of some must be looked up in the undo log.
 
 use super::*;
 
 const ROWS: i64 = 3000;
 
-/// `(k, id)` of what a read brings, in its order.
+/// `(k, id)` of the rows that a read returns, in its order.
 fn numbers(s: &mut EngineSession, table: &Arc<Table>, mut read: Read) -> Vec<(Option<i64>, i64)> {
     let spec = read.spec().clone();
     let layout = match spec.covering {
@@ -54,7 +54,7 @@ fn k_of(id: i64) -> Option<i64> {
     (id % 7 != 0).then_some(id % 5 - 2)
 }
 
-/// What a snapshot sees of the table, in the order of an index.
+/// The rows that a snapshot sees, in the order of an index.
 fn expected(by_k: bool, reverse: bool) -> Vec<(Option<i64>, i64)> {
     let mut rows: Vec<_> = (1..=ROWS).map(|id| (k_of(id), id)).collect();
     if by_k {
@@ -224,8 +224,8 @@ fn rows_that_came_too_early_come_again() {
         .expect("it ends, with all rows");
 }
 
-/// Among leaves full of rows that nobody sees any more, the caller gets to say now and then whether
-/// to go on.
+/// A read that passes leaves full of rows that its snapshot cannot see returns to the caller from
+/// time to time, so that the caller can stop it.
 #[test]
 fn a_read_that_finds_nothing_can_be_left() {
     let db = Db::new();

@@ -38,7 +38,7 @@ impl RowTaker for Copies {
             let (first, second) = image.split_at_mut(row.image().len() / 2);
             row.image().copy_to(first);
             if self.slow && self.images.len() % 16 == 5 {
-                // Somebody may change the page meanwhile.
+                // Another thread may change the page meanwhile.
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
             let rest = first.len()..row.image().len();

@@ -1,4 +1,5 @@
-//! Latches in one order, whatever the pages that old records name have become.
+//! Latches are taken in one order, also when pages that old records name have been given to
+//! something else.
 
 use super::*;
 use crate::limbo::Slot;
@@ -9,8 +10,9 @@ use nfold_types::row::OverflowPointer;
 /// else.
 type Step = fn(&Arc<Engine>, &Arc<Table>, OverflowPointer);
 
-/// Somebody has latched a leaf and is about to latch the limbo page, as a writer of a row with a
-/// long column does. Purge comes to a chain that was freed long ago: its page is that leaf now.
+/// A thread has latched a leaf and will latch the limbo page next, as the writer of a row with a
+/// long column does. Purge handles a chain that was freed long ago, and whose page is that leaf
+/// now.
 #[test]
 fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
     let lists: Step = |_, table, chain| {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::*;
 
 const ROUNDS: usize = 4_000;
-/// A read locks so many entries between its looks at them, and the last of them is the one that
-/// comes and goes.
+/// The number of entries that a read locks before it checks them again. The last of them is the one
+/// that is inserted and removed meanwhile.
 const ROWS: i64 = 30;
 
 fn begin(s: &mut EngineSession) {
@@ -106,7 +106,7 @@ fn a_locking_read_misses_no_row_whose_delete_is_taken_back() {
             while !done.load(Relaxed) {
                 begin(&mut s);
                 let found = locked(&mut s, table, k, &KeyRange::all(), lock);
-                // First of all: whoever waits for it would wait for ever after a panic.
+                // First: after a panic here, sessions that wait for this one would never end.
                 block(|| s.rollback()).unwrap();
                 assert!(found.is_none_or(|rows| rows.len() == ROWS as usize));
             }
@@ -134,7 +134,8 @@ fn a_unique_key_is_taken_while_its_delete_may_be_taken_back() {
     });
 }
 
-/// Inserts a row that is nobody else's, and commits; false: somebody has locked its gap.
+/// Inserts a row that no other session uses, and commits. False: another session has locked its
+/// gap.
 fn try_insert(s: &mut EngineSession, table: &Arc<Table>, r: &Row) -> bool {
     s.statement_begin(Isolation::RepeatableRead, false);
     let mut op = InsertOp::new(table.clone());

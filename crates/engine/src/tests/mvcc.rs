@@ -208,8 +208,8 @@ fn threads_move_money_and_the_sum_stays() {
     assert_sound(&db.engine, &table);
 }
 
-/// Purge passes over an entry that an unfinished transaction has brought back. When that is undone,
-/// nobody but the undoing can take it away.
+/// Purge skips an entry that an unfinished transaction has restored. If this transaction is rolled
+/// back, the rollback must remove the entry, because purge does not come back to it.
 #[test]
 fn an_entry_that_purge_has_passed_over_goes_with_the_rollback() {
     let db = Db::new();

@@ -1,5 +1,5 @@
-//! What is left of a table's past when its rows have moved, its indexes have changed, or its
-//! overflow chains are gone. Each of these scenes was found by the simulator.
+//! Undo records of a table whose rows have moved since, whose indexes have changed, or whose
+//! overflow chains are gone. The simulator found each of these cases.
 
 use super::*;
 

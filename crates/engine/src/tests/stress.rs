@@ -37,7 +37,7 @@ impl Writer<'_> {
         (id, k, s, b)
     }
 
-    /// What a row in the place of `instead` must answer.
+    /// The outcome that must follow if `row` is written, in place of row `instead` if there is one.
     fn expected(&self, row: &Row, instead: Option<i64>) -> WriteOutcome {
         let others = self.now.iter().filter(|(id, _)| Some(**id) != instead);
         let mut same_s = false;
@@ -195,7 +195,7 @@ fn run(seed: u64) {
     commit(&mut s);
     assert_sound(&db.engine, &table);
     drop((s, table));
-    // Whatever purge has left is purged, and again after a crash; nothing of it shows.
+    // Purges everything, now and again after a crash. The visible rows stay the same.
     for _ in 0..2 {
         assert_purged(&db.engine, &db.find("t"));
         assert_sound(&db.engine, &db.find("t"));

@@ -15,7 +15,7 @@ fn long(id: i64, k: i64, c: &str) -> Row {
     )
 }
 
-/// What a writer does before the read, and beside it.
+/// The changes that a writer makes before the read, and during it.
 struct Scene {
     before: fn(&mut EngineSession, &Arc<Table>),
     beside: fn(&mut EngineSession, &Arc<Table>),
@@ -110,14 +110,15 @@ fn open_on(disk: &SimDisk, io_threads: usize) -> Arc<Engine> {
         .0
 }
 
-/// Reads all rows with the change at the `at`-th wait; whether there were so many.
+/// Reads all rows, and makes the change at the `at`-th wait of the read. Returns whether the read
+/// had that many waits.
 fn read_beside(
     disk: &SimDisk,
     read: &dyn Fn(&Arc<Table>) -> Read,
     scene: &Scene,
     at: usize,
 ) -> bool {
-    // Nothing is in memory, and what is missing is waited for.
+    // No page is in memory, so the read waits for each page.
     let engine = open_on(&disk.kill(), 2);
     let schema = engine.catalog().snapshot();
     let table = engine.table(schema.table("d", "t").unwrap().id).unwrap();

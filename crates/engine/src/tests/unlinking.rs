@@ -76,8 +76,8 @@ fn files(dir: &Path) -> usize {
 }
 
 /// DROP TABLE, TRUNCATE TABLE, DROP DATABASE and OPTIMIZE TABLE wait for the file system: other
-/// tables are made, renamed and changed meanwhile, and a crash at that moment leaves the definition
-/// done and no file behind.
+/// tables are created, renamed and changed meanwhile. After a crash during the wait the change is
+/// complete, and no file of the old table is left.
 #[test]
 fn definitions_go_on_while_a_file_is_unlinked() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn definitions_go_on_while_a_file_is_unlinked() {
             engine.rename_tables(&[renamed]).unwrap();
             assert!(!waits.is_finished(), "its file was to be there");
             assert!(engine.table(doomed.id).is_none(), "the table is gone");
-            // What a crash would leave.
+            // The files as a crash would leave them now.
             let copy = tempfile::tempdir().unwrap();
             for file in std::fs::read_dir(dir.path()).unwrap() {
                 let file = file.unwrap();

@@ -174,7 +174,7 @@ impl<'f> FileReader<'f> {
                     if self.at_delimiter(rt, Delimiter::Field, next)? {
                         return Ok(self.end_field(true, false));
                     }
-                    // The quote stands inside the field.
+                    // The quote is part of the field.
                     self.unget(next);
                 }
                 _ => {}
@@ -269,7 +269,7 @@ impl<'f> FileReader<'f> {
                 matched += 1;
                 continue;
             }
-            // The search goes on behind the first byte that matched.
+            // The search continues after the first byte that matched.
             if matched > 0 {
                 self.pushed.push(byte);
                 let again = self.line_start[1..matched].iter().rev();
@@ -310,7 +310,7 @@ impl<'f> FileReader<'f> {
         Ok(true)
     }
 
-    /// Appends what an escaped byte stands for.
+    /// Appends the character that an escaped byte means.
     fn push_escaped(&mut self, rt: &Runtime<'_>, byte: u8) -> Result<(), SqlError> {
         if !byte.is_ascii() {
             return self.push_character(rt, byte, true);

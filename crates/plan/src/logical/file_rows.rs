@@ -16,7 +16,7 @@ pub struct FileRows {
     pub set: Vec<Assignment>,
 }
 
-/// What a field is stored in.
+/// The place where a field is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileTarget {
     /// The column with this ordinal.

@@ -19,7 +19,7 @@ use crate::session::response::WireSink;
 
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 256 << 10;
-/// Bytes that stand for others when they are escaped.
+/// Characters that mean another one after the escape character: `n` means a newline.
 const ESCAPED: &[u8] = b"ntrb0ZN";
 /// Bytes of numbers.
 const NUMERIC: &[u8] = b".0123456789e+-";
@@ -181,7 +181,7 @@ impl NewFile<'_> {
     }
 }
 
-/// What a column's values need.
+/// How the values of a column are written.
 struct FileColumn {
     name: Arc<str>,
     is_text: bool,

@@ -170,8 +170,8 @@ fn gaps_are_inherited() {
         Locked::New,
         "the gap is locked, not the record"
     );
-    // Purge removes n: what a had on it guards the gap before the supremum now, and who waited for
-    // n tries again.
+    // Purge removes n: a's lock on it becomes one on the gap before the supremum, and owners that
+    // waited for n try again.
     let c = owner(3);
     let mut wc = waits(t.lock(&c, &s(N)));
     t.inherit_on_remove(1, b"n", LockKey::Supremum);
@@ -206,7 +206,7 @@ fn an_implicit_lock_is_waited_for() {
     t.release_all(&a);
     assert!(ready(&mut wb));
     gets(t.lock(&b, &s(K).implicit_holder(Some(77))));
-    // A claim that is out of date does not count against what is held.
+    // Another owner's lock proves that the implicit holder was read from an outdated row.
     let c = owner(3);
     t.register(&c, 78);
     gets(t.lock(&owner(4), &s(K).implicit_holder(Some(78))));
@@ -354,7 +354,8 @@ struct Model {
 }
 
 impl Model {
-    /// The table of conflicts: rows what is asked for, columns what another has; R G N I.
+    /// Whether request `a` conflicts with `b`, which another owner has. The table's rows are the
+    /// kinds of `a`, its columns those of `b`: record, gap, next-key, insert intention.
     fn clash(a: &Row, b: &Row) -> bool {
         let by_kind = [
             [true, false, true, false],
@@ -499,7 +500,8 @@ impl Walk {
     }
 
     fn release(&mut self, o: usize) {
-        // Two steps: who waited for the request goes on while the owner's locks are still held.
+        // Two steps: owners that waited for this request may continue before the owner's locks are
+        // released.
         self.waits[o] = None;
         self.model.remove_wait(o);
         self.table.release_all(&self.owners[o]);
@@ -536,8 +538,8 @@ impl Walk {
             assert_eq!(gets(result), Locked::New);
             return;
         }
-        // Somebody is sacrificed only if there is a cycle, nobody heavier than the requester, and
-        // no cycle is left.
+        // Owners are sacrificed only if there is a cycle, none of them is heavier than the
+        // requester, and afterwards there is no cycle.
         let chosen: Vec<usize> = (0..OWNERS)
             .filter(|&v| self.owners[v].is_victim() && self.model.waits(v))
             .collect();
@@ -545,7 +547,8 @@ impl Walk {
         for &v in &chosen {
             assert!(self.owners[v].weight() <= self.owners[o].weight());
         }
-        // In which order they went is not known; some order gives what is there now.
+        // The order in which they were sacrificed is unknown: one of the orders must lead to the
+        // present locks.
         let real = self.real();
         let after = |order: &[usize]| {
             let mut model = self.model.clone();
@@ -655,8 +658,8 @@ fn search_visits_each_waiting_request_once() {
     }
 }
 
-/// The holder of a hot row asks for a lock of the last session in its queue: the one cycle leads
-/// through thousands of requests.
+/// The holder of a row for which thousands wait requests a lock that the last of them has. The only
+/// cycle leads through all these requests.
 #[test]
 fn search_finds_a_cycle_through_a_long_queue() {
     let t = table();
@@ -677,9 +680,9 @@ fn search_finds_a_cycle_through_a_long_queue() {
     assert!(queue[1..].iter_mut().all(|w| !ready(w)));
 }
 
-/// An insert intention waits for a gap whose owner waits, too, and somebody behind that one for a
-/// next-key lock: when the owner ends, its request goes first, the next-key lock is granted, and
-/// the insert intention goes on waiting for that.
+/// An insert intention waits for a gap. The gap's owner waits, too, and behind it another owner
+/// waits for a next-key lock. When the gap's owner ends, its request is removed first, the next-key
+/// lock is granted, and the insert intention then waits for that lock.
 #[test]
 fn a_waiter_that_ends_gives_up_its_request_before_its_locks() {
     let lock = |owner, exclusive, kind| Op::Lock {

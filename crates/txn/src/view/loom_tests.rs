@@ -1,7 +1,7 @@
-//! The protocols of this module under all interleavings that loom's bounded search finds.
-//! All sides are spawned threads: with a bound on preemptions little is explored of what the main
-//! thread does behind a spawn. What each model is said to find was planted, and made it fail. Run
-//! with `RUSTFLAGS="--cfg loom" cargo test -p nfold-txn --lib --release`.
+//! The protocols of this module under all interleavings that loom's bounded search finds. All sides
+//! are spawned threads: with a bound on preemptions, loom explores little of the main thread's
+//! steps after a spawn. Each error that a model's comment says it finds was put into the code, and
+//! made the model fail. Run with `RUSTFLAGS="--cfg loom" cargo test -p nfold-txn --lib --release`.
 
 use super::*;
 use loom::sync::Arc;
@@ -14,9 +14,8 @@ fn model(f: impl Fn() + Send + Sync + 'static) {
     builder.check(f);
 }
 
-/// I3: whatever floor purge publishes, it is not above a snapshot that is open or being opened,
-///     while commits move the horizon. Finds: either side of the barrier
-/// left out.
+/// I3: the floor that purge publishes is not above a snapshot that is open or being opened, while
+/// commits move the horizon. Finds: a missing barrier on either side.
 #[test]
 fn purge_does_not_overtake_an_opening_reader() {
     model(|| {
@@ -29,7 +28,7 @@ fn purge_does_not_overtake_an_opening_reader() {
             thread::spawn(move || {
                 horizon.store(20, Ordering::Release);
                 let (floor, _) = views.raise_floor(|| horizon.load(Ordering::Acquire));
-                // Purging: from here on nobody may look at a state before `floor`.
+                // Purging: from here on no snapshot may read a state before `floor`.
                 freed.store(floor, Ordering::Release);
             })
         };
