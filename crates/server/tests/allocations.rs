@@ -187,9 +187,9 @@ fn packet_of(s: &Statement, id: Option<u32>) -> Vec<u8> {
     packet
 }
 
-/// Statements that still take memory: for each text by which a key is looked for; for the texts
-/// that they keep beside rows (the extreme of a group, the value of a scalar subquery) and what is
-/// computed from an extreme; for the keys of a subquery that are more than a plan keeps.
+/// Whether a statement still allocates memory: for each text that is a key to look up; for texts
+/// that it keeps from one row to the next (the MAX of a group, the value of a scalar subquery) and
+/// for results computed from a MAX; for the keys of a subquery, if they are more than a plan keeps.
 fn takes_memory(sql: &str) -> bool {
     let parts = [
         "email IN (?",
@@ -254,7 +254,7 @@ fn a_warm_read_of_any_workload_allocates_nothing() {
 
 /// Values of the long list.
 const LONG: u64 = 90_000;
-/// What a statement may keep afterwards.
+/// The most memory that a statement may keep afterwards.
 const KEPT_BYTES: i64 = 512 << 10;
 
 #[test]
@@ -268,9 +268,9 @@ fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
         connection.query(&sql).unwrap();
     }
     let mut client = server.connect().unwrap();
-    // Out of order; of each column 4,000 or 20,000 values are there. What a value may take beside
-    // the statement's own text: by the primary key all lookups are prepared together, with room for
-    // their rows.
+    // The values are not sorted, and 4,000 or 20,000 of them exist in the column. `limit` is how
+    // many bytes a value may take besides the statement's text. It is more for the primary key,
+    // where all lookups are prepared together, with room for their rows.
     let ids: Vec<String> = (0..LONG).map(|n| (n * 7919 % LONG).to_string()).collect();
     for (column, limit) in [("group_id", 128), ("id", 256)] {
         let list = ids.join(",");

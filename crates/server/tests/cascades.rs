@@ -1,4 +1,4 @@
-//! What a foreign key's cascade reads and writes of a child's row.
+//! The parts of a child's row that a foreign key's cascade reads and writes.
 
 #[path = "common/embedded.rs"]
 mod embedded;

@@ -41,8 +41,8 @@ fn both_ways_of_ending_rows() {
     }
 }
 
-/// Also what a statement has put off that never suspends: nobody else would ask for it before the
-/// worker sleeps.
+/// This includes work that was deferred by a statement that never suspends: nothing else would do
+/// it before the worker sleeps.
 #[test]
 fn what_was_put_off_is_done_before_the_worker_sleeps() {
     let s = TestServer::start(&[]);

@@ -1,4 +1,4 @@
-//! Statistics by digest: what is counted, and under which text.
+//! Statistics by digest: the counted values, and the text under which they are counted.
 
 #[path = "common/embedded.rs"]
 mod embedded;
@@ -92,7 +92,7 @@ fn scans_ranges_changes_and_errors() {
                 "SELECT COUNT ( * ) FROM `keyless` WHERE `v` + ? > ?",
                 "1 1 1 0 0 0 0 0",
             ),
-            // The index on v holds what is needed.
+            // The index on v has all columns that are needed.
             (
                 "SELECT COUNT ( * ) FROM `t` WHERE `v` + ? > ?",
                 "1 0 1 0 0 0 0 0",

@@ -1,5 +1,5 @@
-//! The plans that sessions share: what makes two statements one, what ends a plan, what a plan
-//! takes.
+//! The plans that sessions share: which statements share one, when a plan is dropped, and how much
+//! memory it takes.
 
 #[path = "common/embedded.rs"]
 mod embedded;
@@ -160,7 +160,7 @@ fn no_plan_outlives_its_schema() {
 #[test]
 fn no_plan_meets_another_environment() {
     with_server(|server| {
-        // (what is set, statement, answer before, answer after)
+        // (setting, statement, result before it, result after it)
         let cases = [
             ("USE b", "SELECT v FROM t WHERE id = 1", "a1", "b1"),
             (

@@ -1,7 +1,8 @@
-//! No plan is used after what it was made for has changed. Sessions run statements over and over,
-//! as texts and prepared, while definitions change under them and they change their own
-//! environments; each answer, down to types and warnings, is compared with that of a new connection
-//! that has set the same, under an environment of its own, so that it has to parse and plan anew.
+//! No plan is used after the definitions or settings that it was planned for have changed. Sessions
+//! repeat statements, as texts and prepared, while tables are redefined and the sessions change
+//! their own settings. Each result, with its types and warnings, is compared with that of a new
+//! connection with the same settings and one additional setting, so that it must parse and plan the
+//! statement itself.
 
 #[path = "common/embedded.rs"]
 mod embedded;
@@ -33,7 +34,7 @@ impl Random {
     }
 }
 
-/// What is asked; `?` is a number below ten. Columns may be missing, which is an answer, too.
+/// The queries; `?` is a number below ten. A column may be missing: the error is then the result.
 const QUERIES: &[&str] = &[
     "SELECT * FROM t WHERE id = ?",
     "SELECT * FROM t WHERE k = ? ORDER BY id",
@@ -61,8 +62,7 @@ const QUERIES: &[&str] = &[
     "SELECT id FROM t WHERE v > (SELECT MIN(v) FROM u) ORDER BY v DESC, id",
 ];
 
-/// Changes of definitions, of `t` or `u` where they say `#`. Some fail, as what they name may be
-/// there already.
+/// Changes of definitions; `#` is `t` or `u`. Some fail because the name exists already.
 const DEFINITIONS: &[&str] = &[
     "ALTER TABLE # ADD COLUMN c1 INT DEFAULT 7",
     "ALTER TABLE # ADD COLUMN c1 VARCHAR(9) DEFAULT 'Seven' FIRST",
@@ -100,7 +100,7 @@ const DEFINITIONS: &[&str] = &[
     "ALTER DATABASE a COLLATE utf8mb4_0900_ai_ci",
 ];
 
-/// Rows of a session's own; what a mode or a definition refuses is refused.
+/// Changes of rows that only one session uses. A mode or a definition may make them fail.
 const CHANGES: &[&str] = &[
     "INSERT IGNORE INTO # (id, v, k, at) VALUES (1, 'a', 1, '2020-01-01 00:00:00'), (2, 'B', 3, '2020-01-01 06:00:00'), (3, 'b', 3, NULL)",
     "INSERT IGNORE INTO # (id, v, k) VALUES (4, 'C', 2), (5, 'c', 2), (6, 'd', 9), (7, 'A', 0)",
@@ -108,7 +108,7 @@ const CHANGES: &[&str] = &[
     "DELETE FROM # WHERE id = 5",
 ];
 
-/// What a session sets for itself.
+/// Settings of a session.
 const SETTINGS: &[&str] = &[
     "USE a",
     "USE b",
@@ -135,7 +135,7 @@ const SETTINGS: &[&str] = &[
     "SET autocommit = 1",
 ];
 
-/// One connection, and what it has set in order.
+/// One connection, and its settings in the order in which it made them.
 struct Asking<'a> {
     session: Session<'a>,
     set: Vec<&'static str>,
@@ -180,8 +180,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A connection that has set the same, and can have nobody's plan: its environment is nobody
-/// else's.
+/// A connection with the same settings that finds no plan: its environment is unlike every other.
 fn anew<'a>(server: &'a Embedded, set: &[&str], own: &mut u64) -> Asking<'a> {
     let mut session = Session(server.connect().unwrap());
     *own += 1;

@@ -15,7 +15,7 @@ use common::client::Client;
 use nfold_protocol::consts::com;
 use nfold_protocol::frame::{begin_packet, end_packet};
 
-/// As in the server: what is longer goes out alone.
+/// As in the server: a longer answer is sent alone.
 const ANSWER_BYTES: usize = 16 << 10;
 
 fn root(s: &TestServer) -> Client {
@@ -104,8 +104,8 @@ fn each_gets_its_own_answers() {
     });
 }
 
-/// Sockets that are full take what is left of an answer later, in order, and others do not wait for
-/// them.
+/// If a socket is full, the rest of its answer is sent later, in order. Other connections do not
+/// wait for it.
 #[test]
 fn what_a_socket_does_not_take_follows() {
     with_a_busy_worker(&[], |s, rings| {
@@ -180,7 +180,7 @@ fn any_order_of_things() {
                     killer
                         .query(&format!("KILL {}", c.id))
                         .expect("it is there");
-                    // What it has is whole answers, from the first on.
+                    // It has received whole answers, from the first on.
                     for want in expected.iter() {
                         c.sequence = 1;
                         match c.result() {

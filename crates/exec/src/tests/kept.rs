@@ -52,7 +52,7 @@ fn long_rows_stay_with_no_operator() {
     assert!(db.kept.get() <= KEPT_BYTES, "{}", db.kept.get());
     db.exec("DELETE FROM t WHERE k = 0");
     assert!(db.kept.get() <= KEPT_BYTES, "{}", db.kept.get());
-    // What is of usual size stays.
+    // Buffers of usual size are kept.
     db.rows("SELECT id FROM t");
     assert!(db.kept.get() > 0);
 }

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of several tables. What they answer beside MySQL stands in `tests/sql`.
+//! UPDATE and DELETE of several tables. `tests/sql` compares their results with MySQL's.
 
 use nfold_plan::Plan;
 
@@ -27,7 +27,8 @@ fn tables() -> Db {
     db
 }
 
-/// What a statement answers and leaves, with `memory` bytes of memory; whether it made files.
+/// Runs a statement with `memory` bytes of memory. Returns its result and the tables' content
+/// afterwards, and whether it created files.
 fn outcome(sql: &str, memory: usize) -> (Vec<String>, bool) {
     let db = tables();
     let made = || crate::runtime::spill::MADE.with(|made| made.get());

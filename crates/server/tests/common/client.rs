@@ -108,7 +108,7 @@ impl Client {
         c.login_with(greeting, user, password, CAPABILITIES)
     }
 
-    /// Logs in over TLS, whoever the server's certificate says it is.
+    /// Logs in over TLS. Accepts any certificate of the server.
     pub fn login_tls(
         port: u16,
         user: &str,
@@ -133,7 +133,7 @@ impl Client {
 }
 
 impl Client<UnixStream> {
-    /// Logs in through the socket file, which takes fewer bytes that nobody reads.
+    /// Logs in through the socket file. It buffers fewer unread bytes than TCP does.
     pub fn login_unix(path: &str, user: &str) -> Result<Client<UnixStream>, (u16, String)> {
         let io = |e: io::Error| (0, e.to_string());
         let stream = UnixStream::connect(path).map_err(io)?;

@@ -61,12 +61,12 @@ pub struct Sessions {
     pub caught_up: Arc<CaughtUp>,
 }
 
-/// What the worker's catching up is told, and what it may go by.
+/// Records when a worker catches up, and whether it may block then.
 #[derive(Default)]
 pub struct CaughtUp {
     /// When each connection began its last statement.
     begun: Mutex<HashMap<u32, Instant>>,
-    /// Who waits for it.
+    /// The tasks that wait until the worker catches up.
     wakers: Mutex<Vec<Waker>>,
     /// For each time that it was allowed to block: how long before that others than the last
     /// connection had begun a statement.

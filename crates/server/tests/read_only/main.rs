@@ -33,7 +33,7 @@ static ALLOCATOR: zone::Zoned = zone::Zoned;
 const THREADS: u64 = 8;
 /// Rounds of everything before the proof: marks are set, guesses are put right.
 const WARM_ROUNDS: u64 = 3;
-/// What a warm read may store to: lines of a session's or a worker's own.
+/// The memory to which a warm read may store: cache lines of its own session or worker.
 const SLOTS_AND_COUNTERS: &[&str] = &[
     "txn::view::slots::Line",
     "catalog::mdl::",

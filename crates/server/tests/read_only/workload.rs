@@ -229,9 +229,10 @@ fn nested(add: &mut dyn FnMut(&str, &[u64]), person: u64, country: u64) {
     }
 }
 
-/// What a session does beside reading tables, each as one text; the codes of those that fail. What
-/// fails before it has a plan is no warm read, nor is what fails while it runs, whose operators are
-/// let go, nor what names a user variable, which is planned anew each time.
+/// Statements that read no table, and the error code of those that fail (0: none). Three kinds are
+/// no warm reads: statements that fail before they have a plan; those that fail while they run,
+/// because their operators are not kept; and those that name a user variable, because they are
+/// planned each time.
 pub const BESIDE: &[(&str, u16)] = &[
     ("SELECT 1", 0),
     (

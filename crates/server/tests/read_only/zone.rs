@@ -1,15 +1,15 @@
-//! An allocator that puts what marked threads allocate into one mapping, which can then be made
-//! read-only, and says who stores there.
+//! An allocator that puts the allocations of marked threads into one mapping (the zone). The
+//! mapping can then be made read-only, and each store to it is reported with its stack.
 //!
 //! # Picture
 //! ```text
 //! zone  | allocations one after the other ... | page: one allocation that wants lines of its own | ...
 //! ```
-//! Memory of the zone is never used again. What is aligned to 64 bytes or more, which is how the
-//! program asks for cache lines of its own (slots, counters), has pages of its own. While the zone
-//! is protected, a store to such an allocation is noted and let through if it was made by one of
-//! those that may (by its stack); a store anywhere else in the zone, in the frames or in the
-//! program's statics is a failure, and is printed with where it came from.
+//! Freed memory of the zone is never used again. An allocation with an alignment of 64 bytes or
+//! more, by which the program gets cache lines of its own (slots, counters), has pages of its own.
+//! While the zone is protected, a store to such an allocation is allowed and counted if a name in
+//! the allocation's stack is on the list of allowed ones. A store anywhere else in the zone, in the
+//! page frames or in the program's statics is a failure, and is printed with its stack.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -33,7 +33,7 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 static FULL: AtomicBool = AtomicBool::new(false);
 /// Names in the stacks of allocations that may be stored to.
 static ALLOWED: OnceLock<&'static [&'static str]> = OnceLock::new();
-/// Outside the zone and the statics: what was found.
+/// The results. They lie outside the zone and the statics, so that they can be written.
 static LEDGER: AtomicPtr<Ledger> = AtomicPtr::new(null_mut());
 
 struct Ledger {
@@ -157,7 +157,7 @@ pub fn used() -> usize {
     USED.load(Relaxed)
 }
 
-/// Address and length of what `protect` protects of the zone.
+/// Address and length of the zone, for [`protect`].
 pub fn zone() -> (usize, usize) {
     (BASE.load(Relaxed), ZONE)
 }
@@ -169,8 +169,8 @@ pub fn protect((address, len): (usize, usize), read_only: bool) {
     } else {
         libc::PROT_READ | libc::PROT_WRITE
     };
-    // SAFETY: memory of this process; what is stored there while it is protected is what this test
-    // looks for.
+    // SAFETY: memory of this process. This test looks for stores to it while it is protected, and
+    // `on_fault` handles them.
     let rc = unsafe { libc::mprotect(with_exposed_provenance_mut(address), len, how) };
     assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
 }
@@ -198,8 +198,8 @@ pub fn statics() -> Vec<(usize, usize)> {
     found
 }
 
-/// A store to protected memory. Its page becomes writable, so that the test goes on and finds
-/// others.
+/// Handles a store to protected memory. Makes its page writable, so that the test continues and
+/// finds others.
 extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel hands over a valid `siginfo_t` of a fault.
     let address = unsafe { (*info).si_addr() }.addr();
@@ -218,8 +218,8 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     }
 }
 
-/// Says where a store came from. Not what a signal handler may do, but the test has failed; the
-/// alarm ends what hangs here.
+/// Prints the stack of a store. A signal handler must not do this, but the test has failed anyway;
+/// if it hangs here, the alarm ends it.
 fn tell(address: usize, go_on: bool) {
     let ledger = ledger();
     let told = ledger.failures.fetch_add(1, Relaxed);
@@ -260,7 +260,7 @@ pub fn failures() -> usize {
     ledger().failures.load(Relaxed)
 }
 
-/// Pages of what may be stored to that were stored to.
+/// The number of pages with allowed stores.
 pub fn noted() -> usize {
     ledger().noted.load(Relaxed)
 }

@@ -47,7 +47,7 @@ fn create(sql: &str) -> Result<TableSpec, SqlError> {
     }
 }
 
-/// The definition that an engine makes of a spec.
+/// The definition that the engine would create from a specification.
 fn define(spec: TableSpec) -> TableDef {
     let mut indexes: Vec<IndexDef> = spec
         .indexes

@@ -94,7 +94,7 @@ fn sha2_full_then_fast() {
     // Now cached: one round.
     let (_, o) = begin(&auth, "sha", CACHING_SHA2_PASSWORD, &answer);
     assert!(matches!(o, Outcome::Accepted { more: Some(m), .. } if m == [FAST_AUTH_OK]));
-    // A wrong one is still asked for in full, and refused.
+    // After a wrong answer the full password is requested, and it is rejected.
     let wrong = scramble::sha2_answer(b"no", &SALT_1);
     let (mut e, o) = begin(&auth, "sha", CACHING_SHA2_PASSWORD, &wrong);
     assert!(matches!(o, Outcome::More(_)));
