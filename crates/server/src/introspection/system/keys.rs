@@ -63,6 +63,9 @@ fn constraints<'a>(cx: &'a Cx<'_>) -> impl Iterator<Item = (&'a TableDef, &'a In
 pub(super) fn key_column_usage(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for (def, index) in constraints(cx) {
         for (seq, part) in index.parts.iter().enumerate() {
+            let Some(column) = part_column(&def.columns[part.column]) else {
+                continue;
+            };
             put(vec![
                 CATALOG.into(),
                 (&*def.schema).into(),
@@ -70,7 +73,7 @@ pub(super) fn key_column_usage(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sql
                 CATALOG.into(),
                 (&*def.schema).into(),
                 (&*def.name).into(),
-                (&*def.columns[part.column].name).into(),
+                column.into(),
                 Value::UInt(seq as u64 + 1),
                 Value::Null,
                 Value::Null,
