@@ -128,7 +128,11 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
     let on_duplicate = on_duplicate(&mut b, i, &table, &columns, &source)?;
     let name = &i.table.name.value;
     let own = |e| own_table_of_view(e, name, b.view.is_some(), "INSERT");
-    refuse_own_table(&table, name, &b.subqueries).map_err(own)?;
+    let refuse = match b.view {
+        Some(_) => refuse_own_table,
+        None => refuse_own_name,
+    };
+    refuse(&table, name, &b.subqueries).map_err(own)?;
     Ok(Statement::Insert(Box::new(Insert {
         table,
         columns,
@@ -495,21 +499,41 @@ pub(super) fn refuse_own_table(
     name: &str,
     subqueries: &[Subquery],
 ) -> Result<(), SqlError> {
-    fn reads(q: &Query, table: &TableDef) -> bool {
+    refuse_reads(name, subqueries, &|t| is_table(t, table))
+}
+
+/// Error 1093 if a subquery of an INSERT reads the table under its own name. As in MySQL, it may
+/// read the table under an alias.
+fn refuse_own_name(table: &TableDef, name: &str, subqueries: &[Subquery]) -> Result<(), SqlError> {
+    refuse_reads(name, subqueries, &|t| {
+        is_table(t, table) && *t.alias == *name
+    })
+}
+
+fn is_table(slot: &Table, table: &TableDef) -> bool {
+    matches!(&slot.source, Source::Table(t) if t.id == table.id)
+}
+
+/// Error 1093 if a subquery reads a table for which `refused` holds.
+fn refuse_reads(
+    name: &str,
+    subqueries: &[Subquery],
+    refused: &dyn Fn(&Table) -> bool,
+) -> Result<(), SqlError> {
+    fn reads(q: &Query, refused: &dyn Fn(&Table) -> bool) -> bool {
         match &q.body {
             QueryBody::Rows(_) | QueryBody::Working(_) => false,
             QueryBody::Recursive(r) => {
-                reads(&r.seed, table) || r.steps.iter().any(|q| reads(q, table))
+                reads(&r.seed, refused) || r.steps.iter().any(|q| reads(q, refused))
             }
-            QueryBody::Set { left, right, .. } => reads(left, table) || reads(right, table),
+            QueryBody::Set { left, right, .. } => reads(left, refused) || reads(right, refused),
             QueryBody::Block(b) => {
-                let own = |s: &Source| matches!(s, Source::Table(t) if t.id == table.id);
-                b.tables.iter().any(|t| own(&t.source))
-                    || b.subqueries.iter().any(|s| reads(&s.query, table))
+                b.tables.iter().any(refused)
+                    || b.subqueries.iter().any(|s| reads(&s.query, refused))
             }
         }
     }
-    if subqueries.iter().any(|s| reads(&s.query, table)) {
+    if subqueries.iter().any(|s| reads(&s.query, refused)) {
         return Err(SqlError::new(ErrorCode::ER_UPDATE_TABLE_USED, &[&name]));
     }
     Ok(())
