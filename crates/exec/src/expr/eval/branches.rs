@@ -1,5 +1,6 @@
 //! CASE over constants: `CASE n WHEN 1 THEN ... WHEN 2 THEN ... END`, or with `WHEN n = 1`. The
-//! constants are hashed once in an execution, and a value's branch is found by one lookup.
+//! constants are hashed once in an execution, and a value's branch is found by one lookup. The
+//! same for `FIELD(n, 1, 2, ...)`.
 
 use nfold_plan::expr::{ArithOp, CmpKind, Expr, ExprKind};
 use nfold_sql::ast::BinaryOp;
@@ -10,7 +11,7 @@ use super::prepared::{is_plain, is_silent};
 use super::tuple::normal_key;
 use super::{CONDITION_WORK, EvalCx, Val};
 
-/// Fewer WHENs are tested one by one.
+/// Fewer constants are compared one by one.
 const HASHED_MIN: usize = 8;
 /// A longer text is compared with one WHEN after the other: its sort key is dear.
 const TEXT_MAX: usize = 256;
@@ -73,6 +74,31 @@ pub(crate) fn branch_of<'a>(
     Ok(found.map_or(Branch::Else, |at| Branch::At(*at)))
 }
 
+/// The position of the integer `wanted` among the constants of a FIELD, from 1; 0: it is not there.
+/// `None`: they have to be compared one by one.
+pub(crate) fn position_of<'a>(
+    cx: &EvalCx<'a>,
+    constants: &'a [Expr],
+    wanted: i128,
+) -> Result<Option<i64>, SqlError> {
+    if constants.len() < HASHED_MIN {
+        return Ok(None);
+    }
+    // The first constant may be a CASE, whose own branches are found by its address.
+    let id = constants.as_ptr() as usize + 1;
+    let cache = &cx.st.lists.branches;
+    if !cache.borrow().contains_key(&id) {
+        let branches = Branches::of_integers(cx, constants)?;
+        cache.borrow_mut().insert(id, branches);
+    }
+    Ok(match cache.borrow().get(&id) {
+        Some(Branches::Ints(by_value)) => {
+            Some(by_value.get(&wanted).map_or(0, |at| *at as i64 + 1))
+        }
+        _ => None,
+    })
+}
+
 fn is_short(v: &Val<'_>) -> bool {
     !matches!(v, Val::Bytes(text) if text.len() > TEXT_MAX)
 }
@@ -123,6 +149,18 @@ impl Branches {
             };
             let alike = of_this == kind && left.kind == operand.kind && is_plain(constant);
             if !alike || !branches.add(cx, kind, constant, at)? {
+                return Ok(Branches::Walk);
+            }
+        }
+        Ok(branches)
+    }
+
+    /// [`Branches::Walk`] unless all are constant integers.
+    fn of_integers(cx: &EvalCx<'_>, constants: &[Expr]) -> Result<Branches, SqlError> {
+        let mut branches = Branches::Ints(FxHashMap::default());
+        for (at, constant) in constants.iter().enumerate() {
+            cx.checkpoint(CONDITION_WORK)?;
+            if !is_plain(constant) || !branches.add(cx, CmpKind::Int, constant, at)? {
                 return Ok(Branches::Walk);
             }
         }

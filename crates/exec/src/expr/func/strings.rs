@@ -12,6 +12,7 @@ use nfold_types::{CollationId, SqlError, Value};
 use super::builtin::{
     Evaluated, Func, Inferred, Pace, arg, char_len, char_prefix_len, func, in_pieces, merged,
 };
+use crate::expr::eval::branches::position_of;
 use crate::expr::eval::convert::string_collation;
 use crate::expr::eval::{EvalCx, Val};
 
@@ -389,7 +390,11 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
         })?
     } else if ints {
         let wanted = cx.integer(first)?;
-        place(rest, |e| Ok(cx.integer(e)? == wanted))?
+        let hashed = wanted.map(|v| position_of(cx, rest, v)).transpose()?;
+        match hashed.flatten() {
+            Some(position) => position,
+            None => place(rest, |e| Ok(cx.integer(e)? == wanted))?,
+        }
     } else if decimals {
         let wanted = cx.decimal(first)?;
         place(rest, |e| Ok(cx.decimal(e)? == wanted))?
