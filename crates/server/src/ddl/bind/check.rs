@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::stored_expr::{check_name, check_number};
-use nfold_catalog::{CheckDef, ReferentialAction, SchemaSnapshot, TableDef};
+use nfold_catalog::{CheckDef, ReferentialAction, SchemaSnapshot, TableDef, TableId};
 use nfold_engine::TableSpec;
 use nfold_sql::ast;
 use nfold_sql::stored::is_boolean;
@@ -139,18 +139,21 @@ pub fn renumbered(checks: &[CheckDef], table: &str) -> Vec<CheckDef> {
     all
 }
 
-/// Checks the constraint names of a table that becomes `new` in database `schema`.
+/// Checks the constraint names of a table that becomes `new` in database `schema`. `moved`: tables
+/// that get other names, too.
 ///
 /// # Errors
 /// 1059, 3822.
 pub fn check_renamed(
     old: &TableDef,
     (schema, new): (&str, &str),
+    moved: &[TableId],
     snapshot: &SchemaSnapshot,
 ) -> Result<(), SqlError> {
     let database = snapshot.database(schema);
     let others = database.into_iter().flat_map(|d| d.tables.values());
-    let others = others.filter(|t| t.id != old.id).flat_map(|t| &t.checks);
+    let stays = |t: &&Arc<TableDef>| t.id != old.id && !moved.contains(&t.id);
+    let others = others.filter(stays).flat_map(|t| &t.checks);
     for check in &old.checks {
         let name = check.renamed(&old.name, new);
         check_length(&name)?;

@@ -365,8 +365,9 @@ impl Session {
                 break (claim, renames);
             }
         };
+        let moved: Vec<TableId> = renames.iter().map(|(t, ..)| t.id).collect();
         for (table, schema, name) in &renames {
-            bind::check::check_renamed(table, (schema, name), &self.schema)?;
+            bind::check::check_renamed(table, (schema, name), &moved, &self.schema)?;
         }
         let renamed = foreign::renamed(&self.schema, &renames);
         let engine = self.server.engine.clone();
@@ -499,7 +500,7 @@ impl Session {
                     (None, None) => return Err(SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
                 };
                 let target = self.rename_target(&to, new, &def)?;
-                bind::check::check_renamed(&def, (&target.0, &target.1), &self.schema)?;
+                bind::check::check_renamed(&def, (&target.0, &target.1), &[], &self.schema)?;
                 Some(target)
             }
             None => None,
