@@ -219,12 +219,12 @@ impl Collation {
         if a.len().min(b.len()) < LONG_BYTES {
             return self.compare(a, b);
         }
+        let equal = compare::equal_bytes_watched(a, b, goes_on);
         if let Kind::Mapped(_) = self.kind {
             // Weights may depend on everything before them, and a byte that differs may be in the
             // middle of a character.
             return self.compare_by(a, b, &mut Watched::new(goes_on));
         }
-        let equal = compare::equal_bytes_watched(a, b, goes_on);
         if self.is_binary() {
             // The rest differs soon, or the strings are equal, or `goes_on` has returned false.
             return self.compare(&a[equal..], &b[equal..]);
