@@ -237,16 +237,17 @@ impl<'s> Runtime<'s> {
 
     /// Appends the next rows of a read; false: there are no more.
     pub fn read(&self, read: &mut Read, out: &mut RowBatch) -> Result<bool, SqlError> {
-        self.read_into(read, out, None)
+        Ok(self.read_into(read, out, None)?.0)
     }
 
-    /// As [`Self::read`]; `taker` receives rows that need no copy ([`Read::next_into`]).
+    /// As [`Self::read`], and the number of rows; `taker` receives rows that need no copy
+    /// ([`Read::next_into`]).
     pub fn read_into(
         &self,
         read: &mut Read,
         out: &mut RowBatch,
         mut taker: Option<&mut dyn RowTaker>,
-    ) -> Result<bool, SqlError> {
+    ) -> Result<(bool, u64), SqlError> {
         loop {
             self.tick()?;
             let before = out.len() + out.taken();
@@ -254,7 +255,7 @@ impl<'s> Runtime<'s> {
             let read = (out.len() + out.taken()).saturating_sub(before);
             self.examined.set(self.examined.get() + read as u64);
             if read > 0 || !more {
-                return Ok(more);
+                return Ok((more, read as u64));
             }
         }
     }

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use std::hash::Hasher;
 use std::time::Instant;
 
-use nfold_observe::StatusCounter;
 use nfold_observe::digests::{DigestId, DigestName, Run};
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
@@ -58,7 +57,6 @@ impl Session {
         if !digests.is_current(self.facts.digest) {
             self.find_digest(text, digested);
         }
-        self.env.counters.add(StatusCounter::Questions, 1);
         let run = &mut self.facts.run;
         run.latency_ns = latency.as_secs() * 1_000_000_000 + u64::from(latency.subsec_nanos());
         run.at_us = self.env.started_us();

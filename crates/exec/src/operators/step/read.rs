@@ -319,10 +319,8 @@ impl TableReader {
             let Some(read) = &mut self.read else {
                 return Ok(false);
             };
-            let before = out.len() + out.taken();
-            let more = rt.read_into(read, out, lend(&mut taker))?;
-            let rows = (out.len() + out.taken()).saturating_sub(before);
-            self.calls.read(rt.counters, rows as u64);
+            let (more, rows) = rt.read_into(read, out, lend(&mut taker))?;
+            self.calls.read(rt.counters, rows);
             if more {
                 return Ok(true);
             }

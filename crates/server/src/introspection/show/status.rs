@@ -105,6 +105,7 @@ impl ServerState {
             ("Open_table_definitions", definitions),
             ("Open_tables", tables),
             ("Queries", totals.commands),
+            ("Questions", totals.commands),
             ("Threads_connected", self.registry.connections() as u64),
             ("Threads_running", totals.running),
             ("Uptime", self.started.elapsed().as_secs()),
