@@ -42,6 +42,9 @@ struct Link {
     equality: bool,
     /// The share of rows that it keeps.
     keeps: f64,
+    /// Of an equivalence class: its columns with known distinct values, each by its slot. The own
+    /// column has all slots.
+    columns: Vec<(u64, f64)>,
 }
 
 /// The column that a condition restricts, and for a list the number of values that it allows.
@@ -58,13 +61,17 @@ fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) 
 /// The links of slot `t` that come from equivalence classes.
 fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Link> {
     let link = |(own, others): (ColumnAt, Vec<ColumnAt>)| {
-        let slot = |set: u64, at: &ColumnAt| set | 1u64 << at.table.min(63);
+        let slot = |at: &ColumnAt| 1u64 << at.table.min(63);
+        let columns = others.iter().map(|at| (slot(at), *at));
+        let columns = columns.chain([(u64::MAX, own)]);
+        let known = |(slot, at)| distinct_values(cx, at).map(|distinct| (slot, distinct));
         Link {
             all: 0,
-            any: others.iter().fold(0, slot),
+            any: others.iter().fold(0, |set, at| set | slot(at)),
             column: Some(own.column.into()),
             equality: true,
-            keeps: cx.equality(others.iter().copied().chain([own])),
+            keeps: UNKNOWN_EQUALITY,
+            columns: columns.filter_map(known).collect(),
         }
     };
     equalities.links(t).map(link).collect()
@@ -101,6 +108,17 @@ impl Link {
             column,
             equality: values.is_some(),
             keeps: cx.keeps(e),
+            columns: Vec::new(),
+        }
+    }
+
+    /// The share of rows that it keeps, joined to the placed tables. Columns of the class whose
+    /// tables are not placed have no effect yet.
+    fn keeps(&self, placed: u64) -> f64 {
+        let columns = self.columns.iter().filter(|(slot, _)| slot & placed != 0);
+        match columns.fold(0.0, |most: f64, (_, distinct)| most.max(*distinct)) {
+            most if most > 0.0 => 1.0 / most,
+            _ => self.keeps,
         }
     }
 
@@ -328,7 +346,7 @@ impl Relation {
     /// guarantees it.
     pub fn matches(&self, placed: u64) -> (f64, bool) {
         let usable = || self.links.iter().filter(|link| link.is_usable(placed));
-        let plain = usable().fold(self.passing, |rows, link| rows * link.keeps);
+        let plain = usable().fold(self.passing, |rows, link| rows * link.keeps(placed));
         let mut best = (plain, false);
         for index in &self.indexes {
             let bound = self.bound_parts(index, placed);
@@ -342,7 +360,7 @@ impl Relation {
                 rows *= local.keeps;
             }
             for link in usable().filter(|link| !(link.equality && own(link.column))) {
-                rows *= link.keeps;
+                rows *= link.keeps(placed);
             }
             let exact = index.is_exact(bound.parts);
             if exact && !best.1 || exact == best.1 && rows < best.0 {
@@ -378,7 +396,7 @@ impl Relation {
     fn hash(&self, outer: f64, placed: u64) -> JoinCost {
         let usable = self.links.iter().filter(|link| link.is_usable(placed));
         let keys = usable.filter(|link| link.equality);
-        let candidates = keys.fold(self.passing, |rows, link| rows * link.keeps);
+        let candidates = keys.fold(self.passing, |rows, link| rows * link.keeps(placed));
         let spilled = self.passing * (self.row_bytes + 64.0) > HASH_BYTES_MAX;
         let (build, probe) = match spilled {
             true => (SPILLED_BUILD, SPILLED_PROBE),
