@@ -4,7 +4,7 @@
 //! # Picture
 //! ```text
 //! file:   | hash u64, length u32, image | ... |   blocks of whole records, BLOCK_BYTES or one record
-//! index:  first hash and offset of each block, in memory: about a thousandth of the file
+//! index:  first hash and offset of each block, in memory: about two thousandths of the file
 //! ```
 //! The outer rows keep their order in either case: each reads its candidates, block by block.
 //! Without a key all rows have the same hash, and so are candidates.
@@ -13,6 +13,7 @@
 //! H1. The candidates are a superset of the matching rows: the join tests its conditions on each
 //!     candidate.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -26,7 +27,11 @@ use crate::env::batch::KEPT_BYTES;
 use crate::runtime::Runtime;
 use crate::runtime::spill;
 
-const BLOCK_BYTES: usize = 32 << 10;
+/// Each probe of the file reads a block and searches it; blocks are written together.
+const BLOCK_BYTES: usize = 8 << 10;
+const WRITE_BYTES: usize = 256 << 10;
+/// The blocks of one hash that are read ahead.
+const READ_AHEAD: usize = 31;
 const HEAD: usize = 12;
 const NO_ROW: u32 = u32::MAX;
 
@@ -42,6 +47,11 @@ pub(crate) struct HashTable {
     bytes: usize,
     sorter: Option<Sorter>,
     spilled: Option<SortedFile>,
+}
+
+/// The bytes of rows that a hash table has in memory.
+fn memory_limit(rt: &Runtime<'_>) -> usize {
+    rt.env.work_memory().clamp(64 << 10, 1 << 30)
 }
 
 /// The hash of a key's bytes.
@@ -91,7 +101,7 @@ impl HashTable {
         self.next.push(NO_ROW);
         self.rows.push(0, image);
         self.bytes += image.len() + 64;
-        if self.bytes > rt.env.work_memory().clamp(64 << 10, 1 << 30) {
+        if self.bytes > memory_limit(rt) {
             self.spill(rt)?;
         }
         Ok(())
@@ -192,9 +202,11 @@ pub(crate) struct SortedFile {
     /// The first hash and the offset of each block, and the file's length.
     blocks: Vec<(u64, u64)>,
     end: u64,
-    buffer: Vec<u8>,
-    /// The block in the buffer.
-    loaded: Option<usize>,
+    /// Blocks in memory by their numbers, and their bytes: at most `cache_bytes_max`, unless one
+    /// request needs more.
+    cache: FxHashMap<usize, Vec<u8>>,
+    cached_bytes: usize,
+    cache_bytes_max: usize,
 }
 
 impl SortedFile {
@@ -202,16 +214,20 @@ impl SortedFile {
         let mut sorted = sorter.finish(rt)?;
         let file = spill::nameless(rt)?;
         let (mut blocks, mut end) = (Vec::new(), 0u64);
-        let mut buffer = Vec::new();
+        let (mut buffer, mut block_bytes) = (Vec::new(), 0);
         while let Some((key, image)) = sorted.next(rt)? {
             let hash = key.first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
-            if buffer.is_empty() {
-                blocks.push((hash, end));
+            if block_bytes == 0 {
+                blocks.push((hash, end + buffer.len() as u64));
             }
             buffer.extend_from_slice(&hash.to_le_bytes());
             buffer.extend_from_slice(&(image.len() as u32).to_le_bytes());
             buffer.extend_from_slice(image);
-            if buffer.len() >= BLOCK_BYTES {
+            block_bytes += HEAD + image.len();
+            if block_bytes >= BLOCK_BYTES {
+                block_bytes = 0;
+            }
+            if buffer.len() >= WRITE_BYTES {
                 rt.tick()?;
                 let len = buffer.len() as u64;
                 buffer = spill::write_at(rt, &file, end, buffer)?;
@@ -220,13 +236,15 @@ impl SortedFile {
             }
         }
         let len = buffer.len() as u64;
-        buffer = spill::write_at(rt, &file, end, buffer)?;
+        spill::write_at(rt, &file, end, buffer)?;
         Ok(SortedFile {
             file,
             blocks,
             end: end + len,
-            buffer,
-            loaded: None,
+            cache: FxHashMap::default(),
+            cached_bytes: 0,
+            // The rows have left as much.
+            cache_bytes_max: memory_limit(rt) / 2,
         })
     }
 
@@ -240,18 +258,56 @@ impl SortedFile {
         }
     }
 
-    /// Reads a block into the buffer, unless it is there already.
-    fn load(&mut self, rt: &Runtime<'_>, block: usize) -> Result<(), SqlError> {
-        if self.loaded == Some(block) {
-            return Ok(());
-        }
+    /// The offset and the length of a block.
+    fn span(&self, block: usize) -> (u64, usize) {
         let (_, start) = self.blocks[block];
         let end = self.blocks.get(block + 1).map_or(self.end, |(_, at)| *at);
-        self.loaded = None;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        self.buffer = spill::read_at(rt, &self.file, start, (end - start) as usize, buffer)?;
-        self.loaded = Some(block);
+        (start, (end - start) as usize)
+    }
+
+    /// Whether the block begins with rows of this hash, or of a smaller one.
+    fn may_have(&self, block: usize, hash: u64) -> bool {
+        let first = self.blocks.get(block).map(|(first, _)| *first);
+        first.is_some_and(|first| first <= hash)
+    }
+
+    /// Reads the blocks of the first of these hashes, and with them those of further ones, as far
+    /// as there is memory: one request for many probes.
+    pub fn prefetch(
+        &mut self,
+        rt: &Runtime<'_>,
+        mut hashes: impl Iterator<Item = u64>,
+    ) -> Result<(), SqlError> {
+        let (mut wanted, mut bytes) = (BTreeSet::new(), 0);
+        for (n, hash) in hashes.by_ref().enumerate() {
+            let mut block = self.find(hash).block;
+            while bytes < self.cache_bytes_max && self.may_have(block, hash) {
+                if !self.cache.contains_key(&block) && wanted.insert(block) {
+                    bytes += self.span(block).1;
+                }
+                block += 1;
+            }
+            if bytes >= self.cache_bytes_max || n == 0 && wanted.is_empty() {
+                break;
+            }
+        }
+        self.read(rt, &wanted.into_iter().collect::<Vec<_>>())
+    }
+
+    /// Reads blocks, in ascending order, into the cache.
+    fn read(&mut self, rt: &Runtime<'_>, wanted: &[usize]) -> Result<(), SqlError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let spans: Vec<(u64, usize)> = wanted.iter().map(|block| self.span(*block)).collect();
+        let bytes: usize = spans.iter().map(|(_, len)| len).sum();
+        if self.cached_bytes + bytes > self.cache_bytes_max {
+            self.cache.clear();
+            self.cached_bytes = 0;
+        }
+        let read = spill::read_many(rt, &self.file, spans)?;
+        self.cached_bytes += bytes;
+        self.cache.extend(wanted.iter().copied().zip(read));
         Ok(())
     }
 
@@ -261,11 +317,14 @@ impl SortedFile {
         rt: &Runtime<'_>,
         f: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
+        let mut buffer = Vec::new();
         for block in 0..self.blocks.len() {
             rt.tick()?;
-            self.load(rt, block)?;
+            let (start, len) = self.span(block);
+            buffer.clear();
+            buffer = spill::read_at(rt, &self.file, start, len, buffer)?;
             let mut at = 0;
-            while let Some((_, image, after)) = record(&self.buffer, at) {
+            while let Some((_, image, after)) = record(&buffer, at) {
                 f(image)?;
                 at = after;
             }
@@ -284,10 +343,17 @@ impl SortedFile {
         if place.block >= self.blocks.len() {
             return Ok(None);
         }
-        self.load(rt, place.block)?;
-        let next = self.blocks.get(place.block + 1);
+        if !self.cache.contains_key(&place.block) {
+            let further = place.block + 1..;
+            let further = further.take_while(|block| self.may_have(*block, place.hash));
+            let further = further.filter(|block| !self.cache.contains_key(block));
+            let wanted = std::iter::once(place.block).chain(further.take(READ_AHEAD));
+            let wanted: Vec<usize> = wanted.collect();
+            self.read(rt, &wanted)?;
+        }
+        let block = self.cache.get(&place.block).map_or(&[][..], Vec::as_slice);
         let mut at = 0;
-        while let Some((hash, image, after)) = record(&self.buffer, at) {
+        while let Some((hash, image, after)) = record(block, at) {
             if hash > place.hash {
                 return Ok(None);
             }
@@ -296,12 +362,11 @@ impl SortedFile {
             }
             at = after;
         }
-        Ok(next
-            .is_some_and(|(first, _)| *first <= place.hash)
-            .then_some(Place {
-                block: place.block + 1,
-                ..place
-            }))
+        let next = place.block + 1;
+        Ok(self.may_have(next, place.hash).then_some(Place {
+            block: next,
+            ..place
+        }))
     }
 }
 

@@ -118,6 +118,23 @@ pub(crate) fn write_at(
     })
 }
 
+/// Reads several ranges of a file, given by their offsets and lengths, in one blocking call.
+pub(crate) fn read_many(
+    rt: &Runtime<'_>,
+    file: &Arc<File>,
+    spans: Vec<(u64, usize)>,
+) -> Result<Vec<Vec<u8>>, SqlError> {
+    let file = file.clone();
+    apart(rt, move || {
+        let read = |(at, len): (u64, usize)| {
+            let mut buffer = vec![0; len];
+            file.read_exact_at(&mut buffer, at)?;
+            Ok(buffer)
+        };
+        spans.into_iter().map(read).collect()
+    })
+}
+
 /// Reads `len` bytes from offset `at`, appends them to `buffer`, and returns it.
 pub(crate) fn read_at(
     rt: &Runtime<'_>,

@@ -298,13 +298,22 @@ impl StepCx<'_, '_> {
         };
         let mut key = std::mem::take(&mut me.key);
         if let Some(file) = table.spilled() {
-            let mut rows = self.empty_rows();
-            self.fill(&me.outer, me.outer_at, &mut rows);
-            let through = is_null_extended(step, &rows);
-            if !through && hash_key(&self.eval(&rows), keys, outer_side, &mut key)? {
-                me.more = More::Spilled(file.find(hash_of(&key)));
+            if me.hashes.is_empty() {
+                // Computed once for the outer batch, so that one request reads many blocks.
+                me.hashes.resize(me.outer_at, None);
+                for i in me.outer_at..me.outer.len() {
+                    let mut rows = self.empty_rows();
+                    self.fill(&me.outer, i, &mut rows);
+                    let found = !is_null_extended(step, &rows)
+                        && hash_key(&self.eval(&rows), keys, outer_side, &mut key)?;
+                    me.hashes.push(found.then(|| hash_of(&key)));
+                }
             }
-            drop(rows);
+            if let Some(hash) = me.hashes[me.outer_at] {
+                let ahead = me.hashes[me.outer_at..].iter().flatten();
+                file.prefetch(self.rt, ahead.copied())?;
+                me.more = More::Spilled(file.find(hash));
+            }
             me.group_end = me.outer_at + 1;
             me.key = key;
             return self.next_piece(me);

@@ -87,6 +87,8 @@ pub(crate) struct StepExec {
     looking: Looking,
     /// The current hash key.
     key: Vec<u8>,
+    /// The hashes of the keys of the outer batch, once a spilled hash table is probed.
+    hashes: Vec<Option<u64>>,
     /// For each current candidate, whether a joined row contains it. Only if the locks of other
     /// candidates are released: under READ COMMITTED, with locked rows that no other slot reads.
     kept: Option<Vec<bool>>,
@@ -216,6 +218,7 @@ impl StepExec {
             candidate: 0,
             looking: Looking::default(),
             key: Vec::new(),
+            hashes: Vec::new(),
             kept: kept.then(Vec::new),
             more: More::No,
             matched: false,
@@ -287,6 +290,7 @@ impl StepExec {
     pub fn reset(&mut self) {
         self.outer.clear();
         (self.outer_at, self.outer_done) = (0, false);
+        self.hashes.clear();
         self.inner.clear();
         self.spans.clear();
         (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
@@ -434,6 +438,7 @@ impl<'r> StepCx<'r, '_> {
                 let me = &mut steps[position];
                 me.outer = outer;
                 me.outer_at = 0;
+                me.hashes.clear();
                 (me.group_start, me.group_end, me.candidate, me.matched) = (0, 0, 0, false);
                 me.outer_done = !more?;
                 continue;
