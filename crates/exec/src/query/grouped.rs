@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind};
-use nfold_plan::query::{Block, GroupPlan, JoinStep};
+use nfold_plan::query::{AggFunc, Block, GroupPlan, JoinStep};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, SqlError};
 use smallvec::SmallVec;
@@ -189,6 +189,14 @@ impl Run<'_, '_> {
             && scx.streamed().is_none()
         {
             go_on = self.grouped_by_image(plan, (grouping, &mut grouper), &mut emit, &taken)?;
+        } else if grouping.inputs.is_some() && !self.nothing && !has_decimal_sum(plan) {
+            let layout = scx.slots[0].layout();
+            while scx.next(self.steps, 0, self.batch)? {
+                match self.batch.is_whole() {
+                    true => grouper.add_columns(layout, self.batch.read.iter())?,
+                    false => grouper.add_columns(layout, self.batch.images())?,
+                }
+            }
         } else if let Some(inputs) = &grouping.inputs
             && !self.nothing
             && let Some(sums) = self.image_sums(plan, Some(inputs))
@@ -225,6 +233,14 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether an aggregate may need a kernel. Integers of one table are added without a vector.
+fn has_decimal_sum(plan: &GroupPlan) -> bool {
+    let decimal = |e: &Expr| e.ty.class() == Class::Decimal;
+    plan.aggregates
+        .iter()
+        .any(|agg| matches!(agg.func, AggFunc::Sum | AggFunc::Avg) && agg.args.iter().any(decimal))
 }
 
 /// Adds the rows of a batch to their groups. False: no more groups are wanted.

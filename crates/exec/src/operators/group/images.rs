@@ -337,9 +337,27 @@ pub(crate) fn add_evaluated(
 }
 
 impl Grouper<'_> {
+    /// Adds the rows of a batch by their images, where no aggregate has a kernel. Only for a
+    /// [`Grouping`] with `inputs`, whose rows are those of one table.
+    #[inline]
+    pub fn add_columns<'i>(
+        &mut self,
+        layout: &RowLayout,
+        images: impl Iterator<Item = &'i [u8]> + Clone,
+    ) -> Result<(), SqlError> {
+        let (plan, shape) = (self.plan, self.shape);
+        let inputs = shape.inputs.as_deref().unwrap_or_default();
+        let aggregates = plan.aggregates.iter().zip(inputs);
+        for (acc, (agg, input)) in self.only().iter_mut().zip(aggregates) {
+            add_input(acc, agg, input, layout, images.clone())?;
+        }
+        Ok(())
+    }
+
     /// Adds the rows of a batch by their images. Only for a [`Grouping`] with `inputs`, whose rows
     /// are those of one table. `sums` has a kernel for each aggregate with [`ImageInput::Number`];
     /// `evaluate` adds aggregate `n` of a row whose kernel fails.
+    #[inline(never)]
     pub fn add_images<'i>(
         &mut self,
         layout: &RowLayout,
@@ -355,20 +373,7 @@ impl Grouper<'_> {
             if sums.add_all(n, rows, acc, |row, acc| evaluate(row, n, acc))? {
                 continue;
             }
-            let ImageInput::Column(column) = input else {
-                acc.count_rows(rows as u64);
-                continue;
-            };
-            let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
-            if let Some(field) = &column.field
-                && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
-            {
-                best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?))?;
-                continue;
-            }
-            for image in images.clone() {
-                acc.add_stored(agg.func, get(image)?)?;
-            }
+            add_input(acc, agg, input, layout, images.clone())?;
         }
         Ok(())
     }
@@ -506,6 +511,31 @@ impl Grouper<'_> {
         }
         Ok(())
     }
+}
+
+/// Adds rows to an aggregate that counts them or reads a column.
+#[inline]
+fn add_input<'i>(
+    acc: &mut Acc,
+    agg: &Aggregate,
+    input: &ImageInput,
+    layout: &RowLayout,
+    images: impl Iterator<Item = &'i [u8]> + Clone,
+) -> Result<(), SqlError> {
+    let ImageInput::Column(column) = input else {
+        acc.count_rows(images.count() as u64);
+        return Ok(());
+    };
+    let get = |image| layout.get(image, column.ordinal).map_err(|e| row_error(&e));
+    if let Some(field) = &column.field
+        && let Some(best) = acc.add_ordered(agg.func, field, images.clone())
+    {
+        return best.map_or(Ok(()), |image| acc.add_stored(agg.func, get(image)?));
+    }
+    for image in images {
+        acc.add_stored(agg.func, get(image)?)?;
+    }
+    Ok(())
 }
 
 /// Adds a column's stored value to an aggregate.
