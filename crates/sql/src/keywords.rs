@@ -149,7 +149,8 @@ const fn table() -> [u16; SLOTS] {
 
 impl Kw {
     /// The keyword that `word` is, ignoring ASCII case.
-    #[inline]
+    // Once per word of each text.
+    #[inline(always)]
     pub fn of(word: &[u8]) -> Kw {
         if word.len() < 2 || word.len() > LONGEST {
             return Kw::Other;

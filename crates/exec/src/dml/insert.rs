@@ -82,8 +82,7 @@ pub(crate) fn insert(
             plan.exprs.as_ref(),
             plan.foreign.as_ref(),
             plan.ignore,
-        )
-        .through(plan.view.as_ref()),
+        ),
         automatic: AutoIncrement::new(rows as u64),
         row: Vec::with_capacity(columns),
         named,
@@ -95,6 +94,7 @@ pub(crate) fn insert(
         refused: 0,
         conflicting: RowBatch::new(),
     };
+    inserting.changes.set_view(plan.view.as_ref());
     match (inserting.all(query, file), &plan.view) {
         (Err(e), Some(view)) if e.code == ErrorCode::ER_NO_DEFAULT_FOR_FIELD => {
             let code = ErrorCode::ER_NO_DEFAULT_FOR_VIEW_FIELD;

@@ -95,9 +95,8 @@ impl TableChanges {
     }
 
     /// Rows change through this view.
-    pub fn through(mut self, view: Option<&Arc<ChangedView>>) -> TableChanges {
+    pub fn set_view(&mut self, view: Option<&Arc<ChangedView>>) {
         self.view = view.filter(|view| !view.check.is_empty()).cloned();
-        self
     }
 
     /// The table.

@@ -32,8 +32,8 @@ pub(crate) fn update(
         ..rt.state(&subqueries)
     };
     let (exprs, foreign) = (plan.exprs.as_ref(), plan.foreign.as_ref());
-    let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore)
-        .through(plan.view.as_ref());
+    let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore);
+    changes.set_view(plan.view.as_ref());
     let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_target(

@@ -49,8 +49,9 @@ pub struct ResponseWriter<'a> {
     row: Option<usize>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
-    /// A file that the client sends in the middle of the command.
-    upload: Option<Upload>,
+    /// A file that the client sends in the middle of the command. Boxed, because hardly a command
+    /// has one.
+    upload: Option<Box<Upload>>,
 }
 
 impl<'a> ResponseWriter<'a> {
@@ -281,7 +282,7 @@ impl<'a> ResponseWriter<'a> {
             out.push(LOCAL_INFILE_REQUEST);
             out.extend_from_slice(name);
         });
-        self.upload = Some(Upload::default());
+        self.upload = Some(Box::default());
         self.flush()
     }
 
@@ -316,7 +317,7 @@ impl<'a> ResponseWriter<'a> {
 
     /// Received bytes behind the end of the requested file.
     pub(crate) fn take_unread(&mut self) -> Option<Input> {
-        self.upload.take().map(Upload::into_unread)
+        self.upload.take().map(|upload| upload.into_unread())
     }
 
     pub(crate) fn set_capabilities(&mut self, capabilities: u32) {
