@@ -42,7 +42,7 @@ use super::tables::TableUse;
 const SHARDS: usize = 16;
 /// Workers keep no operators of larger plans between executions. Such plans are rare, and their
 /// operators would keep them in memory after every session has dropped them.
-const LARGE_BYTES: usize = 256 << 10;
+const LARGE_BYTES: usize = 2 << 20;
 /// Plans of one hash: a lookup compares them one by one. They are of one digest with other
 /// structural literals, such as `SELECT 'a'` and `SELECT 'b'`.
 const MAX_VARIANTS: usize = 64;

@@ -14,7 +14,6 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::collation::Collation;
 use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{CollationId, SqlError, TypeKind, Warnings};
-use smallvec::SmallVec;
 
 use super::images::Images;
 use super::threshold::{ALL, KeyField, Keys, push_constant_text, threshold};
@@ -364,13 +363,13 @@ impl<'a> Compiler<'_, 'a> {
                     };
                     return self.text_list(expr, *collation, list.iter().map(text), *negated);
                 }
+                let cx = self.cx;
                 let members = list.iter().map(|(kind, member)| match member.kind {
                     _ if *kind != CmpKind::Int => None,
-                    ExprKind::Const(_) | ExprKind::Param(_) => self.cx.val(member).ok(),
+                    ExprKind::Const(_) | ExprKind::Param(_) => cx.val(member).ok(),
                     _ => None,
                 });
-                let members: SmallVec<[_; 8]> = members.collect();
-                self.list(expr, members.into_iter(), *negated)
+                self.list(expr, members, *negated)
             }
             ExprKind::InParam {
                 left,
