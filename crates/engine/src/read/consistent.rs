@@ -83,8 +83,8 @@ impl Read {
         }
     }
 
-    /// Bytes of memory that it keeps when it is bound again, near enough; its points are the
-    /// caller's to count.
+    /// The approximate memory that it keeps when it is bound again, in bytes. Its points are not
+    /// included: the caller counts them.
     #[inline]
     pub fn memory(&self) -> usize {
         match &self.inner {
@@ -122,9 +122,10 @@ impl Read {
         self.next_into(session, out, None)
     }
 
-    /// As [`next`](Self::next). `taker` gets rows where they lie, as far as the read finds them in
-    /// the order of the result and without a wait: the batch [counts](RowBatch::taken) those, and
-    /// holds the ones behind them. It gets each row once; none while the batch holds rows.
+    /// As [`next`](Self::next), but passes rows on their pages to `taker`, as long as the read
+    /// finds them in the order of the result and without a wait. The batch
+    /// [counts](RowBatch::taken) these rows, and holds the rows after them. It gets each row once;
+    /// none while the batch holds rows.
     ///
     /// # Errors
     /// As [`next`](Self::next); rows may have been taken before.
@@ -316,7 +317,7 @@ impl Consistent {
         let key = &table.index(0).key;
         let whole_keys = clustered && points.iter().all(|p| key.is_whole(p));
         if whole_keys && points.len() == 1 {
-            // One such read after the other finds all but this as it was left.
+            // After another read of one point, only the source and the stage need to be set.
             if !matches!(self.source, Source::Point) {
                 self.reset(spec);
             }

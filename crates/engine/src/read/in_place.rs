@@ -17,14 +17,14 @@ use nfold_btree::{SeenValue, SeenValues, ValueSink};
 use nfold_store::TrxId;
 use nfold_sync::words::Span;
 
-/// Takes the rows of a read where they lie.
+/// Receives the rows of a read on their pages.
 pub trait RowTaker {
-    /// Takes rows, which come in the order of the result, behind those it took before and before
-    /// those of the batch. Gives how many of the first of them it took.
+    /// Takes rows, in the order of the result: after those of earlier calls, and before those of
+    /// the batch. Returns how many it took; it must take them from the front.
     fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize;
 }
 
-/// The taker for a call, so that it is there for the next one as well.
+/// Borrows the taker for one call. It stays available for the next call.
 pub fn lend<'t>(
     taker: &'t mut Option<&mut (dyn RowTaker + '_)>,
 ) -> Option<&'t mut (dyn RowTaker + 't)> {
@@ -34,14 +34,14 @@ pub fn lend<'t>(
     }
 }
 
-/// Some rows, up to one that has to be looked at longer.
+/// Some rows, up to the first whose visibility is not clear from its header.
 pub struct RowsInPlace<'r, 'p> {
     values: SeenValues<'r, 'p>,
     next: usize,
-    /// Values from here on are not looked at.
+    /// Values from here on are not visited.
     end: usize,
     view: &'r View<'r>,
-    /// What the view sees without a look at any status.
+    /// The view sees all transactions below this id, without a lookup of their status.
     below: TrxId,
 }
 

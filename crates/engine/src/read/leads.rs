@@ -27,14 +27,14 @@ const ROWS: usize = 512;
 
 struct Leads<'l> {
     view: &'l View<'l>,
-    /// What the view sees without a look at any status.
+    /// The view sees all transactions below this id, without a lookup of their status.
     below: TrxId,
-    /// Which page numbers of guesses are believed: all, or none.
+    /// A mask for the page numbers of row-location hints: all bits set, or 0 to ignore the hints.
     guessing: PageNo,
     get: &'l mut GetMany<Asked>,
     /// Entries that do not decide by themselves.
     copied: &'l mut EntryBatch,
-    /// Some entry has not the lengths of one.
+    /// Some entry does not have the length of an entry of this index.
     damaged: bool,
     order: PointOrder,
 }
@@ -43,7 +43,7 @@ struct Leads<'l> {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct PointOrder {
     last: u32,
-    /// Perhaps not.
+    /// Some point may have come out of order.
     pub mixed: bool,
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum View<'a> {
 }
 
 impl View<'_> {
-    /// The changes of transactions below this are visible, others perhaps.
+    /// The changes of transactions below this id are visible. For others, ask [`View::sees`].
     #[inline]
     pub(crate) fn sees_below(&self) -> TrxId {
         match self {

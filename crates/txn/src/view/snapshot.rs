@@ -55,7 +55,7 @@ pub struct Snapshots {
     floor: CachePadded<AtomicU64>,
     pub status: StatusTable,
     pub slots: SlotTable,
-    /// [R] is its light side, [P] its heavy one.
+    /// Orders the opening of a snapshot ([R], the cheap side) and purge ([P], the expensive side).
     barrier: Barrier,
 }
 

@@ -1,5 +1,5 @@
-//! Stored rows straight into result packets: chosen columns of a row image as a text or a binary
-//! row, without a value in between.
+//! Encodes stored rows as result packets: chosen columns of a row image become a text or a binary
+//! row, without an intermediate [`Value`](crate::Value).
 //!
 //! # Picture
 //! ```text
@@ -15,8 +15,8 @@
 //!   place](RowEncoder::rows_in_place) may change meanwhile.
 //!
 //! # Cost
-//! No allocation but the growth of `out`, whose end is held in registers up to the next column of
-//! the caller's ([`Tail`]).
+//! No allocation except when `out` grows. The end of `out` stays in registers until a column is
+//! left to the caller's function ([`Tail`]).
 
 use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, Image, NOT_NULL, RowError, RowLayout};
@@ -27,8 +27,8 @@ use crate::{ColumnType, TypeKind, ValueRef};
 
 use super::digits::{date_binary, date_text, number_text, seconds_binary, seconds_text};
 
-/// How one column goes out. In this order: with what text rows leave to the caller in the middle, a
-/// jump by form needs no look at whether it is one of the last.
+/// How one column is encoded. The order of the variants matters: those that text rows leave to the
+/// caller stand in the middle, so the compiler's jump table needs no range check at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     Signed,
@@ -235,7 +235,7 @@ impl RowEncoder {
             let whole = if view.nulls & self.null_bits == 0 {
                 self.columns_in_place::<I, BINARY, false>(view, &mut tail)
             } else if let Some(row) = view.row.part(0..view.row.len()) {
-                // Made here (`short_word`).
+                // A view of its own, computed in this branch (see `short_word`).
                 tail.lend(|tail| self.nulls_in_place::<I, BINARY>(row, view.nulls, tail))
             } else {
                 false

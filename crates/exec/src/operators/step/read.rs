@@ -63,7 +63,8 @@ pub(super) enum Point<'k> {
     Ranges,
 }
 
-/// The calls of MySQL's handler that a read stands for, as SHOW STATUS counts them.
+/// The calls to MySQL's storage engine interface that correspond to a read, as SHOW STATUS counts
+/// them (`Handler_%`).
 #[derive(Clone, Copy, Default)]
 struct HandlerCalls {
     /// Lookups that are not counted yet.
