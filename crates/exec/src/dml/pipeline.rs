@@ -94,7 +94,8 @@ impl TableChanges {
         }
     }
 
-    /// Rows change through this view.
+    /// Sets the view through which the statement changes rows. Later changes are tested by its
+    /// CHECK OPTION, if it has one.
     pub fn set_view(&mut self, view: Option<&Arc<ChangedView>>) {
         self.view = view.filter(|view| !view.check.is_empty()).cloned();
     }

@@ -351,8 +351,9 @@ impl<'p> Grouper<'p> {
         self.add_values(rt, cx, &keys, &values, emit)
     }
 
-    /// The group of a row, which is made if there is none; `None`: the row is spilled, and its
-    /// aggregates must not be added. False: no more groups are wanted.
+    /// Finds the group of a row, and creates it if there is none. Returns its position, and whether
+    /// more groups are wanted. The position is `None` if there was no memory for a new group: the
+    /// row was spilled then, and the caller must not add it to the aggregates.
     pub fn place<'a>(
         &mut self,
         rt: &Runtime<'_>,

@@ -67,7 +67,7 @@ enum Test {
     },
     /// `IS NULL`, or (`negated`) `IS NOT NULL`.
     Null { ordinal: usize, negated: bool },
-    /// The `len` tests behind it: whether one of them holds (`any`), or all do.
+    /// A group that consists of the next `len` tests. One of them must be true (`any`), or all.
     Group { any: bool, len: usize },
     /// The evaluator tests the condition.
     Evaluate,
@@ -433,8 +433,8 @@ impl<'a> Compiler<'_, 'a> {
         own.then(|| (self.images.ordinal)(at.column.into()))?
     }
 
-    /// Where images hold the text column that `e` is, if a comparison by this collation reads its
-    /// bytes as they are.
+    /// The position in the images of the text column `e`. `None` if `e` is no text column, or if
+    /// its bytes would have to be converted before a comparison by `collation`.
     fn text_column(&self, e: &Expr, collation: CollationId) -> Option<usize> {
         let ty = &e.ty;
         let plain = ty.class() == Class::String

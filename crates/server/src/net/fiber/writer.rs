@@ -49,8 +49,8 @@ pub struct ResponseWriter<'a> {
     row: Option<usize>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
-    /// A file that the client sends in the middle of the command. Boxed, because hardly a command
-    /// has one.
+    /// A file that the client sends in the middle of the command. Boxed, because few commands
+    /// have one.
     upload: Option<Box<Upload>>,
 }
 
