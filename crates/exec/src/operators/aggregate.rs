@@ -432,13 +432,11 @@ impl Acc {
                 members.push((name, json::of_sql(cx, &args[1], &plan.args[1].ty)?));
             }
             State::ConcatOrdered(texts) => {
-                let mut key = Vec::new();
-                info.shape
-                    .order
-                    .push_all(&values[plan.args.len()..], &mut key)?;
-                let mut text = Vec::new();
-                concat_args(cx, plan, args, &mut text);
-                texts.push(&key, &text);
+                let order = &values[plan.args.len()..];
+                texts.push_row(
+                    |key| info.shape.order.push_all(order, key),
+                    |text| concat_args(cx, plan, args, text),
+                )?;
                 let max = cx.env().group_concat_max_len();
                 if texts.bytes() > max.saturating_mul(4).saturating_add(4096) {
                     texts.forget_cut_off(cx, plan.separator.len(), max)?;
@@ -519,6 +517,7 @@ impl Acc {
                 let mut cut = false;
                 for (n, piece) in texts.texts().enumerate() {
                     used += 1;
+                    cx.checkpoint(20 + piece.len() as u64)?;
                     if n > 0 {
                         text.extend_from_slice(&plan.separator);
                     }

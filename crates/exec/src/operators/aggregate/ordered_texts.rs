@@ -35,6 +35,8 @@ pub(crate) struct OrderedTexts {
     /// Bytes of all keys and of all texts.
     key_bytes: usize,
     text_bytes: usize,
+    /// Room for the key and the text of one row, reused for each.
+    row: Vec<u8>,
 }
 
 impl OrderedTexts {
@@ -47,8 +49,27 @@ impl OrderedTexts {
         self.key_bytes + self.text_bytes + size_of::<Entry>() * self.entries.len()
     }
 
+    /// Adds the text of a row. `key` and `text` append their bytes.
+    ///
+    /// # Errors
+    /// That of `key`.
+    pub fn push_row(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+        text: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SqlError> {
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        key(&mut row)?;
+        let key = row.len();
+        text(&mut row);
+        self.push(&row[..key], &row[key..]);
+        self.row = row;
+        Ok(())
+    }
+
     /// Adds a text behind all others of the same key. Keys are compared byte by byte.
-    pub fn push(&mut self, key: &[u8], text: &[u8]) {
+    fn push(&mut self, key: &[u8], text: &[u8]) {
         let size = key.len() + text.len();
         let room = |chunk: &Vec<u8>| chunk.len() + size <= CHUNK_BYTES.max(chunk.capacity());
         if !self.chunks.last().is_some_and(room) {
