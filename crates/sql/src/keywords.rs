@@ -103,8 +103,9 @@ keywords! {
         ST_COLLECT SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP;
 }
 
-/// The slots of the hash table: a power of two, at most half full.
-const SLOTS: usize = 2048;
+/// The slots of the hash table, at most half of which are taken.
+const SLOTS: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 11;
 const LONGEST: usize = longest();
 
 const fn longest() -> usize {
@@ -118,26 +119,76 @@ const fn longest() -> usize {
     max
 }
 
-/// A hash of the length, the first and last bytes and two more, ignoring ASCII case.
-const fn slot_of(word: &[u8]) -> usize {
-    let n = word.len();
-    let a = (word[0] & 0xdf) as u32;
-    let b = (word[n - 1] & 0xdf) as u32;
-    let c = (word[n / 2] & 0xdf) as u32;
-    let d = (word[n.saturating_sub(2)] & 0xdf) as u32;
-    let e = (word[if n > 1 { 1 } else { 0 }] & 0xdf) as u32;
-    let h = (a | b << 8 | c << 16 | d << 24).wrapping_mul(0x9e37_79b1)
-        ^ (e | (n as u32) << 8).wrapping_mul(0x85eb_ca6b);
-    (h ^ h >> 15) as usize & (SLOTS - 1)
+/// Clears the bit that tells lower case from upper case. The bytes of an identifier that differ
+/// afterwards also differ without regard to ASCII case, and the other way round.
+const FOLD: u64 = 0xdfdf_dfdf_dfdf_dfdf;
+
+/// A word folded by [`FOLD`]: its first and its last eight bytes, which overlap in words of less
+/// than 16. Shorter words of at least four bytes have both halves in the first number, and words of
+/// two or three bytes likewise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Packed {
+    first: u64,
+    last: u64,
+    len: usize,
 }
 
+impl Packed {
+    #[inline(always)]
+    const fn of(word: &[u8]) -> Packed {
+        let len = word.len();
+        let (first, last) = match (word.first_chunk(), word.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => match (word.first_chunk(), word.last_chunk()) {
+                (Some(first), Some(last)) => {
+                    let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+                    (first as u64 | (last as u64) << 32, 0)
+                }
+                _ => match (word.first_chunk(), word.last_chunk()) {
+                    (Some(first), Some(last)) => {
+                        let (first, last) = (u16::from_le_bytes(*first), u16::from_le_bytes(*last));
+                        (first as u64 | (last as u64) << 32, 0)
+                    }
+                    _ => (0, 0),
+                },
+            },
+        };
+        Packed {
+            first: first & FOLD,
+            last: last & FOLD,
+            len,
+        }
+    }
+
+    /// Where the search of the hash table begins.
+    #[inline(always)]
+    const fn slot(self) -> usize {
+        let mixed = self.first ^ self.last.rotate_left(29) ^ (self.len as u64) << 13;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOT_BITS)) as usize
+    }
+}
+
+/// The names, packed.
+static PACKED: [Packed; NAMES.len()] = packed();
+
+const fn packed() -> [Packed; NAMES.len()] {
+    let mut all = [Packed::of(b""); NAMES.len()];
+    let mut i = 1;
+    while i < NAMES.len() {
+        all[i] = Packed::of(NAMES[i].as_bytes());
+        i += 1;
+    }
+    all
+}
+
+/// The hash table: numbers of keywords, 0 in a free slot.
 static TABLE: [u16; SLOTS] = table();
 
 const fn table() -> [u16; SLOTS] {
     let mut table = [0u16; SLOTS];
     let mut i = 1;
     while i < NAMES.len() {
-        let mut at = slot_of(NAMES[i].as_bytes());
+        let mut at = Packed::of(NAMES[i].as_bytes()).slot();
         while table[at] != 0 {
             at = (at + 1) & (SLOTS - 1);
         }
@@ -149,16 +200,30 @@ const fn table() -> [u16; SLOTS] {
 
 impl Kw {
     /// The keyword that `word` is, ignoring ASCII case.
+    pub fn of(word: &[u8]) -> Kw {
+        let found = Kw::of_identifier(word);
+        match found.name().as_bytes().eq_ignore_ascii_case(word) {
+            true => found,
+            false => Kw::Other,
+        }
+    }
+
+    /// The keyword that `word` is, ignoring ASCII case. The word has only bytes that an unquoted
+    /// identifier may have.
     // Once per word of each text.
     #[inline(always)]
-    pub fn of(word: &[u8]) -> Kw {
+    pub(crate) fn of_identifier(word: &[u8]) -> Kw {
         if word.len() < 2 || word.len() > LONGEST {
             return Kw::Other;
         }
-        let mut at = slot_of(word);
+        let packed = Packed::of(word);
+        let mut at = packed.slot();
         loop {
             let i = TABLE[at] as usize;
-            if i == 0 || NAMES[i].as_bytes().eq_ignore_ascii_case(word) {
+            if i == 0 {
+                return Kw::Other;
+            }
+            if PACKED[i] == packed && (word.len() <= 16 || is_long(word, i)) {
                 return ALL[i];
             }
             at = (at + 1) & (SLOTS - 1);
@@ -185,6 +250,12 @@ impl Kw {
     }
 }
 
+/// Whether a word of more than 16 bytes is keyword `i`.
+#[cold]
+fn is_long(word: &[u8], i: usize) -> bool {
+    NAMES[i].as_bytes().eq_ignore_ascii_case(word)
+}
+
 /// Every keyword of MySQL's list, and whether it is reserved.
 pub fn words() -> impl Iterator<Item = (&'static str, bool)> {
     let listed = NAMES.iter().enumerate().skip(1).take(RESERVED + FREE);
@@ -199,6 +270,7 @@ mod tests {
     fn every_keyword_is_found_in_either_case() {
         for (i, name) in NAMES.iter().enumerate().skip(1) {
             assert_eq!(Kw::of(name.as_bytes()) as usize, i, "{name}");
+            assert_eq!(Kw::of_identifier(name.as_bytes()) as usize, i, "{name}");
             assert_eq!(Kw::of(name.to_lowercase().as_bytes()).name(), *name);
         }
         for word in [
@@ -209,9 +281,14 @@ mod tests {
             "foo",
             "ſelect",
             "a_very_long_identifier_that_is_longer_than_any_keyword",
+            "MASTER_SSL_VERIFY_SERVER_CERTS",
+            "SOURCE_CONNECTION_GUTO_FAILOVER",
         ] {
             assert_eq!(Kw::of(word.as_bytes()), Kw::Other, "{word}");
+            assert_eq!(Kw::of_identifier(word.as_bytes()), Kw::Other, "{word}");
         }
+        // Folds to FLOAT4, but has a byte that no identifier has.
+        assert_eq!(Kw::of(b"FLOAT\x14"), Kw::Other);
     }
 
     #[test]

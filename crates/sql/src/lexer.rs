@@ -354,7 +354,7 @@ impl<'a> Lexer<'a> {
         if first == b'_' && is_charset(&word[1..]) {
             return self.token(TokenKind::Introducer, start);
         }
-        let mut kw = Kw::of(word);
+        let mut kw = Kw::of_identifier(word);
         if kw.is_function() && !self.parenthesis_follows() {
             kw = Kw::Other;
         }
