@@ -34,7 +34,7 @@ impl Inserting<'_, '_> {
             self.update_conflicting()?;
             return Ok(Some(false));
         }
-        let table = self.changes.table();
+        let table = self.table;
         let error = duplicate_error(self.rt, table, index, self.changes.inserted());
         if !self.plan.ignore {
             return Err(error);
@@ -46,7 +46,7 @@ impl Inserting<'_, '_> {
 
     /// Locks and reads the existing row with the same key. Returns false if it no longer exists.
     fn find_conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
-        let table = self.changes.table();
+        let table = self.table;
         let mut key = Vec::new();
         index_key(table, index, self.changes.inserted(), &mut key)?;
         let plan = self.plan;
@@ -59,7 +59,7 @@ impl Inserting<'_, '_> {
     /// REPLACE: whether the existing row equals the new one. If the duplicate is in the last unique
     /// index, MySQL updates the row in place, and counts it once if nothing changes.
     fn replaces_itself(&self, index: usize) -> bool {
-        let later = &self.changes.table().def().indexes[index + 1..];
+        let later = &self.table.def().indexes[index + 1..];
         !later.iter().any(|i| i.is_unique())
             && self.conflicting.len() == 1
             && self.conflicting.row(0) == self.changes.inserted()
@@ -81,11 +81,11 @@ impl Inserting<'_, '_> {
     /// ON DUPLICATE KEY UPDATE: updates the existing row.
     fn update_conflicting(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
-        let table = self.changes.table().clone();
+        let table = self.table;
         let kept = KeptSubquery::of(&self.plan.subqueries);
         let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
         let state = rt.state(&subqueries);
-        let assigner = Assigner::new(&table, &self.plan.on_duplicate, self.plan.exprs.as_deref());
+        let assigner = Assigner::new(table, &self.plan.on_duplicate, self.plan.exprs.as_deref());
         let old = self.conflicting.row(0);
         let row_id = self.conflicting.row_id(0);
         let (proposed, image) = self.changes.begin_update_instead(old, row_id);
@@ -110,7 +110,7 @@ impl Inserting<'_, '_> {
         match self.changes.update(rt)? {
             RowOutcome::Done => {
                 self.affected += 2;
-                let value = observe_updated(rt, &table, self.changes.updated())?;
+                let value = observe_updated(rt, table, self.changes.updated())?;
                 if let Some(v) = value {
                     self.automatic.observe(rt, v);
                 }
@@ -118,7 +118,7 @@ impl Inserting<'_, '_> {
                 Ok(())
             }
             RowOutcome::Duplicate { index } => {
-                let error = duplicate_error(rt, &table, index, self.changes.updated());
+                let error = duplicate_error(rt, table, index, self.changes.updated());
                 fail_or_warn(rt, self.plan.ignore, error)
             }
             RowOutcome::Refused(error) => fail_or_warn(rt, self.plan.ignore, error),

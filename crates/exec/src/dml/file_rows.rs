@@ -42,7 +42,7 @@ impl<'i> Inserting<'i, '_> {
             }
             skipped = file.skip_lines;
         }
-        let layout = row_layout(self.changes.table());
+        let layout = row_layout(self.table);
         let lengths = self.fixed_lengths(file);
         let unnamed = self.columns_without_value();
         loop {
@@ -55,7 +55,7 @@ impl<'i> Inserting<'i, '_> {
             }
             self.begin_row()?;
             for c in &unnamed {
-                let ty = &self.changes.table().def().columns[*c].ty;
+                let ty = &self.table.def().columns[*c].ty;
                 self.row[*c] = implicit_default(ty);
             }
             if !file.set.is_empty() {
@@ -100,7 +100,7 @@ impl<'i> Inserting<'i, '_> {
     /// The columns that neither the file nor their definition has a value for. As in MySQL, they
     /// get the implicit default of their type without a warning.
     fn columns_without_value(&mut self) -> Vec<usize> {
-        let def = self.changes.table().def().clone();
+        let def = self.table.def();
         let columns = def.columns.iter().enumerate();
         let unnamed = columns.filter(|(c, column)| !self.named[*c] && lacks_default(column));
         let unnamed: Vec<usize> = unnamed.map(|(c, _)| c).collect();
@@ -110,7 +110,7 @@ impl<'i> Inserting<'i, '_> {
 
     /// The bytes of each field, if fields have fixed lengths.
     fn fixed_lengths(&self, file: &FileRows) -> Option<Vec<usize>> {
-        let columns = &self.changes.table().def().columns;
+        let columns = &self.table.def().columns;
         let length = |t: &FileTarget| match t {
             FileTarget::Column(c) => {
                 let ty = &columns[*c].ty;
@@ -174,7 +174,7 @@ impl<'i> Inserting<'i, '_> {
     }
 
     fn store_field(&mut self, c: usize, field: &[u8], from: CollationId) -> Result<(), SqlError> {
-        let def = self.changes.table().def().clone();
+        let def = self.table.def();
         let column = &def.columns[c];
         if column.generated.is_some() {
             return Ok(());
@@ -187,7 +187,7 @@ impl<'i> Inserting<'i, '_> {
 
     /// Stores the value that NULL in the file gives a column.
     fn null_field(&mut self, c: usize) -> Result<(), SqlError> {
-        let def = self.changes.table().def().clone();
+        let def = self.table.def();
         let column = &def.columns[c];
         if column.generated.is_some() {
             return Ok(());
@@ -213,7 +213,7 @@ impl<'i> Inserting<'i, '_> {
                     continue;
                 }
             };
-            let def = self.changes.table().def().clone();
+            let def = self.table.def();
             let column = &def.columns[c];
             if column.generated.is_none() {
                 self.row[c] = match self.timestamp(column) {

@@ -1,5 +1,8 @@
 //! INSERT and REPLACE: rows from VALUES, from a parameter list, from a query or from a file.
 
+use std::sync::Arc;
+use std::thread::LocalKey;
+
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_engine::{RowBatch, Table};
 use nfold_plan::expr::{Expr, ExprKind};
@@ -14,6 +17,7 @@ use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::row_exprs::CompletedRow;
 use crate::env::FileSource;
+use crate::env::scratch::{Lent, Memory, Pool};
 use crate::expr::documents;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
@@ -28,6 +32,8 @@ use crate::runtime::spill::Spool;
 pub(super) struct Inserting<'i, 's> {
     pub rt: &'i Runtime<'s>,
     pub plan: &'i InsertPlan,
+    /// The table. Borrowed, because sessions share its reference count.
+    pub table: &'i Arc<Table>,
     pub changes: TableChanges,
     pub values: ColumnValues,
     pub automatic: AutoIncrement,
@@ -35,6 +41,10 @@ pub(super) struct Inserting<'i, 's> {
     pub row: Vec<Value>,
     /// For each column, whether the statement names it.
     pub named: Vec<bool>,
+    /// The columns that it does not name.
+    unnamed: Vec<usize>,
+    /// The AUTO_INCREMENT column.
+    auto_increment: Option<usize>,
     /// The layout and the current row of the query, if ON DUPLICATE KEY UPDATE names columns of its
     /// tables.
     pub source: Option<(RowLayout, Vec<u8>)>,
@@ -48,6 +58,40 @@ pub(super) struct Inserting<'i, 's> {
     pub refused: u64,
     /// The existing rows with a key of the current row.
     pub conflicting: RowBatch,
+}
+
+/// Memory for the current row of an INSERT, for reuse by the next one on the thread.
+#[derive(Default)]
+struct RowMemory {
+    /// See [`Inserting::row`].
+    row: Vec<Value>,
+    /// See [`Inserting::named`].
+    named: Vec<bool>,
+    /// See [`Inserting::unnamed`].
+    unnamed: Vec<usize>,
+    /// See [`ColumnValues::buffers`].
+    buffers: Vec<Vec<u8>>,
+}
+
+thread_local! {
+    static ROW_MEMORY: Pool<RowMemory> = const { Pool::new() };
+}
+
+impl Memory for RowMemory {
+    fn pool() -> &'static LocalKey<Pool<RowMemory>> {
+        &ROW_MEMORY
+    }
+
+    fn clear(&mut self) {
+        self.row.clear();
+        self.named.clear();
+        self.unnamed.clear();
+    }
+
+    fn bytes(&self) -> usize {
+        let values = self.row.capacity() * size_of::<Value>() + self.named.capacity();
+        values + self.buffers.iter().map(Vec::capacity).sum::<usize>()
+    }
 }
 
 /// Runs an INSERT or REPLACE, to the last row or to the first error; the caller then undoes the
@@ -70,22 +114,35 @@ pub(crate) fn insert(
         InsertSource::Query(_) | InsertSource::File(_) => 0,
     };
     let several = rows != 1;
-    let mut named = vec![false; columns];
+    let mut memory = Lent::<RowMemory>::take();
+    let RowMemory {
+        row,
+        mut named,
+        mut unnamed,
+        buffers,
+    } = std::mem::take(&mut *memory);
+    named.resize(columns, false);
     plan.columns.iter().for_each(|&c| named[c] = true);
+    unnamed.extend((0..columns).filter(|&c| !named[c]));
+    let values = ColumnValues::new(rt, plan.ignore, !several);
+    *values.buffers.borrow_mut() = buffers;
     let mut inserting = Inserting {
         rt,
         plan,
-        values: ColumnValues::new(rt, plan.ignore, !several),
+        table: &table,
+        values,
         changes: TableChanges::new(
             rt,
-            table,
+            table.clone(),
             plan.exprs.as_ref(),
             plan.foreign.as_ref(),
             plan.ignore,
         ),
         automatic: AutoIncrement::new(rows as u64),
-        row: Vec::with_capacity(columns),
+        row,
         named,
+        unnamed,
+        auto_increment: table.def().auto_increment_column(),
         source: None,
         rows: 0,
         affected: 0,
@@ -95,7 +152,15 @@ pub(crate) fn insert(
         conflicting: RowBatch::new(),
     };
     inserting.changes.set_view(plan.view.as_ref());
-    match (inserting.all(query, file), &plan.view) {
+    let done = inserting.all(query, file);
+    inserting.values.reuse(&mut inserting.row);
+    *memory = RowMemory {
+        row: std::mem::take(&mut inserting.row),
+        named: std::mem::take(&mut inserting.named),
+        unnamed: std::mem::take(&mut inserting.unnamed),
+        buffers: inserting.values.buffers.take(),
+    };
+    match (done, &plan.view) {
         (Err(e), Some(view)) if e.code == ErrorCode::ER_NO_DEFAULT_FOR_FIELD => {
             let code = ErrorCode::ER_NO_DEFAULT_FOR_VIEW_FIELD;
             Err(SqlError::new(code, &[&view.schema, &view.name]))
@@ -141,8 +206,8 @@ impl<'i> Inserting<'i, '_> {
         state: &StmtState<'_>,
     ) -> Result<(), SqlError> {
         let looks_back = self.looks_back(rows);
-        let table = self.changes.table().clone();
-        let incomplete = looks_back.then(|| row_layout(&table));
+        let table = self.table;
+        let incomplete = looks_back.then(|| row_layout(table));
         let layout = incomplete.as_ref().unwrap_or(table.layout());
         for row in rows {
             self.begin_row()?;
@@ -175,7 +240,7 @@ impl<'i> Inserting<'i, '_> {
             InsertSource::Param(n) => {
                 let (members, width) = rt.params.list(*n);
                 let from = rt.env.collation();
-                let def = self.changes.table().def().clone();
+                let def = self.table.def();
                 for (i, value) in members.enumerate() {
                     if i % width == 0 {
                         self.begin_row()?;
@@ -206,7 +271,7 @@ impl<'i> Inserting<'i, '_> {
                 let layout = tuple::layout_of(&q.types);
                 let named = q.types.len() > plan.columns.len();
                 self.source = named.then(|| (tuple::layout_of(&q.types), Vec::new()));
-                if !reads(q, self.changes.table().def().id) {
+                if !reads(q, self.table.def().id) {
                     return query.collect(rt, q, &[], &layout, &mut |image| {
                         self.write_image(&layout, q, image)
                     });
@@ -245,10 +310,10 @@ impl<'i> Inserting<'i, '_> {
         for (i, ty) in q.types.iter().enumerate().take(self.plan.columns.len()) {
             let value = layout.get(image, i).map_err(|e| row_error(&e))?;
             let column = self.plan.columns[i];
-            let def = &self.changes.table().def().columns[column];
+            let def = &self.table.def().columns[column];
             let v = Val::from_ref(value);
             let stored = self.values.store(&cx, def, v, ty, self.rows);
-            let table = &self.changes.table().def().name;
+            let table = &self.table.def().name;
             self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
             self.not_null(column)?;
         }
@@ -262,15 +327,14 @@ impl<'i> Inserting<'i, '_> {
         if self.rows.is_multiple_of(ROWS_PER_TICK) {
             self.rt.tick()?;
         }
-        self.row.clear();
-        let def = self.changes.table().def().clone();
-        for (c, column) in def.columns.iter().enumerate() {
-            let value = if self.named[c] || lacks_default(column) {
-                Value::Null
-            } else {
-                self.values.default_value(self.rt, column)?
-            };
-            self.row.push(value);
+        self.values.reuse(&mut self.row);
+        let def = self.table.def();
+        self.row.resize(def.columns.len(), Value::Null);
+        for &c in &self.unnamed {
+            let column = &def.columns[c];
+            if !lacks_default(column) {
+                self.row[c] = self.values.default_value(self.rt, column)?;
+            }
         }
         Ok(())
     }
@@ -305,7 +369,7 @@ impl<'i> Inserting<'i, '_> {
 
     /// Stores their defaults in the columns that expressions may read before they are assigned.
     pub(super) fn begin_named(&mut self) -> Result<(), SqlError> {
-        let def = self.changes.table().def().clone();
+        let def = self.table.def();
         for (c, column) in def.columns.iter().enumerate() {
             if lacks_default(column) {
                 self.row[c] = implicit_default(&column.ty);
@@ -327,7 +391,7 @@ impl<'i> Inserting<'i, '_> {
         mut image: Option<&mut Vec<u8>>,
     ) -> Result<(), SqlError> {
         let rt = self.rt;
-        let def = self.changes.table().def().clone();
+        let def = self.table.def();
         let column = &def.columns[c];
         self.row[c] = match e {
             None => match self.plan.exprs.as_deref().and_then(|e| e.default_of(c)) {
@@ -362,7 +426,7 @@ impl<'i> Inserting<'i, '_> {
     /// Replaces a NULL in the NOT NULL column `c` by the implicit default of its type, or fails
     /// with error 1048.
     pub(super) fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
-        let column = &self.changes.table().def().columns[c];
+        let column = &self.table.def().columns[c];
         if self.row[c].is_null() && !column.nullable && !column.auto_increment {
             self.row[c] = self.values.null(self.rt.warnings, column)?;
         }
@@ -372,10 +436,11 @@ impl<'i> Inserting<'i, '_> {
     /// Completes the row with the remaining defaults and the automatic value, and inserts it.
     pub(super) fn finish_row(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
-        let table = self.changes.table().clone();
+        let table = self.table;
         let def = table.def();
-        for (c, column) in def.columns.iter().enumerate() {
-            if !self.named[c] && lacks_default(column) {
+        for &c in &self.unnamed {
+            let column = &def.columns[c];
+            if lacks_default(column) {
                 // One warning for each statement.
                 self.row[c] = if self.rows == 1 {
                     self.values.default_value(rt, column)?
@@ -387,17 +452,17 @@ impl<'i> Inserting<'i, '_> {
         if let Some(exprs) = &self.plan.exprs
             && !exprs.defaults.is_empty()
         {
-            self.default_exprs(&table, exprs)?;
+            self.default_exprs(table, exprs)?;
         }
         let mut made = None;
-        if let Some(c) = def.auto_increment_column() {
+        if let Some(c) = self.auto_increment {
             let zero_generates = !self.values.zero_is_a_value() || !self.named[c];
             let (ty, value) = (&def.columns[c].ty, &mut self.row[c]);
             made = self
                 .automatic
-                .assign(rt, &table, ty, zero_generates, value)?;
+                .assign(rt, table, ty, zero_generates, value)?;
         }
-        let inserted = self.write(&table)?;
+        let inserted = self.write(table)?;
         self.inserted += u64::from(inserted);
         self.automatic.row_done(made, inserted);
         Ok(())
@@ -428,7 +493,7 @@ impl<'i> Inserting<'i, '_> {
             .encode(self.row.iter().map(Value::as_ref), &mut image)
             .map_err(|e| row_error(&e))?;
         let row = CompletedRow {
-            def: self.changes.table().def(),
+            def: self.table.def(),
             layout,
             values: &self.values,
             state,

@@ -100,11 +100,6 @@ impl TableChanges {
         self.view = view.filter(|view| !view.check.is_empty()).cloned();
     }
 
-    /// The table.
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
     /// Returns the empty image of a row to insert, which the caller fills. `changes_duplicates`:
     /// the statement updates or replaces existing rows with the same key.
     pub fn begin_insert(&mut self, changes_duplicates: bool) -> &mut Vec<u8> {

@@ -6,7 +6,7 @@ use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_json::Work;
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, ExprType};
-use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value};
+use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value_in};
 use nfold_types::temporal::DateFlags;
 use nfold_types::{
     Checkpoint, CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
@@ -23,8 +23,13 @@ pub(crate) struct ColumnValues {
     /// Whether NULL for a NOT NULL column is an error (strict mode, or a single row). Otherwise it
     /// becomes the zero value of the type.
     pub null_is_error: bool,
+    /// Empty buffers for strings, whose memory values of earlier rows have used.
+    pub buffers: RefCell<Vec<Vec<u8>>>,
     sql_mode: SqlMode,
 }
+
+/// A value's buffer of more bytes is not used again.
+const REUSED_BYTES: usize = 4096;
 
 impl ColumnValues {
     pub fn new(rt: &Runtime<'_>, ignore: bool, single_row: bool) -> ColumnValues {
@@ -40,6 +45,7 @@ impl ColumnValues {
         ColumnValues {
             mode: store_mode(env, strict, ignore),
             null_is_error: !ignore && (strict || single_row),
+            buffers: RefCell::default(),
             sql_mode,
         }
     }
@@ -49,6 +55,7 @@ impl ColumnValues {
         ColumnValues {
             mode: store_mode(rt.env, strict, false),
             null_is_error: false,
+            buffers: RefCell::default(),
             sql_mode: rt.env.sql_mode(),
         }
     }
@@ -56,6 +63,21 @@ impl ColumnValues {
     /// Whether zero in an AUTO_INCREMENT column is stored as zero.
     pub fn zero_is_a_value(&self) -> bool {
         self.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO)
+    }
+
+    /// Takes the memory of a row that is stored, and empties the row.
+    pub fn reuse(&self, row: &mut Vec<Value>) {
+        let mut buffers = self.buffers.borrow_mut();
+        let most = row.len();
+        for value in row.drain(..) {
+            if let Value::Bytes(mut bytes) = value
+                && (1..=REUSED_BYTES).contains(&bytes.capacity())
+                && buffers.len() < most
+            {
+                bytes.clear();
+                buffers.push(bytes);
+            }
+        }
     }
 
     /// Converts a parameter or the value of another column.
@@ -94,7 +116,11 @@ impl ColumnValues {
             row,
             warnings: &mut warnings,
         };
-        store_value(value, from, &column.ty, &mut cx)
+        let buffer = match column.ty.is_string() {
+            true => self.buffers.borrow_mut().pop().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        store_value_in(value, from, &column.ty, &mut cx, buffer)
     }
 
     /// Converts an evaluated value.

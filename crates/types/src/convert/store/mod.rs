@@ -100,11 +100,24 @@ impl StoreCx<'_> {
 /// # Errors
 /// In strict mode without IGNORE: 1264 out of range, 1265 data truncated, 1366 incorrect value,
 /// 1292 incorrect date, 1406 data too long, 1441 date overflow.
+#[inline]
 pub fn store_value(
     value: ValueRef<'_>,
     from: CollationId,
     ty: &ColumnType,
     cx: &mut StoreCx<'_>,
+) -> Result<Value, SqlError> {
+    store_value_in(value, from, ty, cx, Vec::new())
+}
+
+/// As [`store_value`]. A string of characters or bytes may be put into `buffer`, which is empty, to
+/// use its memory again.
+pub fn store_value_in(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    cx: &mut StoreCx<'_>,
+    buffer: Vec<u8>,
 ) -> Result<Value, SqlError> {
     if value.is_null() {
         return Ok(Value::Null);
@@ -140,7 +153,7 @@ pub fn store_value(
         | TypeKind::Binary(_)
         | TypeKind::VarBinary(_)
         | TypeKind::Text(_)
-        | TypeKind::Blob(_) => string::string(value, from, ty, cx),
+        | TypeKind::Blob(_) => string::string(value, from, ty, cx, buffer),
         // The executor makes documents of values; a document is stored unchanged.
         TypeKind::Json => Ok(value.to_owned()),
         TypeKind::Null => Ok(Value::Null),

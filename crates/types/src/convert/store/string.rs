@@ -7,11 +7,13 @@ use crate::number::{write_double, write_double_in, write_float};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::{CollationId, Value, ValueRef};
 
+/// `buffer` is empty; its memory may become the result's.
 pub(super) fn string(
     value: ValueRef<'_>,
     from: CollationId,
     ty: &ColumnType,
     cx: &mut StoreCx<'_>,
+    buffer: Vec<u8>,
 ) -> Result<Value, SqlError> {
     let charset = ty.charset();
     let warned = cx.warnings.total();
@@ -21,7 +23,7 @@ pub(super) fn string(
         out
     };
     let mut bytes = match value {
-        ValueRef::Bytes(bytes) => in_charset(bytes, from.known().charset, charset, cx)?,
+        ValueRef::Bytes(bytes) => in_charset(bytes, from.known().charset, charset, cx, buffer)?,
         ValueRef::Double(v) => number(v),
         ValueRef::Float(v) if ty.is_blob() => {
             let mut out = Vec::new();
@@ -121,9 +123,11 @@ fn in_charset(
     from: &Charset,
     to: &Charset,
     cx: &mut StoreCx<'_>,
+    mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>, SqlError> {
     if to.is_binary() || (to.is_ascii_compatible() && from.is_ascii(bytes)) {
-        return Ok(bytes.to_vec());
+        buffer.extend_from_slice(bytes);
+        return Ok(buffer);
     }
     converted(bytes, from, to, cx)
 }
