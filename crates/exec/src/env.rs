@@ -294,10 +294,27 @@ pub trait FileSource {
     fn read(&mut self, fiber: &mut dyn StatementFiber, to: &mut Vec<u8>) -> Result<bool, SqlError>;
 }
 
+/// The column definitions of a result as a [`RowSink`] encoded them, which it may send again the
+/// next time the same plan runs.
+#[derive(Debug, Default)]
+pub struct EncodedColumns {
+    /// What the encoding depends on besides the columns. 0: nothing is encoded.
+    pub key: u32,
+    pub bytes: Vec<u8>,
+}
+
 /// Receives the rows of a result set.
 pub trait RowSink {
     /// Called once before the first row, even if there is no row.
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<(), SqlError>;
+    /// As [`columns`](Self::columns), with memory that belongs to the columns.
+    fn columns_again(
+        &mut self,
+        columns: &[ColumnMeta],
+        _encoded: &mut EncodedColumns,
+    ) -> Result<(), SqlError> {
+        self.columns(columns)
+    }
     fn format(&self) -> WireFormat;
     /// The buffer to which the next row is appended. Text protocol: length-encoded values, 0xfb for
     /// NULL. Binary protocol: the whole row with its 0x00 byte and null bitmap.

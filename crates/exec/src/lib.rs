@@ -28,7 +28,8 @@ mod tests;
 pub use dml::{CopiedRows, no_referenced_row};
 pub use env::params::Params;
 pub use env::{
-    Checkpoints, FileSource, Interrupt, RowSink, SessionEnv, StatementFiber, WireFormat,
+    Checkpoints, EncodedColumns, FileSource, Interrupt, RowSink, SessionEnv, StatementFiber,
+    WireFormat,
 };
 pub use expr::{documents, eval, func};
 pub use nfold_regexp::Limits as RegexpLimits;

@@ -14,7 +14,7 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::dml;
 use crate::env::params::Params;
-use crate::env::{RowSink, SessionEnv, StatementFiber, WireFormat};
+use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber, WireFormat};
 use crate::expr::eval::EvalCx;
 use crate::operators::output::ResultText;
 use crate::operators::row_out::Counts;
@@ -32,6 +32,8 @@ pub struct Executable {
     query: KeptQuery,
     /// The operators that find the rows to change.
     root: Option<Box<BlockExec>>,
+    /// The definitions of the result's columns.
+    encoded: EncodedColumns,
     /// Whether the operators read with locks (SERIALIZABLE).
     lock_reads: bool,
     /// How often it has run.
@@ -50,6 +52,7 @@ impl Executable {
             plan,
             query: KeptQuery::default(),
             root: None,
+            encoded: EncodedColumns::default(),
             lock_reads: false,
             uses: 0,
             first: None,
@@ -65,7 +68,8 @@ impl Executable {
     /// The memory that its operators keep between executions, approximately, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let root = self.root.as_ref();
-        self.query.memory() + root.map_or(0, |root| root.memory())
+        let operators = self.query.memory() + root.map_or(0, |root| root.memory());
+        operators + self.encoded.bytes.capacity()
     }
 
     /// Whether the first table has grown or shrunk so much since planning that another plan may be
@@ -209,11 +213,15 @@ fn run(
 ) -> Result<StatementResult, SqlError> {
     // The plan is borrowed: counting a reference would write to a line that all sessions share.
     let Executable {
-        plan, query, root, ..
+        plan,
+        query,
+        root,
+        encoded,
+        ..
     } = statement;
     match &**plan {
         Plan::Query(q) => {
-            sink.columns(&q.columns)?;
+            sink.columns_again(&q.columns, encoded)?;
             let mut out = ToSink {
                 sink,
                 counts: Counts::default(),

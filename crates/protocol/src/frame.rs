@@ -157,6 +157,19 @@ fn put_header(out: &mut [u8], at: usize, len: usize, sequence: &mut u8) {
     *sequence = sequence.wrapping_add(1);
 }
 
+/// Gives packets, each shorter than 16 MiB, their sequence numbers.
+pub fn renumber(packets: &mut [u8], sequence: &mut u8) {
+    let mut at = 0;
+    while let Some(&mut [a, b, c, ref mut number]) = packets
+        .get_mut(at..)
+        .and_then(<[u8]>::first_chunk_mut::<HEADER>)
+    {
+        *number = *sequence;
+        *sequence = sequence.wrapping_add(1);
+        at += HEADER + usize::from(a) + (usize::from(b) << 8) + (usize::from(c) << 16);
+    }
+}
+
 #[cold]
 fn split_packet(out: &mut Vec<u8>, start: usize, sequence: &mut u8) {
     let len = out.len() - start - HEADER;
@@ -188,6 +201,15 @@ mod tests {
         out.extend_from_slice(payload);
         end_packet(&mut out, at, &mut seq);
         out
+    }
+
+    #[test]
+    fn renumbered_packets_follow_the_sequence() {
+        let mut packets = [packet(b"abc", 3), packet(b"", 9), packet(&[7; 300], 1)].concat();
+        let mut sequence = 254;
+        renumber(&mut packets, &mut sequence);
+        let expected = [packet(b"abc", 254), packet(b"", 255), packet(&[7; 300], 0)].concat();
+        assert_eq!((packets, sequence), (expected, 1));
     }
 
     #[test]

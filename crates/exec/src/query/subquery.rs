@@ -276,6 +276,7 @@ pub(crate) struct BlockSubqueries<'r, 's> {
 
 impl<'r, 's> BlockSubqueries<'r, 's> {
     /// Starts a run of the block: results of earlier runs become invalid.
+    #[inline]
     pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
         kept.iter().for_each(KeptSubquery::begin);
         BlockSubqueries { rt, plans, kept }

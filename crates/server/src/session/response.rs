@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nfold_exec::{ResultText, RowSink, WireFormat};
+use nfold_exec::{EncodedColumns, ResultText, RowSink, WireFormat};
 use nfold_plan::query::ColumnMeta;
 use nfold_protocol::response::{Column, Ok as OkPacket};
 use nfold_types::collation::CollationId;
@@ -167,6 +167,30 @@ impl RowSink for WireSink<'_, '_> {
         let collation = self.collation;
         self.out
             .columns(columns.iter().map(|c| wire_column(c, collation)));
+        self.begun = true;
+        Ok(())
+    }
+
+    fn columns_again(
+        &mut self,
+        columns: &[ColumnMeta],
+        encoded: &mut EncodedColumns,
+    ) -> Result<(), SqlError> {
+        let key = self.collation.map_or(1, |c| 2 + u32::from(c.0));
+        if encoded.key == key && self.out.sends_names_unchanged() {
+            self.out.columns_of_packets(columns.len(), &encoded.bytes);
+            self.begun = true;
+            return Ok(());
+        }
+        if !self.out.sends_names_unchanged() {
+            return self.columns(columns);
+        }
+        let wire = columns.iter().map(|c| wire_column(c, self.collation));
+        self.out.columns_copied(wire, &mut encoded.bytes);
+        encoded.key = match encoded.bytes.is_empty() {
+            true => 0,
+            false => key,
+        };
         self.begun = true;
         Ok(())
     }

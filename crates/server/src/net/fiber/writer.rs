@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use nfold_protocol::consts::{cap, status};
-use nfold_protocol::frame::{HEADER, begin_packet, end_packet};
+use nfold_protocol::frame::{HEADER, begin_packet, end_packet, renumber};
 use nfold_protocol::lenenc::put_int;
 use nfold_protocol::response::{self, Column};
 use nfold_protocol::stmt::encode_prepare_ok;
@@ -32,6 +32,8 @@ pub const FLUSH_BYTES: usize = 256 << 10;
 
 /// The first byte of the packet that asks the client for a file.
 const LOCAL_INFILE_REQUEST: u8 = 0xfb;
+/// The most bytes of column definitions that are copied for the next execution.
+const COPIED_COLUMNS_BYTES: usize = 4096;
 
 /// The destination of a session's answer.
 ///
@@ -165,6 +167,42 @@ impl<'a> ResponseWriter<'a> {
         self.definitions(columns);
     }
 
+    /// Whether column names are sent without a conversion.
+    pub fn sends_names_unchanged(&self) -> bool {
+        self.charset.is_none()
+    }
+
+    /// As [`columns`](Self::columns). Also copies the packets of the definitions into `copy`, or
+    /// nothing if they are long.
+    pub fn columns_copied<'c>(
+        &mut self,
+        columns: impl ExactSizeIterator<Item = Column<'c>>,
+        copy: &mut Vec<u8>,
+    ) {
+        let is_empty = columns.len() == 0;
+        self.packet(|out| put_int(out, columns.len() as u64));
+        let start = self.output.bytes.len();
+        for c in columns {
+            self.definition(&c, response::encode_column);
+        }
+        copy.clear();
+        let packets = &self.output.bytes[start..];
+        if packets.len() <= COPIED_COLUMNS_BYTES {
+            copy.extend_from_slice(packets);
+        }
+        self.end_definitions(is_empty);
+    }
+
+    /// As [`columns`](Self::columns), with the packets that [`columns_copied`](Self::columns_copied)
+    /// has copied.
+    pub fn columns_of_packets(&mut self, columns: usize, packets: &[u8]) {
+        self.packet(|out| put_int(out, columns as u64));
+        let start = self.output.bytes.len();
+        self.output.bytes.extend_from_slice(packets);
+        renumber(&mut self.output.bytes[start..], &mut self.sequence);
+        self.end_definitions(columns == 0);
+    }
+
     /// Sends the column definitions for parameters or columns of a prepared statement, followed by
     /// EOF for clients without DEPRECATE_EOF. Sends nothing for an empty list.
     pub fn definitions<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
@@ -172,6 +210,11 @@ impl<'a> ResponseWriter<'a> {
         for c in columns {
             self.definition(&c, response::encode_column);
         }
+        self.end_definitions(is_empty);
+    }
+
+    /// Sends EOF after definitions to clients without DEPRECATE_EOF.
+    fn end_definitions(&mut self, is_empty: bool) {
         if !is_empty && self.capabilities & cap::DEPRECATE_EOF == 0 {
             let status = self.status;
             self.packet(|out| response::encode_eof(out, 0, status));
