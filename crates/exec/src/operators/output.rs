@@ -141,6 +141,8 @@ impl DirectRows<'_> {
     }
 
     /// Appends rows `0..count` to the sink's buffer.
+    // Out of line: the loop of its only other caller leaves it too few registers.
+    #[inline(never)]
     pub fn emit_all<'i>(
         &self,
         count: usize,
