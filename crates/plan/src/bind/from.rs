@@ -19,7 +19,7 @@ use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::json_table::JsonTable;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{
-    IndexHints, MAX_TABLES, OuterJoin, Query, QueryBody, Source, SubqueryForm, Table,
+    IndexHints, JoinType, MAX_TABLES, OuterJoin, Query, QueryBody, Source, SubqueryForm, Table,
 };
 use crate::logical::results::ResultColumn;
 
@@ -421,7 +421,12 @@ impl BlockBinder<'_> {
             slot.nullable = true;
         }
         let [inner, outer] = [inner, outer].map(|side| side.fold(0, |set, t| set | 1 << t));
-        info.outer_joins.push(OuterJoin { on, inner, outer });
+        info.outer_joins.push(OuterJoin {
+            kind: JoinType::Left,
+            on,
+            inner,
+            outer,
+        });
         Ok(Joined { slots, shown })
     }
 

@@ -432,13 +432,16 @@ impl Explainer<'_> {
         if hash.is_some() && !whole {
             extra.push("Using join buffer (hash join)".into());
         }
-        if step.kind == JoinType::Left
-            && step
-                .filter
-                .iter()
-                .any(|f| matches!(&f.kind, ExprKind::Is { negated: false, .. }))
-        {
-            extra.push("Not exists".into());
+        let is_null = |f: &Expr| matches!(&f.kind, ExprKind::Is { negated: false, .. });
+        match step.kind {
+            JoinType::Left if step.filter.iter().any(is_null) => extra.push("Not exists".into()),
+            JoinType::Anti => extra.push("Not exists".into()),
+            JoinType::Semi => {
+                let before = n.checked_sub(1).and_then(|n| b.joins.get(n));
+                let before = before.map(|step| &b.tables[step.table].alias);
+                extra.extend(before.map(|alias| format!("FirstMatch({alias})")));
+            }
+            JoinType::Inner | JoinType::Left => {}
         }
         if access.reverse && b.ordered {
             extra.push("Backward index scan".into());

@@ -10,7 +10,7 @@ use nfold_sql::ast::IsTest;
 
 use super::clauses::{Aggregate, LimitPlan, OrderKey};
 use super::expr::{ArithOp, ColumnAt, Expr, ExprKind, SubqueryUse};
-use super::query::{Block, Decorrelated, Query, QueryBody, Source, Subquery, Table};
+use super::query::{Block, Decorrelated, JoinType, Query, QueryBody, Source, Subquery, Table};
 use super::statement::{InsertRows, Statement};
 
 /// The names of the columns of row slots.
@@ -255,7 +255,12 @@ fn block(b: &Block, out: &mut Lines) {
         }
         out.clause("where", &joined.list(&b.conditions));
         for join in &b.outer_joins {
-            let sides = format!("{} left join {}", slots(join.outer), slots(join.inner));
+            let kind = match join.kind {
+                JoinType::Semi => "semi",
+                JoinType::Anti => "anti",
+                JoinType::Inner | JoinType::Left => "left",
+            };
+            let sides = format!("{} {kind} join {}", slots(join.outer), slots(join.inner));
             out.line(format!("{sides} on {}", joined.list(&join.on)));
         }
         let rows = match &b.group {

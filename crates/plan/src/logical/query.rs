@@ -147,9 +147,23 @@ pub(crate) struct IndexHints {
     pub force: bool,
 }
 
-/// An outer join.
+/// How the rows of a table are joined to an outer row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinType {
+    Inner,
+    /// An outer row without a match is joined to NULLs.
+    Left,
+    /// An outer row is returned once if a row matches.
+    Semi,
+    /// An outer row is returned if no row matches.
+    Anti,
+}
+
+/// An outer join, or a semi or anti join, whose inner side is one table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OuterJoin {
+    /// Not [`JoinType::Inner`].
+    pub kind: JoinType,
     /// The conditions of ON, and those of inner joins on its inner side.
     pub on: Vec<Expr>,
     /// The slots of the inner side, as a bit set.

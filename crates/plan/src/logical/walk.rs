@@ -55,6 +55,11 @@ pub(crate) fn each_expr(query: &mut Query, level: u16, f: &mut Visit<'_>) {
 
 fn each_of_block(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     each_of_nested(b, level, f);
+    each_of_clauses(b, level, f);
+}
+
+/// The same for the clauses of one block, without its derived tables and subqueries.
+pub(crate) fn each_of_clauses(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     b.each_condition_mut(&mut |e| each_node(e, level, f));
     if let Some(group) = &mut b.group {
         each_of_list(&mut group.keys, level, f);

@@ -218,7 +218,7 @@ impl Placer<'_> {
                 conditions,
                 list_count: &list_count,
                 equalities: &self.equalities,
-                optional: self.outer.is_optional(t),
+                kind: self.outer.kind(t),
             };
             Relation::new(&statistics, t, &own, &from)
         };
@@ -321,7 +321,7 @@ impl Placer<'_> {
         let own = usable.iter().filter(|e| !access.implied.contains(e));
         let filtered = own.fold(100.0, |f: f64, e| f * selectivity(e)).max(0.01);
         let kind = match self.outer.is_alone(t) {
-            true => JoinType::Left,
+            true => self.outer.kind(t),
             false => JoinType::Inner,
         };
         JoinStep {

@@ -1,12 +1,14 @@
-//! Outer joins during placement: which table may come next, and which step tests which condition.
+//! Outer, semi and anti joins during placement: which table may come next, and which step tests
+//! which condition. A semi or anti join is placed like an outer join whose inner side is one table.
 
 use super::joins::slots_of;
 use crate::logical::expr::Expr;
-use crate::logical::query::OuterJoin;
+use crate::logical::query::{JoinType, OuterJoin};
 use crate::physical::{Block, NestedJoinEnd, NestedJoinStep};
 
-/// An outer join of the block.
+/// An outer, semi or anti join of the block.
 struct Join {
+    kind: JoinType,
     /// The ON conditions that are not assigned to a step yet.
     on: Vec<Expr>,
     /// The slots of its inner side and of its outer side, as bit sets.
@@ -35,6 +37,7 @@ impl OuterJoins {
     /// Takes over the outer joins of a block.
     pub fn new(joins: Vec<OuterJoin>) -> OuterJoins {
         let joins = joins.into_iter().map(|join| Join {
+            kind: join.kind,
             on: join.on,
             inner: join.inner,
             outer: join.outer,
@@ -49,9 +52,9 @@ impl OuterJoins {
         OuterJoins(list)
     }
 
-    /// Whether slot `t` is on the inner side of an outer join.
-    pub fn is_optional(&self, t: usize) -> bool {
-        self.of(t).is_some()
+    /// How slot `t` is joined: by the innermost join that has it on its inner side.
+    pub fn kind(&self, t: usize) -> JoinType {
+        self.of(t).map_or(JoinType::Inner, |n| self.0[n].kind)
     }
 
     /// The innermost join that has slot `t` on its inner side.

@@ -10,7 +10,7 @@ use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
 use super::joins::{UNKNOWN_ROWS, selectivity};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
-use crate::physical::{Block, TableSource};
+use crate::physical::{Block, JoinType, TableSource};
 
 /// The share of rows that an equality of two columns keeps without statistics.
 const UNKNOWN_EQUALITY: f64 = 0.1;
@@ -158,8 +158,7 @@ pub(super) struct Relation {
     links: Vec<Link>,
     locals: Vec<Local>,
     indexes: Vec<IndexShape>,
-    /// Whether the table is on the inner side of an outer join, so that each outer row remains.
-    pub optional: bool,
+    pub kind: JoinType,
 }
 
 /// The estimated cost of joining a table.
@@ -272,7 +271,7 @@ pub(super) struct TableConditions<'c> {
     pub conditions: Vec<(&'c Expr, u64)>,
     pub list_count: &'c dyn Fn(u32) -> usize,
     pub equalities: &'c Equalities,
-    pub optional: bool,
+    pub kind: JoinType,
 }
 
 /// The estimated number of rows of a derived table.
@@ -338,7 +337,7 @@ impl Relation {
             links,
             locals,
             indexes,
-            optional: from.optional,
+            kind: from.kind,
         }
     }
 

@@ -11,6 +11,7 @@
 
 use super::outer::OuterJoins;
 use super::relation::Relation;
+use crate::physical::JoinType;
 
 /// Joins of more tables are ordered by greedy steps.
 pub(super) const TABLES_MAX: usize = 10;
@@ -22,6 +23,10 @@ const SHORT: f64 = 1_000.0;
 
 /// The cost of passing a joined row to the next step.
 const ROW: f64 = 0.03;
+
+/// The minimum share of rows that an anti join is assumed to keep: the estimate counts matches, and
+/// many of them may belong to a few outer rows.
+const UNMATCHED_MIN: f64 = 0.1;
 
 /// A table of a join order, and how it is joined.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,9 +148,11 @@ impl JoinSearch<'_> {
             return (relation.passing, true);
         }
         let (matches, exact) = relation.matches(placed);
-        match relation.optional {
-            true => (rows * matches.max(1.0), exact),
-            false => (rows * matches, exact),
+        match relation.kind {
+            JoinType::Inner => (rows * matches, exact),
+            JoinType::Left => (rows * matches.max(1.0), exact),
+            JoinType::Semi => (rows * matches.min(1.0), false),
+            JoinType::Anti => (rows * (1.0 - matches).max(UNMATCHED_MIN), false),
         }
     }
 

@@ -84,6 +84,8 @@ fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
     let slot = &b.tables[step.table];
     let join = match (step.kind, &step.nested_join) {
         (JoinType::Left, _) => "left join ",
+        (JoinType::Semi, _) => "semi join ",
+        (JoinType::Anti, _) => "anti join ",
         (JoinType::Inner, Some(_)) => "nested ",
         (JoinType::Inner, None) => "",
     };

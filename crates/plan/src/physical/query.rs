@@ -14,6 +14,7 @@ use crate::logical::clauses::{
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType};
 use crate::logical::json_table::JsonTable;
+pub use crate::logical::query::JoinType;
 use crate::logical::query::OuterKey;
 use crate::logical::window::WindowPass;
 
@@ -173,8 +174,8 @@ pub struct JoinStep {
     pub table: usize,
     pub access: Access,
     pub kind: JoinType,
-    /// The ON conditions of an outer join that can be tested at this step. They decide whether a
-    /// row matches.
+    /// The ON conditions of an outer, semi or anti join that can be tested at this step. They
+    /// decide whether a row matches.
     pub on: Vec<Expr>,
     /// The step's part in nested outer joins, if it has one.
     pub nested_join: Option<Box<NestedJoinStep>>,
@@ -206,12 +207,6 @@ pub struct Alternative {
 /// The cost of an index lookup, and of each row that it finds, in microseconds.
 pub const LOOKUP_COST: f64 = 0.3;
 pub const LOOKUP_ROW_COST: f64 = 0.5;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JoinType {
-    Inner,
-    Left,
-}
 
 /// The part of a step in nested outer joins. The inner side of a nested outer join has several
 /// tables, or is one table inside another nested outer join. Its tables are consecutive steps, each
@@ -336,10 +331,11 @@ impl Block {
         if self.group.as_ref().is_some_and(|g| g.implicit) {
             return 1.0;
         }
-        let joined = self
-            .joins
-            .iter()
-            .map(|step| step.rows * step.filtered / 100.0);
+        let matches = |step: &JoinStep| match step.kind {
+            JoinType::Semi | JoinType::Anti => 1.0,
+            JoinType::Inner | JoinType::Left => step.rows * step.filtered / 100.0,
+        };
+        let joined = self.joins.iter().map(matches);
         let joined = joined.product::<f64>();
         let groups = match &self.group {
             Some(_) => joined.powf(GROUPED),

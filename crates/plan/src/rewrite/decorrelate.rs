@@ -83,7 +83,8 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
     })
 }
 
-fn is_plain(block: &Block) -> bool {
+/// Whether the rows of a block are those of its joined tables that pass its conditions.
+pub(super) fn is_plain(block: &Block) -> bool {
     block.group.is_none()
         && block.having.is_empty()
         && block.windows.is_empty()

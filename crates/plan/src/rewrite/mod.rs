@@ -10,6 +10,8 @@
 //! 7. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
 //! 8. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
 //! 9. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 10. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//!     joins. It runs after all blocks have been rewritten.
 
 mod decorrelate;
 mod disjunctions;
@@ -20,6 +22,7 @@ mod merge;
 mod outer_joins;
 mod pad;
 mod push_down;
+mod semi_joins;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +52,10 @@ pub(crate) fn rewrite(
 ) -> Result<Statement, SqlError> {
     let cx = &RewriteCx { plan, exprs };
     match &mut statement {
-        Statement::Query(q) => query(cx, q)?,
+        Statement::Query(q) => {
+            query(cx, q)?;
+            semi_joins::join_subqueries(cx.plan, q);
+        }
         Statement::Insert(insert) => {
             if let InsertRows::Query(q) = &mut insert.source {
                 query(cx, q)?;

@@ -156,7 +156,7 @@ impl StepCx<'_, '_> {
         }
         drop(rows);
         me.group_end = me.outer_at + 1;
-        self.next_piece(me)
+        self.next_piece(me, step)
     }
 
     /// Ends the current candidates: releases the locks of those that no joined row contains.
@@ -171,10 +171,15 @@ impl StepCx<'_, '_> {
     }
 
     /// Reads the next candidates of the group's only outer row.
-    pub(super) fn next_piece(&self, me: &mut StepExec) -> Result<(), SqlError> {
+    pub(super) fn next_piece(&self, me: &mut StepExec, step: &JoinStep) -> Result<(), SqlError> {
         self.give_up(me);
         me.inner.clear();
-        while me.inner.bytes() < PIECE_BYTES {
+        // One match decides a semi or anti join, so that further rows are rarely needed.
+        let enough = match step.kind {
+            JoinType::Semi | JoinType::Anti => 1,
+            JoinType::Inner | JoinType::Left => PIECE_BYTES,
+        };
+        while me.inner.bytes() < enough {
             me.more = match std::mem::replace(&mut me.more, More::No) {
                 More::No => break,
                 More::Read => match &mut me.reader {
@@ -316,7 +321,7 @@ impl StepCx<'_, '_> {
             }
             me.group_end = me.outer_at + 1;
             me.key = key;
-            return self.next_piece(me);
+            return self.next_piece(me, step);
         }
         for i in me.outer_at..me.outer.len() {
             let mut rows = self.empty_rows();

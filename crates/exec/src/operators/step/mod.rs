@@ -175,6 +175,10 @@ impl StepExec {
             let TableSource::Table(def) = &block.tables[step.table].source else {
                 return Ok(None);
             };
+            let first_rows = match stops_early(step) && !is_hash(access) {
+                true => FIRST_CANDIDATES,
+                false => first_rows,
+            };
             let (access, ordered) = (access.of_table(), position == 0 && block.ordered);
             let spec = read_spec(rt, block, step.table, access, first_rows);
             let table = rt.table(def.id)?;
@@ -196,7 +200,7 @@ impl StepExec {
         // The document of a JSON_TABLE depends on the outer row.
         let lookup = match position > 0 && is_json(block, step.table) {
             true if matches!(access.kind, AccessKind::Source) => Lookup::PerRow,
-            _ => Lookup::by(access, position),
+            _ => Lookup::by(access, position, stops_early(step)),
         };
         let locks = reader
             .as_ref()
@@ -330,14 +334,30 @@ fn hash_access(step: &JoinStep, switches: bool) -> &Access {
     }
 }
 
+/// The estimated number of rows per outer row beyond which a semi or anti join looks up each outer
+/// row alone, so that it can stop at the first match; and the number of rows that it reads first.
+const CANDIDATES_MAX: f64 = 16.0;
+const FIRST_CANDIDATES: usize = 4;
+
+/// Whether a step reads the rows of each outer row piece by piece, up to the first match.
+fn stops_early(step: &JoinStep) -> bool {
+    let decides = matches!(step.kind, JoinType::Semi | JoinType::Anti);
+    decides && step.rows > CANDIDATES_MAX && !is_hash(&step.access)
+}
+
+fn is_hash(access: &Access) -> bool {
+    matches!(access.kind, AccessKind::Hash { .. })
+}
+
 impl Lookup {
-    /// How a step at `position` finds rows by an access path.
-    fn by(access: &Access, position: usize) -> Lookup {
+    /// How a step at `position` finds rows by an access path. `alone`: each outer row is looked up
+    /// alone.
+    fn by(access: &Access, position: usize, alone: bool) -> Lookup {
         match &access.kind {
             AccessKind::Hash { .. } => Lookup::Hash(Box::default()),
             _ if position == 0 => Lookup::Scan,
             AccessKind::Points(parts)
-                if parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
+                if !alone && parts.iter().all(|p| matches!(p, PointPart::Eq { .. })) =>
             {
                 Lookup::Batched
             }
@@ -517,6 +537,9 @@ impl<'r> StepCx<'r, '_> {
                 continue;
             }
             me.matched = true;
+            if step.kind == JoinType::Anti {
+                break;
+            }
             if nest::end_nested_joins(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
                 for p in 0..position {
                     out.push_of(&me.outer, me.outer_at, p);
@@ -525,17 +548,22 @@ impl<'r> StepCx<'r, '_> {
                 if let Some(kept) = &mut me.kept {
                     kept[candidate] = true;
                 }
-                if out.is_full() && n < end as usize {
-                    me.candidate = n;
-                    return Ok(());
-                }
+            }
+            if step.kind == JoinType::Semi {
+                break;
+            }
+            if out.is_full() && n < end as usize {
+                me.candidate = n;
+                return Ok(());
             }
         }
-        if !matches!(me.more, More::No) {
+        // The first match decides a semi or anti join.
+        let decided = me.matched && matches!(step.kind, JoinType::Semi | JoinType::Anti);
+        if !decided && !matches!(me.more, More::No) {
             drop(rows);
-            return self.next_piece(me);
+            return self.next_piece(me, step);
         }
-        let missing = !me.matched && step.kind == JoinType::Left;
+        let missing = !me.matched && matches!(step.kind, JoinType::Left | JoinType::Anti);
         if missing || nest::begins(step) {
             rows[step.table] = slot.row(None);
             self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
