@@ -300,7 +300,7 @@ fn refuse(mut socket: Socket) {
     let e = too_many_connections();
     let mut out = vec![];
     let at = begin_packet(&mut out);
-    encode_err(&mut out, e.code, e.sqlstate, e.message.as_bytes());
+    encode_err(&mut out, e.code, &e.sqlstate, e.message.as_bytes());
     end_packet(&mut out, at, &mut 0);
     let _ = socket.write(&out);
 }

@@ -35,6 +35,7 @@ use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::Deprecated;
+use nfold_types::error::Signaled;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::net::fiber::handler::LoginInfo;
@@ -60,6 +61,8 @@ pub struct Session {
     pub(crate) schema: Arc<SchemaSnapshot>,
     /// The diagnostics area: the conditions of the current or the previous statement.
     pub(crate) conditions: Warnings,
+    /// What SIGNAL says of the error that ends the current statement.
+    pub(crate) signaled: Option<Box<Signaled>>,
     pub(crate) next_transaction: NextTransaction,
     /// Whether the open transaction is READ ONLY.
     pub(crate) read_only: bool,
@@ -110,6 +113,7 @@ impl Session {
             rights,
             schema,
             conditions: Warnings::default(),
+            signaled: None,
             next_transaction: NextTransaction::default(),
             read_only: false,
             table_locks: TableLocks::default(),

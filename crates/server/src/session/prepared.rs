@@ -211,6 +211,9 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
         Prepare { .. }
             | Execute { .. }
             | Deallocate(_)
+            | Signal(_)
+            | Resignal
+            | GetDiagnostics(_)
             | Begin(_)
             | RollbackTo(_)
             | Savepoint(_)

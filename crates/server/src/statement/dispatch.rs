@@ -58,13 +58,14 @@ fn is_query(statement: &Statement) -> bool {
 }
 
 /// Whether the statement leaves the conditions of the previous one unchanged, because it shows
-/// them.
+/// them or adds to them.
 fn keeps_conditions(statement: &Statement) -> bool {
     matches!(
         statement,
         Statement::Show(
             Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount
-        )
+        ) | Statement::GetDiagnostics(_)
+            | Statement::Resignal
     )
 }
 
@@ -344,7 +345,9 @@ impl Session {
         if !self.engine.in_transaction() {
             self.engine.mdl().release_all();
         }
-        if let Ok(Response::Done(done)) = &response {
+        if let Ok(Response::Done(done)) = &response
+            && !matches!(statement, Statement::GetDiagnostics(_))
+        {
             self.env.row_count.set(done.affected_rows as i64);
         }
         response
@@ -404,6 +407,12 @@ impl Session {
             Prepare { name, source } => self.prepare_text(cx, name.as_str(), source),
             Execute { name, using } => self.execute_text(cx, name.as_str(), using, sink),
             Deallocate(name) => self.deallocate(name.as_str()),
+            Signal(s) => self.signal(cx, s, text),
+            Resignal => {
+                let code = ErrorCode::ER_RESIGNAL_WITHOUT_ACTIVE_HANDLER;
+                Err(SqlError::new(code, &[]))
+            }
+            GetDiagnostics(get) => self.get_diagnostics(cx, get, text),
             Show(show) => self.show(cx, show),
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
             ExplainConnection(_) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
@@ -569,7 +578,14 @@ impl Session {
     /// WARNINGS.
     pub(crate) fn after_statement(&mut self, failed: Option<&SqlError>, kept_conditions: bool) {
         if let Some(e) = failed {
-            self.conditions.push_error(Level::Error, e);
+            match &self.signaled {
+                Some(signaled) => {
+                    (self.conditions).push_signaled(Level::Error, e, signaled.clone());
+                }
+                // MySQL does not record this one.
+                None if e.code == ErrorCode::ER_GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER => {}
+                None => self.conditions.push_error(Level::Error, e),
+            }
             self.env.row_count.set(-1);
         }
         if !kept_conditions || failed.is_some() {

@@ -111,7 +111,12 @@ impl Session {
             Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
             Err(e) => {
                 out.set_more_results(false);
-                out.error(&ClientError::from(e));
+                let mut error = ClientError::from(e);
+                if let Some(signaled) = self.signaled.take() {
+                    error.code = signaled.errno;
+                    error.sqlstate = signaled.sqlstate.into_string().into();
+                }
+                out.error(&error);
             }
         }
         result.is_ok()

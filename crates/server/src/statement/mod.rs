@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
-//!                                              ├─▶ set, account, select_into
+//!                                              ├─▶ set, account, select_into, diagnostics
 //!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              └─▶ ddl, introspection: the folders below
 //! ```
 
 mod account;
+mod diagnostics;
 mod dispatch;
 mod factory;
 mod handler;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod ddl;
+mod diagnostics;
 mod expr;
 mod file;
 mod json;
@@ -13,6 +14,7 @@ mod query;
 
 pub use admin::*;
 pub use ddl::*;
+pub use diagnostics::*;
 pub use expr::*;
 pub use file::*;
 pub use json::*;
@@ -163,6 +165,10 @@ pub enum Statement {
         using: Vec<String>,
     },
     Deallocate(Ident),
+    Signal(Box<Signal>),
+    /// RESIGNAL outside of a handler: error 1645.
+    Resignal,
+    GetDiagnostics(Box<GetDiagnostics>),
 
     // SHOW, DESCRIBE, EXPLAIN
     Show(Show),

@@ -71,6 +71,9 @@ impl Parser<'_> {
                 self.expect_kw(Kw::PREPARE)?;
                 Ok(Statement::Deallocate(self.ident()?))
             }
+            Kw::SIGNAL => self.signal(),
+            Kw::RESIGNAL => self.resignal(),
+            Kw::GET => self.get_diagnostics(),
             Kw::SHOW => self.show(),
             Kw::DESCRIBE | Kw::DESC | Kw::EXPLAIN => self.explain(),
             Kw::CHECK => self.maintenance(MaintenanceKind::Check),
@@ -281,9 +284,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
         Kw::HELP => "HELP",
         Kw::INSTALL => "INSTALL",
         Kw::UNINSTALL => "UNINSTALL",
-        Kw::SIGNAL => "SIGNAL",
-        Kw::RESIGNAL => "RESIGNAL",
-        Kw::GET => "GET DIAGNOSTICS",
         Kw::PURGE => "PURGE BINARY LOGS",
         Kw::RESET => "RESET",
         Kw::CHANGE => "CHANGE REPLICATION",

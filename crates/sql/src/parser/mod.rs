@@ -23,6 +23,7 @@ mod alter;
 mod column;
 mod create;
 mod deprecated;
+mod diagnostics;
 mod dml;
 mod expr;
 mod function;

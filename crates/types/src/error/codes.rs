@@ -290,6 +290,7 @@ errors! {
     ER_VIEW_NONUPD_CHECK = 1368, "HY000", "CHECK OPTION on non-updatable view '%-.192s.%-.192s'";
     ER_VIEW_CHECK_FAILED = 1369, "HY000", "CHECK OPTION failed '%-.192s.%-.192s'";
     ER_PROCACCESS_DENIED_ERROR = 1370, "42000", "%-.16s command denied to user '%-.48s'@'%-.64s' for routine '%-.192s'";
+    ER_NO_BINARY_LOGGING = 1381, "HY000", "You are not using binary logging";
     ER_PS_MANY_PARAM = 1390, "HY000", "Prepared statement contains too many placeholders";
     ER_KEY_PART_0 = 1391, "HY000", "Key part '%-.192s' length cannot be 0";
     ER_VIEW_CHECKSUM = 1392, "HY000", "View text checksum failed";
@@ -302,6 +303,7 @@ errors! {
     ER_NONEXISTING_PROC_GRANT = 1403, "42000", "There is no such grant defined for user '%-.48s' on host '%-.255s' on routine '%-.192s'";
     ER_PROC_AUTO_REVOKE_FAIL = 1405, "HY000", "Failed to revoke all privileges to dropped routine";
     ER_DATA_TOO_LONG = 1406, "22001", "Data too long for column '%s' at row %ld";
+    ER_SP_BAD_SQLSTATE = 1407, "42000", "Bad SQLSTATE: '%s'";
     ER_STARTUP = 1408, "HY000", "%s: ready for connections. Version: '%s'  socket: '%s'  port: %d  %s";
     ER_LOAD_FROM_FIXED_SIZE_ROWS_TO_VAR = 1409, "HY000", "Can't load value from file with fixed size rows to variable";
     ER_CANT_CREATE_USER_WITH_GRANT = 1410, "42000", "You are not allowed to create a user with GRANT";
@@ -375,6 +377,7 @@ errors! {
     ER_SIGNAL_NOT_FOUND = 1643, "02000", "Unhandled user-defined not found condition";
     ER_SIGNAL_EXCEPTION = 1644, "HY000", "Unhandled user-defined exception condition";
     ER_RESIGNAL_WITHOUT_ACTIVE_HANDLER = 1645, "0K000", "RESIGNAL when handler not active";
+    WARN_COND_ITEM_TRUNCATED = 1647, "HY000", "Data truncated for condition item '%s'";
     ER_COND_ITEM_TOO_LONG = 1648, "HY000", "Data too long for condition item '%s'";
     ER_UNKNOWN_LOCALE = 1649, "HY000", "Unknown locale: '%-.64s'";
     ER_SAME_NAME_PARTITION_FIELD = 1652, "HY000", "Duplicate partition field name '%-.192s'";
@@ -397,6 +400,7 @@ errors! {
     ER_CHANGE_RPL_INFO_REPOSITORY_FAILURE = 1750, "HY000", "Failure while changing the type of replication repository: %s.";
     ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_CREATED_TEMP_TABLE = 1751, "HY000", "The creation of some temporary tables could not be rolled back.";
     ER_WARNING_NOT_COMPLETE_ROLLBACK_WITH_DROPPED_TEMP_TABLE = 1752, "HY000", "Some temporary tables were dropped, but these operations could not be rolled back.";
+    ER_DA_INVALID_CONDITION_NUMBER = 1758, "35000", "Invalid condition number";
     ER_VARIABLE_NOT_SETTABLE_IN_SF_OR_TRIGGER = 1765, "HY000", "The system variable %.200s cannot be set in stored functions or triggers.";
     ER_VARIABLE_NOT_SETTABLE_IN_TRANSACTION = 1766, "HY000", "The system variable %.200s cannot be set when there is an ongoing transaction.";
     ER_MALFORMED_GTID_SET_SPECIFICATION = 1772, "HY000", "Malformed GTID set specification '%.200s'.";
@@ -491,6 +495,7 @@ errors! {
     ER_ACCOUNT_HAS_BEEN_LOCKED = 3118, "HY000", "Access denied for user '%-.48s'@'%-.64s'. Account is locked.";
     ER_WARN_UNSUPPORTED_MAX_EXECUTION_TIME = 3125, "HY000", "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
     ER_WARN_CONFLICTING_HINT = 3126, "HY000", "Hint %s is ignored as conflicting/duplicated";
+    ER_UNRESOLVED_HINT_NAME = 3128, "HY000", "Unresolved name %s for %s hint";
     ER_PLUGGABLE_PROTOCOL_COMMAND_NOT_SUPPORTED = 3130, "HY000", "Command not supported by pluggable protocols";
     ER_SQL_MODE_MERGED = 3135, "HY000", "'NO_ZERO_DATE', 'NO_ZERO_IN_DATE' and 'ERROR_FOR_DIVISION_BY_ZERO' sql modes should be used with strict mode. They will be merged with strict mode in a future release.";
     ER_INVALID_JSON_TEXT = 3140, "22032", "Invalid JSON text: \"%s\" at position %u in value for column '%-.200s'.";

@@ -1,8 +1,10 @@
 //! Errors and warnings as a MySQL client sees them.
 
 mod codes;
+mod signal;
 
 pub use codes::ErrorCode;
+pub use signal::{SignalItem, Signaled};
 use std::fmt::{self, Display, Write};
 
 impl ErrorCode {
@@ -165,6 +167,25 @@ pub struct Warning {
     pub code: ErrorCode,
     /// The formatted message.
     pub message: Box<str>,
+    /// For a condition of SIGNAL: its own number, SQLSTATE and items.
+    pub signaled: Option<Box<Signaled>>,
+}
+
+impl Warning {
+    /// The number that clients see.
+    pub fn errno(&self) -> u16 {
+        self.signaled
+            .as_ref()
+            .map_or(self.code.errno(), |s| s.errno)
+    }
+
+    /// The five characters of the SQLSTATE.
+    pub fn sqlstate(&self) -> &str {
+        match &self.signaled {
+            Some(signaled) => &signaled.sqlstate,
+            None => self.code.sqlstate(),
+        }
+    }
 }
 
 /// Where a statement's warnings go: keeps the first `limit` (`max_error_count`), counts all.
@@ -263,6 +284,7 @@ impl Warnings {
                 level,
                 code,
                 message,
+                signaled: None,
             });
         }
     }
@@ -285,6 +307,20 @@ impl Warnings {
                 level,
                 code: error.code,
                 message: error.message.clone(),
+                signaled: None,
+            });
+        }
+    }
+
+    /// Adds the condition of a SIGNAL.
+    pub fn push_signaled(&mut self, level: Level, error: &SqlError, signaled: Box<Signaled>) {
+        self.total += 1;
+        if self.list.len() < self.limit {
+            self.list.push(Warning {
+                level,
+                code: error.code,
+                message: error.message.clone(),
+                signaled: Some(signaled),
             });
         }
     }

@@ -90,7 +90,7 @@ impl Session {
         for c in kept.skip(offset).take(count) {
             set.push(vec![
                 Value::from(c.level.name()),
-                Value::UInt(u64::from(c.code.errno())),
+                Value::UInt(u64::from(c.errno())),
                 Value::from(&*c.message),
             ]);
         }

@@ -309,7 +309,7 @@ impl Conn {
     /// Appends an ERR packet.
     pub fn error_packet(&mut self, sequence: u8, e: &ClientError) {
         self.packet(sequence, |out| {
-            response::encode_err(out, e.code, e.sqlstate, e.message.as_bytes())
+            response::encode_err(out, e.code, &e.sqlstate, e.message.as_bytes())
         });
     }
 

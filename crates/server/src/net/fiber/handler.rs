@@ -4,6 +4,8 @@
 //! coroutine, one command at a time. The session writes its answer through [`ResponseWriter`], and
 //! waits only through [`FiberCx`].
 
+use std::borrow::Cow;
+
 use nfold_protocol::command::ExecuteHeader;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -19,7 +21,7 @@ pub struct ClientError {
     /// MySQL's error number.
     pub code: u16,
     /// Five characters.
-    pub sqlstate: &'static str,
+    pub sqlstate: Cow<'static, str>,
     pub message: String,
 }
 
@@ -27,7 +29,7 @@ impl ClientError {
     pub fn new(code: u16, sqlstate: &'static str, message: impl Into<String>) -> Self {
         ClientError {
             code,
-            sqlstate,
+            sqlstate: sqlstate.into(),
             message: message.into(),
         }
     }

@@ -136,7 +136,7 @@ impl<'a> ResponseWriter<'a> {
             Some(to) => Cow::Owned(message_in(to, &e.message)),
             None => Cow::Borrowed(e.message.as_bytes()),
         };
-        self.packet(|out| response::encode_err(out, e.code, e.sqlstate, &message));
+        self.packet(|out| response::encode_err(out, e.code, &e.sqlstate, &message));
     }
 
     /// Appends a packet with a column whose names are converted to the client's character set.
