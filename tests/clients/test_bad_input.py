@@ -188,7 +188,7 @@ def test_invalid_utf8(srv):
 def test_mariadb_client(srv):
     done = subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{srv.port}", "-uroot", "--ssl=0", "-t", "-e",
                            "CREATE DATABASE IF NOT EXISTS c; USE c; CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(20), KEY s (s));"
-                           "INSERT INTO t VALUES (1,'one'),(2,'two'); SELECT * FROM t WHERE s='two'; EXPLAIN SELECT * FROM t WHERE id=1;"],
+                           "INSERT INTO t VALUES (1,'one'),(2,'two'); SELECT * FROM t WHERE s='two'; EXPLAIN FORMAT=TRADITIONAL SELECT * FROM t WHERE id=1;"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "two" in done.stdout and "const" in done.stdout, done.stdout + done.stderr
     done = subprocess.run(["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{srv.port}", "-uroot", "--ssl=0", "-e", "INSERT INTO c.t VALUES (1,'x')"],

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! statement, operator_pool   what the session calls
+//! explain                    plans as text
 //! dml                        row changes
 //! query                      blocks, set operations, subqueries
 //! operators                  from batches to batches
@@ -16,6 +17,7 @@
 
 mod dml;
 pub mod env;
+mod explain;
 mod expr;
 mod operator_pool;
 mod operators;

@@ -12,6 +12,7 @@ pub(crate) mod block;
 mod counted;
 mod grouped;
 mod late;
+mod measured;
 mod recursion;
 mod rolled_up;
 pub(crate) mod subquery;
@@ -38,8 +39,10 @@ use crate::operators::row_out::{Counts, Limits, RowOut, give_sorted, projected, 
 use crate::operators::sort::Sorter;
 use crate::operators::step::DerivedTable;
 use crate::runtime::Runtime;
+use crate::runtime::profile::Stage;
 use block::BlockExec;
 use counted::Counted;
+use measured::MeasuredRows;
 
 /// The cached operators of a query; empty before its first run.
 #[derive(Default)]
@@ -181,7 +184,15 @@ impl QueryExec {
         let limits = Limits::new(rt, q.limit.as_ref())?;
         match (&mut self.body, &q.body) {
             (Body::Block(exec), QueryBody::Block(block)) => exec.run(rt, block, limits, outer, out),
-            (Body::Set(exec), _) => exec.run(rt, q, limits, outer, out),
+            (Body::Set(exec), _) => match &rt.profile {
+                None => exec.run(rt, q, limits, outer, out),
+                Some(profile) => {
+                    let mut out = MeasuredRows::new(out);
+                    let result = exec.run(rt, q, limits, outer, &mut out);
+                    profile.end(q, Stage::Result, &out.execution);
+                    result
+                }
+            },
             (Body::Block(_), _) => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
 //! One execution of a statement: the session, the fiber, the parameters, the warnings.
 
+pub(crate) mod profile;
 pub(crate) mod result;
 pub(crate) mod spill;
 pub(crate) mod working;
@@ -22,6 +23,7 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 use crate::env::params::Params;
 use crate::env::{Checkpoints, FileSource, Interrupt, SessionEnv, StatementFiber};
 use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
+use profile::Profile;
 use working::Working;
 
 /// How often a session that waits for a user-level lock searches for deadlocks.
@@ -53,6 +55,8 @@ pub(crate) struct Runtime<'s> {
     /// The number of rows that the engine has returned.
     pub examined: Cell<u64>,
     pub working: Working,
+    /// EXPLAIN ANALYZE: the measurements of the operators.
+    pub profile: Option<Profile>,
 }
 
 /// For expressions without subqueries, which may still have to wait.
@@ -105,6 +109,7 @@ impl<'s> Runtime<'s> {
             found_rows: Cell::new(None),
             examined: Cell::new(0),
             working: Working::default(),
+            profile: None,
         }
     }
 

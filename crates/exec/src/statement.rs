@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
-use nfold_plan::query::{ColumnMeta, ExplainPlan, InsertSource, Plan, QueryBody, TableSource};
+use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, TableSource};
 use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
 
 use crate::dml;
@@ -22,6 +22,7 @@ use crate::query::block::BlockExec;
 use crate::query::subquery::{BlockSubqueries, KeptSubquery};
 use crate::query::{KeptQuery, ToSink};
 use crate::runtime::Runtime;
+use crate::runtime::profile::Profile;
 use crate::runtime::result::{StatementResult, full_table};
 
 /// A plan with the operators that run it, for one statement at a time. It is cached between
@@ -167,6 +168,9 @@ pub fn execute(
         rt.lock_reads = lock_reads;
         rt.semi_consistent = matches!(&*statement.plan, Plan::Update(_));
         rt.changes = several || matches!(&*statement.plan, Plan::Update(_) | Plan::Delete(_));
+        if matches!(&*statement.plan, Plan::Explain(e) if e.analyze) {
+            rt.profile = Some(Profile::default());
+        }
         let done = run(&rt, statement, sink);
         // A computation that cannot return an error may have been stopped: then the checkpoint
         // fails.
@@ -265,41 +269,8 @@ fn run(
             }
             Ok(StatementResult::default())
         }
-        Plan::Explain(e) => explain(rt, e, sink),
+        Plan::Explain(e) => crate::explain::run(rt, e, sink),
     }
-}
-
-fn explain(
-    rt: &Runtime<'_>,
-    e: &ExplainPlan,
-    sink: &mut dyn RowSink,
-) -> Result<StatementResult, SqlError> {
-    let mut rows = std::borrow::Cow::Borrowed(&e.rows);
-    for probe in &e.probes {
-        let layout = crate::expr::eval::tuple::layout_of(&probe.query.types);
-        let mut found = false;
-        KeptQuery::default().collect(rt, &probe.query, &[], &layout, &mut |_| {
-            found = true;
-            Ok(())
-        })?;
-        if !found {
-            let mut row = vec![None; e.columns.len()];
-            row[..2].clone_from_slice(&e.rows[0][..2]);
-            row[e.columns.len() - 1] = Some(probe.why.to_string());
-            rows = std::borrow::Cow::Owned(vec![row]);
-            break;
-        }
-    }
-    sink.columns(&e.columns)?;
-    for row in rows.iter() {
-        write_texts(row, &e.columns, rt.env, sink)?;
-    }
-    Ok(StatementResult {
-        is_query: true,
-        rows: rows.len() as u64,
-        found_rows: rows.len() as u64,
-        ..StatementResult::default()
-    })
 }
 
 /// Sends a row of texts. Values of numeric columns are parsed from their text. `None` is NULL.

@@ -181,6 +181,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
         foreign_key_checks: true,
         use_invisible_indexes: false,
+        explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
     })
 }
 

@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bind;
-mod explain;
+pub mod explain;
 #[cfg(test)]
 mod golden;
 mod logical;
@@ -23,7 +23,7 @@ mod rewrite;
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
-use nfold_sql::ast::{ExplainFormat, Statement};
+use nfold_sql::ast::Statement;
 use nfold_types::SqlError;
 
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
@@ -42,19 +42,10 @@ pub use physical::reads::Reads;
 /// # Errors
 /// MySQL's errors for unknown names and invalid combinations; 1235 for unsupported syntax.
 pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, SqlError> {
-    if let Statement::Explain {
-        format,
-        analyze,
-        statement,
-    } = statement
-    {
-        if *analyze || *format != ExplainFormat::Traditional {
-            return Err(SqlError::not_supported(
-                "EXPLAIN ANALYZE, FORMAT=JSON and FORMAT=TREE",
-            ));
-        }
-        let plan = plan_statement(cx, statement)?;
-        return Ok(Plan::Explain(Box::new(explain::explain(cx, &plan))));
+    if let Statement::Explain { options, statement } = statement {
+        return Ok(Plan::Explain(Box::new(explain::plan(
+            cx, options, statement,
+        )?)));
     }
     let bound = bind::bind(cx, statement)?;
     let exprs = |def: &Arc<TableDef>| bind::table_exprs::table_exprs(cx, def);

@@ -432,7 +432,7 @@ fn a_prepared_statement_keeps_its_database() {
 }
 
 fn key_of(s: &mut Session<'_>, sql: &str) -> String {
-    s.ok(&format!("EXPLAIN {sql}"))[6].clone()
+    s.ok(&format!("EXPLAIN FORMAT=TRADITIONAL {sql}"))[6].clone()
 }
 
 #[test]

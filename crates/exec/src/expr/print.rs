@@ -4,6 +4,7 @@
 //! merge is printed as the expression behind it. If a part has no name here (a column of an
 //! enclosing query, a subquery), the whole expression has no text.
 
+pub(crate) mod names;
 mod window;
 
 use nfold_plan::expr::is_constant;
@@ -19,7 +20,10 @@ use super::eval::{EvalCx, Scope, Val, arith, convert};
 impl EvalCx<'_> {
     /// The text of an expression.
     pub(crate) fn describe(&self, e: &Expr) -> String {
-        let printer = Printer { cx: *self };
+        let printer = Printer {
+            cx: *self,
+            names: None,
+        };
         printer
             .text(e, self.st.scope)
             .unwrap_or_else(|| "expression".into())
@@ -32,8 +36,10 @@ impl EvalCx<'_> {
     }
 }
 
-struct Printer<'a> {
+pub(crate) struct Printer<'a> {
     cx: EvalCx<'a>,
+    /// For EXPLAIN, which has a name for every part of a query.
+    names: Option<&'a names::QueryNames<'a>>,
 }
 
 impl Printer<'_> {
@@ -162,7 +168,7 @@ impl Printer<'_> {
                     _ => format!("{}({})", printed_name(name), self.list(args, ",", scope)?),
                 }
             }
-            _ => return None,
+            _ => return names::text(self, e, scope),
         })
     }
 
@@ -223,6 +229,7 @@ impl Printer<'_> {
     fn value(&self, v: &Value, e: &Expr) -> String {
         match v {
             Value::Null => "NULL".into(),
+            Value::Bytes(b) if self.names.is_some() => names::string(b),
             Value::Bytes(b) => format!("'{}'", String::from_utf8_lossy(b)),
             v => {
                 let mut out = Vec::new();
@@ -230,6 +237,7 @@ impl Printer<'_> {
                 let text = String::from_utf8_lossy(&out);
                 match text.strip_prefix('-') {
                     Some(positive) => format!("-({positive})"),
+                    None if self.names.is_some() => names::literal(v, &text),
                     None => text.into_owned(),
                 }
             }
@@ -244,7 +252,11 @@ impl Printer<'_> {
         };
         let distinct = if a.distinct { "distinct " } else { "" };
         let args = self.list(&a.args, ",", Scope::Tables(block))?;
-        Some(format!("{name}({distinct}{args})"))
+        let concat = match self.names.is_some() && a.func == AggFunc::GroupConcat {
+            true => names::group_concat(self, a, block)?,
+            false => String::new(),
+        };
+        Some(format!("{name}({distinct}{args}{concat})"))
     }
 }
 
@@ -274,6 +286,7 @@ fn column(p: &Printer<'_>, at: ColumnAt, scope: Scope<'_>) -> Option<String> {
         Scope::Tables(block) => {
             let slot = block.tables.get(usize::from(at.table))?;
             match &slot.source {
+                source if p.names.is_some() => names::column(p, source, &slot.alias, n),
                 TableSource::Table(t) | TableSource::Virtual(t) => Some(format!(
                     "{}.{}.{}",
                     Quoted(&t.schema),

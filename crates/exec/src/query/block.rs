@@ -4,6 +4,8 @@
 //! Rows are pulled from the join steps in batches, and pushed through the other operators one by
 //! one. An operator that needs no more rows returns false, which ends the pull.
 
+use std::time::Duration;
+
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryPlan, TableSource};
@@ -12,6 +14,7 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
 
 use super::KeptQuery;
+use super::measured::MeasuredRows;
 use super::subquery::{BlockSubqueries, KeptSubquery};
 use crate::env::RowSink;
 use crate::env::batch::{Batch, KEPT_BYTES};
@@ -29,6 +32,7 @@ use crate::operators::row_out::{
 use crate::operators::step::{DerivedTable, Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
 use crate::operators::window::Windowing;
 use crate::runtime::Runtime;
+use crate::runtime::profile::{Execution, Stage};
 
 /// Work of one row in an operator.
 pub(super) const ROW_WORK: u64 = 200;
@@ -157,7 +161,16 @@ impl BlockExec {
         outer_rows: &[&[RowRef<'_>]],
         out: &mut dyn RowOut,
     ) -> Result<(), SqlError> {
-        let result = self.execute(rt, block, limits, outer_rows, out);
+        let result = match &rt.profile {
+            None => self.execute(rt, block, limits, outer_rows, out),
+            Some(profile) => {
+                profile.begin_steps(block, block.joins.len());
+                let mut out = MeasuredRows::new(out);
+                let result = self.execute(rt, block, limits, outer_rows, &mut out);
+                profile.end(block, Stage::Result, &out.execution);
+                result
+            }
+        };
         self.release();
         result
     }
@@ -281,6 +294,9 @@ impl BlockExec {
         block: &Block,
         f: &mut dyn FnMut(&StepCx<'_, '_>, &Batch) -> Result<bool, SqlError>,
     ) -> Result<(), SqlError> {
+        if let Some(profile) = &rt.profile {
+            profile.begin_steps(block, block.joins.len());
+        }
         let result = self.pull(rt, block, f);
         self.release();
         result
@@ -488,6 +504,22 @@ impl Run<'_, '_> {
 
     #[inline]
     pub(super) fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+        match &self.scx.rt.profile {
+            None => self.all_rows(each),
+            Some(profile) => {
+                let (block, mut execution) = (self.scx.block, Execution::begin());
+                let result = self.all_rows(&mut |cx, select| {
+                    execution.row();
+                    each(cx, select)
+                });
+                profile.end(block, Stage::Rows, &execution);
+                result
+            }
+        }
+    }
+
+    #[inline]
+    fn all_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
         match self.windowing {
             None => self.plain_rows(each),
             Some(windowing) => super::windowed::run(self, windowing, each),
@@ -542,7 +574,11 @@ impl Run<'_, '_> {
                 rows: 0,
             };
             exec.run(scx.rt, q, scx.outer_rows, &mut out)?;
-            scx.rt.count_temporary_table(out.rows, out.rows);
+            let rows = out.rows;
+            scx.rt.count_temporary_table(rows, rows);
+            if let Some(profile) = &scx.rt.profile {
+                profile.add_call(scx.block, Stage::Read(0), rows, Duration::ZERO);
+            }
             return Ok(());
         }
         let last = steps.len() - 1;

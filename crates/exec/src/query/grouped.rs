@@ -18,6 +18,7 @@ use crate::operators::group::{
     GroupedImages, Grouper, Grouping, ImageInput, ImageSums, JoinedRows, PlainColumn,
 };
 use crate::operators::step::{COMPILE_AFTER, Slot, Source, StepCx};
+use crate::runtime::profile::{Execution, Stage};
 
 /// The grouping of the block's rows.
 pub(super) fn grouping(block: &Block, slots: &[Slot], plan: &GroupPlan) -> Grouping {
@@ -169,8 +170,17 @@ impl Run<'_, '_> {
             }
             each(&cx, &block.select)
         };
+        let mut execution = rt.profile.as_ref().map(|_| Execution::begin());
+        let mut measure = || {
+            if let (Some(profile), Some(execution)) = (&rt.profile, &mut execution) {
+                execution.count(groups.get());
+                profile.end(block, Stage::Groups, execution);
+            }
+        };
         if plan.rollup {
-            return self.rolled_up(plan, grouping, &mut emit);
+            self.rolled_up(plan, grouping, &mut emit)?;
+            measure();
+            return Ok(());
         }
         let mut grouper = Grouper::new(plan, grouping, rt.env.work_memory());
         let mut go_on = true;
@@ -231,6 +241,7 @@ impl Run<'_, '_> {
                 false => rt.count_grouping(taken.get(), groups.get()),
             }
         }
+        measure();
         Ok(())
     }
 }

@@ -425,6 +425,7 @@ impl Db {
             div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
             foreign_key_checks: true,
             use_invisible_indexes: false,
+            explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),
@@ -537,7 +538,7 @@ impl Db {
     /// EXPLAIN as `table type key ref extra`, one line per row.
     pub fn explain(&self, sql: &str) -> Vec<String> {
         let (rows, _) = self
-            .run(&format!("EXPLAIN {sql}"))
+            .run(&format!("EXPLAIN FORMAT=TRADITIONAL {sql}"))
             .unwrap_or_else(|e| panic!("{sql}: {e}"));
         rows.into_iter()
             .map(|r| {

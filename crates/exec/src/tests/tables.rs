@@ -161,15 +161,17 @@ fn explained_by_what_becomes_of_each_table() {
         rows.iter().map(kind).collect()
     };
     assert_eq!(
-        kinds("EXPLAIN UPDATE t STRAIGHT_JOIN n ON n.x = t.id SET n.y = 1"),
+        kinds("EXPLAIN FORMAT=TRADITIONAL UPDATE t STRAIGHT_JOIN n ON n.x = t.id SET n.y = 1"),
         ["SIMPLE t", "UPDATE n"]
     );
     assert_eq!(
-        kinds("EXPLAIN DELETE t, n FROM t STRAIGHT_JOIN n ON n.x = t.id"),
+        kinds("EXPLAIN FORMAT=TRADITIONAL DELETE t, n FROM t STRAIGHT_JOIN n ON n.x = t.id"),
         ["DELETE t", "DELETE n"]
     );
     assert_eq!(
-        kinds("EXPLAIN DELETE t FROM t STRAIGHT_JOIN n WHERE n.x = (SELECT MAX(v) FROM o)"),
+        kinds(
+            "EXPLAIN FORMAT=TRADITIONAL DELETE t FROM t STRAIGHT_JOIN n WHERE n.x = (SELECT MAX(v) FROM o)"
+        ),
         ["DELETE t", "PRIMARY n", "SUBQUERY o"]
     );
 }

@@ -1,19 +1,22 @@
-//! EXPLAIN, with the columns and texts of MySQL.
+//! EXPLAIN: plans the statement, and makes the rows of FORMAT=TRADITIONAL with the columns and texts
+//! of MySQL. The executor makes the other formats, because they show the values of literals.
+
+mod table_access;
 
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
-use nfold_sql::ast::SetOp;
+use nfold_sql::ast::{ExplainFormat, ExplainOptions, SetOp, Statement};
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, TextSize, TypeKind};
+use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Expr, ExprKind, is_constant};
+use crate::logical::expr::{Expr, ExprKind};
 use crate::physical::{
-    Access, AccessKind, Block, ColumnMeta, ExplainPlan, ExplainProbe, InsertSource, JoinStep,
-    JoinType, Plan, PointPart, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource,
-    WindowPass,
+    AccessKind, Block, ColumnMeta, ExplainOutput, ExplainPlan, ExplainProbe, InsertSource,
+    JoinStep, JoinType, Plan, QueryBody, QueryPlan, RowLocking, TableSlot, TableSource, WindowPass,
 };
+
+pub use table_access::{TableAccess, table_access};
 
 type Row = Vec<Option<String>>;
 
@@ -32,10 +35,65 @@ const COLUMNS: [&str; 12] = [
     "Extra",
 ];
 
-/// The rows that EXPLAIN returns for a plan.
-pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
+/// Plans EXPLAIN of `statement`.
+///
+/// # Errors
+/// The errors of the statement; 1049 for an unknown database of FOR SCHEMA; 1235 for ANALYZE with
+/// FORMAT=TRADITIONAL; 6412 for ANALYZE with version 1 of FORMAT=JSON.
+pub(crate) fn plan(
+    cx: &PlanCx<'_>,
+    options: &ExplainOptions,
+    statement: &Statement,
+) -> Result<ExplainPlan, SqlError> {
+    let (default, json) = cx.explain_format;
+    // Without FORMAT, ANALYZE ignores a default of TRADITIONAL.
+    let default = match default {
+        ExplainFormat::Traditional if options.analyze => ExplainFormat::Tree,
+        default => default,
+    };
+    let format = ExplainOutput::of(options.format.unwrap_or(default), json);
+    match format {
+        ExplainOutput::Rows if options.analyze => {
+            let what = "EXPLAIN ANALYZE with TRADITIONAL format";
+            return Err(SqlError::not_supported(what));
+        }
+        ExplainOutput::TablesJson if options.analyze => {
+            let code = ErrorCode::ER_EXPLAIN_ANALYZE_JSON_FORMAT_VERSION_NOT_SUPPORTED;
+            return Err(SqlError::new(code, &[]));
+        }
+        _ => {}
+    }
+    let schema = options.schema.as_ref().map(|name| name.as_str());
+    if let Some(name) = schema
+        && cx.snapshot.database(name).is_none()
+    {
+        return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
+    }
+    let cx = PlanCx {
+        db: schema.or(cx.db),
+        ..*cx
+    };
+    let plan = crate::plan_statement(&cx, statement)?;
+    Ok(ExplainPlan {
+        format,
+        analyze: options.analyze,
+        columns: match format {
+            ExplainOutput::Rows => columns(),
+            _ => vec![text_column()],
+        },
+        rows: match format {
+            ExplainOutput::Rows => table_rows(&plan),
+            _ => Vec::new(),
+        },
+        probes: probes(&plan),
+        changed: plan.changed_tables(),
+        plan,
+    })
+}
+
+/// The rows of FORMAT=TRADITIONAL.
+fn table_rows(plan: &Plan) -> Vec<Row> {
     let mut e = Explainer {
-        cx,
         rows: Vec::new(),
         next_id: 1,
     };
@@ -58,12 +116,7 @@ pub fn explain(cx: &PlanCx<'_>, plan: &Plan) -> ExplainPlan {
                 .push(row(1, "SIMPLE", None, "", Some("No tables used")))
         }
     }
-    ExplainPlan {
-        columns: columns(),
-        rows: e.rows,
-        probes: probes(plan),
-        changed: plan.changed_tables(),
-    }
+    e.rows
 }
 
 /// The [`ExplainProbe`]s of a plan that is a single query block; other plans have none.
@@ -121,7 +174,7 @@ fn is_const_table(b: &Block, step: &JoinStep) -> bool {
     let AccessKind::Points(parts) = &access.kind else {
         return false;
     };
-    step.kind == JoinType::Inner && points_type(def, access, parts) == "const"
+    step.kind == JoinType::Inner && table_access::points_type(def, access, parts) == "const"
 }
 
 /// A query that returns one row for each row of the join of `joins`, the first steps of `b`.
@@ -170,8 +223,30 @@ fn renumber(e: &mut Expr, kept: &[usize]) {
     e.each_child_mut(&mut |child| renumber(child, kept));
 }
 
-fn columns() -> Vec<ColumnMeta> {
+/// The column of the formats that return a text.
+fn text_column() -> ColumnMeta {
+    let ty = ColumnType::string(
+        TypeKind::Text(TextSize::Long),
+        CollationId::UTF8MB4_0900_AI_CI,
+    );
+    column("EXPLAIN", ty)
+}
+
+fn column(name: &str, ty: ColumnType) -> ColumnMeta {
     let none: Arc<str> = "".into();
+    ColumnMeta {
+        schema: none.clone(),
+        table: none.clone(),
+        org_table: none.clone(),
+        name: name.into(),
+        org_name: none,
+        flags: ty.made_wire_flags(),
+        ty,
+        made: false,
+    }
+}
+
+fn columns() -> Vec<ColumnMeta> {
     COLUMNS
         .iter()
         .map(|name| {
@@ -187,16 +262,7 @@ fn columns() -> Vec<ColumnMeta> {
                 ),
                 _ => ColumnType::string(TypeKind::VarChar(255), CollationId::UTF8MB4_0900_AI_CI),
             };
-            ColumnMeta {
-                schema: none.clone(),
-                table: none.clone(),
-                org_table: none.clone(),
-                name: (*name).into(),
-                org_name: none.clone(),
-                flags: ty.made_wire_flags(),
-                ty,
-                made: false,
-            }
+            column(name, ty)
         })
         .collect()
 }
@@ -211,8 +277,7 @@ fn row(id: u32, select_type: &str, table: Option<&str>, kind: &str, extra: Optio
     row
 }
 
-struct Explainer<'e> {
-    cx: &'e PlanCx<'e>,
+struct Explainer {
     rows: Vec<Row>,
     next_id: u32,
 }
@@ -241,7 +306,7 @@ fn set_name(op: SetOp) -> &'static str {
     }
 }
 
-impl Explainer<'_> {
+impl Explainer {
     /// Adds the rows of the operands of a set operation. If the result is `kept` in a temporary
     /// table, adds its row to `results` as well.
     fn set(&mut self, q: &QueryPlan, role: &str, kept: bool, results: &mut Vec<SetResult>) {
@@ -397,7 +462,10 @@ impl Explainer<'_> {
         let mut extra: Vec<String> = Vec::new();
         let filtered_here = !step.filter.is_empty() || !step.on.is_empty() || !tested.is_empty();
         match &slot.source {
-            TableSource::Table(def) => self.table(def, access, &mut out, &mut extra, filtered_here),
+            TableSource::Table(_) => {
+                let read = table_access(b, step.table, access);
+                read.show(&mut out, &mut extra, filtered_here);
+            }
             source => {
                 out[4] = Some("ALL".into());
                 if matches!(source, TableSource::Json(_)) {
@@ -449,146 +517,4 @@ impl Explainer<'_> {
         out[11] = (!extra.is_empty()).then(|| extra.join("; "));
         self.rows.push(out);
     }
-
-    fn table(
-        &self,
-        def: &TableDef,
-        access: &Access,
-        out: &mut Row,
-        extra: &mut Vec<String>,
-        filtered: bool,
-    ) {
-        let index = &def.indexes[access.index];
-        let key_name = |i: usize| {
-            if def.indexes[i].is_clustered() {
-                "PRIMARY".to_string()
-            } else {
-                def.indexes[i].name.to_string()
-            }
-        };
-        if !access.possible.is_empty() {
-            out[5] = Some(
-                access
-                    .possible
-                    .iter()
-                    .map(|&i| key_name(i))
-                    .collect::<Vec<_>>()
-                    .join(","),
-            );
-        }
-        let used_parts = match &access.kind {
-            AccessKind::Points(p) => p.len(),
-            AccessKind::Range { prefix, .. } => prefix.len() + 1,
-            AccessKind::Ranges(_) => 1,
-            _ => index.parts.len(),
-        };
-        let (kind, has_key) = match &access.kind {
-            AccessKind::Points(parts) => (points_type(def, access, parts), true),
-            AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
-            AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
-            AccessKind::Full => ("index", true),
-            _ => ("ALL", false),
-        };
-        let ordered_clustered =
-            matches!(access.kind, AccessKind::Full) && access.index == 0 && access.reverse;
-        out[4] = Some(if ordered_clustered { "index" } else { kind }.to_string());
-        if has_key || ordered_clustered {
-            out[6] = Some(key_name(access.index));
-            out[7] = Some(key_len(def, access.index, used_parts).to_string());
-        }
-        if let AccessKind::Points(parts) = &access.kind
-            && kind != "range"
-        {
-            out[8] = Some(
-                parts
-                    .iter()
-                    .map(|p| self.reference(p))
-                    .collect::<Vec<_>>()
-                    .join(","),
-            );
-        }
-        // A range over a secondary index is tested on the index entries, which MySQL calls an index
-        // condition.
-        let range_on_secondary = kind == "range" && access.index != 0 && !access.covering;
-        if range_on_secondary {
-            extra.push("Using index condition".into());
-        }
-        if kind == "const" {
-            return;
-        }
-        if filtered || (kind == "range" && !range_on_secondary) {
-            extra.push("Using where".into());
-        }
-        if access.covering {
-            extra.push("Using index".into());
-        }
-    }
-
-    fn reference(&self, p: &PointPart) -> String {
-        let PointPart::Eq { expr, .. } = p else {
-            return "const".into();
-        };
-        match &expr.kind {
-            _ if is_constant(expr) => "const".into(),
-            ExprKind::Column(_) => self
-                .cx
-                .db
-                .map_or_else(|| "func".into(), |db| format!("{db}.{}", column_text(expr))),
-            _ => "func".into(),
-        }
-    }
-}
-
-fn column_text(e: &Expr) -> String {
-    e.as_column()
-        .map_or_else(String::new, |at| format!("{}.{}", at.table, at.column))
-}
-
-fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
-    let index = &def.indexes[access.index];
-    let single = parts.iter().all(|p| matches!(p, PointPart::Eq { .. }));
-    if !single {
-        return "range";
-    }
-    let constant = parts
-        .iter()
-        .all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
-    let whole = index.is_unique() && parts.len() == index.parts.len();
-    match (whole, constant) {
-        (true, true) => "const",
-        (true, false) => "eq_ref",
-        (false, _) => "ref",
-    }
-}
-
-/// The length of the first `parts` key parts in bytes, as MySQL counts it: one more for a nullable
-/// column, two more for a column of variable length.
-fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
-    def.indexes[index]
-        .parts
-        .iter()
-        .take(parts)
-        .map(|p| {
-            let column = &def.columns[p.column];
-            let ty = &column.ty;
-            let variable = matches!(
-                ty.kind,
-                TypeKind::VarChar(_)
-                    | TypeKind::VarBinary(_)
-                    | TypeKind::Text(_)
-                    | TypeKind::Blob(_)
-            );
-            let bytes = match p.prefix_len {
-                Some(n) => u64::from(n) * u64::from(ty.charset().max_len),
-                None => ty.max_bytes(),
-            };
-            let time = match ty.kind {
-                TypeKind::Time(f) => Some(3 + u64::from(f.div_ceil(2))),
-                TypeKind::DateTime(f) => Some(5 + u64::from(f.div_ceil(2))),
-                TypeKind::Timestamp(f) => Some(4 + u64::from(f.div_ceil(2))),
-                _ => None,
-            };
-            time.unwrap_or(bytes) + u64::from(column.nullable) + if variable { 2 } else { 0 }
-        })
-        .sum()
 }

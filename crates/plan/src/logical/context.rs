@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
-use nfold_sql::ast::VarScope;
+use nfold_sql::ast::{ExplainFormat, VarScope};
 use nfold_sql::digest::{Digested, KindSet, SlotKind};
 use nfold_types::collation::CollationId;
 use nfold_types::{Checkpoint, ColumnType, SqlError};
@@ -58,6 +58,8 @@ pub struct PlanCx<'a> {
     pub div_precision_increment: u8,
     /// `use_invisible_indexes` of `optimizer_switch`.
     pub use_invisible_indexes: bool,
+    /// `explain_format`, and `explain_json_format_version`.
+    pub explain_format: (ExplainFormat, u8),
 }
 
 /// The type of a parameter slot.

@@ -8,13 +8,15 @@ use super::order::{self, WantedOrder};
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::Expr;
 use crate::logical::query::IndexHints;
-use crate::physical::{Access, AccessKind, Block, PointPart, RangePart};
+use crate::physical::{
+    Access, AccessKind, Block, LOOKUP_COST, LOOKUP_ROW_COST, PointPart, RangePart, SCAN_ROW_COST,
+};
 
 /// The costs of a row read in order from a leaf, of a row looked up in the clustered index, and of
 /// a descent of the tree, in microseconds.
-pub(super) const SCAN_ROW: f64 = 0.1;
-pub(super) const LOOKUP_ROW: f64 = 0.5;
-pub(super) const DESCENT: f64 = 0.3;
+pub(super) const SCAN_ROW: f64 = SCAN_ROW_COST;
+pub(super) const LOOKUP_ROW: f64 = LOOKUP_ROW_COST;
+pub(super) const DESCENT: f64 = LOOKUP_COST;
 
 /// An access path by the values of a subquery costs at most this share of a scan: the executor
 /// scans if the subquery returns too many values.

@@ -17,7 +17,7 @@ use crate::logical::func::is_volatile;
 use crate::logical::query::{IndexHints, OuterJoin};
 use crate::logical::tame::{converts, is_tame};
 use crate::physical::{
-    Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource,
+    Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource, sort_cost,
 };
 
 /// Assumed number of rows of a table without statistics.
@@ -182,7 +182,7 @@ impl Placer<'_> {
         let candidate = self.candidate(first, &usable, order::wanted(block, true));
         let ordered = order::gives_order(block, first, &candidate.access);
         let early = search.cheapest(Some(first));
-        let sort = order::sort_cost(whole.rows);
+        let sort = sort_cost(whole.rows);
         match ordered && early.cost < whole.cost + sort {
             true => early.steps,
             false => whole.steps,

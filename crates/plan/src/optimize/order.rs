@@ -6,7 +6,7 @@ use nfold_catalog::TableDef;
 use super::candidate::Candidate;
 use super::joins::orders_like_key;
 use crate::logical::expr::{ColumnAt, Expr};
-use crate::physical::{Access, AccessKind, AggFunc, Block, PointPart, TableSource};
+use crate::physical::{Access, AccessKind, AggFunc, Block, PointPart, TableSource, sort_cost};
 
 /// The use of an ordered read of the first table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,11 +153,6 @@ pub(super) fn gives_order(block: &Block, t: usize, access: &Access) -> bool {
     };
     let given = order_keys(block, t).and_then(|keys| gives(def, access, &keys));
     given == Some(access.reverse)
-}
-
-/// The cost of sorting `rows` rows.
-pub(super) fn sort_cost(rows: f64) -> f64 {
-    rows * (rows + 2.0).log2() * 0.02
 }
 
 /// Adds to the cost of a candidate the cost of the sort or grouping that it does not save.

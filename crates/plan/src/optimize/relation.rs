@@ -10,7 +10,7 @@ use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
 use super::joins::{UNKNOWN_ROWS, selectivity};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
-use crate::physical::{Block, JoinType, TableSource};
+use crate::physical::{Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
 
 /// The share of rows that an equality of two columns keeps without statistics.
 const UNKNOWN_EQUALITY: f64 = 0.1;
@@ -18,8 +18,8 @@ const UNKNOWN_EQUALITY: f64 = 0.1;
 /// The costs of adding a row to a hash table, of probing it with an outer row, of testing the
 /// conditions of a candidate row, and of binding an access path for an outer row. Measured on
 /// memory-resident tables, in microseconds as in [`super::candidate`].
-const HASH_BUILD: f64 = 0.4;
-const HASH_PROBE: f64 = 0.2;
+const HASH_BUILD: f64 = HASH_BUILD_COST;
+const HASH_PROBE: f64 = HASH_PROBE_COST;
 const CANDIDATE: f64 = 0.08;
 const BIND: f64 = 0.5;
 /// The size in bytes beyond which a hash table is written to a file, and each probe reads a block

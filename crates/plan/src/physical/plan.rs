@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
+use nfold_sql::ast::ExplainFormat;
 use nfold_types::SqlError;
 
 use super::foreign::ForeignKeys;
@@ -199,16 +200,44 @@ impl Plan {
     }
 }
 
-/// The result of EXPLAIN.
+/// EXPLAIN of another plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainPlan {
+    pub format: ExplainOutput,
+    /// EXPLAIN ANALYZE: the plan is run and measured.
+    pub analyze: bool,
+    pub plan: Plan,
     pub columns: Vec<ColumnMeta>,
-    /// `None` is NULL.
+    /// The rows of FORMAT=TRADITIONAL. `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
     /// Run in this order before `rows` are returned.
     pub probes: Vec<ExplainProbe>,
     /// The [`Plan::changed_tables`] of the explained plan.
     pub changed: Vec<ChangedTable>,
+}
+
+/// What EXPLAIN returns: a format, and of JSON its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExplainOutput {
+    /// A row for each table.
+    Rows,
+    Tree,
+    /// JSON of the tables in a nested loop (`explain_json_format_version` 1).
+    TablesJson,
+    /// JSON of the operators that TREE shows (`explain_json_format_version` 2).
+    TreeJson,
+}
+
+impl ExplainOutput {
+    /// The output of a format. `json`: `explain_json_format_version`.
+    pub fn of(format: ExplainFormat, json: u8) -> ExplainOutput {
+        match format {
+            ExplainFormat::Traditional => ExplainOutput::Rows,
+            ExplainFormat::Tree => ExplainOutput::Tree,
+            ExplainFormat::Json if json == 1 => ExplainOutput::TablesJson,
+            ExplainFormat::Json => ExplainOutput::TreeJson,
+        }
+    }
 }
 
 /// A part of a plan that MySQL executes during planning: constant conditions, and tables of which

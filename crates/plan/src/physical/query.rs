@@ -207,6 +207,16 @@ pub struct Alternative {
 /// The cost of an index lookup, and of each row that it finds, in microseconds.
 pub const LOOKUP_COST: f64 = 0.3;
 pub const LOOKUP_ROW_COST: f64 = 0.5;
+/// The cost of a row read in order from a leaf, in microseconds.
+pub const SCAN_ROW_COST: f64 = 0.1;
+/// The costs of adding a row to a hash table, and of probing it with an outer row, in microseconds.
+pub const HASH_BUILD_COST: f64 = 0.4;
+pub const HASH_PROBE_COST: f64 = 0.2;
+
+/// The cost of sorting `rows` rows, in microseconds.
+pub fn sort_cost(rows: f64) -> f64 {
+    rows * (rows + 2.0).log2() * 0.02
+}
 
 /// The part of a step in nested outer joins. The inner side of a nested outer join has several
 /// tables, or is one table inside another nested outer join. Its tables are consecutive steps, each
@@ -301,8 +311,8 @@ pub struct DecorrelatedPlan {
 }
 
 impl QueryPlan {
-    /// The estimated number of rows that the query returns.
-    pub(crate) fn result_rows(&self) -> f64 {
+    /// The estimated number of rows that the query returns, without LIMIT.
+    pub fn result_rows(&self) -> f64 {
         match &self.body {
             QueryBody::Block(b) => b.result_rows(),
             QueryBody::Set {
@@ -326,8 +336,8 @@ const GROUPED: f64 = 0.8;
 const HAVING: f64 = 0.1;
 
 impl Block {
-    /// The estimated number of rows that the block returns.
-    pub(crate) fn result_rows(&self) -> f64 {
+    /// The estimated number of rows that the block returns, without LIMIT.
+    pub fn result_rows(&self) -> f64 {
         if self.group.as_ref().is_some_and(|g| g.implicit) {
             return 1.0;
         }

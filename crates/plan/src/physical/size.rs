@@ -52,7 +52,7 @@ impl Plan {
                 let texts = e.rows.iter().flatten().flatten();
                 let probes = e.probes.iter().map(|p| query(&p.query)).sum::<usize>();
                 let texts = texts.map(String::len).sum::<usize>();
-                size_of_val(&**e) + columns(&e.columns) + texts + probes
+                size_of_val(&**e) + e.plan.heap_bytes() + columns(&e.columns) + texts + probes
             }
         }
     }

@@ -222,7 +222,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
             | UnlockTables
             | Use(_)
             | AlterDatabase(_)
-            | ExplainConnection(_)
+            | ExplainConnection(..)
             | LoadData(_)
             | Empty
             | Show(Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount)

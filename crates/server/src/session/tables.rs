@@ -144,7 +144,12 @@ impl<'a> Walk<'a> {
             Statement::Delete(d) => self.delete(d),
             Statement::LoadData(l) => self.insert(&l.insert),
             Statement::Do(list) => self.exprs(list),
-            Statement::Explain { statement, .. } => self.statement(statement),
+            Statement::Explain { options, statement } => {
+                if let Some(schema) = &options.schema {
+                    self.database = Some(schema.as_str());
+                }
+                self.statement(statement);
+            }
             _ => {}
         }
     }

@@ -415,7 +415,7 @@ impl Session {
             GetDiagnostics(get) => self.get_diagnostics(cx, get, text),
             Show(show) => self.show(cx, show),
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
-            ExplainConnection(_) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
+            ExplainConnection(..) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
             Flush(f) => self.flush(f),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),

@@ -64,6 +64,10 @@ pub(crate) fn marker_type(value: &Value, collation: nfold_types::CollationId) ->
 fn result_target(statement: &Statement) -> Option<SelectInto> {
     match statement {
         Statement::Query(query) => query.into.clone(),
+        Statement::Explain { options, .. } => {
+            let name = options.into.clone();
+            name.map(|name| SelectInto::Variables(vec![name]))
+        }
         _ => None,
     }
 }

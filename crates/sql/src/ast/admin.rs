@@ -91,12 +91,34 @@ pub enum PrepareSource {
     Variable(String),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplainFormat {
-    #[default]
     Traditional,
     Json,
     Tree,
+}
+
+impl ExplainFormat {
+    /// The name of a format as a statement writes it, in any case.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExplainFormat::Traditional => "TRADITIONAL",
+            ExplainFormat::Json => "JSON",
+            ExplainFormat::Tree => "TREE",
+        }
+    }
+}
+
+/// The words between EXPLAIN and the statement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExplainOptions {
+    pub analyze: bool,
+    /// `None`: that of `explain_format`.
+    pub format: Option<ExplainFormat>,
+    /// The user variable that receives the plan.
+    pub into: Option<String>,
+    /// FOR SCHEMA: the current database of the statement.
+    pub schema: Option<Ident>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

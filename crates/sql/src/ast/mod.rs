@@ -178,11 +178,11 @@ pub enum Statement {
         column: Option<Ident>,
     },
     Explain {
-        format: ExplainFormat,
-        analyze: bool,
+        options: ExplainOptions,
         statement: Box<Statement>,
     },
-    ExplainConnection(Expr),
+    /// EXPLAIN FOR CONNECTION, with the connection's number.
+    ExplainConnection(ExplainOptions, u64),
 
     // Maintenance
     TableMaintenance(TableMaintenance),

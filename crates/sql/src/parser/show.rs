@@ -353,27 +353,9 @@ impl Parser<'_> {
             };
             return Ok(Statement::Describe { table, column });
         }
-        let analyze = self.accept_kw(Kw::ANALYZE);
-        let mut format = ExplainFormat::Traditional;
-        if self.accept_kw(Kw::FORMAT) {
-            self.expect(TokenKind::Eq)?;
-            let name = self.ident_or_text()?;
-            format = match name.to_ascii_lowercase().as_str() {
-                "traditional" => ExplainFormat::Traditional,
-                "json" => ExplainFormat::Json,
-                "tree" => ExplainFormat::Tree,
-                _ => {
-                    return Err(SqlError::new(
-                        ErrorCode::ER_UNKNOWN_EXPLAIN_FORMAT,
-                        &[&name],
-                    ));
-                }
-            };
-        }
-        if self.accept_kw(Kw::FOR) {
-            self.expect_kw(Kw::CONNECTION)?;
-            let id = Literal::Int(self.number()?);
-            return Ok(Statement::ExplainConnection(Expr::Literal(id)));
+        let options = self.explain_options()?;
+        if self.at(Kw::FOR) {
+            return self.explain_connection(options);
         }
         let explainable = self.is(TokenKind::LParen)
             || matches!(
@@ -391,10 +373,67 @@ impl Parser<'_> {
             return self.unexpected();
         }
         let statement = Box::new(self.statement()?);
-        Ok(Statement::Explain {
-            format,
-            analyze,
-            statement,
-        })
+        Ok(Statement::Explain { options, statement })
+    }
+
+    /// `[ANALYZE] [FORMAT = format] [INTO @variable] [FOR SCHEMA name]`
+    fn explain_options(&mut self) -> Result<ExplainOptions> {
+        let mut options = ExplainOptions {
+            analyze: self.accept_kw(Kw::ANALYZE),
+            ..ExplainOptions::default()
+        };
+        if self.accept_kw(Kw::FORMAT) {
+            self.expect(TokenKind::Eq)?;
+            let name = self.ident_or_text()?;
+            let formats = [
+                ExplainFormat::Traditional,
+                ExplainFormat::Json,
+                ExplainFormat::Tree,
+            ];
+            let found = formats
+                .iter()
+                .find(|f| f.name().eq_ignore_ascii_case(&name));
+            let unknown =
+                || SqlError::new(ErrorCode::ER_UNKNOWN_EXPLAIN_FORMAT, &[&name.to_string()]);
+            options.format = Some(*found.ok_or_else(unknown)?);
+        }
+        if self.accept_kw(Kw::INTO) {
+            options.into = Some(self.user_var()?);
+            let Some(format) = options.format else {
+                let code = ErrorCode::ER_EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED;
+                return Err(SqlError::new(code, &[]));
+            };
+            if format != ExplainFormat::Json {
+                let code = ErrorCode::ER_EXPLAIN_INTO_FORMAT_NOT_SUPPORTED;
+                return Err(SqlError::new(code, &[&format.name()]));
+            }
+        }
+        let start = self.save();
+        if self.accept_kw(Kw::FOR) {
+            if self.accept_kw(Kw::SCHEMA) || self.accept_kw(Kw::DATABASE) {
+                options.schema = Some(self.ident()?);
+            } else {
+                self.restore(start);
+            }
+        }
+        Ok(options)
+    }
+
+    /// `FOR CONNECTION n`
+    fn explain_connection(&mut self, options: ExplainOptions) -> Result<Statement> {
+        if options.schema.is_some() {
+            return self.unexpected();
+        }
+        self.advance();
+        self.expect_kw(Kw::CONNECTION)?;
+        let id = self.number()?;
+        if options.into.is_some() {
+            let code = ErrorCode::ER_EXPLAIN_INTO_FOR_CONNECTION_NOT_SUPPORTED;
+            return Err(SqlError::new(code, &[]));
+        }
+        if options.analyze {
+            return Err(SqlError::not_supported("EXPLAIN ANALYZE FOR CONNECTION"));
+        }
+        Ok(Statement::ExplainConnection(options, id))
     }
 }

@@ -33,6 +33,7 @@ errors! {
     EE_STAT = 13, "HY000", "Can't get stat of '%s' (OS errno %d - %s)";
     EE_FILENOTFOUND = 29, "HY000", "File '%s' not found (OS errno %d - %s)";
     HA_ERR_UNSUPPORTED = 138, "HY000", "InnoDB: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be used with REPEATABLE READ isolation level.";
+    ER_YES = 1003, "HY000", "YES";
     ER_CANT_CREATE_FILE = 1004, "HY000", "Can't create file '%-.200s' (errno: %d - %s)";
     ER_CANT_CREATE_TABLE = 1005, "HY000", "Can't create table '%-.200s' (errno: %d - %s)";
     ER_CANT_CREATE_DB = 1006, "HY000", "Can't create database '%-.192s' (errno: %d - %s)";
@@ -706,6 +707,10 @@ errors! {
     ER_CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
     ER_USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '%-.192s' should not exceed 64 characters.";
     ER_WARN_DEPRECATED_WITH_NOTE = 4166, "HY000", "'%s' is deprecated and will be removed in a future release. %s";
+    ER_EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED = 6006, "0A000", "EXPLAIN INTO does not support implicit FORMAT.";
+    ER_EXPLAIN_INTO_FORMAT_NOT_SUPPORTED = 6007, "0A000", "EXPLAIN INTO does not support FORMAT=%s.";
+    ER_EXPLAIN_INTO_FOR_CONNECTION_NOT_SUPPORTED = 6009, "0A000", "EXPLAIN FOR CONNECTION does not support the INTO clause.";
     ER_FK_NO_UNIQUE_INDEX_PARENT = 6125, "HY000", "Failed to add the foreign key constraint. Missing unique key for constraint '%s' in the referenced table '%s'";
+    ER_EXPLAIN_ANALYZE_JSON_FORMAT_VERSION_NOT_SUPPORTED = 6412, "0A000", "EXPLAIN ANALYZE does not support FORMAT=JSON with explain_json_format_version=1.";
     ER_OUTER_REFERENCE_IN_WINDOW_SPEC = 6432, "HY000", "Outer reference %s in window's ORDER BY or PARTITION BY clause not allowed.";
 }

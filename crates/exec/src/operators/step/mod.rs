@@ -12,6 +12,7 @@
 
 mod first;
 mod lookup;
+mod measured;
 mod nest;
 mod read;
 mod slot;
@@ -340,7 +341,7 @@ const CANDIDATES_MAX: f64 = 16.0;
 const FIRST_CANDIDATES: usize = 4;
 
 /// Whether a step reads the rows of each outer row piece by piece, up to the first match.
-fn stops_early(step: &JoinStep) -> bool {
+pub(crate) fn stops_early(step: &JoinStep) -> bool {
     let decides = matches!(step.kind, JoinType::Semi | JoinType::Anti);
     decides && step.rows > CANDIDATES_MAX && !is_hash(&step.access)
 }
@@ -441,6 +442,19 @@ impl<'r> StepCx<'r, '_> {
         position: usize,
         out: &mut Batch,
     ) -> Result<bool, SqlError> {
+        match &self.rt.profile {
+            None => self.next_batch(steps, position, out),
+            Some(profile) => self.next_measured(profile, steps, position, out),
+        }
+    }
+
+    #[inline]
+    fn next_batch(
+        &self,
+        steps: &mut [StepExec],
+        position: usize,
+        out: &mut Batch,
+    ) -> Result<bool, SqlError> {
         out.clear();
         if position == 0 {
             return self.first(&mut steps[0], out, None);
@@ -474,7 +488,10 @@ impl<'r> StepCx<'r, '_> {
     fn join(&self, me: &mut StepExec, position: usize, out: &mut Batch) -> Result<(), SqlError> {
         let step = &self.block.joins[position];
         if me.outer_at >= me.group_end {
-            self.look_up(me, position)?;
+            match &self.rt.profile {
+                None => self.look_up(me, position)?,
+                Some(profile) => self.look_up_measured(profile, me, position)?,
+            }
         }
         while me.outer_at < me.group_end && !out.is_full() {
             self.join_row(me, step, position, out)?;
@@ -561,7 +578,10 @@ impl<'r> StepCx<'r, '_> {
         let decided = me.matched && matches!(step.kind, JoinType::Semi | JoinType::Anti);
         if !decided && !matches!(me.more, More::No) {
             drop(rows);
-            return self.next_piece(me, step);
+            return match &self.rt.profile {
+                None => self.next_piece(me, step),
+                Some(profile) => self.next_piece_measured(profile, me, position),
+            };
         }
         let missing = !me.matched && matches!(step.kind, JoinType::Left | JoinType::Anti);
         if missing || nest::begins(step) {

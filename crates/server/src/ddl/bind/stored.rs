@@ -217,6 +217,7 @@ fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
         group_concat_max_len: 1024,
         div_precision_increment: 4,
         use_invisible_indexes: false,
+        explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
     }
 }
 

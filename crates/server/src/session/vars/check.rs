@@ -109,6 +109,10 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(VarValue::text(text))
         }
+        "explain_format" => {
+            let words = ["TRADITIONAL", "TRADITIONAL_STRICT", "TREE", "JSON"];
+            own(word(def, value, &words)?)
+        }
         "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
         _ => own(plain(def, value, warnings)?),
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use nfold_plan::SqlMode;
-use nfold_sql::ast::IsolationLevel;
+use nfold_sql::ast::{ExplainFormat, IsolationLevel};
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub foreign_key_checks: bool,
     /// From `optimizer_switch`.
     pub use_invisible_indexes: bool,
+    /// `explain_format`, and `explain_json_format_version`.
+    pub explain_format: (ExplainFormat, u8),
     pub restrict_fk_on_non_standard_key: bool,
     pub sql_select_limit: u64,
     pub auto_increment_increment: u64,
@@ -88,6 +90,7 @@ places! {
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off,
+    explain_format, explain_json_format_version,
 }
 
 /// The isolation level of a value of `transaction_isolation`.
@@ -125,7 +128,7 @@ impl Settings {
             self.sql_select_limit,
             self.sql_safe_updates,
             self.foreign_key_checks,
-            self.use_invisible_indexes,
+            (self.use_invisible_indexes, self.explain_format),
         )
     }
 
@@ -189,6 +192,14 @@ impl Settings {
             sql_safe_updates: flag(p.sql_safe_updates),
             foreign_key_checks: flag(p.foreign_key_checks),
             use_invisible_indexes: text(p.optimizer_switch).contains("use_invisible_indexes=on"),
+            explain_format: (
+                match text(p.explain_format) {
+                    "TRADITIONAL" | "TRADITIONAL_STRICT" => ExplainFormat::Traditional,
+                    "JSON" => ExplainFormat::Json,
+                    _ => ExplainFormat::Tree,
+                },
+                int(p.explain_json_format_version) as u8,
+            ),
             restrict_fk_on_non_standard_key: flag(p.restrict_fk_on_non_standard_key),
             sql_select_limit: int(p.sql_select_limit),
             auto_increment_increment: int(p.auto_increment_increment),

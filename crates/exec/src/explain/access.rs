@@ -1,0 +1,328 @@
+//! The operators that read one table, and the texts of the ranges that they read.
+
+use nfold_catalog::{IndexDef, TableDef};
+use nfold_plan::expr::Expr;
+use nfold_plan::query::{
+    Access, AccessKind, JoinStep, PointPart, QueryBody, RangePart, SCAN_ROW_COST, TableSlot,
+    TableSource,
+};
+
+use super::json::Json;
+use super::node::Node;
+use super::short_column;
+use super::tree::{BlockCx, zero_rows};
+use crate::expr::eval::Scope;
+use crate::runtime::profile::Stage;
+
+/// Of more ranges than this, only the first ones are printed.
+const RANGES_SHOWN: usize = 3;
+
+impl BlockCx<'_> {
+    /// The operator that reads the rows of a step's table by `access`: `rows` for each execution.
+    pub fn table(&self, step: &JoinStep, access: &Access, rows: f64, stage: Stage) -> Node {
+        let slot = &self.block.tables[step.table];
+        let node = match &slot.source {
+            TableSource::Table(def) => self.base_table(def, slot, access, rows, stage),
+            _ if matches!(access.kind, AccessKind::Empty) => zero_rows("Impossible WHERE"),
+            TableSource::Virtual(def) => {
+                let name = short_column(&slot.alias);
+                Node::new(format!("Table scan on {name}"))
+                    .kind("table")
+                    .field("table_name", Json::text(&*slot.alias))
+                    .field("schema_name", Json::text(&*def.schema))
+                    .estimated(rows * SCAN_ROW_COST, rows)
+            }
+            TableSource::Json(_) => Node::new("Materialize table function")
+                .kind("materialize_table_function")
+                .field("table_name", Json::text(&*slot.alias))
+                .estimated(rows * SCAN_ROW_COST, rows),
+            TableSource::Derived(q) => {
+                if let QueryBody::Working(_) = q.body {
+                    let name = short_column(&slot.alias);
+                    let node = Node::new(format!("Scan new records on {name}"));
+                    node.estimated(rows * SCAN_ROW_COST, rows)
+                } else {
+                    self.derived(slot, q)
+                }
+            }
+        };
+        node.measured(self.measured(stage))
+    }
+
+    fn derived(&self, slot: &TableSlot, q: &nfold_plan::query::QueryPlan) -> Node {
+        let name = short_column(&slot.alias);
+        let mut input = self.builder.query(q, self.texts.outer);
+        let (cost, rows) = (input.cost(), input.rows());
+        let columns = q.columns.iter().map(|c| &*c.name);
+        let streamed = self.block.joins.len() == 1;
+        if matches!(q.body, QueryBody::Recursive(_)) {
+            input.operation += &format!(" {name}");
+        } else if streamed {
+            input = Node::over("Stream results", input)
+                .kind("stream")
+                .estimated(cost, rows);
+        } else {
+            let written = cost + rows * SCAN_ROW_COST;
+            input = Node::over("Materialize", input)
+                .kind("materialize")
+                .materialized(written, written, rows);
+        }
+        let cost = input.cost();
+        let node = Node::over(format!("Table scan on {name}"), input)
+            .kind("table")
+            .field("table_name", Json::text(&*slot.alias))
+            .field("used_columns", Json::texts(columns));
+        match streamed {
+            true => node.estimated(cost, rows),
+            false => node.materialized(cost, cost + rows * SCAN_ROW_COST, rows),
+        }
+    }
+
+    fn base_table(
+        &self,
+        def: &TableDef,
+        slot: &TableSlot,
+        access: &Access,
+        rows: f64,
+        stage: Stage,
+    ) -> Node {
+        let index = &def.indexes[access.index];
+        let name = short_column(&slot.alias);
+        let key = index_name(index);
+        let reverse = if access.reverse { " (reverse)" } else { "" };
+        let cost = self.builder.read_cost(access, rows);
+        let ordered = access.reverse || (stage == Stage::Read(0) && self.block.ordered);
+        let of_table = Node::default()
+            .field("table_name", Json::text(&*slot.alias))
+            .field("schema_name", Json::text(&*def.schema))
+            .field("used_columns", used_columns(def, slot));
+        let on = |words: &str, covering: bool, lookup: bool| {
+            let covers = match (covering, lookup) {
+                (true, true) => "covering ",
+                (true, false) => "Covering ",
+                (false, _) => "",
+            };
+            capital(&format!(
+                "{covers}{words} on {name} using {}",
+                short_column(key)
+            ))
+        };
+        let by_index = |node: Node, operation: String, kind: &'static str| {
+            let mut node = node
+                .kind("index")
+                .field("covering", Json::Bool(access.covering))
+                .field("index_name", Json::text(key))
+                .field("index_access_type", Json::text(kind));
+            node.operation = operation;
+            node.estimated(cost, rows)
+        };
+        match &access.kind {
+            AccessKind::Empty => zero_rows("Impossible WHERE"),
+            AccessKind::Full if access.index == 0 && !ordered => {
+                let mut node = of_table.kind("table");
+                node.operation = format!("Table scan on {name}");
+                node.estimated(cost, rows)
+            }
+            AccessKind::Full => {
+                let operation = on("index scan", access.covering, false) + reverse;
+                by_index(of_table, operation, "index_scan")
+            }
+            AccessKind::Points(parts) if parts.iter().all(is_equality) => {
+                let whole = index.is_unique() && parts.len() == index.parts.len();
+                let single = if whole { "single-row " } else { "" };
+                let covering = if access.covering { "covering " } else { "" };
+                let conditions = self.equalities(def, index, parts);
+                let text = conditions.join(", ");
+                let words = format!("{single}{covering}index lookup");
+                let operation = format!("{} ({text}){reverse}", on(&words, false, true));
+                let columns = key_columns(def, index, parts.len());
+                by_index(of_table, operation, "index_lookup")
+                    .field("key_columns", columns)
+                    .field("lookup_condition", Json::text(text))
+            }
+            kind => {
+                let (ranges, parts) = self.ranges(def, index, kind);
+                let text = ranges_text(&ranges);
+                let words = on("index range scan", access.covering, false);
+                let columns = key_columns(def, index, parts);
+                by_index(
+                    of_table,
+                    format!("{words} over {text}{reverse}"),
+                    "index_range_scan",
+                )
+                .field("key_columns", columns)
+                .field("ranges", Json::texts([text]))
+            }
+        }
+    }
+
+    /// `a = 1` for each part of a lookup.
+    fn equalities(&self, def: &TableDef, index: &IndexDef, parts: &[PointPart]) -> Vec<String> {
+        let part = |(n, p): (usize, &PointPart)| {
+            let value = match p {
+                PointPart::Eq { expr, .. } => self.texts.expr(expr, Scope::Tables(self.block)),
+                _ => String::new(),
+            };
+            format!("{} = {value}", column(def, index, n))
+        };
+        parts.iter().enumerate().map(part).collect()
+    }
+
+    /// The ranges that a path reads, and the number of key parts in them. Beyond the number of
+    /// ranges that is printed, texts are empty.
+    fn ranges(&self, def: &TableDef, index: &IndexDef, kind: &AccessKind) -> (Vec<String>, usize) {
+        match kind {
+            AccessKind::Points(parts) => (self.points(def, index, parts), parts.len()),
+            AccessKind::Range { prefix, range } => {
+                let bounds = self.bounds(&column(def, index, prefix.len()), range);
+                let mut ranges = self.points(def, index, prefix);
+                if ranges.is_empty() {
+                    return (vec![bounds], 1);
+                }
+                for text in &mut ranges {
+                    *text += &format!(" AND {bounds}");
+                }
+                (ranges, prefix.len() + 1)
+            }
+            AccessKind::Ranges(list) => {
+                let column = column(def, index, 0);
+                (list.iter().map(|r| self.bounds(&column, r)).collect(), 1)
+            }
+            AccessKind::Full | AccessKind::Source | AccessKind::Hash { .. } | AccessKind::Empty => {
+                (Vec::new(), 0)
+            }
+        }
+    }
+
+    /// The combinations of the values of key parts.
+    fn points(&self, def: &TableDef, index: &IndexDef, parts: &[PointPart]) -> Vec<String> {
+        let mut points = vec![String::new()];
+        if parts.is_empty() {
+            return Vec::new();
+        }
+        let mut lists: Vec<(u32, usize)> = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            let column = column(def, index, n);
+            let values = self.values(part);
+            let joined = match part {
+                PointPart::List { list, .. } if lists.contains(&(*list, 0)) => true,
+                PointPart::List { list, .. } => {
+                    lists.push((*list, 0));
+                    false
+                }
+                PointPart::Rows { at, .. } => *at > 0,
+                _ => false,
+            };
+            let with = |text: &str, value: &str| match text.is_empty() {
+                true => format!("{column} {value}"),
+                false => format!("{text} AND {column} {value}"),
+            };
+            points = match joined && values.len() == points.len() {
+                true => {
+                    let both = points.iter().zip(&values);
+                    both.map(|(text, value)| with(text, value)).collect()
+                }
+                false => {
+                    let each = |text: &String| {
+                        let texts = values.iter().map(|value| with(text, value));
+                        texts.collect::<Vec<String>>()
+                    };
+                    points.iter().flat_map(each).collect()
+                }
+            };
+            // The number of ranges is of interest, and the first few of them.
+            points.truncate(1 << 16);
+        }
+        points
+    }
+
+    /// `= 1` for each value of a key part.
+    fn values(&self, part: &PointPart) -> Vec<String> {
+        let scope = Scope::Tables(self.block);
+        let equal = |e: &Expr| format!("= {}", self.texts.expr(e, scope));
+        match part {
+            PointPart::Eq { expr, .. } => vec![equal(expr)],
+            PointPart::In(list) | PointPart::AnyEq(list) => list.iter().map(equal).collect(),
+            PointPart::List { list, at, .. } => {
+                let rows = self.texts.list(*list, &Expr::null());
+                let values = rows.iter().filter_map(|row| row.get(*at));
+                values.map(|v| format!("= {v}")).collect()
+            }
+            PointPart::Rows { rows, at } => {
+                rows.iter().filter_map(|r| r.get(*at)).map(equal).collect()
+            }
+            PointPart::Subquery { index, .. } => {
+                let sub = &self.block.subqueries[usize::from(*index)];
+                let number = self.builder.numbers.get(&sub.plan);
+                vec![format!("IN (select #{number})")]
+            }
+        }
+    }
+
+    /// `1 < a <= 9`
+    fn bounds(&self, column: &str, range: &RangePart) -> String {
+        let scope = Scope::Tables(self.block);
+        if let Some((pattern, _)) = &range.like {
+            return format!("{column} LIKE {}", self.texts.expr(pattern, scope));
+        }
+        let sign = |included: bool| if included { "<=" } else { "<" };
+        let text = |e: &Expr| self.texts.expr(e, scope);
+        match (&range.lo, &range.hi) {
+            (Some((lo, a)), Some((hi, b))) => {
+                let (a, b) = (sign(*a), sign(*b));
+                format!("{} {a} {column} {b} {}", text(lo), text(hi))
+            }
+            (Some((lo, a)), None) => format!("{} {} {column}", text(lo), sign(*a)),
+            (None, Some((hi, b))) => format!("{column} {} {}", sign(*b), text(hi)),
+            (None, None) => format!("NULL < {column}"),
+        }
+    }
+}
+
+fn is_equality(part: &PointPart) -> bool {
+    matches!(part, PointPart::Eq { .. })
+}
+
+fn index_name(index: &IndexDef) -> &str {
+    match index.is_clustered() {
+        true => "PRIMARY",
+        false => &index.name,
+    }
+}
+
+/// The name of key part `n`.
+fn column(def: &TableDef, index: &IndexDef, n: usize) -> String {
+    let part = index.parts.get(n);
+    let name = part.map(|p| &*def.columns[p.column].name);
+    short_column(name.unwrap_or("?"))
+}
+
+fn key_columns(def: &TableDef, index: &IndexDef, parts: usize) -> Json {
+    let parts = index.parts.iter().take(parts);
+    Json::texts(parts.map(|p| &*def.columns[p.column].name))
+}
+
+fn used_columns(def: &TableDef, slot: &TableSlot) -> Json {
+    let columns = def.columns.iter().zip(&slot.used);
+    let used = columns.filter(|(_, used)| **used);
+    Json::texts(used.map(|(column, _)| &*column.name))
+}
+
+fn ranges_text(ranges: &[String]) -> String {
+    let shown = match ranges.len() > RANGES_SHOWN {
+        true => RANGES_SHOWN - 1,
+        false => ranges.len(),
+    };
+    let mut texts: Vec<String> = ranges[..shown].iter().map(|r| format!("({r})")).collect();
+    if shown < ranges.len() {
+        texts.push(format!("({} more)", ranges.len() - shown));
+    }
+    texts.join(" OR ")
+}
+
+/// The text with its first letter in upper case.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}

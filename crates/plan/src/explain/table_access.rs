@@ -1,0 +1,173 @@
+//! How one table is read, in the words of FORMAT=TRADITIONAL and of version 1 of FORMAT=JSON.
+
+use nfold_catalog::TableDef;
+use nfold_types::TypeKind;
+
+use crate::logical::expr::{ExprKind, is_constant};
+use crate::physical::{Access, AccessKind, Block, PointPart, TableSource};
+
+/// The access path of a base table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TableAccess {
+    /// `const`, `eq_ref`, `ref`, `range`, `index` or `ALL`.
+    pub kind: &'static str,
+    pub possible_keys: Vec<String>,
+    pub key: Option<String>,
+    /// The columns of the parts of the key that are used.
+    pub key_parts: Vec<String>,
+    /// In bytes.
+    pub key_length: u64,
+    /// What the key parts are compared with.
+    pub refs: Vec<String>,
+    pub covering: bool,
+    /// Whether the conditions of a range are tested on the entries of a secondary index.
+    pub index_condition: bool,
+}
+
+/// The access path of the table in slot `slot` of a block.
+pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
+    let TableSource::Table(def) = &b.tables[slot].source else {
+        return TableAccess::default();
+    };
+    let index = &def.indexes[access.index];
+    let key_name = |i: usize| match def.indexes[i].is_clustered() {
+        true => "PRIMARY".to_string(),
+        false => def.indexes[i].name.to_string(),
+    };
+    let used_parts = match &access.kind {
+        AccessKind::Points(p) => p.len(),
+        AccessKind::Range { prefix, .. } => prefix.len() + 1,
+        AccessKind::Ranges(_) => 1,
+        _ => index.parts.len(),
+    };
+    let (kind, has_key) = match &access.kind {
+        AccessKind::Points(parts) => (points_type(def, access, parts), true),
+        AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
+        AccessKind::Full if access.index == 0 && access.reverse => ("index", true),
+        AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
+        AccessKind::Full => ("index", true),
+        _ => ("ALL", false),
+    };
+    let key_parts = index.parts.iter().take(used_parts);
+    let mut read = TableAccess {
+        kind,
+        possible_keys: access.possible.iter().map(|&i| key_name(i)).collect(),
+        covering: access.covering,
+        index_condition: kind == "range" && access.index != 0 && !access.covering,
+        ..TableAccess::default()
+    };
+    if has_key {
+        read.key = Some(key_name(access.index));
+        read.key_parts = key_parts
+            .map(|p| def.columns[p.column].name.to_string())
+            .collect();
+        read.key_length = key_len(def, access.index, used_parts);
+    }
+    if let AccessKind::Points(parts) = &access.kind
+        && kind != "range"
+    {
+        read.refs = parts.iter().map(|p| reference(b, p)).collect();
+    }
+    read
+}
+
+impl TableAccess {
+    /// Fills in the columns of FORMAT=TRADITIONAL. `filtered`: conditions are tested on the rows.
+    pub(super) fn show(self, out: &mut super::Row, extra: &mut Vec<String>, filtered: bool) {
+        let list = |list: Vec<String>| (!list.is_empty()).then(|| list.join(","));
+        out[4] = Some(self.kind.to_string());
+        out[5] = list(self.possible_keys);
+        if self.key.is_some() {
+            out[7] = Some(self.key_length.to_string());
+        }
+        out[6] = self.key;
+        out[8] = list(self.refs);
+        // A range over a secondary index is tested on the index entries, which MySQL calls an index
+        // condition.
+        if self.index_condition {
+            extra.push("Using index condition".into());
+        }
+        if self.kind == "const" {
+            return;
+        }
+        if filtered || (self.kind == "range" && !self.index_condition) {
+            extra.push("Using where".into());
+        }
+        if self.covering {
+            extra.push("Using index".into());
+        }
+    }
+}
+
+/// What a key part is compared with: `const`, a column, or `func`.
+fn reference(b: &Block, p: &PointPart) -> String {
+    let PointPart::Eq { expr, .. } = p else {
+        return "const".into();
+    };
+    match &expr.kind {
+        _ if is_constant(expr) => "const".into(),
+        ExprKind::Column(at) => {
+            let slot = &b.tables[usize::from(at.table)];
+            let column = usize::from(at.column);
+            match &slot.source {
+                TableSource::Table(t) | TableSource::Virtual(t) => {
+                    format!("{}.{}.{}", t.schema, slot.alias, t.columns[column].name)
+                }
+                TableSource::Derived(q) => format!("{}.{}", slot.alias, q.columns[column].name),
+                TableSource::Json(t) => {
+                    format!("{}.{}", slot.alias, t.shape.columns[column].name)
+                }
+            }
+        }
+        _ => "func".into(),
+    }
+}
+
+pub(super) fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
+    let index = &def.indexes[access.index];
+    let single = parts.iter().all(|p| matches!(p, PointPart::Eq { .. }));
+    if !single {
+        return "range";
+    }
+    let constant = parts
+        .iter()
+        .all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
+    let whole = index.is_unique() && parts.len() == index.parts.len();
+    match (whole, constant) {
+        (true, true) => "const",
+        (true, false) => "eq_ref",
+        (false, _) => "ref",
+    }
+}
+
+/// The length of the first `parts` key parts in bytes, as MySQL counts it: one more for a nullable
+/// column, two more for a column of variable length.
+fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
+    def.indexes[index]
+        .parts
+        .iter()
+        .take(parts)
+        .map(|p| {
+            let column = &def.columns[p.column];
+            let ty = &column.ty;
+            let variable = matches!(
+                ty.kind,
+                TypeKind::VarChar(_)
+                    | TypeKind::VarBinary(_)
+                    | TypeKind::Text(_)
+                    | TypeKind::Blob(_)
+            );
+            let bytes = match p.prefix_len {
+                Some(n) => u64::from(n) * u64::from(ty.charset().max_len),
+                None => ty.max_bytes(),
+            };
+            let time = match ty.kind {
+                TypeKind::Time(f) => Some(3 + u64::from(f.div_ceil(2))),
+                TypeKind::DateTime(f) => Some(5 + u64::from(f.div_ceil(2))),
+                TypeKind::Timestamp(f) => Some(4 + u64::from(f.div_ceil(2))),
+                _ => None,
+            };
+            time.unwrap_or(bytes) + u64::from(column.nullable) + if variable { 2 } else { 0 }
+        })
+        .sum()
+}
