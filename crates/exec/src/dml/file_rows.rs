@@ -105,6 +105,7 @@ impl<'i> Inserting<'i, '_> {
         let unnamed = columns.filter(|(c, column)| !self.named[*c] && lacks_default(column));
         let unnamed: Vec<usize> = unnamed.map(|(c, _)| c).collect();
         unnamed.iter().for_each(|c| self.named[*c] = true);
+        self.unnamed.retain(|c| !self.named[*c]);
         unnamed
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Inserting<'i, 's> {
     /// For each column, whether the statement names it.
     pub named: Vec<bool>,
     /// The columns that it does not name.
-    unnamed: Vec<usize>,
+    pub unnamed: Vec<usize>,
     /// The AUTO_INCREMENT column.
     auto_increment: Option<usize>,
     /// The layout and the current row of the query, if ON DUPLICATE KEY UPDATE names columns of its
