@@ -443,30 +443,31 @@ impl BlockBinder<'_> {
     /// Binds FOR UPDATE and FOR SHARE.
     ///
     /// # Errors
-    /// 3568 for a table that FROM does not name, 3569 for a table that is named twice, 1235 for
-    /// several clauses.
+    /// 3568 for a table that FROM does not name, 3569 for a table that is named twice.
     fn locking(&self, clauses: &[ast::Locking]) -> Result<RowLocking, SqlError> {
-        let clause = match clauses {
-            [] => return Ok(RowLocking::NONE),
-            [clause] => clause,
-            _ => return Err(SqlError::not_supported("several locking clauses")),
-        };
-        let mut of = 0;
-        for name in &clause.of {
-            let shown = format!("`{}`", name.name);
-            let unknown = || SqlError::new(ErrorCode::ER_UNRESOLVED_TABLE_LOCK, &[&shown]);
-            let slot = 1 << self.slot_named(name).ok_or_else(unknown)?;
-            if of & slot != 0 {
-                let code = ErrorCode::ER_DUPLICATE_TABLE_LOCK;
-                return Err(SqlError::new(code, &[&shown]));
+        let twice = |name: &str| SqlError::new(ErrorCode::ER_DUPLICATE_TABLE_LOCK, &[&name]);
+        let (mut lock, mut named) = (RowLocking::NONE, 0u64);
+        for clause in clauses {
+            // Without OF it means all tables, those of merged derived tables included.
+            let mut slots = u64::MAX;
+            if !clause.of.is_empty() {
+                slots = 0;
+                for name in &clause.of {
+                    let shown = format!("`{}`", name.name);
+                    let unknown = || SqlError::new(ErrorCode::ER_UNRESOLVED_TABLE_LOCK, &[&shown]);
+                    let slot = 1 << self.slot_named(name).ok_or_else(unknown)?;
+                    if (named | slots) & slot != 0 {
+                        return Err(twice(&shown));
+                    }
+                    slots |= slot;
+                }
+            } else if let Some(n) = (0..self.tables.len()).find(|n| named >> n & 1 == 1) {
+                return Err(twice(&self.tables[n].alias));
             }
-            of |= slot;
+            named |= slots;
+            lock.add(slots, clause.strength, clause.wait);
         }
-        Ok(RowLocking {
-            strength: Some(clause.strength),
-            wait: clause.wait,
-            of,
-        })
+        Ok(lock)
     }
 }
 

@@ -619,11 +619,7 @@ pub(super) fn find_rows(
         conditions,
         outer_joins: info.outer_joins,
         straight: info.straight,
-        lock: RowLocking {
-            strength: Some(ast::LockStrength::Update),
-            wait: ast::LockWait::Wait,
-            of: 0,
-        },
+        lock: RowLocking::TO_CHANGE,
         changed,
         warnings: b.warnings,
         pads_char: cx.pads_char(),

@@ -92,28 +92,78 @@ pub enum AggFunc {
     Any,
 }
 
-/// FOR UPDATE or FOR SHARE.
+/// FOR UPDATE and FOR SHARE. Each field is a bit set of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLocking {
-    pub strength: Option<LockStrength>,
-    pub wait: LockWait,
-    /// The slots named by `OF`, as a bit set. 0 means all.
-    pub of: u64,
+    pub update: u64,
+    pub share: u64,
+    pub no_wait: u64,
+    pub skip_locked: u64,
 }
 
 impl RowLocking {
     /// A read without row locks.
     pub const NONE: RowLocking = RowLocking {
-        strength: None,
-        wait: LockWait::Wait,
-        of: 0,
+        update: 0,
+        share: 0,
+        no_wait: 0,
+        skip_locked: 0,
     };
+
+    /// All rows are locked to be changed.
+    pub const TO_CHANGE: RowLocking = RowLocking {
+        update: u64::MAX,
+        ..RowLocking::NONE
+    };
+
+    /// Whether rows of any slot are locked.
+    pub fn is_some(&self) -> bool {
+        self.update | self.share != 0
+    }
+
+    /// Adds a clause for the slots of a set.
+    pub fn add(&mut self, slots: u64, strength: LockStrength, wait: LockWait) {
+        match strength {
+            LockStrength::Update => self.update |= slots,
+            LockStrength::Share => self.share |= slots,
+        }
+        match wait {
+            LockWait::Wait => {}
+            LockWait::NoWait => self.no_wait |= slots,
+            LockWait::SkipLocked => self.skip_locked |= slots,
+        }
+    }
+
+    /// Treats the slots of `added` like `slot`.
+    pub fn extend(&mut self, slot: usize, added: u64) {
+        for set in [
+            &mut self.update,
+            &mut self.share,
+            &mut self.no_wait,
+            &mut self.skip_locked,
+        ] {
+            *set |= if has(*set, slot) { added } else { 0 };
+        }
+    }
 
     /// The strength of the locks on the rows of a slot; `None`: they are not locked.
     pub fn of_slot(&self, slot: usize) -> Option<LockStrength> {
-        let meant = self.of == 0 || self.of >> slot.min(63) & 1 == 1;
-        self.strength.filter(|_| meant)
+        let update = has(self.update, slot).then_some(LockStrength::Update);
+        update.or(has(self.share, slot).then_some(LockStrength::Share))
     }
+
+    /// What happens if another transaction has locked a row of a slot.
+    pub fn wait_of(&self, slot: usize) -> LockWait {
+        match (has(self.no_wait, slot), has(self.skip_locked, slot)) {
+            (true, _) => LockWait::NoWait,
+            (false, true) => LockWait::SkipLocked,
+            (false, false) => LockWait::Wait,
+        }
+    }
+}
+
+fn has(set: u64, slot: usize) -> bool {
+    set >> slot.min(63) & 1 == 1
 }
 
 /// `column = value`. A value of `None` means DEFAULT.

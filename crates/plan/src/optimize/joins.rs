@@ -153,7 +153,7 @@ impl Placer<'_> {
             relations: &relations,
             outer: &self.outer,
             documents: &documents,
-            lookups: self.block.lock.strength.is_some() || self.block.changed != 0,
+            lookups: self.block.lock.is_some() || self.block.changed != 0,
             share: 1.0,
         };
         if straight {
@@ -349,7 +349,7 @@ impl Placer<'_> {
     ) -> Option<Box<Alternative>> {
         let block = self.block;
         let (lookup_cost, build_cost) = (joined.lookup_cost?, joined.build_cost?);
-        let locks = block.lock.strength.is_some() || block.changed != 0;
+        let locks = block.lock.is_some() || block.changed != 0;
         if locks
             || keys.is_empty()
             || !matches!(block.tables[joined.table].source, TableSource::Table(_))

@@ -88,7 +88,7 @@ pub(super) fn is_plain(block: &Block) -> bool {
     block.group.is_none()
         && block.having.is_empty()
         && block.windows.is_empty()
-        && block.lock.strength.is_none()
+        && !block.lock.is_some()
         && !block.distinct
         && !block.calc_found_rows
         && block.warnings.is_empty()

@@ -76,7 +76,7 @@ fn is_aggregate(block: &Block) -> bool {
     all && block.select.len() == 1
         && block.having.is_empty()
         && block.windows.is_empty()
-        && block.lock.strength.is_none()
+        && !block.lock.is_some()
         && !block.distinct
         && !block.calc_found_rows
         && block.warnings.is_empty()

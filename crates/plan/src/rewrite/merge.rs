@@ -50,7 +50,7 @@ fn is_mergeable(cx: &PlanCx<'_>, query: &Query) -> bool {
         && b.windows.is_empty()
         && b.subqueries.is_empty()
         && b.having.is_empty()
-        && b.lock.strength.is_none()
+        && !b.lock.is_some()
         && !b.tables.is_empty()
         && !b.straight
         && !b.pads_char;
@@ -158,7 +158,7 @@ fn merge_slot(block: &mut Block, slot: usize) {
         }
     }
     let has = |set: u64| set >> slot & 1 == 1;
-    block.lock.of |= if has(block.lock.of) { added } else { 0 };
+    block.lock.extend(slot, added);
     for join in &mut block.outer_joins {
         for side in [&mut join.inner, &mut join.outer] {
             *side |= if has(*side) { added } else { 0 };

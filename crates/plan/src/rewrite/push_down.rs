@@ -198,7 +198,7 @@ fn is_open(b: &Block) -> bool {
     };
     groups
         && b.windows.is_empty()
-        && b.lock.strength.is_none()
+        && !b.lock.is_some()
         && !b.calc_found_rows
         && !b.pads_char
         && !b.tables.is_empty()

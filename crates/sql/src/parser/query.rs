@@ -495,14 +495,18 @@ impl Parser<'_> {
     /// `FOR UPDATE|SHARE [OF …] [NOWAIT|SKIP LOCKED] …`, `LOCK IN SHARE MODE`
     fn locking(&mut self) -> Result<Vec<Locking>> {
         let mut list = Vec::new();
-        if self.accept_kws(&[Kw::LOCK, Kw::IN, Kw::SHARE, Kw::MODE])? {
-            list.push(Locking {
-                strength: LockStrength::Share,
-                of: Vec::new(),
-                wait: LockWait::Wait,
-            });
-        }
-        while list.is_empty() | self.at(Kw::FOR) && self.accept_kw(Kw::FOR) {
+        loop {
+            if self.accept_kws(&[Kw::LOCK, Kw::IN, Kw::SHARE, Kw::MODE])? {
+                list.push(Locking {
+                    strength: LockStrength::Share,
+                    of: Vec::new(),
+                    wait: LockWait::Wait,
+                });
+                continue;
+            }
+            if !self.accept_kw(Kw::FOR) {
+                return Ok(list);
+            }
             let strength = if self.accept_kw(Kw::UPDATE) {
                 LockStrength::Update
             } else {
@@ -523,7 +527,6 @@ impl Parser<'_> {
             };
             list.push(Locking { strength, of, wait });
         }
-        Ok(list)
     }
 
     /// An unquoted name where only a stored procedure could have a variable: error 1327.

@@ -41,7 +41,7 @@ pub(super) fn read_spec(
         // An exclusive lock is taken on the clustered row as well.
         covering: access.covering && lock != RowLock::Exclusive,
         lock,
-        wait: match block.lock.wait {
+        wait: match block.lock.wait_of(table) {
             LockWait::Wait => LockWaitPolicy::Wait,
             LockWait::NoWait => LockWaitPolicy::NoWait,
             LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
@@ -50,7 +50,7 @@ pub(super) fn read_spec(
         first_rows,
         semi_consistent: rt.semi_consistent
             && block.joins.len() == 1
-            && block.lock.strength == Some(LockStrength::Update),
+            && block.lock.of_slot(table) == Some(LockStrength::Update),
     }
 }
 
