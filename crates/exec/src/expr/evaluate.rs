@@ -111,7 +111,6 @@ impl<'a> EvalCx<'a> {
             }
             Subquery { index, use_as } => self.st.subqueries.value(self, *index, use_as, &e.ty)?,
             Default(v) => self.stored(v.as_ref(), &e.ty),
-            DefaultNow(fsp) => Val::DateTime(self.now(*fsp)),
         })
     }
 

@@ -813,39 +813,44 @@ impl BlockBinder<'_> {
 
     fn default_of(&mut self, c: &ast::ColumnRef) -> Result<Expr, SqlError> {
         use nfold_catalog::ColumnDefault;
+        use nfold_types::convert::store::implicit_default;
         let e = self.column(c)?;
-        let Some(at) = e.as_column() else {
-            return Err(SqlError::not_supported("DEFAULT of this column"));
-        };
-        let crate::logical::query::Source::Table(table) =
-            &self.tables[usize::from(at.table)].source
-        else {
-            return Err(SqlError::not_supported("DEFAULT of a derived column"));
-        };
-        let kind = match &table.columns[usize::from(at.column)].default {
-            ColumnDefault::Null => ExprKind::Default(Value::Null),
-            ColumnDefault::Literal(v) => ExprKind::Default(v.clone()),
-            ColumnDefault::CurrentTimestamp(fsp) => ExprKind::DefaultNow(*fsp),
+        let none = || SqlError::new(ErrorCode::ER_NO_DEFAULT_FOR_FIELD, &[&c.name]);
+        let column = self.column_behind(&e).ok_or_else(none)?;
+        let value = match column.default {
+            ColumnDefault::Literal(v) => v,
+            ColumnDefault::Null => Value::Null,
+            // The word DEFAULT alone means the current time.
+            ColumnDefault::CurrentTimestamp(_) if column.nullable => Value::Null,
+            ColumnDefault::CurrentTimestamp(_) => implicit_default(&column.ty),
             ColumnDefault::Expr(_) => {
                 return Err(SqlError::new(ErrorCode::ER_DEFAULT_AS_VAL_GENERATED, &[]));
             }
-            ColumnDefault::None if table.columns[usize::from(at.column)].auto_increment => {
-                ExprKind::Default(nfold_types::convert::store::implicit_default(&e.ty.col))
-            }
-            ColumnDefault::None => {
-                return Err(SqlError::new(
-                    ErrorCode::ER_NO_DEFAULT_FOR_FIELD,
-                    &[&display(c)],
-                ));
-            }
+            ColumnDefault::None if column.auto_increment => implicit_default(&e.ty.col),
+            ColumnDefault::None => return Err(none()),
         };
         Ok(Expr {
-            kind,
             ty: ExprType {
-                nullable: true,
+                nullable: e.ty.nullable || matches!(value, Value::Null),
                 ..e.ty
             },
+            kind: ExprKind::Default(value),
         })
+    }
+
+    /// The column of a table that a bound name means, looked up through derived tables and views.
+    fn column_behind(&self, e: &Expr) -> Option<nfold_catalog::ColumnDef> {
+        let (at, level) = match &e.kind {
+            ExprKind::Column(at) => (at, 0),
+            ExprKind::Outer { level, at } => (at, *level),
+            _ => return None,
+        };
+        let mut block = self;
+        for _ in 0..level {
+            block = block.outer?;
+        }
+        let table = block.tables.get(usize::from(at.table))?;
+        table.source.column(usize::from(at.column))
     }
 
     fn values_of(&mut self, c: &ast::ColumnRef) -> Result<Expr, SqlError> {

@@ -165,8 +165,6 @@ pub enum ExprKind {
     },
     /// DEFAULT(column): a constant default.
     Default(Value),
-    /// DEFAULT(column): CURRENT_TIMESTAMP with this many fractional digits.
-    DefaultNow(u8),
 }
 
 /// How an expression uses a subquery.
@@ -225,8 +223,7 @@ macro_rules! each_operand {
             | Outer { .. }
             | UserVar(_)
             | SysVar { .. }
-            | Default(_)
-            | DefaultNow(_) => {}
+            | Default(_) => {}
             AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => $f(e),
             Is { expr, .. } | Extract { expr, .. } => $f(expr),
             Arith(_, s) | Bit(_, s) | Xor(s) => s.$iter().for_each(&mut *$f),

@@ -119,6 +119,17 @@ fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
     }
 }
 
+impl Source {
+    /// The column of a table behind column `n`; `None` if that is an expression.
+    pub fn column(&self, n: usize) -> Option<ColumnDef> {
+        match self {
+            Source::Table(def) | Source::Virtual(def) => def.columns.get(n).cloned(),
+            Source::Derived(q) => q.origin(n).map(|origin| origin.column),
+            Source::Json(t) => t.shape.columns.get(n).cloned(),
+        }
+    }
+}
+
 impl Block {
     /// The origin of the values of `e` over the joined row.
     fn origin(&self, e: &Expr) -> Option<Origin> {
