@@ -325,6 +325,7 @@ fn push_row(
         merged: false,
         nullable: false,
         hints: IndexHints::default(),
+        lateral: 0,
     });
 }
 

@@ -22,6 +22,7 @@ use crate::logical::query::{
     IndexHints, JoinType, MAX_TABLES, OuterJoin, Query, QueryBody, Source, SubqueryForm, Table,
 };
 use crate::logical::results::ResultColumn;
+use crate::logical::walk::outer_columns;
 
 /// The parts of FROM besides the slots.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -60,6 +61,16 @@ pub(super) fn scope_columns(def: &TableDef) -> Vec<ScopeColumn> {
     def.columns.iter().map(column).collect()
 }
 
+/// Whether a table reference has a LATERAL derived table, or with `json` a JSON_TABLE.
+fn has_lateral(r: &TableRef, json: bool) -> bool {
+    match r {
+        TableRef::Table(_) => false,
+        TableRef::Derived { lateral, .. } => *lateral,
+        TableRef::JsonTable(_) => json,
+        TableRef::Join(j) => has_lateral(&j.left, json) || has_lateral(&j.right, json),
+    }
+}
+
 fn both(mut left: Vec<ColumnAt>, right: Vec<ColumnAt>) -> Vec<ColumnAt> {
     left.extend(right);
     left
@@ -87,22 +98,25 @@ impl BlockBinder<'_> {
                 alias,
                 columns,
             } => {
-                if *lateral {
-                    return Err(SqlError::not_supported("LATERAL"));
-                }
                 let cx = BindCx {
                     derived: !self.cx.keeps_derived,
                     has_dependencies: true,
                     ..*self.cx
                 };
-                // A derived table may name columns of enclosing queries, but none of the tables
-                // beside it.
-                let bound = block::bind_in(&cx, query, self.outer, SubqueryForm::Rows)?.described();
-                if bound.correlated {
-                    self.correlated.set(true);
+                if *lateral && let Some((bound, reads)) = self.lateral(&cx, query)? {
+                    self.derived(bound.query, alias, columns)?;
+                    self.depends(bound.dependencies);
+                    self.tables[start].lateral = reads;
+                } else {
+                    // It may name columns of enclosing queries, but none of the tables beside it.
+                    let bound = block::bind_in(&cx, query, self.outer, SubqueryForm::Rows)?;
+                    let bound = bound.described();
+                    if bound.correlated {
+                        self.correlated.set(true);
+                    }
+                    self.derived(bound.query, alias, columns)?;
+                    self.depends(bound.dependencies);
                 }
-                self.derived(bound.query, alias, columns)?;
-                self.depends(bound.dependencies);
             }
             TableRef::JsonTable(t) => self.json_table(t)?,
             TableRef::Join(j) => return self.join(j, info),
@@ -111,6 +125,25 @@ impl BlockBinder<'_> {
             slots: start..self.tables.len(),
             shown: self.shown_of(start),
         })
+    }
+
+    /// Binds a LATERAL derived table as a subquery of this block, with the slots that it reads.
+    /// `None`: it reads none, and so is an ordinary derived table.
+    fn lateral(
+        &self,
+        cx: &BindCx<'_>,
+        query: &nfold_sql::ast::Query,
+    ) -> Result<Option<(block::Bound, u64)>, SqlError> {
+        if self.tables.is_empty() {
+            return Ok(None);
+        }
+        let mut bound = block::bind_subquery(cx, query, self, SubqueryForm::Rows)?;
+        let mut reads = 0;
+        outer_columns(&mut bound.query, 1, &mut |at, _| {
+            reads |= 1 << at.table.min(63);
+            Ok::<(), SqlError>(())
+        })?;
+        Ok((reads != 0).then_some((bound, reads)))
     }
 
     fn base(&mut self, t: &TableFactor) -> Result<(), SqlError> {
@@ -217,7 +250,7 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
         let alias: Arc<str> = alias.value.as_str().into();
-        if self.scope.iter().any(|s| s.alias == alias) {
+        if (self.scope.iter()).any(|s| s.schema.is_none() && s.alias == alias) {
             return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.types.len());
@@ -329,6 +362,7 @@ impl BlockBinder<'_> {
             merged: false,
             nullable: false,
             hints,
+            lateral: 0,
         });
         Ok(())
     }
@@ -372,10 +406,21 @@ impl BlockBinder<'_> {
 
     fn join(&mut self, j: &Join, info: &mut FromInfo) -> Result<Joined, SqlError> {
         let first = info.conditions.len();
-        let left = self.table_ref(&j.left, info)?;
-        let second = info.conditions.len();
-        let right = self.table_ref(&j.right, info)?;
-        let slots = left.slots.start..right.slots.end;
+        // The right side of a RIGHT JOIN is read first, so the left side may read its tables.
+        let reads = has_lateral(&j.left, true) || has_lateral(&j.right, false);
+        let backwards = j.kind == JoinKind::Right && reads;
+        let (left, right, second);
+        if backwards {
+            right = self.table_ref(&j.right, info)?;
+            second = info.conditions.len();
+            left = self.table_ref(&j.left, info)?;
+        } else {
+            left = self.table_ref(&j.left, info)?;
+            second = info.conditions.len();
+            right = self.table_ref(&j.right, info)?;
+        }
+        let start = left.slots.start.min(right.slots.start);
+        let slots = start..left.slots.end.max(right.slots.end);
         if j.kind == JoinKind::Right {
             self.check_right_join(&left.slots, &right.slots)?;
         }
@@ -413,7 +458,11 @@ impl BlockBinder<'_> {
                 (right, left)
             }
             JoinKind::Right => {
-                on.splice(0..0, info.conditions.drain(first..second));
+                let of_left = match backwards {
+                    true => second..info.conditions.len(),
+                    false => first..second,
+                };
+                on.splice(0..0, info.conditions.drain(of_left));
                 (left, right)
             }
         };

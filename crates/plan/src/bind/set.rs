@@ -307,6 +307,7 @@ pub(super) fn ordered(
         merged: false,
         source: Source::Derived(Box::new(plan.clone())),
         hints: IndexHints::default(),
+        lateral: 0,
     });
     let select: Vec<Expr> = types
         .iter()

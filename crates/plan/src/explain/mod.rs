@@ -431,7 +431,11 @@ impl Explainer {
         }
         for slot in &b.tables {
             if let TableSource::Derived(q) = &slot.source {
-                self.query(q, "DERIVED", false);
+                let role = match slot.lateral {
+                    0 => "DERIVED",
+                    _ => "DEPENDENT DERIVED",
+                };
+                self.query(q, role, false);
             }
         }
         for sub in &b.subqueries {

@@ -296,6 +296,7 @@ fn table(n: usize, table: &Table, names: &[Arc<str>], out: &mut Lines) {
     let marks = [
         (table.merged, " merged"),
         (table.nullable, " nullable"),
+        (table.lateral != 0, " lateral"),
         (table.hints.force, " force"),
     ];
     let marks: String = marks.iter().filter(|m| m.0).map(|m| m.1).collect();

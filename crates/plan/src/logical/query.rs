@@ -125,6 +125,9 @@ pub(crate) struct Table {
     /// Whether the table is on the inner side of an outer join, so that any column may be NULL.
     pub nullable: bool,
     pub hints: IndexHints,
+    /// The slots that a LATERAL derived table reads, as a bit set. Such a query lies one level
+    /// deeper than this block; 0: it is any other table.
+    pub lateral: u64,
 }
 
 /// The origin of a slot's rows.

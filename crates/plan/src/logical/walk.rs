@@ -79,9 +79,11 @@ pub(crate) fn each_of_clauses(b: &mut Block, level: u16, f: &mut Visit<'_>) {
 /// The same for the derived tables and subqueries of one block.
 pub(crate) fn each_of_nested(b: &mut Block, level: u16, f: &mut Visit<'_>) {
     for table in &mut b.tables {
-        // A derived table sees the same enclosing queries as the block that reads it.
+        // A derived table sees the same enclosing queries as the block that reads it; a LATERAL
+        // one sees the block's other tables, too.
+        let inner = level + u16::from(table.lateral != 0);
         if let Source::Derived(q) = &mut table.source {
-            each_expr(q, level, f);
+            each_expr(q, inner, f);
         }
     }
     for sub in &mut b.subqueries {

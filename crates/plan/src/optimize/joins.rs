@@ -148,11 +148,11 @@ impl Placer<'_> {
             return vec![Joined::first(0); n];
         }
         let relations = self.relations();
-        let documents: Vec<u64> = (0..n).map(|t| document_slots(self.block, t)).collect();
+        let sources: Vec<u64> = (0..n).map(|t| source_slots(self.block, t)).collect();
         let mut search = JoinSearch {
             relations: &relations,
             outer: &self.outer,
-            documents: &documents,
+            sources: &sources,
             lookups: self.block.lock.is_some() || self.block.changed != 0,
             share: 1.0,
         };
@@ -309,7 +309,7 @@ impl Placer<'_> {
         let own: Vec<&Expr> = usable.iter().filter(own).copied().collect();
         let alternative = self.alternative(&joined, &candidate.access, &usable, &own, &keys);
         let (mut access, mut rows) = (candidate.access, candidate.rows);
-        let read = access_slots(&access, block) | document_slots(block, t);
+        let read = access_slots(&access, block) | source_slots(block, t);
         let depends_on_outer = read & placed != 0;
         if !first && !depends_on_outer && !matches!(access.kind, AccessKind::Empty) {
             // The table is read once into a hash table, which is probed by the equalities.
@@ -441,11 +441,11 @@ fn access_slots(access: &Access, block: &Block) -> u64 {
     mask
 }
 
-/// The slots that the document of a JSON_TABLE in slot `t` reads.
-fn document_slots(block: &Block, t: usize) -> u64 {
+/// The slots that a JSON_TABLE or a LATERAL derived table in slot `t` reads.
+fn source_slots(block: &Block, t: usize) -> u64 {
     match &block.tables[t].source {
         TableSource::Json(json) => slots_of(&json.document, block),
-        _ => 0,
+        _ => block.tables[t].lateral,
     }
 }
 

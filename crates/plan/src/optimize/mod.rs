@@ -155,6 +155,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
             used: table.used,
             merged: table.merged,
             nullable: table.nullable,
+            lateral: table.lateral,
         });
     }
     let block = Block {

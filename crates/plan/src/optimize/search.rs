@@ -64,9 +64,9 @@ struct Best {
 pub(super) struct JoinSearch<'s> {
     pub relations: &'s [Relation],
     pub outer: &'s OuterJoins,
-    /// For each table: the tables that its JSON_TABLE document reads, which must be placed before
-    /// it.
-    pub documents: &'s [u64],
+    /// For each table: the tables that its rows are computed from (a JSON_TABLE, or a LATERAL
+    /// derived table), which must be placed before it.
+    pub sources: &'s [u64],
     /// Whether rows are locked, so that lookups are preferred: they read no more rows than
     /// necessary.
     pub lookups: bool,
@@ -113,7 +113,7 @@ impl JoinSearch<'_> {
             placed >> t & 1 == 0
                 && wanted.is_none_or(|first| first == t)
                 && self.outer.may_place(t, placed)
-                && self.documents[t] & !placed == 0
+                && self.sources[t] & !placed == 0
         })
     }
 

@@ -138,6 +138,9 @@ pub struct TableSlot {
     pub merged: bool,
     /// Whether the table is on the inner side of an outer join, so that any column may be NULL.
     pub nullable: bool,
+    /// The slots that a LATERAL derived table reads, as a bit set. Such a query runs for each row
+    /// of these slots, as a subquery of this block; 0: it is any other table.
+    pub lateral: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]

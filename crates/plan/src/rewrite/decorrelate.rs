@@ -96,7 +96,7 @@ pub(super) fn is_plain(block: &Block) -> bool {
         && !block
             .tables
             .iter()
-            .any(|t| matches!(t.source, Source::Json(_)))
+            .any(|t| matches!(t.source, Source::Json(_)) || t.lateral != 0)
         && !block.pads_char
 }
 

@@ -77,6 +77,7 @@ fn is_aggregate(block: &Block) -> bool {
         && block.having.is_empty()
         && block.windows.is_empty()
         && !block.lock.is_some()
+        && block.tables.iter().all(|t| t.lateral == 0)
         && !block.distinct
         && !block.calc_found_rows
         && block.warnings.is_empty()

@@ -11,11 +11,14 @@
 //! ```
 //! The names and descriptions of the result columns do not change: the binder has decided them.
 
+use std::convert::Infallible;
+
 use crate::logical::clauses::OrderKey;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
-use crate::logical::query::{Block, MAX_TABLES, Query, QueryBody, Source};
+use crate::logical::query::{Block, MAX_TABLES, OuterJoin, Query, QueryBody, Source, Table};
+use crate::logical::walk;
 
 /// Merges the derived tables of `block` that can be merged.
 pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
@@ -23,18 +26,35 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
     if block.subqueries.iter().any(|q| q.correlated) {
         return;
     }
+    let count = block.tables.len();
     let mut merged = false;
-    for slot in 0..block.tables.len() {
-        let Source::Derived(query) = &block.tables[slot].source else {
-            continue;
-        };
-        if is_mergeable(cx, query) && fits(block, slot, query) {
+    // LATERAL ones first and backwards, while the slots that they read are as they were bound.
+    for slot in (0..count).rev() {
+        if block.tables[slot].lateral != 0 {
+            if !merges(cx, block, slot) {
+                break;
+            }
+            merge_slot(block, slot);
+            merged = true;
+        }
+    }
+    let plain = block.tables.iter().all(|t| t.lateral == 0);
+    for slot in (0..count).filter(|_| plain) {
+        if merges(cx, block, slot) {
             merge_slot(block, slot);
             merged = true;
         }
     }
     if merged {
         mark_used(block);
+    }
+}
+
+/// Whether the derived table in `slot` may be merged.
+fn merges(cx: &PlanCx<'_>, block: &Block, slot: usize) -> bool {
+    match &block.tables[slot].source {
+        Source::Derived(query) => is_mergeable(cx, query) && fits(block, slot, query),
+        _ => false,
     }
 }
 
@@ -52,6 +72,7 @@ fn is_mergeable(cx: &PlanCx<'_>, query: &Query) -> bool {
         && b.having.is_empty()
         && !b.lock.is_some()
         && !b.tables.is_empty()
+        && b.tables.iter().all(|t| t.lateral == 0)
         && !b.straight
         && !b.pads_char;
     let joined = b.outer_joins.iter().flat_map(|join| &join.on);
@@ -69,14 +90,19 @@ fn fits(block: &Block, slot: usize, query: &Query) -> bool {
     };
     let more = inner.tables.len() - 1;
     // An outer join turns columns into NULL, but not every expression over them.
-    let nullable = block
-        .outer_joins
-        .iter()
-        .any(|join| join.inner >> slot & 1 == 1);
+    let join = (block.outer_joins.iter()).find(|join| join.inner >> slot & 1 == 1);
     let columns = || inner.select.iter().all(|e| e.as_column().is_some());
+    // The conditions of a LATERAL table become part of ON, which reads the tables of its join.
+    let reads = block.tables[slot].lateral;
+    let joins = |join: &OuterJoin| reads & !(join.inner | join.outer) == 0 && columns();
+    let outer = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::Outer { .. }));
+    let mut on = inner.outer_joins.iter().flat_map(|join| &join.on);
+    // A derived table inside of it sees the tables beside it as well.
+    let derived = |t: &Table| matches!(t.source, Source::Derived(_));
     block.tables.len() + more <= MAX_TABLES
         && (more == 0 || block.windows.is_empty())
-        && (!nullable || columns())
+        && join.is_none_or(joins)
+        && (reads == 0 || !on.any(outer) && !inner.tables.iter().any(derived))
 }
 
 /// The new slots of a merged block's tables.
@@ -86,6 +112,8 @@ struct Shift {
     slot: usize,
     /// The slot of its second table; the others follow.
     base: usize,
+    /// Whether the block sees the tables beside it as those of an enclosing query.
+    lateral: bool,
 }
 
 impl Shift {
@@ -102,8 +130,11 @@ impl Shift {
     }
 
     fn expr(self, e: &mut Expr) {
-        if let ExprKind::Column(at) = &mut e.kind {
-            at.table = self.table(usize::from(at.table)) as u16;
+        match &mut e.kind {
+            ExprKind::Column(at) => at.table = self.table(usize::from(at.table)) as u16,
+            ExprKind::Outer { level: 1, at } if self.lateral => e.kind = ExprKind::Column(*at),
+            ExprKind::Outer { level, .. } if self.lateral => *level -= 1,
+            _ => {}
         }
         e.each_child_mut(&mut |child| self.expr(child));
     }
@@ -114,6 +145,7 @@ fn merge_slot(block: &mut Block, slot: usize) {
     let shift = Shift {
         slot,
         base: block.tables.len(),
+        lateral: block.tables[slot].lateral != 0,
     };
     let nothing = Source::Derived(Box::new(Query {
         body: QueryBody::Rows(Vec::new()),
@@ -207,6 +239,15 @@ fn mark_used(block: &mut Block) {
     };
     block.each_condition_mut(&mut mark);
     block.each_joined_expr_mut(&mut mark);
+    for table in &mut block.tables {
+        if let (Source::Derived(q), true) = (&mut table.source, table.lateral != 0) {
+            let read = walk::outer_columns(q, 1, &mut |at, _| {
+                used[usize::from(at.table)][usize::from(at.column)] = true;
+                Ok::<(), Infallible>(())
+            });
+            read.unwrap_or_else(|never| match never {});
+        }
+    }
     for (table, used) in block.tables.iter_mut().zip(used) {
         table.used = used;
     }

@@ -3,9 +3,9 @@
 
 use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
 use nfold_plan::expr::Expr;
-use nfold_plan::json_table::JsonTable;
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{Checkpoint, SqlError, Value};
+use smallvec::SmallVec;
 
 use super::{CANDIDATE_WORK, COMPILE_AFTER, PIECE_BYTES, Source, StepCx, StepExec, TableReader};
 use crate::env::batch::{BATCH_ROWS, Batch};
@@ -172,16 +172,28 @@ impl StepCx<'_, '_> {
         Ok(true)
     }
 
-    /// The rows of a JSON_TABLE in slot `table`, for the outer row `rows`.
-    pub(super) fn json_rows<'a>(
+    /// The rows of a JSON_TABLE or a LATERAL derived table in slot `table`, for the outer row
+    /// `rows`.
+    pub(super) fn dependent_rows<'a>(
         &'a self,
         table: usize,
-        json: &'a JsonTable,
         rows: &'a [RowRef<'a>],
         push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        let layout = self.slots[table].layout();
-        json_table::rows(self.rt, &self.eval(rows), json, layout, push)
+        let slot = &self.slots[table];
+        let layout = slot.layout();
+        match (&slot.source, &self.block.tables[table].source) {
+            (_, TableSource::Json(json)) => {
+                json_table::rows(self.rt, &self.eval(rows), json, layout, push)
+            }
+            (Source::Derived(exec), TableSource::Derived(q)) => {
+                let mut frames: SmallVec<[&[RowRef<'_>]; 4]> =
+                    SmallVec::from_slice(self.outer_rows);
+                frames.push(rows);
+                exec.collect(self.rt, q, &frames, layout, push)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn all_made(
@@ -201,9 +213,7 @@ impl StepCx<'_, '_> {
                 self.rt.count_temporary_table(rows, rows);
                 Ok(())
             }
-            (Source::Json(_), TableSource::Json(json)) => {
-                self.json_rows(table, json, &self.empty_rows(), push)
-            }
+            (Source::Json(_), _) => self.dependent_rows(table, &self.empty_rows(), push),
             (Source::Virtual(v), _) => {
                 let layout = slot.layout();
                 self.rt

@@ -3,15 +3,14 @@
 
 use nfold_engine::PointSet;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
-use nfold_plan::query::{
-    AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST, TableSource,
-};
+use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST};
 use nfold_types::{Checkpoint, SqlError};
 
 use super::nest::is_null_extended;
 use super::read::Point;
 use super::{
-    CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec, hash_access, lookup_access,
+    CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec, depends_on_outer, hash_access,
+    lookup_access,
 };
 use crate::env::batch::BATCH_ROWS;
 use crate::expr::eval::tuple::normal_key;
@@ -144,15 +143,13 @@ impl StepCx<'_, '_> {
         if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
             me.exact = reader.bind(&self.eval(&rows), access)?;
             me.more = More::Read;
-        } else if let TableSource::Json(json) = &self.block.tables[step.table].source
-            && !through
-        {
+        } else if !through && depends_on_outer(self.block, step.table) {
             let mut spool = Spool::new(self.rt.env.work_memory());
-            self.json_rows(step.table, json, &rows, &mut |image| {
+            self.dependent_rows(step.table, &rows, &mut |image| {
                 spool.push(self.rt, 0, image)
             })?;
             me.made = Some(spool.into_rows(self.rt)?);
-            me.more = More::Document;
+            me.more = More::Computed;
         }
         drop(rows);
         me.group_end = me.outer_at + 1;
@@ -189,11 +186,11 @@ impl StepCx<'_, '_> {
                     },
                     None => More::No,
                 },
-                More::Document => match &mut me.made {
+                More::Computed => match &mut me.made {
                     Some(rows) => match rows.next(self.rt)? {
                         Some((_, image)) => {
                             me.inner.push(0, image);
-                            More::Document
+                            More::Computed
                         }
                         None => More::No,
                     },

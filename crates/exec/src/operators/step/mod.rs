@@ -53,8 +53,8 @@ enum More {
     Read,
     /// The hash table's file has more.
     Spilled(Place),
-    /// The JSON_TABLE has more rows.
-    Document,
+    /// The rows that were computed from the outer row.
+    Computed,
 }
 
 enum Lookup {
@@ -198,8 +198,7 @@ impl StepExec {
         };
         let access = lookup_access(step, switch.is_some());
         let reader = reader_of(access)?;
-        // The document of a JSON_TABLE depends on the outer row.
-        let lookup = match position > 0 && is_json(block, step.table) {
+        let lookup = match position > 0 && depends_on_outer(block, step.table) {
             true if matches!(access.kind, AccessKind::Source) => Lookup::PerRow,
             _ => Lookup::by(access, position, stops_early(step)),
         };
@@ -368,8 +367,11 @@ impl Lookup {
     }
 }
 
-fn is_json(block: &Block, slot: usize) -> bool {
-    matches!(block.tables[slot].source, TableSource::Json(_))
+/// Whether the rows of a slot are computed from the outer row: those of a JSON_TABLE, or of a
+/// LATERAL derived table.
+fn depends_on_outer(block: &Block, slot: usize) -> bool {
+    let slot = &block.tables[slot];
+    matches!(slot.source, TableSource::Json(_)) || slot.lateral != 0
 }
 
 /// Whether no other slot reads the same table.
