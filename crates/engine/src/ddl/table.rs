@@ -378,7 +378,8 @@ impl Engine {
     fn redefine(&self, new: Vec<TableDef>) -> Result<(), EngineError> {
         let new: Vec<Arc<TableDef>> = new.into_iter().map(Arc::new).collect();
         self.change_dictionary(|s| new.iter().try_for_each(|t| self.put_table(s, t)))?;
-        new.iter().for_each(|t| self.redefine_table(t));
+        let stored = new.iter().filter(|t| t.view.is_none());
+        stored.for_each(|t| self.redefine_table(t));
         self.catalog().publish_schema(|schema| {
             // All old names first: two tables may change names.
             new.iter().for_each(|t| schema.remove_table(t.id));

@@ -216,6 +216,10 @@ pub enum Show {
     BinaryLogStatus,
     BinaryLogs,
     ReplicaStatus,
+    /// `SHOW REPLICAS`
+    Replicas,
+    /// `SHOW BINLOG EVENTS` and `SHOW RELAYLOG EVENTS`
+    LogEvents,
     Profiles,
     /// Another SHOW statement of MySQL: error 1235 with this name.
     Unsupported(&'static str),

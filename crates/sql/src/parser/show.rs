@@ -167,12 +167,13 @@ impl Parser<'_> {
                     Show::BinaryLogs
                 }
             }
+            Kw::SLAVE if self.accept_kw(Kw::HOSTS) => Show::Replicas,
             Kw::REPLICA | Kw::SLAVE => {
                 self.expect_kw(Kw::STATUS)?;
                 self.rest_of_statement();
                 Show::ReplicaStatus
             }
-            Kw::REPLICAS => return self.unsupported_show("SHOW REPLICAS"),
+            Kw::REPLICAS => Show::Replicas,
             Kw::PROFILES => {
                 self.deprecated.push(Deprecated::Profiles("SHOW PROFILES"));
                 Show::Profiles
@@ -181,8 +182,11 @@ impl Parser<'_> {
                 self.deprecated.push(Deprecated::Profiles("SHOW PROFILE"));
                 return self.unsupported_show("SHOW PROFILE");
             }
-            Kw::BINLOG => return self.unsupported_show("SHOW BINLOG EVENTS"),
-            Kw::RELAYLOG => return self.unsupported_show("SHOW RELAYLOG EVENTS"),
+            Kw::BINLOG | Kw::RELAYLOG => {
+                self.expect_kw(Kw::EVENTS)?;
+                self.rest_of_statement();
+                Show::LogEvents
+            }
             Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),
             _ => {
                 return Err(super::syntax_error_at(

@@ -1,9 +1,9 @@
-//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: one or more rows for each table.
+//! CHECK, CHECKSUM, ANALYZE, OPTIMIZE and REPAIR TABLE: one or more rows for each table.
 
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
-use nfold_types::{CollationId, ColumnType, SqlError, TextSize, TypeKind, Value};
+use nfold_types::{CollationId, ColumnType, Level, SqlError, TextSize, TypeKind, Value};
 
 use super::table::refuse_view;
 use crate::session::Session;
@@ -26,7 +26,7 @@ pub fn run(
         MaintenanceKind::Analyze => "analyze",
         MaintenanceKind::Optimize => "optimize",
         MaintenanceKind::Repair => "repair",
-        MaintenanceKind::Checksum => return Err(SqlError::not_supported("CHECKSUM TABLE")),
+        MaintenanceKind::Checksum => return session.checksums(m),
     };
     if m.options.iter().any(|o| o == "HISTOGRAM") {
         return Err(SqlError::not_supported("histograms"));
@@ -67,6 +67,28 @@ pub fn run(
 }
 
 impl Session {
+    /// CHECKSUM TABLE. With QUICK it returns a checksum that the engine keeps, and InnoDB keeps none.
+    fn checksums(&mut self, m: &TableMaintenance) -> Result<Response, SqlError> {
+        let number = ColumnType::bigint();
+        let mut set = RowSet::new(&[("Table", text_type(128)), ("Checksum", number)]);
+        self.refresh_schema();
+        for name in &m.tables {
+            let (schema, name) = (self.schema_of(name)?, name.name.as_str());
+            if self.temporary.find(&schema, name).is_none() {
+                self.rights
+                    .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
+                let found = self.table_def(&schema, name);
+                if let Err(e) = found.and_then(|def| refuse_view(&def)) {
+                    self.conditions.push_error(Level::Error, &e);
+                } else if m.options.iter().all(|o| o != "QUICK") {
+                    return Err(SqlError::not_supported("CHECKSUM TABLE without QUICK"));
+                }
+            }
+            set.push(vec![Value::from(format!("{schema}.{name}")), Value::Null]);
+        }
+        Ok(Response::Rows(set))
+    }
+
     fn maintain(
         &mut self,
         cx: &mut dyn ExecCx,

@@ -391,13 +391,17 @@ impl Session {
                     Some(moved) => moved.clone(),
                     None => self.schema.table(&place.0, &place.1).cloned(),
                 };
-            let table = at(&now, old).ok_or_else(|| missing(&old.0, &old.1))?;
-            if table.view.is_some() {
-                return Err(SqlError::not_supported("RENAME TABLE of a view"));
+            let table = at(&now, old);
+            if table.is_some() {
+                self.target_database(&new.0)?;
             }
-            self.target_database(&new.0)?;
             if at(&now, new).is_some() {
                 return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&new.1]));
+            }
+            let table = table.ok_or_else(|| missing(&old.0, &old.1))?;
+            if table.view.is_some() && old.0 != new.0 {
+                let code = ErrorCode::ER_FORBID_SCHEMA_CHANGE;
+                return Err(SqlError::new(code, &[&old.0, &new.0]));
             }
             now.insert(old.clone(), None);
             now.insert(new.clone(), Some(table));

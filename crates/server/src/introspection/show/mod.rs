@@ -51,11 +51,13 @@ impl Session {
             }
             Show::BinaryLogStatus => facts::empty(facts::BINARY_LOG_STATUS, None),
             Show::ReplicaStatus => facts::empty(facts::REPLICA_STATUS, None),
+            Show::Replicas => facts::empty(facts::REPLICAS, None),
+            Show::LogEvents => facts::empty(facts::LOG_EVENTS, None),
             Show::Profiles => facts::empty(facts::PROFILES, None),
-            Show::BinaryLogs => Err(SqlError::with_message(
-                nfold_types::ErrorCode::ER_UNKNOWN_ERROR,
-                "You are not using binary logging",
-            )),
+            Show::BinaryLogs => {
+                let code = nfold_types::ErrorCode::ER_NO_BINARY_LOGGING;
+                Err(SqlError::new(code, &[]))
+            }
             Show::Unsupported(what) => Err(SqlError::not_supported(what)),
             Show::Tables { .. }
             | Show::TableStatus { .. }
