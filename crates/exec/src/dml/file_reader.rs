@@ -72,7 +72,7 @@ impl<'f> FileReader<'f> {
         ];
         let is_special = |b: u8| special.contains(&Some(b));
         let high = (0x80..=0xff).any(is_special);
-        let opaque = !charset.is_multi_byte() || charset.is_for_clients() && !high;
+        let opaque = !charset.is_multi_byte() || charset.keeps_ascii_apart() && !high;
         let plain = std::array::from_fn(|b| !is_special(b as u8) && (b < 0x80 || opaque));
         FileReader {
             source,

@@ -146,8 +146,9 @@ impl BlockBinder<'_> {
     /// A piece of the statement's text in UTF-8; bytes that are no characters are question marks.
     fn as_utf8<'t>(&self, text: &'t [u8]) -> Cow<'t, str> {
         let set = self.cx.connection.known().charset;
+        // Of a text in an East Asian set the session has made names UTF-8, unlike strings.
         if let Ok(text) = std::str::from_utf8(text)
-            && (set.is_utf8() || text.is_ascii())
+            && (set.is_multi_byte() || text.is_ascii())
         {
             return Cow::Borrowed(text);
         }

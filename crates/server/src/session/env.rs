@@ -478,7 +478,7 @@ impl Env {
     /// Sets the character sets and the collation of the client's handshake.
     pub fn set_handshake_collation(&mut self, id: u16) {
         let found = CollationId(id).get();
-        let Some(collation) = found.filter(|c| c.charset.is_for_clients()) else {
+        let Some(collation) = found.filter(|c| !c.charset.is_wide()) else {
             return;
         };
         let set = VarValue::text(collation.charset.name);

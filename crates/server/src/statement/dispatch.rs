@@ -9,6 +9,7 @@ use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
 
+use super::client_text::lexable;
 use super::run::marker_type;
 use crate::ddl;
 use crate::introspection::show;
@@ -479,6 +480,11 @@ impl Session {
                 Value::Int(n) => Cow::Owned(n.to_string().into_bytes()),
                 _ => Cow::Borrowed(&[][..]),
             },
+        };
+        let settings = self.env.vars.settings();
+        let text = match settings.rewritten {
+            Some(set) => Cow::Owned(lexable(set, settings.lexing, &text).into_owned()),
+            None => text,
         };
         self.log_command("Prepare", &text, &[]);
         self.prepared.close_name(name);

@@ -1,5 +1,7 @@
 //! The commands of a connection: runs the statements of each command, and sends their answers.
 
+use std::borrow::Cow;
+
 use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
 use nfold_protocol::command::ExecuteHeader;
@@ -7,8 +9,9 @@ use nfold_protocol::consts::{cap, status};
 use nfold_protocol::response::Column;
 use nfold_sql::digest::Digested;
 use nfold_sync::words::prefetch_value;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{Charset, ErrorCode, SqlError};
 
+use super::client_text::lexable;
 use crate::net::conn::ResponseWriter;
 use crate::net::fiber::handler::{ClientError, Limits, LoginInfo, SessionHandler};
 use crate::net::worker::{FiberCx, KillKind};
@@ -120,6 +123,12 @@ impl Session {
             }
         }
         result.is_ok()
+    }
+
+    /// A text of the client in character set `set` as the lexer reads it.
+    #[cold]
+    fn lexable<'t>(&self, set: &Charset, text: &'t [u8]) -> Cow<'t, [u8]> {
+        lexable(set, self.env.vars.settings().lexing, text)
     }
 
     fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
@@ -248,7 +257,10 @@ impl Session {
 impl SessionHandler for Session {
     fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
         self.digested = Some(cx.lent().digested());
-        self.texts(cx, sql, out);
+        match self.env.vars.settings().rewritten {
+            None => self.texts(cx, sql, out),
+            Some(set) => self.texts(cx, &self.lexable(set, sql), out),
+        }
         if let Some(digested) = self.digested.take() {
             cx.lent().give_digested(digested);
         }
@@ -256,8 +268,10 @@ impl SessionHandler for Session {
     }
 
     fn prepare(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
-        self.log_command("Prepare", sql, &[]);
-        if let Err(e) = self.open_statement(cx, sql, out) {
+        let rewritten = self.env.vars.settings().rewritten;
+        let sql = rewritten.map_or(Cow::Borrowed(sql), |set| self.lexable(set, sql));
+        self.log_command("Prepare", &sql, &[]);
+        if let Err(e) = self.open_statement(cx, &sql, out) {
             self.refuse(out, &e);
         }
     }

@@ -9,6 +9,7 @@
 //! ```
 
 mod account;
+mod client_text;
 mod diagnostics;
 mod dispatch;
 mod factory;

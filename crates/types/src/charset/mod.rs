@@ -195,9 +195,9 @@ impl Charset {
         self.min_len > 1
     }
 
-    /// Whether clients may send statements in the set: no multi-byte character contains the byte of
-    /// an ASCII character.
-    pub fn is_for_clients(&self) -> bool {
+    /// Whether the bytes of ASCII characters are those characters everywhere: no character of
+    /// several bytes contains one.
+    pub fn keeps_ascii_apart(&self) -> bool {
         !self.is_wide() && !self.coded().is_some_and(CodedSet::hides_backslash)
     }
 

@@ -69,5 +69,5 @@ fn boundaries_are_not_inside_characters() {
         .filter(|at| UTF16.is_boundary(b"\0a\xD8\x3D\xDE\0", *at))
         .collect();
     assert_eq!(wide, [0, 2, 6]);
-    assert!(!GBK.is_for_clients() && UJIS.is_for_clients() && UTF8MB4.is_for_clients());
+    assert!(!GBK.keeps_ascii_apart() && UJIS.keeps_ascii_apart() && UTF8MB4.keeps_ascii_apart());
 }

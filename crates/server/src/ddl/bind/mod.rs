@@ -26,6 +26,7 @@ use std::fmt::Display;
 use nfold_catalog::SchemaSnapshot;
 use nfold_plan::SqlMode;
 pub use nfold_plan::bind::column_type::named_collation;
+use nfold_types::charset::{UTF8MB4, convert};
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
 use nfold_types::{ErrorCode, SqlError, Warnings};
@@ -131,7 +132,13 @@ pub(crate) fn comment(
     let Some(bytes) = bytes else {
         return Ok("".into());
     };
-    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    let (connection, mut utf8) = (cx.connection.known().charset, Vec::new());
+    if !connection.is_utf8() && !connection.is_binary() {
+        convert(connection, &UTF8MB4, bytes, &mut utf8);
+    } else {
+        utf8.extend_from_slice(bytes);
+    }
+    let mut text = String::from_utf8_lossy(&utf8).into_owned();
     let (limit, code) = what.limit();
     if let Some((end, _)) = text.char_indices().nth(limit) {
         if cx.mode.strict {

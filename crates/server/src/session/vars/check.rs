@@ -308,7 +308,7 @@ fn charset_by_name(name: &str) -> Result<&'static Charset, SqlError> {
 }
 
 /// The character set of what a client sends. Error 1231 for a set in which ASCII characters have
-/// more than one byte, 1235 for a set whose characters may contain the byte of a backslash.
+/// more than one byte.
 pub fn client_charset(name: &str) -> Result<&'static Charset, SqlError> {
     for_client(charset_by_name(name)?)
 }
@@ -320,13 +320,7 @@ fn for_client(set: &'static Charset) -> Result<&'static Charset, SqlError> {
             &[&"character_set_client", &set.name],
         ));
     }
-    match set.is_for_clients() {
-        true => Ok(set),
-        false => Err(SqlError::not_supported(format_args!(
-            "character_set_client = {}",
-            set.name
-        ))),
-    }
+    Ok(set)
 }
 
 /// Error 1235 for a set in which functions would have to convert the text of numbers.

@@ -8,7 +8,7 @@ use nfold_sql::ast::{ExplainFormat, IsolationLevel};
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
-use nfold_types::{Collation, Locale};
+use nfold_types::{Charset, Collation, Locale};
 
 use super::{VarValue, VarValues, known, parse_modes};
 
@@ -23,6 +23,8 @@ pub struct Settings {
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
     pub zone: TimeZone,
+    /// `character_set_client`, if a text of it must be rewritten for the lexer.
+    pub rewritten: Option<&'static Charset>,
     /// `collation_connection`.
     pub collation: CollationId,
     /// The collation in the description of results: `collation_connection` if it belongs to
@@ -85,7 +87,7 @@ macro_rules! places {
 }
 
 places! {
-    autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_results, collation_connection, collation_server,
+    autocommit, transaction_isolation, transaction_read_only, sql_mode, time_zone, character_set_client, character_set_results, collation_connection, collation_server,
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
@@ -170,6 +172,8 @@ impl Settings {
             no_engine_substitution: modes.has("NO_ENGINE_SUBSTITUTION"),
             zone: TimeZone::parse(text(p.time_zone)).unwrap_or_else(TimeZone::system),
             collation: collation(p.collation_connection),
+            rewritten: Charset::by_name(text(p.character_set_client))
+                .filter(|set| set.is_multi_byte() && !set.is_utf8()),
             results: results(
                 text(p.character_set_results),
                 collation(p.collation_connection),
