@@ -11,6 +11,7 @@
 pub mod cx;
 pub(crate) mod deadlock;
 pub mod env;
+pub(crate) mod handlers;
 pub(crate) mod locks;
 pub(crate) mod plan_info;
 pub(crate) mod plans;
@@ -39,6 +40,7 @@ use nfold_types::error::Signaled;
 use nfold_types::{ErrorCode, SqlError, Warnings};
 
 use crate::net::fiber::handler::LoginInfo;
+use handlers::OpenHandlers;
 
 pub use server::ServerState;
 
@@ -71,6 +73,8 @@ pub struct Session {
     pub(crate) temporary: TemporaryTables,
     pub(crate) prepared: PreparedStatements,
     pub(crate) plans: PlanMap,
+    /// The tables that HANDLER has opened.
+    pub(crate) handlers: OpenHandlers,
     /// The current statement's data for the statistics.
     pub(crate) facts: Facts,
     pub(crate) digest_ids: DigestIds,
@@ -120,6 +124,7 @@ impl Session {
             temporary: TemporaryTables::new(server.engine.clone()),
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
+            handlers: OpenHandlers::default(),
             facts: Facts::default(),
             digest_ids: DigestIds::default(),
             free_params: Params::new(),
@@ -151,6 +156,7 @@ impl Session {
         self.env.set_handshake_collation(collation);
         self.env.database = database;
         self.prepared = PreparedStatements::default();
+        self.handlers = OpenHandlers::default();
         self.next_transaction = NextTransaction::default();
         self.conditions.clear();
         self.follow_error_count();

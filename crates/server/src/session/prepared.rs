@@ -214,6 +214,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
             | Signal(_)
             | Resignal
             | GetDiagnostics(_)
+            | Handler(_)
             | Begin(_)
             | RollbackTo(_)
             | Savepoint(_)

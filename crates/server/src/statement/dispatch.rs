@@ -49,6 +49,22 @@ fn commits(statement: &Statement) -> bool {
     }
 }
 
+/// Whether a DDL statement may change or drop tables that exist.
+fn changes_tables(statement: &Statement) -> bool {
+    use Statement::*;
+    matches!(
+        statement,
+        DropTable(_)
+            | DropDatabase { .. }
+            | Truncate(_)
+            | RenameTable(_)
+            | AlterTable(_)
+            | CreateIndex(_)
+            | DropIndex { .. }
+            | TableMaintenance(_)
+    )
+}
+
 /// Whether the executor runs the statement by a plan.
 fn is_query(statement: &Statement) -> bool {
     use Statement::*;
@@ -343,6 +359,9 @@ impl Session {
         {
             response = self.renew_table_locks(cx).and(response);
         }
+        if !self.handlers.is_empty() && changes_tables(statement) {
+            self.close_changed_handlers();
+        }
         if !self.engine.in_transaction() {
             self.engine.mdl().release_all();
         }
@@ -413,6 +432,7 @@ impl Session {
                 let code = ErrorCode::ER_RESIGNAL_WITHOUT_ACTIVE_HANDLER;
                 Err(SqlError::new(code, &[]))
             }
+            Handler(h) => self.handler(cx, h, text, sink),
             GetDiagnostics(get) => self.get_diagnostics(cx, get, text),
             Show(show) => self.show(cx, show),
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
@@ -439,7 +459,10 @@ impl Session {
                     read_lock: false,
                     for_export: false,
                     ..
-                } => self.server.opened.close_all(),
+                } => {
+                    self.server.opened.close_all();
+                    self.handlers.rewind();
+                }
                 FlushItem::Privileges => {}
                 FlushItem::Status => self.env.counters.flush(),
                 FlushItem::Tables { .. } => {

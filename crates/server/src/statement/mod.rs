@@ -5,6 +5,7 @@
 //!                                              ├─▶ set, account, select_into, diagnostics
 //!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
+//!                                              ├─▶ handler_tables: HANDLER
 //!                                              └─▶ ddl, introspection: the folders below
 //! ```
 
@@ -14,6 +15,7 @@ mod diagnostics;
 mod dispatch;
 mod factory;
 mod handler;
+mod handler_tables;
 mod load;
 mod result_file;
 mod run;

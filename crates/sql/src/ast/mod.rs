@@ -9,6 +9,7 @@ mod ddl;
 mod diagnostics;
 mod expr;
 mod file;
+mod handler;
 mod json;
 mod query;
 
@@ -17,6 +18,7 @@ pub use ddl::*;
 pub use diagnostics::*;
 pub use expr::*;
 pub use file::*;
+pub use handler::*;
 pub use json::*;
 pub use query::*;
 
@@ -169,6 +171,7 @@ pub enum Statement {
     /// RESIGNAL outside of a handler: error 1645.
     Resignal,
     GetDiagnostics(Box<GetDiagnostics>),
+    Handler(Box<Handler>),
 
     // SHOW, DESCRIBE, EXPLAIN
     Show(Show),

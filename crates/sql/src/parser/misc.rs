@@ -71,6 +71,7 @@ impl Parser<'_> {
                 self.expect_kw(Kw::PREPARE)?;
                 Ok(Statement::Deallocate(self.ident()?))
             }
+            Kw::HANDLER => self.handler(),
             Kw::SIGNAL => self.signal(),
             Kw::RESIGNAL => self.resignal(),
             Kw::GET => self.get_diagnostics(),
@@ -279,7 +280,6 @@ impl Parser<'_> {
 fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",
-        Kw::HANDLER => "HANDLER",
         Kw::XA => "XA",
         Kw::HELP => "HELP",
         Kw::INSTALL => "INSTALL",

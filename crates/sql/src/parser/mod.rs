@@ -27,6 +27,7 @@ mod diagnostics;
 mod dml;
 mod expr;
 mod function;
+mod handler;
 mod json;
 mod load;
 mod misc;

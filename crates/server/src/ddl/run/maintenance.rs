@@ -67,7 +67,8 @@ pub fn run(
 }
 
 impl Session {
-    /// CHECKSUM TABLE. With QUICK it returns a checksum that the engine keeps, and InnoDB keeps none.
+    /// CHECKSUM TABLE. With QUICK it returns a checksum that the engine keeps, and InnoDB keeps
+    /// none.
     fn checksums(&mut self, m: &TableMaintenance) -> Result<Response, SqlError> {
         let number = ColumnType::bigint();
         let mut set = RowSet::new(&[("Table", text_type(128)), ("Checksum", number)]);
