@@ -60,7 +60,7 @@ fn join_all(cx: &PlanCx<'_>, block: &mut Block) {
     if block.subqueries.is_empty()
         || block.tables.is_empty()
         || windows
-        || block.lock.strength.is_some()
+        || block.lock.is_some()
         || block.changed != 0
     {
         return;

@@ -219,8 +219,6 @@ pub(super) fn text(p: &Printer<'_>, e: &Expr, scope: Scope<'_>) -> Option<String
             }
         }
         Default(v) => p.value(v, e),
-        DefaultNow(0) => "now()".into(),
-        DefaultNow(digits) => format!("now({digits})"),
         Subquery { index, use_as } => subquery(p, (*index).into(), use_as, scope)?,
         _ => return None,
     })
