@@ -18,8 +18,8 @@ use nfold_types::row::{RowColumn, RowLayout};
 use crate::account::{Account, Privileges};
 use crate::foreign_key::{ForeignKeyDef, ReferentialAction};
 use crate::schema::{
-    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
+    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, Relation,
+    TableDef, TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
 };
 use crate::stored_expr::BoundExprs;
 
@@ -268,7 +268,7 @@ impl Stored for TableDef {
             foreign_keys: Vec::new(),
             checks: Vec::new(),
             bound: BoundExprs::default(),
-            view: None,
+            relation: Relation::Table,
         };
         if version == VERSION_SECTIONS {
             get_sections(&mut r, &mut table)?;
@@ -297,7 +297,7 @@ pub struct StoredView(pub TableDef);
 impl Stored for StoredView {
     fn encode(&self, out: &mut Vec<u8>) {
         let def = &self.0;
-        let Some(view) = &def.view else {
+        let Some(view) = def.view() else {
             debug_assert!(false, "only views are stored as such");
             return;
         };
@@ -627,7 +627,7 @@ mod tests {
             space: 12,
             row_version: 2,
             create_time: 1,
-            view: None,
+            relation: Relation::Table,
         }
     }
 

@@ -23,8 +23,8 @@ pub use account::{Account, AccountSnapshot, Privileges};
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
-    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, TableDef,
-    TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
+    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, Relation,
+    TableDef, TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
 };
 pub use snapshot::{Catalog, SchemaSnapshot};
 pub use stats::{IndexStats, TableStats};

@@ -137,7 +137,7 @@ pub struct TableDef {
     pub schema: Arc<str>,
     pub name: Arc<str>,
     pub columns: Vec<ColumnDef>,
-    /// `[0]` is the clustered index.
+    /// `[0]` is the clustered index. A view has none.
     pub indexes: Vec<IndexDef>,
     /// Those of which it is the child.
     pub foreign_keys: Vec<ForeignKeyDef>,
@@ -154,9 +154,18 @@ pub struct TableDef {
     pub row_version: u16,
     /// Seconds since 1970 UTC.
     pub create_time: u64,
-    /// It is a view: it has no rows of its own, and no space. Its columns are those that it had
-    /// when it was made.
-    pub view: Option<Arc<ViewDef>>,
+    /// What the name stands for.
+    pub relation: Relation,
+}
+
+/// What a name in a database stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Relation {
+    /// A table with rows of its own.
+    Table,
+    /// A view: it has no rows of its own, no indexes and no space. Its columns are those that it
+    /// had when it was made.
+    View(Arc<ViewDef>),
 }
 
 /// The query of a view, with the context in which it is read.
@@ -215,18 +224,7 @@ impl TableDef {
             schema,
             name,
             columns,
-            // Of no use: there is no tree.
-            indexes: vec![IndexDef {
-                id: IndexId(id.0),
-                name: "".into(),
-                kind: IndexKind::HiddenRowId,
-                parts: Vec::new(),
-                root: 0,
-                comment: Box::default(),
-                btree: false,
-                generated: false,
-                visible: true,
-            }],
+            indexes: Vec::new(),
             foreign_keys: Vec::new(),
             checks: Vec::new(),
             bound: BoundExprs::default(),
@@ -235,8 +233,21 @@ impl TableDef {
             space: 0,
             row_version: 0,
             create_time,
-            view: Some(Arc::new(view)),
+            relation: Relation::View(Arc::new(view)),
         }
+    }
+
+    /// The view, if it is one.
+    pub fn view(&self) -> Option<&Arc<ViewDef>> {
+        match &self.relation {
+            Relation::Table => None,
+            Relation::View(view) => Some(view),
+        }
+    }
+
+    /// Whether it is a view.
+    pub fn is_view(&self) -> bool {
+        matches!(self.relation, Relation::View(_))
     }
 
     /// Ordinal of the column called `name` (column names compare without case).

@@ -160,7 +160,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         space,
         row_version: 0,
         create_time: 0,
-        view: None,
+        relation: nfold_catalog::Relation::Table,
     }
 }
 

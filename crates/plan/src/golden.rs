@@ -149,7 +149,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         foreign_keys: Vec::new(),
         checks: Vec::new(),
         bound: nfold_catalog::BoundExprs::default(),
-        view: None,
+        relation: nfold_catalog::Relation::Table,
     })
 }
 

@@ -98,7 +98,7 @@ impl Engine {
             .database(name)
             .map(|d| d.tables.values().cloned().collect())
             .unwrap_or_default();
-        let (views, tables): (Vec<_>, Vec<_>) = all.into_iter().partition(|t| t.view.is_some());
+        let (views, tables): (Vec<_>, Vec<_>) = all.into_iter().partition(|t| t.is_view());
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in &tables {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_btree::TreeHandle;
 use nfold_catalog::{
     BoundExprs, CheckDef, ColumnDef, ForeignKeyDef, IndexDef, IndexId, IndexKind, IndexPart,
-    TableDef, TableId, TableOptions,
+    Relation, TableDef, TableId, TableOptions,
 };
 use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
@@ -219,7 +219,7 @@ impl Engine {
             space,
             row_version: 0,
             create_time: now(),
-            view: None,
+            relation: Relation::Table,
         })
     }
 
@@ -378,7 +378,7 @@ impl Engine {
     fn redefine(&self, new: Vec<TableDef>) -> Result<(), EngineError> {
         let new: Vec<Arc<TableDef>> = new.into_iter().map(Arc::new).collect();
         self.change_dictionary(|s| new.iter().try_for_each(|t| self.put_table(s, t)))?;
-        let stored = new.iter().filter(|t| t.view.is_none());
+        let stored = new.iter().filter(|t| !t.is_view());
         stored.for_each(|t| self.redefine_table(t));
         self.catalog().publish_schema(|schema| {
             // All old names first: two tables may change names.

@@ -471,7 +471,7 @@ fn views_outlive_a_crash_and_go_with_their_database() {
     drop(first);
     db = db.crash();
     assert_eq!(find(&db, "v").unwrap(), before);
-    assert_eq!(&*before.view.as_ref().unwrap().text, b"SELECT 3");
+    assert_eq!(&*before.view().unwrap().text, b"SELECT 3");
     assert!(find(&db, "w").is_none());
     assert!(db.engine.table(before.id).is_none(), "it has no rows");
     db.engine.drop_database("d").unwrap();

@@ -156,7 +156,7 @@ impl BlockBinder<'_> {
         }
         let (schema, source) = self.find_table(&t.name)?;
         if let Source::Table(def) = &source
-            && let Some(view) = &def.view
+            && let Some(view) = def.view()
         {
             let alias = t.alias.as_ref().unwrap_or(&t.name.name);
             return self.view(def, view, alias);
@@ -396,7 +396,7 @@ impl BlockBinder<'_> {
     ) -> Result<FromInfo, SqlError> {
         let found = self.find_table(&t.name);
         match &found {
-            Ok((_, Source::Table(def))) if def.view.is_some() => {
+            Ok((_, Source::Table(def))) if def.is_view() => {
                 self.open_view((def, t), verb)?;
             }
             _ => self.base(t)?,

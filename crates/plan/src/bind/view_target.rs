@@ -206,7 +206,7 @@ fn open(
     def: &TableDef,
     (refused, verb): (&dyn Fn() -> SqlError, &str),
 ) -> Result<Opened, SqlError> {
-    let view = def.view.as_deref().ok_or_else(refused)?;
+    let view = def.view().map(|v| &**v).ok_or_else(refused)?;
     let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
     let bound = bind_view(cx, view).map_err(|e| match super::from::is_of_names(&e) {
         true => invalid(),
@@ -227,7 +227,7 @@ fn open(
     let view_cx = view_cx(cx, view)?;
     let mut b = BlockBinder::new(&view_cx, None);
     match b.find_table(&factor.name)?.1 {
-        Source::Table(inner) if inner.view.is_some() => {
+        Source::Table(inner) if inner.is_view() => {
             let opened = open(&view_cx, &inner, (refused, verb))?;
             b.install(opened, factor.alias.as_ref().unwrap_or(&factor.name.name));
         }

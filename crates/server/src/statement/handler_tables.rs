@@ -345,7 +345,7 @@ impl Session {
                 self.table_def(&schema, table)?
             }
         };
-        if def.view.is_some() {
+        if def.is_view() {
             return Err(not_base(table));
         }
         self.handlers.list.push(OpenHandler {

@@ -45,7 +45,7 @@ pub fn definition_of(spec: &TableSpec) -> TableDef {
         space: 0,
         row_version: 0,
         create_time: 0,
-        view: None,
+        relation: nfold_catalog::Relation::Table,
     }
 }
 
@@ -165,7 +165,7 @@ pub fn bind(
         }
         false => {
             let found = cx.schema.table(&parent_schema, &parent_table);
-            found.map(|p| &**p).filter(|p| p.view.is_none())
+            found.map(|p| &**p).filter(|p| !p.is_view())
         }
     };
     if parent.is_none() && cx.foreign_key_checks {

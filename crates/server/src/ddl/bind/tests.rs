@@ -80,7 +80,7 @@ fn define(spec: TableSpec) -> TableDef {
         space: 1,
         row_version: 0,
         create_time: 0,
-        view: None,
+        relation: nfold_catalog::Relation::Table,
     }
 }
 

@@ -132,7 +132,7 @@ impl Session {
             Some(def) => def,
             None => self.table_def(schema, name.name.as_str())?,
         };
-        if def.view.is_some() && kind == MaintenanceKind::Check {
+        if def.is_view() && kind == MaintenanceKind::Check {
             return Ok(vec![("status", "OK".into())]);
         }
         refuse_view(&def)?;

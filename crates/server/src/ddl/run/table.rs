@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, TableDef, TableId};
+use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, Relation, TableDef, TableId};
 use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{
     AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, ForeignKey, Ident, ObjectName,
@@ -55,15 +55,15 @@ fn dotted(schema: &str, name: &str) -> String {
 
 /// Error 1347 if the definition is a view.
 pub(crate) fn refuse_view(def: &TableDef) -> Result<(), SqlError> {
-    match def.view {
-        Some(_) => {
+    match def.relation {
+        Relation::View(_) => {
             let code = ErrorCode::ER_WRONG_OBJECT;
             Err(SqlError::new(
                 code,
                 &[&def.schema, &def.name, &"BASE TABLE"],
             ))
         }
-        None => Ok(()),
+        Relation::Table => Ok(()),
     }
 }
 
@@ -274,7 +274,7 @@ impl Session {
             self.refresh_schema();
             let found = |(schema, name): &(Arc<str>, &str)| {
                 let table = self.schema.table(schema, name);
-                table.filter(|t| t.view.is_none()).cloned()
+                table.filter(|t| !t.is_view()).cloned()
             };
             let tables: Vec<Arc<TableDef>> = names.iter().filter_map(found).collect();
             let absent: Vec<String> = names
@@ -308,10 +308,7 @@ impl Session {
         self.rights
             .need_table(Privileges::DROP, "DROP", &schema, name)?;
         self.refresh_schema();
-        if self
-            .table_def(&schema, name)
-            .is_ok_and(|t| t.view.is_some())
-        {
+        if self.table_def(&schema, name).is_ok_and(|t| t.is_view()) {
             return Err(missing(&schema, name));
         }
         let (_claim, def) = self.claim_table(cx, &schema, name, &[])?;
@@ -399,7 +396,7 @@ impl Session {
                 return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&new.1]));
             }
             let table = table.ok_or_else(|| missing(&old.0, &old.1))?;
-            if table.view.is_some() && old.0 != new.0 {
+            if table.is_view() && old.0 != new.0 {
                 let code = ErrorCode::ER_FORBID_SCHEMA_CHANGE;
                 return Err(SqlError::new(code, &[&old.0, &new.0]));
             }

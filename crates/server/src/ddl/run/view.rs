@@ -42,7 +42,7 @@ impl Session {
         let mut n = 0;
         while n < uses.len() {
             let found = self.schema.table(&uses[n].schema, &uses[n].name);
-            if let Some(def) = found.filter(|def| def.view.is_some()) {
+            if let Some(def) = found.filter(|def| def.is_view()) {
                 let behind = behind(def, &uses[n])?;
                 uses.extend(behind);
             }
@@ -188,7 +188,7 @@ impl Session {
             Some(_) if !v.or_replace && !v.alter => {
                 Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]))
             }
-            Some(def) if def.view.is_none() => Err(SqlError::new(
+            Some(def) if !def.is_view() => Err(SqlError::new(
                 ErrorCode::ER_WRONG_OBJECT,
                 &[&schema, &name, &"VIEW"],
             )),
@@ -210,7 +210,7 @@ impl Session {
         let name = v.name.name.as_str();
         let own = |u: &TableUse| *u.schema == *schema && *u.name == *name;
         let old = self.schema.table(schema, name);
-        if uses.iter().any(own) && old.is_some_and(|t| t.view.is_some()) {
+        if uses.iter().any(own) && old.is_some_and(|t| t.is_view()) {
             let code = ErrorCode::ER_NO_SUCH_TABLE;
             return Err(SqlError::new(code, &[&schema, &name]));
         }
@@ -258,7 +258,7 @@ impl Session {
         let (mut views, mut absent) = (Vec::new(), Vec::new());
         for (schema, name) in &wanted {
             match self.schema.table(schema, name) {
-                Some(def) if def.view.is_some() => views.push(def.clone()),
+                Some(def) if def.is_view() => views.push(def.clone()),
                 Some(_) => {
                     let code = ErrorCode::ER_WRONG_OBJECT;
                     return Err(SqlError::new(code, &[schema, name, &"VIEW"]));
@@ -283,7 +283,7 @@ impl Session {
 /// apply. `named`: where the view is named.
 fn behind(def: &TableDef, named: &TableUse) -> Result<Vec<TableUse>, SqlError> {
     let around = named.view.as_deref();
-    let Some(view) = &def.view else {
+    let Some(view) = def.view() else {
         return Ok(Vec::new());
     };
     let statement = parse(&view.text, LexMode::from_bits(view.lexing))?;

@@ -92,7 +92,7 @@ pub fn show(
         }
         Show::CreateView(name) => {
             let def = session.visible_table(name)?;
-            let Some(view) = &def.view else {
+            let Some(view) = def.view() else {
                 let code = ErrorCode::ER_WRONG_OBJECT;
                 return Err(SqlError::new(code, &[&def.schema, &def.name, &"VIEW"]));
             };
@@ -100,7 +100,7 @@ pub fn show(
         }
         Show::CreateTable(table) => {
             let def = session.visible_table(table)?;
-            if let Some(view) = &def.view {
+            if let Some(view) = def.view() {
                 return session.show_view(&def, view);
             }
             let zone = &session.env.vars.settings().zone;

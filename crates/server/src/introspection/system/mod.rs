@@ -149,7 +149,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         space: 0,
         row_version: 0,
         create_time: 0,
-        view: None,
+        relation: nfold_catalog::Relation::Table,
     }
 }
 
@@ -183,7 +183,7 @@ pub fn is_system_table(def: &TableDef) -> bool {
 
 /// The type of a table in SHOW FULL TABLES.
 pub fn table_type(def: &TableDef) -> &'static str {
-    if def.view.is_some() {
+    if def.is_view() {
         "VIEW"
     } else if *def.schema == *INFORMATION {
         "SYSTEM VIEW"

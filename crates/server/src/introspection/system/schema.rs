@@ -102,7 +102,7 @@ fn created(cx: &Cx<'_>, def: &TableDef) -> u64 {
 
 /// One row of TABLES.
 fn table_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
-    if def.view.is_some() {
+    if def.is_view() {
         return view_row(cx, def);
     }
     let information = *def.schema == *INFORMATION;
@@ -153,7 +153,7 @@ fn view_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
 
 pub(super) fn views(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
-        let Some(view) = &def.view else { continue };
+        let Some(view) = def.view() else { continue };
         let collation = view.collation.known();
         let text = String::from_utf8_lossy(&view.text).into_owned();
         let shown = cx.on_database(&def.schema).contains(Privileges::SHOW_VIEW);
@@ -198,7 +198,7 @@ pub(super) fn tables_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
 
 /// Each table is shown as one partition without a name.
 pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for def in cx.tables().into_iter().filter(|t| t.view.is_none()) {
+    for def in cx.tables().into_iter().filter(|t| !t.is_view()) {
         let sizes = sizes(cx, def);
         let mut row = vec![CATALOG.into(), (&*def.schema).into(), (&*def.name).into()];
         row.extend(std::iter::repeat_n(Value::Null, 10));
@@ -223,7 +223,7 @@ pub(super) fn partitions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
 /// 1227 without PROCESS.
 pub(super) fn stored<'a>(cx: &'a Cx<'_>) -> Result<Vec<&'a TableDef>, SqlError> {
     super::accounts::need_process(cx)?;
-    let all = cx.schema.tables().filter(|t| t.view.is_none());
+    let all = cx.schema.tables().filter(|t| !t.is_view());
     let mut all: Vec<&TableDef> = all.map(|t| &**t).collect();
     all.sort_unstable_by_key(|t| t.id);
     Ok(all)

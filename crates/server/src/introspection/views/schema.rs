@@ -75,7 +75,7 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
     ]);
     for def in sorted(database) {
         let Some(table) = engine.table(def.id) else {
-            if def.view.is_some() {
+            if def.is_view() {
                 let mut row = vec![Value::from(&*def.name)];
                 row.extend(std::iter::repeat_n(Value::Null, 10));
                 let made = Timestamp::from_micros(def.create_time as i64 * 1_000_000, 0);
