@@ -19,14 +19,17 @@ class Nfold:
     """The server under test: a fresh data directory for each file."""
 
     def __init__(self):
-        self.server, self.log_at = None, 0
+        self.server, self.log_at, self.home = None, 0, None
 
     def where(self):
         return {"unix_socket": self.server.beside + ".sock"}
 
     def fresh(self):
         self.stop()
-        self.server = server.Server({"innodb_buffer_pool_size": "128M"}).start()
+        options = {"innodb_buffer_pool_size": "128M", "secure_file_priv": ""}
+        # As deep as MySQL's, for files whose names begin with `../../`.
+        self.home = tempfile.mkdtemp(prefix="lockstep-nfold-")
+        self.server = server.Server(options, datadir=os.path.join(self.home, "data")).start()
         for attempt in range(100):  # its socket file follows its port
             try:
                 with pymysql.connect(user="root", **self.where()) as admin:
@@ -56,7 +59,8 @@ class Nfold:
             try:
                 self.server.__exit__(None, None, None)
             except RuntimeError:
-                shutil.rmtree(self.server.datadir, ignore_errors=True)
+                pass
+            shutil.rmtree(self.home, ignore_errors=True)
             self.server = None
 
 
