@@ -19,10 +19,11 @@
 //! A wait takes its shard's mutex twice and reads the clock twice.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::sharded::shard;
 
@@ -200,8 +201,8 @@ struct Waiting {
 
 #[derive(Default)]
 struct Shard {
-    sites: HashMap<Site, Counts>,
-    waiting: HashMap<u64, Waiting>,
+    sites: FxHashMap<Site, Counts>,
+    waiting: FxHashMap<u64, Waiting>,
     /// Counts the shard's waits. It also numbers the tickets.
     clock: u64,
 }
@@ -316,7 +317,7 @@ impl Contention {
 
     /// All sites with waits, the one with the longest total time first.
     pub fn report(&self) -> Vec<SiteReport> {
-        let mut sites: HashMap<Site, Counts> = HashMap::new();
+        let mut sites: FxHashMap<Site, Counts> = FxHashMap::default();
         let mut waiting = Vec::new();
         for at in 0..SHARDS {
             let shard = self.shard(at);
@@ -330,7 +331,7 @@ impl Contention {
             }));
         }
         waiting.sort_by_key(|(_, time, _)| std::cmp::Reverse(*time));
-        let mut who: HashMap<Site, Vec<u32>> = HashMap::new();
+        let mut who: FxHashMap<Site, Vec<u32>> = FxHashMap::default();
         for (site, time, connection) in waiting {
             let counts = sites.entry(site.clone()).or_default();
             counts.time += time;
@@ -356,10 +357,13 @@ impl Contention {
 impl Shard {
     /// The counts of a site. Makes room for a new site if the shard is full (C2).
     fn counts(&mut self, site: &Site) -> &mut Counts {
-        if self.sites.len() >= SITES && !self.sites.contains_key(site) {
-            self.make_room();
+        if !self.sites.contains_key(site) {
+            if self.sites.len() >= SITES {
+                self.make_room();
+            }
+            self.sites.insert(site.clone(), Counts::default());
         }
-        self.sites.entry(site.clone()).or_default()
+        self.sites.get_mut(site).expect("C2: the site is there")
     }
 
     fn make_room(&mut self) {
