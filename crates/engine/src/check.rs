@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::read::{Read, ReadSpec};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
-use crate::stats::block;
+use crate::stats::{block, block_stoppable};
 use crate::table::Table;
 
 /// What CHECK TABLE found; no problems: the table is sound.
@@ -77,7 +77,7 @@ impl Engine {
         let (store, tree) = (&self.shared().store, &table.index(n).tree);
         loop {
             stop::check()?;
-            match block(|| tree.check_step(store, &mut check, &mut count)) {
+            match block_stoppable(|| tree.check_step(store, &mut check, &mut count)) {
                 Ok(false) => {}
                 Ok(true) => break,
                 Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
@@ -126,7 +126,7 @@ fn each_row(
     loop {
         stop::check()?;
         batch.clear();
-        let more = block(|| read.next(session, &mut batch))?;
+        let more = block_stoppable(|| read.next(session, &mut batch))?;
         batch.iter().try_for_each(&mut visit)?;
         if !more {
             return Ok(());

@@ -29,7 +29,7 @@ pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableSta
         ..TableStats::default()
     };
     for (ordinal, index) in table.indexes().iter().enumerate() {
-        let size = block(|| index.tree.stats(store))?;
+        let size = block_stoppable(|| index.tree.stats(store))?;
         let sample = sample(store, table, ordinal, if whole { u64::MAX } else { SAMPLE })?;
         let entries = if sample.complete {
             sample.entries
@@ -101,7 +101,7 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
     while sample.entries < limit {
         stop::check()?;
         batch.clear();
-        let more = block(|| cursor.next_batch(&index.tree, store, 1024, &mut batch))?;
+        let more = block_stoppable(|| cursor.next_batch(&index.tree, store, 1024, &mut batch))?;
         for (key, value) in batch.iter() {
             sample.bytes += value.len() as u64;
             count_columns(table.layout(), value, &mut sample.columns);
@@ -148,6 +148,27 @@ where
     finish(&mut Wait::block, &mut call)
 }
 
+/// As [`block`], but ends with [`EngineError::Stopped`] where the thread would wait although its
+/// operation is [to stop](stop): one call may wait for thousands of pages of a long value. The
+/// caller's operation must allow an end at any wait.
+pub(crate) fn block_stoppable<T, E>(
+    mut call: impl FnMut() -> Result<T, StoreStop<E>>,
+) -> Result<T, EngineError>
+where
+    EngineError: From<E>,
+{
+    loop {
+        match call() {
+            Ok(value) => return Ok(value),
+            Err(StoreStop::Wait(until)) => {
+                stop::check()?;
+                until.block();
+            }
+            Err(StoreStop::Error(e)) => return Err(e.into()),
+        }
+    }
+}
+
 /// Repeats `call` until it no longer has to wait; `wait` carries out each wait.
 pub(crate) fn finish<T, E>(
     wait: &mut dyn FnMut(Wait),
@@ -170,4 +191,25 @@ pub(crate) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    #[test]
+    fn block_stoppable_ends_at_a_wait_after_the_flag() {
+        let asked = Arc::new(AtomicBool::new(false));
+        let (mut calls, raised) = (0, asked.clone());
+        let ended = stop::stoppable(asked, || {
+            block_stoppable(|| -> Result<(), StoreStop<EngineError>> {
+                calls += 1;
+                raised.store(calls == 3, Relaxed);
+                Err(StoreStop::Wait(Wait::ready()))
+            })
+        });
+        assert_eq!((ended, calls), (Err(EngineError::Stopped), 3));
+    }
 }

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::record::{self, CLUSTERED_HEADER, RowHeader};
 use crate::shared::Shared;
-use crate::stats::block;
+use crate::stats::{block, block_stoppable};
 use crate::table::Table;
 
 impl Engine {
@@ -260,7 +260,7 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
     loop {
         stop::check()?;
         batch.clear();
-        let more = block(|| cursor.next_batch(clustered, store, 1024, &mut batch))?;
+        let more = block_stoppable(|| cursor.next_batch(clustered, store, 1024, &mut batch))?;
         for entry in batch.entries() {
             let (primary, row) = (batch.key(entry), batch.value(entry));
             let Some((header, _)) = RowHeader::split(row) else {

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::read::{KeyProbe, Read, ReadSpec};
 use crate::session::EngineSession;
-use crate::stats::block;
+use crate::stats::{block, block_stoppable};
 use crate::table::Table;
 
 impl Engine {
@@ -45,7 +45,7 @@ impl Engine {
         while more {
             stop::check()?;
             batch.clear();
-            more = block(|| read.next(&mut session, &mut batch))?;
+            more = block_stoppable(|| read.next(&mut session, &mut batch))?;
             for row in batch.iter() {
                 let value = |c: &usize| child.layout().get(row, *c);
                 let is_null = |c: &usize| matches!(value(c), Ok(ValueRef::Null));

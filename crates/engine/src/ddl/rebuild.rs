@@ -24,7 +24,7 @@ use crate::overflow::Mover;
 use crate::read::{Read, ReadSpec};
 use crate::record::RowHeader;
 use crate::session::EngineSession;
-use crate::stats::block;
+use crate::stats::{block, block_stoppable};
 use crate::table::Table;
 
 /// Why a copy stopped: the engine's own reason, or the converter's.
@@ -185,7 +185,7 @@ impl Engine {
         loop {
             stop::check()?;
             batch.clear();
-            let more = block(|| read.next(&mut session, &mut batch))?;
+            let more = block_stoppable(|| read.next(&mut session, &mut batch))?;
             for row in batch.iter() {
                 image.clear();
                 convert(row, &mut image).map_err(CopyError::Convert)?;
