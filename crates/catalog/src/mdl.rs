@@ -227,6 +227,14 @@ impl MdlWaiting {
         inner.waits.get(&self.session).is_some_and(|w| w.victim)
     }
 
+    /// Whether another session's claim is in its way, so that the end of the claim wakes it if it
+    /// is the first in the queue. An announcement ends without waking anyone.
+    pub fn is_behind_claim(&self) -> bool {
+        let inner = self.mdl.inner.lock();
+        let claimed = |id: &u64| inner.is_claimed_by_other(*id, self.session);
+        (inner.waits.get(&self.session)).is_some_and(|wanted| wanted.ids.iter().any(claimed))
+    }
+
     /// Ready when the session should try again: a claim that was in its way has ended, or it is a
     /// deadlock's victim.
     pub fn changed(&self) -> MdlChanged<'_> {

@@ -239,6 +239,20 @@ fn claim_that_is_withdrawn_wakes_no_writer() {
 }
 
 #[test]
+fn claims_are_told_from_announcements_in_the_way() {
+    let mdl = Arc::new(Mdl::new());
+    let (mut reader, ddl) = (mdl.slot(1), mdl.slot(2));
+    reader.acquire(T2).expect("no claim");
+    let write = mdl.wait(3, &[T1, T2], true);
+    assert!(!write.is_behind_claim());
+    let claim = mdl.try_exclusive(Some(&ddl), &[T1]).expect("free");
+    let own = mdl.wait(2, &[T1], true);
+    assert!(write.is_behind_claim() && !own.is_behind_claim());
+    drop(claim);
+    assert!(!write.is_behind_claim());
+}
+
+#[test]
 fn victim_of_a_deadlock_is_woken() {
     let mdl = Arc::new(Mdl::new());
     let read = mdl.wait(2, &[T1], false);

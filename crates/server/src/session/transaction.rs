@@ -17,11 +17,11 @@ use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
 /// The pause after the first failed attempt for a metadata lock. Each later pause is longer by a
-/// half, up to the second constant when waiting for shared locks, and up to the third otherwise.
-/// The release of an exclusive claim ends any pause.
+/// half, up to the second constant when other sessions use a table that is to be claimed, and up to
+/// the third when a claim is in the way, because the end of a claim ends the pause.
 const MDL_PAUSE: Duration = Duration::from_millis(1);
-const MDL_PAUSE_EXCLUSIVE: Duration = Duration::from_millis(10);
-const MDL_PAUSE_SHARED: Duration = Duration::from_millis(50);
+const MDL_PAUSE_IN_USE: Duration = Duration::from_millis(10);
+const MDL_PAUSE_CLAIMED: Duration = Duration::from_millis(50);
 
 /// The characteristics that `SET TRANSACTION` without a scope gives the next transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,14 +83,15 @@ impl MdlWait {
         if self.deadline.is_some_and(|d| Instant::now() >= d) {
             return Err(SqlError::new(ErrorCode::ER_LOCK_WAIT_TIMEOUT, &[]));
         }
-        let longest = if exclusive {
-            MDL_PAUSE_EXCLUSIVE
+        let longest = if exclusive && !begun.listed.is_behind_claim() {
+            MDL_PAUSE_IN_USE
         } else {
-            MDL_PAUSE_SHARED
+            MDL_PAUSE_CLAIMED
         };
-        let until = Instant::now() + self.pause;
+        let pause = self.pause.min(longest);
+        let until = Instant::now() + pause;
         let until = self.deadline.map_or(until, |d| d.min(until));
-        self.pause = (self.pause * 3 / 2).min(longest);
+        self.pause = (pause * 3 / 2).min(longest);
         match cx.wait(std::pin::pin!(begun.listed.changed()), Some(until)) {
             Ok(()) | Err(Interrupt::Deadline) => Ok(()),
             Err(why) => Err(why.to_sql()),
