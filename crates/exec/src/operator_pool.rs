@@ -22,7 +22,9 @@
 //! wait for the lock of one hot row, each with a tree of its own, so a bucket keeps up to
 //! [`PER_BUCKET`] trees. Beyond [`ALWAYS_KEPT`], trees that were not used between two checks are
 //! freed. Each piece of a tree bounds its own memory. Every [`LOOK_EVERY`] statements the pool adds
-//! up the memory of all trees, and frees the largest ones beyond [`MOST_BYTES`].
+//! up the memory of all trees, and frees the largest ones beyond [`MOST_BYTES`]. A tree's operators
+//! and expressions take about as much as its plan, which the tree also keeps alive, so the pool
+//! bounds the sum of the plans' sizes as well, at each return.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -54,42 +56,62 @@ const SMALL_PARAMS: usize = 4 << 10;
 
 /// The number of statements between two checks of the pool's memory.
 const LOOK_EVERY: u32 = 1024;
-/// The maximum memory of all pooled trees, in bytes.
+/// The maximum memory of all pooled trees, in bytes. Their buffers may exceed it between two
+/// checks, their plans may not.
 const MOST_BYTES: usize = 32 << 20;
+
+/// A pooled tree, and the memory of its plan in bytes.
+struct Pooled {
+    operators: Executable,
+    plan_bytes: usize,
+}
+
+impl Pooled {
+    /// The approximate memory of the tree, its plan included, in bytes.
+    fn memory(&self) -> usize {
+        self.operators.memory() + self.plan_bytes
+    }
+}
 
 /// The pooled trees of one bucket, most recently used last.
 #[derive(Default)]
 struct Bucket {
-    list: Vec<Executable>,
+    list: Vec<Pooled>,
     /// The least length of `list` since the last check: the first `unused` trees were not used.
     unused: usize,
 }
 
 impl Bucket {
-    fn take(&mut self, plan: &Arc<Plan>) -> Option<Executable> {
+    fn take(&mut self, plan: &Arc<Plan>) -> Option<Pooled> {
         let at = self
             .list
             .iter()
-            .rposition(|e| Arc::ptr_eq(e.plan(), plan))?;
-        let operators = self.list.remove(at);
+            .rposition(|e| Arc::ptr_eq(e.operators.plan(), plan))?;
+        let pooled = self.list.remove(at);
         self.unused = self.unused.min(self.list.len());
-        Some(operators)
+        Some(pooled)
     }
 
-    /// If the bucket is full, its oldest trees are freed.
-    fn give(&mut self, operators: Executable) {
-        if self.list.len() >= PER_BUCKET {
-            self.list.drain(..PER_BUCKET / 2);
-        }
-        self.list.push(operators);
+    /// If the bucket is full, its oldest trees are freed. Returns the bytes of their plans.
+    fn give(&mut self, pooled: Pooled) -> usize {
+        let freed = match self.list.len() {
+            PER_BUCKET.. => self.free_oldest(PER_BUCKET / 2),
+            _ => 0,
+        };
+        self.list.push(pooled);
+        freed
     }
 
-    /// Frees the trees that were not used since the last check, except for [`ALWAYS_KEPT`].
-    fn drop_unused(&mut self) {
-        if self.unused > ALWAYS_KEPT {
-            self.list.drain(..self.unused - ALWAYS_KEPT);
-        }
+    /// Frees the trees that were not used since the last check, except for [`ALWAYS_KEPT`]. Returns
+    /// the bytes of their plans.
+    fn drop_unused(&mut self) -> usize {
+        let freed = self.free_oldest(self.unused.saturating_sub(ALWAYS_KEPT));
         self.unused = self.list.len();
+        freed
+    }
+
+    fn free_oldest(&mut self, count: usize) -> usize {
+        self.list.drain(..count).map(|p| p.plan_bytes).sum()
     }
 }
 
@@ -97,6 +119,8 @@ impl Bucket {
 #[derive(Default)]
 pub struct OperatorPool {
     buckets: RefCell<Vec<Bucket>>,
+    /// The sum of the pooled trees' `plan_bytes`.
+    plan_bytes: Cell<usize>,
     /// The number of trees returned so far.
     given: Cell<u32>,
     /// The schema version of the pooled trees.
@@ -134,13 +158,23 @@ impl OperatorPool {
             self.schema_version.set(schema_version);
         }
         let mut buckets = self.buckets.borrow_mut();
-        let kept = buckets.get_mut(bucket(plan)).and_then(|b| b.take(plan));
-        kept.unwrap_or_else(|| Executable::new(plan.clone()))
+        match buckets.get_mut(bucket(plan)).and_then(|b| b.take(plan)) {
+            Some(pooled) => {
+                self.forget_plan_bytes(pooled.plan_bytes);
+                pooled.operators
+            }
+            None => Executable::new(plan.clone()),
+        }
     }
 
-    /// Returns a tree of a plan of this schema version to the pool.
     #[inline]
-    pub fn give_operators(&self, operators: Executable, schema_version: u64) {
+    fn forget_plan_bytes(&self, freed: usize) {
+        self.plan_bytes.set(self.plan_bytes.get() - freed);
+    }
+
+    /// Returns a tree to the pool. Its plan takes `plan_bytes` and is of this schema version.
+    #[inline]
+    pub fn give_operators(&self, operators: Executable, plan_bytes: usize, schema_version: u64) {
         if self.schema_version.get() != schema_version {
             return; // the schema changed while they ran: no statement can use them
         }
@@ -148,10 +182,16 @@ impl OperatorPool {
         if buckets.is_empty() {
             buckets.resize_with(BUCKETS, Bucket::default);
         }
-        buckets[bucket(operators.plan())].give(operators);
+        let pooled = Pooled {
+            operators,
+            plan_bytes,
+        };
+        let freed = buckets[bucket(pooled.operators.plan())].give(pooled);
+        let sum = self.plan_bytes.get() + plan_bytes - freed;
+        self.plan_bytes.set(sum);
         let given = self.given.get().wrapping_add(1);
         self.given.set(given);
-        if given.is_multiple_of(LOOK_EVERY) {
+        if given.is_multiple_of(LOOK_EVERY) || sum > MOST_BYTES {
             drop(buckets);
             self.drop_unused();
         }
@@ -160,16 +200,17 @@ impl OperatorPool {
     #[cold]
     fn drop_unused(&self) {
         let mut buckets = self.buckets.borrow_mut();
-        buckets.iter_mut().for_each(Bucket::drop_unused);
+        let freed = buckets.iter_mut().map(Bucket::drop_unused).sum();
+        self.forget_plan_bytes(freed);
         drop(buckets);
         self.trim(MOST_BYTES);
     }
 
-    /// The memory of the pooled trees, approximately, in bytes.
+    /// The memory of the pooled trees and their plans, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let buckets = self.buckets.borrow();
         let waiting = buckets.iter().flat_map(|b| &b.list);
-        waiting.map(Executable::memory).sum()
+        waiting.map(Pooled::memory).sum()
     }
 
     /// If the trees take more than `most` bytes, frees the largest ones until half of that remains.
@@ -179,14 +220,15 @@ impl OperatorPool {
         }
         let mut buckets = self.buckets.borrow_mut();
         let waiting = buckets.iter().flat_map(|b| &b.list);
-        let mut sizes: Vec<usize> = waiting.map(Executable::memory).collect();
+        let mut sizes: Vec<usize> = waiting.map(Pooled::memory).collect();
         let largest = largest_kept(&mut sizes, most / 2);
+        let mut left = 0;
         for bucket in &mut *buckets {
-            bucket
-                .list
-                .retain(|operators| operators.memory() <= largest);
+            bucket.list.retain(|pooled| pooled.memory() <= largest);
             bucket.unused = bucket.unused.min(bucket.list.len());
+            left += bucket.list.iter().map(|p| p.plan_bytes).sum::<usize>();
         }
+        self.plan_bytes.set(left);
     }
 
     /// Frees all trees after a change of the schema, and with them the references to dropped
@@ -194,6 +236,7 @@ impl OperatorPool {
     #[cold]
     fn forget(&self) {
         self.buckets.borrow_mut().clear();
+        self.plan_bytes.set(0);
     }
 
     /// Takes an empty parameter buffer.
@@ -229,21 +272,21 @@ mod tests {
         let (a, b) = (plan(), plan());
         let first = operator_pool.operators(&a, 1);
         let second = operator_pool.operators(&a, 1);
-        operator_pool.give_operators(first, 1);
-        operator_pool.give_operators(second, 1);
+        operator_pool.give_operators(first, 0, 1);
+        operator_pool.give_operators(second, 0, 1);
         assert!(Arc::ptr_eq(operator_pool.operators(&b, 1).plan(), &b));
         let again = operator_pool.operators(&a, 1);
         assert_eq!(Arc::strong_count(&a), 3, "none is made where one waits");
-        operator_pool.give_operators(again, 1);
+        operator_pool.give_operators(again, 0, 1);
         assert_eq!(Arc::strong_count(&a), 3);
         let anew = operator_pool.operators(&a, 2);
         assert_eq!(Arc::strong_count(&a), 2, "older ones are gone");
         for _ in 0..PER_BUCKET {
-            operator_pool.give_operators(Executable::new(a.clone()), 2);
+            operator_pool.give_operators(Executable::new(a.clone()), 0, 2);
         }
-        operator_pool.give_operators(anew, 2);
+        operator_pool.give_operators(anew, 0, 2);
         assert_eq!(Arc::strong_count(&a), 2 + PER_BUCKET / 2);
-        operator_pool.give_operators(Executable::new(b.clone()), 1);
+        operator_pool.give_operators(Executable::new(b.clone()), 0, 1);
         assert_eq!(Arc::strong_count(&b), 1, "late ones are not kept");
     }
 
@@ -252,14 +295,37 @@ mod tests {
         let (operator_pool, a) = (OperatorPool::default(), plan());
         let many: Vec<Executable> = (0..200).map(|_| operator_pool.operators(&a, 1)).collect();
         for operators in many {
-            operator_pool.give_operators(operators, 1);
+            operator_pool.give_operators(operators, 0, 1);
         }
         assert_eq!(Arc::strong_count(&a), 1 + 200, "all wait for the next use");
         for _ in 0..2 * LOOK_EVERY {
             let operators = operator_pool.operators(&a, 1);
-            operator_pool.give_operators(operators, 1);
+            operator_pool.give_operators(operators, 0, 1);
         }
         assert_eq!(Arc::strong_count(&a), 1 + ALWAYS_KEPT + 1);
+    }
+
+    #[test]
+    fn sum_of_pooled_plans_is_bounded() {
+        let operator_pool = OperatorPool::default();
+        const LARGE: usize = 1 << 20;
+        let small = plan();
+        operator_pool.give_operators(Executable::new(small.clone()), 1000, 1);
+        let mut plans = Vec::new();
+        for _ in 0..3 * MOST_BYTES / LARGE {
+            let large = plan();
+            operator_pool.give_operators(Executable::new(large.clone()), LARGE, 1);
+            plans.push(large);
+            assert!(operator_pool.memory() <= MOST_BYTES);
+        }
+        let pooled = plans.iter().filter(|p| Arc::strong_count(p) > 1).count();
+        assert!(0 < pooled && pooled <= MOST_BYTES / LARGE);
+        assert_eq!(Arc::strong_count(&small), 2, "the small tree stays");
+        for large in &plans {
+            operator_pool.operators(large, 1);
+        }
+        operator_pool.operators(&small, 1);
+        assert_eq!(operator_pool.plan_bytes.get(), 0);
     }
 
     #[test]

@@ -133,7 +133,8 @@ impl Session {
                 }
             };
             if cached_operators {
-                (cx.operator_pool()).give_operators(operators, plan.shared.schema_version);
+                let (bytes, version) = (plan.shared.bytes, plan.shared.schema_version);
+                cx.operator_pool().give_operators(operators, bytes, version);
             }
             if let Err(e) = &result
                 && e.code == ErrorCode::ER_TABLE_DEF_CHANGED
