@@ -16,6 +16,8 @@
 //!   other, so it may combine waits that never existed together. A cycle is therefore read again
 //!   before a member is sacrificed: a wait that is seen both times existed in between.
 //! - D2: a cycle that exists when its last member begins to wait is found by that member's search.
+//!   A member marks itself as waiting before it looks at its blockers, so the last one sees that
+//!   all others wait.
 //!
 //! # Cost
 //! One pass over the waiting requests of each queue that the search reaches; no pass where all of
@@ -23,8 +25,9 @@
 //! search enters.
 
 use super::DeadlockInfo;
-use super::owner::{LockOwner, QueueKey};
+use super::owner::LockOwner;
 use super::queue::{Entry, Queue};
+use super::queue_key::QueueKey;
 use super::table::LockTable;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;

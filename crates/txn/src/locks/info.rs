@@ -3,7 +3,8 @@
 
 use super::owner::LockOwner;
 use super::queue::Entry;
-use super::table::{KEY_AT, LockTable, TAG_KEY, shard_of};
+use super::queue_key::KEY_AT;
+use super::table::{LockTable, TAG_KEY, shard_of};
 use super::{DeadlockInfo, LockInfo, OwnerInfo, WaitInfo};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! A transaction as the lock table sees it.
 
+use super::queue_key::QueueKey;
 use super::wait::Waiter;
 use super::{LockKind, LockMode, OwnerInfo};
 use nfold_store::TrxId;
@@ -47,9 +48,6 @@ impl OwnerState {
         }
     }
 }
-
-/// What a queue is found by: index, tag and key. Most keys fit without an allocation.
-pub(super) type QueueKey = SmallVec<[u8; 23]>;
 
 /// A queue's address.
 #[derive(Clone)]

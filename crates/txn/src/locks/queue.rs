@@ -174,6 +174,12 @@ impl Queue {
         self.holders(owner, mode, kind).chain(waiting)
     }
 
+    /// Whether a new request has to wait.
+    pub fn blocks(&self, owner: &Arc<LockOwner>, mode: LockMode, kind: LockKind) -> bool {
+        let mut blockers = self.blockers(owner, mode, kind, usize::MAX);
+        blockers.next().is_some()
+    }
+
     /// The granted locks that a request waits for.
     pub fn holders<'a>(
         &'a self,
@@ -191,6 +197,22 @@ impl Queue {
     pub fn all_waiting_exclude(&self, owner: &Arc<LockOwner>) -> bool {
         let all = |w: &Waiting| w.exclusive == w.requests.len();
         self.waiting.as_deref().is_none_or(all) && !self.has_granted(owner)
+    }
+
+    /// Whether the newest request, which is `owner`'s, certainly closes no cycle of waits: all its
+    /// paths lead to holders that do not wait. Answers without a look at the other requests; false
+    /// where it cannot tell. To be called after `owner` was marked as waiting (D2 of `deadlock`).
+    pub fn newest_closes_no_cycle(
+        &self,
+        owner: &Arc<LockOwner>,
+        mode: LockMode,
+        kind: LockKind,
+    ) -> bool {
+        let exclusive = mode == LockMode::X && covers_record(kind);
+        let leads_to_holders =
+            self.waiting().len() == 1 || exclusive && self.all_waiting_exclude(owner);
+        let runs = |e: &Entry| e.owner.state.lock().waiting.is_none();
+        leads_to_holders && self.holders(owner, mode, kind).all(runs)
     }
 
     /// Whether a request waits for a lock that `owner` has been granted.

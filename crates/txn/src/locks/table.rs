@@ -1,7 +1,8 @@
 //! The shards, and every operation on locks.
 
-use super::owner::{LockOwner, Place, QueueKey};
+use super::owner::{LockOwner, Place};
 use super::queue::{Entry, Queue};
+use super::queue_key::{KeyBuf, QueueKey};
 use super::wait::{LockWait, Waiter};
 use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 use crate::error::{Step, TxnError};
@@ -25,12 +26,10 @@ const CHECKED_MAX: usize = 64;
 pub(crate) const RELEASE_SLICE: usize = 2048;
 pub(super) const TAG_KEY: u8 = 0;
 const TAG_SUPREMUM: u8 = 1;
-pub(super) const KEY_AT: usize = 9;
 
 /// Owners of transactions with an id, by id.
 pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
 pub(super) type Shard = HashMap<QueueKey, Queue, FxBuildHasher>;
-type KeyBuf = SmallVec<[u8; 128]>;
 /// Where a queue is, or would be: looked for once a call, as a transaction may lock a million rows.
 type QueueEntry<'s, 'k> = EntryRef<'s, 'k, QueueKey, [u8], Queue, FxBuildHasher>;
 type FoundQueue<'s> = OccupiedEntry<'s, QueueKey, Queue, FxBuildHasher>;
@@ -82,24 +81,27 @@ impl LockTable {
     }
 }
 
-/// `[index id, big-endian][tag][key]`: what shards are keyed by.
+/// The key of the queue of a place.
+#[inline]
 fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
-    let mut out = KeyBuf::new();
-    out.extend_from_slice(&index.to_be_bytes());
     match key {
-        LockKey::Key(bytes) => {
-            out.push(TAG_KEY);
-            out.extend_from_slice(bytes);
-        }
-        LockKey::Supremum => out.push(TAG_SUPREMUM),
+        LockKey::Key(key) => KeyBuf::new(index, TAG_KEY, key),
+        LockKey::Supremum => KeyBuf::new(index, TAG_SUPREMUM, &[]),
     }
-    out
 }
 
 pub(super) fn shard_of(key: &[u8]) -> usize {
     let mut hasher = FxHasher::default();
     hasher.write(key);
     (hasher.finish() >> 24) as usize % SHARDS
+}
+
+/// A request that was appended to its queue.
+struct Queued {
+    key: QueueKey,
+    waiter: Arc<Waiter>,
+    /// See [`Queue::newest_closes_no_cycle`].
+    closes_no_cycle: bool,
 }
 
 /// Waiters whose requests left the queue; woken after the shard's mutex is released.
@@ -149,62 +151,82 @@ impl LockTable {
             kind = LockKind::Gap;
         }
         let at = shard_of(&bytes);
-        let (waiter, place);
-        {
-            let mut shard = self.lock_shard(at);
-            if let Some(holder) = self.active_holder(owner, request.implicit_holder, kind) {
-                Self::make_explicit(&mut shard, at, &bytes, &holder);
-            }
-            let takes_entry = kind != LockKind::InsertIntention && !request.becomes_implicit;
-            let mut found = match shard.entry_ref(&bytes[..]) {
-                EntryRef::Occupied(found) => found,
-                vacant => {
-                    if takes_entry {
-                        Self::grant(vacant, at, owner, request.mode, kind);
-                    }
-                    return Ok(Locked::New);
-                }
-            };
-            let queue = found.get_mut();
-            if queue.holds(owner, request.mode, kind) {
-                return Ok(Locked::Held);
-            }
-            let mut blockers = queue.blockers(owner, request.mode, kind, usize::MAX);
-            let blocked = blockers.next().is_some();
-            drop(blockers);
-            if !blocked {
+        let mut shard = self.lock_shard(at);
+        let takes_entry = kind != LockKind::InsertIntention && !request.becomes_implicit;
+        match self.active_holder(owner, request.implicit_holder, kind) {
+            Some(holder) => Self::make_explicit(&mut shard, at, &bytes, &holder),
+            None if !takes_entry && shard.is_empty() => return Ok(Locked::New),
+            None => {}
+        }
+        let found = match shard.entry_ref(&bytes[..]) {
+            EntryRef::Occupied(found) => found,
+            vacant => {
                 if takes_entry {
-                    Self::grant(EntryRef::Occupied(found), at, owner, request.mode, kind);
+                    Self::grant(vacant, at, owner, request.mode, kind);
                 }
                 return Ok(Locked::New);
             }
-            match request.on_conflict {
-                OnConflict::NoWait => return Err(TxnError::LockNotAvailable.into()),
-                OnConflict::Skip => return Ok(Locked::Skipped),
-                OnConflict::Wait => {}
-            }
-            waiter = queue.wait(owner, request.mode, kind);
-            place = found.key().clone();
-            owner.state.lock().waiting = Some((
-                Place {
-                    shard: at as u16,
-                    key: place.clone(),
-                },
-                waiter.clone(),
-            ));
+        };
+        let queue = found.get();
+        if queue.holds(owner, request.mode, kind) {
+            return Ok(Locked::Held);
         }
+        if !queue.blocks(owner, request.mode, kind) {
+            if takes_entry {
+                Self::grant(EntryRef::Occupied(found), at, owner, request.mode, kind);
+            }
+            return Ok(Locked::New);
+        }
+        match request.on_conflict {
+            OnConflict::NoWait => return Err(TxnError::LockNotAvailable.into()),
+            OnConflict::Skip => return Ok(Locked::Skipped),
+            OnConflict::Wait => {}
+        }
+        let queued = Self::queue_request(found, at, owner, request.mode, kind);
+        drop(shard);
+        self.begin_wait(owner, queued)
+    }
+
+    /// Appends a request that has to wait to its queue.
+    #[cold]
+    #[inline(never)]
+    fn queue_request(
+        mut found: FoundQueue<'_>,
+        at: usize,
+        owner: &Arc<LockOwner>,
+        mode: LockMode,
+        kind: LockKind,
+    ) -> Queued {
+        let waiter = found.get_mut().wait(owner, mode, kind);
+        let place = Place {
+            shard: at as u16,
+            key: found.key().clone(),
+        };
+        owner.state.lock().waiting = Some((place.clone(), waiter.clone()));
+        Queued {
+            key: place.key,
+            waiter,
+            closes_no_cycle: found.get().newest_closes_no_cycle(owner, mode, kind),
+        }
+    }
+
+    /// Notes the wait of a queued request, breaks the deadlocks that it closes, and returns the
+    /// wait.
+    #[cold]
+    #[inline(never)]
+    fn begin_wait(self: &Arc<Self>, owner: &Arc<LockOwner>, queued: Queued) -> Step<Locked> {
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
         let ticket = self.contention.enter(Site {
             kind: WaitKind::RowLock,
-            place: nfold_observe::contention::Place::Row(place[..].into()),
+            place: nfold_observe::contention::Place::Row(queued.key[..].into()),
         });
         let wait = LockWait {
             table: self.clone(),
             owner: owner.clone(),
-            waiter,
+            waiter: queued.waiter,
             ticket: Some(ticket),
         };
-        if self.break_deadlocks(owner) {
+        if !queued.closes_no_cycle && self.break_deadlocks(owner) {
             return Err(TxnError::Deadlock.into());
         }
         Err(Stop::Wait(Wait::boxed(wait)))
@@ -221,12 +243,27 @@ impl LockTable {
     }
 
     /// An owner that asks again has left the queue it stood in; a victim gets nothing any more.
+    #[inline]
     fn leave_queue(&self, owner: &Arc<LockOwner>) -> Result<(), TxnError> {
-        let (victim, waiting) = {
-            let state = owner.state.lock();
-            debug_assert!(!state.closed, "L3: a closed owner asks for nothing");
-            (state.victim, state.waiting.as_ref().map(|(_, w)| w.clone()))
-        };
+        let state = owner.state.lock();
+        debug_assert!(!state.closed, "L3: a closed owner asks for nothing");
+        if state.waiting.is_none() && !state.victim {
+            return Ok(());
+        }
+        let (victim, waiting) = (state.victim, state.waiting.as_ref().map(|(_, w)| w.clone()));
+        drop(state);
+        self.cancel_before(owner, victim, waiting)
+    }
+
+    /// Takes the request that an owner asked for before out of its queue.
+    #[cold]
+    #[inline(never)]
+    fn cancel_before(
+        &self,
+        owner: &Arc<LockOwner>,
+        victim: bool,
+        waiting: Option<Arc<Waiter>>,
+    ) -> Result<(), TxnError> {
         if let Some(waiter) = waiting {
             self.cancel(owner, &waiter);
         }
