@@ -14,7 +14,8 @@ use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{AggFunc, Aggregate, OrderKey};
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::mode::SqlMode;
-use crate::logical::walk::outer_columns;
+use crate::logical::query::Subquery;
+use crate::logical::walk::{each_expr, outer_columns};
 
 /// The bound arguments of an aggregate.
 struct Arguments {
@@ -238,28 +239,26 @@ fn shift_outwards(e: &mut Expr, by: u16) {
 }
 
 /// Rewrites `e` of this block into the same expression seen from a subquery `by` levels further in.
-/// Error 1235 if `e` contains a subquery.
-pub(super) fn shift_inwards(e: &mut Expr, by: u16) -> Result<(), SqlError> {
-    e.kind = match std::mem::replace(&mut e.kind, ExprKind::Default(nfold_types::Value::Null)) {
-        ExprKind::Column(at) => ExprKind::Outer { level: by, at },
-        ExprKind::Outer { level, at } => ExprKind::Outer {
-            level: level + by,
-            at,
-        },
-        ExprKind::Subquery { .. } => {
-            return Err(SqlError::not_supported(
-                "an alias of a subquery in another subquery",
-            ));
+/// The block's subqueries in it are copied from `from`, that block, to `to`, the other one.
+pub(super) fn shift_inwards(e: &mut Expr, by: u16, from: &[Subquery], to: &mut Vec<Subquery>) {
+    match &mut e.kind {
+        ExprKind::Column(at) => e.kind = ExprKind::Outer { level: by, at: *at },
+        ExprKind::Outer { level, .. } => *level += by,
+        ExprKind::Subquery { index, .. } => {
+            let mut copy = from[usize::from(*index)].clone();
+            each_expr(&mut copy.query, 1, &mut |e, block| {
+                if let ExprKind::Outer { level, .. } = &mut e.kind
+                    && *level >= block
+                {
+                    *level += by;
+                }
+            });
+            *index = to.len() as u16;
+            to.push(copy);
         }
-        other => other,
-    };
-    let mut result = Ok(());
-    e.each_child_mut(&mut |child| {
-        if result.is_ok() {
-            result = shift_inwards(child, by);
-        }
-    });
-    result
+        _ => {}
+    }
+    e.each_child_mut(&mut |child| shift_inwards(child, by, from, to));
 }
 
 /// Converts text of the connection to the character set of the result type; to binary for a type

@@ -169,7 +169,7 @@ impl BlockBinder<'_> {
                 if has_window(&e) {
                     return Err(alias_misplaced(&c.name.value));
                 }
-                shift_inwards(&mut e, level)?;
+                shift_inwards(&mut e, level, &block.subqueries, &mut self.subqueries);
                 self.correlated_up_to(level);
                 self.alias_in_aggregate |= self.in_aggregate;
                 return Ok(e);
