@@ -82,6 +82,8 @@ pub(crate) struct ScopeSlot {
 #[derive(Default)]
 pub(crate) struct SourceColumns {
     pub named: Vec<ast::ColumnRef>,
+    /// Names without a table that the table has. The query must not have them, too.
+    pub shared: Vec<ast::ColumnRef>,
     /// The first of these columns: the slot of the query's row, and the position in it. `None`
     /// while the names are being collected.
     pub place: Option<ColumnAt>,

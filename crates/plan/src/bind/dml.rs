@@ -115,6 +115,7 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
             if !named.is_empty() {
                 b.source_columns = Some(SourceColumns {
                     named,
+                    shared: Vec::new(),
                     place: Some(ColumnAt {
                         table: 2,
                         column: columns.len() as u16,
@@ -344,7 +345,41 @@ fn named_of_query(
     b.source_columns = Some(SourceColumns::default());
     // This pass ignores errors: the assignments are bound once more, with the query, and fail then.
     let _ = on_duplicate(&mut b, i, table, given, &InsertRows::Rows(Vec::new()));
-    Ok(b.source_columns.map_or_else(Vec::new, |s| s.named))
+    let Some(sources) = b.source_columns else {
+        return Ok(Vec::new());
+    };
+    if let ast::InsertSource::Query(query) = &i.source {
+        refuse_shared(cx, query, &sources.shared)?;
+    }
+    Ok(sources.named)
+}
+
+/// Error 1052 for a name that a table of the query has as well as the changed table.
+fn refuse_shared(
+    cx: &BindCx<'_>,
+    query: &ast::Query,
+    shared: &[ColumnRef],
+) -> Result<(), SqlError> {
+    let mut query = query.clone();
+    let Some(select) = select_of(&mut query).filter(|s| s.group_by.is_empty()) else {
+        return Ok(());
+    };
+    if shared.is_empty() || select.from.is_empty() || query.with.is_some() {
+        return Ok(());
+    }
+    let Some(select) = select_of(&mut query) else {
+        return Ok(());
+    };
+    let mut b = BlockBinder::new(cx, None);
+    b.from(&select.from)?;
+    let twice = shared.iter().find(|c| !matches!(b.find(c), Ok(None)));
+    match twice {
+        None => Ok(()),
+        Some(c) => {
+            let code = ErrorCode::ER_NON_UNIQ_ERROR;
+            Err(SqlError::new(code, &[&c.name, &"field list"]))
+        }
+    }
 }
 
 /// Binds the query of INSERT ... SELECT with the columns `named` appended to its own.

@@ -129,6 +129,9 @@ impl BlockBinder<'_> {
         if let Some(at) = self.find(c)? {
             // HAVING may not name a table column that is neither selected nor grouped by.
             let seen = !having || self.aliases.iter().any(|(_, e)| e.as_column() == Some(at));
+            if let Some(sources) = self.source_columns.as_mut().filter(|_| c.table.is_none()) {
+                sources.shared.push(c.clone());
+            }
             if seen {
                 return Ok(self.column_expr(at));
             }
