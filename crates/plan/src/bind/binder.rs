@@ -71,6 +71,8 @@ pub(crate) struct ScopeColumn {
 pub(crate) struct ScopeSlot {
     /// The database, if the slot is a table.
     pub schema: Option<Arc<str>>,
+    /// The database of a view, for messages alone.
+    pub view_schema: Option<Arc<str>>,
     pub alias: Arc<str>,
     pub columns: Vec<ScopeColumn>,
     /// The functional dependencies between the columns of a derived table.

@@ -315,6 +315,7 @@ fn push_row(
     b.used.borrow_mut().push(vec![false; columns.len()]);
     b.scope.push(ScopeSlot {
         schema: None,
+        view_schema: None,
         alias: alias.clone(),
         columns,
         dependencies: Vec::new(),

@@ -205,6 +205,9 @@ impl BlockBinder<'_> {
             true => self.derived(query, alias, &names.collect::<Vec<_>>())?,
             false => return Err(invalid()),
         }
+        if let Some(slot) = self.scope.last_mut() {
+            slot.view_schema = Some(def.schema.clone());
+        }
         self.depends(bound.dependencies);
         Ok(())
     }
@@ -351,6 +354,7 @@ impl BlockBinder<'_> {
         self.used.borrow_mut().push(vec![false; columns.len()]);
         self.scope.push(ScopeSlot {
             schema,
+            view_schema: None,
             alias: alias.clone(),
             columns,
             dependencies: Vec::new(),

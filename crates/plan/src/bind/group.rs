@@ -54,7 +54,7 @@ impl BlockBinder<'_> {
     pub(super) fn full_name(&self, at: ColumnAt) -> String {
         let slot = &self.scope[usize::from(at.table)];
         let column = &slot.columns[usize::from(at.column)].name;
-        match &slot.schema {
+        match slot.schema.as_ref().or(slot.view_schema.as_ref()) {
             Some(schema) => format!("{schema}.{}.{column}", slot.alias),
             None => format!("{}.{column}", slot.alias),
         }
