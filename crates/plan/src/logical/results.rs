@@ -6,7 +6,7 @@ use nfold_catalog::ColumnDef;
 use nfold_types::{ColumnType, TypeKind};
 
 use super::clauses::AggFunc;
-use super::expr::{Expr, ExprKind, ExprType};
+use super::expr::{ColumnAt, Expr, ExprKind, ExprType};
 use super::query::{Block, Query, QueryBody, Source};
 
 /// A column for one result column of a query.
@@ -51,6 +51,10 @@ impl Query {
                 QueryBody::Block(b) if b.group.is_none() && meta.made => {
                     stored_type(merged_expr(b, &b.select[n]), ty)
                 }
+                QueryBody::Block(b) if b.group.is_none() => b.select[n]
+                    .as_column()
+                    .and_then(|at| b.listed_type(at))
+                    .unwrap_or(ty.column()),
                 QueryBody::Set { .. } if meta.made => ty.kept().col,
                 _ => ty.column(),
             },
@@ -131,6 +135,16 @@ impl Source {
 }
 
 impl Block {
+    /// The type of a column of VALUES in FROM: that of its expressions, of any length.
+    fn listed_type(&self, at: ColumnAt) -> Option<ColumnType> {
+        match &self.tables.get(usize::from(at.table))?.source {
+            Source::Derived(q) if matches!(q.body, QueryBody::Rows(_)) => {
+                Some(q.types.get(usize::from(at.column))?.column())
+            }
+            _ => None,
+        }
+    }
+
     /// The origin of the values of `e` over the joined row.
     fn origin(&self, e: &Expr) -> Option<Origin> {
         let at = e.as_column()?;
