@@ -569,16 +569,11 @@ fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
         goes_on: &goes_on,
     };
     let mut read = Read::default();
-    let kind = if matches!(ty.col.kind, TypeKind::Time(_)) {
-        "time"
-    } else {
-        "datetime"
-    };
     let refuse = || {
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]);
         cx.warn(
             ErrorCode::ER_WRONG_VALUE_FOR_TYPE,
-            &[&kind, &shown, &"str_to_date"],
+            &[&"datetime", &shown, &"str_to_date"],
         );
         Ok(Val::Null)
     };
