@@ -157,6 +157,22 @@ impl Env {
         self.user_var_bytes.set(0);
     }
 
+    /// The value of a user variable as a parameter: a text is converted to the character set of the
+    /// connection.
+    pub fn parameter(&self, name: &str) -> Value {
+        let value = self.user_var(name);
+        let from = self.user_var_type(name).charset();
+        let to = self.collation().known().charset;
+        match value {
+            Value::Bytes(text) if from != to && !from.is_binary() && !to.is_binary() => {
+                let mut converted = Vec::with_capacity(text.len());
+                nfold_types::charset::convert(from, to, &text, &mut converted);
+                Value::Bytes(converted)
+            }
+            value => value,
+        }
+    }
+
     /// The type of a user variable's current value.
     pub fn user_var_type(&self, name: &str) -> ColumnType {
         let long = |kind: TypeKind, collation: CollationId| ColumnType {

@@ -573,7 +573,6 @@ impl Session {
         using: &[String],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        use nfold_exec::SessionEnv;
         let unknown = || SqlError::new(ErrorCode::ER_UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]);
         let id = self.prepared.id_of(name).ok_or_else(unknown)?;
         let statement = self.prepared.take(id).ok_or_else(unknown)?;
@@ -582,7 +581,7 @@ impl Session {
         let result = if using.len() == wanted {
             let values: Vec<Value> = using
                 .iter()
-                .map(|v| self.env.user_var(&v.to_lowercase()))
+                .map(|v| self.env.parameter(&v.to_lowercase()))
                 .collect();
             self.log_command("Execute", &statement.of.text, &values);
             self.run_prepared(cx, &statement, &values, sink)
