@@ -34,10 +34,10 @@ use nfold_catalog::SchemaSnapshot;
 use nfold_engine::EngineSession;
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
-use nfold_sql::digest::Digested;
+use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
 use nfold_types::error::Signaled;
-use nfold_types::{ErrorCode, SqlError, Warnings};
+use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
 use crate::net::fiber::handler::LoginInfo;
 use handlers::OpenHandlers;
@@ -52,6 +52,13 @@ use privilege::Rights;
 use statistics::{DigestIds, Facts};
 use temporary::TemporaryTables;
 use transaction::NextTransaction;
+
+/// The literals and parameters of a prepared SET.
+pub(crate) struct FreeWork {
+    pub digested: Digested,
+    pub roles: Vec<LiteralRole>,
+    pub markers: Vec<Value>,
+}
 
 /// One client's session; see the module's header.
 pub struct Session {
@@ -81,6 +88,8 @@ pub struct Session {
     /// The values of `?` in expressions outside of queries (a prepared SET).
     pub(crate) free_params: Params,
     pub(crate) free_types: Vec<ParamType>,
+    /// What the subqueries of a prepared SET need for its parameters.
+    pub(crate) free_work: Option<Box<FreeWork>>,
     /// Deprecated syntax of the current statement, if it is not planned.
     pub(crate) text_warnings: Vec<Deprecated>,
     /// Whether the connection ends after this command (`COMMIT RELEASE`, or KILL of its own id).
@@ -129,6 +138,7 @@ impl Session {
             digest_ids: DigestIds::default(),
             free_params: Params::new(),
             free_types: Vec::new(),
+            free_work: None,
             text_warnings: Vec::new(),
             close_after: false,
             digested: None,

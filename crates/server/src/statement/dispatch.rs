@@ -13,10 +13,10 @@ use super::client_text::lexable;
 use super::run::marker_type;
 use crate::ddl;
 use crate::introspection::show;
-use crate::session::Session;
 use crate::session::plans::Work;
 use crate::session::prepared::{self, MAX_PARAMETERS, is_planned};
 use crate::session::response::{Done, Response, WireSink};
+use crate::session::{FreeWork, Session};
 
 /// Whether a statement commits the open transaction before it runs (manual, "Statements That Cause
 /// an Implicit Commit").
@@ -155,21 +155,30 @@ impl Session {
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         let (digested, parsed) = self.parse_with_digest(cx, text)?;
-        self.text_warnings = parsed.deprecated;
-        self.run_with_values(cx, (&parsed.statement, text), (&digested, &[]), sink)
+        self.text_warnings = parsed.deprecated.clone();
+        self.run_with_values(cx, (&parsed, text), (&digested, &[]), sink)
     }
 
     /// Runs a statement with parameters that is not planned.
     fn run_with_values(
         &mut self,
         cx: &mut dyn ExecCx,
-        (statement, text): (&Statement, &[u8]),
+        (parsed, text): (&Parsed, &[u8]),
         (digested, markers): (&Digested, &[Value]),
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         let collation = self.env.vars.settings().collation;
+        let statement = &parsed.statement;
+        if matches!(statement, Statement::Set(_)) && !markers.is_empty() {
+            // Its subqueries are planned and run as queries of their own.
+            self.free_work = Some(Box::new(FreeWork {
+                digested: digested.clone(),
+                roles: parsed.roles.clone(),
+                markers: markers.to_vec(),
+            }));
+        }
         let types: Vec<_> = match statement {
-            Statement::CreateTable(_) => {
+            Statement::CreateTable(_) | Statement::Set(_) => {
                 let types = markers.iter().map(|v| marker_type(v, collation));
                 types.collect()
             }
@@ -180,6 +189,7 @@ impl Session {
         let bound = (self.free_params).bind(digested, text, markers, &checkpoints);
         drop(checkpoints);
         let result = bound.and_then(|()| self.run_statement(cx, statement, text, sink));
+        self.free_work = None;
         self.free_types.clear();
         self.free_params.clear();
         result
@@ -263,7 +273,7 @@ impl Session {
             };
             return self.run_rows(cx, &work, sink);
         }
-        let run = (&parsed.statement, &*statement.of.text);
+        let run = (&**parsed, &*statement.of.text);
         self.run_with_values(cx, run, (&statement.of.digested, markers), sink)
     }
 

@@ -21,11 +21,7 @@ impl Session {
         e: &Expr,
         text: &[u8],
     ) -> Result<(Value, ColumnType), SqlError> {
-        if !self.free_types.is_empty() {
-            return Err(SqlError::not_supported(
-                "parameters in SET beside subqueries",
-            ));
-        }
+        let free = self.free_work.take();
         let select = Select {
             distinct: false,
             options: SelectOptions::default(),
@@ -51,21 +47,22 @@ impl Session {
         };
         let parsed = Parsed {
             statement: Statement::Query(Box::new(query)),
-            roles: Vec::new(),
+            roles: free.as_ref().map_or_else(Vec::new, |f| f.roles.clone()),
             named_by_text: 0,
             deprecated: Vec::new(),
         };
-        let digested = Digested::new();
+        let none = Digested::new();
         let work = Work {
             text,
-            digested: &digested,
-            markers: &[],
+            digested: free.as_ref().map_or(&none, |f| &f.digested),
+            markers: free.as_ref().map_or(&[][..], |f| &f.markers),
             describe: false,
             parsed: Some(&parsed),
             hint: None,
         };
         let mut sink = FirstRow::default();
         let result = self.run_once(cx, &work, &mut sink);
+        self.free_work = free;
         let ended = self.end_work(cx, result.as_ref().err());
         result?;
         ended?;
