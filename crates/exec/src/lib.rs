@@ -37,6 +37,7 @@ pub use expr::{documents, eval, func};
 pub use nfold_regexp::Limits as RegexpLimits;
 pub use operator_pool::{ExecCx, OperatorPool};
 pub use operators::output::ResultText;
+pub use operators::text_rows::write_texts;
 pub use runtime::result::{ChangeSummary, StatementResult, full_table};
 pub use runtime::{drive, engine_error};
-pub use statement::{Executable, execute, plan_columns, write_texts};
+pub use statement::{Executable, execute, plan_columns};

@@ -102,6 +102,15 @@ impl KeptQuery {
     }
 }
 
+/// Runs a query by operators that are not cached.
+pub(crate) fn run_once(
+    rt: &Runtime<'_>,
+    q: &QueryPlan,
+    out: &mut dyn RowOut,
+) -> Result<(), SqlError> {
+    QueryExec::open(rt, q)?.run(rt, q, &[], out)
+}
+
 impl KeptQuery {
     /// The operators of a derived table, for the slot that reads it.
     pub fn derived() -> Box<dyn DerivedTable> {

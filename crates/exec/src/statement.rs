@@ -10,13 +10,12 @@ use std::sync::Arc;
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, TableSource};
-use nfold_types::{Checkpoint, ErrorCode, SqlError, ValueRef, Warnings};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
 use crate::dml;
 use crate::env::params::Params;
-use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber, WireFormat};
+use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber};
 use crate::expr::eval::EvalCx;
-use crate::operators::output::ResultText;
 use crate::operators::row_out::Counts;
 use crate::query::block::BlockExec;
 use crate::query::subquery::{BlockSubqueries, KeptSubquery};
@@ -271,41 +270,4 @@ fn run(
         }
         Plan::Explain(e) => crate::explain::run(rt, e, sink),
     }
-}
-
-/// Sends a row of texts. Values of numeric columns are parsed from their text. `None` is NULL.
-pub fn write_texts(
-    row: &[Option<String>],
-    columns: &[ColumnMeta],
-    env: &dyn SessionEnv,
-    sink: &mut dyn RowSink,
-) -> Result<(), SqlError> {
-    let to = ResultText {
-        zone: env.time_zone(),
-        charset: env.result_charset(),
-    };
-    let format = sink.format();
-    let out = sink.row_buffer();
-    let start = out.len();
-    if format == WireFormat::Binary {
-        out.push(0);
-        out.resize(start + 1 + (columns.len() + 9) / 8, 0);
-    }
-    for (n, (text, column)) in row.iter().zip(columns).enumerate() {
-        let value = match text {
-            None => ValueRef::Null,
-            Some(t) if column.ty.is_integer() => ValueRef::UInt(t.parse().unwrap_or(0)),
-            Some(t) if column.ty.is_numeric() => ValueRef::Double(t.parse().unwrap_or(0.0)),
-            Some(t) => ValueRef::Bytes(t.as_bytes()),
-        };
-        match format {
-            WireFormat::Text => to.text(value, &column.ty, out),
-            WireFormat::Binary => {
-                if to.binary(value, &column.ty, out) {
-                    out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
-                }
-            }
-        }
-    }
-    sink.end_row()
 }

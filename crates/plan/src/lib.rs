@@ -43,9 +43,15 @@ pub use physical::reads::Reads;
 /// MySQL's errors for unknown names and invalid combinations; 1235 for unsupported syntax.
 pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, SqlError> {
     if let Statement::Explain { options, statement } = statement {
-        return Ok(Plan::Explain(Box::new(explain::plan(
-            cx, options, statement,
-        )?)));
+        let format = explain::output(cx, options)?;
+        let schema = options.schema.as_ref().map(|name| name.as_str());
+        let cx = PlanCx {
+            db: schema.or(cx.db),
+            ..*cx
+        };
+        let plan = plan_statement(&cx, statement)?;
+        let explained = explain::explain(format, options.analyze, plan);
+        return Ok(Plan::Explain(Box::new(explained)));
     }
     let bound = bind::bind(cx, statement)?;
     let exprs = |def: &Arc<TableDef>| bind::table_exprs::table_exprs(cx, def);

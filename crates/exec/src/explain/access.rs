@@ -8,8 +8,8 @@ use nfold_plan::query::{
 };
 
 use super::json::Json;
+use super::names::short_name;
 use super::node::Node;
-use super::short_column;
 use super::tree::{BlockCx, zero_rows};
 use crate::expr::eval::Scope;
 use crate::runtime::profile::Stage;
@@ -25,7 +25,7 @@ impl BlockCx<'_> {
             TableSource::Table(def) => self.base_table(def, slot, access, rows, stage),
             _ if matches!(access.kind, AccessKind::Empty) => zero_rows("Impossible WHERE"),
             TableSource::Virtual(def) => {
-                let name = short_column(&slot.alias);
+                let name = short_name(&slot.alias);
                 Node::new(format!("Table scan on {name}"))
                     .kind("table")
                     .field("table_name", Json::text(&*slot.alias))
@@ -38,7 +38,7 @@ impl BlockCx<'_> {
                 .estimated(rows * SCAN_ROW_COST, rows),
             TableSource::Derived(q) => {
                 if let QueryBody::Working(_) = q.body {
-                    let name = short_column(&slot.alias);
+                    let name = short_name(&slot.alias);
                     let node = Node::new(format!("Scan new records on {name}"));
                     node.estimated(rows * SCAN_ROW_COST, rows)
                 } else {
@@ -50,7 +50,7 @@ impl BlockCx<'_> {
     }
 
     fn derived(&self, slot: &TableSlot, q: &nfold_plan::query::QueryPlan) -> Node {
-        let name = short_column(&slot.alias);
+        let name = short_name(&slot.alias);
         let mut input = self.builder.query(q, self.texts.outer);
         let (cost, rows) = (input.cost(), input.rows());
         let columns = q.columns.iter().map(|c| &*c.name);
@@ -87,11 +87,13 @@ impl BlockCx<'_> {
         stage: Stage,
     ) -> Node {
         let index = &def.indexes[access.index];
-        let name = short_column(&slot.alias);
+        let name = short_name(&slot.alias);
         let key = index_name(index);
         let reverse = if access.reverse { " (reverse)" } else { "" };
         let cost = self.builder.read_cost(access, rows);
-        let ordered = access.reverse || (stage == Stage::Read(0) && self.block.ordered);
+        let groups = self.block.group.as_ref();
+        let in_order = self.block.ordered || groups.is_some_and(|g| g.ordered || g.first_row_only);
+        let ordered = access.reverse || (stage == Stage::Read(0) && in_order);
         let of_table = Node::default()
             .field("table_name", Json::text(&*slot.alias))
             .field("schema_name", Json::text(&*def.schema))
@@ -104,7 +106,7 @@ impl BlockCx<'_> {
             };
             capital(&format!(
                 "{covers}{words} on {name} using {}",
-                short_column(key)
+                short_name(key)
             ))
         };
         let by_index = |node: Node, operation: String, kind: &'static str| {
@@ -145,6 +147,8 @@ impl BlockCx<'_> {
                 let text = ranges_text(&ranges);
                 let words = on("index range scan", access.covering, false);
                 let columns = key_columns(def, index, parts);
+                let mut of_table = of_table;
+                of_table.inputs = self.subqueries_of_path(kind);
                 by_index(
                     of_table,
                     format!("{words} over {text}{reverse}"),
@@ -154,6 +158,18 @@ impl BlockCx<'_> {
                 .field("ranges", Json::texts([text]))
             }
         }
+    }
+
+    /// The subqueries whose values a path looks up.
+    fn subqueries_of_path(&self, kind: &AccessKind) -> Vec<Node> {
+        let AccessKind::Points(parts) = kind else {
+            return Vec::new();
+        };
+        let subquery = |part: &PointPart| match part {
+            PointPart::Subquery { index, .. } => self.subquery_of_condition((*index).into()),
+            _ => None,
+        };
+        parts.iter().filter_map(subquery).collect()
     }
 
     /// `a = 1` for each part of a lookup.
@@ -268,6 +284,7 @@ impl BlockCx<'_> {
         let sign = |included: bool| if included { "<=" } else { "<" };
         let text = |e: &Expr| self.texts.expr(e, scope);
         match (&range.lo, &range.hi) {
+            (Some((lo, true)), Some((hi, true))) if lo == hi => format!("{column} = {}", text(lo)),
             (Some((lo, a)), Some((hi, b))) => {
                 let (a, b) = (sign(*a), sign(*b));
                 format!("{} {a} {column} {b} {}", text(lo), text(hi))
@@ -294,7 +311,7 @@ fn index_name(index: &IndexDef) -> &str {
 fn column(def: &TableDef, index: &IndexDef, n: usize) -> String {
     let part = index.parts.get(n);
     let name = part.map(|p| &*def.columns[p.column].name);
-    short_column(name.unwrap_or("?"))
+    short_name(name.unwrap_or("?"))
 }
 
 fn key_columns(def: &TableDef, index: &IndexDef, parts: usize) -> Json {

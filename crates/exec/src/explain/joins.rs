@@ -1,13 +1,14 @@
 //! The operators of a block's join steps.
 
-use nfold_plan::expr::Expr;
+use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{
-    Access, AccessKind, HASH_BUILD_COST, HASH_PROBE_COST, HashKey, JoinStep, JoinType, PointPart,
-    TableSource,
+    Access, AccessKind, HASH_BUILD_COST, HASH_PROBE_COST, HashKey, JoinStep, JoinType, LOOKUP_COST,
+    PointPart, TableSource,
 };
+use nfold_sql::ast::BinaryOp;
 
 use super::json::Json;
-use super::node::{Node, readable};
+use super::node::{Estimate, Node, readable};
 use super::tree::BlockCx;
 use crate::expr::eval::Scope;
 use crate::operators::step::stops_early;
@@ -15,6 +16,8 @@ use crate::runtime::profile::Stage;
 
 /// The planner's estimate of the rows of a hash join counts this share of its hash table.
 const HASHED_SHARE: f64 = 10.0;
+/// The planner's cost of testing the conditions of a candidate row, in microseconds.
+const CANDIDATE_COST: f64 = 0.08;
 
 /// How a step finds the rows for the rows before it.
 #[derive(Clone, Copy, PartialEq)]
@@ -98,7 +101,19 @@ impl BlockCx<'_> {
             true => (step.on.iter().collect(), step.filter.iter().collect()),
             false => (step.on.iter().chain(&step.filter).collect(), Vec::new()),
         };
+        let matching: Vec<&Expr> = match &step.access.kind {
+            // Lookups test the conditions of the hash table that they stand for.
+            AccessKind::Hash { filter, .. } if step.alternative.is_some() => {
+                matching.into_iter().chain(filter).collect()
+            }
+            _ => matching,
+        };
         let algorithm = self.algorithm(step);
+        // The equalities that find a row need not be shown as conditions on it.
+        let (matching, sure): (Vec<&Expr>, Vec<&Expr>) =
+            matching.into_iter().partition(|e| !finds_rows(step, e));
+        let passing = step.filtered * 10f64.powi(sure.len() as i32);
+        let passing = passing.min(100.0);
         let joined = if algorithm == Algorithm::Hash {
             let rows = match step.kind {
                 JoinType::Semi | JoinType::Anti => left.rows(),
@@ -110,7 +125,7 @@ impl BlockCx<'_> {
                 node.operation += &format!(", extra conditions: {text}");
                 node = node.field("extra_condition", Json::texts([text]));
             }
-            node.estimate = node.estimate.map(|e| super::node::Estimate { rows, ..e });
+            node.estimate = node.estimate.map(|e| Estimate { rows, ..e });
             let node = node.measured(measured);
             match outer {
                 true => node,
@@ -120,22 +135,20 @@ impl BlockCx<'_> {
             }
         } else {
             let access = lookups(step);
-            let mut inner = self.table(step, access, step.rows, Stage::Read(position));
+            let rows = self.rows_of_lookup(step, access);
+            let mut inner = self.table(step, access, rows, Stage::Read(position));
             if algorithm == Algorithm::Batched {
                 batched(&mut inner);
             }
-            let inner = self.filter(inner, &matching, step.filtered, scope);
+            let inner = self.filter(inner, &matching, passing, scope);
             let mut node = nested_loop(left, inner, word, algorithm);
             if let Some(other) = &step.alternative {
-                let keys = match (&other.access.kind, &step.access.kind) {
-                    (AccessKind::Hash { keys, .. }, _) | (_, AccessKind::Hash { keys, .. }) => {
-                        self.hash_keys(keys)
-                    }
-                    _ => self.hash_keys(&[]),
+                let keys = self.hash_keys(keys_of(step));
+                let rows = readable((other.budget / other.lookup_cost).ceil());
+                node.operation += &match self.measured(Stage::Changed(position)) {
+                    Some(m) if m.loops > 0 => format!(", changed to hash join {keys}"),
+                    _ => format!(", or hash join {keys} after {rows} outer row(s)"),
                 };
-                let rows = (other.budget / other.lookup_cost).ceil();
-                let rows = readable(rows);
-                node.operation += &format!(", or hash join {keys} after {rows} outer row(s)");
                 node = node.field("hash_join_condition", Json::text(keys));
             }
             node.measured(measured)
@@ -143,6 +156,18 @@ impl BlockCx<'_> {
         match after.is_empty() {
             true => joined,
             false => self.filter(joined, &after, 100.0, scope).measured(measured),
+        }
+    }
+
+    /// The estimated number of rows that a lookup finds. The planner's estimate is that of the hash
+    /// table if the step plans one.
+    fn rows_of_lookup(&self, step: &JoinStep, access: &Access) -> f64 {
+        match (&step.alternative, &step.access.kind) {
+            (Some(other), AccessKind::Hash { .. }) => {
+                let by_row = self.builder.read_cost(access, 1.0) - LOOKUP_COST + CANDIDATE_COST;
+                ((other.lookup_cost - LOOKUP_COST) / by_row).max(1.0)
+            }
+            _ => step.rows,
         }
     }
 
@@ -214,6 +239,32 @@ fn lookups(step: &JoinStep) -> &Access {
         (Some(other), AccessKind::Hash { .. }) => &other.access,
         _ => &step.access,
     }
+}
+
+/// The keys of a step's hash table, also of one that it may change to.
+fn keys_of(step: &JoinStep) -> &[HashKey] {
+    let other = step.alternative.as_ref().map(|other| &other.access.kind);
+    match (&step.access.kind, other) {
+        (AccessKind::Hash { keys, .. }, _) | (_, Some(AccessKind::Hash { keys, .. })) => keys,
+        _ => &[],
+    }
+}
+
+/// Whether a condition holds for all rows that the step finds.
+fn finds_rows(step: &JoinStep, e: &Expr) -> bool {
+    let ExprKind::Compare {
+        op: BinaryOp::Eq,
+        sides,
+        ..
+    } = &e.kind
+    else {
+        return lookups(step).implied.contains(e);
+    };
+    let [left, right] = &**sides;
+    let is = |key: &HashKey| {
+        (key.inner == *left && key.outer == *right) || (key.inner == *right && key.outer == *left)
+    };
+    keys_of(step).iter().any(is) || lookups(step).implied.contains(e)
 }
 
 fn nested_loop(left: Node, inner: Node, word: &str, algorithm: Algorithm) -> Node {

@@ -25,19 +25,15 @@ use nfold_types::{ErrorCode, Level, SqlError};
 use crate::env::RowSink;
 use crate::expr::eval::{EvalCx, NoSubqueries};
 use crate::operators::row_out::{Limits, RowOut, values_of};
-use crate::query::KeptQuery;
+use crate::operators::text_rows::write_texts;
 use crate::query::block::BlockExec;
+use crate::query::run_once;
 use crate::runtime::Runtime;
 use crate::runtime::result::StatementResult;
 use json::Json;
-use names::SelectNumbers;
+use names::{SelectNumbers, short_name};
 use node::Node;
 use tree::Builder;
-
-/// A name as FORMAT=TREE prints it: quoted only where it must be.
-fn short_column(name: &str) -> String {
-    crate::expr::print::names::short_name(name).into_owned()
-}
 
 /// Runs EXPLAIN.
 ///
@@ -64,10 +60,10 @@ pub(crate) fn run(
             Cow::Owned(vec![vec![Some(text(rt, e, empty))]])
         }
     };
-    note_statement(rt, e);
+    note_statement(rt, e, empty.is_some());
     sink.columns(&e.columns)?;
     for row in rows.iter() {
-        crate::statement::write_texts(row, &e.columns, rt.env, sink)?;
+        write_texts(row, &e.columns, rt.env, sink)?;
     }
     Ok(StatementResult {
         is_query: true,
@@ -80,13 +76,9 @@ pub(crate) fn run(
 /// Why the statement has no rows, if a part of it that MySQL runs during planning shows that.
 fn why_empty(rt: &Runtime<'_>, e: &ExplainPlan) -> Result<Option<&'static str>, SqlError> {
     for probe in &e.probes {
-        let layout = crate::expr::eval::tuple::layout_of(&probe.query.types);
-        let mut found = false;
-        KeptQuery::default().collect(rt, &probe.query, &[], &layout, &mut |_| {
-            found = true;
-            Ok(())
-        })?;
-        if !found {
+        let mut first = FirstRow { found: false };
+        run_once(rt, &probe.query, &mut first)?;
+        if !first.found {
             return Ok(Some(probe.why));
         }
     }
@@ -110,14 +102,14 @@ fn text(rt: &Runtime<'_>, e: &ExplainPlan, empty: Option<&'static str>) -> Strin
         ExplainOutput::Tree => node.tree(),
         ExplainOutput::TablesJson => tables_json::document(&builder, &e.plan, empty),
         _ => {
-            let query = statement_text::statement(&builder, &e.plan);
+            let query = statement_text::statement(&builder, &e.plan, empty.is_some());
             json::document(&node, Some(query), query_type(&e.plan))
         }
     }
 }
 
 /// The note of the formats that do not show it themselves: the statement after all rewrites.
-fn note_statement(rt: &Runtime<'_>, e: &ExplainPlan) {
+fn note_statement(rt: &Runtime<'_>, e: &ExplainPlan, nothing: bool) {
     if !matches!(e.format, ExplainOutput::Rows | ExplainOutput::TablesJson) {
         return;
     }
@@ -128,7 +120,7 @@ fn note_statement(rt: &Runtime<'_>, e: &ExplainPlan) {
         numbers: &numbers,
         profile: None,
     };
-    let text = statement_text::statement(&builder, &e.plan);
+    let text = statement_text::statement(&builder, &e.plan, nothing);
     let note = SqlError::with_message(ErrorCode::ER_YES, text);
     rt.warnings.borrow_mut().push_error(Level::Note, &note);
 }
@@ -148,7 +140,7 @@ fn statement(builder: &Builder<'_>, plan: &Plan) -> Node {
     let changed = |verb: &str, b: &Block, slots: &[(usize, bool)]| {
         let name = |&(slot, at_once): &(usize, bool)| {
             let how = if at_once { "immediate" } else { "buffered" };
-            format!("{} ({how})", short_column(&b.tables[slot].alias))
+            format!("{} ({how})", short_name(&b.tables[slot].alias))
         };
         let names: Vec<String> = slots.iter().map(name).collect();
         format!("{verb} {}", names.join(", "))
@@ -157,7 +149,7 @@ fn statement(builder: &Builder<'_>, plan: &Plan) -> Node {
         Plan::Query(q) => builder.query(q, &[]),
         Plan::Insert(p) => {
             let verb = if p.replace { "Replace" } else { "Insert" };
-            let name = short_column(&p.table.name);
+            let name = short_name(&p.table.name);
             let input = match &p.source {
                 InsertSource::Query(q) => builder.query(q, &[]),
                 _ => {
@@ -214,6 +206,18 @@ fn changes(operation: String, input: Node, kind: &'static str) -> Node {
     Node::over(operation, input).kind(kind)
 }
 
+/// Finds out whether a query has a row.
+struct FirstRow {
+    found: bool,
+}
+
+impl RowOut for FirstRow {
+    fn row<'a>(&mut self, _: &EvalCx<'a>, _: &'a [Expr]) -> Result<bool, SqlError> {
+        self.found = true;
+        Ok(false)
+    }
+}
+
 /// Discards the rows of a query, after computing them.
 struct Discard;
 
@@ -227,7 +231,7 @@ impl RowOut for Discard {
 /// Runs the parts of a statement that read rows, and measures them. Nothing is changed. As in
 /// MySQL, changes of one table and INSERT ... VALUES are not run.
 fn measure(rt: &Runtime<'_>, plan: &Plan) -> Result<(), SqlError> {
-    let query = |q: &QueryPlan| KeptQuery::default().run(rt, q, &[], &mut Discard);
+    let query = |q: &QueryPlan| run_once(rt, q, &mut Discard);
     let block =
         |b: &Block| BlockExec::open(rt, b, Limits::NONE)?.batches(rt, b, &mut |_, _| Ok(true));
     match plan {

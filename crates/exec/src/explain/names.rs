@@ -81,6 +81,11 @@ impl SelectNumbers {
     }
 }
 
+/// A name as FORMAT=TREE prints it: quoted only where it must be.
+pub(super) fn short_name(name: &str) -> String {
+    crate::expr::print::names::short_name(name).into_owned()
+}
+
 /// The texts of expressions of one block.
 #[derive(Clone, Copy)]
 pub(super) struct Texts<'p> {

@@ -14,9 +14,13 @@ use crate::expr::eval::{EvalCx, Scope};
 use crate::expr::print::Printer;
 use crate::expr::print::names::QueryNames;
 
-/// The text of a statement.
-pub(super) fn statement(builder: &Builder<'_>, plan: &Plan) -> String {
-    let text = Text { builder };
+/// The text of a statement. `nothing`: its condition is known to be false.
+pub(super) fn statement(builder: &Builder<'_>, plan: &Plan, nothing: bool) -> String {
+    let text = Text {
+        builder,
+        nothing,
+        in_expression: false,
+    };
     match plan {
         Plan::Query(q) => text.query(q, &[]),
         Plan::Insert(p) => text.insert(p),
@@ -57,6 +61,9 @@ pub(super) fn statement(builder: &Builder<'_>, plan: &Plan) -> String {
 #[derive(Clone, Copy)]
 struct Text<'b> {
     builder: &'b Builder<'b>,
+    nothing: bool,
+    /// Whether it is the text of a subquery in an expression, whose columns have no names.
+    in_expression: bool,
 }
 
 /// `` `db`.`alias` `` of a slot.
@@ -83,7 +90,12 @@ impl Text<'_> {
             (scope, _) => scope,
         };
         let outer_of_subquery: Vec<Scope<'_>> = outer.iter().copied().chain([above]).collect();
-        let subquery = |sub: &SubqueryPlan| self.query(&sub.plan, &outer_of_subquery);
+        let inner = Text {
+            in_expression: true,
+            nothing: false,
+            ..*self
+        };
+        let subquery = |sub: &SubqueryPlan| inner.query(&sub.plan, &outer_of_subquery);
         let names = QueryNames {
             outer,
             subquery: &subquery,
@@ -155,7 +167,10 @@ impl Text<'_> {
         };
         let items = self.with(b, outer, rows, |p| {
             let items = b.select.iter().zip(&q.columns);
-            let items = items.map(|(e, c)| format!("{} AS {}", p.expr(e, rows), Quoted(&c.name)));
+            let items = items.map(|(e, c)| match self.in_expression {
+                true => p.expr(e, rows),
+                false => format!("{} AS {}", p.expr(e, rows), Quoted(&c.name)),
+            });
             items.collect::<Vec<String>>()
         });
         let distinct = if b.distinct { "distinct " } else { "" };
@@ -271,20 +286,33 @@ impl Text<'_> {
                 }
             }
             TableSource::Derived(q) if matches!(q.body, QueryBody::Working(_)) => alias.to_string(),
-            TableSource::Derived(q) => format!("({}) {alias}", self.query(q, outer)),
+            TableSource::Derived(q) => {
+                let derived = Text {
+                    in_expression: false,
+                    ..*self
+                };
+                format!("({}) {alias}", derived.query(q, outer))
+            }
             TableSource::Json(_) => format!("json_table(...) {alias}"),
         }
     }
 
     /// ` where` with the conditions on the joined rows.
     fn conditions(&self, b: &Block, outer: &[Scope<'_>]) -> String {
+        if self.nothing {
+            return " where false".to_string();
+        }
         let scope = Scope::Tables(b);
         let mut conditions: Vec<Expr> = b.constant_filter.clone();
         for step in &b.joins {
             if step.kind == JoinType::Inner {
                 conditions.extend(matching(step));
             }
-            conditions.extend(step.filter.iter().cloned());
+            for e in &step.filter {
+                if !conditions.iter().any(|known| is_same(known, e)) {
+                    conditions.push(e.clone());
+                }
+            }
         }
         if conditions.is_empty() {
             return String::new();
@@ -371,11 +399,29 @@ fn matching(step: &JoinStep) -> Vec<Expr> {
     list.extend(step.access.implied.iter().chain(&step.on).cloned());
     let mut distinct: Vec<Expr> = Vec::new();
     for e in list {
-        if !distinct.contains(&e) {
+        if !distinct.iter().any(|d| is_same(d, &e)) {
             distinct.push(e);
         }
     }
     distinct
+}
+
+/// Whether two conditions are equal, apart from the order of the sides of an equality.
+pub(super) fn is_same(a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (
+            ExprKind::Compare { op, sides, .. },
+            ExprKind::Compare {
+                op: other_op,
+                sides: other,
+                ..
+            },
+        ) if *op == BinaryOp::Eq && *other_op == BinaryOp::Eq => {
+            (sides[0] == other[0] && sides[1] == other[1])
+                || (sides[0] == other[1] && sides[1] == other[0])
+        }
+        _ => a == b,
+    }
 }
 
 fn equality(key: &HashKey) -> Expr {

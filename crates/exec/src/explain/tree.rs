@@ -11,8 +11,8 @@ use nfold_plan::query::{
 use nfold_sql::ast::SetOp;
 
 use super::json::Json;
-use super::names::{SelectNumbers, Texts};
-use super::node::{Measured, Node};
+use super::names::{SelectNumbers, Texts, short_name};
+use super::node::{Estimate, Measured, Node, readable};
 use crate::expr::eval::{Scope, StmtState};
 use crate::runtime::profile::{Counts, Profile, Stage};
 
@@ -133,7 +133,7 @@ impl Builder<'_> {
         let measured = self.measured(q, Stage::Result);
         let limit = q.limit.as_ref().map(|l| self.limit(l));
         if !q.order.is_empty() {
-            let name = |n: usize| super::short_column(&q.columns[n].name);
+            let name = |n: usize| short_name(&q.columns[n].name);
             let key = |k: &nfold_plan::query::ResultOrder| {
                 let desc = if k.desc { " DESC" } else { "" };
                 format!("{}{desc}", name(k.column))
@@ -226,7 +226,7 @@ fn sort(input: Node, keys: &[String], limit: Option<Limit>) -> Node {
     let mut node = Node::over(format!("Sort: {}{chunk}", keys.join(", ")), input)
         .kind("sort")
         .field("sort_fields", Json::texts(keys))
-        .materialized(cost, cost, rows);
+        .estimated(cost, rows);
     if let Some(top) = top {
         node = node.field("per_chunk_limit", Json::Integer(top));
     }
@@ -246,12 +246,19 @@ fn limited(input: Node, limit: Limit, counts_all: bool) -> Node {
     let left = (input.rows() - offset as f64).max(0.0);
     let rows = left.min(count as f64);
     // A plan without a sort or a temporary table ends early.
-    let estimate = input.estimate;
+    let streams = !input.operation.starts_with("Sort");
+    let estimate = input.estimate.map(|e| match e.startup {
+        None if streams && left > rows => Estimate {
+            cost: e.cost * (rows + offset as f64) / e.rows,
+            ..e
+        },
+        _ => e,
+    });
     let mut node = Node::over(operation, input)
         .kind("limit")
         .field("limit", Json::Integer(count))
         .field("limit_offset", Json::Integer(offset));
-    node.estimate = estimate.map(|e| super::node::Estimate { rows, ..e });
+    node.estimate = estimate.map(|e| Estimate { rows, ..e });
     node
 }
 
@@ -340,9 +347,16 @@ impl BlockCx<'_> {
             }
             false
         });
-        found.retain(|&n| !std::mem::replace(&mut self.shown.borrow_mut()[n], true));
-        let subqueries = found.into_iter().map(|n| self.subquery(n, "condition"));
-        subqueries.collect()
+        let subqueries = found.into_iter();
+        subqueries
+            .filter_map(|n| self.subquery_of_condition(n))
+            .collect()
+    }
+
+    /// Subquery `n`, unless it is already the input of an operator.
+    pub fn subquery_of_condition(&self, n: usize) -> Option<Node> {
+        let shown = std::mem::replace(&mut self.shown.borrow_mut()[n], true);
+        (!shown).then(|| self.subquery(n, "condition"))
     }
 
     /// The subqueries that are no operator's input.
@@ -386,7 +400,7 @@ impl BlockCx<'_> {
             true => "Materialize",
             false => "Materialize with deduplication",
         };
-        let after = super::node::readable(plan.rows);
+        let after = readable(plan.rows);
         let operation =
             format!("{what} for lookups by {keys} (once runs have read {after} row(s))");
         let node = Node::over(operation, input)
@@ -455,11 +469,15 @@ impl BlockCx<'_> {
             return node.estimated(cost, rows).measured(measured);
         }
         let cost = cost + joined * HASH_BUILD_COST;
-        let store = Node::over("Aggregate using temporary table", input)
-            .kind("temp_table_aggregate")
-            .field("functions", functions)
-            .materialized(cost, cost, rows)
-            .measured(measured);
+        let store = match group.aggregates.is_empty() {
+            true => Node::over("Temporary table with deduplication", input)
+                .kind("materialize")
+                .field("deduplication", Json::Bool(true)),
+            false => Node::over("Aggregate using temporary table", input)
+                .kind("temp_table_aggregate")
+                .field("functions", functions),
+        };
+        let store = store.materialized(cost, cost, rows).measured(measured);
         Node::over("Table scan on <temporary>", store)
             .kind("table")
             .field("table_name", Json::text("<temporary>"))

@@ -186,7 +186,9 @@ impl Printer<'_> {
             let condition = matches!(
                 e.kind,
                 Compare { .. } | And(_) | Or(_) | Xor(_) | Not(_) | Is { .. } | Between { .. }
-            ) || matches!(e.kind, In { .. } | InParam { .. } | Like { .. });
+            ) || matches!(e.kind, In { .. } | InParam { .. } | Like { .. })
+                || matches!(&e.kind, InRows { .. } | CompareRows { .. })
+                || matches!(&e.kind, Subquery { use_as, .. } if names::is_condition(use_as));
             Some(if condition {
                 text
             } else {

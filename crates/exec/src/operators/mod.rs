@@ -14,4 +14,5 @@ pub(crate) mod plain;
 pub(crate) mod row_out;
 pub(crate) mod sort;
 pub(crate) mod step;
+pub(crate) mod text_rows;
 pub(crate) mod window;

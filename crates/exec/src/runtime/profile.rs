@@ -16,6 +16,8 @@ pub(crate) enum Stage {
     Read(usize),
     /// The joined rows of a step that pass its conditions.
     Join(usize),
+    /// The change of a join step from lookups to a hash table.
+    Changed(usize),
     /// The groups, before HAVING.
     Groups,
     /// The rows that pass HAVING, with the results of window functions.

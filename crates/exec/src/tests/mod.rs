@@ -32,6 +32,7 @@ use crate::{Executable, Params, StatementResult, execute};
 mod aggregates;
 mod common_tables;
 mod dml;
+mod explain;
 mod joins;
 mod kept;
 mod plans;

@@ -1,12 +1,13 @@
-//! EXPLAIN: plans the statement, and makes the rows of FORMAT=TRADITIONAL with the columns and texts
-//! of MySQL. The executor makes the other formats, because they show the values of literals.
+//! EXPLAIN: checks its options, and makes the rows of FORMAT=TRADITIONAL with MySQL's columns and
+//! texts. The executor makes the other formats, because they show the values of literals.
 
 mod table_access;
 
 use std::sync::Arc;
 
-use nfold_sql::ast::{ExplainFormat, ExplainOptions, SetOp, Statement};
+use nfold_sql::ast::{ExplainFormat, ExplainOptions, SetOp};
 use nfold_types::collation::CollationId;
+use nfold_types::sql_type::ColumnFlags;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use crate::logical::context::PlanCx;
@@ -35,16 +36,12 @@ const COLUMNS: [&str; 12] = [
     "Extra",
 ];
 
-/// Plans EXPLAIN of `statement`.
+/// What EXPLAIN with these options returns.
 ///
 /// # Errors
-/// The errors of the statement; 1049 for an unknown database of FOR SCHEMA; 1235 for ANALYZE with
-/// FORMAT=TRADITIONAL; 6412 for ANALYZE with version 1 of FORMAT=JSON.
-pub(crate) fn plan(
-    cx: &PlanCx<'_>,
-    options: &ExplainOptions,
-    statement: &Statement,
-) -> Result<ExplainPlan, SqlError> {
+/// 1049 for an unknown database of FOR SCHEMA; 1235 for ANALYZE with FORMAT=TRADITIONAL; 6412 for
+/// ANALYZE with version 1 of FORMAT=JSON.
+pub(crate) fn output(cx: &PlanCx<'_>, options: &ExplainOptions) -> Result<ExplainOutput, SqlError> {
     let (default, json) = cx.explain_format;
     // Without FORMAT, ANALYZE ignores a default of TRADITIONAL.
     let default = match default {
@@ -63,20 +60,19 @@ pub(crate) fn plan(
         }
         _ => {}
     }
-    let schema = options.schema.as_ref().map(|name| name.as_str());
-    if let Some(name) = schema
-        && cx.snapshot.database(name).is_none()
+    if let Some(name) = &options.schema
+        && cx.snapshot.database(name.as_str()).is_none()
     {
-        return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));
+        return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name.as_str()]));
     }
-    let cx = PlanCx {
-        db: schema.or(cx.db),
-        ..*cx
-    };
-    let plan = crate::plan_statement(&cx, statement)?;
-    Ok(ExplainPlan {
+    Ok(format)
+}
+
+/// EXPLAIN of a plan.
+pub(crate) fn explain(format: ExplainOutput, analyze: bool, plan: Plan) -> ExplainPlan {
+    ExplainPlan {
         format,
-        analyze: options.analyze,
+        analyze,
         columns: match format {
             ExplainOutput::Rows => columns(),
             _ => vec![text_column()],
@@ -88,7 +84,7 @@ pub(crate) fn plan(
         probes: probes(&plan),
         changed: plan.changed_tables(),
         plan,
-    })
+    }
 }
 
 /// The rows of FORMAT=TRADITIONAL.
@@ -223,13 +219,12 @@ fn renumber(e: &mut Expr, kept: &[usize]) {
     e.each_child_mut(&mut |child| renumber(child, kept));
 }
 
-/// The column of the formats that return a text.
+/// The column of the formats that return a text, described as MySQL does.
 fn text_column() -> ColumnMeta {
-    let ty = ColumnType::string(
-        TypeKind::Text(TextSize::Long),
-        CollationId::UTF8MB4_0900_AI_CI,
-    );
-    column("EXPLAIN", ty)
+    let ty = ColumnType::string(TypeKind::VarChar(78), CollationId::UTF8MB4_0900_AI_CI);
+    let mut column = column("EXPLAIN", ty);
+    column.flags |= ColumnFlags::NOT_NULL;
+    column
 }
 
 fn column(name: &str, ty: ColumnType) -> ColumnMeta {
@@ -468,7 +463,7 @@ impl Explainer {
         match &slot.source {
             TableSource::Table(_) => {
                 let read = table_access(b, step.table, access);
-                read.show(&mut out, &mut extra, filtered_here);
+                show(read, &mut out, &mut extra, filtered_here);
             }
             source => {
                 out[4] = Some("ALL".into());
@@ -520,5 +515,31 @@ impl Explainer {
         }
         out[11] = (!extra.is_empty()).then(|| extra.join("; "));
         self.rows.push(out);
+    }
+}
+
+/// Fills in the columns of FORMAT=TRADITIONAL. `filtered`: conditions are tested on the rows.
+fn show(read: TableAccess, out: &mut Row, extra: &mut Vec<String>, filtered: bool) {
+    let list = |list: Vec<String>| (!list.is_empty()).then(|| list.join(","));
+    out[4] = Some(read.kind.to_string());
+    out[5] = list(read.possible_keys);
+    if read.key.is_some() {
+        out[7] = Some(read.key_length.to_string());
+    }
+    out[6] = read.key;
+    out[8] = list(read.refs);
+    // A range over a secondary index is tested on the index entries, which MySQL calls an index
+    // condition.
+    if read.index_condition {
+        extra.push("Using index condition".into());
+    }
+    if read.kind == "const" {
+        return;
+    }
+    if filtered || (read.kind == "range" && !read.index_condition) {
+        extra.push("Using where".into());
+    }
+    if read.covering {
+        extra.push("Using index".into());
     }
 }

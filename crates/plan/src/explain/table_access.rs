@@ -71,34 +71,6 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
     read
 }
 
-impl TableAccess {
-    /// Fills in the columns of FORMAT=TRADITIONAL. `filtered`: conditions are tested on the rows.
-    pub(super) fn show(self, out: &mut super::Row, extra: &mut Vec<String>, filtered: bool) {
-        let list = |list: Vec<String>| (!list.is_empty()).then(|| list.join(","));
-        out[4] = Some(self.kind.to_string());
-        out[5] = list(self.possible_keys);
-        if self.key.is_some() {
-            out[7] = Some(self.key_length.to_string());
-        }
-        out[6] = self.key;
-        out[8] = list(self.refs);
-        // A range over a secondary index is tested on the index entries, which MySQL calls an index
-        // condition.
-        if self.index_condition {
-            extra.push("Using index condition".into());
-        }
-        if self.kind == "const" {
-            return;
-        }
-        if filtered || (self.kind == "range" && !self.index_condition) {
-            extra.push("Using where".into());
-        }
-        if self.covering {
-            extra.push("Using index".into());
-        }
-    }
-}
-
 /// What a key part is compared with: `const`, a column, or `func`.
 fn reference(b: &Block, p: &PointPart) -> String {
     let PointPart::Eq { expr, .. } = p else {

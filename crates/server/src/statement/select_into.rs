@@ -1,7 +1,7 @@
 //! `SELECT ... INTO @a, @b`: stores a row in the wire format in user variables.
 
 use nfold_exec::{ExecCx, Executable, RowSink, SessionEnv, StatementResult, WireFormat};
-use nfold_plan::query::ColumnMeta;
+use nfold_plan::query::{ColumnMeta, Plan};
 use nfold_types::convert::number::{parse_decimal, parse_double, parse_integer};
 use nfold_types::{
     Charset, CollationId, ColumnType, ErrorCode, SqlError, TypeKind, Value, charset,
@@ -131,6 +131,7 @@ impl Session {
             only: true,
             ..FirstRow::default()
         };
+        let explains = matches!(&*run.0.shared.plan, Plan::Explain(_));
         let result = self.execute_plan(cx, work, run, &mut row);
         let values = row.values(self.env.result_charset(), self.env.collation());
         let mut assigned = names.iter().zip(values).map(|(name, (value, ty))| {
@@ -146,7 +147,7 @@ impl Session {
         self.env.found_rows.set(result.found_rows);
         Ok(StatementResult {
             is_query: false,
-            affected: result.rows,
+            affected: if explains { 0 } else { result.rows },
             ..result
         })
     }

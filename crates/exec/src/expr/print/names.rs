@@ -50,7 +50,9 @@ impl<'a> Printer<'a> {
         match list {
             [one] => {
                 let text = self.expr(one, scope);
-                match text.starts_with('(') || text.starts_with('<') {
+                let condition =
+                    matches!(&one.kind, ExprKind::Subquery { use_as, .. } if is_condition(use_as));
+                match text.starts_with('(') || condition {
                     true => text,
                     false => format!("(0 <> {text})"),
                 }
@@ -99,7 +101,8 @@ impl<'a> Printer<'a> {
 pub(crate) fn short_name(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
     let digits = name.bytes().all(|b| b.is_ascii_digit());
-    match name.chars().all(plain) && !digits && Kw::of(name.as_bytes()) == Kw::Other {
+    let free = Kw::of(name.as_bytes()) == Kw::Other || name == "PRIMARY";
+    match name.chars().all(plain) && !digits && free {
         true => Cow::Borrowed(name),
         false => Cow::Owned(Quoted(name).to_string()),
     }
@@ -222,6 +225,11 @@ pub(super) fn text(p: &Printer<'_>, e: &Expr, scope: Scope<'_>) -> Option<String
         Subquery { index, use_as } => subquery(p, (*index).into(), use_as, scope)?,
         _ => return None,
     })
+}
+
+/// Whether a subquery is a condition, not a value.
+pub(super) fn is_condition(use_as: &SubqueryUse) -> bool {
+    !matches!(use_as, SubqueryUse::Scalar | SubqueryUse::Column(_))
 }
 
 fn subquery(

@@ -45,11 +45,19 @@ impl StepCx<'_, '_> {
         position: usize,
     ) -> Result<(), SqlError> {
         let built = |me: &StepExec| matches!(&me.lookup, Lookup::Hash(t) if t.built);
-        let (before, first_row) = (built(me), me.outer_at);
+        let hashed = |me: &StepExec| me.switch.as_ref().is_some_and(|switch| switch.hashed);
+        let (before, first_row, was_hashed) = (built(me), me.outer_at, hashed(me));
         let examined = self.rt.examined.get();
         let start = Instant::now();
         let result = self.look_up(me, position);
         let time = start.elapsed();
+        if hashed(me) && !was_hashed {
+            let once = Counts {
+                loops: 1,
+                ..Counts::default()
+            };
+            profile.add(self.block, Stage::Changed(position), once);
+        }
         let counts = match &me.lookup {
             Lookup::Hash(_) if before || !built(me) => return result,
             Lookup::Hash(_) => Counts {

@@ -1,0 +1,60 @@
+"""The keys of EXPLAIN FORMAT=JSON are MySQL's, and the options of EXPLAIN work."""
+import json
+
+import explain_keys
+
+# Keys of Nfold's own: a lookup that changes to a hash join.
+OWN = {"hash_join_condition"}
+# What a statement has to have if MySQL's document has it. Other keys depend on the chosen plan.
+SHAPE = {
+    "1": {"query_block", "union_result", "intersect_result", "except_result", "query_specifications", "message", "windowing", "insert_from",
+          "having_subqueries", "select_list_subqueries", "insert", "replace", "update", "delete", "used_columns", "rows_examined_per_scan", "filtered"},
+    "2": {"query", "query_plan", "query_type", "json_schema_version", "operation", "functions"},
+}
+
+
+def cursor_of(srv, name):
+    cursor = srv.connect().cursor()
+    for sql in (f"CREATE DATABASE {name}", f"USE {name}", *explain_keys.SETUP):
+        cursor.execute(sql)
+    return cursor
+
+
+def test_keys_are_mysqls(srv):
+    with open(explain_keys.FILE, encoding="utf-8") as f:
+        recorded = json.load(f)
+    cursor = cursor_of(srv, "explain_keys")
+    wrong = []
+    for version in ("1", "2"):
+        known = OWN.union(*(keys[version] for keys in recorded.values()))
+        for sql in explain_keys.STATEMENTS:
+            ours, theirs = set(explain_keys.keys(explain_keys.explain(cursor, version, sql))), set(recorded[sql][version])
+            for what, keys in (("unknown to MySQL", ours - known), ("missing", theirs & SHAPE[version] - ours)):
+                if keys:
+                    wrong.append(f"version {version}, {what}: {sorted(keys)} in {sql}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_explain_into_a_variable(srv):
+    cursor = cursor_of(srv, "explain_into")
+    cursor.execute("EXPLAIN FORMAT=JSON INTO @plan SELECT * FROM w WHERE x = 7")
+    cursor.execute("SELECT JSON_UNQUOTE(JSON_EXTRACT(@plan, '$.query_plan.operation')), JSON_VALID(@plan)")
+    assert cursor.fetchone() == ("Filter: (w.x = 7)", 1)
+
+
+def test_explain_for_schema(srv):
+    cursor = cursor_of(srv, "explain_schema")
+    cursor.execute("USE information_schema")
+    cursor.execute("EXPLAIN FORMAT=TREE FOR SCHEMA explain_schema SELECT * FROM w")
+    assert cursor.fetchone()[0].startswith("-> Table scan on w ")
+    cursor.execute("SELECT DATABASE()")
+    assert cursor.fetchone() == ("information_schema",)
+
+
+def test_note_is_the_rewritten_statement(srv):
+    cursor = cursor_of(srv, "explain_note")
+    cursor.execute("EXPLAIN FORMAT=TRADITIONAL SELECT x v FROM w WHERE y = 1 ORDER BY x LIMIT 2")
+    cursor.execute("SHOW WARNINGS")
+    text = ("/* select#1 */ select `explain_note`.`w`.`x` AS `v` from `explain_note`.`w` where (`explain_note`.`w`.`y` = 1)"
+            " order by `explain_note`.`w`.`x` limit 2")
+    assert cursor.fetchall() == (("Note", 1003, text),)
