@@ -1,7 +1,9 @@
 """The keys of EXPLAIN FORMAT=JSON are MySQL's, and the options of EXPLAIN work."""
 import json
+import threading
 
 import explain_keys
+import pymysql
 
 # Keys of Nfold's own: a lookup that changes to a hash join.
 OWN = {"hash_join_condition"}
@@ -58,3 +60,29 @@ def test_note_is_the_rewritten_statement(srv):
     text = ("/* select#1 */ select `explain_note`.`w`.`x` AS `v` from `explain_note`.`w` where (`explain_note`.`w`.`y` = 1)"
             " order by `explain_note`.`w`.`x` limit 2")
     assert cursor.fetchall() == (("Note", 1003, text),)
+
+
+def test_explain_for_another_connection(srv):
+    cursor = cursor_of(srv, "explain_connection")
+    other = srv.connect()
+    other.cursor().execute("USE explain_connection")
+    number = other.thread_id()
+    cursor.execute(f"EXPLAIN FOR CONNECTION {number}")
+    assert cursor.description is None, "an idle connection has no plan"
+    thread = threading.Thread(target=lambda: other.cursor().execute("SELECT x FROM w WHERE y = 3 AND SLEEP(0.2) = 0"))
+    thread.start()
+    text = None
+    while thread.is_alive() and text is None:
+        cursor.execute(f"EXPLAIN FORMAT=TREE FOR CONNECTION {number}")
+        text = cursor.description and cursor.fetchone()[0]
+    thread.join()
+    assert text and "Filter: ((w.y = 3) and " in text and "-> Table scan on w " in text, text
+    cursor.execute("SELECT CONNECTION_ID()")
+    own = cursor.fetchone()[0]
+    for connection, error in ((own, 3012), (999999999, 1094)):
+        try:
+            cursor.execute(f"EXPLAIN FOR CONNECTION {connection}")
+        except pymysql.MySQLError as e:
+            assert e.args[0] == error, e
+        else:
+            raise AssertionError(f"connection {connection} was explained")

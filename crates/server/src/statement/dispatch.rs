@@ -278,7 +278,7 @@ impl Session {
     }
 
     /// Runs a statement of the executor, and ends its transaction.
-    fn run_rows(
+    pub(super) fn run_rows(
         &mut self,
         cx: &mut dyn ExecCx,
         work: &Work<'_>,
@@ -446,7 +446,7 @@ impl Session {
             GetDiagnostics(get) => self.get_diagnostics(cx, get, text),
             Show(show) => self.show(cx, show),
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
-            ExplainConnection(..) => Err(SqlError::not_supported("EXPLAIN FOR CONNECTION")),
+            ExplainConnection(options, id) => self.explain_connection(cx, options, *id, sink),
             Flush(f) => self.flush(f),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),

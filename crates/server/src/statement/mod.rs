@@ -13,6 +13,7 @@ mod account;
 mod client_text;
 mod diagnostics;
 mod dispatch;
+mod explain_connection;
 mod factory;
 mod handler;
 mod handler_tables;
