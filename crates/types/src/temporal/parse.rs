@@ -89,6 +89,8 @@ pub struct ParsedTime {
     pub clamped: bool,
     /// The date and time that the text holds, where it does.
     pub dated: Option<ParsedDateTime>,
+    /// A superfluous delimiter.
+    pub odd: Option<OddDelimiter>,
 }
 
 impl ParsedTime {
@@ -100,12 +102,12 @@ impl ParsedTime {
         }
     }
 
-    /// As [`Self::to_zone`], rounded to the microsecond.
-    pub fn rounded(&self, zone: &TimeZone) -> Option<Time> {
+    /// As [`Self::to_zone`], rounded to the microsecond, or cut there if `cuts`.
+    pub fn rounded(&self, zone: &TimeZone, cuts: bool) -> Option<Time> {
         let value = self.to_zone(zone)?;
         Some(match self.nanos {
-            0..500 => value,
-            nanos => value.round(nanos, 6).0,
+            500.. if !cuts => value.round(self.nanos, 6).0,
+            _ => value,
         })
     }
 }
@@ -124,6 +126,17 @@ impl From<TemporalError> for NoDate {
 
 fn is_punct(b: u8) -> bool {
     b.is_ascii_punctuation()
+}
+
+/// A blank before the value, which starts at `start`, or behind its end `at`.
+fn blank_around(text: &[u8], start: usize, at: usize) -> Option<OddDelimiter> {
+    let behind = text.get(at).is_some_and(|b| is_space(*b)).then_some(at);
+    let at = if start > 0 { 0 } else { behind? };
+    Some(OddDelimiter {
+        byte: text[at],
+        at,
+        standard: None,
+    })
 }
 
 /// Checks a date against the flags; `zero` tells that every part of the whole value is zero.
@@ -323,17 +336,21 @@ fn parse_full(text: &[u8], flags: DateFlags, time_context: bool) -> Result<Parse
     }
     let (offset_s, at) = displacement(text, at, f.count)?;
     let truncated = !text[at..].iter().all(|b| is_space(*b));
+    // The blank behind a date alone was read as the delimiter before a time.
+    let date_end = at - usize::from(f.count == 3 && at == text.len() && f.space);
+    let blank = blank_around(text, start, date_end);
     Ok(ParsedDateTime {
         value,
         nanos,
         date_only: f.count <= 3,
         truncated,
         offset_s,
-        odd: f.odd,
+        odd: if start > 0 { blank } else { f.odd.or(blank) },
     })
 }
 
-/// `+hh:mm` or `-hh:mm` to the end of the text, behind a whole time, from -13:59 to +14:00.
+/// `+hh:mm` or `-hh:mm` to the end of the text but for blanks, behind a whole time, from -13:59 to
+/// +14:00.
 fn displacement(text: &[u8], at: usize, fields: usize) -> Result<(Option<i32>, usize), NoDate> {
     let Some([sign @ (b'+' | b'-'), rest @ ..]) = text.get(at..).filter(|_| fields >= 6) else {
         return Ok((None, at));
@@ -343,7 +360,7 @@ fn displacement(text: &[u8], at: usize, fields: usize) -> Result<(Option<i32>, u
             .then(|| i32::from(b - b'0'))
             .ok_or(NoDate::Nothing)
     };
-    let [h1, h2, b':', m1, m2] = rest else {
+    let [h1, h2, b':', m1, m2] = rest.trim_ascii_end() else {
         return Err(NoDate::Nothing);
     };
     let (h, m) = (digit(h1)? * 10 + digit(h2)?, digit(m1)? * 10 + digit(m2)?);
@@ -373,10 +390,10 @@ impl ParsedDateTime {
         }
     }
 
-    /// As [`Self::to_zone`], rounded to the microsecond.
-    pub fn rounded(&self, zone: &TimeZone) -> Option<DateTime> {
+    /// As [`Self::to_zone`], rounded to the microsecond, or cut there if `cuts`.
+    pub fn rounded(&self, zone: &TimeZone, cuts: bool) -> Option<DateTime> {
         let value = self.to_zone(zone)?;
-        if self.nanos < 500 {
+        if cuts || self.nanos < 500 {
             return Some(value);
         }
         value.round(self.nanos, 6)
@@ -399,6 +416,7 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
     if start == text.len() {
         return Err(TemporalError::Malformed);
     }
+    let first = start - usize::from(negative);
     if text.len() - start >= 12 {
         // A date and time yields its time of day; the date may be invalid.
         let flags = DateFlags {
@@ -415,6 +433,10 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
                     truncated,
                     clamped: false,
                     dated: Some(full),
+                    odd: match first {
+                        0 => full.odd.filter(|odd| odd.standard.is_none()),
+                        _ => blank_around(text, first, text.len()),
+                    },
                 });
             }
             Err(NoDate::Error(e)) => return Err(e),
@@ -445,6 +467,7 @@ pub fn parse_time(text: &[u8]) -> Result<ParsedTime, TemporalError> {
         truncated,
         clamped,
         dated: None,
+        odd: blank_around(text, first, at),
     })
 }
 

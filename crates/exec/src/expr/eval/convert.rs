@@ -154,7 +154,7 @@ pub fn warn_beyond(cx: &EvalCx<'_>, v: &Val<'_>, unsigned: bool) {
 }
 
 /// Whether excess fractional digits of temporal values are truncated, not rounded.
-fn cuts_fractions(cx: &EvalCx<'_>) -> bool {
+pub(crate) fn cuts_fractions(cx: &EvalCx<'_>) -> bool {
     let mode = cx.env().sql_mode();
     mode.has(nfold_plan::SqlMode::TIME_TRUNCATE_FRACTIONAL)
 }

@@ -426,7 +426,7 @@ fn is_whole_moment(e: &Expr, class: Class) -> bool {
         Class::Time => {
             let parsed = parse::parse_time(text);
             let whole = |p: parse::ParsedTime| {
-                !p.truncated && !p.clamped && p.nanos == 0 && p.dated.is_none()
+                !p.truncated && !p.clamped && p.nanos == 0 && p.dated.is_none() && p.odd.is_none()
             };
             text.len() <= MOMENT_MAX && parsed.is_ok_and(whole)
         }
@@ -456,7 +456,8 @@ pub(super) fn is_silent(v: &Val<'_>, ty: &ExprType, kind: CmpKind) -> bool {
         }
         (CmpKind::Time, Val::Bytes(text)) => {
             let parsed = parse::parse_time(text);
-            class == Class::String && parsed.is_ok_and(|p| !p.truncated && !p.clamped)
+            let silent = |p: parse::ParsedTime| !p.truncated && !p.clamped && p.odd.is_none();
+            class == Class::String && parsed.is_ok_and(silent)
         }
         (CmpKind::String(_), _) => false,
         _ => is_left_side(v, ty, kind),

@@ -11,7 +11,8 @@ use nfold_types::{
 };
 
 use super::convert::{
-    binary_number, in_utf8, is_wide, shown, to_bytes, to_integer, warn_incorrect, write_text,
+    binary_number, cuts_fractions, in_utf8, is_wide, shown, to_bytes, to_integer, warn_incorrect,
+    write_text,
 };
 use super::{EvalCx, Val, json};
 
@@ -92,13 +93,13 @@ fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Opti
         let date = asked.date || parsed.date_only;
         warn_incorrect(cx, if date { "date" } else { "datetime" }, text, ty);
     }
-    warn_odd(cx, &parsed, text);
-    parsed.rounded(cx.env().time_zone())
+    warn_odd(cx, parsed.odd, text);
+    parsed.rounded(cx.env().time_zone(), cuts_fractions(cx))
 }
 
 /// Warning 4095 or 4096 for a delimiter other than the standard one.
-fn warn_odd(cx: &EvalCx<'_>, parsed: &parse::ParsedDateTime, text: &[u8]) {
-    if let Some(odd) = parsed.odd {
+fn warn_odd(cx: &EvalCx<'_>, odd: Option<parse::OddDelimiter>, text: &[u8]) {
+    if let Some(odd) = odd {
         let warning = odd.warning(text, 1);
         let level = nfold_types::error::Level::Warning;
         cx.st.warnings.borrow_mut().push_error(level, &warning);
@@ -195,14 +196,16 @@ pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
 /// Converts a number to a date and time. If the number is a date without time, its fraction is
 /// ignored.
 fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> Option<DateTime> {
-    let found = datetime_of(v, asked);
+    let found = datetime_of(v, asked, cuts_fractions(cx));
     match (v, &found) {
         (Val::Decimal(_), None) => asked.warn(cx, &shown_number(v, ty), ty),
-        (Val::Double(_) | Val::Float(_), None) if whole_and_micros(v).is_none() => {
+        (Val::Double(_) | Val::Float(_), None) if whole_and_micros(v, false).is_none() => {
             asked.warn(cx, &shown_number(v, ty), ty);
         }
         (_, None) => {
-            let shown = whole_and_micros(v).map_or(0, |(n, ..)| n).to_string();
+            let shown = whole_and_micros(v, false)
+                .map_or(0, |(n, ..)| n)
+                .to_string();
             warn_no_value(cx, "datetime", shown.as_bytes(), ty);
         }
         (_, Some((_, true))) if !asked.date => warn_incorrect(cx, "date", &shown_number(v, ty), ty),
@@ -212,8 +215,8 @@ fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> 
 }
 
 /// The flag says whether a fraction was ignored.
-fn datetime_of(v: &Val<'_>, asked: Asked) -> Option<(DateTime, bool)> {
-    let (whole, micros, fsp) = whole_and_micros(v)?;
+fn datetime_of(v: &Val<'_>, asked: Asked, cuts: bool) -> Option<(DateTime, bool)> {
+    let (whole, micros, fsp) = whole_and_micros(v, cuts)?;
     let below = match v {
         Val::Decimal(d) => d.is_negative(),
         Val::Double(d) => *d < 0.0,
@@ -259,14 +262,15 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
             if parsed.is_none_or(|p| p.truncated || p.clamped) {
                 warn_incorrect(cx, "time", text, ty);
             }
-            parsed.and_then(|p| p.rounded(cx.env().time_zone()))
+            warn_odd(cx, parsed.and_then(|p| p.odd), text);
+            parsed.and_then(|p| p.rounded(cx.env().time_zone(), cuts_fractions(cx)))
         }
         _ => number_as_time(cx, v, ty),
     }
 }
 
 fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
-    let parsed = time_of(v).and_then(|(t, clamped)| (!clamped).then_some(t));
+    let parsed = time_of(v, cuts_fractions(cx)).and_then(|(t, clamped)| (!clamped).then_some(t));
     if parsed.is_none() {
         warn_incorrect(cx, "time", &shown_number(v, ty), ty);
     }
@@ -277,11 +281,11 @@ fn number_as_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
 /// An invalid double, or a DECIMAL beyond all integers, becomes 00:00:00.
 pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let double = matches!(v, Val::Double(_) | Val::Float(_));
-    let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v).is_none();
+    let beyond = matches!(v, Val::Decimal(_)) && whole_and_micros(v, false).is_none();
     if !double && !beyond {
         return to_time(cx, v, ty);
     }
-    let found = time_of(v);
+    let found = time_of(v, cuts_fractions(cx));
     if found.is_none_or(|(_, clamped)| clamped) {
         warn_incorrect(cx, "time", &shown_number(v, ty), ty);
     }
@@ -289,8 +293,8 @@ pub(crate) fn listed_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option
 }
 
 /// The flag says whether the value was clamped to the range of TIME.
-fn time_of(v: &Val<'_>) -> Option<(Time, bool)> {
-    whole_and_micros(v).and_then(|(whole, micros, fsp)| {
+fn time_of(v: &Val<'_>, cuts: bool) -> Option<(Time, bool)> {
+    whole_and_micros(v, cuts).and_then(|(whole, micros, fsp)| {
         let (t, clamped) = parse::time_of_number(whole).ok()?;
         let negative = match v {
             Val::Decimal(d) => d.is_negative(),
@@ -347,8 +351,11 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
             }
             match parse::parse_datetime(text, ANY_DAY) {
                 Ok(parsed) => {
-                    warn_odd(cx, &parsed, text);
-                    parsed.rounded(cx.env().time_zone()).map(Moment::DateTime)
+                    warn_odd(cx, parsed.odd, text);
+                    let cuts = cuts_fractions(cx);
+                    parsed
+                        .rounded(cx.env().time_zone(), cuts)
+                        .map(Moment::DateTime)
                 }
                 Err(_) if parse::parse_time(text).is_ok() => time(),
                 Err(_) => {
@@ -357,7 +364,7 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
                 }
             }
         }
-        _ => match whole_and_micros(v) {
+        _ => match whole_and_micros(v, false) {
             Some((n, ..)) if n > 8_385_959 => to_datetime(cx, v, ty).map(Moment::DateTime),
             _ => number_as_time(cx, v, ty).map(Moment::Time),
         },
@@ -398,9 +405,9 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
         }
         Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(Moment::Time),
         Val::Time(t) => Some(Moment::Time(*t)),
-        _ => match datetime_of(v, Asked::any(false)) {
+        _ => match datetime_of(v, Asked::any(false), cuts_fractions(cx)) {
             // A number of at most four digits means minutes and seconds.
-            Some((d, _)) if whole_and_micros(v).is_some_and(|(n, ..)| n >= 10_000) => {
+            Some((d, _)) if whole_and_micros(v, false).is_some_and(|(n, ..)| n >= 10_000) => {
                 Some(Moment::DateTime(d))
             }
             _ => to_time(cx, v, ty).map(Moment::Time),
@@ -411,14 +418,18 @@ pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Optio
 /// Splits a number that encodes a date or time: its integer part, the microseconds, and how many
 /// digits these have. A BIGINT UNSIGNED is taken as signed, as in MySQL. `None`: too large, or not
 /// a number.
-fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
+fn whole_and_micros(v: &Val<'_>, cuts: bool) -> Option<(i64, u32, u8)> {
     Some(match v {
         Val::Int(n) => (*n, 0, 0),
         Val::UInt(n) => (*n as i64, 0, 0),
         Val::Decimal(d) => {
             let whole = d.truncate(0);
             let micros = d.sub(&whole)?.abs().mul(&Decimal::from(1_000_000i64))?;
-            let micros = micros.round(0)?.to_i64()? as u32;
+            let micros = match cuts {
+                true => micros.truncate(0),
+                false => micros.round(0)?,
+            };
+            let micros = micros.to_i64()? as u32;
             (whole.to_i64()?, micros, d.scale().min(6))
         }
         Val::Double(_) | Val::Float(_) => {
@@ -431,7 +442,8 @@ fn whole_and_micros(v: &Val<'_>) -> Option<(i64, u32, u8)> {
             if whole.abs() > 1e18 {
                 return None;
             }
-            let micros = ((d - whole).abs() * 1e6).round() as u32;
+            let micros = (d - whole).abs() * 1e6;
+            let micros = if cuts { micros } else { micros.round() } as u32;
             (whole as i64, micros, if micros == 0 { 0 } else { 6 })
         }
         _ => return None,

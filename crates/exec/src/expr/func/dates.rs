@@ -16,7 +16,7 @@ use super::moments::{
     date_of, dated, dated_time, fsp_of, moment, text_of, warn_value, week_format, whole_date,
     whole_datetime,
 };
-use crate::expr::eval::convert::{Asked, Moment};
+use crate::expr::eval::convert::{Asked, Moment, cuts_fractions};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
 /// A function that returns a part of a date; zero parts are allowed.
@@ -325,7 +325,11 @@ fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     }
     let fsp = ty.col.fsp();
     let million = Decimal::from(MICROS_PER_SECOND);
-    let micros = second.mul(&million).and_then(|d| d.round(0));
+    let cuts = cuts_fractions(cx);
+    let micros = second.mul(&million).and_then(|d| match cuts {
+        true => Some(d.truncate(0)),
+        false => d.round(0),
+    });
     let micros = micros.and_then(|d| d.to_i64()).unwrap_or(0);
     let sign = if hour < 0 { -1 } else { 1 };
     let total = (hour.abs().min(839) * 3600 + minute * 60) * MICROS_PER_SECOND + micros;

@@ -29,14 +29,19 @@ fn temporal_number(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Option<Decimal> {
     }
 }
 
-/// A temporal value rounded to a whole number; the rounding carries in time (23:59:59.9 is the next
-/// day's 00:00:00).
+/// A temporal value rounded to a whole number, or cut where the session says so; the rounding
+/// carries in time (23:59:59.9 is the next day's 00:00:00).
 fn temporal_integer(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Option<i128> {
+    let cuts = cx.mode.truncate_fractional;
     match value {
         ValueRef::Date(v) => Some(i128::from(v.to_number())),
+        ValueRef::Time(v) if cuts => Some(i128::from(v.to_number())),
         ValueRef::Time(v) => Some(i128::from(Time::round(v, 0, 0).0.to_number())),
         _ => as_datetime(value, cx.mode)
-            .and_then(|v| DateTime::round(v, 0, 0))
+            .and_then(|v| match cuts {
+                true => Some(v),
+                false => DateTime::round(v, 0, 0),
+            })
             .map(|v| i128::from(v.to_number())),
     }
 }

@@ -314,7 +314,7 @@ struct GivenTime {
     dated: bool,
 }
 
-fn given_time(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Result<GivenTime, Problem> {
+fn given_time(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<GivenTime, Problem> {
     let plain = |value: Time| GivenTime {
         value,
         nanos: 0,
@@ -325,6 +325,10 @@ fn given_time(value: ValueRef<'_>, cx: &StoreCx<'_>) -> Result<GivenTime, Proble
         ValueRef::Bytes([]) => Ok(plain(Time::default())),
         ValueRef::Bytes(text) => {
             let parsed = parse_time(text)?;
+            if let Some(odd) = parsed.odd {
+                let warning = odd.warning(text, cx.row);
+                cx.warnings.push_error(Level::Warning, &warning);
+            }
             let value = parsed
                 .to_zone(&cx.mode.time_zone)
                 .ok_or(Problem::OutOfRange)?;

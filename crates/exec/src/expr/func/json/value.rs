@@ -198,7 +198,7 @@ fn date(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<DateTime>, SqlError> {
             let parsed = parse::parse_datetime(text.as_bytes(), DateFlags::default()).ok();
             parsed
                 .filter(|p| !p.truncated)
-                .and_then(|p| p.rounded(cx.env().time_zone()))
+                .and_then(|p| p.rounded(cx.env().time_zone(), false))
         }
         _ => None,
     })
@@ -212,7 +212,7 @@ fn time(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<Time>, SqlError> {
             let parsed = parse::parse_time(text.as_bytes()).ok();
             parsed
                 .filter(|p| !p.truncated && !p.clamped)
-                .and_then(|p| p.rounded(cx.env().time_zone()))
+                .and_then(|p| p.rounded(cx.env().time_zone(), false))
         }
         _ => None,
     })
