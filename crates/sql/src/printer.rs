@@ -107,7 +107,7 @@ impl Display for Literal {
                 }
                 f.write_char('\'')
             }
-            Literal::Temporal { kind, text } => write!(f, "{}{}", temporal(*kind), Text(text)),
+            Literal::Temporal { kind, text, .. } => write!(f, "{}{}", temporal(*kind), Text(text)),
         }
     }
 }

@@ -366,44 +366,27 @@ impl BlockBinder<'_> {
                 let ty = ExprType::double(false).with_width(text.len() as u32);
                 Expr::constant(Value::Double(v), ty)
             }
-            Literal::String(s) => {
-                let collation = match &s.charset {
-                    Some(name) => charset_collation(name)?,
-                    None => self.cx.connection,
-                };
-                let chars = collation.known().char_len(&s.bytes) as u64;
-                let ty = ExprType::string(chars, collation, Coercibility::Coercible, false);
-                Expr::constant(Value::Bytes(s.bytes.clone()), ty)
-            }
+            Literal::String(s) => return self.string_literal(s),
             Literal::Hex(b) => {
                 let mut ty = hex_type(b.len() as u64);
                 ty.col.unsigned = true; // in its description only
                 Expr::constant(Value::Bytes(b.clone()), ty)
             }
             Literal::Bit(b) => Expr::constant(Value::Bytes(b.clone()), hex_type(b.len() as u64)),
-            Literal::Temporal { kind, text } => {
-                let ty = ExprType::string(
-                    text.len() as u64,
-                    self.cx.connection,
-                    Coercibility::Coercible,
-                    false,
-                );
-                let fsp = text
-                    .iter()
-                    .rposition(|&b| b == b'.')
-                    .map_or(0, |p| (text.len() - p - 1).min(6)) as u8;
-                let target = match kind {
-                    ast::TemporalKind::Date => TypeKind::Date,
-                    ast::TemporalKind::Time => TypeKind::Time(fsp),
-                    ast::TemporalKind::Timestamp => TypeKind::DateTime(fsp),
-                };
-                let inner = Expr::constant(Value::Bytes(text.clone()), ty);
-                Expr {
-                    kind: ExprKind::Cast(Box::new(inner)),
-                    ty: ExprType::new(ColumnType::new(target), false),
-                }
+            Literal::Temporal { kind, text, odbc } => {
+                return self.temporal_literal(*kind, text, *odbc);
             }
         })
+    }
+
+    pub(super) fn string_literal(&self, s: &ast::StringLiteral) -> Result<Expr, SqlError> {
+        let collation = match &s.charset {
+            Some(name) => charset_collation(name)?,
+            None => self.cx.connection,
+        };
+        let chars = collation.known().char_len(&s.bytes) as u64;
+        let ty = ExprType::string(chars, collation, Coercibility::Coercible, false);
+        Ok(Expr::constant(Value::Bytes(s.bytes.clone()), ty))
     }
 
     fn param(&self, n: u32) -> Result<Expr, SqlError> {

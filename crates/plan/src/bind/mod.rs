@@ -28,6 +28,7 @@ mod set;
 mod stored;
 pub mod table_exprs;
 mod tables;
+mod temporal_literal;
 mod types;
 mod view_target;
 mod wide_sets;

@@ -163,6 +163,8 @@ pub enum Literal {
     Temporal {
         kind: TemporalKind,
         text: Vec<u8>,
+        /// Whether it was written as ODBC does: `{ts '..'}`.
+        odbc: bool,
     },
 }
 

@@ -169,7 +169,11 @@ impl Parser<'_> {
     fn temporal(&mut self, kind: TemporalKind) -> Result<Expr> {
         self.advance();
         let text = self.string()?;
-        Ok(Expr::Literal(Literal::Temporal { kind, text }))
+        Ok(Expr::Literal(Literal::Temporal {
+            kind,
+            text,
+            odbc: false,
+        }))
     }
 
     /// `{d '2020-01-01'}`, `{fn expr}`. The braces and an unknown word are ignored.
@@ -191,6 +195,7 @@ impl Parser<'_> {
                 Expr::Literal(Literal::Temporal {
                     kind,
                     text: self.string()?,
+                    odbc: true,
                 })
             }
             _ => self.expr()?,
