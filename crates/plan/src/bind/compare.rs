@@ -67,6 +67,7 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         let sides = [side(&a), side(&b)];
         let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
+        let kind = beside_decimal(kind, [&a, &b]);
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Compare {
@@ -538,6 +539,22 @@ fn side(e: &Expr) -> Operand {
     }
 }
 
+/// The kind of a comparison of two expressions. A constant string beside a DECIMAL that is no
+/// constant is compared as a DECIMAL.
+fn beside_decimal(kind: CmpKind, [a, b]: [&Expr; 2]) -> CmpKind {
+    let text = |e: &Expr| e.ty.class() == Class::String && !is_hex(&e.ty);
+    let exact = |number: &Expr, constant: &Expr| {
+        number.ty.class() == Class::Decimal
+            && side(number) != Operand::Constant
+            && text(constant)
+            && side(constant) == Operand::Constant
+    };
+    match kind {
+        CmpKind::Double if exact(a, b) || exact(b, a) => CmpKind::Decimal,
+        kind => kind,
+    }
+}
+
 /// Whether a member of a list is a hexadecimal or bit literal that an integer operand is compared
 /// with as a double. `numbers`: the list has other members that are numbers.
 pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bool {
@@ -648,5 +665,10 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
             [CmpKind::Double; 2]
         });
     }
-    Ok([kind(&parts[1])?, kind(&parts[2])?])
+    let kinds = [kind(&parts[1])?, kind(&parts[2])?];
+    let exact = |n: usize| beside_decimal(kinds[n - 1], [&parts[0], &parts[n]]);
+    Ok(match [exact(1), exact(2)] {
+        both @ [CmpKind::Decimal, CmpKind::Decimal] if kinds[0] == kinds[1] => both,
+        _ => kinds,
+    })
 }

@@ -615,7 +615,18 @@ impl BlockBinder<'_> {
             if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
                 collate::comparable([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
             }
-            return self.compare_as_is(BinaryOp::Eq, a, b);
+            let mixed = a.ty.class() != b.ty.class();
+            let text = [&a, &b].iter().any(|e| e.ty.class() == Class::String);
+            let mut equal = self.compare_as_is(BinaryOp::Eq, a, b)?;
+            // A text beside a DECIMAL is a double here, even if it is constant.
+            if let ExprKind::Compare { kind, .. } = &mut equal.kind
+                && *kind == CmpKind::Decimal
+                && mixed
+                && text
+            {
+                *kind = CmpKind::Double;
+            }
+            return Ok(equal);
         }
         let kind = match (a.ty.class(), b.ty.class()) {
             (Class::Time, c) if c == Class::String || c.is_temporal() => CmpKind::Time,
