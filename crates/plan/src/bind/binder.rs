@@ -58,8 +58,7 @@ pub(crate) struct ScopeColumn {
     pub name: Arc<str>,
     pub ty: ColumnType,
     pub nullable: bool,
-    /// The coercibility of the expression, if the slot is a derived table that MySQL merges into
-    /// the query.
+    /// The coercibility of the expression, if the slot is a derived table.
     pub coercibility: Option<Coercibility>,
     /// Whether the column is an expression of a derived table that MySQL merges into the query.
     pub made: bool,
@@ -150,6 +149,8 @@ pub(crate) struct BlockBinder<'b> {
     /// Aliases of the select items that are not bound yet, the current one included, in reverse
     /// order.
     pub later_aliases: Vec<Arc<str>>,
+    /// The same for columns without an alias, which HAVING of a subquery finds by their names.
+    pub later_columns: Vec<Arc<str>>,
     /// The expressions of GROUP BY, for HAVING.
     pub keys: Vec<Expr>,
     /// In ON DUPLICATE KEY UPDATE: the slot in which `VALUES(column)` finds its column.
@@ -200,6 +201,7 @@ impl<'b> BlockBinder<'b> {
             windows: Vec::new(),
             aliases: Vec::new(),
             later_aliases: Vec::new(),
+            later_columns: Vec::new(),
             keys: Vec::new(),
             values_slot: None,
             source_columns: None,

@@ -468,6 +468,10 @@ impl BlockBinder<'_> {
             op.symbol(),
         )?;
         let nullable = left.ty.nullable || ty.nullable;
+        // MySQL compares with the extreme value of the subquery, unless it is correlated.
+        let subquery = &mut self.subqueries[usize::from(index)];
+        let extreme = !subquery.correlated && !matches!(op, BinaryOp::Eq | BinaryOp::Ne);
+        subquery.query.types[0].cached = extreme;
         let use_as = SubqueryUse::Quantified {
             left: Box::new(left),
             op,

@@ -722,6 +722,7 @@ impl BlockBinder<'_> {
             col,
             nullable: true,
             coercibility: Coercibility::Coercible,
+            cached: false,
         };
         Expr {
             kind: ExprKind::IntervalArith {
@@ -872,6 +873,7 @@ impl BlockBinder<'_> {
 pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
     let ty = ExprType {
         nullable: true,
+        cached: true,
         ..ty
     };
     let text = ty.col.is_enum_or_set().then(|| ty.item());

@@ -26,6 +26,18 @@ pub(super) struct Item {
     pub meta: ColumnMeta,
 }
 
+/// The name of a select item that is a column without an alias.
+fn bare_column(item: &SelectItem) -> Option<&str> {
+    match item {
+        SelectItem::Expr {
+            expr: ast::Expr::Column(c),
+            alias: None,
+            ..
+        } => Some(&c.name.value),
+        _ => None,
+    }
+}
+
 impl BlockBinder<'_> {
     /// Binds the select list.
     pub(super) fn items(&mut self, s: &Select, info: &FromInfo) -> Result<Vec<Item>, SqlError> {
@@ -35,6 +47,8 @@ impl BlockBinder<'_> {
             _ => None,
         });
         self.later_aliases = written.map(|alias| alias.value.as_str().into()).collect();
+        let bare = s.items.iter().rev().filter_map(bare_column);
+        self.later_columns = bare.map(Into::into).collect();
         for item in &s.items {
             if out.len() > MAX_COLUMNS {
                 break;
@@ -67,6 +81,9 @@ impl BlockBinder<'_> {
                     let bound = self.expr(expr)?;
                     if alias.is_some() {
                         self.later_aliases.pop();
+                    }
+                    if bare_column(item).is_some() {
+                        self.later_columns.pop();
                     }
                     let source = self.as_utf8(text.of(self.cx.text));
                     let written = || source.trim();

@@ -116,6 +116,7 @@ impl BlockBinder<'_> {
             col: column.ty.clone(),
             nullable,
             coercibility,
+            cached: false,
         }
     }
 
@@ -152,6 +153,10 @@ impl BlockBinder<'_> {
         let mut level = 1;
         let mut outer = self.outer;
         while let Some(block) = outer {
+            let later = |name: &Arc<str>| eq_name(name, &c.name.value);
+            if having && c.table.is_none() && block.later_columns.iter().any(later) {
+                return Err(forward_reference(&c.name.value));
+            }
             if let Some(at) = block.find(c)? {
                 let mut e = block.column_expr(at);
                 e.kind = ExprKind::Outer { level, at };
@@ -177,12 +182,8 @@ impl BlockBinder<'_> {
                 self.alias_in_aggregate |= self.in_aggregate;
                 return Ok(e);
             }
-            let later = |alias: &Arc<str>| eq_name(alias, &c.name.value);
             if c.table.is_none() && block.later_aliases.iter().any(later) {
-                return Err(SqlError::new(
-                    ErrorCode::ER_ILLEGAL_REFERENCE,
-                    &[&c.name.value, &"forward reference in item list"],
-                ));
+                return Err(forward_reference(&c.name.value));
             }
             level += 1;
             outer = block.outer;
@@ -264,4 +265,12 @@ impl BlockBinder<'_> {
         }
         Ok(None)
     }
+}
+
+/// Error 1247 for a select item that is named before it is bound.
+fn forward_reference(name: &str) -> SqlError {
+    SqlError::new(
+        ErrorCode::ER_ILLEGAL_REFERENCE,
+        &[&name, &"forward reference in item list"],
+    )
 }

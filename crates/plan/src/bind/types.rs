@@ -181,12 +181,11 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
         return ExprType::ubigint(nullable);
     }
     let bytes = operands.iter().map(|t| t.max_length()).max().unwrap_or(0);
-    ExprType::string(
-        bytes,
-        CollationId::BINARY,
-        Coercibility::Coercible,
-        nullable,
-    )
+    let coercibility = Coercibility::Coercible;
+    ExprType {
+        cached: true,
+        ..ExprType::string(bytes, CollationId::BINARY, coercibility, nullable)
+    }
 }
 
 /// MySQL's temporary tables store longer strings as TEXT or BLOB.
@@ -321,6 +320,7 @@ pub(crate) fn aggregate_type(
                 col,
                 nullable: true,
                 coercibility: merged.coercibility,
+                cached: false,
             }
         }
     })

@@ -164,6 +164,7 @@ pub fn common_type(
                 col: string(kind, &real, merged.collation),
                 nullable,
                 coercibility: merged.coercibility,
+                cached: false,
             }
         }
     })

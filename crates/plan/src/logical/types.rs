@@ -32,6 +32,9 @@ pub struct ExprType {
     pub col: ColumnType,
     pub nullable: bool,
     pub coercibility: Coercibility,
+    /// Whether a string is read as a number without a warning about trailing text: MySQL caches the
+    /// value of a subquery, and a cached value never warns.
+    pub cached: bool,
 }
 
 impl ExprType {
@@ -41,6 +44,7 @@ impl ExprType {
             col,
             nullable,
             coercibility: Coercibility::Numeric,
+            cached: false,
         }
     }
 
@@ -121,6 +125,7 @@ impl ExprType {
             col: string_type(chars, collation),
             nullable,
             coercibility,
+            cached: false,
         }
     }
 
@@ -130,6 +135,7 @@ impl ExprType {
             col: ColumnType::new(TypeKind::Null),
             nullable: true,
             coercibility: Coercibility::Ignorable,
+            cached: false,
         }
     }
 

@@ -60,10 +60,10 @@ pub(crate) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &Expr
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
 }
 
-/// Whether a type is that of a table's TEXT or BLOB column, from whose values MySQL reads numbers
-/// without warning about trailing text. (The type of an expression has a width.)
-fn is_text_column(ty: &ExprType) -> bool {
-    ty.col.is_blob() && ty.col.width == 0
+/// Whether MySQL reads numbers from values of this type without warning about trailing text: from a
+/// table's TEXT or BLOB column (the type of an expression has a width), and from a cached value.
+fn is_silent(ty: &ExprType) -> bool {
+    ty.cached || ty.col.is_blob() && ty.col.width == 0
 }
 
 /// Prepares text for reading a number: shortens very long text, with checkpoints.
@@ -122,7 +122,7 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
                 return Some(i128::from(bytes_as_number(text)));
             }
             let parsed = number::parse_integer(&number_text(cx, text));
-            if (parsed.truncated || parsed.overflow) && !is_text_column(ty) {
+            if (parsed.truncated || parsed.overflow) && !is_silent(ty) {
                 warn_incorrect(cx, "INTEGER", text, ty);
             }
             parsed.value
@@ -220,7 +220,7 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
             let parsed = number::parse_double(&short);
             // As in MySQL, a blank string is zero without a warning.
             let blank = short.iter().all(u8::is_ascii_whitespace);
-            if ((parsed.truncated && !blank) || parsed.overflow) && !is_text_column(ty) {
+            if ((parsed.truncated && !blank) || parsed.overflow) && !is_silent(ty) {
                 warn_incorrect(cx, "DOUBLE", text, ty);
             }
             parsed.value
@@ -270,7 +270,7 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
                 return Some(Decimal::from(bytes_as_number(text)));
             }
             let parsed = number::parse_decimal(&number_text(cx, text));
-            if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_text_column(ty) {
+            if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_silent(ty) {
                 warn_incorrect(cx, "DECIMAL", text, ty);
             }
             parsed.value
@@ -544,7 +544,7 @@ pub fn cast<'a>(
                 && !binary_number(from)
             {
                 let parsed = number::parse_integer(&number_text(cx, text));
-                if (parsed.truncated || parsed.overflow) && is_text_column(from) {
+                if (parsed.truncated || parsed.overflow) && is_silent(from) {
                     warn_incorrect(cx, "INTEGER", text, from);
                 }
                 warn_complement(cx, i, to.col.unsigned);

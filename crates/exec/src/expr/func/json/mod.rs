@@ -151,6 +151,7 @@ fn long_text() -> ExprType {
         col,
         nullable: true,
         coercibility: Coercibility::Implicit,
+        cached: false,
     }
 }
 
