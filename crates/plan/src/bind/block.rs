@@ -357,7 +357,7 @@ fn result_kind(e: &Expr, aggregates: &[Aggregate]) -> ResultKind {
         ResultKind::Value
     } else if let Some(at) = aggregate(e) {
         match aggregates[usize::from(at.column)].func {
-            AggFunc::Any => ResultKind::Value,
+            AggFunc::Any => ResultKind::Subquery,
             _ => ResultKind::Aggregate,
         }
     } else if e.any(&mut |e| aggregate(e).is_some()) {

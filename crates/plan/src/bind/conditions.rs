@@ -5,6 +5,7 @@ use nfold_types::{Date, DateTime, TypeKind, Value};
 
 use super::BlockBinder;
 use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::query::Source;
 
 impl BlockBinder<'_> {
     /// Splits the condition of a WHERE at AND, NOT of OR, and NOT of NOT. A condition `date IS
@@ -117,8 +118,9 @@ impl BlockBinder<'_> {
         let ColumnAt { table, column } = at;
         let slot = block.scope.get(usize::from(table))?;
         let column = slot.columns.get(usize::from(column))?;
-        let own = !column.nullable && column.coercibility.is_none();
         let slot = block.tables.get(usize::from(table))?;
+        let merged = matches!(&slot.source, Source::Derived(q) if q.is_merged());
+        let own = !column.nullable && !merged;
         own.then_some(slot.nullable)
     }
 }

@@ -19,7 +19,7 @@ use crate::logical::expr::{
     is_constant, string_type,
 };
 use crate::logical::func::Infer;
-use crate::logical::query::SubqueryForm;
+use crate::logical::query::{QueryBody, SubqueryForm};
 
 /// The work of binding one expression without its operands, in units of
 /// [`Checkpoint`](nfold_types::Checkpoint).
@@ -101,7 +101,10 @@ impl BlockBinder<'_> {
                     | TypeKind::SmallInt
                     | TypeKind::MediumInt
                     | TypeKind::Int
-                    | TypeKind::Year => ty.col.kind = TypeKind::BigInt,
+                    | TypeKind::Year => {
+                        ty.col.width = ty.max_length() as u32;
+                        ty.col.kind = TypeKind::BigInt;
+                    }
                     TypeKind::Float => ty.col.kind = TypeKind::Double,
                     TypeKind::Char(n) => ty.col.kind = TypeKind::VarChar(n),
                     _ => {}
@@ -200,7 +203,14 @@ impl BlockBinder<'_> {
                 let [ty] = types.as_slice() else {
                     return Err(SqlError::new(ErrorCode::ER_OPERAND_COLUMNS, &[&1]));
                 };
-                Ok(selected(index, SubqueryUse::Scalar, ty.clone().computed()))
+                let mut e = selected(index, SubqueryUse::Scalar, ty.clone().computed());
+                let query = &self.subqueries[usize::from(index)].query;
+                e.ty.nullable &= ty.nullable || !query.has_one_row();
+                let set = matches!(query.body, QueryBody::Set { .. });
+                if set && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
+                    (e.ty.col.kind, e.ty.col.width) = (TypeKind::BigInt, 20);
+                }
+                Ok(e)
             }
             A::Quantified {
                 op,

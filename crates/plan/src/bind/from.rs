@@ -11,9 +11,10 @@ use nfold_sql::ast::{
 };
 use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::{BindCx, BlockBinder, Dependency, ScopeColumn, ScopeSlot, block};
+use crate::logical::clauses::AggFunc;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::json_table::JsonTable;
@@ -266,7 +267,7 @@ impl BlockBinder<'_> {
                 return Err(SqlError::new(ErrorCode::ER_DUP_FIELDNAME, &[&name]));
             }
             let kept = match &query.body {
-                QueryBody::Rows(_) => true,
+                QueryBody::Rows(rows) => rows.len() == 1 || ty.col.kind == TypeKind::Null,
                 _ if merged => false,
                 QueryBody::Block(b) if b.group.is_some() => {
                     let constant =
@@ -284,7 +285,7 @@ impl BlockBinder<'_> {
                     (false, false) => ty.column(),
                 },
                 nullable: ty.nullable,
-                coercibility: (merged || is_of_constants(&query)).then_some(ty.coercibility),
+                coercibility: (!is_aggregate(&query, i)).then_some(ty.coercibility),
                 made: merged && meta.made,
                 visible: true,
             });
@@ -667,12 +668,15 @@ fn is_subquery(query: &Query, column: usize) -> bool {
     }
 }
 
-/// Whether a query reads no table, so that its columns keep the coercibility of their expressions.
-fn is_of_constants(query: &Query) -> bool {
-    match &query.body {
-        QueryBody::Rows(_) => true,
-        QueryBody::Block(b) => b.tables.is_empty() && b.group.is_none(),
-        QueryBody::Set { left, right, .. } => is_of_constants(left) && is_of_constants(right),
-        QueryBody::Recursive(_) | QueryBody::Working(_) => false,
-    }
+/// Whether a column of `query` is the value of an aggregate.
+fn is_aggregate(query: &Query, column: usize) -> bool {
+    let QueryBody::Block(b) = &query.body else {
+        return false;
+    };
+    b.group.as_ref().is_some_and(|group| {
+        let at = b.select[column].as_column().filter(|at| at.table == 0);
+        let place = at.and_then(|at| usize::from(at.column).checked_sub(group.first_aggregate()));
+        let aggregate = place.and_then(|place| group.aggregates.get(place));
+        aggregate.is_some_and(|aggregate| aggregate.func != AggFunc::Any)
+    })
 }

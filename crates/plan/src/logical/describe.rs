@@ -18,7 +18,7 @@ pub(crate) enum ResultKind {
     /// Computed from aggregates, which are columns of the temporary table.
     OfAggregates,
     Value,
-    /// The value of a subquery that reads tables.
+    /// The value of a subquery that reads tables, or of ANY_VALUE.
     Subquery,
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct Groups {
     pub implicit: bool,
     pub rollup: bool,
     pub key_count: usize,
+    /// Whether the block computes aggregates besides ANY_VALUE.
+    pub aggregated: bool,
     /// Whether rows arrive sorted by the keys, so that MySQL uses no temporary table.
     pub ordered: bool,
 }
@@ -56,6 +58,7 @@ impl Query {
             implicit: g.implicit,
             rollup: g.rollup,
             key_count: g.keys.len(),
+            aggregated: g.has_aggregates(),
             ordered: false,
         });
         let keeps_rows = keeps_rows(block);
@@ -100,9 +103,16 @@ impl Description {
             if self.windowed {
                 meta.flags &= !TABLE_COLUMN_FLAGS;
             }
-            if meta.made && kept {
-                let distinct = distinct_rows && *kind == ResultKind::Subquery;
-                describe_kept(meta, e, *kind, [self.windowed, distinct]);
+            // MySQL sets a user variable after the grouping.
+            let late = grouped && matches!(e.kind, ExprKind::AssignUserVar(..));
+            if meta.made && kept && !late {
+                let aggregated = groups.is_some_and(|g| g.aggregated);
+                let wide = *kind == ResultKind::Subquery
+                    && match e.kind {
+                        ExprKind::Subquery { .. } => distinct_rows || grouped && !aggregated,
+                        _ => grouped && !self.distinct,
+                    };
+                describe_kept(meta, e, *kind, [self.windowed, wide]);
             }
             // A parameter that is NULL is described as a text.
             if !matches!(
@@ -115,12 +125,13 @@ impl Description {
     }
 }
 
-/// Describes a value that a temporary table of window results or of distinct rows stores.
+/// Describes a value that a temporary table of groups, window results or distinct rows stores.
+/// `wide`: an integer of ten digits or more becomes BIGINT.
 fn describe_kept(
     meta: &mut ColumnMeta,
     e: &mut Expr,
     kind: ResultKind,
-    [windowed, distinct]: [bool; 2],
+    [windowed, wide]: [bool; 2],
 ) {
     meta.made = false;
     if windowed && e.ty.col.kind == TypeKind::Year {
@@ -129,9 +140,9 @@ fn describe_kept(
     if kind == ResultKind::Aggregate {
         e.ty.col = e.ty.column();
     } else {
-        match e.kind {
-            ExprKind::Subquery { .. } if distinct => e.ty = e.ty.stored_subquery(),
-            _ => keep(e),
+        match wide && !e.ty.col.is_enum_or_set() {
+            true => e.ty = e.ty.stored_subquery(),
+            false => keep(e),
         }
         meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
     }

@@ -7,10 +7,10 @@ use nfold_catalog::{ColumnDef, TableDef};
 use nfold_sql::ast::SetOp;
 
 use super::clauses::{
-    Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
+    AggFunc, Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
 };
 use super::describe::Description;
-use super::expr::{ColumnAt, Expr};
+use super::expr::{ColumnAt, Expr, ExprKind};
 use super::json_table::JsonTable;
 use super::types::{CmpKind, ExprType};
 use super::window::WindowPass;
@@ -188,6 +188,11 @@ pub(crate) struct Grouping {
 }
 
 impl Grouping {
+    /// Whether there are aggregates besides ANY_VALUE.
+    pub fn has_aggregates(&self) -> bool {
+        self.aggregates.iter().any(|a| a.func != AggFunc::Any)
+    }
+
     /// The position of the first aggregate in the grouped row.
     pub fn first_aggregate(&self) -> usize {
         self.keys.len() + usize::from(self.rollup)
@@ -266,14 +271,42 @@ pub struct OuterKey {
 }
 
 impl Query {
-    /// Whether MySQL merges the block into the query that reads it as a derived table.
+    /// Whether MySQL merges the block into the query that reads it as a derived table. It does not
+    /// if a select item has a subquery that depends on the row, or sets a user variable.
     pub fn is_merged(&self) -> bool {
         let plain = |b: &Block| b.group.is_none() && !b.distinct && !b.tables.is_empty();
-        self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if plain(b))
+        let merged = |b: &Block| plain(b) && !b.select.iter().any(|e| b.is_stored(e));
+        self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if merged(b))
+    }
+
+    /// Whether the query always has exactly one row: it reads no table and drops no row.
+    pub fn has_one_row(&self) -> bool {
+        let one = |b: &Block| {
+            let conditions = [&b.conditions, &b.having];
+            b.tables.is_empty() && b.group.is_none() && conditions.iter().all(|c| c.is_empty())
+        };
+        self.limit.is_none() && matches!(&self.body, QueryBody::Block(b) if one(b))
     }
 }
 
 impl Block {
+    /// Whether a select item makes MySQL store the rows of a derived table.
+    fn is_stored(&self, item: &Expr) -> bool {
+        // A subquery without tables is replaced by its select item.
+        let subquery = |e: &Expr| match e.kind {
+            ExprKind::Subquery { index, .. } => {
+                let subquery = self.subqueries.get(usize::from(index));
+                subquery.filter(|subquery| !subquery.query.has_one_row())
+            }
+            _ => None,
+        };
+        let varies = |e: &Expr| {
+            e.as_column().is_some() || subquery(e).is_some_and(|subquery| subquery.correlated)
+        };
+        item.any(&mut |e| matches!(e.kind, ExprKind::AssignUserVar(..)))
+            || item.any(&mut |e| subquery(e).is_some()) && item.any(&mut |e| varies(e))
+    }
+
     /// A block over these tables that selects nothing yet.
     pub fn of_tables(tables: Vec<Table>, subqueries: Vec<Subquery>) -> Block {
         Block {

@@ -17,6 +17,7 @@ mod tests;
 
 use nfold_types::SqlError;
 
+use crate::logical::clauses::AggFunc;
 use crate::logical::context::PlanCx;
 use crate::logical::describe::Groups;
 use crate::logical::query as logical;
@@ -127,6 +128,7 @@ fn groups(block: &Block) -> Option<Groups> {
         implicit: g.implicit,
         rollup: g.rollup,
         key_count: g.keys.len(),
+        aggregated: g.aggregates.iter().any(|a| a.func != AggFunc::Any),
         ordered: g.ordered,
     })
 }
