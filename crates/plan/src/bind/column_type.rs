@@ -102,6 +102,9 @@ fn decimal(name: &str, spec: &TypeSpec) -> Result<ColumnType, SqlError> {
         Some(n) => return Err(error(ErrorCode::ER_TOO_BIG_PRECISION, &[&n, &name, &65])),
     };
     let scale = spec.decimals.unwrap_or(0);
+    if spec.length == Some(0) && scale > 0 {
+        return Err(error(ErrorCode::ER_M_BIGGER_THAN_D, &[&name]));
+    }
     if scale > 30 {
         return Err(error(ErrorCode::ER_TOO_BIG_SCALE, &[&scale, &name, &30]));
     }
@@ -177,6 +180,10 @@ fn string(
     }
     let binary = collation == CollationId::BINARY;
     let per_char = u64::from(collation.known().charset.max_len);
+    if spec.length.is_some_and(|n| n > u64::from(u32::MAX)) {
+        let code = ErrorCode::ER_TOO_BIG_DISPLAYWIDTH;
+        return Err(error(code, &[&name, &u32::MAX]));
+    }
     let kind = match spec.kind {
         K::Char | K::Binary => {
             let n = spec.length.unwrap_or(1);
@@ -205,7 +212,7 @@ fn string(
         }
         K::Enum | K::Set => return members(name, spec, collation, connection),
         _ => {
-            let size = text_size(name, spec, per_char)?;
+            let size = text_size(spec, per_char);
             if binary {
                 TypeKind::Blob(size)
             } else {
@@ -216,9 +223,9 @@ fn string(
     Ok(ColumnType::string(kind, collation))
 }
 
-fn text_size(name: &str, spec: &TypeSpec, per_char: u64) -> Result<TextSize, SqlError> {
+fn text_size(spec: &TypeSpec, per_char: u64) -> TextSize {
     use ast::TypeKind as K;
-    Ok(match (spec.kind, spec.length) {
+    match (spec.kind, spec.length) {
         (K::TinyText | K::TinyBlob, _) => TextSize::Tiny,
         (K::MediumText | K::MediumBlob, _) => TextSize::Medium,
         (K::LongText | K::LongBlob, _) => TextSize::Long,
@@ -227,15 +234,9 @@ fn text_size(name: &str, spec: &TypeSpec, per_char: u64) -> Result<TextSize, Sql
             0..=0xff => TextSize::Tiny,
             0x100..=0xffff => TextSize::Normal,
             0x1_0000..=0xff_ffff => TextSize::Medium,
-            0x100_0000..=0xffff_ffff => TextSize::Long,
-            _ => {
-                return Err(error(
-                    ErrorCode::ER_TOO_BIG_DISPLAYWIDTH,
-                    &[&name, &u32::MAX],
-                ));
-            }
+            _ => TextSize::Long,
         },
-    })
+    }
 }
 
 /// The name of a member in UTF-8, without trailing spaces. Characters that the column's character

@@ -10,7 +10,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::convert::{StoreCx, StoreMode, number, store_value};
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::temporal::DateFlags;
-use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind, Value};
 
 use super::stored::{Purpose, stored_expr};
 use super::{Commented, DdlCx, check_column_name, comment, error, named_collation};
@@ -26,7 +26,13 @@ pub fn bind(
     if column.generated.is_some() {
         refuse_beside_generated(column)?;
     }
-    let ty = column_type(name, &column.ty, collation, cx.connection)?;
+    let ty = match column_type(name, &column.ty, collation, cx.connection) {
+        Err(e) if e.errno() == ErrorCode::ER_TOO_BIG_FIELDLENGTH.errno() => {
+            let spec = converted(column, cx).ok_or(e)?;
+            column_type(name, &spec, collation, cx.connection)?
+        }
+        other => other?,
+    };
     let nullable = column.not_null != Some(true) && !column.auto_increment;
     if column.auto_increment
         && !(ty.is_integer() || matches!(ty.kind, TypeKind::Float | TypeKind::Double))
@@ -62,6 +68,26 @@ pub fn bind(
             false => Visibility::Visible,
         },
         ty,
+    })
+}
+
+/// The type of a column that is too long for a VARCHAR or VARBINARY, without strict mode: TEXT or
+/// BLOB, with note 1246. `None`: such a column is an error.
+fn converted(column: &ast::ColumnDef, cx: &mut DdlCx<'_>) -> Option<ast::TypeSpec> {
+    let (kind, from, to) = match column.ty.kind {
+        ast::TypeKind::VarChar => (ast::TypeKind::Text, "VARCHAR", "TEXT"),
+        ast::TypeKind::VarBinary => (ast::TypeKind::Blob, "VARBINARY", "BLOB"),
+        _ => return None,
+    };
+    if cx.mode.strict || column.default.is_some() {
+        return None;
+    }
+    let args: [&dyn Display; 3] = [&column.name.as_str(), &from, &to];
+    cx.warnings
+        .push(Level::Note, ErrorCode::ER_AUTO_CONVERT, &args);
+    Some(ast::TypeSpec {
+        kind,
+        ..column.ty.clone()
     })
 }
 
