@@ -166,7 +166,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("collation_database", Kind::Text { default: Some("utf8mb4_0900_ai_ci") }, Scope::Both).runtime(),
     text_both("collation_server", "utf8mb4_0900_ai_ci"),
     option("completion_type", Kind::Text { default: Some("NO_CHAIN") }, Scope::Both),
-    option("concurrent_insert", Kind::Text { default: Some("AUTO") }, Scope::Global).inert(),
+    option("concurrent_insert", Kind::Choice { default: "AUTO", values: &["NEVER", "AUTO", "ALWAYS"] }, Scope::Global).inert(),
     int("connect_timeout", 10, 2, 31_536_000),
     int_both("connection_memory_chunk_size", 8192, 0, 512 * M).inert(),
     int_both("connection_memory_limit", u64::MAX, 2 * M, u64::MAX).inert(),

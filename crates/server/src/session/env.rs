@@ -27,6 +27,9 @@ use super::{ServerState, deadlock};
 use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
 use crate::net::worker::Exceeded;
 
+/// The longest name of a user variable, in characters.
+const USER_VAR_CHARS: usize = 64;
+
 /// A user variable. `collation` is that of a string, if it is not the connection's.
 struct UserVar {
     value: Value,
@@ -296,6 +299,9 @@ impl SessionEnv for Env {
         value: Value,
         ty: Option<&ColumnType>,
     ) -> Result<(), SqlError> {
+        if name.is_empty() || name.chars().count() > USER_VAR_CHARS {
+            return Err(SqlError::new(ErrorCode::ER_ILLEGAL_USER_VAR, &[&name]));
+        }
         let mut vars = self.user_vars.borrow_mut();
         let before = (vars.get(name)).map_or(0, |v| user_var_bytes(name, &v.value));
         let (bytes, all) = (user_var_bytes(name, &value), self.user_var_bytes.get());

@@ -156,13 +156,13 @@ impl Session {
         let at = vars::find(name)?;
         let def = &vars::definitions()[at];
         let scope = scope.unwrap_or(VarScope::Session);
-        check_scope(def, scope)?;
         if !def.dynamic {
             return Err(SqlError::new(
                 ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
                 &[&def.name, &"read only"],
             ));
         }
+        check_scope(def, scope)?;
         if scope == VarScope::Session
             && matches!(def.name, "max_allowed_packet" | "net_buffer_length")
         {
@@ -203,7 +203,31 @@ impl Session {
             return Ok(Change::Special(def.name, value));
         }
         storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
+        self.warn_of_packets(&assigned)?;
         self.scoped(scope, assigned)
+    }
+
+    /// Warning 1708 if the largest packet is smaller than the buffer of a connection.
+    fn warn_of_packets(&mut self, assigned: &Assigned) -> Result<(), SqlError> {
+        const NAMES: [&str; 2] = ["max_allowed_packet", "net_buffer_length"];
+        let at = [vars::find(NAMES[0])?, vars::find(NAMES[1])?];
+        let number = |at: usize| {
+            let given = assigned.iter().find(|(n, _)| *n == at).map(|(_, v)| v);
+            let of = |v: &VarValue| matches!(v, VarValue::Int(n) if *n > 0).then(|| v.clone());
+            match given {
+                Some(value) => of(value),
+                None => self.env.globals.with_value(at, of),
+            }
+        };
+        let is_assigned = assigned.iter().any(|(n, _)| at.contains(n));
+        if is_assigned
+            && let [Some(VarValue::Int(packet)), Some(VarValue::Int(buffer))] = at.map(number)
+            && packet < buffer
+        {
+            let code = ErrorCode::WARN_OPTION_BELOW_LIMIT;
+            self.conditions.warn(code, &[&NAMES[0], &NAMES[1]]);
+        }
+        Ok(())
     }
 
     fn default_of(&self, at: usize, def: &VarDef, scope: VarScope) -> Assigned {

@@ -394,6 +394,7 @@ errors! {
     ER_TRUNCATE_ILLEGAL_FK = 1701, "42000", "Cannot truncate a table referenced in a foreign key constraint (%.192s)";
     ER_PLUGIN_IS_PERMANENT = 1702, "HY000", "Plugin '%s' is force_plus_permanent and can not be unloaded";
     ER_MULTI_UPDATE_KEY_CONFLICT = 1706, "HY000", "Primary key/partition key update is not allowed since the table is updated both as '%-.192s' and '%-.192s'.";
+    WARN_OPTION_BELOW_LIMIT = 1708, "HY000", "The value of '%s' should be no less than the value of '%s'";
     ER_INDEX_COLUMN_TOO_LONG = 1709, "HY000", "Index column size too large. The maximum column size is %lu bytes.";
     ER_INDEX_CORRUPT = 1712, "HY000", "Index %s is corrupted";
     ER_UNDO_RECORD_TOO_BIG = 1713, "HY000", "Undo log record is too big.";
@@ -478,6 +479,7 @@ errors! {
     ER_GIS_DATA_WRONG_ENDIANESS = 3055, "HY000", "Geometry byte string must be little endian.";
     ER_USER_LOCK_WRONG_NAME = 3057, "42000", "Incorrect user-level lock name '%-.192s'. The name is empty, NULL, or can not be expressed in the current character-set.";
     ER_USER_LOCK_DEADLOCK = 3058, "HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
+    ER_ILLEGAL_USER_VAR = 3061, "42000", "User variable name '%s' is illegal";
     ER_INCORRECT_TYPE = 3064, "HY000", "Incorrect type for argument %s in function %s.";
     ER_FIELD_IN_ORDER_NOT_SELECT = 3065, "HY000", "Expression #%u of ORDER BY clause is not in SELECT list, references column '%-.192s' which is not in SELECT list; this is incompatible with %s";
     ER_INVALID_JSON_DATA = 3069, "HY000", "Invalid JSON data provided to function %s: %s";

@@ -113,6 +113,19 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             let words = ["TRADITIONAL", "TRADITIONAL_STRICT", "TREE", "JSON"];
             own(word(def, value, &words)?)
         }
+        "explicit_defaults_for_timestamp" => {
+            let value = plain(def, value, warnings)?;
+            if value == VarValue::Bool(false) {
+                let message = format!(
+                    "'{}' is deprecated and will be removed in a future release.",
+                    def.name
+                );
+                let code = ErrorCode::ER_WARN_DEPRECATED_SYNTAX;
+                let warning = SqlError::with_message(code, message);
+                warnings.push_error(Level::Warning, &warning);
+            }
+            own(value)
+        }
         "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
         _ => own(plain(def, value, warnings)?),
     }
@@ -176,7 +189,10 @@ pub fn logs_to_files(outputs: &str) -> bool {
 fn plain(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<VarValue, SqlError> {
     match def.kind {
         Kind::Bool { .. } => switch(def.name, value),
-        Kind::Int { min, max, .. } => integer(def.name, value, min, max, warnings),
+        Kind::Int { min, max, .. } => {
+            let stored = integer(def.name, value, min, max, warnings)?;
+            Ok(in_blocks(def.name, value, stored, warnings))
+        }
         Kind::Real { min, max, .. } => real(def.name, value, min, max, warnings),
         Kind::Choice { values, .. } => word(def, value, values),
         Kind::Text { .. } => match value {
@@ -192,8 +208,8 @@ fn switch(name: &str, value: &Value) -> Result<VarValue, SqlError> {
         Value::Int(0) | Value::UInt(0) => Some(false),
         Value::Int(1) | Value::UInt(1) => Some(true),
         Value::Bytes(b) => match b.to_ascii_lowercase().as_slice() {
-            b"on" | b"true" => Some(true),
-            b"off" | b"false" => Some(false),
+            b"on" => Some(true),
+            b"off" => Some(false),
             _ => None,
         },
         Value::Double(_) | Value::Decimal(_) => return Err(wrong_type(name)),
@@ -224,6 +240,33 @@ fn integer(
         truncated(name, value, warnings);
     }
     Ok(VarValue::Int(stored))
+}
+
+/// The bytes of which the value of a variable is a multiple.
+const BLOCKS: [(&str, u64); 7] = [
+    ("join_buffer_size", 128),
+    ("key_buffer_size", 4096),
+    ("max_heap_table_size", 1024),
+    ("net_buffer_length", 1024),
+    ("read_buffer_size", 4096),
+    ("transaction_alloc_block_size", 1024),
+    ("transaction_prealloc_size", 1024),
+];
+
+/// Rounds a number down to a multiple of the variable's block, with warning 1292. `asked` is the
+/// value that was assigned.
+fn in_blocks(name: &str, asked: &Value, stored: VarValue, warnings: &mut Warnings) -> VarValue {
+    let (VarValue::Int(n), Some((_, block))) =
+        (&stored, BLOCKS.iter().find(|(block, _)| *block == name))
+    else {
+        return stored;
+    };
+    let whole = n - n % block;
+    if whole == *n {
+        return stored;
+    }
+    truncated(name, asked, warnings);
+    VarValue::Int(whole)
 }
 
 fn real(
