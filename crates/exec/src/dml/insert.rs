@@ -250,7 +250,7 @@ impl<'i> Inserting<'i, '_> {
                     let binary = rt.params.is_binary_member(*n, i);
                     let stored = match value {
                         ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
-                            let number = ValueRef::UInt(convert::bytes_as_number(b));
+                            let number = binary_number(b, column.ty.is_integer());
                             self.values.store_ref(rt, column, number, from, self.rows)
                         }
                         _ if binary => {
@@ -568,5 +568,15 @@ fn reads(q: &QueryPlan, id: nfold_catalog::TableId) -> bool {
                     TableSource::Virtual(_) | TableSource::Json(_) => false,
                 })
         }
+    }
+}
+
+/// A hexadecimal or bit literal as a number to be stored. One of more than eight bytes is out of
+/// range, even if it begins with zeros: for an integer column it is larger than every value.
+fn binary_number(bytes: &[u8], integer: bool) -> ValueRef<'static> {
+    match bytes.len() {
+        0..=8 => ValueRef::UInt(convert::bytes_as_number(bytes)),
+        _ if integer => ValueRef::Double(f64::MAX),
+        _ => ValueRef::UInt(i64::MAX as u64),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::ColumnDef;
-use nfold_types::{ColumnType, TypeKind};
+use nfold_types::{ColumnType, TextSize, TypeKind};
 
 use super::clauses::AggFunc;
 use super::expr::{ColumnAt, Expr, ExprKind, ExprType};
@@ -119,6 +119,12 @@ fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
             }
         }
         TypeKind::Year if function => ty.column(),
+        // A user variable may hold more than a MEDIUMTEXT does.
+        TypeKind::Text(_) | TypeKind::Blob(_) if matches!(e.kind, ExprKind::UserVar(_)) => {
+            let mut col = ty.column();
+            col.width = TextSize::Medium.max_bytes() as u32 + 1;
+            col
+        }
         _ => ty.kept().col,
     }
 }

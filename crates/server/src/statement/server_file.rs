@@ -27,8 +27,14 @@ impl Session {
             Value::Bytes(directory) => Allowed::Under(path_of(&directory)),
             _ => Allowed::Nowhere,
         };
+        let path = self.absolute_path(name)?;
+        let is_bare = path_of(name).components().count() == 1;
+        let database = path
+            .parent()
+            .filter(|_| is_bare && self.env.database.is_some());
         Ok(ServerPath {
-            path: self.absolute_path(name)?,
+            database: database.map(Path::to_path_buf),
+            path,
             allowed,
         })
     }
@@ -81,6 +87,8 @@ enum Allowed {
 #[derive(Clone)]
 pub(super) struct ServerPath {
     path: PathBuf,
+    /// The directory of the current database, if the file is there.
+    database: Option<PathBuf>,
     allowed: Allowed,
 }
 
@@ -133,6 +141,10 @@ impl ServerPath {
     pub(super) fn create(&self) -> Result<File, SqlError> {
         use std::os::unix::fs::OpenOptionsExt;
         self.check()?;
+        if let Some(directory) = &self.database {
+            // It exists from the first file on.
+            let _ = std::fs::create_dir(directory);
+        }
         let mut options = File::options();
         let made = options
             .write(true)

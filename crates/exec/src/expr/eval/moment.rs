@@ -44,10 +44,16 @@ pub(crate) fn date_side(
         _ => {}
     }
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
-        return Some(convert::to_datetime(cx, v.0, v.1).unwrap_or(DateTime::ZERO));
+        let mut asked = convert::Asked::any(false);
+        asked.flags.allow_invalid = cx.env().sql_mode().has(SqlMode::ALLOW_INVALID_DATES);
+        return Some(convert::to_asked(cx, v.0, v.1, asked).unwrap_or(DateTime::ZERO));
     }
     if let Some(year) = convert::year_alone(v.0, v.1) {
         return Some(year);
+    }
+    // The number 0 is the zero date in every SQL mode.
+    if matches!(v.0, Val::Int(0) | Val::UInt(0)) {
+        return Some(DateTime::ZERO);
     }
     let asked = convert::Asked::by_mode(cx, false);
     let found = convert::to_asked(cx, v.0, v.1, asked)?;

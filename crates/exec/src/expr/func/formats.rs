@@ -536,7 +536,8 @@ impl Read {
             let year = if strict { self.week_year } else { self.year }?;
             return self.date_of_week(year, week, weekday_wanted);
         }
-        Some(Date::new(self.year.unwrap_or(0), self.month, self.day))
+        let in_range = self.month <= 12 && self.day <= 31;
+        in_range.then(|| Date::new(self.year.unwrap_or(0), self.month, self.day))
     }
 
     fn date_of_week(&self, year: u32, week: u32, day: u32) -> Option<Date> {
@@ -625,8 +626,14 @@ fn acceptable(cx: &EvalCx<'_>, date: Date) -> bool {
     if m > 12 || y > 9999 {
         return false;
     }
+    if mode.has(SqlMode::NO_ZERO_DATE) && (y == 0 || m == 0 || d == 0) {
+        return false;
+    }
     if m == 0 || d == 0 {
         return !mode.has(SqlMode::NO_ZERO_IN_DATE) && d <= 31;
     }
-    d <= days_in_month(y, m) || parse::check_date(date, false, Default::default()).is_ok()
+    let any_day = mode.has(SqlMode::ALLOW_INVALID_DATES) && d <= 31;
+    any_day
+        || d <= days_in_month(y, m)
+        || parse::check_date(date, false, Default::default()).is_ok()
 }

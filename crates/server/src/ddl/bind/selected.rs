@@ -3,6 +3,8 @@
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault};
+use nfold_plan::SqlMode;
+use nfold_plan::expr::Class;
 use nfold_plan::results::{Origin, ResultColumn, Through};
 use nfold_types::convert::store::implicit_default;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
@@ -48,7 +50,16 @@ pub(super) fn merge(
 fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, SqlError> {
     let name = &*result.name;
     check_column_name(name)?;
-    let column = keeping(result);
+    let mut column = keeping(result);
+    // The zero date is the default of a date or time, where the SQL mode allows it.
+    let zero = !cx.sql_mode.has(SqlMode::NO_ZERO_DATE) && column.default == ColumnDefault::None;
+    let computed = result
+        .origin
+        .as_ref()
+        .is_none_or(|o| o.through == Through::Merged);
+    if zero && computed && Class::of(&column.ty).is_temporal() {
+        column.default = ColumnDefault::Literal(implicit_default(&column.ty));
+    }
     column::warn_of_type(&column.ty, cx);
     Ok(column)
 }
@@ -108,6 +119,7 @@ fn kept(ty: &ColumnType) -> ColumnType {
         // The attributes of a BIT that acts as a number do not apply.
         (ty.unsigned, ty.zerofill) = (false, false);
     }
+    ty.unsigned &= ty.kind != TypeKind::Year;
     let per_char = u64::from(ty.charset().max_len).max(1);
     let chars = match ty.kind {
         TypeKind::VarChar(n) | TypeKind::VarBinary(n) => n,

@@ -228,6 +228,9 @@ impl Session {
             true => unique_names(&statement, &results),
             false => v.columns.iter().map(|c| c.as_str().into()).collect(),
         };
+        names
+            .iter()
+            .try_for_each(|name| bind::check_column_name(name))?;
         for (n, result) in results.into_iter().enumerate() {
             let column = column_of(result, names.get(n).map(|name| &**name));
             if columns.iter().any(|c| eq_name(&c.name, &column.name)) {
