@@ -143,6 +143,18 @@ impl Table {
         }
     }
 
+    /// Takes back a reservation of `n` values from `first` on, of which no row has one. Returns
+    /// false if the counter has moved since.
+    pub fn auto_increment_give_back(&self, first: u64, n: u64, increment: u64) -> bool {
+        let end = first
+            .saturating_add((n.max(1) - 1).saturating_mul(increment.max(1)))
+            .saturating_add(1);
+        let counter = &self.auto_increment;
+        counter
+            .compare_exchange(end, first, Relaxed, Relaxed)
+            .is_ok()
+    }
+
     /// A row came with `value` of its own: later automatic values are above it.
     pub fn auto_increment_observe(&self, value: u64) -> Result<(), Stop> {
         let store = self.store();

@@ -21,6 +21,16 @@ struct Reserved {
     reservations: u32,
     /// How many rows of a known number are still to come; 0: unknown.
     rows: u64,
+    /// The reservation that was made for the row at hand.
+    fresh: Option<Reservation>,
+}
+
+/// One reservation of values.
+#[derive(Clone, Copy)]
+struct Reservation {
+    first: u64,
+    count: u64,
+    increment: u64,
 }
 
 impl Reserved {
@@ -79,6 +89,7 @@ impl AutoIncrement {
             Value::Float(v) => Some(*v as i128),
             _ => return Ok(None),
         };
+        self.reserved.fresh = None;
         if let Some(v) = given
             && !(v == 0 && zero_generates)
         {
@@ -124,6 +135,20 @@ impl AutoIncrement {
         }
     }
 
+    /// Ends a row that a constraint refuses. As in MySQL, where constraints are checked before
+    /// values are reserved, a reservation for this row is taken back.
+    pub fn row_refused(&mut self, table: &Table, made: Option<u64>) {
+        let reserved = &mut self.reserved;
+        if let Some(fresh) = reserved.fresh.take()
+            && table.auto_increment_give_back(fresh.first, fresh.count, fresh.increment)
+        {
+            (reserved.next, reserved.end) = (0, 0);
+            reserved.reservations -= 1;
+        } else if made.is_some_and(|v| self.forced.is_none() && reserved.next > v) {
+            reserved.next = made.unwrap_or(reserved.next);
+        }
+    }
+
     /// The next automatic value: after `SET insert_id` it continues from there, otherwise the table
     /// provides it.
     fn next(&mut self, rt: &Runtime<'_>, table: &Arc<Table>) -> Result<u64, SqlError> {
@@ -157,6 +182,11 @@ impl AutoIncrement {
             }
             let n = reserved.rows;
             let first = rt.drive(|_| table.auto_increment_reserve(n, offset, increment))?;
+            reserved.fresh = Some(Reservation {
+                first,
+                count: n,
+                increment,
+            });
             reserved.next = first;
             reserved.end = first.saturating_add(n.saturating_mul(increment));
             reserved.reservations += 1;

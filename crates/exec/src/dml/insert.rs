@@ -462,9 +462,20 @@ impl<'i> Inserting<'i, '_> {
                 .automatic
                 .assign(rt, table, ty, zero_generates, value)?;
         }
-        let inserted = self.write(table)?;
+        let before = self.refused;
+        let written = self.write(table);
+        let refused = match &written {
+            Err(e) => is_constraint_error(e),
+            Ok(_) => self.refused > before,
+        };
+        if refused {
+            self.automatic.row_refused(table, made);
+        }
+        let inserted = written?;
+        if !refused {
+            self.automatic.row_done(made, inserted);
+        }
         self.inserted += u64::from(inserted);
-        self.automatic.row_done(made, inserted);
         Ok(())
     }
 
@@ -531,6 +542,16 @@ impl<'i> Inserting<'i, '_> {
             }
         }
     }
+}
+
+/// Whether a CHECK constraint, a foreign key or a view's CHECK OPTION refuses the row.
+fn is_constraint_error(e: &SqlError) -> bool {
+    matches!(
+        e.code,
+        ErrorCode::ER_CHECK_CONSTRAINT_VIOLATED
+            | ErrorCode::ER_NO_REFERENCED_ROW_2
+            | ErrorCode::ER_VIEW_CHECK_FAILED
+    )
 }
 
 /// Whether a row without a value for this column fails with error 1364.

@@ -331,9 +331,13 @@ impl Foreign {
             return Ok(RowOutcome::Duplicate { index });
         }
         match foreign::check(rt, &self.keys, self.at, table, change, &mut self.probes) {
-            Err(e) if self.ignore && foreign::is_refusal(&e) => {
+            // The row goes before its automatic value is given to another row.
+            Err(e) if foreign::is_refusal(&e) => {
                 rt.drive(|session| session.return_to(mark))?;
-                Ok(RowOutcome::Refused(e))
+                match self.ignore {
+                    true => Ok(RowOutcome::Refused(e)),
+                    false => Err(e),
+                }
             }
             checked => checked.map(|()| RowOutcome::Done),
         }
