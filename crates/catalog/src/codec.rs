@@ -40,6 +40,8 @@ const SECTION_COLUMN_EXPRS: u8 = 3;
 const SECTION_VISIBILITY: u8 = 4;
 /// The section of the invisible indexes.
 const SECTION_INVISIBLE_INDEXES: u8 = 5;
+/// The section of the element types of multi-valued key parts.
+const SECTION_ARRAYS: u8 = 6;
 
 /// The bytes are not a dictionary object of this kind; says which field failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

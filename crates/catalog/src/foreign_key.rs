@@ -128,7 +128,9 @@ pub fn generated_number(name: &str, table: &str) -> Option<u32> {
 }
 
 fn find_index(table: &TableDef, fits: impl Fn(&IndexDef) -> bool) -> Option<usize> {
-    table.indexes.iter().position(fits)
+    // A multi-valued index has no entry for a row whose array is empty.
+    let mut indexes = table.indexes.iter();
+    indexes.position(|i| table.array_part(i).is_none() && fits(i))
 }
 
 /// Whether the first parts of an index are these columns, whole and in this order.

@@ -263,6 +263,18 @@ impl TableDef {
         parts.any(|p| self.columns[p.column].generated.is_some())
     }
 
+    /// The type of the elements of a column of a multi-valued key part.
+    pub fn array_of(&self, column: usize) -> Option<&ColumnType> {
+        self.columns[column].generated.as_ref()?.array_of.as_ref()
+    }
+
+    /// The multi-valued part of an index. Such an index has an entry for each distinct element of
+    /// a row's array, and none for an empty array.
+    pub fn array_part(&self, index: &IndexDef) -> Option<usize> {
+        let parts = &index.parts;
+        parts.iter().position(|p| self.array_of(p.column).is_some())
+    }
+
     /// Whether rows have to be completed or checked by stored expressions: DEFAULT (expression),
     /// generated columns, or CHECK constraints that are enforced.
     pub fn has_stored_exprs(&self) -> bool {

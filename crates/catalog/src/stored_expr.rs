@@ -9,6 +9,8 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
+use nfold_types::ColumnType;
+
 use crate::schema::{ColumnDefault, TableDef, eq_name};
 
 /// An expression of a definition.
@@ -68,6 +70,9 @@ pub struct GeneratedColumn {
     pub expr: StoredExpr,
     /// `STORED`, not `VIRTUAL`. Rows hold the value either way.
     pub stored: bool,
+    /// The type of the elements, if the column holds the elements of a multi-valued key part
+    /// (`CAST(... AS ... ARRAY)`). Its rows hold packed key parts (`nfold_types::key::Elements`).
+    pub array_of: Option<ColumnType>,
 }
 
 /// The bound form of a definition's stored expressions. The planner makes it at the first use and

@@ -548,6 +548,17 @@ impl RowBatch {
         rows.iter().any(|r| r.point as usize > last)
     }
 
+    /// Keeps those of the rows from number `from` on for which `wanted`, called with their numbers
+    /// from there, returns true.
+    pub fn retain_from(&mut self, from: usize, wanted: impl Fn(usize) -> bool) {
+        let mut n = 0;
+        let rows = self.rows.split_off(from.min(self.rows.len()));
+        self.rows.extend(rows.into_iter().filter(|_| {
+            n += 1;
+            wanted(n - 1)
+        }));
+    }
+
     /// Drops the rows of all points behind `last` among those from number `from` on.
     pub(crate) fn keep_points(&mut self, from: usize, last: usize) {
         self.keep(from, |r| r.point as usize <= last);

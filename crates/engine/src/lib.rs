@@ -23,6 +23,7 @@ mod ddl;
 mod dictionary;
 mod distinct;
 mod engine;
+mod entry_keys;
 mod error;
 mod guess;
 mod limbo;

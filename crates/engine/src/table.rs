@@ -52,6 +52,8 @@ pub struct Index {
     pub columns: Vec<usize>,
     /// For each column of `layout`: where its value comes from.
     sources: Vec<Source>,
+    /// The multi-valued part of the key.
+    array: Option<usize>,
     /// Makes these rows, unless some column is a string that the key itself holds.
     rows: Option<KeyRows>,
     /// Table ordinals of the columns whose original bytes stand in the entry, in order.
@@ -323,7 +325,8 @@ impl Table {
     }
 
     /// Appends the key of index `ordinal` (parts, then `primary`) for a row image; gives the length
-    /// of the parts. Brings in a long column of which a prefix is indexed.
+    /// of the parts. Brings in a long column of which a prefix is indexed. The index is not a
+    /// multi-valued one: see [`Table::entry_keys`](crate::entry_keys).
     pub(crate) fn secondary_key(
         &self,
         ordinal: usize,
@@ -375,6 +378,13 @@ impl Table {
             let parts = index.key.parts();
             if primary.len() + parts.iter().map(longest).sum::<usize>() > MAX_KEY {
                 buffer.clear();
+                if index.is_multi_valued() {
+                    let keys = self.entry_keys(n, row, primary)?;
+                    if keys.iter().any(|key| key.len() > MAX_KEY) {
+                        return Err(too_long.into());
+                    }
+                    continue;
+                }
                 self.secondary_key(n, row, primary, buffer)?;
                 if buffer.len() > MAX_KEY {
                     return Err(too_long.into());
@@ -457,7 +467,7 @@ impl Table {
         Ok(())
     }
 
-    fn key_error(&self, _ordinal: usize, error: KeyError) -> EngineError {
+    pub(crate) fn key_error(&self, _ordinal: usize, error: KeyError) -> EngineError {
         match error {
             KeyError::Corrupt | KeyError::Row(_) => self.corrupt_row(),
             other => EngineError::Key(other),
@@ -608,7 +618,7 @@ pub(crate) fn key_layout(def: &TableDef, ordinal: usize) -> KeyLayout {
         let column = &def.columns[p.column];
         KeyPart {
             ordinal: p.column,
-            ty: column.ty.clone(),
+            ty: def.array_of(p.column).unwrap_or(&column.ty).clone(),
             nullable: column.nullable,
             desc: p.desc,
             prefix_len: p.prefix_len.unwrap_or(0).into(),
@@ -617,6 +627,17 @@ pub(crate) fn key_layout(def: &TableDef, ordinal: usize) -> KeyLayout {
 }
 
 impl Index {
+    /// Whether a row has an entry for each element of an array.
+    #[inline]
+    pub fn is_multi_valued(&self) -> bool {
+        self.array.is_some()
+    }
+
+    /// The multi-valued part of the key.
+    pub(crate) fn array_part(&self) -> Option<usize> {
+        self.array
+    }
+
     fn new(def: &TableDef, ordinal: usize, primary: &KeyLayout) -> Index {
         let index = &def.indexes[ordinal];
         let key = key_layout(def, ordinal);
@@ -624,7 +645,9 @@ impl Index {
         let mut sources = Vec::new();
         let mut originals = Vec::new();
         let mut add = |column: usize, part: &KeyPart, source: Source| {
-            if part.prefix_len != 0 || columns.contains(&column) {
+            // An entry has one element of an array.
+            let partial = part.prefix_len != 0 || def.array_of(column).is_some();
+            if partial || columns.contains(&column) {
                 return;
             }
             let source = if part.is_invertible() {
@@ -667,6 +690,7 @@ impl Index {
             layout,
             columns,
             sources,
+            array: def.array_part(index),
             rows,
             originals,
             unique: index.is_unique(),

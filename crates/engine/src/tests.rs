@@ -21,6 +21,7 @@ mod key_probes;
 mod latch_order;
 mod lock_races;
 mod long_values;
+mod multi_valued;
 mod mvcc;
 mod old_reader;
 mod purge_beside_ddl;
@@ -284,25 +285,36 @@ pub(super) fn by_key(
     keys: &[Value],
     lock: RowLock,
 ) -> Vec<Row> {
+    decoded_by_key(s, (table, index), keys, (lock, 4), decode)
+}
+
+/// The rows with these values of the first part of an index: their first columns.
+pub(super) fn decoded_by_key<R>(
+    s: &mut EngineSession,
+    (table, index): (&Arc<Table>, usize),
+    keys: &[Value],
+    (lock, columns): (RowLock, usize),
+    decode: impl Fn(&Table, &[u8]) -> R,
+) -> Vec<R> {
     s.statement_begin(Isolation::RepeatableRead, false);
     let mut points = PointSet::new();
     for key in keys {
         points.push_with(|out| {
-            table
-                .key_layout(index)
-                .encode_values([key.as_ref()], out)
-                .unwrap()
+            let layout = table.key_layout(index);
+            layout.encode_part(0, key.as_ref(), out).unwrap();
         });
     }
     let spec = ReadSpec {
         index,
         lock,
-        columns: vec![0, 1, 2, 3],
+        columns: (0..columns).collect(),
         ..ReadSpec::default()
     };
-    let rows = read(s, Read::points(table.clone(), spec, points));
+    let mut read = Read::points(table.clone(), spec, points);
+    let mut batch = RowBatch::new();
+    while block(|| read.next(s, &mut batch)).unwrap() {}
     block(|| s.statement_end(true)).unwrap();
-    rows
+    batch.iter().map(|image| decode(table, image)).collect()
 }
 
 pub(super) fn commit(s: &mut EngineSession) {

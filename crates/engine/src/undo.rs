@@ -47,7 +47,7 @@ use crate::read::{Scratch, damaged, previous_version};
 use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
 use crate::shared::Shared;
 use crate::table::Table;
-use lost::version_key;
+use lost::version_keys;
 
 pub(crate) mod lost;
 
@@ -199,8 +199,8 @@ fn leaves_nothing(shared: &Shared, version: &RowHeader) -> bool {
     version.deleted && shared.trx.is_purgeable(version.trx)
 }
 
-/// The entries of one index: those of the new version go, those of the old one come back. Gives the
-/// transaction on whose purge it relies, if an entry stays marked (U4).
+/// The entries of one index: those of the new version go, those of the old one come back. Returns
+/// the transactions on whose purge it relies, where entries stay marked (U4).
 fn undo_entries(
     shared: &Shared,
     table: &Table,
@@ -208,39 +208,38 @@ fn undo_entries(
     record: &UndoRecord,
     new: &[u8],
     old: Option<(RowHeader, &[u8])>,
-) -> Result<Option<TrxId>, Stop> {
+) -> Result<Vec<TrxId>, Stop> {
     let store = &*shared.store;
-    let new_key = version_key(shared, table, n, new, record, false)?;
+    let new_keys = version_keys(shared, table, n, new, record, false)?;
     // Also one that a step before this one, which had to start over, has marked.
     let removable = |entry: &SecondaryEntry<'_>| entry.deleted || entry.trx == record.trx_id;
     let Some((old_header, old_image)) = old else {
-        if let Some(key) = new_key {
-            remove_entry(shared, table, n, &key, removable)?;
+        for key in &new_keys {
+            remove_entry(shared, table, n, key, removable)?;
         }
-        return Ok(None);
+        return Ok(Vec::new());
     };
-    let old_key = version_key(shared, table, n, old_image, record, true)?;
+    let old_keys = version_keys(shared, table, n, old_image, record, true)?;
     let replaced = record.kind == UndoKind::Update;
-    let mut relying = None;
-    if let Some(new_key) = &new_key
-        && replaced
-        && (old_header.deleted || Some(new_key) != old_key.as_ref())
-    {
-        relying = if Some(new_key) == old_key.as_ref() {
-            Some(old_header.trx)
-        } else {
-            older_version_ended_by(shared, table, n, old_header, record.key(), new_key)?
+    let mut relying = Vec::new();
+    for new_key in new_keys.iter().filter(|_| replaced) {
+        let stays = old_keys.contains(new_key);
+        if stays && !old_header.deleted {
+            continue;
+        }
+        let on = match stays {
+            true => Some(old_header.trx),
+            false => older_version_ended_by(shared, table, n, old_header, record.key(), new_key)?,
         };
-        if relying.is_some() {
+        if on.is_some() {
             let mark = EntryChange::Mark(old_header.trx, true);
             write_entry(store, table, n, new_key, record.trx_id, mark)?;
         } else {
             remove_entry(shared, table, n, new_key, removable)?;
         }
+        relying.extend(on);
     }
-    if let Some(old_key) = &old_key
-        && !old_header.deleted
-    {
+    for old_key in old_keys.iter().filter(|_| !old_header.deleted) {
         let mut value = Vec::new();
         let (lengths, trx) = ((old_key.len(), record.key().len()), old_header.trx);
         let change = match table.secondary_value(n, old_image, lengths, trx, &mut value) {
@@ -450,13 +449,10 @@ fn older_version_ended_by(
         }
         let (older, image) = RowHeader::split(&scratch.version).ok_or_else(damaged)?;
         if !older.deleted {
-            buffer.clear();
-            match table.secondary_key(n, image, primary, &mut buffer) {
+            match table.has_entry_key(n, image, (key, primary), &mut buffer) {
                 Err(stop) if overflow::is_gone(&stop) => return Ok(None), // U5
-                other => other?,
-            };
-            if buffer == key {
-                return Ok(Some(ended_by));
+                Ok(false) => {}
+                found => return found.map(|_| Some(ended_by)),
             }
         }
         header = older;
@@ -480,13 +476,10 @@ fn walk(
     let mut scratch = Scratch::default();
     loop {
         if !header.deleted {
-            buffer.clear();
-            match table.secondary_key(n, &image, primary, &mut buffer) {
+            match table.has_entry_key(n, &image, (key, primary), &mut buffer) {
                 Err(stop) if header.undo != first && overflow::is_gone(&stop) => return Ok(false), // U5
-                other => other?,
-            };
-            if buffer == key {
-                return Ok(true);
+                Ok(false) => {}
+                found => return found,
             }
         }
         if header.undo == until || !existing_version(shared, header, &mut scratch)? {
@@ -533,28 +526,22 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
         None
     };
     for n in 1..table.indexes().len() {
+        if table.index(n).is_multi_valued() {
+            let keys = match table.entry_keys(n, old, record.key()) {
+                Err(stop) if overflow::is_gone(&stop) => continue, // U5
+                other => other?,
+            };
+            for key in &keys {
+                purge_entry(shared, table, n, record, newest, key)?;
+            }
+            continue;
+        }
         let mut key = Vec::new();
         match table.secondary_key(n, old, record.key(), &mut key) {
             Err(stop) if overflow::is_gone(&stop) => continue, // U5
             other => other?,
         };
-        let needed = match newest {
-            Some((header, image)) => walk(
-                shared,
-                table,
-                n,
-                (header, image.to_vec()),
-                record.key(),
-                &key,
-                record.ptr.0,
-            )?,
-            None => false,
-        };
-        if !needed {
-            // A writer that revives the entry after the walk has made a version with this key first
-            // (write::W1): it unmarks under the latch, or finds the entry gone and inserts it.
-            remove_entry(shared, table, n, &key, |entry| entry.deleted)?;
-        }
+        purge_entry(shared, table, n, record, newest, &key)?;
     }
     let mut kept = Vec::new();
     if record.kind == UndoKind::DeleteMark {
@@ -572,6 +559,36 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
         .into_iter()
         .try_for_each(|chain| discard(store, table, chain))?;
     table.limbo().drain(store).map(drop)
+}
+
+/// Removes an entry of a version that `record`'s change has replaced, unless a version up to the
+/// newest one has its key.
+fn purge_entry(
+    shared: &Shared,
+    table: &Table,
+    n: usize,
+    record: &UndoRecord,
+    newest: Option<(RowHeader, &[u8])>,
+    key: &[u8],
+) -> Result<(), Stop> {
+    let needed = match newest {
+        Some((header, image)) => walk(
+            shared,
+            table,
+            n,
+            (header, image.to_vec()),
+            record.key(),
+            key,
+            record.ptr.0,
+        )?,
+        None => false,
+    };
+    if needed {
+        return Ok(());
+    }
+    // A writer that revives the entry after the walk has made a version with this key first
+    // (write::W1): it unmarks under the latch, or finds the entry gone and inserts it.
+    remove_entry(shared, table, n, key, |entry| entry.deleted)
 }
 
 /// Puts a chain of a purged version into limbo, unless that was done before a crash.

@@ -32,6 +32,7 @@ mod contains;
 mod edit;
 mod path;
 mod read;
+pub mod scalar_value;
 mod schema;
 mod search;
 mod sort_key;

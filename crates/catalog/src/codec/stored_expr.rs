@@ -1,11 +1,12 @@
 //! The sections of a table's stored expressions, and of columns and indexes that are not visible.
 
 use super::{
-    BadObject, Reader, SECTION_CHECKS, SECTION_COLUMN_EXPRS, SECTION_INVISIBLE_INDEXES,
-    SECTION_VISIBILITY, put_bytes, put_list,
+    BadObject, Reader, SECTION_ARRAYS, SECTION_CHECKS, SECTION_COLUMN_EXPRS,
+    SECTION_INVISIBLE_INDEXES, SECTION_VISIBILITY, put_bytes, put_list,
 };
-use crate::schema::{ColumnDefault, TableDef, Visibility};
+use crate::schema::{ColumnDef, ColumnDefault, TableDef, Visibility};
 use crate::stored_expr::{CheckDef, GeneratedColumn, StoredExpr};
+use nfold_types::ColumnType;
 
 /// What an expression of a column is.
 const DEFAULT: u8 = 0;
@@ -65,6 +66,21 @@ pub(super) fn put_sections(table: &TableDef, sections: &mut Vec<(u8, Vec<u8>)>) 
         });
         section(SECTION_INVISIBLE_INDEXES, bytes);
     }
+    let array_of = |c: &ColumnDef| c.generated.as_ref()?.array_of.clone();
+    let columns = table.columns.iter().enumerate();
+    let arrays: Vec<(u16, ColumnType)> = columns
+        .filter_map(|(n, c)| Some((n as u16, array_of(c)?)))
+        .collect();
+    if !arrays.is_empty() {
+        let mut bytes = Vec::new();
+        put_list(&mut bytes, &arrays, |out, (column, ty)| {
+            out.extend_from_slice(&column.to_le_bytes());
+            let mut element = Vec::new();
+            ty.serialize(&mut element);
+            put_bytes(out, &element);
+        });
+        section(SECTION_ARRAYS, bytes);
+    }
 }
 
 /// Reads one section into the table.
@@ -86,7 +102,11 @@ pub(super) fn get_section(
                     DEFAULT => column.default = ColumnDefault::Expr(Box::new(expr)),
                     VIRTUAL | STORED => {
                         let stored = kind == STORED;
-                        column.generated = Some(Box::new(GeneratedColumn { expr, stored }));
+                        column.generated = Some(Box::new(GeneratedColumn {
+                            expr,
+                            stored,
+                            array_of: None,
+                        }));
                     }
                     _ => return Err(BadObject("expression's kind")),
                 }
@@ -110,6 +130,16 @@ pub(super) fn get_section(
                     .indexes
                     .get_mut(usize::from(r.u16("invisible index")?));
                 index.ok_or(BadObject("invisible index"))?.visible = false;
+                Ok(())
+            })?;
+        }
+        SECTION_ARRAYS => {
+            section.list("arrays", |r| {
+                let column = table.columns.get_mut(usize::from(r.u16("array column")?));
+                let generated = column.and_then(|c| c.generated.as_mut());
+                let ty = ColumnType::deserialize(&mut r.bytes("element type")?);
+                let ty = ty.ok_or(BadObject("element type"))?;
+                generated.ok_or(BadObject("array column"))?.array_of = Some(ty);
                 Ok(())
             })?;
         }
@@ -165,10 +195,12 @@ pub(super) mod tests {
         table.columns[2].generated = Some(Box::new(GeneratedColumn {
             expr: expr("(`id` + 1)", "id"),
             stored: true,
+            array_of: None,
         }));
         table.columns[3].generated = Some(Box::new(GeneratedColumn {
             expr: expr("now()", "id"),
             stored: false,
+            array_of: Some(ColumnType::bigint().with_unsigned()),
         }));
         table.columns[2].visibility = Visibility::Invisible;
         table.columns[3].visibility = Visibility::Hidden;

@@ -270,6 +270,14 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
                 continue;
             }
             let image = &row[CLUSTERED_HEADER..];
+            let mut push = |key: &[u8], value: &mut Vec<u8>| {
+                record::set_guess(value, entry.place);
+                filler.push(key, value, header.trx)
+            };
+            if index.is_multi_valued() {
+                fill_elements(table, n, (primary, image, header.trx), &mut push)?;
+                continue;
+            }
             block(|| {
                 key.clear();
                 value.clear();
@@ -279,11 +287,32 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
                 }
                 table.secondary_value(n, image, (key.len(), primary.len()), header.trx, &mut value)
             })?;
-            record::set_guess(&mut value, entry.place);
-            filler.push(&key, &value, header.trx)?;
+            push(&key, &mut value)?;
         }
         if !more {
             return filler.finish();
         }
     }
+}
+
+/// Passes the entries of one row in multi-valued index `n` to `push`.
+fn fill_elements(
+    table: &Table,
+    n: usize,
+    (primary, image, trx): (&[u8], &[u8], u64),
+    push: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> Result<(), Filled>,
+) -> Result<(), Filled> {
+    let mut value = Vec::new();
+    for key in block(|| table.entry_keys(n, image, primary))? {
+        if key.len() > MAX_KEY {
+            return Err(EngineError::KeyTooLong { limit: MAX_KEY }.into());
+        }
+        let lengths = (key.len(), primary.len());
+        block(|| {
+            value.clear();
+            table.secondary_value(n, image, lengths, trx, &mut value)
+        })?;
+        push(&key, &mut value)?;
+    }
+    Ok(())
 }

@@ -112,6 +112,14 @@ impl Read {
         &self.spec
     }
 
+    /// The keys, or key prefixes, that it looks up.
+    pub fn lookup_keys(&self) -> Vec<&[u8]> {
+        match &self.inner {
+            Inner::Consistent(read) => read.points.iter().collect(),
+            Inner::Locking(read) => read.lookup_keys(),
+        }
+    }
+
     /// Appends rows to `out`. It may append none after many invisible rows, so that the caller can
     /// check for KILL. Returns false if there are no more rows. After a wait, call again with the
     /// same batch.
@@ -587,9 +595,7 @@ pub(crate) fn has_key(
     (key, primary): (&[u8], &[u8]),
     buffer: &mut Vec<u8>,
 ) -> Result<bool, Stop> {
-    buffer.clear();
-    table.secondary_key(index, image, primary, buffer)?;
-    Ok(buffer == key)
+    table.has_entry_key(index, image, (key, primary), buffer)
 }
 
 /// A covering read of one entry.

@@ -114,6 +114,11 @@ impl LockingRead {
             + self.row.capacity()
     }
 
+    /// The keys, or key prefixes, that it looks up.
+    pub(super) fn lookup_keys(&self) -> Vec<&[u8]> {
+        self.points.iter().collect()
+    }
+
     pub(super) fn bind_points(&mut self, points: PointSet) -> PointSet {
         (self.at, self.here, self.range, self.reverse) = (0, None, None, false);
         self.start_over();

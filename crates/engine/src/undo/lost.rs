@@ -23,20 +23,19 @@ use crate::table::Table;
 /// Entries looked at together.
 const BATCH: usize = 256;
 
-/// The key in index `n` of the version `image` of a row that `record` has changed. Where damage
-/// hides it: that of the row's entry that the record's transaction has touched last, and has marked
-/// as deleted or not; `None` if there is no such entry.
-pub(super) fn version_key(
+/// The keys in index `n` of the version `image` of a row that `record` has changed. Where damage
+/// hides them: those of the row's entries that the record's transaction has touched last, and has
+/// marked as deleted or not.
+pub(super) fn version_keys(
     shared: &Shared,
     table: &Table,
     n: usize,
     image: &[u8],
     record: &UndoRecord,
     marked: bool,
-) -> Result<Option<Vec<u8>>, Stop> {
-    let mut key = Vec::new();
-    match table.secondary_key(n, image, record.key(), &mut key) {
-        Ok(_) => Ok(Some(key)),
+) -> Result<Vec<Vec<u8>>, Stop> {
+    match table.entry_keys(n, image, record.key()) {
+        Ok(keys) => Ok(keys),
         Err(Stop::Error(error @ EngineError::Store(StoreError::Corrupt { .. })))
             if !is_replaced(shared, table) =>
         {
@@ -54,7 +53,9 @@ fn find(
     n: usize,
     record: &UndoRecord,
     marked: bool,
-) -> Result<Option<Vec<u8>>, Stop> {
+) -> Result<Vec<Vec<u8>>, Stop> {
+    let several = table.index(n).is_multi_valued();
+    let mut found = Vec::new();
     let tree = &table.index(n).tree;
     let walk = (record.ptr.0, n, marked);
     let kept = table.lost_entries().0.lock().remove(&walk);
@@ -80,9 +81,12 @@ fn find(
             if (entry.trx, entry.deleted) == (record.trx_id, marked)
                 && entry.primary_key(key) == Some(record.key())
             {
-                return Ok(Some(key.to_vec()));
+                found.push(key.to_vec());
+                if !several {
+                    return Ok(found);
+                }
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }

@@ -6,7 +6,7 @@ use crate::error::Stop;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Change};
-use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
 
 /// One row to be deleted. Reuse it for the next row with [`DeleteOp::row`].
 pub struct DeleteOp {
@@ -59,11 +59,18 @@ impl DeleteOp {
             )?;
             work.progress = Progress::Index { n: 1, half: false };
         }
-        while let Progress::Index { n, .. } = work.progress {
+        while let Progress::Index { n, .. } | Progress::Elements { n, .. } = work.progress {
             if n == table.indexes().len() {
                 break;
             }
-            secondary::mark(session, table, work, n, row)?;
+            if table.index(n).is_multi_valued() {
+                let primary = work.primary.clone();
+                let versions = (Some((&row[..], &primary[..])), None);
+                let how = (work.duplicates, false);
+                elements::replace(session, table, work, n, versions, how)?;
+            } else {
+                secondary::mark(session, table, work, n, row)?;
+            }
             work.progress = Progress::Index {
                 n: n + 1,
                 half: false,

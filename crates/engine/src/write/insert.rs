@@ -9,7 +9,7 @@ use crate::overflow;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
-use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
 
 /// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
 pub struct InsertOp {
@@ -114,9 +114,23 @@ fn insert_entries(
     work: &mut Work,
     row: &[u8],
 ) -> Result<WriteOutcome, Stop> {
-    while let Progress::Index { n, .. } = work.progress {
+    while let Progress::Index { n, .. } | Progress::Elements { n, .. } = work.progress {
         if n == table.indexes().len() {
             return Ok(WriteOutcome::Done);
+        }
+        if table.index(n).is_multi_valued() {
+            let primary = work.primary.clone();
+            let versions = (None, Some((row, &primary[..])));
+            let how = (work.duplicates, false);
+            if elements::replace(session, table, work, n, versions, how)? {
+                work.progress = Progress::Undoing { index: n };
+                break;
+            }
+            work.progress = Progress::Index {
+                n: n + 1,
+                half: false,
+            };
+            continue;
         }
         if table.index(n).unique {
             work.key.clear();

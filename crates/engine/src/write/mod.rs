@@ -24,6 +24,7 @@
 mod buffers;
 mod clustered;
 mod delete;
+mod elements;
 mod insert;
 mod secondary;
 mod update;
@@ -58,6 +59,8 @@ pub(crate) enum Progress {
     /// The clustered index is done; secondary index `n` is next, and `half` says that its old entry
     /// is marked already.
     Index { n: usize, half: bool },
+    /// The same for multi-valued index `n`: its first `done` changes are made.
+    Elements { n: usize, done: usize },
     /// A duplicate was met in this index: the operation's own changes are being undone.
     Undoing { index: usize },
 }

@@ -102,6 +102,19 @@ pub(super) fn insert(
     n: usize,
     row: &[u8],
 ) -> Result<(), Stop> {
+    work.key.clear();
+    table.secondary_key(n, row, &work.primary, &mut work.key)?;
+    insert_key(session, table, work, n, row)
+}
+
+/// Inserts the entry of `row` under the key in `work`, or revives it.
+pub(super) fn insert_key(
+    session: &mut EngineSession,
+    table: &Table,
+    work: &mut Work,
+    n: usize,
+    row: &[u8],
+) -> Result<(), Stop> {
     let Work {
         primary,
         key,
@@ -114,8 +127,6 @@ pub(super) fn insert(
     let trx = session.write_id()?;
     let id = table.def().indexes[n].id.0;
     let tree = &table.index(n).tree;
-    key.clear();
-    table.secondary_key(n, row, primary, key)?;
     value.clear();
     table.secondary_value(n, row, (key.len(), primary.len()), trx, value)?;
     record::set_guess(value, *place);
@@ -166,17 +177,22 @@ pub(super) fn mark(
     n: usize,
     row: &[u8],
 ) -> Result<(), Stop> {
-    let Work {
-        primary,
-        key,
-        current,
-        ..
-    } = work;
+    work.key.clear();
+    table.secondary_key(n, row, &work.primary, &mut work.key)?;
+    mark_key(session, table, work, n)
+}
+
+/// Marks the entry under the key in `work` deleted.
+pub(super) fn mark_key(
+    session: &mut EngineSession,
+    table: &Table,
+    work: &mut Work,
+    n: usize,
+) -> Result<(), Stop> {
+    let Work { key, current, .. } = work;
     let trx = session.write_id()?;
     let id = table.def().indexes[n].id.0;
     let tree = &table.index(n).tree;
-    key.clear();
-    table.secondary_key(n, row, primary, key)?;
     let store = table.store();
     let mut mtr = store.mtr();
     let pos = tree
@@ -211,10 +227,16 @@ pub(super) fn differs(
 ) -> Result<Differs, Stop> {
     a.clear();
     b.clear();
-    table.secondary_key(n, old, &[], a)?;
-    table.secondary_key(n, new, &[], b)?;
-    if a != b {
-        return Ok(Differs::Key);
+    if table.index(n).is_multi_valued() {
+        if table.entry_keys(n, old, &[])? != table.entry_keys(n, new, &[])? {
+            return Ok(Differs::Key);
+        }
+    } else {
+        table.secondary_key(n, old, &[], a)?;
+        table.secondary_key(n, new, &[], b)?;
+        if a != b {
+            return Ok(Differs::Key);
+        }
     }
     a.clear();
     b.clear();

@@ -13,7 +13,7 @@ use crate::write::clustered::{self, Change, Inserted};
 use crate::write::delete::locate;
 use crate::write::insert::undo_own_steps;
 use crate::write::secondary::Differs;
-use crate::write::{Progress, Work, WriteOutcome, buffers, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
 
 /// One row to be changed. Reuse it for the next row with [`UpdateOp::row`].
 pub struct UpdateOp {
@@ -168,7 +168,12 @@ impl UpdateOp {
 
     fn change_entries(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
         let table = &*self.table;
-        while let Progress::Index { n, half } = self.work.progress {
+        loop {
+            let (n, half) = match self.work.progress {
+                Progress::Index { n, half } => (n, half),
+                Progress::Elements { n, .. } => (n, false),
+                _ => break,
+            };
             if n == table.indexes().len() {
                 return Ok(WriteOutcome::Done);
             }
@@ -178,6 +183,23 @@ impl UpdateOp {
             } else {
                 self.differs[n - 1]
             };
+            if table.index(n).is_multi_valued() {
+                let primary = work.primary.clone();
+                let old = (&self.old[..], &self.old_primary[..]);
+                let versions = (Some(old), Some((&self.new[..], &primary[..])));
+                let how = (LockMode::S, differs == Differs::Originals);
+                if differs != Differs::No
+                    && elements::replace(session, table, work, n, versions, how)?
+                {
+                    work.progress = Progress::Undoing { index: n };
+                    break;
+                }
+                work.progress = Progress::Index {
+                    n: n + 1,
+                    half: false,
+                };
+                continue;
+            }
             if differs == Differs::Key && !half {
                 if table.index(n).unique {
                     work.key.clear();

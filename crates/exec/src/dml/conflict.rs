@@ -6,7 +6,7 @@ use nfold_types::{Level, SqlError};
 
 use super::assignment::Assigner;
 use super::auto_increment::observe_updated;
-use super::duplicate::{duplicate_error, fail_or_warn, index_key, is_needed, read_locked};
+use super::duplicate::{duplicate_error, fail_or_warn, index_keys, is_needed, read_locked};
 use super::insert::Inserting;
 use super::pipeline::RowOutcome;
 use crate::expr::eval::RowRef;
@@ -47,13 +47,16 @@ impl Inserting<'_, '_> {
     /// Locks and reads the existing row with the same key. Returns false if it no longer exists.
     fn find_conflicting(&mut self, index: usize) -> Result<bool, SqlError> {
         let table = self.table;
-        let mut key = Vec::new();
-        index_key(table, index, self.changes.inserted(), &mut key)?;
         let plan = self.plan;
         let used = |column| is_needed(table.def(), column) || reads_column(plan, column);
-        let at = (index, &key[..]);
-        read_locked(self.rt, table, at, used, &mut self.conflicting)?;
-        Ok(!self.conflicting.is_empty())
+        for key in index_keys(self.rt, table, index, self.changes.inserted())? {
+            let at = (index, &key[..]);
+            read_locked(self.rt, table, at, used, &mut self.conflicting)?;
+            if !self.conflicting.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// REPLACE: whether the existing row equals the new one. If the duplicate is in the last unique

@@ -4,9 +4,14 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_engine::{PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_json::{FieldType, Json, Opaque, Work};
 use nfold_observe::StatusCounter;
-use nfold_types::{ErrorCode, Level, SqlError, ValueRef, charset, wire};
+use nfold_types::key::{Elements, element_layout};
+use nfold_types::{
+    ColumnType, ErrorCode, Level, NoCheckpoint, SqlError, TypeKind, ValueRef, charset, wire,
+};
 
+use crate::expr::documents;
 use crate::runtime::Runtime;
 
 /// Returns the error; with IGNORE records a warning instead.
@@ -22,7 +27,7 @@ pub(super) fn fail_or_warn(
     Ok(())
 }
 
-/// Appends the key of a row in an index of its table.
+/// Appends the key of a row in an index of its table, which is not a multi-valued one.
 pub(super) fn index_key(
     table: &Table,
     index: usize,
@@ -32,6 +37,21 @@ pub(super) fn index_key(
     let key = table.key_layout(index);
     key.encode_row(table.layout(), image, out)
         .map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))
+}
+
+/// The keys of a row in an index of its table: one for each element in a multi-valued index.
+pub(super) fn index_keys(
+    rt: &Runtime<'_>,
+    table: &Table,
+    index: usize,
+    image: &[u8],
+) -> Result<Vec<Vec<u8>>, SqlError> {
+    if table.index(index).is_multi_valued() {
+        return rt.drive(|_| table.entry_keys(index, image, &[]));
+    }
+    let mut key = Vec::new();
+    index_key(table, index, image, &mut key)?;
+    Ok(vec![key])
 }
 
 /// Whether changing a row requires the value of the column: because an index or a stored expression
@@ -84,6 +104,10 @@ pub(super) fn duplicate_error(
             text.push(b'-');
         }
         let ty = &def.columns[part.column].ty;
+        if let Some(element) = def.array_of(part.column) {
+            append_array(rt, table, (image, part.column), element, &mut text);
+            continue;
+        }
         match table.layout().get(image, part.column) {
             Ok(ValueRef::Null) | Err(_) => text.extend_from_slice(b"NULL"),
             Ok(v) => {
@@ -117,4 +141,50 @@ pub(super) fn duplicate_error(
             &format_args!("{}.{key}", def.name),
         ],
     )
+}
+
+/// Appends the elements of a multi-valued key part. MySQL shows as many characters as an element
+/// has bytes.
+fn append_array(
+    rt: &Runtime<'_>,
+    table: &Table,
+    (image, column): (&[u8], usize),
+    element: &ColumnType,
+    out: &mut Vec<u8>,
+) {
+    let Ok(ValueRef::Bytes(packed)) = table.layout().get(image, column) else {
+        out.extend_from_slice(b"NULL");
+        return;
+    };
+    let layout = element_layout(element);
+    let mut text = Vec::from(b"[");
+    for (n, mut key) in Elements(packed).enumerate() {
+        if n > 0 {
+            text.extend_from_slice(b", ");
+        }
+        let Ok(value) = layout.decode_part(0, &mut key) else {
+            continue;
+        };
+        let mut shown = Vec::new();
+        wire::display_text(value.as_ref(), element, rt.env.time_zone(), &mut shown);
+        match element.kind {
+            _ if element.is_numeric() => text.extend_from_slice(&shown),
+            TypeKind::VarBinary(_) => {
+                let bytes = Opaque {
+                    field_type: FieldType::VARCHAR,
+                    bytes: shown,
+                };
+                let work = Work::new(&NoCheckpoint);
+                let doc = nfold_json::binary::encode(&Json::Opaque(bytes), &work);
+                text.extend(
+                    doc.and_then(|doc| documents::text(&doc))
+                        .unwrap_or_default(),
+                );
+            }
+            _ => text.extend(nfold_json::quote(&String::from_utf8_lossy(&shown))),
+        }
+    }
+    text.push(b']');
+    text.truncate(super::array_elements::shown_bytes(element));
+    out.extend_from_slice(&text);
 }

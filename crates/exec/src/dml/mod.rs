@@ -19,6 +19,7 @@
 //! - D2. A failed statement has no effect: `statement::execute` rolls back to the savepoint that it
 //!   set before the first change.
 
+mod array_elements;
 mod assignment;
 mod auto_increment;
 mod conflict;

@@ -7,14 +7,16 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::{TableDef, Visibility};
+use nfold_catalog::{ColumnDef, TableDef, Visibility};
 use nfold_plan::expr::Expr;
 use nfold_plan::table_exprs::{ColumnExpr, TableExprs};
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
+use super::array_elements;
 use crate::expr::documents;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, row_error};
+use crate::expr::func::json_document;
 use crate::operators::column_values::ColumnValues;
 use crate::runtime::Runtime;
 
@@ -93,6 +95,7 @@ impl CompletedRow<'_> {
     ) -> Result<(), SqlError> {
         for g in generated {
             let value = match self.def.columns[g.column].visibility {
+                _ if self.def.array_of(g.column).is_some() => self.array_value(g, image)?,
                 Visibility::Hidden => self.key_value(g, image)?,
                 _ => self.value(&g.expr, g.column, image)?,
             };
@@ -136,10 +139,50 @@ impl CompletedRow<'_> {
             }
             _ => ErrorCode::ER_WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX,
         };
+        Err(SqlError::new(
+            code,
+            &[&self.index_name(g.column), &self.number],
+        ))
+    }
+
+    /// The packed elements of a multi-valued key part.
+    ///
+    /// # Errors
+    /// Those of the expression and of [`array_elements::packed`].
+    fn array_value(&self, g: &ColumnExpr, image: &[u8]) -> Result<Value, SqlError> {
+        let rows = [RowRef {
+            layout: self.layout,
+            image: Some(image),
+            places: None,
+        }];
+        let cx = EvalCx {
+            rows: &rows,
+            outer: &[],
+            st: self.state,
+        };
+        let Some(doc) = json_document(&cx, std::slice::from_ref(&g.expr), 0, "cast_as_array")?
+        else {
+            return Ok(Value::Null);
+        };
+        let column = &self.def.columns[g.column];
+        let element = ColumnDef {
+            ty: self.def.array_of(g.column).unwrap_or(&column.ty).clone(),
+            generated: None,
+            ..column.clone()
+        };
+        let to = array_elements::Target {
+            element: &element,
+            index: self.index_name(g.column),
+            row: self.number,
+        };
+        array_elements::packed(&cx, self.values, &to, &doc).map(Value::Bytes)
+    }
+
+    /// The name of the index that the hidden column belongs to.
+    fn index_name(&self, column: usize) -> &str {
         let mut indexes = self.def.indexes.iter();
-        let index = indexes.find(|i| i.parts.iter().any(|p| p.column == g.column));
-        let name = index.map_or("", |i| &*i.name);
-        Err(SqlError::new(code, &[&name, &self.number]))
+        let index = indexes.find(|i| i.parts.iter().any(|p| p.column == column));
+        index.map_or("", |i| &*i.name)
     }
 
     /// Evaluates `e` over the row, and converts the value to the type of the column.
@@ -210,7 +253,7 @@ impl CompletedRow<'_> {
 
 /// Whether an error ends the statement, and is not caused by the expression: KILL, a time limit, or
 /// a damaged row.
-fn ends_statement(e: &SqlError) -> bool {
+pub(super) fn ends_statement(e: &SqlError) -> bool {
     matches!(
         e.code,
         ErrorCode::ER_QUERY_INTERRUPTED | ErrorCode::ER_QUERY_TIMEOUT | ErrorCode::ER_UNKNOWN_ERROR

@@ -59,6 +59,7 @@ impl<'a> EvalCx<'a> {
             | Between { .. }
             | In { .. }
             | InRows { .. }
+            | ArrayHas { .. }
             | InParam { .. }
             | Like { .. } => Val::from_bool(compare::eval(self, e)?),
             And(list) => Val::from_bool(self.all(list)?),

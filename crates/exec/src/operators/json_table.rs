@@ -10,11 +10,11 @@ use nfold_plan::json_table::{JsonFallback, JsonRows, JsonTable, JsonTableShape, 
 use nfold_types::row::RowLayout;
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
-use crate::expr::eval::json_scalar::{self, Converted, Unfit};
 use crate::expr::eval::{EvalCx, Val, json, tuple};
 use crate::expr::func::json_document;
 use crate::operators::column_values::ColumnValues;
 use crate::runtime::Runtime;
+use nfold_json::scalar_value::{self, Converted, Unfit};
 
 /// A consumer of row images.
 pub(crate) type PushRow<'p> = dyn FnMut(&[u8]) -> Result<(), SqlError> + 'p;
@@ -187,22 +187,22 @@ impl Reader<'_, '_> {
                 doc.write_to(&mut text)?;
                 return Ok(Ok(Value::Bytes(text)));
             }
-            Class::Int => match converted(json_scalar::integer(doc), unfit, "INTEGER")? {
+            Class::Int => match converted(scalar_value::integer(doc), unfit, "INTEGER")? {
                 Ok(v) => match i64::try_from(v) {
                     Ok(v) => ValueRef::Int(v),
                     Err(_) => ValueRef::UInt(v as u64),
                 },
                 Err(e) => return Ok(Err(e)),
             },
-            Class::Double => match converted(json_scalar::double(doc), unfit, "DOUBLE")? {
+            Class::Double => match converted(scalar_value::double(doc), unfit, "DOUBLE")? {
                 Ok(v) => ValueRef::Double(v),
                 Err(e) => return Ok(Err(e)),
             },
-            Class::Decimal => match converted(json_scalar::decimal(doc), unfit, "DECIMAL")? {
+            Class::Decimal => match converted(scalar_value::decimal(doc), unfit, "DECIMAL")? {
                 Ok(v) => ValueRef::Decimal(v),
                 Err(e) => return Ok(Err(e)),
             },
-            _ => match json_scalar::temporal(doc)? {
+            _ => match scalar_value::temporal(doc)? {
                 Some(temporal) if !def.ty.is_string() => temporal.value(),
                 _ => {
                     nfold_json::print_unquoted(doc, self.work, &mut text)?;

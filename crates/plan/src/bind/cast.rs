@@ -8,6 +8,10 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
 
+/// The part of error 1235 for a cast to an array that is no key part.
+pub(super) const ARRAY_CAST: &str = "Use of CAST( .. AS .. ARRAY) outside of functional index in \
+                                     CREATE(non-SELECT)/ALTER TABLE or in general expressions";
+
 /// Casts `inner` to the type of `spec`. `connection` is `collation_connection`.
 pub(super) fn cast(
     inner: Expr,

@@ -250,7 +250,7 @@ impl BlockBinder<'_> {
             } => self.case(operand.as_deref(), whens, otherwise.as_deref()),
             A::Cast { expr, ty, array } => {
                 if *array {
-                    return Err(SqlError::not_supported("CAST(... AS ... ARRAY)"));
+                    return Err(SqlError::not_supported(super::cast::ARRAY_CAST));
                 }
                 check_cast_type(expr, ty)?;
                 let inner = self.expr(expr)?;

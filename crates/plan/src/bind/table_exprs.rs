@@ -91,6 +91,13 @@ pub fn bind_stored(
     let mut b = BlockBinder::new(&cx, None);
     b.row_of(def)?;
     match usage {
+        StoredUse::Generated(column) if is_array(column) => {
+            b.clause = "functional index";
+            match e {
+                ast::Expr::Cast { expr, .. } => b.expr(expr),
+                e => b.expr(e),
+            }
+        }
         StoredUse::Default(column) | StoredUse::Generated(column) => {
             b.clause = match usage {
                 StoredUse::Default(_) => "default value expression",
@@ -108,4 +115,11 @@ pub fn bind_stored(
             b.expr(e)
         }
     }
+}
+
+/// Whether the column holds the elements of a multi-valued key part. Its stored expression is the
+/// document, without the cast to an array.
+fn is_array(column: &ColumnDef) -> bool {
+    let generated = column.generated.as_ref();
+    generated.is_some_and(|g| g.array_of.is_some())
 }

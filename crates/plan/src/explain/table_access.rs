@@ -53,7 +53,10 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
         kind,
         possible_keys: access.possible.iter().map(|&i| key_name(i)).collect(),
         covering: access.covering,
-        index_condition: kind == "range" && access.index != 0 && !access.covering,
+        index_condition: kind == "range"
+            && access.index != 0
+            && !access.covering
+            && def.array_part(&def.indexes[access.index]).is_none(),
         ..TableAccess::default()
     };
     if has_key {
@@ -121,7 +124,7 @@ fn key_len(def: &TableDef, index: usize, parts: usize) -> u64 {
         .take(parts)
         .map(|p| {
             let column = &def.columns[p.column];
-            let ty = &column.ty;
+            let ty = def.array_of(p.column).unwrap_or(&column.ty);
             let variable = matches!(
                 ty.kind,
                 TypeKind::VarChar(_)

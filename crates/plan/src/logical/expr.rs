@@ -111,6 +111,13 @@ pub enum ExprKind {
         rows: Vec<Vec<(CmpKind, Expr)>>,
         negated: bool,
     },
+    /// Whether a column of a multi-valued key part has any or `all` of these elements, which are
+    /// constants of the element type. It stands for MEMBER OF, JSON_OVERLAPS and JSON_CONTAINS.
+    ArrayHas {
+        column: Box<Expr>,
+        elements: Vec<Expr>,
+        all: bool,
+    },
     /// IN with the list of a parameter slot. `left` has as many expressions as a row of the list.
     InParam {
         left: Vec<Expr>,
@@ -238,6 +245,12 @@ macro_rules! each_operand {
             InRows { left, rows, .. } => {
                 left.$iter().for_each(&mut *$f);
                 rows.$iter().flatten().for_each(|(_, e)| $f(e));
+            }
+            ArrayHas {
+                column, elements, ..
+            } => {
+                $f(column);
+                elements.$iter().for_each(&mut *$f);
             }
             InParam { left, .. } => left.$iter().for_each(&mut *$f),
             Like {

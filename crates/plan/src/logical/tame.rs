@@ -55,6 +55,7 @@ pub(crate) fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
             | Between { .. }
             | In { .. }
             | InRows { .. }
+            | ArrayHas { .. }
             | InParam { .. }
             | Like { .. }
             | Case { .. }
@@ -98,6 +99,7 @@ pub(crate) fn converts(e: &Expr) -> bool {
         | Or(_)
         | Not(_)
         | Is { .. }
+        | ArrayHas { .. }
         | InParam { .. } => false,
         Compare { sides, .. } => !alike(&sides[0], &sides[1]),
         Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),

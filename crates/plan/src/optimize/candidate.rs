@@ -34,7 +34,8 @@ pub(crate) struct Candidate {
 /// Whether index `i` has all columns in `used`, so that the clustered index need not be read. False
 /// for the clustered index itself.
 pub(crate) fn covers(def: &TableDef, i: usize, used: &[bool]) -> bool {
-    if def.indexes[i].is_clustered() {
+    // A read of a multi-valued index would return a row for each of its elements.
+    if def.indexes[i].is_clustered() || def.array_part(&def.indexes[i]).is_some() {
         return false;
     }
     let own = |i: usize, c: usize| {
@@ -199,7 +200,10 @@ impl Chooser<'_> {
     /// Whether a scan of a non-covering secondary index may pay off: it looks up each row, so only
     /// its order is of use.
     fn locking_free_order(&self, i: usize) -> bool {
-        !self.block.order.is_empty() && self.def.indexes[i].kind != IndexKind::HiddenRowId
+        let index = &self.def.indexes[i];
+        !self.block.order.is_empty()
+            && index.kind != IndexKind::HiddenRowId
+            && self.def.array_part(index).is_none()
     }
 
     /// The path by the first parts of index `i`, as far as conditions restrict them. The parts of
@@ -238,11 +242,19 @@ impl Chooser<'_> {
                 implied.push(n);
                 continue;
             }
+            if self.def.array_part(index).is_some() {
+                break;
+            }
             range = self.range_on(part.column, prefix);
             if range.is_none() && points.is_empty() {
                 ranges = self.ranges_on(part.column, prefix);
             }
             break;
+        }
+        // An index without an entry for some rows finds only those that have an element.
+        let array = self.def.array_part(index);
+        if array.is_some_and(|part| points.len() <= part) {
+            return None;
         }
         let exact = points.len() == index.parts.len()
             && index.is_unique()

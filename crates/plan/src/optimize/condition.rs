@@ -241,6 +241,31 @@ impl Reader<'_> {
                     implied: false,
                 })
             }
+            ExprKind::ArrayHas {
+                column,
+                elements,
+                all,
+            } => {
+                // A row that has all elements has the first one.
+                let looked_up = match all {
+                    true => elements.get(..1)?,
+                    false => elements.as_slice(),
+                };
+                let part = match looked_up {
+                    [] => return None,
+                    [only] if elements.len() == 1 && !all => PointPart::Eq {
+                        expr: only.clone(),
+                        null_safe: false,
+                    },
+                    several => PointPart::In(several.to_vec()),
+                };
+                let count = looked_up.len();
+                Some(OnColumn {
+                    column: self.own(column)?,
+                    values: ColumnValues::Points { part, count },
+                    implied: false,
+                })
+            }
             ExprKind::Or(list) => self.read_or(list),
             _ => None,
         }

@@ -53,6 +53,9 @@ pub(crate) fn wanted(block: &Block, limit: bool) -> Option<WantedOrder> {
 /// primary key follow. Ends before the first part that does not sort by the column's value.
 fn key_columns(def: &TableDef, index: usize) -> Vec<(usize, bool)> {
     let mut out: Vec<(usize, bool)> = Vec::new();
+    if def.array_part(&def.indexes[index]).is_some() {
+        return out;
+    }
     let own = def.indexes[index].parts.iter();
     let primary = if index == 0 {
         [].iter()

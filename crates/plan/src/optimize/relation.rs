@@ -486,7 +486,12 @@ impl IndexShape {
 fn shapes(block: &Block, t: usize, def: &TableDef, stats: Option<&TableStats>) -> Vec<IndexShape> {
     let used = &block.tables[t].used;
     let shape = |(n, index): (usize, &nfold_catalog::IndexDef)| {
-        let whole = index.parts.iter().take_while(|p| p.prefix_len.is_none());
+        // No join looks up rows by a multi-valued index: its elements are constants.
+        let joins = def.array_part(index).is_none();
+        let whole = index
+            .parts
+            .iter()
+            .take_while(|p| joins && p.prefix_len.is_none());
         let columns: Vec<usize> = whole.map(|p| p.column).collect();
         let unique = index.is_unique() && columns.len() == index.parts.len();
         let rows_per_key = (1..=columns.len()).map(|parts| match stats {

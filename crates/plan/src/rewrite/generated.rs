@@ -73,6 +73,9 @@ fn indexed_columns(block: &Block, exprs: &BindExprs<'_>) -> Result<Vec<(Expr, Ex
         };
         for g in exprs.generated.iter().filter(|g| indexed(g.column)) {
             let column = &def.columns[g.column];
+            if def.array_of(g.column).is_some() {
+                continue;
+            }
             if g.expr.as_column().is_some() || !holds(&column.ty, &g.expr) {
                 continue;
             }
@@ -94,7 +97,7 @@ fn indexed_columns(block: &Block, exprs: &BindExprs<'_>) -> Result<Vec<(Expr, Ex
 
 /// Columns that only replaced expressions named are not read any more, so that an index may cover
 /// the block.
-fn forget_unread(block: &mut Block, columns: &[(Expr, Expr)]) {
+pub(super) fn forget_unread(block: &mut Block, columns: &[(Expr, Expr)]) {
     if block.changed != 0 || block.subqueries.iter().any(|s| s.correlated) {
         return;
     }
@@ -124,7 +127,7 @@ fn forget_unread(block: &mut Block, columns: &[(Expr, Expr)]) {
 }
 
 /// Moves the columns of slot 0 to another slot.
-fn moved(e: &mut Expr, slot: u16) {
+pub(super) fn moved(e: &mut Expr, slot: u16) {
     if let ExprKind::Column(at) = &mut e.kind {
         at.table = slot;
     }
@@ -177,7 +180,7 @@ impl Rule<'_> {
 
 /// Whether `e` has the value of a stored expression for each row. Constants are compared by value:
 /// a statement may type them otherwise than a definition does, and so what is computed from them.
-fn is_same(pattern: &Expr, e: &Expr, literals: Option<&Literals<'_>>) -> bool {
+pub(super) fn is_same(pattern: &Expr, e: &Expr, literals: Option<&Literals<'_>>) -> bool {
     match (&pattern.kind, &e.kind) {
         (ExprKind::Const(a), ExprKind::Const(b)) => return a == b,
         (ExprKind::Const(a), ExprKind::Param(n)) => {

@@ -6,13 +6,15 @@
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
 //! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
 //! 5. [`generated`]: an indexed generated column replaces its expression.
-//! 6. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 7. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 8. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 9. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 10. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 6. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 7. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 8. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 9. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 10. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 11. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
 
+mod arrays;
 mod decorrelate;
 mod disjunctions;
 mod distinct;
@@ -114,6 +116,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     pad::pad_char_columns(cx.plan, block);
     disjunctions::take_apart(cx.plan, block);
     generated::use_generated_columns(block, cx.plan.literals, cx.exprs)?;
+    arrays::use_array_columns(block, cx.plan, cx.exprs)?;
     outer_joins::make_inner(block);
     push_down::push_into_derived(cx.plan, block);
     Ok(())

@@ -399,6 +399,11 @@ impl Session {
                 Some(open.def.index(name.as_str()).ok_or_else(unknown)?)
             }
         };
+        let multi_valued = |n: usize| open.def.array_part(&open.def.indexes[n]).is_some();
+        if index.is_some_and(multi_valued) {
+            let what = "HANDLER ... READ of a multi-valued index";
+            return Err(SqlError::not_supported(what));
+        }
         let plan = ReadPlan::new(open, index)?;
         let position = open.position.as_ref().filter(|p| p.index == index);
         let mut missed = None;

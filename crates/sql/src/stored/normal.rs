@@ -340,10 +340,10 @@ impl Normal {
     }
 
     fn cast(&self, e: &Expr, mut ty: TypeSpec, array: bool) -> Expr {
-        if ty.kind == TypeKind::Binary {
+        if ty.kind == TypeKind::Binary && !array {
             (ty.kind, ty.charset) = (TypeKind::Char, Some("binary".into()));
         }
-        if ty.kind == TypeKind::Char && ty.charset.is_none() {
+        if ty.kind == TypeKind::Char && ty.charset.is_none() && !array {
             ty.charset = Some(self.connection.name.into());
         }
         if ty.kind == TypeKind::Decimal {

@@ -72,7 +72,7 @@ fn chain(members: &[Expr], word: &str, f: &mut Formatter<'_>) -> Result {
     f.write_char(')')
 }
 
-fn cast_type(ty: &TypeSpec, f: &mut Formatter<'_>) -> Result {
+fn cast_type(ty: &TypeSpec, array: bool, f: &mut Formatter<'_>) -> Result {
     f.write_str(match ty.kind {
         TypeKind::Signed => "signed",
         TypeKind::Unsigned => "unsigned",
@@ -84,9 +84,11 @@ fn cast_type(ty: &TypeSpec, f: &mut Formatter<'_>) -> Result {
         TypeKind::DateTime => "datetime",
         TypeKind::Year => "year",
         TypeKind::Json => "json",
+        TypeKind::Binary => "binary",
         _ => "char",
     })?;
     match (ty.length, ty.decimals) {
+        (Some(length), Some(decimals)) if array => write!(f, "({length}, {decimals})")?,
         (Some(length), Some(decimals)) => write!(f, "({length},{decimals})")?,
         (Some(0), None) if ty.kind != TypeKind::Char => {}
         (Some(length), None) => write!(f, "({length})")?,
@@ -188,7 +190,7 @@ fn call(e: &Expr, f: &mut Formatter<'_>) -> Result {
         }
         Expr::Cast { expr, ty, array } => {
             write!(f, "cast({} as ", Printed(expr))?;
-            cast_type(ty, f)?;
+            cast_type(ty, *array, f)?;
             f.write_str(if *array { " array)" } else { ")" })
         }
         Expr::ConvertUsing { expr, charset } => {

@@ -681,6 +681,9 @@ errors! {
     ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX = 3903, "22018", "Invalid JSON value for CAST for functional index '%-.64s'.";
     ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX = 3904, "22003", "Out of range JSON value for CAST for functional index '%-.64s'.";
     ER_EXCEEDED_MV_KEYS_NUM = 3905, "HY000", "Exceeded max number of values per record for multi-valued index '%-.64s' by %u value(s).";
+    ER_EXCEEDED_MV_KEYS_SPACE = 3906, "HY000", "Exceeded max total length of values per record for multi-valued index '%-.64s' by %u bytes.";
+    ER_FUNCTIONAL_INDEX_DATA_IS_TOO_LONG = 3907, "22001", "Data too long for functional index '%-.64s'.";
+    ER_WRONG_MVI_VALUE = 3908, "HY000", "Cannot store an array or an object in a scalar key part of the index '%-.64s'.";
     ER_WARN_FUNC_INDEX_NOT_APPLICABLE = 3909, "HY000", "Cannot use functional index '%-.64s' due to type or collation conversion.";
     ER_CONSTRAINT_NOT_FOUND = 3940, "HY000", "Constraint '%-.192s' does not exist.";
     ER_ALTER_CONSTRAINT_ENFORCEMENT_NOT_SUPPORTED = 3941, "HY000", "Altering constraint enforcement is not supported for the constraint '%-.192s'. Enforcement state alter is not supported for the PRIMARY, UNIQUE and FOREIGN KEY type constraints.";

@@ -34,10 +34,13 @@
 //! Encoding appends to the caller's buffer. A collated string's sort key is written in place and
 //! escaped only where it holds zeros.
 
+mod elements;
 mod part;
 mod rows;
 
 pub(crate) use part::framed_len;
+
+pub use elements::{Elements, element_layout, pack_elements};
 
 use crate::row::{RowError, RowLayout, fixed_width};
 use crate::{ColumnType, TypeKind, Value, ValueRef};

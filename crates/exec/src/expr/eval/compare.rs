@@ -275,6 +275,11 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             }
             Ok(in_result(false, unknown, *negated))
         }
+        ExprKind::ArrayHas {
+            column,
+            elements,
+            all,
+        } => super::array_elements::has(cx, column, elements, *all),
         ExprKind::InParam {
             left,
             kinds,

@@ -5,12 +5,12 @@
 //! `Option<bool>`, with `None` for NULL.
 
 pub(crate) mod arith;
+mod array_elements;
 pub(crate) mod bits;
 pub(crate) mod branches;
 pub mod compare;
 pub mod convert;
 pub(crate) mod json;
-pub(crate) mod json_scalar;
 pub(crate) mod list;
 pub(crate) mod moment;
 pub(crate) mod prepared;

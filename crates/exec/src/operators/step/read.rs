@@ -152,9 +152,29 @@ pub(crate) struct TableReader {
     bound_bytes: usize,
     /// MySQL scans the table, and not an index.
     scans: bool,
+    /// Of a multi-valued index: the keys that are looked up. Several may find the same row.
+    elements: usize,
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
+}
+
+/// Drops the rows from number `from` on that an earlier key has found too.
+fn keep_first_finds(
+    rt: &Runtime<'_>,
+    read: &Read,
+    table: &Table,
+    from: usize,
+    out: &mut RowBatch,
+) -> Result<(), SqlError> {
+    let (keys, index) = (read.lookup_keys(), read.spec().index);
+    let mut first = Vec::with_capacity(out.len() - from);
+    for i in from..out.len() {
+        let (row, earlier) = (out.row(i), &keys[..out.point(i).min(keys.len())]);
+        first.push(!rt.drive(|_| table.has_entry_below(index, row, earlier))?);
+    }
+    out.retain_from(from, |i| first[i]);
+    Ok(())
 }
 
 impl TableReader {
@@ -178,6 +198,7 @@ impl TableReader {
             open: false,
             bound_bytes: 0,
             scans: whole && !access.covering && !access.reverse && !ordered,
+            elements: 0,
             unique,
             calls: HandlerCalls::default(),
         }
@@ -247,6 +268,9 @@ impl TableReader {
     fn bind_points(&mut self) {
         self.calls = HandlerCalls::of_points(self.bound.points.len() as u64, self.unique);
         let points = std::mem::take(&mut self.bound.points);
+        if self.table.index(self.spec.index).is_multi_valued() {
+            self.elements = points.len();
+        }
         match &mut self.read {
             Some(read) => self.bound.points = read.bind_points(points),
             None => self.read = Some(Read::points(self.table.clone(), self.spec.clone(), points)),
@@ -320,7 +344,11 @@ impl TableReader {
             let Some(read) = &mut self.read else {
                 return Ok(false);
             };
+            let before = out.len();
             let (more, rows) = rt.read_into(read, out, lend(&mut taker))?;
+            if self.elements > 1 {
+                keep_first_finds(rt, read, &self.table, before, out)?;
+            }
             self.calls.read(rt.counters, rows);
             if more {
                 return Ok(true);

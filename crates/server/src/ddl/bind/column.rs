@@ -61,6 +61,7 @@ pub fn bind(
             Some(g) => Some(Box::new(GeneratedColumn {
                 expr: stored_expr(&g.expr, Purpose::Generated(name), cx)?,
                 stored: g.stored,
+                array_of: None,
             })),
         },
         visibility: match column.invisible {

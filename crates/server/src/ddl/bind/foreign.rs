@@ -302,7 +302,8 @@ pub fn check_pair(
         true => is_key_of(i, &referenced),
         false => begins_with(i, &referenced),
     };
-    if parent.indexes.iter().any(fits) {
+    let mut indexes = parent.indexes.iter();
+    if indexes.any(|i| parent.array_part(i).is_none() && fits(i)) {
         return Ok(());
     }
     let code = match cx.standard_keys {

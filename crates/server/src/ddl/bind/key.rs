@@ -116,7 +116,9 @@ fn bind_part(
     let found = columns.iter().position(|c| eq_name(&c.name, name.as_str()));
     let column =
         found.ok_or_else(|| error(ErrorCode::ER_KEY_COLUMN_DOES_NOT_EXITS, &[&name.as_str()]))?;
-    let ty = &columns[column].ty;
+    let generated = columns[column].generated.as_ref();
+    let ty = generated.and_then(|g| g.array_of.as_ref());
+    let ty = ty.unwrap_or(&columns[column].ty);
     if ty.is_json() {
         let name = &columns[column].name;
         return Err(error(ErrorCode::ER_JSON_USED_AS_KEY, &[name]));

@@ -9,9 +9,9 @@ use nfold_types::temporal::{DateFlags, parse};
 use nfold_types::{CollationId, DateTime, ErrorCode, Level, SqlError, Time, TypeKind, charset};
 
 use super::{document, path, short_text};
-use crate::expr::eval::json_scalar::{self, Temporal};
 use crate::expr::eval::{EvalCx, Val, json};
 use crate::expr::func::builtin::{Evaluated, Func, Inferred, func};
+use nfold_json::scalar_value::{self, Temporal};
 
 /// The planner builds the calls. Their arguments are the document, the path, and for each of ON
 /// EMPTY and ON ERROR the clause code and the default.
@@ -143,26 +143,26 @@ fn returned<'a>(
 ) -> Result<Option<Val<'a>>, SqlError> {
     Ok(match ty.col.kind {
         TypeKind::BigInt => {
-            let v = json_scalar::integer(doc)?.ok();
+            let v = scalar_value::integer(doc)?.ok();
             match ty.col.unsigned {
                 true => v.and_then(|v| u64::try_from(v).ok()).map(Val::UInt),
                 false => v.and_then(|v| i64::try_from(v).ok()).map(Val::Int),
             }
         }
         TypeKind::Decimal { precision, scale } => {
-            let v = json_scalar::decimal(doc)?
+            let v = scalar_value::decimal(doc)?
                 .ok()
                 .and_then(|d| d.rescale(scale));
             v.filter(|d| d.int_digits() <= u32::from(precision - scale))
                 .map(Val::Decimal)
         }
-        TypeKind::Double => json_scalar::double(doc)?.ok().map(Val::Double),
+        TypeKind::Double => scalar_value::double(doc)?.ok().map(Val::Double),
         TypeKind::Float => {
-            let v = json_scalar::double(doc)?.ok().map(|v| v as f32);
+            let v = scalar_value::double(doc)?.ok().map(|v| v as f32);
             v.filter(|v| v.is_finite()).map(Val::Float)
         }
         TypeKind::Year => {
-            let v = json_scalar::integer(doc)?.ok();
+            let v = scalar_value::integer(doc)?.ok();
             v.filter(|v| matches!(v, 0 | 1901..=2155))
                 .map(|v| Val::UInt(v as u64))
         }
@@ -192,7 +192,7 @@ fn is_text_of_date(doc: Doc<'_>) -> Result<bool, SqlError> {
 
 /// The date in a document that is a date or a string.
 fn date(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<DateTime>, SqlError> {
-    Ok(match (json_scalar::temporal(doc)?, doc.scalar()?) {
+    Ok(match (scalar_value::temporal(doc)?, doc.scalar()?) {
         (Some(Temporal::Date(v) | Temporal::DateTime(v)), _) => Some(v),
         (None, Some(Scalar::String(text))) => {
             let parsed = parse::parse_datetime(text.as_bytes(), DateFlags::default()).ok();
@@ -206,7 +206,7 @@ fn date(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<DateTime>, SqlError> {
 
 /// The time in a document that is a time or a string.
 fn time(cx: &EvalCx<'_>, doc: Doc<'_>) -> Result<Option<Time>, SqlError> {
-    Ok(match (json_scalar::temporal(doc)?, doc.scalar()?) {
+    Ok(match (scalar_value::temporal(doc)?, doc.scalar()?) {
         (Some(Temporal::Time(v)), _) => Some(v),
         (None, Some(Scalar::String(text))) => {
             let parsed = parse::parse_time(text.as_bytes()).ok();

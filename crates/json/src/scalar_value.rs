@@ -2,27 +2,28 @@
 //! fit the target type completely is not converted. (Casts and comparisons are more permissive: see
 //! `json`.)
 
-use nfold_json::{Doc, Scalar};
 use nfold_types::convert::number;
 use nfold_types::{DateTime, Decimal, SqlError, Time, ValueRef};
 
+use crate::{Doc, Scalar};
+
 /// The reason why a value is not convertible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub enum Unfit {
     /// It is not a value of the type.
     Invalid,
     OutOfRange,
 }
 
 /// The result of converting a document. The outer error means that the document is damaged.
-pub(crate) type Converted<T> = Result<Result<T, Unfit>, SqlError>;
+pub type Converted<T> = Result<Result<T, Unfit>, SqlError>;
 
 fn scalar<'d>(doc: Doc<'d>) -> Converted<Scalar<'d>> {
     Ok(doc.scalar()?.ok_or(Unfit::Invalid))
 }
 
 /// An integer between the smallest BIGINT and the largest BIGINT UNSIGNED.
-pub(crate) fn integer(doc: Doc<'_>) -> Converted<i128> {
+pub fn integer(doc: Doc<'_>) -> Converted<i128> {
     let scalar = match scalar(doc)? {
         Ok(scalar) => scalar,
         Err(unfit) => return Ok(Err(unfit)),
@@ -55,7 +56,7 @@ fn number_space(c: char) -> bool {
 }
 
 /// A DOUBLE.
-pub(crate) fn double(doc: Doc<'_>) -> Converted<f64> {
+pub fn double(doc: Doc<'_>) -> Converted<f64> {
     let scalar = match scalar(doc)? {
         Ok(scalar) => scalar,
         Err(unfit) => return Ok(Err(unfit)),
@@ -79,7 +80,7 @@ pub(crate) fn double(doc: Doc<'_>) -> Converted<f64> {
 }
 
 /// A DECIMAL with any number of digits.
-pub(crate) fn decimal(doc: Doc<'_>) -> Converted<Decimal> {
+pub fn decimal(doc: Doc<'_>) -> Converted<Decimal> {
     let scalar = match scalar(doc)? {
         Ok(scalar) => scalar,
         Err(unfit) => return Ok(Err(unfit)),
@@ -111,14 +112,14 @@ pub(crate) fn decimal(doc: Doc<'_>) -> Converted<Decimal> {
 }
 
 /// A date or a time inside a document.
-pub(crate) enum Temporal {
+pub enum Temporal {
     Date(DateTime),
     DateTime(DateTime),
     Time(Time),
 }
 
 /// The date or time that a document is; `None` for other documents, strings included.
-pub(crate) fn temporal(doc: Doc<'_>) -> Result<Option<Temporal>, SqlError> {
+pub fn temporal(doc: Doc<'_>) -> Result<Option<Temporal>, SqlError> {
     Ok(match doc.scalar()? {
         Some(Scalar::Date(v)) => Some(Temporal::Date(v.at_midnight())),
         Some(Scalar::DateTime(v) | Scalar::Timestamp(v)) => Some(Temporal::DateTime(v)),
