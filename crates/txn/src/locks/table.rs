@@ -255,7 +255,7 @@ impl LockTable {
         self.cancel_before(owner, victim, waiting)
     }
 
-    /// Takes the request that an owner asked for before out of its queue.
+    /// Takes the owner's earlier request out of its queue.
     #[cold]
     #[inline(never)]
     fn cancel_before(
