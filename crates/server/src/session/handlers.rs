@@ -25,9 +25,9 @@ pub(crate) struct OpenHandler {
 pub(crate) struct Position {
     /// The index whose order it belongs to; `None`: the order of the table.
     pub index: Option<usize>,
-    /// The conditions of the rows behind the place, and of those before it.
-    pub behind: String,
-    pub before: String,
+    /// The conditions of the rows behind the place, and of those before it, as SQL text.
+    pub behind: Vec<u8>,
+    pub before: Vec<u8>,
 }
 
 impl OpenHandlers {
@@ -51,7 +51,7 @@ impl OpenHandlers {
 impl Position {
     /// The position behind the last row, or before the first one.
     pub fn end(index: Option<usize>, backwards: bool) -> Position {
-        let (all, none) = ("TRUE".to_owned(), "FALSE".to_owned());
+        let (all, none) = (b"TRUE".to_vec(), b"FALSE".to_vec());
         let (behind, before) = match backwards {
             true => (all, none),
             false => (none, all),

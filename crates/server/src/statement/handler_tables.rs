@@ -100,45 +100,51 @@ impl KeyColumn {
 }
 
 /// A column with a value of it; `None` is NULL.
-type KeyValue<'k> = (&'k str, bool, Option<String>);
+type KeyValue<'k> = (&'k str, bool, Option<Vec<u8>>);
 
 /// The condition of the rows behind a key in an order, or of those before it.
-fn beyond(key: &[KeyValue<'_>], behind: bool) -> String {
-    let mut terms = Vec::new();
-    let mut equal = String::new();
+fn beyond(key: &[KeyValue<'_>], behind: bool) -> Vec<u8> {
+    let mut terms: Vec<Vec<u8>> = Vec::new();
+    let mut equal: Vec<u8> = Vec::new();
     for (column, desc, value) in key {
+        let column = column.as_bytes();
         let larger = behind != *desc;
         let further = match (value, larger) {
-            (None, true) => Some(format!("{column} IS NOT NULL")),
+            (None, true) => Some([column, b" IS NOT NULL"].concat()),
             (None, false) => None,
-            (Some(value), true) => Some(format!("{column} > {value}")),
-            (Some(value), false) => Some(format!("({column} < {value} OR {column} IS NULL)")),
+            (Some(value), true) => Some([column, b" > ", value].concat()),
+            (Some(value), false) => {
+                Some([b"(", column, b" < ", value, b" OR ", column, b" IS NULL)"].concat())
+            }
         };
-        terms.extend(further.map(|further| format!("{equal}{further}")));
-        let value = value.as_deref().unwrap_or("NULL");
-        equal.push_str(&format!("{column} <=> {value} AND "));
+        terms.extend(further.map(|further| [&*equal, &*further].concat()));
+        let value = value.as_deref().unwrap_or(b"NULL");
+        equal.extend([column, b" <=> ", value, b" AND "].concat());
     }
     let any = match terms.is_empty() {
-        true => "FALSE".to_owned(),
-        false => terms.join(" OR "),
+        true => b"FALSE".to_vec(),
+        false => terms.join(&b" OR "[..]),
     };
     // The range of the first column lets an index find the rows.
     match key {
         [(column, desc, Some(value)), _, ..] if behind != *desc => {
-            format!("{column} >= {value} AND ({any})")
+            [column.as_bytes(), b" >= ", value, b" AND (", &any, b")"].concat()
         }
         [(column, _, Some(value)), _, ..] => {
-            format!("({column} <= {value} OR {column} IS NULL) AND ({any})")
+            let column = column.as_bytes();
+            let range: [&[u8]; 6] = [b"(", column, b" <= ", value, b" OR ", column];
+            [&range.concat()[..], b" IS NULL) AND (", &any, b")"].concat()
         }
         _ => any,
     }
 }
 
-fn equal(key: &[KeyValue<'_>]) -> String {
+fn equal(key: &[KeyValue<'_>]) -> Vec<u8> {
     let part = |(column, _, value): &KeyValue<'_>| {
-        format!("{column} <=> {}", value.as_deref().unwrap_or("NULL"))
+        let value = value.as_deref().unwrap_or(b"NULL");
+        [column.as_bytes(), b" <=> ", value].concat()
     };
-    key.iter().map(part).collect::<Vec<_>>().join(" AND ")
+    key.iter().map(part).collect::<Vec<_>>().join(&b" AND "[..])
 }
 
 /// The rows of a READ in the order of an index.
@@ -202,23 +208,22 @@ impl ReadPlan {
         })
     }
 
-    fn text(&self, rows: &str, read: &HandlerRead, condition: &str, backwards: bool) -> String {
+    fn text(&self, rows: &[u8], read: &HandlerRead, condition: &[u8], backwards: bool) -> Vec<u8> {
         let keys: Vec<&str> = self.order.iter().map(|k| &*k.selected).collect();
-        format!(
-            "SELECT {}, {} FROM {} WHERE ({rows}){condition} ORDER BY {} LIMIT {}, {}",
-            self.shown,
-            keys.join(", "),
-            self.from,
-            order_by(&self.order, backwards),
-            read.offset,
-            read.count
-        )
+        let (shown, keys, from) = (&self.shown, keys.join(", "), &self.from);
+        let order = order_by(&self.order, backwards);
+        let start = format!("SELECT {shown}, {keys} FROM {from} WHERE (");
+        let end = format!(") ORDER BY {order} LIMIT {}, {}", read.offset, read.count);
+        [start.as_bytes(), rows, condition, end.as_bytes()].concat()
     }
 
     /// The position at the row with these values of the order's columns.
     fn at(&self, values: &[Option<Vec<u8>>], index: Option<usize>) -> Position {
         let key: Vec<KeyValue<'_>> = (self.order.iter().zip(values))
-            .map(|(k, v)| (&*k.compared, k.desc, v.as_ref().map(|v| k.literal(v))))
+            .map(|(k, v)| {
+                let value = v.as_ref().map(|v| k.literal(v).into_bytes());
+                (&*k.compared, k.desc, value)
+            })
             .collect();
         around(&key, index)
     }
@@ -410,8 +415,8 @@ impl Session {
         let (rows, backwards) = match (&read.rows, position) {
             (HandlerRows::Next, Some(position)) => (position.behind.clone(), false),
             (HandlerRows::Prev, Some(position)) => (position.before.clone(), true),
-            (HandlerRows::First | HandlerRows::Next, _) => ("TRUE".to_owned(), false),
-            (HandlerRows::Last | HandlerRows::Prev, _) => ("TRUE".to_owned(), true),
+            (HandlerRows::First | HandlerRows::Next, _) => (b"TRUE".to_vec(), false),
+            (HandlerRows::Last | HandlerRows::Prev, _) => (b"TRUE".to_vec(), true),
             (HandlerRows::Key { op, values }, _) => {
                 let names = self.key_columns(open, index, values.len())?;
                 let key = self.key_values(cx, &names, (values, text))?;
@@ -419,9 +424,9 @@ impl Session {
                 rows_of_key(*op, &key)
             }
         };
-        let condition = read.condition.map_or_else(String::new, |span| {
-            format!(" AND ({})", String::from_utf8_lossy(span.of(text)))
-        });
+        let condition = read
+            .condition
+            .map_or_else(Vec::new, |span| [b") AND (", span.of(text)].concat());
         let query = plan.text(&rows, read, &condition, backwards);
         let mut out = LastKey {
             out: sink,
@@ -430,7 +435,7 @@ impl Session {
             key: Vec::new(),
             rows: 0,
         };
-        let result = self.run_handler_query(cx, query.as_bytes(), &mut out);
+        let result = self.run_handler_query(cx, &query, &mut out);
         let (key, found) = (out.key, out.rows);
         let response = result?;
         let reached_end = found < read.count;
@@ -507,7 +512,7 @@ impl Session {
                 }
                 _ => e,
             })?;
-            let written = format!("({})", String::from_utf8_lossy(written));
+            let written = [b"(", written, b")"].concat();
             key.push((&**column, *desc, (!value.is_null()).then_some(written)));
         }
         Ok(key)
@@ -515,12 +520,13 @@ impl Session {
 }
 
 /// The rows that a comparison with a key finds, and whether they are read backwards.
-fn rows_of_key(op: HandlerOp, key: &[KeyValue<'_>]) -> (String, bool) {
+fn rows_of_key(op: HandlerOp, key: &[KeyValue<'_>]) -> (Vec<u8>, bool) {
+    let or_equal = |rows: Vec<u8>| [&*equal(key), b" OR ", &*rows].concat();
     match op {
         HandlerOp::Eq => (equal(key), false),
-        HandlerOp::Ge => (format!("{} OR {}", equal(key), beyond(key, true)), false),
+        HandlerOp::Ge => (or_equal(beyond(key, true)), false),
         HandlerOp::Gt => (beyond(key, true), false),
-        HandlerOp::Le => (format!("{} OR {}", equal(key), beyond(key, false)), true),
+        HandlerOp::Le => (or_equal(beyond(key, false)), true),
         HandlerOp::Lt => (beyond(key, false), true),
     }
 }
@@ -532,19 +538,19 @@ mod tests {
     #[test]
     fn conditions_follow_the_order_of_an_index() {
         let key = [
-            ("a", false, Some("3".to_owned())),
+            ("a", false, Some(b"3".to_vec())),
             ("b", true, None),
-            ("id", false, Some("6".to_owned())),
+            ("id", false, Some(b"6".to_vec())),
         ];
         assert_eq!(
-            beyond(&key, true),
+            String::from_utf8_lossy(&beyond(&key, true)),
             "a >= 3 AND (a > 3 OR a <=> 3 AND b <=> NULL AND id > 6)"
         );
         assert_eq!(
-            beyond(&key, false),
+            String::from_utf8_lossy(&beyond(&key, false)),
             "(a <= 3 OR a IS NULL) AND ((a < 3 OR a IS NULL) OR a <=> 3 AND b IS NOT NULL \
              OR a <=> 3 AND b <=> NULL AND (id < 6 OR id IS NULL))"
         );
-        assert_eq!(beyond(&[("a", false, None)], false), "FALSE");
+        assert_eq!(beyond(&[("a", false, None)], false), b"FALSE");
     }
 }
