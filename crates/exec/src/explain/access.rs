@@ -46,12 +46,23 @@ impl BlockCx<'_> {
                 }
             }
         };
-        node.measured(self.measured(stage))
+        let node = node.measured(self.measured(stage));
+        if self.block.run_by(step.table).next().is_none() {
+            return node;
+        }
+        let name = short_name(&slot.alias);
+        let (cost, rows) = (node.cost(), node.rows());
+        let operation = format!("Invalidate materialized tables (row from {name})");
+        Node::over(operation, node)
+            .kind("invalidate_materialized_tables")
+            .estimated(cost, rows)
     }
 
     fn derived(&self, slot: &TableSlot, q: &nfold_plan::query::QueryPlan) -> Node {
         let name = short_name(&slot.alias);
-        let mut input = self.builder.query(q, self.texts.outer);
+        let tables = (slot.lateral != 0).then_some(Scope::Tables(self.block));
+        let outer: Vec<Scope<'_>> = self.texts.outer.iter().copied().chain(tables).collect();
+        let mut input = self.builder.query(q, &outer);
         let (cost, rows) = (input.cost(), input.rows());
         let columns = q.columns.iter().map(|c| &*c.name);
         let streamed = self.block.joins.len() == 1;
@@ -63,7 +74,12 @@ impl BlockCx<'_> {
                 .estimated(cost, rows);
         } else {
             let written = cost + rows * SCAN_ROW_COST;
-            input = Node::over("Materialize", input)
+            let by = self.block.last_read(slot.lateral);
+            let by = by.map_or_else(String::new, |by| {
+                let by = short_name(&self.block.tables[by].alias);
+                format!(" (invalidate on row from {by})")
+            });
+            input = Node::over(format!("Materialize{by}"), input)
                 .kind("materialize")
                 .materialized(written, written, rows);
         }

@@ -172,11 +172,12 @@ impl BlockCx<'_> {
     }
 
     fn algorithm(&self, step: &JoinStep) -> Algorithm {
-        let of_table = matches!(self.block.tables[step.table].source, TableSource::Table(_));
-        let json = matches!(self.block.tables[step.table].source, TableSource::Json(_));
+        let slot = &self.block.tables[step.table];
+        let of_table = matches!(slot.source, TableSource::Table(_));
+        let for_each = matches!(slot.source, TableSource::Json(_)) || slot.lateral != 0;
         match &lookups(step).kind {
             AccessKind::Hash { .. } => Algorithm::Hash,
-            AccessKind::Source | AccessKind::Empty if !json => Algorithm::Hash,
+            AccessKind::Source | AccessKind::Empty if !for_each => Algorithm::Hash,
             AccessKind::Points(parts)
                 if of_table
                     && !stops_early(step)

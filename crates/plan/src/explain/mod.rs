@@ -513,6 +513,9 @@ impl Explainer {
         if access.reverse && b.ordered {
             extra.push("Backward index scan".into());
         }
+        if b.run_by(step.table).next().is_some() {
+            extra.push(format!("Rematerialize (<derived{}>)", self.next_id));
+        }
         out[11] = (!extra.is_empty()).then(|| extra.join("; "));
         self.rows.push(out);
     }

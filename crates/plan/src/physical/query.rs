@@ -393,6 +393,18 @@ impl Block {
             && (self.changed == 0 || self.changes(slot))
     }
 
+    /// The slot of a set that is read after the others.
+    pub fn last_read(&self, slots: u64) -> Option<usize> {
+        let mut tables = self.joins.iter().rev().map(|step| step.table);
+        tables.find(|t| slots >> t & 1 == 1)
+    }
+
+    /// The LATERAL derived tables that run anew for each row of a slot.
+    pub fn run_by(&self, slot: usize) -> impl Iterator<Item = &TableSlot> {
+        let tables = self.tables.iter();
+        tables.filter(move |t| t.lateral != 0 && self.last_read(t.lateral) == Some(slot))
+    }
+
     /// Whether the statement changes the rows of a slot.
     pub fn changes(&self, slot: usize) -> bool {
         self.changed >> slot.min(63) & 1 == 1
