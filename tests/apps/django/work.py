@@ -120,7 +120,9 @@ def queried():
     yield "durations", [str(c.bought) for c in Copy.objects.filter(bought__gt=datetime.timedelta(days=36)).order_by("id")]
     with transaction.atomic():
         yield "lock", list(Tag.objects.select_for_update(skip_locked=True).order_by("id").values_list("id", flat=True))
-    yield "explain", bool(books.filter(author_id=1).explain(format="traditional"))
+    for form in ("traditional", "tree", "json"):
+        yield f"explain {form}", bool(books.filter(author_id=1).explain(format=form))
+    yield "explain analyze", "actual time=" in books.filter(author_id=1).explain(analyze=True)
 
 
 def json_queried():
