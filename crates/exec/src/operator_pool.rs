@@ -310,9 +310,10 @@ mod tests {
         let operator_pool = OperatorPool::default();
         const LARGE: usize = 1 << 20;
         let small = plan();
-        operator_pool.give_operators(Executable::new(small.clone()), 1000, 1);
+        let first = operator_pool.operators(&small, 1);
+        operator_pool.give_operators(first, 1000, 1);
         let mut plans = Vec::new();
-        for _ in 0..3 * MOST_BYTES / LARGE {
+        for _ in 0..3 * MOST_BYTES / LARGE + 5 {
             let large = plan();
             operator_pool.give_operators(Executable::new(large.clone()), LARGE, 1);
             plans.push(large);
