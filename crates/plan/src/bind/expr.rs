@@ -207,8 +207,8 @@ impl BlockBinder<'_> {
                 let query = &self.subqueries[usize::from(index)].query;
                 e.ty.nullable &= ty.nullable || !query.has_one_row();
                 let set = matches!(query.body, QueryBody::Set { .. });
-                if set && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
-                    (e.ty.col.kind, e.ty.col.width) = (TypeKind::BigInt, 20);
+                if set && e.ty.col.kind == TypeKind::BigInt {
+                    e.ty.col.width = 20;
                 }
                 Ok(e)
             }
