@@ -102,13 +102,10 @@ fn decimal(name: &str, spec: &TypeSpec) -> Result<ColumnType, SqlError> {
         Some(n) => return Err(error(ErrorCode::ER_TOO_BIG_PRECISION, &[&n, &name, &65])),
     };
     let scale = spec.decimals.unwrap_or(0);
-    if spec.length == Some(0) && scale > 0 {
-        return Err(error(ErrorCode::ER_M_BIGGER_THAN_D, &[&name]));
-    }
     if scale > 30 {
         return Err(error(ErrorCode::ER_TOO_BIG_SCALE, &[&scale, &name, &30]));
     }
-    if scale > u32::from(precision) {
+    if scale > u32::from(precision) || spec.length == Some(0) && scale > 0 {
         return Err(error(ErrorCode::ER_M_BIGGER_THAN_D, &[&name]));
     }
     Ok(ColumnType::decimal(precision, scale as u8))
