@@ -299,7 +299,8 @@ impl SessionEnv for Env {
         value: Value,
         ty: Option<&ColumnType>,
     ) -> Result<(), SqlError> {
-        if name.is_empty() || name.chars().count() > USER_VAR_CHARS {
+        let blank = name.is_empty() || name.ends_with(' ');
+        if blank || name.chars().count() > USER_VAR_CHARS {
             return Err(SqlError::new(ErrorCode::ER_ILLEGAL_USER_VAR, &[&name]));
         }
         let mut vars = self.user_vars.borrow_mut();
