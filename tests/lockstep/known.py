@@ -13,6 +13,8 @@ class Known:
                     self.entries.append((file, re.compile(pattern, re.I | re.S), reason))
 
     def reason(self, file, sql, detail=""):
-        """Why a statement's difference is understood, or None. A pattern may begin with what differs: `^rows: select`."""
+        """Why a statement's difference is understood, or None. A pattern may begin with what differs: `^rows: select`.
+        Each run of white space in the statement is one blank for it."""
+        sql = " ".join(sql.split())
         texts = (sql, f"{detail}: {sql}")
         return next((r for f, p, r in self.entries if f in ("*", file) and any(map(p.search, texts))), None)
