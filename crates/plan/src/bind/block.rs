@@ -227,7 +227,7 @@ pub(super) fn block(
     }
     let mut description = description(&c.items, &b.aggregates.take(), distinct, windowed);
     for (kind, item) in description.kinds.iter_mut().zip(&c.items) {
-        if *kind == ResultKind::Value && reads_tables(&item.expr, &b.subqueries) {
+        if *kind == ResultKind::Value && is_stored(&item.expr, &b.subqueries, distinct) {
             *kind = ResultKind::Subquery;
         }
     }
@@ -341,14 +341,17 @@ fn description(
     }
 }
 
-/// Whether `e` is the value of a subquery that reads tables. MySQL replaces any other scalar
-/// subquery by its select item.
-fn reads_tables(e: &Expr, subqueries: &[Subquery]) -> bool {
+/// Whether `e` is the value of a subquery that reads tables, and the rows store it. MySQL replaces
+/// any other scalar subquery by its select item. Without DISTINCT an uncorrelated one is a constant
+/// of the grouped rows.
+fn is_stored(e: &Expr, subqueries: &[Subquery], distinct: bool) -> bool {
     let ExprKind::Subquery { index, .. } = e.kind else {
         return false;
     };
-    let query = subqueries.get(usize::from(index)).map(|s| &s.query.body);
-    matches!(query, Some(QueryBody::Block(b)) if !b.tables.is_empty())
+    subqueries.get(usize::from(index)).is_some_and(|subquery| {
+        let read = matches!(&subquery.query.body, QueryBody::Block(b) if !b.tables.is_empty());
+        read && (distinct || subquery.correlated)
+    })
 }
 
 fn result_kind(e: &Expr, aggregates: &[Aggregate]) -> ResultKind {
