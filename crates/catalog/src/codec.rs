@@ -3,9 +3,9 @@
 //! # Picture
 //! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every
 //! object starts with a version byte (1), so that a later format can tell. A table that has foreign
-//! keys, stored expressions, or invisible columns or indexes has version 2: version 1, then a list
-//! of sections `u8 kind, bytes`; a reader refuses kinds that it does not know. Version 1 shows a
-//! DEFAULT (expression) as no default; a section behind it has the expression.
+//! keys, stored expressions, histograms, or invisible columns or indexes has version 2: version 1,
+//! then a list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know. Version
+//! 1 shows a DEFAULT (expression) as no default; a section behind it has the expression.
 //!
 //! # Failure
 //! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never
@@ -23,6 +23,7 @@ use crate::schema::{
 };
 use crate::stored_expr::BoundExprs;
 
+mod histogram;
 mod stored_expr;
 
 const VERSION: u8 = 1;
@@ -42,6 +43,9 @@ const SECTION_VISIBILITY: u8 = 4;
 const SECTION_INVISIBLE_INDEXES: u8 = 5;
 /// The section of the element types of multi-valued key parts.
 const SECTION_ARRAYS: u8 = 6;
+
+/// The section of the columns' histograms.
+const SECTION_HISTOGRAMS: u8 = 7;
 
 /// The bytes are not a dictionary object of this kind; says which field failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +197,7 @@ fn sections_of(table: &TableDef) -> Vec<(u8, Vec<u8>)> {
         sections.push((SECTION_FOREIGN_KEYS, bytes));
     }
     stored_expr::put_sections(table, &mut sections);
+    histogram::put_section(table, &mut sections);
     sections
 }
 
@@ -205,6 +210,7 @@ fn get_sections(r: &mut Reader<'_>, table: &mut TableDef) -> Result<(), BadObjec
             SECTION_FOREIGN_KEYS => {
                 table.foreign_keys = section.list("foreign keys", get_foreign_key)?;
             }
+            SECTION_HISTOGRAMS => histogram::get_section(&mut section, table)?,
             kind => stored_expr::get_section(kind, &mut section, table)?,
         }
         Ok(())
@@ -443,6 +449,7 @@ fn get_column(r: &mut Reader<'_>) -> Result<ColumnDef, BadObject> {
         own_charset,
         generated: None,
         visibility: Visibility::Visible,
+        histogram: None,
     })
 }
 
@@ -564,7 +571,7 @@ mod tests {
     use super::*;
     use nfold_types::{TextSize, TypeKind, Value};
 
-    fn table() -> TableDef {
+    pub(super) fn table() -> TableDef {
         let column = |name: &str, ty, default| ColumnDef {
             name: name.into(),
             ty,
@@ -576,6 +583,7 @@ mod tests {
             own_charset: false,
             generated: None,
             visibility: Visibility::Visible,
+            histogram: None,
         };
         TableDef {
             id: TableId(7),

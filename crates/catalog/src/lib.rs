@@ -12,6 +12,7 @@
 pub mod account;
 pub mod codec;
 pub mod foreign_key;
+pub mod histogram;
 pub mod mdl;
 pub mod schema;
 pub mod snapshot;
@@ -21,6 +22,7 @@ pub mod user_locks;
 
 pub use account::{Account, AccountSnapshot, Privileges};
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
+pub use histogram::{Histogram, HistogramBucket, HistogramType};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, Relation,

@@ -7,6 +7,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, Value};
 
 use crate::foreign_key::ForeignKeyDef;
+use crate::histogram::Histogram;
 use crate::stored_expr::{BoundExprs, CheckDef, GeneratedColumn, StoredExpr};
 
 /// Identifies a table. Ids are never reused, and an operation that gives a table a new tablespace
@@ -67,6 +68,8 @@ pub struct ColumnDef {
     /// `GENERATED ALWAYS AS (expression)`
     pub generated: Option<Box<GeneratedColumn>>,
     pub visibility: Visibility,
+    /// Made by ANALYZE TABLE ... UPDATE HISTOGRAM.
+    pub histogram: Option<Arc<Histogram>>,
 }
 
 /// What kind of index.

@@ -126,6 +126,7 @@ fn definition(space: SpaceId, root: PageNo) -> TableDef {
         own_charset: false,
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
     };
     let part = |column| IndexPart {
         column,

@@ -116,6 +116,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         own_charset: false,
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
     };
     let index = |n: usize, name: &str, kind: IndexKind| IndexDef {
         id: IndexId(10 * id + n as u64),

@@ -137,6 +137,7 @@ fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
         own_charset: false,
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
     }
 }
 

@@ -310,6 +310,7 @@ fn column(spec: &str) -> ColumnDef {
         own_charset: false,
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
     }
 }
 

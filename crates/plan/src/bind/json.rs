@@ -178,6 +178,7 @@ impl BlockBinder<'_> {
                 own_charset: false,
                 generated: None,
                 visibility: Visibility::Visible,
+                histogram: None,
             });
         }
         Ok(bound)

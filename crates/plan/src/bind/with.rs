@@ -392,6 +392,7 @@ fn recursion(
         own_charset: true,
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
     };
     let bound = Query {
         body: QueryBody::Recursive(Box::new(Recursion {

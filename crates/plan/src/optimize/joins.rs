@@ -197,6 +197,7 @@ impl Placer<'_> {
             _ => None,
         });
         let statistics = Statistics {
+            cx: self.cx,
             block,
             stats: stats.collect(),
         };

@@ -5,6 +5,7 @@ mod candidate;
 mod condition;
 mod dml;
 mod equalities;
+mod histogram;
 mod joins;
 mod order;
 mod outer;

@@ -8,7 +8,9 @@ use nfold_sql::ast::BinaryOp;
 use super::candidate::{self, DESCENT, LOOKUP_ROW, SCAN_ROW};
 use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
+use super::histogram;
 use super::joins::{UNKNOWN_ROWS, selectivity};
+use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::physical::{Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
 
@@ -78,7 +80,8 @@ fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Li
 }
 
 impl Local {
-    fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr) -> Local {
+    /// `share`: what a histogram says about the condition.
+    fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr, share: Option<f64>) -> Local {
         let (column, values) = column_values(reader, e);
         let column = column.filter(|_| values.is_some());
         let at = column.map(|column| ColumnAt {
@@ -86,10 +89,11 @@ impl Local {
             column: column as u16,
         });
         let values = values.unwrap_or(1.0);
-        let keeps = match at.and_then(|at| distinct_values(cx, at)) {
+        let by_distinct = || match at.and_then(|at| distinct_values(cx, at)) {
             Some(distinct) => (values / distinct).min(1.0),
             None => cx.keeps(e),
         };
+        let keeps = share.unwrap_or_else(by_distinct);
         Local {
             column,
             values,
@@ -203,6 +207,7 @@ fn distinct_values(cx: &Statistics<'_>, at: ColumnAt) -> Option<f64> {
 
 /// The statistics of a block's tables.
 pub(super) struct Statistics<'s> {
+    pub cx: &'s PlanCx<'s>,
     pub block: &'s Block,
     /// For each slot.
     pub stats: Vec<Option<std::sync::Arc<TableStats>>>,
@@ -228,6 +233,10 @@ impl Statistics<'_> {
 
     /// The share of rows that a condition keeps.
     fn keeps(&self, e: &Expr) -> f64 {
+        let known = histogram::shares(self.cx, self.block, std::iter::once(e));
+        if let Some(share) = known.into_iter().next().flatten() {
+            return share;
+        }
         match &e.kind {
             ExprKind::Compare {
                 op: BinaryOp::Eq | BinaryOp::NullSafeEq,
@@ -282,6 +291,25 @@ fn source_rows(source: &TableSource) -> f64 {
     }
 }
 
+/// The rows that an access path finds: by histograms if they tell about each condition that the
+/// path implies.
+fn found_rows(
+    cx: &Statistics<'_>,
+    t: usize,
+    own: &candidate::Candidate,
+    conditions: &[&Expr],
+    shares: &[Option<f64>],
+) -> f64 {
+    let implied = conditions.iter().zip(shares);
+    let mut implied = implied.filter(|(e, _)| own.access.implied.contains(e));
+    let known = implied.clone().next().is_some();
+    let share: Option<f64> = implied.try_fold(1.0, |all, (_, share)| Some(all * (*share)?));
+    match (cx.table(t), share) {
+        (Some((_, stats)), Some(share)) if known => stats.rows as f64 * share,
+        _ => own.rows,
+    }
+}
+
 impl Relation {
     /// The estimates of slot `t`. `own` is the cheapest access path by its own conditions.
     pub fn new(
@@ -297,14 +325,16 @@ impl Relation {
             list_count: from.list_count,
         };
         let (mut links, mut locals) = (equal_links(cx, t, from.equalities), Vec::new());
-        let mut passing = own.rows;
-        for (e, slots) in &from.conditions {
-            let others = slots & !(1u64 << t);
-            if others != 0 {
-                links.push(Link::new(cx, &reader, e, others));
-                continue;
-            }
-            let local = Local::new(cx, &reader, e);
+        let others = |slots: &u64| slots & !(1u64 << t);
+        for (e, slots) in from.conditions.iter().filter(|(_, s)| others(s) != 0) {
+            links.push(Link::new(cx, &reader, e, others(slots)));
+        }
+        let alone = from.conditions.iter().filter(|(_, s)| others(s) == 0);
+        let alone: Vec<&Expr> = alone.map(|(e, _)| *e).collect();
+        let shares = histogram::shares(cx.cx, block, alone.iter().copied());
+        let mut passing = found_rows(cx, t, own, &alone, &shares);
+        for (e, share) in alone.into_iter().zip(shares) {
+            let local = Local::new(cx, &reader, e, share);
             if !own.access.implied.contains(e) {
                 passing *= local.keeps;
             }

@@ -245,9 +245,28 @@ pub struct TableMaintenance {
     pub kind: MaintenanceKind,
     pub no_write_to_binlog: bool,
     pub tables: Vec<ObjectName>,
-    /// CHECK's and REPAIR's options in upper case (`QUICK`, `EXTENDED`, `FOR UPGRADE`, …),
-    /// ANALYZE's `HISTOGRAM`.
+    /// CHECK's and REPAIR's options in upper case (`QUICK`, `EXTENDED`, `FOR UPGRADE`, …).
     pub options: Vec<String>,
+    /// `UPDATE HISTOGRAM` or `DROP HISTOGRAM` of ANALYZE.
+    pub histogram: Option<HistogramChange>,
+}
+
+/// `UPDATE HISTOGRAM ON …` or `DROP HISTOGRAM ON …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramChange {
+    pub columns: Vec<Ident>,
+    /// `None`: the histograms are dropped.
+    pub update: Option<HistogramUpdate>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramUpdate {
+    /// `WITH n BUCKETS`
+    pub buckets: Option<u64>,
+    /// `AUTO UPDATE`
+    pub auto_update: bool,
+    /// `USING DATA` was written.
+    pub using_data: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

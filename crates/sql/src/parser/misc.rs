@@ -183,7 +183,7 @@ impl Parser<'_> {
             self.expect_kw(Kw::TABLES)?;
         }
         let tables = self.comma_list(Self::object_name)?;
-        let mut options = Vec::new();
+        let (mut options, mut histogram) = (Vec::new(), None);
         loop {
             let known: &[Kw] = match kind {
                 MaintenanceKind::Check => &[
@@ -207,10 +207,9 @@ impl Parser<'_> {
                     self.expect_kw(Kw::UPGRADE)?;
                     options.push("FOR UPGRADE".to_string());
                 }
-                Kw::UPDATE | Kw::DROP => {
-                    self.expect_kw(Kw::HISTOGRAM)?;
-                    self.rest_of_statement();
-                    options.push("HISTOGRAM".to_string());
+                kw @ (Kw::UPDATE | Kw::DROP) => {
+                    histogram = Some(self.histogram(kw == Kw::UPDATE)?);
+                    break;
                 }
                 kw => options.push(kw.name().to_string()),
             }
@@ -220,7 +219,42 @@ impl Parser<'_> {
             no_write_to_binlog,
             tables,
             options,
+            histogram,
         }))
+    }
+
+    /// `HISTOGRAM ON …`, after UPDATE or DROP.
+    fn histogram(&mut self, update: bool) -> Result<HistogramChange> {
+        self.expect_kw(Kw::HISTOGRAM)?;
+        self.expect_kw(Kw::ON)?;
+        let columns = self.comma_list(Self::ident)?;
+        let update = match update {
+            false => None,
+            true => {
+                let mut update = HistogramUpdate {
+                    buckets: None,
+                    auto_update: false,
+                    using_data: false,
+                };
+                if self.accept_kw(Kw::USING) {
+                    self.expect_kw(Kw::DATA)?;
+                    self.rest_of_statement();
+                    update.using_data = true;
+                } else {
+                    if self.accept_kw(Kw::WITH) {
+                        update.buckets = Some(self.number()?);
+                        self.expect_kw(Kw::BUCKETS)?;
+                    }
+                    update.auto_update = self.at(Kw::AUTO);
+                    if update.auto_update || self.at(Kw::MANUAL) {
+                        self.advance();
+                        self.expect_kw(Kw::UPDATE)?;
+                    }
+                }
+                Some(update)
+            }
+        };
+        Ok(HistogramChange { columns, update })
     }
 
     fn flush(&mut self) -> Result<Statement> {

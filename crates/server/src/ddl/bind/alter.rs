@@ -359,6 +359,10 @@ impl Alter<'_> {
         let same_bytes = before.ty == bound.ty
             && before.nullable == bound.nullable
             && before.generated == bound.generated;
+        // The values of the column stay in their order.
+        if before.ty == bound.ty && before.name == bound.name {
+            bound.histogram = before.histogram.clone();
+        }
         let indexed = self
             .new
             .indexes

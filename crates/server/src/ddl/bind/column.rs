@@ -64,6 +64,7 @@ pub fn bind(
                 array_of: None,
             })),
         },
+        histogram: None,
         visibility: match column.invisible {
             true => Visibility::Invisible,
             false => Visibility::Visible,

@@ -142,6 +142,7 @@ fn hidden_column(
             array_of: None,
         })),
         visibility: Visibility::Hidden,
+        histogram: None,
         ..column
     })
 }
@@ -163,6 +164,7 @@ fn array_column(name: Arc<str>, expr: StoredExpr, array_of: Option<ColumnType>) 
             array_of,
         })),
         visibility: Visibility::Hidden,
+        histogram: None,
     }
 }
 

@@ -82,6 +82,7 @@ pub fn keeping(result: &ResultColumn) -> ColumnDef {
         own_charset: origin.is_some_and(|o| o.column.own_charset),
         generated: None,
         visibility: nfold_catalog::Visibility::Visible,
+        histogram: None,
         ty,
     }
 }

@@ -98,7 +98,8 @@ pub fn named(results: &[ResultColumn]) -> Vec<ast::ColumnRef> {
 /// CREATE TABLE ... LIKE: the same table under another name.
 pub fn like(old: &TableDef, schema: &str, name: &str) -> Result<TableSpec, SqlError> {
     check_table_name(name)?;
-    let spec = spec_of(old);
+    let mut spec = spec_of(old);
+    spec.columns.iter_mut().for_each(|c| c.histogram = None);
     Ok(TableSpec {
         schema: schema.into(),
         name: name.into(),

@@ -5,6 +5,7 @@ use nfold_exec::ExecCx;
 use nfold_sql::ast::{MaintenanceKind, ObjectName, TableMaintenance};
 use nfold_types::{CollationId, ColumnType, Level, SqlError, TextSize, TypeKind, Value};
 
+use super::histogram;
 use super::table::refuse_view;
 use crate::session::Session;
 use crate::session::response::{Response, RowSet, text_type};
@@ -13,7 +14,7 @@ use crate::session::response::{Response, RowSet, text_type};
 const MESSAGE_BYTES: u32 = 98_304;
 
 /// The messages about one table: type (`status`, `note`, `error`) and text.
-type Lines = Vec<(&'static str, String)>;
+pub(super) type Lines = Vec<(&'static str, String)>;
 
 /// Runs the statement.
 pub fn run(
@@ -28,9 +29,13 @@ pub fn run(
         MaintenanceKind::Repair => "repair",
         MaintenanceKind::Checksum => return session.checksums(m),
     };
-    if m.options.iter().any(|o| o == "HISTOGRAM") {
-        return Err(SqlError::not_supported("histograms"));
-    }
+    let op = match &m.histogram {
+        Some(change) => {
+            histogram::check(change)?;
+            "histogram"
+        }
+        None => op,
+    };
     let text = TypeKind::Text(TextSize::Medium);
     let long = ColumnType {
         width: MESSAGE_BYTES,
@@ -44,11 +49,22 @@ pub fn run(
     ]);
     // MySQL describes it as the result of an expression, not as a column.
     set.columns[3].made = true;
+    if m.histogram.is_some() && m.tables.len() > 1 {
+        let text = "Only one table can be specified while modifying histogram statistics.";
+        let row = ["", op, "Error", text];
+        set.push(row.map(Value::from).into());
+        return Ok(Response::Rows(set));
+    }
     for name in &m.tables {
         let schema = session.schema_of(name)?;
         let label = format!("{schema}.{}", name.name);
-        let lines = match session.maintain(cx, m.kind, &schema, name) {
+        let done = match &m.histogram {
+            Some(change) => session.change_histograms(cx, &schema, name, change),
+            None => session.maintain(cx, m.kind, &schema, name),
+        };
+        let lines = match done {
             Ok(lines) => lines,
+            Err(e) if m.histogram.is_some() => vec![("Error", e.message.to_string())],
             Err(e) => vec![
                 ("Error", e.message.to_string()),
                 ("status", "Operation failed".into()),
@@ -159,6 +175,7 @@ impl Session {
             }
             _ => {
                 self.change(cx, move || engine.analyze_table(&table))?;
+                self.refresh_histograms(cx, &def)?;
                 Ok(ok())
             }
         }

@@ -3,6 +3,7 @@
 mod copy;
 mod create_select;
 mod database;
+mod histogram;
 mod maintenance;
 mod row_env;
 pub mod table;

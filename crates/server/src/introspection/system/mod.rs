@@ -18,6 +18,7 @@ mod activity;
 mod columns;
 mod digests;
 mod facts;
+mod histograms;
 mod keys;
 mod locks;
 mod rows;

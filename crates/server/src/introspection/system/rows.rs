@@ -6,7 +6,7 @@ use nfold_catalog::{Account, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{accounts, activity, columns, digests, facts, keys, locks, schema};
+use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, schema};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
@@ -139,6 +139,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "TABLE_CONSTRAINTS_EXTENSIONS" => keys::table_constraints_extensions(cx, put),
         "INNODB_INDEXES" => keys::innodb_indexes(cx, put),
         "INNODB_FIELDS" => keys::innodb_fields(cx, put),
+        "COLUMN_STATISTICS" => histograms::column_statistics(cx, put),
         "USER_PRIVILEGES" => accounts::user_privileges(cx, put),
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(cx, put),
         "USER_ATTRIBUTES" => accounts::user_attributes(cx, put),
@@ -151,7 +152,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
         // The other tables are always empty: routines, triggers, events, roles, grants on tables
-        // and columns, histograms, traces.
+        // and columns, traces.
         _ => Ok(()),
     }
 }

@@ -151,6 +151,8 @@ impl Alter<'_> {
     pub(super) fn rename_column(&mut self, at: usize, new: &str) {
         let old = std::mem::replace(&mut self.new.columns[at].name, new.into());
         if *old != *new {
+            // As in MySQL.
+            self.new.columns[at].histogram = None;
             self.note_column_renamed(&old);
             self.foreign.renamed.push((old, new.into()));
         }
