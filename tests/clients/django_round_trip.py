@@ -8,7 +8,7 @@ import uuid
 
 import pymysql
 
-pymysql.version_info = (1, 4, 6, "final", 0)  # Django asks for mysqlclient's version
+pymysql.version_info = (1, 4, 6, "final", 0)  # Django checks mysqlclient's version
 pymysql.install_as_MySQLdb()
 
 import django  # noqa: E402

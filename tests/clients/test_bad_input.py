@@ -79,7 +79,7 @@ def test_unknown_command_is_1047(srv):
 
 
 def test_wrong_password(srv):
-    for user in ("root", "nobody"):
+    for user in ("root", "stranger"):
         try:
             srv.connect(user=user, password="wrong")
             raise AssertionError("logged in")

@@ -1,4 +1,4 @@
-"""Results come in the client's character set, whatever they are stored in."""
+"""Results come in the client's character set, from columns of every character set."""
 import pymysql
 
 import wire

@@ -162,7 +162,7 @@ def test_kill_and_start_on_a_full_disk(_):
 
 
 def test_log_that_cannot_grow(_):
-    """A start that asks for a larger log than there is room for says so, and leaves everything as it was."""
+    """A start with a setting for a larger log than there is room for says so, and leaves everything as it was."""
     with disk.SmallDisk(64) as small:
         if not small.mounted:
             return

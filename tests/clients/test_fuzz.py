@@ -116,7 +116,7 @@ def test_greeting(srv):
 
 
 def test_proof(srv):
-    """After the server has asked for a proof: switch, fast path, full path, public key."""
+    """After the server has requested a proof: switch, fast path, full path, public key."""
     with srv.connect() as conn:
         cur = conn.cursor()
         cur.execute("CREATE USER IF NOT EXISTS secret@'%' IDENTIFIED WITH caching_sha2_password BY 'pw'")
@@ -124,7 +124,7 @@ def test_proof(srv):
     rnd = random.Random(2)
     for _ in range(300):
         s = greeted(srv)
-        user = rnd.choice([b"secret", b"old", b"nobody"])
+        user = rnd.choice([b"secret", b"old", b"stranger"])
         s.sendall(packet(hello(CAPABILITIES & ~8, user, rnd.randbytes(rnd.choice([0, 20, 32])), rnd.choice([b"caching_sha2_password", b"mysql_native_password", b"x"])), 1))
         try:
             for sequence in range(3, 9, 2):
@@ -208,7 +208,7 @@ def test_execute(srv):
         if rnd.random() < 0.1:
             s.sendall(packet(b"\x18" + struct.pack("<IH", statement, rnd.randrange(count + 2)) + rnd.randbytes(50)))
         s.sendall(packet(command[:1] + bent(rnd, command[1:]) if rnd.random() < 0.2 else command))
-        s.sendall(packet(b"\x0e"))  # its OK ends whatever came before
+        s.sendall(packet(b"\x0e"))  # its OK ends every earlier answer
         while read_packet(s)[:5] != b"\0\0\0\x02\0":
             pass
     s.close()

@@ -117,8 +117,8 @@ def test_a_select_of_its_own(srv):
 
 def test_who_may_look(srv):
     root = srv.connect().cursor()
-    root.execute("CREATE USER nobody@'%' IDENTIFIED BY 'x'")
-    with srv.connect(user="nobody", password="x") as conn, conn.cursor() as cur:
+    root.execute("CREATE USER reader@'%' IDENTIFIED BY 'x'")
+    with srv.connect(user="reader", password="x") as conn, conn.cursor() as cur:
         try:
             cur.execute("SELECT * FROM information_schema.INNODB_TRX")
         except pymysql.Error as e:

@@ -111,7 +111,7 @@ def test_waiting_for_a_metadata_lock(_):
             assert waiting.outcome is None, waiting.outcome
             run(admin, f"{kill} {number}")
             assert waiting.result() in ((1317,) if kill == "KILL QUERY" else (1317, 2013, 2006)), waiting.outcome
-            # Nobody waits behind it any more, and nothing was done.
+            # No session waits behind it any more, and nothing was done.
             run(admin, "UPDATE d.t SET v = v + 1")
         assert rows(b, "SELECT * FROM d.t") == ((1, 2),)
         run(a, "COMMIT")
@@ -179,7 +179,7 @@ def commits_on_a_disk_that_hangs(srv, hang):
         pass
     commits = [Statement(conn, "COMMIT") for conn in conns]
     time.sleep(0.3)
-    assert [c.outcome for c in commits] == [None] * 4, "nobody is told OK before the disk has it"
+    assert [c.outcome for c in commits] == [None] * 4, "no client gets OK before the disk has it"
     # What is in the log cannot be taken back: KILL does not make it wait shorter, or say less than the truth.
     run(admin, f"KILL QUERY {conns[0].thread_id()}", f"KILL {conns[1].thread_id()}")
     time.sleep(0.3)

@@ -114,7 +114,7 @@ def test_rows_are_whole_and_of_one_snapshot(srv):
     def loop(work, seed):
         try:
             work(srv, random.Random(seed), until, counts)
-        except Exception:  # whatever it is, it is what the test is about
+        except Exception:  # any exception is what the test looks for
             wrong.append(traceback.format_exc())
 
     threads = [threading.Thread(target=loop, args=(work, seed)) for seed, work in enumerate((write, write, read_text, read_text, read_prepared))]

@@ -32,7 +32,7 @@ def readers(srv, read, until, count=3):
             try:
                 read(cur, rng)
                 done[0] += 1
-            except Exception as e:  # whatever it is, it is what the test is about
+            except Exception as e:  # any exception is what the test looks for
                 wrong.append(e)
 
     threads = [threading.Thread(target=loop, args=(seed,)) for seed in range(count)]

@@ -5,7 +5,7 @@ import random
 import threading
 import time
 
-import test_sysbench as stock  # under another name: the runner calls whatever is called test_*
+import test_sysbench as stock  # under another name: the runner calls every function test_*
 
 OPTIONS = {"innodb_buffer_pool_size": "512M"}
 COUNTERS = ("Nfold_latch_acquired", "Nfold_latch_waits", "Nfold_latch_fallbacks", "Nfold_optimistic_restarts", "Nfold_clock_marks",
@@ -55,7 +55,7 @@ def prepare(conn):
 
 def settle(conn):
     """Reads every row over every index until nothing is left to be put right about where rows were last seen: that is background work, which readers
-    ask for and do not do."""
+    request and do not do."""
     before = quiet(conn)
     for _ in range(30):
         cur = conn.cursor()

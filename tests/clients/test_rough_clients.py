@@ -30,7 +30,7 @@ def others(srv):
 
 
 def has_room(srv):
-    """False: of those that left, so many have not been taken down yet that nobody gets in."""
+    """False: the connections of lost clients are still open, and no client gets in."""
     try:
         lives(srv)
     except pymysql.err.OperationalError as e:

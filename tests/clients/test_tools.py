@@ -103,7 +103,7 @@ def test_mariadb_client(srv):
     fill(srv)
     status = client(srv, "mariadb", "-e", r"\s").decode()
     assert "Server version" in status and "Uptime" in status, status
-    # With --auto-rehash the client asks for all tables and columns when it begins.
+    # With --auto-rehash the client reads all tables and columns when it begins.
     out = client(srv, "mariadb", "--auto-rehash", "dump_a", "-t", text=b"SELECT COUNT(*) FROM no_key;\nDESCRIBE every_type;\nSHOW TABLE STATUS;\n").decode()
     assert "2000" in out and "every_type" in out, out
     assert "every_type" in client(srv, "mysqlshow", "dump_a").decode()

@@ -95,7 +95,7 @@ def said(answer):
 
 
 def shortened(sql):
-    """A statement of which numbers tell the rows apart, where the rows are not asked for."""
+    """A statement of which numbers tell the rows apart, where the rows themselves are not selected."""
     items, _, rest = sql.partition(" FROM ")
     head, a, b = items.rsplit(" ", 2)
     return f"{head} COUNT(*), SUM(IFNULL({a.rstrip(',')}, 900) * 97 + {b} * {b}) FROM {rest}"

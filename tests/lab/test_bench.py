@@ -130,7 +130,7 @@ def test_a_broken_connection_is_made_anew(srv):
                 assert time.monotonic() < end and p.poll() is None, p.communicate()
                 q.execute("SELECT id FROM information_schema.processlist WHERE db = 'lab' AND user = 'root'")
                 ids = [i for (i,) in q.fetchall() if i != own]
-                # Both of the window, not the one that loads or asks for versions.
+                # Both of the window, not the one that loads or reads versions.
                 if len(ids) == 2:
                     time.sleep(0.2)
                     for i in ids:

@@ -387,7 +387,7 @@ def test_mistakes_are_one_clear_line(srv):
             (["digest", "--dsn", "mysql://root@127.0.0.1:1"], "cannot connect"),
             (["replay", missing, "--dsn", dsn(srv)], "cannot read"),
             (["replay", binary, "--dsn", dsn(srv)], "has no statement of `digest --extract`"),
-            (["replay", w, "--dsn", "mysql://nobody@127.0.0.1:%d/" % srv.port], "1045"),
+            (["replay", w, "--dsn", "mysql://stranger@127.0.0.1:%d/" % srv.port], "1045"),
             (["replay", w, "--dsn", dsn(srv, "not_there")], "1049"),
         ]:
             message = lab(*words, ok=False)

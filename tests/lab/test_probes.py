@@ -127,7 +127,7 @@ def test_mistakes_are_one_clear_line(srv):
             ([*here, "--start-nfold"], "one server"),
             ([*here, "--set", "a=b"], "started here"),
             ([*here, "--dir", "/not/there"], "no directory"),
-            (["--dsn", f"mysql://nobody@127.0.0.1:{srv.port}/lab"], "1045"),
+            (["--dsn", f"mysql://stranger@127.0.0.1:{srv.port}/lab"], "1045"),
             (["--dsn", dsn(srv, database="not_there")], "1049"),
             (["--start-nfold", "--set", "x"], "NAME=VALUE"),
         ]:

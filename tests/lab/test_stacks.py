@@ -39,7 +39,7 @@ def test_a_server_under_load(srv):
         # A statement's stack leads from the connection through the session to the executor.
         whole = [s["frames"] for s in running if any(f.startswith("nfold_exec") for f in s["frames"])]
         assert any(any("nfold_server::net::conn" in f for f in frames) for frames in whole), whole[:3]
-        # Threads without work are apart from those that wait, and nobody waits for a latch.
+        # Threads without work are apart from those that wait, and no thread waits for a latch.
         waiting, idle = out.split("\nwaiting: ")[1].split("\nidle: ")
         assert "latch" not in waiting and "mutex" not in waiting, out
         assert int(idle.split(" ")[0]) > 0 and "a background thread's next work" in idle, out

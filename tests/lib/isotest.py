@@ -171,10 +171,10 @@ class Run:
         if sql is not None:
             session.start(sql)
         if not self.expected:
-            patience = PATIENCE_S if sql is None else BLOCKED_S
+            timeout = PATIENCE_S if sql is None else BLOCKED_S
         else:
-            patience = WATCHED_S if own == BLOCKS else PATIENCE_S
-        answer = session.answer(patience) if session.busy else "over"
+            timeout = WATCHED_S if own == BLOCKS else PATIENCE_S
+        answer = session.answer(timeout) if session.busy else "over"
         self.lines.append("  " + (answer or BLOCKS))
         settle = time.monotonic() + BLOCKED_S
         for other in sorted(self.sessions):
@@ -182,10 +182,10 @@ class Run:
             if other == name or not one.busy:
                 continue
             if self.expected:
-                patience = PATIENCE_S if other in others else 0.01
+                timeout = PATIENCE_S if other in others else 0.01
             else:
-                patience = max(0.05, settle - time.monotonic())
-            answer = one.answer(patience)
+                timeout = max(0.05, settle - time.monotonic())
+            answer = one.answer(timeout)
             if answer is not None:
                 self.lines.append(f"  {other}> {answer}")
 

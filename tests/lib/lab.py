@@ -53,7 +53,7 @@ def measured(*words, stdin=subprocess.DEVNULL, env=None):
 
 
 def environment(more):
-    """Ours without passwords and option files of whoever runs the tests."""
+    """Ours without passwords and option files of the user who runs the tests."""
     clean = {k: v for k, v in os.environ.items() if k not in ("NFOLD_LAB_PASSWORD", "MYSQL_PWD")}
     clean["HOME"] = "/nonexistent"
     clean.update(more or {})

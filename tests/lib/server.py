@@ -19,7 +19,7 @@ def binary():
 
 
 def free_port():
-    """A port that nobody listens on now."""
+    """A port that no process listens on now."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]

@@ -68,7 +68,7 @@ FLAGS = ["not_null", "pri_key", "unique_key", "multiple_key", "blob", "unsigned"
 
 
 def describe(field):
-    """A column's description in the protocol as it stands in a file."""
+    """A column's description in the protocol as a file shows it."""
     flags = "".join(" " + name for bit, name in enumerate(FLAGS) if field.flags >> bit & 1)
     return f"{show(field.name)}: {TYPES.get(field.type_code, field.type_code)} length {field.length} decimals {field.scale} charset {field.charsetnr}{flags}"
 
@@ -124,7 +124,7 @@ def parse(path):
 
 
 def show(value):
-    """A text-protocol value as it stands in a file."""
+    """A text-protocol value as a file shows it."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
@@ -247,7 +247,7 @@ class Runner:
                 lines[0] += f" last_insert_id {cursor.lastrowid}"
             if result.message:  # PyMySQL leaves the length in front of it
                 lines[0] += f" info {show(result.message[1:])}"
-        # EXPLAIN's note is the statement rewritten: its wording is nobody's interface
+        # EXPLAIN's note is the statement rewritten: its wording is no interface
         if result.warning_count and not block.sql.lstrip().lower().startswith(("show warnings", "explain")):
             cursor.execute("SHOW WARNINGS")
             lines.append(f"warnings {result.warning_count}")

@@ -1,12 +1,12 @@
 """Definitions that change beside everything else: connections that at random drop, rename, rebuild and alter tables, write and roll back, hold snapshots, kill one another
-and resize the pool, while readers check what must hold whatever the others do.
+and resize the pool, while readers check what must hold at every moment.
 
 What must hold:
 - a row of the tables `s0`... has v = 7 * id + 3, w = -k, u = id + 1 or its negative, a long column that tells its own length, and added columns have their default;
 - two indexes of a table, read in one snapshot, have the same rows; a snapshot shows the same rows the second time;
 - transfers between `bank0` and `bank1` leave the sum of both as it is; these are never emptied or dropped;
 - a row of `led0` and `led1` whose insert was acknowledged is there;
-- only those errors come that MySQL would give; each statement ends within `PATIENCE_S`; the log tells of no error.
+- only those errors come that MySQL would give; each statement ends within `TIMEOUT_S`; the log tells of no error.
 """
 import random
 import re
@@ -17,7 +17,7 @@ import pymysql
 
 # A small pool and a small log.
 OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_redo_log_capacity": "16M", "nfold_workers": "2"}
-PATIENCE_S = 60
+TIMEOUT_S = 60
 TABLES = 3
 IDS = 1500
 BANK_ROWS = 200
@@ -84,7 +84,7 @@ class Actor(threading.Thread):
 
     def connect(self):
         self.statement, self.began = "connect", time.monotonic()
-        self.conn = self.storm.srv.connect(read_timeout=PATIENCE_S, connect_timeout=PATIENCE_S)
+        self.conn = self.storm.srv.connect(read_timeout=TIMEOUT_S, connect_timeout=TIMEOUT_S)
         self.cur = self.conn.cursor()
         self.sql(f"SET SESSION lock_wait_timeout = {self.rng.choice((1, 2, 5))}, innodb_lock_wait_timeout = 2")
 
@@ -100,8 +100,8 @@ class Actor(threading.Thread):
         number = e.args[0] if e.args else 0
         self.refused += 1
         if number in GONE or isinstance(e, pymysql.err.InterfaceError):
-            if time.monotonic() - self.began >= PATIENCE_S and not self.storm.killed:
-                self.storm.wrong(f"{self.name}: no answer within {PATIENCE_S} s: {self.statement}")
+            if time.monotonic() - self.began >= TIMEOUT_S and not self.storm.killed:
+                self.storm.wrong(f"{self.name}: no answer within {TIMEOUT_S} s: {self.statement}")
             self.close()
             if self.storm.killed or not self.storm.srv.alive():
                 time.sleep(0.05)
@@ -504,7 +504,7 @@ class Storm:
             self.killed = True
             self.srv.kill()
         for actor in self.actors:
-            actor.join(PATIENCE_S + 20)
+            actor.join(TIMEOUT_S + 20)
             if actor.is_alive():
                 self.wrong(f"{actor.name} does not end: {actor.statement}")
         self.judge()
@@ -520,8 +520,8 @@ class Storm:
             raise AssertionError("\n".join(self.wrongs[:8]))
 
     def check(self):
-        """Everything at rest: tables whole, sums, ledger. Gives the rows of all tables."""
-        conn = self.srv.connect(read_timeout=PATIENCE_S)
+        """Everything at rest: tables whole, sums, ledger. Returns the rows of all tables."""
+        conn = self.srv.connect(read_timeout=TIMEOUT_S)
         cur = conn.cursor()
 
         def ask(text):

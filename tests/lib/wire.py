@@ -35,7 +35,7 @@ def lenenc(data, at):
 class Session:
     """A logged-in connection on which whole packets are sent and read.
 
-    deprecate_eof: asks for results without EOF packets. count_warnings: without it, the number of a result's warnings reads 0."""
+    deprecate_eof: requests results without EOF packets. count_warnings: without it, the number of a result's warnings reads 0."""
 
     def __init__(self, deprecate_eof=False, count_warnings=True, **where):
         flags = CLIENT.MULTI_STATEMENTS | (DEPRECATE_EOF if deprecate_eof else 0)

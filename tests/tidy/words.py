@@ -81,7 +81,7 @@ WORDS = [
     Word(
         ("nest",),
         "nested outer join",
-        r"nests?\b",
+        r"nests? of\b",
         r"[Nn]ests?|Nests?[A-Z]\w*|nests?_\w+",
         where=SERVER,
     ),

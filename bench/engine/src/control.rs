@@ -1,4 +1,5 @@
-//! What the machine itself can do in the same minutes: the bars that figures of a shared machine are read against.
+//! What the machine itself can do in the same minutes: the bars that figures of a shared machine
+//! are read against.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use crate::work::{Length, Sample, on_threads};
 
 /// Bytes that each thread chases pointers over: far more than a cache.
 const CHASE_BYTES: usize = 128 << 20;
-/// Rows of a gather that are asked for ahead of the copy.
+/// How many rows of a gather are prefetched before they are copied.
 const AHEAD: usize = 16;
 /// Bytes between rows of a gather.
 const STRIDE: usize = 128;

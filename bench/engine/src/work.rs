@@ -1,4 +1,5 @@
-//! The workloads, and how they are timed: a number of threads, each with a worker of its own, for a span of time or a number of operations.
+//! The workloads, and how they are timed: a number of threads, each with a worker of its own, for a
+//! span of time or a number of operations.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use crate::engines::{Engine, Worker};
 pub const GROUPS: usize = 200;
 /// Rows of a range read.
 pub const RANGE: usize = 100;
-/// One operation in so many of the mixed workload is an update, the others are point reads.
+/// The mixed workload has one update in this many operations. The others are point reads.
 pub const MIXED_UPDATE: u64 = 10;
 
 /// How long a sample takes.
@@ -30,7 +31,8 @@ pub struct Sample {
     pub per_second: f64,
 }
 
-/// Runs what `make` gives for each thread, which does some operations a call and says how many, until the time is over.
+/// Runs what `make` gives for each thread, which does some operations a call and says how many,
+/// until the time is over.
 pub fn on_threads<F: FnMut() -> u64>(
     threads: usize,
     length: Length,
@@ -200,7 +202,8 @@ fn step<W: Worker>(
     }
 }
 
-/// Checks after loading that the engine has what it should: random rows, ranges, groups, and no others.
+/// Checks after loading that the engine has what it should: random rows, ranges, groups, and no
+/// others.
 pub fn verify<E: Engine>(engine: &E, data: &Data) {
     let mut worker = engine.worker(0);
     let mut rng = Rng::new(1);

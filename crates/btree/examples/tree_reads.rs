@@ -136,21 +136,21 @@ fn main() {
         }
         20_000
     });
-    let mut places = vec![Guess::NONE; rows as usize];
+    let mut places = vec![RowHint::NONE; rows as usize];
     let mut batch = GetMany::new();
     let mut all = GetMany::new();
     for i in 0..rows as u32 {
-        all.push(&i.to_be_bytes(), Guess::NONE);
+        all.push(&i.to_be_bytes(), RowHint::NONE);
     }
     while finish(|| clustered.get_many(&store, &mut all, 64 << 20)) {
         all.found()
             .iter()
-            .for_each(|f| places[f.key as usize] = f.guess);
+            .for_each(|f| places[f.key as usize] = f.row_hint);
         all.clear_found();
     }
     all.found()
         .iter()
-        .for_each(|f| places[f.key as usize] = f.guess);
+        .for_each(|f| places[f.key as usize] = f.row_hint);
     measure("hints pushed, not followed", || {
         batch.clear();
         for _ in 0..512 {
@@ -159,11 +159,11 @@ fn main() {
         }
         512
     });
-    for guesses in [false, true] {
+    for row_hints in [false, true] {
         for size in [8, 64, 512] {
             let name = format!(
                 "get_many of {size}{}",
-                if guesses { ", guesses" } else { "" }
+                if row_hints { ", row_hints" } else { "" }
             );
             measure(&name, || {
                 let rounds = 20_000 / size;
@@ -173,10 +173,10 @@ fn main() {
                         let key = rng.below(rows) as u32;
                         batch.push(
                             &key.to_be_bytes(),
-                            if guesses {
+                            if row_hints {
                                 places[key as usize]
                             } else {
-                                Guess::NONE
+                                RowHint::NONE
                             },
                         );
                     }

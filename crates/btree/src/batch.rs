@@ -1,9 +1,9 @@
 //! The caller's buffers: entries copied from leaves, and the batches of keys and points to look up.
 //! They are cleared and reused, so a warm read allocates nothing.
 
-use crate::guess::Guess;
 use crate::leaf::LeafEntry;
 use crate::node::{Key, Node, PREFIX_BYTES, WORD_BYTES, padded_word};
+use crate::row_hint::RowHint;
 use nfold_store::{PAGE_SIZE, PageNo};
 use nfold_sync::words;
 
@@ -13,7 +13,7 @@ pub struct Entry {
     /// The number of the point that the entry belongs to; 0 from a cursor.
     pub point: u32,
     /// The location that it was copied from.
-    pub place: Guess,
+    pub place: RowHint,
     at: u32,
     key_len: u16,
     value_len: u16,
@@ -160,7 +160,7 @@ impl EntryBatch {
             }
             self.entries.push(Entry {
                 point,
-                place: Guess::new(page, i),
+                place: RowHint::new(page, i),
                 at: (cell.0 - prefix) as u32,
                 key_len: (prefix + suffix.min(cell.1)) as u16,
                 value_len: cell.1.saturating_sub(suffix) as u16,
@@ -171,16 +171,16 @@ impl EntryBatch {
 
 /// A found key of a [`GetMany`].
 #[derive(Copy, Clone, Debug)]
-pub struct Found {
+pub struct FoundKey {
     /// The key's number, as [`GetMany::push`] returned it.
     pub key: u32,
     /// The location where it was found.
-    pub guess: Guess,
+    pub row_hint: RowHint,
     pub(crate) at: u32,
     pub(crate) len: u32,
 }
 
-impl Found {
+impl FoundKey {
     /// The range of its value in the arena of values.
     #[inline]
     pub fn span(&self) -> std::ops::Range<usize> {
@@ -196,25 +196,25 @@ pub struct GetMany<T = ()> {
     /// Contains the long keys.
     arena: Vec<u8>,
     /// The page numbers of all hints, combined by OR; 0 if there are no hints.
-    pub(crate) guessed: PageNo,
+    pub(crate) hint_bits: PageNo,
     /// The keys that met a missing page, or were not at their hints. They are consumed from the
     /// end.
     pub(crate) pending: Vec<u32>,
     /// The number of the first untried key.
     pub(crate) next: u32,
     pub(crate) values: Vec<u8>,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<FoundKey>,
     /// Whether `found` is not in key order.
     pub(crate) disordered: bool,
     /// The number of keys whose values a [`ValueSink`](crate::ValueSink) consumed: the first ones
     /// of the batch.
     pub(crate) given: u32,
     /// How many hints led to the key's leaf, and how many did not. The caller repairs them from
-    /// [`Found::guess`].
-    pub guess_hits: u32,
-    pub guess_misses: u32,
+    /// [`FoundKey::row_hint`].
+    pub hint_hits: u32,
+    pub hint_misses: u32,
     /// Whether some key was found on the hinted page, but far from the hinted slot.
-    pub guesses_far: bool,
+    pub far_hints: bool,
 }
 
 /// One key of a [`GetMany`].
@@ -222,7 +222,7 @@ pub struct GetMany<T = ()> {
 pub struct Wanted<T> {
     key: KeyPlace,
     /// The row-location hint.
-    guess: Guess,
+    row_hint: RowHint,
     tag: T,
 }
 
@@ -239,16 +239,16 @@ impl<T> Default for GetMany<T> {
         GetMany {
             wanted: Vec::new(),
             arena: Vec::new(),
-            guessed: 0,
+            hint_bits: 0,
             pending: Vec::new(),
             next: 0,
             values: Vec::new(),
             found: Vec::new(),
             disordered: false,
             given: 0,
-            guess_hits: 0,
-            guess_misses: 0,
-            guesses_far: false,
+            hint_hits: 0,
+            hint_misses: 0,
+            far_hints: false,
         }
     }
 }
@@ -258,8 +258,8 @@ impl GetMany {
         GetMany::default()
     }
     /// Adds a key with its row-location hint, and returns its number.
-    pub fn push(&mut self, key: &[u8], guess: Guess) -> u32 {
-        self.push_with(key, guess, ())
+    pub fn push(&mut self, key: &[u8], row_hint: RowHint) -> u32 {
+        self.push_with(key, row_hint, ())
     }
 }
 
@@ -268,13 +268,13 @@ impl<T: Copy> GetMany<T> {
     pub fn clear(&mut self) {
         self.wanted.clear();
         self.arena.clear();
-        self.guessed = 0;
+        self.hint_bits = 0;
         self.pending.clear();
         self.next = 0;
         self.given = 0;
         self.clear_found();
-        (self.guess_hits, self.guess_misses) = (0, 0);
-        self.guesses_far = false;
+        (self.hint_hits, self.hint_misses) = (0, 0);
+        self.far_hints = false;
     }
     /// The memory allocated for keys and values, in bytes. The other buffers are small in
     /// comparison.
@@ -297,10 +297,10 @@ impl<T: Copy> GetMany<T> {
     }
     /// Adds a key with its row-location hint and a tag, and returns its number.
     #[inline]
-    pub fn push_with(&mut self, key: &[u8], guess: Guess, tag: T) -> u32 {
+    pub fn push_with(&mut self, key: &[u8], row_hint: RowHint, tag: T) -> u32 {
         let key = KeyPlace::of(key, &mut self.arena);
-        self.guessed |= guess.page;
-        self.wanted.push(Wanted { key, guess, tag });
+        self.hint_bits |= row_hint.page;
+        self.wanted.push(Wanted { key, row_hint, tag });
         self.wanted.len() as u32 - 1
     }
     /// Adds the last `len` bytes of an entry's key. `before` holds the eight bytes [before its
@@ -311,7 +311,7 @@ impl<T: Copy> GetMany<T> {
         entry: LeafEntry<'_>,
         before: u64,
         len: usize,
-        guess: Guess,
+        row_hint: RowHint,
         tag: T,
     ) -> bool {
         let key = if len.wrapping_sub(1) < WORD_BYTES && len <= entry.suffix_len() {
@@ -323,8 +323,8 @@ impl<T: Copy> GetMany<T> {
                 None => return false,
             }
         };
-        self.guessed |= guess.page;
-        self.wanted.push(Wanted { key, guess, tag });
+        self.hint_bits |= row_hint.page;
+        self.wanted.push(Wanted { key, row_hint, tag });
         true
     }
     /// The number of values that a [`ValueSink`](crate::ValueSink) consumed. They are not among the
@@ -374,8 +374,8 @@ impl<T: Copy> GetMany<T> {
     }
     /// The row-location hint of key `number`.
     #[inline]
-    pub fn guess(&self, number: u32) -> Guess {
-        self.wanted[number as usize].guess
+    pub fn row_hint(&self, number: u32) -> RowHint {
+        self.wanted[number as usize].row_hint
     }
     /// The tag of key `number`.
     #[inline(always)]
@@ -400,15 +400,15 @@ impl<T: Copy> GetMany<T> {
     }
     /// The row-location hints of `range`.
     #[inline(always)]
-    pub(crate) fn guesses(
+    pub(crate) fn row_hints(
         &self,
         range: std::ops::Range<usize>,
-    ) -> impl ExactSizeIterator<Item = Guess> {
-        self.wanted[range].iter().map(|wanted| wanted.guess)
+    ) -> impl ExactSizeIterator<Item = RowHint> {
+        self.wanted[range].iter().map(|wanted| wanted.row_hint)
     }
     /// The keys, the arena for values, and the found ones, borrowed apart.
     #[inline(always)]
-    pub(crate) fn parts(&mut self) -> (Lookup<'_, T>, &mut Vec<u8>, &mut Vec<Found>) {
+    pub(crate) fn parts(&mut self) -> (Lookup<'_, T>, &mut Vec<u8>, &mut Vec<FoundKey>) {
         let keys = Lookup {
             wanted: &self.wanted,
             arena: &self.arena,
@@ -420,14 +420,15 @@ impl<T: Copy> GetMany<T> {
     pub fn values(&self) -> &[u8] {
         &self.values
     }
-    /// Swaps the arena of the found values with `other`, where [`Found::span`] then locates them.
+    /// Swaps the arena of the found values with `other`, where [`FoundKey::span`] then locates
+    /// them.
     pub fn swap_values(&mut self, other: &mut Vec<u8>) {
         std::mem::swap(&mut self.values, other);
     }
     /// The keys found so far, in the order they were found. This is nearly key order, but a key
     /// that was not at its hint, or whose page was missing, comes later.
     #[inline]
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[FoundKey] {
         &self.found
     }
     /// The tags and the value ranges of the found keys, from index `from` on.
@@ -442,10 +443,10 @@ impl<T: Copy> GetMany<T> {
         !self.disordered
     }
     /// As [`found`](Self::found), for reordering.
-    pub fn found_mut(&mut self) -> &mut [Found] {
+    pub fn found_mut(&mut self) -> &mut [FoundKey] {
         &mut self.found
     }
-    pub fn value(&self, found: &Found) -> &[u8] {
+    pub fn value(&self, found: &FoundKey) -> &[u8] {
         &self.values[found.at as usize..][..found.len as usize]
     }
 }
@@ -797,7 +798,7 @@ mod tests {
         let keys: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n) % 11]).collect();
         let mut get = GetMany::default();
         for (number, key) in keys.iter().enumerate() {
-            get.push_with(key, Guess::NONE, number);
+            get.push_with(key, RowHint::NONE, number);
         }
         get.retain(|number| number % 3 != 0);
         let kept: Vec<_> = (0..20).filter(|n| n % 3 != 0).map(|n| &keys[n]).collect();
@@ -810,8 +811,8 @@ mod tests {
         // Keys added after a truncation must not overlap the remaining ones.
         for cut in (0..kept.len()).rev() {
             get.truncate(cut);
-            get.push_with(b"a long key behind", Guess::NONE, 0);
-            get.push_with(b"short", Guess::NONE, 0);
+            get.push_with(b"a long key behind", RowHint::NONE, 0);
+            get.push_with(b"short", RowHint::NONE, 0);
             let all = (0..cut).map(|n| get.key(n as u32) == &kept[n][..]);
             assert!(all.min() != Some(false) && get.len() == cut + 2);
             let added = [cut, cut + 1].map(|n| get.key(n as u32));

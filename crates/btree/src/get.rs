@@ -1,9 +1,9 @@
 //! Batched lookups of many keys.
 
-use crate::batch::{Found, GetMany};
+use crate::batch::{FoundKey, GetMany};
 use crate::group::{Job, LANES};
-use crate::guess::Guess;
 use crate::node::{Key, Node};
+use crate::row_hint::RowHint;
 use crate::seen::ValueSink;
 use crate::tree::TreeHandle;
 use nfold_store::{PageRef, Stop, Store};
@@ -36,7 +36,7 @@ impl TreeHandle {
         max_bytes: usize,
         sink: Option<&mut dyn ValueSink>,
     ) -> Result<bool, Stop> {
-        if batch.guessed != 0 && self.try_guesses(store, batch, max_bytes, sink) {
+        if batch.hint_bits != 0 && self.try_row_hints(store, batch, max_bytes, sink) {
             return Ok(true);
         }
         self.run_groups(store, &mut GetJob { batch, max_bytes })
@@ -59,13 +59,13 @@ struct GetJob<'b, T> {
 }
 
 impl<T> GetJob<'_, T> {
-    fn keep(&mut self, key: u32, at: usize, guess: Guess) {
+    fn keep(&mut self, key: u32, at: usize, row_hint: RowHint) {
         let len = (self.batch.values.len() - at) as u32;
         let found = &mut self.batch.found;
         self.batch.disordered |= found.last().is_some_and(|last| last.key > key);
-        found.push(Found {
+        found.push(FoundKey {
             key,
-            guess,
+            row_hint,
             at: at as u32,
             len,
         });
@@ -110,7 +110,7 @@ impl<T: Copy> Job for GetJob<'_, T> {
             return false;
         }
         if let Some(slot) = found {
-            self.keep(item, at, Guess::new(page.id().page, slot));
+            self.keep(item, at, RowHint::new(page.id().page, slot));
         }
         true
     }
@@ -118,8 +118,8 @@ impl<T: Copy> Job for GetJob<'_, T> {
     fn alone(&mut self, tree: &TreeHandle, store: &Store, item: u32) -> Result<(), Stop> {
         let at = self.batch.values.len();
         let (keys, values, _) = self.batch.parts();
-        if let Some(guess) = tree.get_entry(store, keys.key(item).bytes(), values)? {
-            self.keep(item, at, guess);
+        if let Some(row_hint) = tree.get_entry(store, keys.key(item).bytes(), values)? {
+            self.keep(item, at, row_hint);
         }
         Ok(())
     }

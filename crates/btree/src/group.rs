@@ -10,8 +10,8 @@
 //!   leaf:   search slots │ prefetch cells │ compare, copy, validate
 //! ```
 //! Each `│` separates loops over the whole group. Prefetches of pages stand close together (see
-//! [`crate::guess`]). A key that meets a concurrent change leaves the group and is looked up alone.
-//! A key that meets a missing page is put back, and the missing pages of several groups are
+//! [`crate::row_hint`]). A key that meets a concurrent change leaves the group and is looked up
+//! alone. A key that meets a missing page is put back, and the missing pages of several groups are
 //! requested together.
 //! # Cost
 //! No allocation: lanes live on the stack.

@@ -127,7 +127,7 @@ impl LeafEntry<'_> {
         self.node.value_len(self.slot)
     }
 
-    /// Eight bytes of the value at `at`, little-endian. Bytes behind the value's end are whatever
+    /// Eight bytes of the value at `at`, little-endian. Bytes behind the value's end are those that
     /// follows on the page.
     #[inline(always)]
     pub fn value_word(&self, at: usize) -> u64 {
@@ -147,7 +147,7 @@ impl LeafEntry<'_> {
         self.slot.key_len()
     }
 
-    /// Eight bytes of the key suffix at `at`, little-endian. Bytes behind its end are whatever
+    /// Eight bytes of the key suffix at `at`, little-endian. Bytes behind its end are those that
     /// follows on the page.
     #[inline(always)]
     pub fn suffix_word(&self, at: usize) -> u64 {
@@ -169,7 +169,7 @@ impl LeafEntry<'_> {
     }
 
     /// The value's length, and three little-endian words around its start: the eight bytes before
-    /// it and its first sixteen bytes. Bytes behind the value's end are whatever follows on the
+    /// it and its first sixteen bytes. Bytes behind the value's end are those that follows on the
     /// page.
     #[inline(always)]
     pub fn around_value(self) -> (usize, [u64; 3]) {

@@ -5,8 +5,8 @@
 //! the few comparisons that these do not decide. The cache lines of a page are prefetched together
 //! ([`shape`](crate::shape)), and an unchanged root is not read ([`root`](crate::root)).
 
-use crate::guess::Guess;
 use crate::node::{Key, Node, Probe, Slot};
+use crate::row_hint::RowHint;
 use crate::shape::{Expected, TreeShape};
 use crate::tree::{Miss, Seek, TreeHandle};
 use nfold_store::{PageRef, Stop, Store};
@@ -26,11 +26,11 @@ impl TreeHandle {
         store: &Store,
         key: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Guess>, Stop> {
+    ) -> Result<Option<RowHint>, Stop> {
         let shape = &mut TreeShape::default();
         let copy = |node: Node<'_>, slot, out: &mut Vec<u8>| node.append_value(slot, out);
         let found = self.look_up(store, key, shape, out, || (), copy)?;
-        Ok(found.map(|(guess, ())| guess))
+        Ok(found.map(|(row_hint, ())| row_hint))
     }
 
     /// As [`get`](Self::get), but the value need not begin where `out` ended: returns its range.
@@ -64,7 +64,7 @@ impl TreeHandle {
         out: &mut Vec<u8>,
         mut meanwhile: impl FnMut(),
         copy: impl Fn(Node<'_>, Slot, &mut Vec<u8>) -> T,
-    ) -> Result<Option<(Guess, T)>, Stop> {
+    ) -> Result<Option<(RowHint, T)>, Stop> {
         let start = out.len();
         let whole = Key::from(key);
         let found = self.optimistic(store, || {
@@ -74,7 +74,7 @@ impl TreeHandle {
             let (count, probe) = (node.count(), node.probe(whole));
             let (at, found) = search(node, count, &probe, expected);
             let slot = found.then(|| node.slot(at));
-            let found = slot.map(|slot| (Guess::new(page.id().page, at), copy(node, slot, out)));
+            let found = slot.map(|slot| (RowHint::new(page.id().page, at), copy(node, slot, out)));
             if !page.validate() {
                 out.truncate(start);
                 return Err(Miss::Restart);
@@ -99,14 +99,14 @@ impl TreeHandle {
         key: &[u8],
         out: &mut Vec<u8>,
         copy: impl Fn(Node<'_>, Slot, &mut Vec<u8>) -> T,
-    ) -> Result<Option<(Guess, T)>, Stop> {
+    ) -> Result<Option<(RowHint, T)>, Stop> {
         let mut mtr = store.mtr();
         let leaf = self.latch_leaf(store, &mut mtr, Seek::At(key))?;
         let node = Node::new(mtr.words(leaf));
         let (at, found) = node.search(node.count(), node.suffix(key));
         Ok(found.then(|| {
             (
-                Guess::new(mtr.id(leaf).page, at),
+                RowHint::new(mtr.id(leaf).page, at),
                 copy(node, node.slot(at), out),
             )
         }))

@@ -49,7 +49,8 @@
 //! # Cost
 //! Nothing is allocated, except when a result is appended to the caller's vector. Each step of the
 //! binary search is one aligned load.
-//! No allocation but for appending to the caller's vectors; a probe of the binary search is one aligned load.
+//! No allocation but for appending to the caller's vectors; a probe of the binary search is one
+//! aligned load.
 
 use nfold_store::{PAGE_SIZE, PageNo, header};
 use nfold_sync::words;
@@ -103,7 +104,7 @@ pub(crate) const NO_UPPER: u16 = u16::MAX;
 pub(crate) const CAPACITY: usize = PAGE_SIZE - SLOTS;
 
 /// The key head of `suffix`: its first 4 bytes as a big-endian number, padded with zeros. Two keys
-/// whose heads differ have the order of their heads; if the heads are equal, the rest decides.
+/// with different key prefixes have the order of the prefixes; if they are equal, the rest decides.
 #[inline(always)]
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
@@ -481,7 +482,7 @@ impl<'a> Node<'a> {
     /// Whether `suffix`, which has the same head as `slot`, is the key of `slot`.
     #[inline]
     pub(crate) fn tail_equals(self, slot: Slot, suffix: &[u8]) -> bool {
-        // With equal heads and equal lengths, suffixes of up to four bytes are equal.
+        // With equal prefixes and equal lengths, suffixes of up to four bytes are equal.
         slot.key_len() == suffix.len()
             && (suffix.len() <= 4 || self.compare_tail(slot, suffix).is_eq())
     }
@@ -533,8 +534,8 @@ impl<'a> Node<'a> {
     }
 
     /// Continues [`search`](Self::search) at slot `first`, whose head is `head`, as may be the
-    /// heads of the following slots. The first eight bytes behind the head nearly always decide.
-    /// always with its first eight bytes.
+    /// key prefixes of the following slots. The first eight bytes behind the head nearly always
+    /// decide. always with its first eight bytes.
     #[inline(never)]
     fn search_equal_heads(
         self,

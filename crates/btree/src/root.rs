@@ -218,12 +218,12 @@ impl RootCopy {
         let words = &self.words[..];
         // Interpolates first: numbers are often evenly distributed.
         let far = u128::from(word.saturating_sub(first)) * u128::from(self.slots_a_word);
-        let guess = 1 + (far >> 64) as usize;
-        if let Some(&[low, high]) = words.get(guess..guess + 2)
+        let row_hint = 1 + (far >> 64) as usize;
+        if let Some(&[low, high]) = words.get(row_hint..row_hint + 2)
             && low <= word
             && word < high
         {
-            return Some((low, Some(high), guess));
+            return Some((low, Some(high), row_hint));
         }
         let slot = words.partition_point(|w| *w <= word).checked_sub(1)?;
         Some((words[slot], words.get(slot + 1).copied(), slot))

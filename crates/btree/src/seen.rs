@@ -5,7 +5,7 @@
 //! them counts only if the page [validates](SeenValue::validate) afterwards. Otherwise it must be
 //! discarded.
 
-use crate::guess::Lane;
+use crate::row_hint::Lane;
 use nfold_store::PagePeek;
 use nfold_sync::words::Span;
 

@@ -109,7 +109,7 @@ impl World {
             mtr.reserve(ENTRY_LOG_OVERHEAD, self.tree.tree().space, 0)?;
             let mut pos = self
                 .tree
-                .leaf_for_write(&self.store, &mut mtr, key, Room::InPlace)?;
+                .leaf_for_write(&self.store, &mut mtr, key, Room::Unchanged)?;
             let found = pos.found;
             let underfull = found && self.tree.remove_at(&mut mtr, &mut pos);
             self.ended.store(mtr.commit().end, Relaxed);

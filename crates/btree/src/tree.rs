@@ -14,7 +14,7 @@
 
 use crate::node::Node;
 #[cfg(not(shuttle))]
-use nfold_observe::contention::{Place, Site, WaitKind};
+use nfold_observe::contention::{Site, WaitKind, WaitPlace};
 use nfold_store::{
     Latched, Mtr, PageId, PageNo, PageRef, PageType, SpaceId, SpacePages, Stop, Store, StoreError,
 };
@@ -178,7 +178,7 @@ impl TreeHandle {
         #[cfg(not(shuttle))]
         nfold_store::lock_watched(&self.shape.smo, store.contention(), || Site {
             kind: WaitKind::TreeShape,
-            place: Place::Index(self.tree.index_id),
+            place: WaitPlace::Index(self.tree.index_id),
         })
     }
 

@@ -14,9 +14,9 @@
 //! Nothing changes until one of the changing functions (`insert_at` ...) is called, and these
 //! cannot fail.
 
-use crate::guess::Guess;
 use crate::node::{CELL_HEAD, ENTRY_OVERHEAD, Node};
 use crate::redo;
+use crate::row_hint::RowHint;
 use crate::tree::{MAX_ENTRY, MAX_KEY, Seek, TreeHandle};
 use nfold_store::{Latched, Mtr, Stop, Store, StoreError, TrxId, header};
 use nfold_sync::words;
@@ -25,7 +25,7 @@ use nfold_sync::words;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Room {
     /// None: the change keeps all sizes, removes the entry, or may not happen at all.
-    InPlace,
+    Unchanged,
     /// Room to insert the key with a value of this length in bytes, or to replace its value by one
     /// of this length.
     Value(usize),
@@ -121,8 +121,8 @@ impl TreeHandle {
     }
 
     /// The row-location hint for the entry at `pos`.
-    pub fn place(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> Guess {
-        Guess::new(mtr.id(pos.leaf).page, pos.slot)
+    pub fn place(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> RowHint {
+        RowHint::new(mtr.id(pos.leaf).page, pos.slot)
     }
 
     /// The newest transaction id on the latched leaf.

@@ -130,7 +130,7 @@ impl World {
             mtr.reserve(ENTRY_LOG_OVERHEAD, self.tree.tree().space, 0)?;
             let mut pos = self
                 .tree
-                .leaf_for_write(&self.store, &mut mtr, &key, Room::InPlace)?;
+                .leaf_for_write(&self.store, &mut mtr, &key, Room::Unchanged)?;
             assert!(pos.found, "no other writer removes this key");
             let underfull = self.tree.remove_at(&mut mtr, &mut pos);
             mtr.commit();

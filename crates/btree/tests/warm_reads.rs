@@ -78,7 +78,7 @@ fn warm_reads_allocate_nothing() {
     let (store, tree) = setup(dir.path());
     let (mut value, mut batch, mut scan) = (Vec::new(), GetMany::new(), PointScan::new());
     let (mut cursor, mut entries) = (Cursor::default(), EntryBatch::default());
-    let mut guesses = vec![Guess::NONE; ROWS as usize];
+    let mut row_hints = vec![RowHint::NONE; ROWS as usize];
     let mut round = || {
         value.clear();
         batch.clear();
@@ -90,14 +90,14 @@ fn warm_reads_allocate_nothing() {
             &mut value
         )));
         for i in (0..ROWS).step_by(97) {
-            batch.push(&i.to_be_bytes(), guesses[i as usize]);
+            batch.push(&i.to_be_bytes(), row_hints[i as usize]);
             // Some of these continue on a second leaf.
             scan.push(&i.to_be_bytes(), &(i + 40).to_be_bytes());
         }
         assert!(!finish(|| tree.get_many(&store, &mut batch, usize::MAX)));
         for found in batch.found() {
             let key = u32::from_be_bytes(batch.key(found.key).try_into().unwrap());
-            guesses[key as usize] = found.guess;
+            row_hints[key as usize] = found.row_hint;
         }
         assert!(!finish(|| tree.scan_points(&store, &mut scan, usize::MAX)));
         for reverse in [false, true] {

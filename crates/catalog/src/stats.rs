@@ -23,7 +23,7 @@ pub struct TableStats {
     /// where it is not known.
     pub columns: Vec<u64>,
     /// Seconds since 1970 UTC when they were made.
-    pub made_at: u64,
+    pub analyzed_at: u64,
 }
 
 impl TableStats {

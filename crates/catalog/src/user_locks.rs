@@ -240,7 +240,7 @@ impl UserLockSession {
         })
     }
 
-    /// Gives a lock back once; `None` if the session does not hold it.
+    /// Releases a lock once; `None` if the session does not hold it.
     pub fn release(&self, name: &str) -> Option<()> {
         let mut held = self.held.borrow_mut();
         let count = held.get_mut(name)?;
@@ -253,7 +253,7 @@ impl UserLockSession {
         Some(())
     }
 
-    /// Gives all locks back; returns how many times they had been taken.
+    /// Releases all locks. Returns how many times they had been taken.
     pub fn release_all(&self) -> u64 {
         let held = std::mem::take(&mut *self.held.borrow_mut());
         for name in held.keys() {

@@ -14,7 +14,7 @@ use nfold_store::Stop as StoreStop;
 use nfold_txn::TxnError;
 use parking_lot::{Condvar, Mutex};
 
-use crate::guess::Repairer;
+use crate::row_hint::Repairer;
 use crate::shared::Shared;
 use crate::stats::{self, block};
 use crate::undo::Applier;
@@ -28,7 +28,7 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(500);
 /// Pause between two looks for tables whose statistics are old.
 const STATS_PAUSE: Duration = Duration::from_secs(2);
 
-/// Pause when no reader has noted a wrong guess.
+/// Pause when no reader has noted a wrong hint.
 const GUESS_PAUSE: Duration = Duration::from_millis(20);
 
 /// The loop of a background thread, which ends when it is stopped.
@@ -68,7 +68,7 @@ impl Background {
             ("purge", purge),
             ("rollback", rollback),
             ("stats", refresh_stats),
-            ("guesses", repair_guesses),
+            ("row_hints", repair_row_hints),
         ];
         for (name, job) in jobs {
             let (shared, stop) = (shared.clone(), stop.clone());
@@ -160,7 +160,7 @@ pub(crate) fn drain(shared: &Arc<Shared>) -> bool {
     let tables: Vec<_> = shared.tables.read().values().cloned().collect();
     let mut any = false;
     for table in tables {
-        match block(|| table.limbo().drain(&shared.store)) {
+        match block(|| table.orphaned().drain(&shared.store)) {
             Ok(done) => any |= done,
             Err(error) => {
                 tracing::debug!(table = %table.def().name, %error, "long columns are not freed");
@@ -187,8 +187,8 @@ fn rollback(shared: &Arc<Shared>, stop: &Stopper) {
     }
 }
 
-/// Puts wrong guesses right that readers have noted.
-fn repair_guesses(shared: &Arc<Shared>, stop: &Stopper) {
+/// Puts wrong hints right that readers have noted.
+fn repair_row_hints(shared: &Arc<Shared>, stop: &Stopper) {
     let mut repairer = Repairer::default();
     while !stop.stopped() {
         if !repairer.step(shared) {
@@ -207,7 +207,7 @@ fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
             }
             let old = table.stats();
             let changed = table.rows_changed.load(Ordering::Relaxed).unsigned_abs();
-            let never = old.made_at == 0;
+            let never = old.analyzed_at == 0;
             if never || (changed > 16 && changed > old.rows / 10) {
                 match stats::make(&shared.store, &table, false) {
                     Ok(new) => table.set_stats(new),

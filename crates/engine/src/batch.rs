@@ -9,11 +9,11 @@ use std::ops::Range;
 
 /// Encoded keys or key prefixes. Each selects all entries whose keys start with it.
 ///
-/// *Invariant* P1: after [`PointSet::seal`] the keys are sorted and unique, and no key is a prefix
-/// of another unless the encoding itself is not prefix-free (keys of equal numbers of parts always
-/// are).
+/// *Invariant* P1: after [`EqualityKeys::seal`] the keys are sorted and unique, and no key is a
+/// prefix of another unless the encoding itself is not prefix-free (keys of equal numbers of parts
+/// always are).
 #[derive(Debug, Clone, Default)]
-pub struct PointSet {
+pub struct EqualityKeys {
     /// Holds the long keys.
     arena: Vec<u8>,
     keys: Vec<Point>,
@@ -60,7 +60,7 @@ impl Point {
     }
 }
 
-impl PointSet {
+impl EqualityKeys {
     /// An empty set.
     pub fn new() -> Self {
         Self::default()
@@ -146,7 +146,7 @@ impl PointSet {
             let len = self.keys.first().map_or(0, |key| key.len);
             let alike = self.keys.iter().all(|key| key.len == len);
             if alike && len as usize <= WORD_BYTES {
-                // Their heads are all there is to them.
+                // They have no bytes beyond the prefix.
                 if !self.keys.is_sorted_by(|a, b| a.head() < b.head()) {
                     self.keys.sort_unstable_by_key(Point::head);
                     self.keys.dedup_by(|a, b| a.first == b.first);
@@ -155,8 +155,8 @@ impl PointSet {
             }
             let arena = &self.arena;
             let order = |a: &Point, b: &Point| {
-                let heads = a.head().cmp(&b.head());
-                heads.then_with(|| a.key(arena).cmp(b.key(arena)))
+                let prefixes = a.head().cmp(&b.head());
+                prefixes.then_with(|| a.key(arena).cmp(b.key(arena)))
             };
             if !self.keys.is_sorted_by(|a, b| order(a, b).is_lt()) {
                 self.keys.sort_unstable_by(order);
@@ -241,8 +241,8 @@ impl KeyRange {
             Bound::Included(k) => k.clone(),
             Bound::Excluded(k) => match successor(k) {
                 Some(lo) => lo,
-                // The prefix has no upper neighbour, so the range behind it is empty, whatever the
-                // upper bound is.
+                // The prefix has no upper neighbour, so the range behind it is empty for
+                // every upper bound.
                 None => return (k.clone(), Some(k.clone())),
             },
         };
@@ -321,8 +321,8 @@ impl RowBatch {
         self.taken = 0;
     }
 
-    /// Rows that went to a [`RowTaker`](crate::RowTaker) in place of the batch; they come before
-    /// those of the batch.
+    /// Rows that went to a [`PageRowSink`](crate::PageRowSink) in place of the batch; they come
+    /// before those of the batch.
     #[inline]
     pub fn taken(&self) -> usize {
         self.taken
@@ -437,7 +437,7 @@ impl RowBatch {
     }
 
     /// Adds rows as long as `is_row` says so of the value, which lies in the arena already; their
-    /// images are behind `header` bytes of it. Gives how many.
+    /// images are behind `header` bytes of it. Returns how many.
     #[inline(always)]
     pub(crate) fn push_values(
         &mut self,
@@ -462,7 +462,7 @@ impl RowBatch {
         rows.len() - before
     }
 
-    /// Gives the row added last its hidden row id.
+    /// Stores the hidden row id of the row added last.
     pub(crate) fn set_row_id(&mut self, id: u64) {
         if let Some(last) = self.rows.last_mut() {
             last.row_id = id;
@@ -623,7 +623,7 @@ mod tests {
 
     #[test]
     fn points_are_sorted_and_unique() {
-        let mut set = PointSet::new();
+        let mut set = EqualityKeys::new();
         for key in ["b", "a", "c", "a"] {
             set.push(key.as_bytes());
         }
@@ -637,7 +637,7 @@ mod tests {
     fn keys_of_all_lengths_have_their_order() {
         // Alike and short, alike and long, of different lengths.
         for lens in [4..5, 8..9, 12..13, 3..12] {
-            let mut set = PointSet::new();
+            let mut set = EqualityKeys::new();
             let mut model = std::collections::BTreeSet::new();
             for n in 0..400_u32 {
                 let mixed = n.wrapping_mul(0x9E37_79B9) % 97;
@@ -664,7 +664,7 @@ mod tests {
             [9, 9, 9],
         ] {
             let [a, b, c] = lens;
-            let (mut joined, mut whole) = (PointSet::new(), PointSet::new());
+            let (mut joined, mut whole) = (EqualityKeys::new(), EqualityKeys::new());
             let middles = [&bytes[a..a + b], b"", &bytes[a..a + b]];
             let (before, behind) = (&bytes[..a], &bytes[a + b..a + b + c]);
             joined.push_joined(before, middles.into_iter(), behind);
@@ -677,7 +677,7 @@ mod tests {
             assert!(words.eq(whole.iter().map(|key| (key, padded_word(key)))));
             // Middles of one length, as words.
             let middle = &bytes[a..a + b];
-            let mut of_words = PointSet::new();
+            let mut of_words = EqualityKeys::new();
             let fits = of_words.push_joined_words(before, (&[padded_word(middle); 2], b), behind);
             assert_eq!(fits, a + b + c <= 8);
             if fits {

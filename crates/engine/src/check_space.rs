@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::limbo::LIMBO;
+use crate::orphaned::ORPHANED_LIST;
 use crate::overflow;
 use crate::record::RowHeader;
 use crate::stats::block;
@@ -17,11 +17,11 @@ use crate::table::Table;
 
 /// What the pages say that they are.
 #[derive(Default)]
-struct Found {
+struct PagesFound {
     by_index: FxHashMap<u64, u64>,
     overflow: FxHashSet<PageNo>,
     free: FxHashSet<PageNo>,
-    limbo: u64,
+    orphaned: u64,
     problems: Vec<String>,
 }
 
@@ -67,16 +67,16 @@ impl Engine {
                 .problems
                 .push(format!("overflow pages that no row names: {lost:?}"));
         }
-        if found.limbo > 1 {
-            found.problems.push("more than one limbo page".into());
+        if found.orphaned > 1 {
+            found.problems.push("more than one orphaned page".into());
         }
         self.walk_free_list(table, &mut found)?;
         Ok(found.problems)
     }
 
-    fn read_pages(&self, table: &Table) -> Result<Found, EngineError> {
+    fn read_pages(&self, table: &Table) -> Result<PagesFound, EngineError> {
         let (store, space) = (table.store(), table.def().space);
-        let mut found = Found::default();
+        let mut found = PagesFound::default();
         for page in 1..store.space_pages(space)? {
             let read = block(|| store.read(PageId { space, page }))?;
             match read.page_type() {
@@ -86,7 +86,7 @@ impl Engine {
                 }
                 PageType::OVERFLOW => drop(found.overflow.insert(page)),
                 PageType::FREE | PageType::FREE_TRUNK => drop(found.free.insert(page)),
-                LIMBO => found.limbo += 1,
+                ORPHANED_LIST => found.orphaned += 1,
                 other => found
                     .problems
                     .push(format!("page {page} is of type {other:#x}")),
@@ -95,7 +95,12 @@ impl Engine {
         Ok(found)
     }
 
-    fn follow(&self, table: &Table, first: PageNo, found: &mut Found) -> Result<(), EngineError> {
+    fn follow(
+        &self,
+        table: &Table,
+        first: PageNo,
+        found: &mut PagesFound,
+    ) -> Result<(), EngineError> {
         let (store, space) = (table.store(), table.def().space);
         let mut page = first;
         while page != 0 {
@@ -111,7 +116,7 @@ impl Engine {
         Ok(())
     }
 
-    fn walk_free_list(&self, table: &Table, found: &mut Found) -> Result<(), EngineError> {
+    fn walk_free_list(&self, table: &Table, found: &mut PagesFound) -> Result<(), EngineError> {
         let listed = table.store().free_pages(table.def().space)?;
         for page in listed {
             if !found.free.remove(&page) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nfold_observe::contention::{Contention, PageAbout, Place, SiteReport};
+use nfold_observe::contention::{Contention, PageAbout, SiteReport, WaitPlace};
 use nfold_store::PageType;
 use nfold_txn::locks::place_of;
 use rustc_hash::FxHashMap;
@@ -73,10 +73,10 @@ impl Engine {
             ..WaitSite::default()
         };
         match &report.site.place {
-            Place::Server => {}
-            Place::Rest => out.detail = Some("all other places".into()),
-            Place::Index(id) => out.name_index(indexes, *id),
-            Place::Page { space, page } => {
+            WaitPlace::Server => {}
+            WaitPlace::Rest => out.detail = Some("all other places".into()),
+            WaitPlace::Index(id) => out.name_index(indexes, *id),
+            WaitPlace::Page { space, page } => {
                 (out.space, out.page) = (Some(*space), Some(*page));
                 match report.about {
                     Some(about) => out.describe_page(indexes, about),
@@ -86,7 +86,7 @@ impl Engine {
                     out.name_space(indexes, *space);
                 }
             }
-            Place::Row(key) => {
+            WaitPlace::Row(key) => {
                 let (index, key) = place_of(key);
                 out.name_index(indexes, index);
                 out.detail = match (key, indexes.get(&index)) {
@@ -95,7 +95,7 @@ impl Engine {
                     _ => None,
                 };
             }
-            Place::Table(id) => {
+            WaitPlace::Table(id) => {
                 let schema = self.catalog().snapshot();
                 if let Some(def) = schema.tables().find(|def| def.id.0 == *id) {
                     out.schema = Some(def.schema.clone());

@@ -31,7 +31,7 @@ use nfold_store::{PageId, PageNo, SpaceId, Store, USER_AREA};
 use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, TextSize, TypeKind, ValueRef};
 
-use crate::batch::{KeyRange, PointSet, RowBatch};
+use crate::batch::{EqualityKeys, KeyRange, RowBatch};
 use crate::error::{EngineError, Stop, lift};
 use crate::read::{Read, ReadSpec, RowLock};
 use crate::session::EngineSession;
@@ -52,7 +52,7 @@ const AT_NEXT_ID: usize = USER_AREA + 16;
 
 /// What kind of object a row holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     Database = 1,
     Table = 2,
     Account = 3,
@@ -248,7 +248,7 @@ fn take_row(table: &Table, row: &[u8], contents: &mut Contents) -> Result<(), En
 
 fn encode_row(
     table: &Table,
-    kind: Kind,
+    kind: ObjectKind,
     id: &[u8],
     data: &[u8],
     out: &mut Vec<u8>,
@@ -268,10 +268,10 @@ fn encode_row(
 fn find(
     session: &mut EngineSession,
     table: &Arc<Table>,
-    kind: Kind,
+    kind: ObjectKind,
     id: &[u8],
 ) -> Result<Option<Vec<u8>>, EngineError> {
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     let values = [ValueRef::UInt(kind as u64), ValueRef::Bytes(id)];
     let mut key = Vec::new();
     table.key_layout(0).encode_values(values, &mut key)?;
@@ -291,7 +291,7 @@ fn find(
 pub(crate) fn put(
     session: &mut EngineSession,
     table: &Arc<Table>,
-    kind: Kind,
+    kind: ObjectKind,
     id: &[u8],
     data: &[u8],
 ) -> Result<(), EngineError> {
@@ -314,7 +314,7 @@ pub(crate) fn put(
 pub(crate) fn remove(
     session: &mut EngineSession,
     table: &Arc<Table>,
-    kind: Kind,
+    kind: ObjectKind,
     id: &[u8],
 ) -> Result<bool, EngineError> {
     let Some(old) = find(session, table, kind, id)? else {

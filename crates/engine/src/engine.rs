@@ -27,7 +27,7 @@ use rustc_hash::FxHashSet;
 use crate::background::{self, Background};
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
-use crate::guess::{GuessStatus, Guesses, Repairer};
+use crate::row_hint::{Repairer, RowHintStatus, RowHints};
 use crate::session::EngineSession;
 use crate::shared::{DICTIONARY, Shared};
 use crate::stats::{self, block};
@@ -102,7 +102,7 @@ impl Engine {
             ddl: Mutex::new(()),
             flush_at_commit: AtomicU8::new(options.flush_at_commit),
             build_memory: options.build_memory,
-            guesses: Guesses::new(),
+            row_hints: RowHints::new(),
         });
         // Rows that a definition cut short has changed are locked by it, and opening itself may
         // change them.
@@ -190,13 +190,13 @@ impl Engine {
 
     /// `innodb_adaptive_hash_index`: whether reads through a secondary index look first where a row
     /// was last seen.
-    pub fn set_guessing(&self, on: bool) {
-        self.shared.guesses.turn(on);
+    pub fn set_row_hints(&self, on: bool) {
+        self.shared.row_hints.turn(on);
     }
 
     /// How often that led to the row.
-    pub fn guess_status(&self) -> GuessStatus {
-        self.shared.guesses.status()
+    pub fn row_hint_status(&self) -> RowHintStatus {
+        self.shared.row_hints.status()
     }
 
     /// A session; `number` names it in status views.
@@ -305,8 +305,8 @@ impl Engine {
     /// [`gather_syncs`](crate::gather_syncs). A worker calls it before it sleeps. `may_block` says
     /// that the thread has nothing else to do, so it may run a short sync itself if no other thread
     /// waits for one.
-    pub fn settle_syncs(&self, may_block: bool) {
-        self.shared.store.settle_syncs(may_block);
+    pub fn finish_syncs(&self, may_block: bool) {
+        self.shared.store.finish_syncs(may_block);
     }
 
     /// Transactions, locks, purge: for status views.

@@ -25,14 +25,14 @@ mod distinct;
 mod engine;
 mod entry_keys;
 mod error;
-mod guess;
-mod limbo;
 mod locks;
 mod lost_entries;
+mod orphaned;
 mod overflow;
 mod pool;
 mod read;
 pub mod record;
+mod row_hint;
 mod session;
 mod shared;
 mod stats;
@@ -43,13 +43,12 @@ mod transactions;
 mod undo;
 mod write;
 
-pub use batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, successor};
+pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};
 pub use check::CheckReport;
 pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
-pub use guess::GuessStatus;
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
     Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus,
@@ -57,8 +56,9 @@ pub use nfold_store::{
 };
 pub use nfold_txn::Isolation;
 pub use read::{
-    KeyProbe, LockWaitPolicy, Read, ReadSpec, RowInPlace, RowLock, RowTaker, RowsInPlace, lend,
+    KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock, reborrow,
 };
+pub use row_hint::RowHintStatus;
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};

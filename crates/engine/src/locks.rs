@@ -9,7 +9,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use nfold_catalog::SessionWait;
-use nfold_observe::contention::Place;
+use nfold_observe::contention::WaitPlace;
 use nfold_store::TrxId;
 use nfold_txn::locks::{DeadlockInfo, LockInfo, LockKind, LockMode, OwnerInfo};
 use nfold_types::row::RowLayout;
@@ -123,7 +123,7 @@ impl Engine {
     /// The session's wait for a row lock.
     pub fn row_lock_wait_of(&self, session: u64) -> Option<SessionWait> {
         let connection = u32::try_from(session).ok()?;
-        let Place::Row(key) = self.contention().site_of(connection)?.place else {
+        let WaitPlace::Row(key) = self.contention().site_of(connection)?.place else {
             return None;
         };
         let found = self.trx_system().locks().wait_of(session, &key);

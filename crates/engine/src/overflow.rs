@@ -16,7 +16,7 @@
 //!     versions of that transaction may name a chain that is gone. Purge computes index keys of
 //!     these versions; hence a column of an index is never shared, but written anew.
 //! O4. A chain that no row names yet, or any more, is listed in the table's
-//!     [`limbo`](crate::limbo).
+//!     [`orphaned`](crate::orphaned).
 
 use nfold_btree::{MAX_ENTRY, MAX_KEY};
 use nfold_store::{
@@ -26,7 +26,7 @@ use nfold_store::{
 use nfold_types::row::{OverflowPointer, RawField, RowError, RowLayout};
 
 use crate::error::{EngineError, Stop, lift};
-use crate::limbo::{SLOT_LOG, Slot};
+use crate::orphaned::{SLOT_LOG, Slot};
 use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
 
@@ -77,7 +77,7 @@ impl ChainWriter {
             };
             let mut mtr = store.mtr();
             mtr.reserve(LOG_BYTES, space, 1).map_err(lift)?;
-            let limbo = match &self.slot {
+            let orphaned = match &self.slot {
                 Some(slot) => Some(slot.latch(&mut mtr)?),
                 None => None,
             };
@@ -87,8 +87,8 @@ impl ChainWriter {
             mtr.write(page, DATA, &value[left - here..left]);
             mtr.set_newest_trx(page, owner);
             self.next = mtr.id(page).page;
-            if let (Some(slot), Some(limbo)) = (&mut self.slot, limbo) {
-                slot.put(&mut mtr, limbo, self.next, owner);
+            if let (Some(slot), Some(orphaned)) = (&mut self.slot, orphaned) {
+                slot.put(&mut mtr, orphaned, self.next, owner);
             }
             mtr.commit();
             left -= here;
@@ -129,8 +129,8 @@ impl Mover {
         self.slots.clear();
     }
 
-    /// For the mini-transaction that stores the row, before its first change: latches the limbo
-    /// page, if the row has chains.
+    /// For the mini-transaction that stores the row, before its first change: latches the orphan
+    /// list page, if the row has chains.
     pub(crate) fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
         self.slots.first().map(|slot| slot.latch(mtr)).transpose()
     }
@@ -145,12 +145,13 @@ impl Mover {
         self.moved.iter().any(|(_, written)| written == chain)
     }
 
-    /// The row that `mtr` has stored names the chains. `limbo` comes from [`latch`](Self::latch).
-    pub(crate) fn named(&mut self, mtr: &mut Mtr<'_>, limbo: Option<Latched>) {
-        if let Some(limbo) = limbo {
+    /// The row that `mtr` has stored names the chains. `orphaned` comes from
+    /// [`latch`](Self::latch).
+    pub(crate) fn named(&mut self, mtr: &mut Mtr<'_>, orphaned: Option<Latched>) {
+        if let Some(orphaned) = orphaned {
             self.slots
                 .iter_mut()
-                .for_each(|slot| slot.clear(mtr, limbo));
+                .for_each(|slot| slot.clear(mtr, orphaned));
         }
     }
 
@@ -194,7 +195,7 @@ impl Mover {
                 .map_err(|_| table.corrupt_row())?
                 .unwrap_or_default();
             if !self.unlisted && self.writer.slot.is_none() {
-                self.writer.slot = Some(table.limbo().take(store)?);
+                self.writer.slot = Some(table.orphaned().take(store)?);
             }
             let pointer = self.writer.run(store, table.def().space, owner, value)?;
             self.moved.push((ordinal, pointer));

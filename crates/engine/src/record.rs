@@ -6,8 +6,8 @@
 //! clustered leaf value                          secondary leaf value
 //!  0  u48 transaction id                         0  u48 transaction id of the newest change of this entry
 //!  6  u64 undo pointer (0: no older version)     6  u8  flags: 1 delete mark, 2 without original bytes
-//! 14  u8  flags: 1 delete mark                   7  u8  guess: slot where the clustered row was last seen
-//! 15  u8  0                                      8  u32 guess: its page, or 0
+//! 14  u8  flags: 1 delete mark                   7  u8  hint: slot where the clustered row was last seen
+//! 15  u8  0                                      8  u32 hint: its page, or 0
 //! 16  row image (nfold_types::row)              12  u16 length of the primary key at the end of the entry's key
 //!                                               14  original bytes of the non-invertible columns:
 //!                                                   per column u16 length (0xffff: NULL), bytes
@@ -15,10 +15,10 @@
 //!
 //! # Invariants
 //! I1. A value shorter than its header is corruption, never an index out of bounds.
-//! I2. The row-location hint ("guess") is advisory: it is never compared, and its changes are never
+//! I2. The row-location hint ("hint") is advisory: it is never compared, and its changes are never
 //!     logged.
 
-use nfold_btree::Guess;
+use nfold_btree::RowHint;
 use nfold_store::TrxId;
 use nfold_txn::undo::{OldVersion, UndoPtr};
 use nfold_types::key::NULL_TEXT;
@@ -116,7 +116,7 @@ pub struct SecondaryEntry<'a> {
     /// It has no original bytes: what covers is the row.
     pub bare: bool,
     /// Where the clustered row was last seen.
-    pub guess: Guess,
+    pub row_hint: RowHint,
     /// Bytes of the primary key at the end of the entry's key.
     pub primary_len: usize,
     originals: &'a [u8],
@@ -131,7 +131,7 @@ impl<'a> SecondaryEntry<'a> {
             trx: u48(head),
             deleted: head[6] & DELETE_MARK != 0,
             bare: head[6] & BARE != 0,
-            guess: Guess::from_bytes(head[7..12].try_into().expect("five bytes")),
+            row_hint: RowHint::from_bytes(head[7..12].try_into().expect("five bytes")),
             primary_len: u16::from_le_bytes([head[12], head[13]]).into(),
             originals,
         })
@@ -185,7 +185,7 @@ const TRX_MASK: u64 = (1 << 48) - 1;
 pub struct RowHead {
     pub trx: TrxId,
     /// It has no delete mark, and its image is all of it.
-    pub stands: bool,
+    pub unmarked: bool,
 }
 
 impl RowHead {
@@ -202,7 +202,7 @@ impl RowHead {
         let unusual = DELETE_MARK as u64 | (RowLayout::EXTERNAL as u64) << flags;
         RowHead {
             trx: first & TRX_MASK,
-            stands: second & unusual == 0,
+            unmarked: second & unusual == 0,
         }
     }
 }
@@ -214,7 +214,7 @@ pub struct SecondaryHead {
     pub trx: TrxId,
     pub deleted: bool,
     pub bare: bool,
-    pub guess: Guess,
+    pub row_hint: RowHint,
     pub primary_len: usize,
 }
 
@@ -228,7 +228,7 @@ impl SecondaryHead {
             trx: first & TRX_MASK,
             deleted: (first >> 48) as u8 & DELETE_MARK != 0,
             bare: (first >> 48) as u8 & BARE != 0,
-            guess: Guess::from_bytes([slot, a, b, c, d]),
+            row_hint: RowHint::from_bytes([slot, a, b, c, d]),
             primary_len: usize::from((second >> 32) as u16),
         }
     }
@@ -246,10 +246,10 @@ pub fn set_bare(value: &mut [u8]) {
     value[6] |= BARE;
 }
 
-/// Puts the guess into a secondary value.
-pub fn set_guess(value: &mut [u8], guess: Guess) {
-    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + Guess::BYTES) {
-        place.copy_from_slice(&guess.to_bytes());
+/// Puts the hint into a secondary value.
+pub fn set_row_hint(value: &mut [u8], row_hint: RowHint) {
+    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + RowHint::BYTES) {
+        place.copy_from_slice(&row_hint.to_bytes());
     }
 }
 
@@ -296,7 +296,10 @@ mod tests {
             let flags = CLUSTERED_HEADER + RowLayout::FLAGS_END - 1;
             value[flags] = if external { RowLayout::EXTERNAL } else { 1 };
             let head = head(&value);
-            assert_eq!((head.trx, head.stands), (header.trx, !deleted && !external));
+            assert_eq!(
+                (head.trx, head.unmarked),
+                (header.trx, !deleted && !external)
+            );
         }
     }
 
@@ -309,8 +312,8 @@ mod tests {
         put_original(&mut value, Some(b""));
         let entry = SecondaryEntry::parse(&value).unwrap();
         assert_eq!(
-            (entry.trx, entry.deleted, entry.guess),
-            (77, false, Guess::NONE)
+            (entry.trx, entry.deleted, entry.row_hint),
+            (77, false, RowHint::NONE)
         );
         assert_eq!(entry.primary_key(b"keyPRI"), Some(&b"PRI"[..]));
         assert_eq!(entry.primary_key(b"PR"), None);
@@ -319,13 +322,13 @@ mod tests {
             [Some(&b"Abc"[..]), None, Some(&b""[..])]
         );
         value[..7].copy_from_slice(&secondary_mark(78, true));
-        set_guess(&mut value, Guess::new(0x1234_5678, 9));
+        set_row_hint(&mut value, RowHint::new(0x1234_5678, 9));
         let entry = SecondaryEntry::parse(&value).unwrap();
         let word = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap());
         let head = SecondaryHead::from_words(word(0), word(8));
         assert_eq!(
-            (head.trx, head.deleted, head.guess, head.primary_len),
-            (78, true, entry.guess, 3)
+            (head.trx, head.deleted, head.row_hint, head.primary_len),
+            (78, true, entry.row_hint, 3)
         );
         assert_eq!((entry.trx, entry.deleted), (78, true));
         value.truncate(SECONDARY_HEADER + 4);

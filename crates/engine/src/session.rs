@@ -21,8 +21,8 @@ use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
 use crate::error::{EngineError, Stop, lift};
-use crate::guess::Guesses;
 use crate::read::View;
+use crate::row_hint::RowHints;
 use crate::shared::Shared;
 use crate::table::{Index, Table};
 use crate::undo::Applier;
@@ -93,8 +93,8 @@ impl EngineSession {
     }
 
     #[inline]
-    pub(crate) fn guesses(&self) -> &Guesses {
-        &self.shared.guesses
+    pub(crate) fn row_hints(&self) -> &RowHints {
+        &self.shared.row_hints
     }
 
     /// BEGIN. The transaction before has ended.
@@ -215,8 +215,8 @@ impl EngineSession {
         Ok(())
     }
 
-    /// As [`commit`](Self::commit), but always durable, whatever `innodb_flush_log_at_trx_commit`
-    /// says.
+    /// As [`commit`](Self::commit), but always durable, for any value of
+    /// `innodb_flush_log_at_trx_commit`.
     pub(crate) fn commit_durably(&mut self) -> Result<(), Stop> {
         if self.trx.is_active() {
             self.trx.commit(FlushAtCommit::Durable).map_err(lift)?;
@@ -345,7 +345,7 @@ impl EngineSession {
         self.trx.lock(request).map_err(lift)
     }
 
-    /// Gives up a record lock.
+    /// Releases a record lock.
     pub(crate) fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
         self.trx.unlock(index, key, mode, kind);
     }

@@ -9,7 +9,7 @@ use nfold_txn::TrxSystem;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use crate::guess::Guesses;
+use crate::row_hint::RowHints;
 use crate::table::Table;
 
 /// The id of the dictionary's own table.
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub ddl: Mutex<()>,
     pub flush_at_commit: AtomicU8,
     pub build_memory: usize,
-    pub guesses: Guesses,
+    pub row_hints: RowHints,
 }
 
 impl Shared {

@@ -25,7 +25,7 @@ const SAMPLE: u64 = 20_000;
 /// Makes statistics of `table`; from every entry if `whole`. Blocks: not for workers.
 pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableStats, EngineError> {
     let mut stats = TableStats {
-        made_at: now(),
+        analyzed_at: now(),
         ..TableStats::default()
     };
     for (ordinal, index) in table.indexes().iter().enumerate() {

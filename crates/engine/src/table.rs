@@ -26,8 +26,8 @@ use parking_lot::RwLock;
 
 use crate::batch::RowBatch;
 use crate::error::{EngineError, Stop};
-use crate::limbo::Limbo;
 use crate::lost_entries::LostEntries;
+use crate::orphaned::OrphanedPages;
 use crate::overflow;
 use crate::record::{self, SecondaryEntry};
 
@@ -106,7 +106,7 @@ pub struct Table {
     rows_counted: AtomicU64,
     /// A damaged page was found.
     damaged: AtomicBool,
-    limbo: Arc<Limbo>,
+    orphaned: Arc<OrphanedPages>,
     lost: LostEntries,
     /// No restart keeps it.
     private: bool,
@@ -123,7 +123,7 @@ pub(crate) struct Reserved {
 impl Table {
     /// Compiles a definition.
     pub fn new(def: Arc<TableDef>, store: Arc<Store>) -> Table {
-        let limbo = Limbo::new(def.space);
+        let orphaned = OrphanedPages::new(def.space);
         let layout = RowLayout::new(
             def.row_version,
             def.columns.iter().map(|c| RowColumn {
@@ -147,7 +147,7 @@ impl Table {
             stats: RwLock::default(),
             rows_counted: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
-            limbo,
+            orphaned,
             lost: LostEntries::default(),
             private: false,
         }
@@ -158,8 +158,8 @@ impl Table {
     }
 
     /// Its chains of overflow pages that no row names.
-    pub(crate) fn limbo(&self) -> &Arc<Limbo> {
-        &self.limbo
+    pub(crate) fn orphaned(&self) -> &Arc<OrphanedPages> {
+        &self.orphaned
     }
 
     pub(crate) fn lost_entries(&self) -> &LostEntries {
@@ -278,7 +278,7 @@ impl Table {
             }
         }
         self.damaged.store(old.damaged.load(Relaxed), Relaxed);
-        self.limbo = old.limbo.clone();
+        self.orphaned = old.orphaned.clone();
         self.auto_increment
             .store(old.auto_increment.load(Relaxed), Relaxed);
         self.row_id.store(old.row_id.load(Relaxed), Relaxed);

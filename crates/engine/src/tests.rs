@@ -15,8 +15,6 @@ use crate::*;
 mod crash;
 mod damage;
 mod ddl;
-mod direct;
-mod in_place;
 mod key_probes;
 mod latch_order;
 mod lock_races;
@@ -24,7 +22,9 @@ mod long_values;
 mod multi_valued;
 mod mvcc;
 mod old_reader;
+mod page_rows;
 mod purge_beside_ddl;
+mod raw_rows;
 mod rebuilt;
 mod replaced;
 mod stress;
@@ -122,7 +122,7 @@ pub(super) fn column(name: &str, ty: ColumnType, nullable: bool) -> ColumnDef {
     }
 }
 
-/// Seconds of a stress test: so many, or NFOLD_STRESS_S.
+/// Seconds of a stress test: the default given, or NFOLD_STRESS_S.
 fn stress_seconds(otherwise: u64) -> u64 {
     let more = std::env::var("NFOLD_STRESS_S").ok();
     more.and_then(|s| s.parse().ok()).unwrap_or(otherwise)
@@ -298,7 +298,7 @@ pub(super) fn decoded_by_key<R>(
     decode: impl Fn(&Table, &[u8]) -> R,
 ) -> Vec<R> {
     s.statement_begin(Isolation::RepeatableRead, false);
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     for key in keys {
         points.push_with(|out| {
             let layout = table.key_layout(index);
@@ -750,8 +750,7 @@ fn automatic_values_are_never_given_out_twice() {
     );
 }
 
-/// Rows of one transaction mix are as a map says, whatever was committed and whatever was rolled
-/// back.
+/// After a random mix of commits and rollbacks the rows are those of a map.
 #[test]
 fn a_long_random_mix_agrees_with_a_map() {
     let db = Db::new();

@@ -9,7 +9,7 @@
 //! U3. A restored entry, or one that is marked again, gets the transaction id of the row version
 //!     that becomes current again. The id of the rolled-back transaction would be wrong: after
 //!     ROLLBACK TO SAVEPOINT that transaction goes on reading, and would take an entry with its own
-//!     id for visible (settle::V1).
+//!     id for visible (visibility::V1).
 //! U4. Purge skips a delete-marked row that a newer transaction has revived. If that transaction is
 //!     undone, and the transaction of the mark is purgeable, undo removes the row and its entries
 //!     as if they had been inserted, because purge does not come back. The same holds for an entry
@@ -26,7 +26,7 @@
 //!     frees anything of the old one.
 //!
 //! # Failure
-//! The overflow chains of an undone row enter the table's [`limbo`](crate::limbo) in the
+//! The overflow chains of an undone row enter the table's [`orphaned`](crate::orphaned) in the
 //! mini-transaction that removes the row; the chains of a purged version enter it last. The
 //! background frees them. A crash in between loses nothing.
 
@@ -41,7 +41,7 @@ use nfold_txn::{RowApplier, Step, TrxSystem, TxnError};
 use nfold_types::row::OverflowPointer;
 
 use crate::error::{EngineError, Stop, lift};
-use crate::limbo::{SLOT_LOG, Slot};
+use crate::orphaned::{SLOT_LOG, Slot};
 use crate::overflow;
 use crate::read::{Scratch, damaged, previous_version};
 use crate::record::{self, CLUSTERED_HEADER, RowHeader, SecondaryEntry};
@@ -55,7 +55,7 @@ pub(crate) mod lost;
 pub(crate) struct Applier(pub Arc<Shared>);
 
 impl Applier {
-    /// Runs a step on a table. It holds no metadata lock, so a definition may replace the table
+    /// Runs a step on a table. It holds no metadata lock, so a DDL statement may replace the table
     /// meanwhile and free an index under the step: what looks like damage then is none, and the
     /// step is done again on the table as it is now (U6).
     pub(crate) fn on(
@@ -161,12 +161,12 @@ fn undo(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop>
     )
 }
 
-/// Chains that go into limbo with the change that takes their row away.
+/// Chains that go into the orphan list with the change that takes their row away.
 struct Discarded(Vec<(OverflowPointer, Slot)>);
 
 impl Discarded {
     fn new(store: &Store, table: &Table, chains: Vec<OverflowPointer>) -> Result<Discarded, Stop> {
-        let with_slot = |chain| Ok((chain, table.limbo().take(store)?));
+        let with_slot = |chain| Ok((chain, table.orphaned().take(store)?));
         Ok(Discarded(
             chains
                 .into_iter()
@@ -179,16 +179,16 @@ impl Discarded {
         self.0.len() * SLOT_LOG
     }
 
-    /// Latches the limbo page, if it is needed; before the first change.
+    /// Latches the orphan list, if it is needed; before the first change.
     fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Option<Latched>, Stop> {
         let first = self.0.first();
         first.map(|(_, slot)| slot.latch(mtr)).transpose()
     }
 
-    fn put(&mut self, mtr: &mut Mtr<'_>, limbo: Option<Latched>) {
-        if let Some(limbo) = limbo {
+    fn put(&mut self, mtr: &mut Mtr<'_>, orphaned: Option<Latched>) {
+        if let Some(orphaned) = orphaned {
             for (chain, slot) in &mut self.0 {
-                slot.put(mtr, limbo, chain.first_page, chain.owner);
+                slot.put(mtr, orphaned, chain.first_page, chain.owner);
             }
         }
     }
@@ -277,7 +277,7 @@ fn write_entry(
     let tree = &table.index(n).tree;
     let mut mtr = store.mtr();
     let room = match change {
-        EntryChange::Mark(..) => Room::InPlace,
+        EntryChange::Mark(..) => Room::Unchanged,
         EntryChange::Value(value) => Room::Value(value.len()),
     };
     let pos = tree
@@ -338,7 +338,7 @@ fn remove(
     let underfull = {
         let mut mtr = store.mtr();
         let mut pos = tree
-            .leaf_for_write(store, &mut mtr, key, Room::InPlace)
+            .leaf_for_write(store, &mut mtr, key, Room::Unchanged)
             .map_err(lift)?;
         if !pos.found {
             return Ok(());
@@ -352,9 +352,9 @@ fn remove(
         let successor = tree.next_entry(&mut mtr, &pos, &mut next).map_err(lift)?;
         let bytes = LOG_OVERHEAD + key.len() + current.len() + discarded.log_bytes();
         mtr.reserve(bytes, table.def().space, 0).map_err(lift)?;
-        let limbo = discarded.latch(&mut mtr)?;
+        let orphaned = discarded.latch(&mut mtr)?;
         let underfull = tree.remove_at(&mut mtr, &mut pos);
-        discarded.put(&mut mtr, limbo);
+        discarded.put(&mut mtr, orphaned);
         let gap = if successor.is_some() {
             LockKey::Key(&next)
         } else {
@@ -420,12 +420,12 @@ fn restore_row(
     }
     let bytes = LOG_OVERHEAD + record.image().len() + discarded.log_bytes();
     mtr.reserve(bytes, table.def().space, 0).map_err(lift)?;
-    let limbo = discarded.latch(&mut mtr)?;
+    let orphaned = discarded.latch(&mut mtr)?;
     current.clear();
     current.extend_from_slice(&RowHeader::from(record.old).to_bytes());
     current.extend_from_slice(record.image());
     tree.replace_value_at(&mut mtr, &pos, &current);
-    discarded.put(&mut mtr, limbo);
+    discarded.put(&mut mtr, orphaned);
     mtr.commit();
     Ok(())
 }
@@ -558,7 +558,7 @@ fn purge(shared: &Shared, table: &Table, record: &UndoRecord) -> Result<(), Stop
     chains
         .into_iter()
         .try_for_each(|chain| discard(store, table, chain))?;
-    table.limbo().drain(store).map(drop)
+    table.orphaned().drain(store).map(drop)
 }
 
 /// Removes an entry of a version that `record`'s change has replaced, unless a version up to the
@@ -591,21 +591,21 @@ fn purge_entry(
     remove_entry(shared, table, n, key, |entry| entry.deleted)
 }
 
-/// Puts a chain of a purged version into limbo, unless that was done before a crash.
+/// Puts a chain of a purged version into the orphan list, unless that was done before a crash.
 pub(crate) fn discard(store: &Store, table: &Table, chain: OverflowPointer) -> Result<(), Stop> {
-    let mut slot = table.limbo().take(store)?;
+    let mut slot = table.orphaned().take(store)?;
     let first = PageId {
         space: table.def().space,
         page: chain.first_page,
     };
-    // Looked at before the limbo page is latched (`limbo`, Concurrency).
+    // Looked at before the orphan list is latched (`orphaned`, Concurrency).
     while let Some(page) = overflow::look(store, first, chain.owner)? {
         let mut mtr = store.mtr();
         mtr.reserve(LOG_OVERHEAD, table.def().space, 0)
             .map_err(lift)?;
-        let limbo = slot.latch(&mut mtr)?;
+        let orphaned = slot.latch(&mut mtr)?;
         if mtr.upgrade(&page).is_some() {
-            slot.put(&mut mtr, limbo, chain.first_page, chain.owner);
+            slot.put(&mut mtr, orphaned, chain.first_page, chain.owner);
             mtr.commit();
             break;
         }

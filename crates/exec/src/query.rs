@@ -5,16 +5,16 @@
 //! statement opens no table, however deep its blocks are nested.
 //!
 //! # Invariants
-//! - Q1: while a query runs, its operators are taken out of their [`KeptQuery`]. A query that runs
-//!   inside itself gets operators of its own.
+//! - Q1: while a query runs, its operators are taken out of their [`CachedQuery`]. A query that
+//!   runs inside itself gets operators of its own.
 
 pub(crate) mod block;
 mod counted;
 mod grouped;
-mod late;
 mod measured;
 mod recursion;
 mod rolled_up;
+mod sort_first;
 pub(crate) mod subquery;
 mod subquery_groups;
 mod subquery_set;
@@ -29,7 +29,7 @@ use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
 
 use crate::env::RowSink;
-use crate::env::batch::KEPT_BYTES;
+use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, Val};
@@ -46,9 +46,9 @@ use measured::MeasuredRows;
 
 /// The cached operators of a query; empty before its first run.
 #[derive(Default)]
-pub(crate) struct KeptQuery(Cell<Option<Box<QueryExec>>>);
+pub(crate) struct CachedQuery(Cell<Option<Box<QueryExec>>>);
 
-impl KeptQuery {
+impl CachedQuery {
     /// Runs the query, and passes its rows to `out`.
     pub fn run(
         &self,
@@ -79,7 +79,7 @@ impl KeptQuery {
             push,
         };
         let result = exec.run(rt, q, outer, &mut out);
-        if out.image.capacity() <= KEPT_BYTES {
+        if out.image.capacity() <= POOLED_BYTES {
             exec.image = out.image;
         }
         self.0.set(Some(exec));
@@ -111,14 +111,14 @@ pub(crate) fn run_once(
     QueryExec::open(rt, q)?.run(rt, q, &[], out)
 }
 
-impl KeptQuery {
+impl CachedQuery {
     /// The operators of a derived table, for the slot that reads it.
     pub fn derived() -> Box<dyn DerivedTable> {
-        Box::new(KeptQuery::default())
+        Box::new(CachedQuery::default())
     }
 }
 
-impl DerivedTable for KeptQuery {
+impl DerivedTable for CachedQuery {
     fn run(
         &self,
         rt: &Runtime<'_>,
@@ -126,7 +126,7 @@ impl DerivedTable for KeptQuery {
         outer: &[&[RowRef<'_>]],
         out: &mut dyn RowOut,
     ) -> Result<(), SqlError> {
-        KeptQuery::run(self, rt, q, outer, out)
+        CachedQuery::run(self, rt, q, outer, out)
     }
 
     fn collect(
@@ -137,15 +137,15 @@ impl DerivedTable for KeptQuery {
         layout: &RowLayout,
         push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        KeptQuery::collect(self, rt, q, outer, layout, push)
+        CachedQuery::collect(self, rt, q, outer, layout, push)
     }
 
     fn memory(&self) -> usize {
-        KeptQuery::memory(self)
+        CachedQuery::memory(self)
     }
 }
 
-/// See [`KeptQuery`].
+/// See [`CachedQuery`].
 struct QueryExec {
     body: Body,
     /// A buffer for the current row, if rows are passed as images.
@@ -176,7 +176,7 @@ impl QueryExec {
         let body = match &self.body {
             Body::Block(exec) => exec.memory(),
             Body::Set(exec) => {
-                let operands: usize = exec.operands.iter().map(KeptQuery::memory).sum();
+                let operands: usize = exec.operands.iter().map(CachedQuery::memory).sum();
                 operands + exec.image.capacity() + exec.key.capacity()
             }
         };
@@ -253,7 +253,7 @@ struct SetExec {
     /// The columns of its rows.
     columns: Vec<Expr>,
     /// The operands of a set operation, or the seed and the steps of a recursion.
-    operands: Vec<KeptQuery>,
+    operands: Vec<CachedQuery>,
     order: KeyMaker,
     /// Builds the keys by which rows are distinct.
     unique: KeyMaker,
@@ -274,7 +274,7 @@ impl SetExec {
             unique: KeyMaker::new(q.types.iter().map(|ty| (ty, false))),
             columns: projected(&columns),
             operands: (0..operand_count(q))
-                .map(|_| KeptQuery::default())
+                .map(|_| CachedQuery::default())
                 .collect(),
             order: KeyMaker::of_order(
                 q.order.iter().map(|o| (&q.types[o.column], o.desc)),
@@ -425,7 +425,7 @@ struct Operands<'o, 's> {
     outer: &'o [&'o [RowRef<'o>]],
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
-    kept: &'o [KeptQuery],
+    kept: &'o [CachedQuery],
     image: &'o mut Vec<u8>,
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use nfold_catalog::{TableDef, TableId, UserLockOutcome, UserLockWait};
 use nfold_engine::{
-    Engine, EngineError, EngineSession, Isolation, Read, RowBatch, RowTaker, Stop, StoreError,
-    Table, lend,
+    Engine, EngineError, EngineSession, Isolation, PageRowSink, Read, RowBatch, Stop, StoreError,
+    Table, reborrow,
 };
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_observe::{SessionCounters, StatusCounter};
@@ -245,18 +245,19 @@ impl<'s> Runtime<'s> {
         Ok(self.read_into(read, out, None)?.0)
     }
 
-    /// As [`Self::read`], and the number of rows; `taker` receives rows that need no copy
+    /// As [`Self::read`], and the number of rows; `row_sink` receives rows that need no copy
     /// ([`Read::next_into`]).
     pub fn read_into(
         &self,
         read: &mut Read,
         out: &mut RowBatch,
-        mut taker: Option<&mut dyn RowTaker>,
+        mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<(bool, u64), SqlError> {
         loop {
             self.tick()?;
             let before = out.len() + out.taken();
-            let more = self.drive(|session| read.next_into(session, out, lend(&mut taker)))?;
+            let more =
+                self.drive(|session| read.next_into(session, out, reborrow(&mut row_sink)))?;
             let read = (out.len() + out.taken()).saturating_sub(before);
             self.examined.set(self.examined.get() + read as u64);
             if read > 0 || !more {

@@ -18,8 +18,8 @@ use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber};
 use crate::expr::eval::EvalCx;
 use crate::operators::row_out::Counts;
 use crate::query::block::BlockExec;
-use crate::query::subquery::{BlockSubqueries, KeptSubquery};
-use crate::query::{KeptQuery, ToSink};
+use crate::query::subquery::{BlockSubqueries, CachedSubquery};
+use crate::query::{CachedQuery, ToSink};
 use crate::runtime::Runtime;
 use crate::runtime::profile::Profile;
 use crate::runtime::result::{StatementResult, full_table};
@@ -29,7 +29,7 @@ use crate::runtime::result::{StatementResult, full_table};
 pub struct Executable {
     plan: Arc<Plan>,
     /// The operators of a query, or of the query of INSERT ... SELECT.
-    query: KeptQuery,
+    query: CachedQuery,
     /// The operators that find the rows to change.
     root: Option<Box<BlockExec>>,
     /// The definitions of the result's columns.
@@ -50,7 +50,7 @@ impl Executable {
     pub fn new(plan: Arc<Plan>) -> Executable {
         Executable {
             plan,
-            query: KeptQuery::default(),
+            query: CachedQuery::default(),
             root: None,
             encoded: EncodedColumns::default(),
             lock_reads: false,
@@ -157,7 +157,7 @@ pub fn execute(
     let lock_reads = locks || crate::runtime::locks_reads(session, writes);
     if statement.lock_reads != lock_reads {
         statement.lock_reads = lock_reads;
-        (statement.query, statement.root) = (KeptQuery::default(), None);
+        (statement.query, statement.root) = (CachedQuery::default(), None);
     }
     warnings
         .borrow_mut()
@@ -187,7 +187,7 @@ pub fn execute(
     let ok = result.is_ok();
     if !ok {
         // The operators may be in the middle of a read.
-        (statement.query, statement.root) = (KeptQuery::default(), None);
+        (statement.query, statement.root) = (CachedQuery::default(), None);
     }
     let ended = crate::runtime::drive(cx, || session.statement_end(ok));
     let result = result?;
@@ -255,7 +255,7 @@ fn run(
         Plan::UpdateTables(p) => dml::multi_table_update(rt, p, root),
         Plan::DeleteTables(p) => dml::multi_table_delete(rt, p, root),
         Plan::Do(list, subqueries) => {
-            let kept = KeptSubquery::of(subqueries);
+            let kept = CachedSubquery::of(subqueries);
             let subs = BlockSubqueries::new(rt, subqueries, &kept);
             let state = rt.state(&subs);
             let cx = EvalCx {

@@ -25,7 +25,7 @@ pub fn block() -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     let set = both();
-    // SAFETY: `set` is initialised and lives through the call; the old mask is not asked for.
+    // SAFETY: `set` is initialised and lives through the call; the old mask is not requested.
     match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {
         0 => Ok(()),
         e => Err(io::Error::from_raw_os_error(e)),

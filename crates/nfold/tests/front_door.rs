@@ -154,7 +154,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn signals_end_it_in_order_and_a_kill_does_not_lock_the_directory() {
+fn signals_stop_it_and_a_kill_leaves_no_lock() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let mut s = Running::start(&["--datadir", text(&data)]);

@@ -11,7 +11,7 @@
 //! - C1: a thread that does not wait touches nothing here.
 //! - C2: a shard keeps at most [`SITES`] sites. To make room it evicts a site with at most the mean
 //!   wait time, the one whose last wait is oldest, and adds its counts to its kind's
-//!   [`Place::Rest`]. So sums by kind are exact, and hot sites stay.
+//!   [`WaitPlace::Rest`]. So sums by kind are exact, and hot sites stay.
 //! # Concurrency
 //! The threads that share a shard (as with [`crate::Sharded`]) and reports take the shard's mutex.
 //! A ticket names its shard, so a wait may end on another thread than it began on.
@@ -126,7 +126,7 @@ impl WaitKind {
 
 /// The resource that is waited for, within its kind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum WaitPlace {
     /// The only resource of its kind.
     Server,
     Page {
@@ -146,7 +146,7 @@ pub enum Place {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Site {
     pub kind: WaitKind,
-    pub place: Place,
+    pub place: WaitPlace,
 }
 
 impl Site {
@@ -154,14 +154,14 @@ impl Site {
     pub fn of(kind: WaitKind) -> Site {
         Site {
             kind,
-            place: Place::Server,
+            place: WaitPlace::Server,
         }
     }
 
     pub fn page(kind: WaitKind, space: u32, page: u32) -> Site {
         Site {
             kind,
-            place: Place::Page { space, page },
+            place: WaitPlace::Page { space, page },
         }
     }
 }
@@ -367,7 +367,7 @@ impl Shard {
     }
 
     fn make_room(&mut self) {
-        let kept = |site: &Site| site.place == Place::Rest;
+        let kept = |site: &Site| site.place == WaitPlace::Rest;
         let own = self.sites.iter().filter(|(site, _)| !kept(site));
         let (count, all) = own.fold((0, Duration::ZERO), |(count, all), (_, counts)| {
             (count + 1, all + counts.time)
@@ -392,7 +392,7 @@ impl Shard {
         };
         let rest = Site {
             kind: site.kind,
-            place: Place::Rest,
+            place: WaitPlace::Rest,
         };
         let rest = self.sites.entry(rest).or_default();
         rest.add(&counts);
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(report.len(), 2);
         let hot = report.iter().find(|r| r.site == page(3)).unwrap();
         assert_eq!((hot.waits, &hot.waiting[..]), (2, &[12, 13][..]));
-        let sync = report.iter().find(|r| r.site.place == Place::Server);
+        let sync = report.iter().find(|r| r.site.place == WaitPlace::Server);
         assert_eq!(sync.unwrap().waiting, [0]);
         assert_eq!(contention.site_of(13), Some(page(3)));
         assert_eq!(contention.site_of(14), None);
@@ -478,7 +478,7 @@ mod tests {
         assert!(report.len() <= SITES + 1, "C2: {}", report.len());
         assert_eq!(report[0].site, page(0), "C2: hot sites stay");
         assert_eq!(report.iter().map(|r| r.waits).sum::<u64>(), begun);
-        let rest = |r: &&SiteReport| r.site.place == Place::Rest;
+        let rest = |r: &&SiteReport| r.site.place == WaitPlace::Rest;
         assert_eq!(report.iter().filter(rest).count(), 1);
     }
 

@@ -17,7 +17,7 @@
 //! # Concurrency
 //! Only the thread that created a ring uses it. This thread stores the entries' tail (Release) and
 //! the kernel loads it. The kernel stores the completions' tail and this thread loads it (Acquire).
-//! The heads go the other way.
+//! The consumer's positions go the other way.
 //!
 //! # Failure
 //! On a kernel that has no io_uring, or forbids it, [`Ring::new`] returns `None`, and the caller

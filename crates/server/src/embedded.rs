@@ -283,7 +283,7 @@ impl Client<'_> {
 impl Drop for Client<'_> {
     fn drop(&mut self) {
         if self.conn.is_some() {
-            // Nobody can receive its answer.
+            // No client can receive its answer.
             let _ = self.run(Job::Disconnect);
         }
         self.server.local.registry.remove(self.id);

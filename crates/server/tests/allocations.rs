@@ -255,7 +255,7 @@ fn a_warm_read_of_any_workload_allocates_nothing() {
 /// Values of the long list.
 const LONG: u64 = 90_000;
 /// The most memory that a statement may keep afterwards.
-const KEPT_BYTES: i64 = 512 << 10;
+const POOLED_BYTES: i64 = 512 << 10;
 
 #[test]
 fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
@@ -294,6 +294,6 @@ fn a_long_list_takes_little_memory_per_value_and_gives_it_back() {
             values / LONG as i64
         );
         assert!(values < limit * LONG as i64, "{column}: {values}");
-        assert!(kept < KEPT_BYTES, "{column}: {kept}");
+        assert!(kept < POOLED_BYTES, "{column}: {kept}");
     }
 }

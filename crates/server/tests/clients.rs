@@ -61,9 +61,9 @@ fn mariadb_client_logs_in_every_way() {
         "TLS",
     );
     assert_eq!(tls.as_deref(), Ok("true\n"));
-    let nobody =
-        mariadb(&s, &["--ssl=0", "-unobody", "-px"], "SELECT 1").expect_err("no such user");
-    assert!(nobody.contains("ERROR 1045 (28000)"), "{nobody}");
+    let stranger =
+        mariadb(&s, &["--ssl=0", "-ustranger", "-px"], "SELECT 1").expect_err("no such user");
+    assert!(stranger.contains("ERROR 1045 (28000)"), "{stranger}");
     let locked = mariadb(&s, &["--ssl=0", "-ulocked", "-pnpw"], "SELECT 1").expect_err("locked");
     assert!(locked.contains("ERROR 3118 (HY000)"), "{locked}");
     let nowhere =

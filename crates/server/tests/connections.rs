@@ -44,7 +44,7 @@ fn both_ways_of_ending_rows() {
 /// This includes work that was deferred by a statement that never suspends: nothing else would do
 /// it before the worker sleeps.
 #[test]
-fn what_was_put_off_is_done_before_the_worker_sleeps() {
+fn a_worker_does_deferred_work_before_it_sleeps() {
     let s = TestServer::start(&[]);
     let mut c = root(&s);
     for _ in 0..3 {

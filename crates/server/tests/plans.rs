@@ -368,7 +368,7 @@ fn columns_that_a_change_looks_at_are_read() {
 }
 
 #[test]
-fn of_several_tables_those_that_change_need_the_right() {
+fn changed_tables_of_a_join_need_the_right() {
     with_server(|server| {
         let mut root = session(server, "a");
         for sql in [

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nfold_engine::{
-    Bound, EngineSession, KeyRange, PointSet, Read, ReadSpec, RowBatch, Stop, Table,
+    Bound, EngineSession, EqualityKeys, KeyRange, Read, ReadSpec, RowBatch, Stop, Table,
 };
 use nfold_store::SimRng;
 use nfold_types::Value;
@@ -105,13 +105,13 @@ impl Wanted {
                 Read::range(table.clone(), spec, &range, reverse)
             }
             Wanted::Ids(ids) => {
-                let mut points = PointSet::new();
+                let mut points = EqualityKeys::new();
                 ids.iter()
                     .for_each(|id| points.push(&key(&Value::Int(*id))));
                 Read::points(table.clone(), spec, points)
             }
             Wanted::Equal(_, _, value) => {
-                let mut points = PointSet::new();
+                let mut points = EqualityKeys::new();
                 points.push(&key(value));
                 Read::points(table.clone(), spec, points)
             }

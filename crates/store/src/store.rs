@@ -354,7 +354,7 @@ impl Store {
     /// Requests the syncs that this thread has deferred; see [`crate::gather_syncs`]. A thread that
     /// `may_block` for the time of a sync, because it has no other work, may sync the log itself if
     /// syncs are short and no other thread waits for one.
-    pub fn settle_syncs(&self, may_block: bool) {
+    pub fn finish_syncs(&self, may_block: bool) {
         self.core.log.request_held(may_block);
     }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{finish, new_page, options, read_number, transfer};
-use nfold_observe::contention::{Place, SiteReport, WaitKind, act_for};
+use nfold_observe::contention::{SiteReport, WaitKind, WaitPlace, act_for};
 use nfold_store::*;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn latch_waits_are_recorded_with_page_and_waiter() {
             act_for(8);
             transfer(store, a, b, 5);
         });
-        let place = Place::Page {
+        let place = WaitPlace::Page {
             space: a.space,
             page: a.page,
         };
@@ -108,7 +108,7 @@ fn waits_for_pages_share_one_site() {
     store.checkpoint().unwrap();
     let waits = || -> u64 {
         let sites = sites(&store, WaitKind::PageLoad);
-        assert!(sites.iter().all(|r| r.site.place == Place::Server));
+        assert!(sites.iter().all(|r| r.site.place == WaitPlace::Server));
         sites.iter().map(|r| r.waits).sum()
     };
     let (before, mut asked) = (waits(), 0);

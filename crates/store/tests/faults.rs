@@ -228,7 +228,7 @@ fn failed_sync_by_a_worker_ends_the_process() {
             try_new_page(&store, space, value).unwrap();
             let end = store.horizon().load();
             let wait = store.wait_durable(end);
-            store.settle_syncs(true);
+            store.finish_syncs(true);
             (end, wait)
         };
         for value in 0..60 {

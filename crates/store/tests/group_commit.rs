@@ -253,7 +253,7 @@ fn deferred_commits_share_one_request() {
                     }
                     assert_eq!(holds_syncs(), !waits.is_empty());
                     both.wait();
-                    store.settle_syncs(false);
+                    store.finish_syncs(false);
                     assert!(!holds_syncs());
                     Wait::all(waits).block();
                     assert!(store.durable_lsn() >= end);
@@ -285,7 +285,7 @@ fn deferred_commit_does_not_wait_for_the_other_thread() {
                 let wait = store.wait_durable(end);
                 held.wait();
                 answered.wait(); // A task that does not yield.
-                store.settle_syncs(false);
+                store.finish_syncs(false);
                 wait.into_iter().for_each(Wait::block);
             });
             scope.spawn(|| {
@@ -293,7 +293,7 @@ fn deferred_commit_does_not_wait_for_the_other_thread() {
                 held.wait();
                 let end = change(&store, space, Some(page)).1;
                 let wait = store.wait_durable(end);
-                store.settle_syncs(false);
+                store.finish_syncs(false);
                 wait.into_iter().for_each(Wait::block);
                 assert!(store.durable_lsn() >= end);
                 answered.wait();
@@ -310,7 +310,7 @@ fn deferred_commit_does_not_wait_for_the_other_thread() {
 fn commit_blocking(store: &Store, space: SpaceId, page: PageId) -> Lsn {
     let end = change(store, space, Some(page)).1;
     let wait = store.wait_durable(end);
-    store.settle_syncs(true);
+    store.finish_syncs(true);
     wait.into_iter().for_each(Wait::block);
     assert!(store.durable_lsn() >= end);
     end
@@ -410,7 +410,7 @@ fn worker_does_not_sync_beside_other_commits() {
             disk.wait_until(|s| s.begun > begun);
             let end = change(&store, space, Some(page)).1;
             let wait = store.wait_durable(end);
-            store.settle_syncs(true); // Returns although no sync may end.
+            store.finish_syncs(true); // Returns although no sync may end.
             disk.change(|s| s.allowed = None);
             wait.into_iter().for_each(Wait::block);
             other.join().unwrap();
@@ -426,14 +426,14 @@ fn worker_does_not_sync_beside_other_commits() {
                     let wait = store.wait_durable(end);
                     held.wait();
                     done.wait();
-                    store.settle_syncs(false);
+                    store.finish_syncs(false);
                     wait.into_iter().for_each(Wait::block);
                 });
                 disk.change(|s| s.by.clear());
                 let end = change(&store, space, Some(page)).1;
                 let wait = store.wait_durable(end);
                 held.wait();
-                store.settle_syncs(true); // Defers the request to the other thread.
+                store.finish_syncs(true); // Defers the request to the other thread.
                 done.wait();
                 wait.into_iter().for_each(Wait::block);
             });
@@ -463,7 +463,7 @@ fn log_synced_by_workers_survives_a_crash() {
                         for i in 0..20 {
                             end = change(store, space, Some(page)).1;
                             let wait = store.wait_durable(end);
-                            store.settle_syncs((round + thread + i) % 3 != 0);
+                            store.finish_syncs((round + thread + i) % 3 != 0);
                             wait.into_iter().for_each(Wait::block);
                             if (round * 7 + i) % 50 == thread {
                                 store.checkpoint().unwrap();

@@ -1,4 +1,4 @@
-//! Coalesces requests of several threads into one. Each request asks for a position to be reached,
+//! Coalesces requests of several threads into one. Each request names a position to be reached,
 //! such as a log position to be synced. The last thread to submit makes one request, for the
 //! highest position.
 //!

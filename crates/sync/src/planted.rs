@@ -17,13 +17,13 @@ pub enum Bug {
     UnloggedSplit,
     /// A cursor continues in its current page without validating that it is still the right one.
     MissedValidation,
-    /// A page read from disk is accepted whatever its checksum says.
+    /// A page read from disk is accepted with any checksum.
     MissedChecksum,
     /// The check of a foreign key believes an entry whose transaction has not ended.
     ProbedUncommitted,
     /// A row is changed after its foreign key was checked, and not before.
     ProbeBeforeChange,
-    /// An optimistic read is accepted whatever happened to the page. Only the models use it: a
+    /// An optimistic read is accepted after any change of the page. Only the models use it: a
     /// single thread cannot notice.
     MissedVersion,
 }

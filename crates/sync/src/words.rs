@@ -10,7 +10,7 @@
 //! - I1: page bytes are written only as whole aligned `AtomicU64`. They are read as such, or by
 //!   machine instructions ([`wide`]). So races are defined behaviour: a reader sees each byte as
 //!   some writer stored it.
-//! - I2: no function panics or reads outside the slice, whatever offset or length the caller
+//! - I2: no function panics or reads outside the slice, for any offset or length that the caller
 //!   passes. Optimistic readers pass numbers that they have not validated yet. Bytes outside the
 //!   slice read as zero.
 //! # Concurrency
@@ -275,8 +275,8 @@ fn append_wide(words: &[AtomicU64], off: usize, len: usize, out: &mut Vec<u8>) -
 #[inline(never)]
 unsafe fn copy_at_end(words: &[AtomicU64], off: usize, len: usize, to: *mut u8) {
     let wide_len = len - len % wide::OVER;
-    // SAFETY: `wide_len` is a multiple of `OVER` and at most `len`: so many bytes from `off` on are
-    // inside the slice (wide::W1), and the caller lets as many be written.
+    // SAFETY: `wide_len` is a multiple of `OVER` and at most `len`: that many bytes from `off` on
+    // are inside the slice (wide::W1), and the caller lets as many be written.
     unsafe { wide::copy(words.as_ptr().cast::<u8>().add(off), to, wide_len) };
     let mut at = wide_len;
     while at < len {

@@ -583,7 +583,7 @@ fn leading_commit_loses_no_request() {
 
 /// A model of a space's slot: a page word that serves one tenant after another, and the frame of
 /// its pages.
-struct Place {
+struct SpaceSlot {
     tenancy: Tenancy<PageWord>,
     frame: Vec<AtomicU64>,
     /// Whether the tenant was dropped. The store uses sequentially consistent accesses here. Loom
@@ -594,18 +594,18 @@ struct Place {
 }
 
 // SAFETY: loom checks each access to `used`, and fails the model if two are not ordered.
-unsafe impl Sync for Place {}
+unsafe impl Sync for SpaceSlot {}
 
-impl Place {
+impl SpaceSlot {
     /// A slot with tenant 1, whose page is resident and contains the number 1.
-    fn new() -> Arc<Place> {
+    fn new() -> Arc<SpaceSlot> {
         let tenancy = Tenancy::new(PageWord::new());
         tenancy.occupy(1);
         assert!(tenancy.value().install(0, 0));
         let frame = page(2);
         words::store_u64(&frame, 0, 1);
         words::store_u64(&frame, 8, 1);
-        Arc::new(Place {
+        Arc::new(SpaceSlot {
             tenancy,
             frame,
             gone: AtomicBool::new(false),
@@ -680,7 +680,7 @@ impl Place {
 fn reader_tells_tenants_apart() {
     for id in [1, 2] {
         loom::model(move || {
-            let shared = Place::new();
+            let shared = SpaceSlot::new();
             let (other, reader) = (shared.clone(), shared.clone());
             let t = thread::spawn(move || {
                 other.forget_page();
@@ -699,7 +699,7 @@ fn reader_tells_tenants_apart() {
 #[test]
 fn latched_page_keeps_its_tenant() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         let other = shared.clone();
         let t = thread::spawn(move || {
             other.forget_page();
@@ -733,7 +733,7 @@ fn latched_page_keeps_its_tenant() {
 #[test]
 fn hold_keeps_the_tenant() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         let (other, holder) = (shared.clone(), shared.clone());
         let t = thread::spawn(move || {
             other.forget_page();
@@ -757,7 +757,7 @@ fn hold_keeps_the_tenant() {
 #[test]
 fn long_standing_hold_never_misses_the_id() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         assert!(shared.tenancy.hold(1));
         let (other, holder) = (shared.clone(), shared.clone());
         let t = thread::spawn(move || {
@@ -780,7 +780,7 @@ fn long_standing_hold_never_misses_the_id() {
 #[test]
 fn pin_keeps_the_tenant() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         let (other, pinner) = (shared.clone(), shared.clone());
         let t = thread::spawn(move || {
             other.forget_page();
@@ -806,9 +806,9 @@ fn pin_keeps_the_tenant() {
 #[test]
 fn drop_against_pin_leaves_no_page() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         shared.forget_page();
-        let forget = |place: &Place| {
+        let forget = |place: &SpaceSlot| {
             if place.tenancy.pins() == 0 {
                 place.forget_page();
             }
@@ -838,7 +838,7 @@ fn drop_against_pin_leaves_no_page() {
 #[test]
 fn drop_against_load_leaves_no_page() {
     loom::model(|| {
-        let shared = Place::new();
+        let shared = SpaceSlot::new();
         shared.forget_page();
         let (other, loader) = (shared.clone(), shared.clone());
         let t = thread::spawn(move || {
@@ -868,8 +868,8 @@ fn drop_against_load_leaves_no_page() {
 #[test]
 fn late_pin_leaves_no_page() {
     loom::model(|| {
-        let shared = Place::new();
-        let forget = |place: &Place| {
+        let shared = SpaceSlot::new();
+        let forget = |place: &SpaceSlot| {
             if place.tenancy.pins() == 0 {
                 place.forget_page();
             }

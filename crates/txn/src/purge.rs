@@ -29,7 +29,7 @@ use nfold_store::{Lsn, PageNo, Stop, StoreError};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Attempts at a record before its transaction is put off.
+/// Attempts at a record before its transaction is deferred.
 const ATTEMPTS: u32 = 3;
 /// Steps until the first attempt after that; twice as many after each that fails.
 const SOON: u64 = 16;
@@ -107,7 +107,7 @@ fn is_io(error: &TxnError) -> bool {
 
 impl PurgeState {
     /// The record at hand could not be read or purged. When it was tried a few times, its
-    /// transaction is put off: at once, if another one is for the same reason. Gives whether it
+    /// transaction is deferred: at once, if another one is for the same reason. Returns whether it
     /// was.
     fn failed(&mut self, error: TxnError) -> bool {
         self.attempts += 1;
@@ -252,7 +252,7 @@ impl TrxSystem {
         Ok(())
     }
 
-    /// Tries again one of the transactions that were put off and are due.
+    /// Tries again one of the deferred transactions that are due.
     fn purge_deferred(
         &self,
         applier: &dyn RowApplier,
@@ -280,12 +280,12 @@ impl TrxSystem {
         state.record = alone.record;
         state.purged += alone.purged;
         let Some(ended) = alone.batch.pop_front() else {
-            tracing::info!(transaction = id, "purged, after it was put off");
+            tracing::info!(transaction = id, "purged, after it was deferred");
             return;
         };
         let (error, due) = match result {
             Err(Stop::Error(error)) => {
-                tracing::debug!(%error, transaction = id, "purge is put off once more");
+                tracing::debug!(%error, transaction = id, "purge is deferred once more");
                 after = (after * 2).min(RARELY);
                 (error, state.steps + after)
             }
@@ -370,7 +370,7 @@ impl TrxSystem {
     }
 
     /// Undoes the newest change, or passes over it if its table is damaged; the first such is kept
-    /// in `stuck` (system::T3). Gives whether there was one.
+    /// in `stuck` (system::T3). Returns whether there was one.
     pub(crate) fn undo_or_skip(
         &self,
         undo: &mut TrxUndo,

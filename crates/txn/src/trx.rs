@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!           begin                 commit: record in the log           horizon there             durable, if asked for
+//!           begin                 commit: record in the log           horizon there             durable, if required
 //!   Idle ──────────▶ Active ─────────────────────────────▶ Filling ──────────────▶ Syncing ─────────────────────▶ Idle
 //!                      │ rollback: changes undone, end record                     (locks released)                  ▲
 //!                      └───────────────────────────────────────▶ Ended ─────────────────────────────────────────────┘
@@ -306,7 +306,7 @@ impl Trx {
         self.system.locks().lock(&owner, request)
     }
 
-    /// Gives up a record lock on a row that turned out not to match; see
+    /// Releases a record lock on a row that turned out not to match; see
     /// [`LockTable::unlock`](crate::locks::LockTable::unlock).
     pub fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
         if let Some(owner) = &self.owner {

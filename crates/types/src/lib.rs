@@ -1,9 +1,11 @@
 //! SQL types, values, collations, DECIMAL, temporal, row and key encoding.
 //!
-//! Everything here is a pure function of its arguments: no I/O, no clock, no shared state. MySQL 8.4 gives the meaning.
+//! Everything here is a pure function of its arguments: no I/O, no clock, no shared state. MySQL
+//! 8.4 gives the meaning.
 // But for `tail`, which says why.
 #![deny(unsafe_code)]
 
+mod append_cursor;
 pub mod charset;
 mod checkpoint;
 pub mod collation;
@@ -18,7 +20,6 @@ pub mod long_number;
 pub mod number;
 pub mod row;
 pub mod sql_type;
-mod tail;
 pub mod temporal;
 #[cfg(test)]
 mod testing;

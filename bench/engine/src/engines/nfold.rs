@@ -1,5 +1,7 @@
-//! Nfold, through the facade that its SQL layer uses: sessions, snapshots, undo, redo log, row locks. The pool holds everything, in huge pages as
-//! the server has it; files past the system's cache as there; `innodb_flush_log_at_trx_commit=0`. The secondary index is built when the rows are there.
+//! Nfold, through the facade that its SQL layer uses: sessions, snapshots, undo, redo log, row
+//! locks. The pool holds everything, in huge pages as the server has it; files past the system's
+//! cache as there; `innodb_flush_log_at_trx_commit=0`. The secondary index is built when the rows
+//! are there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use nfold_catalog::{
 };
 use nfold_engine::{
     Bound, Engine as Nfold, EngineOptions, EngineSession, IndexSpec, InsertOp, Isolation, KeyRange,
-    PointSet, Read, ReadSpec, RealDisk, RowBatch, RowLock, RowTaker, RowsInPlace, StoreOptions,
+    EqualityKeys, Read, ReadSpec, RealDisk, RowBatch, RowLock, PageRowSink, PageRows, StoreOptions,
     Table, TableSpec, UpdateOp, WriteOutcome, block,
 };
 use nfold_types::collation::CollationId;
@@ -119,14 +121,14 @@ impl Shape {
 }
 
 /// What rows hold, read where they lie.
-struct InPlace<'s> {
+struct CountingSink<'s> {
     shape: &'s Shape,
     rows: u64,
     sum: u64,
 }
 
-impl RowTaker for InPlace<'_> {
-    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+impl PageRowSink for CountingSink<'_> {
+    fn take(&mut self, rows: PageRows<'_, '_>) -> usize {
         let Shape {
             group_at,
             rest_at,
@@ -222,7 +224,7 @@ impl super::Engine for Engine {
                 columns: vec![0, 1, 2],
                 ..ReadSpec::default()
             };
-            Read::points(self.table.clone(), spec, PointSet::new())
+            Read::points(self.table.clone(), spec, EqualityKeys::new())
         };
         Worker {
             session: self.engine.session(100 + number).expect("a session"),
@@ -234,7 +236,7 @@ impl super::Engine for Engine {
             locking: read(0, RowLock::Exclusive, 0),
             insert: InsertOp::new(self.table.clone()),
             update: UpdateOp::new(self.table.clone()),
-            points: PointSet::new(),
+            points: EqualityKeys::new(),
             batch: RowBatch::new(),
             range: KeyRange::all(),
             key: Vec::new(),
@@ -271,14 +273,14 @@ pub struct Worker {
     locking: Read,
     insert: InsertOp,
     update: UpdateOp,
-    points: PointSet,
+    points: EqualityKeys,
     batch: RowBatch,
     range: KeyRange,
     key: Vec<u8>,
 }
 
 impl Worker {
-    fn push_point(points: &mut PointSet, table: &Table, index: usize, key: u64) {
+    fn push_point(points: &mut EqualityKeys, table: &Table, index: usize, key: u64) {
         points.push_with(|out| {
             table
                 .key_layout(index)
@@ -355,7 +357,7 @@ impl super::Worker for Worker {
         self.points = self.many.bind_points(std::mem::take(&mut self.points));
         self.batch.clear();
         // What does not lie there to be taken comes in the batch, as in the SQL layer.
-        let mut taken = InPlace {
+        let mut taken = CountingSink {
             shape: &self.shape,
             rows: 0,
             sum: 0,

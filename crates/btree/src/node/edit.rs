@@ -4,7 +4,7 @@
 //! # Invariants
 //! - E1: the result of a function depends only on the page's bytes and its arguments, so replay
 //!   produces the same bytes.
-//! - E2: no function panics or writes outside the page, whatever the page contains. It returns an
+//! - E2: no function panics or writes outside the page, for any contents of the page. It returns an
 //!   error instead.
 //! # Concurrency
 //! The caller holds the page's exclusive latch.

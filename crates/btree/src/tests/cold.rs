@@ -118,7 +118,7 @@ fn get_many_requests_missing_pages_together() {
     let world = cold();
     let mut batch = GetMany::new();
     for i in (0..ROWS).step_by(ROWS as usize / 200) {
-        batch.push(&key(i), Guess::NONE);
+        batch.push(&key(i), RowHint::NONE);
     }
     let mut waits = 0;
     loop {

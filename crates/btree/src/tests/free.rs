@@ -24,7 +24,7 @@ fn freeing_a_tree_does_not_deadlock_with_a_writer() {
             let leaf = finish(|| {
                 world
                     .tree
-                    .leaf_for_write(&world.store, &mut mtr, &key(i), Room::InPlace)
+                    .leaf_for_write(&world.store, &mut mtr, &key(i), Room::Unchanged)
             });
             mtr.id(leaf.unwrap().leaf).page
         };
@@ -33,7 +33,7 @@ fn freeing_a_tree_does_not_deadlock_with_a_writer() {
         let mut mtr = world.store.mtr();
         let pos = world
             .tree
-            .leaf_for_write(&world.store, &mut mtr, &key(last), Room::InPlace)
+            .leaf_for_write(&world.store, &mut mtr, &key(last), Room::Unchanged)
             .unwrap();
         std::thread::scope(|s| {
             let freeing =
@@ -51,7 +51,7 @@ fn freeing_a_tree_does_not_deadlock_with_a_writer() {
         let gone = finish(|| {
             world
                 .tree
-                .leaf_for_write(&world.store, &mut mtr, &key(last), Room::InPlace)
+                .leaf_for_write(&world.store, &mut mtr, &key(last), Room::Unchanged)
         });
         assert!(matches!(gone, Err(StoreError::Corrupt { .. })));
         drop(mtr);

@@ -16,7 +16,7 @@ impl World {
         let mut mtr = self.store.mtr();
         let pos = finish(|| {
             self.tree
-                .leaf_for_write(&self.store, &mut mtr, key, Room::InPlace)
+                .leaf_for_write(&self.store, &mut mtr, key, Room::Unchanged)
         });
         mtr.id(pos.unwrap().leaf).page
     }

@@ -133,16 +133,16 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
         let mut expected = BTreeMap::new();
         for _ in 0..200 {
             let key = probe(shape, rng, model);
-            let seen: Guess = places.get(&key).copied().unwrap_or_default();
-            let guess = match rng.below(5) {
-                _ if round == 0 => Guess::NONE,
-                0 => Guess::new(rng.below(300) as u32, rng.below(300)),
-                1 => Guess::new(u32::MAX - rng.below(5) as u32, 0),
-                2 => Guess::new(seen.page, rng.below(300)),
+            let seen: RowHint = places.get(&key).copied().unwrap_or_default();
+            let row_hint = match rng.below(5) {
+                _ if round == 0 => RowHint::NONE,
+                0 => RowHint::new(rng.below(300) as u32, rng.below(300)),
+                1 => RowHint::new(u32::MAX - rng.below(5) as u32, 0),
+                2 => RowHint::new(seen.page, rng.below(300)),
                 _ => seen,
             };
-            assert_eq!(Guess::from_bytes(guess.to_bytes()), guess);
-            let number = batch.push(&key, guess);
+            assert_eq!(RowHint::from_bytes(row_hint.to_bytes()), row_hint);
+            let number = batch.push(&key, row_hint);
             if let Some(value) = model.get(&key) {
                 expected.insert(number, value.clone());
             }
@@ -153,7 +153,7 @@ fn compare_get_many(world: &World, model: &Model, shape: Shape, rng: &mut Rng) {
             let more = finish(|| world.tree.get_many(&world.store, &mut batch, limit)).unwrap();
             for f in batch.found() {
                 assert!(found.insert(f.key, batch.value(f).to_vec()).is_none());
-                places.insert(batch.key(f.key).to_vec(), f.guess);
+                places.insert(batch.key(f.key).to_vec(), f.row_hint);
             }
             batch.clear_found();
             if !more {
@@ -197,7 +197,7 @@ impl PointSink for Ends {
             let key_len = end_len(point);
             let whole = self
                 .keys
-                .push_key_end(entry, before, key_len, Guess::NONE, point);
+                .push_key_end(entry, before, key_len, RowHint::NONE, point);
             if !whole {
                 continue;
             }
@@ -485,7 +485,12 @@ fn next_entry_crosses_leaves() {
         let mut mtr = world.store.mtr();
         let pos = world
             .tree
-            .leaf_for_write(&world.store, &mut mtr, &probe.to_be_bytes(), Room::InPlace)
+            .leaf_for_write(
+                &world.store,
+                &mut mtr,
+                &probe.to_be_bytes(),
+                Room::Unchanged,
+            )
             .unwrap();
         assert_eq!(pos.found, probe % 3 == 0);
         let mut next = Vec::new();
@@ -546,7 +551,7 @@ fn damaged_fences_cause_no_hang_or_panic() {
         let mut many = GetMany::new();
         for i in (0..2000u32).step_by(50) {
             scan.push(&i.to_be_bytes(), &(i + 300).to_be_bytes());
-            many.push(&i.to_be_bytes(), Guess::new(i / 50, i as usize % 50));
+            many.push(&i.to_be_bytes(), RowHint::new(i / 50, i as usize % 50));
             errors += usize::from(world.put(&(i + 7).to_be_bytes(), &[2; 200]).is_err());
             errors +=
                 usize::from(finish(|| world.tree.compact(&world.store, &i.to_be_bytes())).is_err());

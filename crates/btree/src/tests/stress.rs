@@ -63,7 +63,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
     let mut rng = Rng(reader * 991 + 5);
     let mut batch = GetMany::new();
     let mut scan = PointScan::new();
-    let mut places: BTreeMap<u32, Guess> = BTreeMap::new();
+    let mut places: BTreeMap<u32, RowHint> = BTreeMap::new();
     while !stop.load(Relaxed) {
         let key = rng.below((KEYS / STABLE) as usize) as u32 * STABLE;
         assert_eq!(world.get(&key.to_be_bytes()), Some(stable_value(key)));
@@ -96,7 +96,7 @@ fn read(world: &World, reader: u64, stop: &AtomicBool, reads: &AtomicU64) {
         for found in batch.found() {
             let key = wanted[found.key as usize];
             assert_eq!(batch.value(found), stable_value(key));
-            places.insert(key, found.guess);
+            places.insert(key, found.row_hint);
         }
         assert!(!finish(|| world.tree.scan_points(&world.store, &mut scan, usize::MAX)).unwrap());
         for (point, key) in wanted.iter().enumerate() {

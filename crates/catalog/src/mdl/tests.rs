@@ -36,7 +36,7 @@ fn a_claim_is_one_on_what_takes_the_tables_place() {
     let mdl = Arc::new(Mdl::new());
     let mut other = mdl.slot(1);
     mdl.replace(T1, T2);
-    other.acquire(T2).unwrap(); // nobody had claimed T1
+    other.acquire(T2).unwrap(); // no other owner had claimed T1
     other.release_all();
     let claim = mdl.try_exclusive(None, &[T1]).unwrap();
     mdl.replace(T1, T3);
@@ -162,7 +162,8 @@ fn readers_and_ddl_race() {
                         mine.store(false, Ordering::SeqCst);
                         slot.release_all();
                     }
-                    // Between two statements a session holds nothing: without the pause DDL might never find such a moment.
+                    // Between two statements a session holds nothing: without the pause DDL might
+                    // never find such a moment.
                     std::thread::sleep(std::time::Duration::from_micros(20));
                 }
             });

@@ -9,7 +9,7 @@ use nfold_store::{PageId, PageNo, PageType, StoreError, header};
 use super::build::{Filled, Filler, OwnBytes};
 use super::stop;
 use super::table::IndexSpec;
-use crate::dictionary::{self, Kind};
+use crate::dictionary::{self, ObjectKind};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::record::{self, CLUSTERED_HEADER, RowHeader};
@@ -81,9 +81,9 @@ impl Engine {
             self.make_tree(table.space, i.id.0)
                 .map(|root| i.root = root)
         });
-        let made_known = trees.and_then(|()| listed(&made));
+        let announced = trees.and_then(|()| listed(&made));
         std::mem::drop(one); // L2
-        if let Err(error) = made_known {
+        if let Err(error) = announced {
             self.remove_leftovers(table.space, &made)?;
             return Err(error);
         }
@@ -107,7 +107,12 @@ impl Engine {
         self.change_dictionary(|s| {
             self.put_table(s, &new)?;
             for index in &made {
-                dictionary::remove(s, dictionary, Kind::Leftover, &index.id.0.to_be_bytes())?;
+                dictionary::remove(
+                    s,
+                    dictionary,
+                    ObjectKind::Leftover,
+                    &index.id.0.to_be_bytes(),
+                )?;
             }
             gone.iter()
                 .try_for_each(|i| self.put_leftover(s, table.space, i))
@@ -150,7 +155,7 @@ impl Engine {
         dictionary::put(
             session,
             &self.shared().dictionary,
-            Kind::Leftover,
+            ObjectKind::Leftover,
             &index.id.0.to_be_bytes(),
             &data,
         )
@@ -196,7 +201,7 @@ impl Engine {
         let _one = self.shared().ddl.lock();
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
-            dictionary::remove(s, dictionary, Kind::Leftover, &id.to_be_bytes()).map(drop)
+            dictionary::remove(s, dictionary, ObjectKind::Leftover, &id.to_be_bytes()).map(drop)
         })
     }
 
@@ -271,7 +276,7 @@ pub(super) fn fill_one(shared: &Shared, table: &Table, n: usize) -> Result<(), F
             }
             let image = &row[CLUSTERED_HEADER..];
             let mut push = |key: &[u8], value: &mut Vec<u8>| {
-                record::set_guess(value, entry.place);
+                record::set_row_hint(value, entry.place);
                 filler.push(key, value, header.trx)
             };
             if index.is_multi_valued() {

@@ -30,7 +30,7 @@ mod view;
 use nfold_catalog::codec::Stored;
 use nfold_catalog::{Account, DatabaseDef, TableDef};
 
-use crate::dictionary::{self, Kind};
+use crate::dictionary::{self, ObjectKind};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::session::EngineSession;
@@ -62,7 +62,7 @@ impl Engine {
     pub(crate) fn put_object(
         &self,
         session: &mut EngineSession,
-        kind: Kind,
+        kind: ObjectKind,
         id: &[u8],
         object: &impl Stored,
     ) -> Result<(), EngineError> {
@@ -76,14 +76,14 @@ impl Engine {
         session: &mut EngineSession,
         table: &TableDef,
     ) -> Result<(), EngineError> {
-        self.put_object(session, Kind::Table, &table.id.0.to_be_bytes(), table)
+        self.put_object(session, ObjectKind::Table, &table.id.0.to_be_bytes(), table)
     }
 
     /// CREATE DATABASE, ALTER DATABASE: the definition under its name.
     pub fn put_database(&self, database: DatabaseDef) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         self.change_dictionary(|s| {
-            self.put_object(s, Kind::Database, database.name.as_bytes(), &database)
+            self.put_object(s, ObjectKind::Database, database.name.as_bytes(), &database)
         })?;
         self.catalog()
             .publish_schema(|schema| schema.put_database(database));
@@ -102,12 +102,12 @@ impl Engine {
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in &tables {
-                dictionary::remove(s, dictionary, Kind::Table, &table.id.0.to_be_bytes())?;
+                dictionary::remove(s, dictionary, ObjectKind::Table, &table.id.0.to_be_bytes())?;
             }
             for view in &views {
-                dictionary::remove(s, dictionary, Kind::View, &view.id.0.to_be_bytes())?;
+                dictionary::remove(s, dictionary, ObjectKind::View, &view.id.0.to_be_bytes())?;
             }
-            dictionary::remove(s, dictionary, Kind::Database, name.as_bytes())?;
+            dictionary::remove(s, dictionary, ObjectKind::Database, name.as_bytes())?;
             Ok(())
         })?;
         self.catalog()
@@ -126,7 +126,7 @@ impl Engine {
             accounts.iter().try_for_each(|a| {
                 self.put_object(
                     s,
-                    Kind::Account,
+                    ObjectKind::Account,
                     &dictionary::account_id(&a.user, &a.host),
                     a,
                 )
@@ -146,7 +146,7 @@ impl Engine {
                 dictionary::remove(
                     s,
                     dictionary,
-                    Kind::Account,
+                    ObjectKind::Account,
                     &dictionary::account_id(user, host),
                 )?;
             }

@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// OPTIMIZE TABLE: the same rows in a new, dense space. The caller holds the exclusive metadata
-    /// lock. Gives the number of rows.
+    /// lock. Returns the number of rows.
     pub fn optimize_table(&self, table: &Arc<TableDef>) -> Result<u64, EngineError> {
         let copied = self.rebuild_table(table, &spec_of(table), |row, out| {
             out.extend_from_slice(row);

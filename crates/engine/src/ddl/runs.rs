@@ -62,7 +62,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Gives all entries to `take` in the order of their keys. `memory`: bytes for reading, of all
+    /// Passes all entries to `take` in the order of their keys. `memory`: bytes for reading, of all
     /// runs together; a run takes 64 KiB at least.
     pub(super) fn merge<E: From<StoreError>>(
         self,

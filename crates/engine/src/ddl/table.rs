@@ -10,7 +10,7 @@ use nfold_catalog::{
 use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
 
-use crate::dictionary::{self, Kind};
+use crate::dictionary::{self, ObjectKind};
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop, lift};
 use crate::stats::{block, finish, now};
@@ -140,7 +140,7 @@ impl Engine {
         Ok(def)
     }
 
-    /// Gives a table its name, which is free, in a database that exists (L1).
+    /// Renames a table to a name, which is free, in a database that exists (L1).
     ///
     /// # Errors
     /// The table is as it was, without a name.
@@ -292,7 +292,7 @@ impl Engine {
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in tables {
-                dictionary::remove(s, dictionary, Kind::Table, &table.id.0.to_be_bytes())?;
+                dictionary::remove(s, dictionary, ObjectKind::Table, &table.id.0.to_be_bytes())?;
             }
             Ok(())
         })?;
@@ -330,7 +330,7 @@ impl Engine {
         let others: Vec<Arc<TableDef>> = others.into_iter().map(Arc::new).collect();
         let dictionary = &self.shared().dictionary;
         let done = self.change_dictionary(|s| {
-            dictionary::remove(s, dictionary, Kind::Table, &old.id.0.to_be_bytes())?;
+            dictionary::remove(s, dictionary, ObjectKind::Table, &old.id.0.to_be_bytes())?;
             self.put_table(s, &new)?;
             others.iter().try_for_each(|t| self.put_table(s, t))
         });

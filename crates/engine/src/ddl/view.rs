@@ -6,7 +6,7 @@ use nfold_catalog::codec::StoredView;
 use nfold_catalog::{ColumnDef, TableDef, TableId, ViewDef};
 use nfold_types::collation::CollationId;
 
-use crate::dictionary::{self, Kind};
+use crate::dictionary::{self, ObjectKind};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::stats::{block, now};
@@ -36,9 +36,9 @@ impl Engine {
         let stored = StoredView(def);
         self.change_dictionary(|s| {
             if let Some(old) = old {
-                dictionary::remove(s, dictionary, Kind::View, &old.id.0.to_be_bytes())?;
+                dictionary::remove(s, dictionary, ObjectKind::View, &old.id.0.to_be_bytes())?;
             }
-            self.put_object(s, Kind::View, &id.to_be_bytes(), &stored)
+            self.put_object(s, ObjectKind::View, &id.to_be_bytes(), &stored)
         })?;
         self.catalog().publish_schema(|schema| {
             if let Some(old) = old {
@@ -55,7 +55,7 @@ impl Engine {
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for view in views {
-                dictionary::remove(s, dictionary, Kind::View, &view.id.0.to_be_bytes())?;
+                dictionary::remove(s, dictionary, ObjectKind::View, &view.id.0.to_be_bytes())?;
             }
             Ok(())
         })?;

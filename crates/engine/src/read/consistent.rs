@@ -3,23 +3,24 @@
 
 use std::sync::Arc;
 
-use nfold_btree::{Cursor, EntryBatch, GetMany, Guess, PointScan, TreeShape};
+use nfold_btree::{Cursor, EntryBatch, GetMany, PointScan, RowHint, TreeShape};
 use nfold_types::key::prefix_successor;
 use nfold_types::row::{RawField, RowLayout};
 
-use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch};
+use crate::batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch};
 use crate::error::{Stop, lift};
 use crate::overflow;
-use crate::read::settle::{damaged, settle_row};
+use crate::read::visibility::{damaged, resolve_row};
 use crate::read::{
-    ReadSpec, RowLock, RowTaker, Scratch, Settled, View, lend, locking::LockingRead, release,
+    PageRowSink, ReadSpec, Resolved, RowLock, Scratch, View, locking::LockingRead, reborrow,
+    release,
 };
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
 use crate::table::{CoveringScratch, Table};
 
-use super::direct::{Buffers, Form};
 use super::newest::Origin;
+use super::raw_rows::{Buffers, RowSource};
 
 /// Entries taken in one go when no LIMIT says otherwise.
 pub(super) const SLICE: usize = 512;
@@ -40,7 +41,7 @@ enum Inner {
 
 impl Read {
     /// Reads every entry that starts with one of `points`, which are sealed.
-    pub fn points(table: Arc<Table>, spec: ReadSpec, points: PointSet) -> Read {
+    pub fn points(table: Arc<Table>, spec: ReadSpec, points: EqualityKeys) -> Read {
         let mut read = Read::new(table, spec);
         read.bind_points(points);
         read
@@ -56,7 +57,7 @@ impl Read {
     fn new(table: Arc<Table>, spec: ReadSpec) -> Read {
         let inner = match spec.lock {
             RowLock::None => Inner::Consistent(Box::new(Consistent {
-                form: Form::new(&table, &spec),
+                form: RowSource::new(&table, &spec),
                 ..Consistent::default()
             })),
             _ => Inner::Locking(Box::default()),
@@ -67,7 +68,7 @@ impl Read {
     /// Starts over with other points; gives the old ones back, so that their memory can be used
     /// again.
     #[inline]
-    pub fn bind_points(&mut self, mut points: PointSet) -> PointSet {
+    pub fn bind_points(&mut self, mut points: EqualityKeys) -> EqualityKeys {
         points.seal();
         match &mut self.inner {
             Inner::Consistent(read) => read.bind_points(&self.table, &self.spec, points),
@@ -130,7 +131,7 @@ impl Read {
         self.next_into(session, out, None)
     }
 
-    /// As [`next`](Self::next), but passes rows on their pages to `taker`, as long as the read
+    /// As [`next`](Self::next), but passes rows on their pages to `row_sink`, as long as the read
     /// finds them in the order of the result and without a wait. The batch
     /// [counts](RowBatch::taken) these rows, and holds the rows after them. It gets each row once;
     /// none while the batch holds rows.
@@ -141,7 +142,7 @@ impl Read {
         &mut self,
         session: &mut EngineSession,
         out: &mut RowBatch,
-        taker: Option<&mut dyn RowTaker>,
+        row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, Stop> {
         match &mut self.inner {
             Inner::Consistent(read) if matches!(read.source, Source::Point) => {
@@ -152,7 +153,7 @@ impl Read {
                 session.open_view();
                 session.check_usable(self.table.index(self.spec.index))?;
                 let view = session.view();
-                read.next(&self.table, &self.spec, session, &view, out, taker)
+                read.next(&self.table, &self.spec, session, &view, out, row_sink)
             }
             Inner::Locking(read) => {
                 session.check_usable(self.table.index(self.spec.index))?;
@@ -192,7 +193,7 @@ pub(super) enum Source {
     Points,
     /// Key prefixes of a secondary index whose rows are wanted, all of them, as a snapshot sees
     /// them.
-    Leads,
+    IndexProbes,
     /// What the cursor goes through.
     Range,
 }
@@ -201,20 +202,20 @@ pub(super) enum Source {
 pub(super) enum Stage {
     #[default]
     Fill,
-    /// The rows at hand have gaps, where entries have to be settled.
+    /// The rows at hand have gaps, where entries have to be resolved.
     Gaps,
     /// Entries from here on are not used yet.
     Entries(usize),
     /// The rows of `get` are being fetched.
     Rows,
-    /// Found rows from here on are not settled yet.
-    Settle(usize),
+    /// Found rows from here on are not resolved yet.
+    Resolve(usize),
     Done,
 }
 
 /// Where a key of [`GetMany`] comes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct KeyOrigin {
     /// The index of the entry (secondary) or of the key, and the flag [`STANDS`](Self::STANDS).
     pub(super) place: u32,
     pub(super) point: u32,
@@ -222,19 +223,19 @@ pub(super) struct Asked {
     pub(super) leaf: u32,
 }
 
-impl Asked {
-    /// In place of an entry that decided by itself (settle::V1).
+impl KeyOrigin {
+    /// In place of an entry that decided by itself (visibility::V1).
     pub(super) const NO_ENTRY: u32 = Self::STANDS - 1;
     const STANDS: u32 = 1 << 31;
 
-    /// `stands`: the row needs no comparison with an entry if its newest version is visible,
+    /// `visible`: the row needs no comparison with an entry if its newest version is visible,
     /// because it was requested by its own key or by an entry that is known to be visible
-    /// (settle::V1).
+    /// (visibility::V1).
     #[inline(always)]
-    pub(super) fn new(place: u32, point: u32, leaf: u32, stands: bool) -> Asked {
+    pub(super) fn new(place: u32, point: u32, leaf: u32, visible: bool) -> KeyOrigin {
         debug_assert!(place <= Self::NO_ENTRY, "an arena has fewer entries");
-        let place = place | if stands { Self::STANDS } else { 0 };
-        Asked { place, point, leaf }
+        let place = place | if visible { Self::STANDS } else { 0 };
+        KeyOrigin { place, point, leaf }
     }
 
     pub(super) fn place(self) -> u32 {
@@ -242,7 +243,7 @@ impl Asked {
     }
 
     #[inline(always)]
-    pub(super) fn stands(self) -> bool {
+    pub(super) fn visible(self) -> bool {
         self.place & Self::STANDS != 0
     }
 }
@@ -263,7 +264,7 @@ pub(super) struct Consistent {
     pub(super) wanted: usize,
     /// Entries of a range that are brought at a time, where their rows are long; 0: they are not.
     pub(super) long_rows: usize,
-    pub(super) points: PointSet,
+    pub(super) points: EqualityKeys,
     /// The keys at hand are not all that come before the next rows.
     pub(super) filling: bool,
     /// Of the clustered tree, for looks at single keys.
@@ -273,12 +274,12 @@ pub(super) struct Consistent {
     /// Places in the entries at hand, in the order of the result.
     pub(super) order: Vec<u32>,
     /// Each key with where it comes from.
-    pub(super) get: GetMany<Asked>,
+    pub(super) get: GetMany<KeyOrigin>,
     /// Whether the points of leads came in their order.
-    pub(super) point_order: super::leads::PointOrder,
+    pub(super) point_order: super::probes::PointOrder,
     /// The values found lie in the caller's batch already: rows are spans of it.
     pub(super) adopted: bool,
-    pub(super) form: Form,
+    pub(super) form: RowSource,
     pub(super) buffers: Buffers,
     /// Rows that the caller's batch had before those at hand, which are not all there yet, and
     /// their bytes.
@@ -320,7 +321,12 @@ impl Consistent {
         self.base = None;
     }
 
-    fn bind_points(&mut self, table: &Table, spec: &ReadSpec, points: PointSet) -> PointSet {
+    fn bind_points(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        points: EqualityKeys,
+    ) -> EqualityKeys {
         let clustered = spec.index == 0;
         let key = &table.index(0).key;
         let whole_keys = clustered && points.iter().all(|p| key.is_whole(p));
@@ -337,8 +343,8 @@ impl Consistent {
             self.source = Source::Keys;
             self.get.reserve(points.len());
             for (i, key) in points.iter().enumerate() {
-                let asked = Asked::new(i as u32, i as u32, 0, true);
-                self.get.push_with(key, Guess::NONE, asked);
+                let asked = KeyOrigin::new(i as u32, i as u32, 0, true);
+                self.get.push_with(key, RowHint::NONE, asked);
             }
         } else if points.len() == 1 && (clustered || spec.covering || spec.first_rows != 0) {
             // A cursor moves from leaf to leaf without a descent, and reads no more leaves than a
@@ -356,7 +362,7 @@ impl Consistent {
         } else {
             self.source = match clustered || spec.covering || spec.first_rows != 0 {
                 true => Source::Points,
-                false => Source::Leads,
+                false => Source::IndexProbes,
             };
             self.scan.clear();
             self.scan.reserve(points.len());
@@ -381,7 +387,7 @@ impl Consistent {
         session: &EngineSession,
         view: &View<'_>,
         out: &mut RowBatch,
-        mut taker: Option<&mut dyn RowTaker>,
+        mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, Stop> {
         let before = self.base.map_or(out.len(), |(rows, _)| rows);
         loop {
@@ -400,12 +406,12 @@ impl Consistent {
                     self.use_entries(session, view, at)?;
                 }
                 Stage::Rows => {
-                    self.fetch_rows(table, session, view, out, lend(&mut taker))?;
+                    self.fetch_rows(table, session, view, out, reborrow(&mut row_sink))?;
                     if !matches!(self.source, Source::Keys) {
-                        self.note_guesses(table, session);
+                        self.count_hints(table, session);
                     }
                 }
-                Stage::Settle(at) => self.settle(table, spec, session, view, at, out)?,
+                Stage::Resolve(at) => self.resolve(table, spec, session, view, at, out)?,
                 Stage::Done => return Ok(false),
             }
             if self.stage == Stage::Fill {
@@ -422,7 +428,7 @@ impl Consistent {
         session: &EngineSession,
         view: &View<'_>,
     ) -> Result<(), Stop> {
-        if matches!(self.source, Source::Leads) {
+        if matches!(self.source, Source::IndexProbes) {
             if matches!(view, View::Snapshot(..)) {
                 return self.fill_leads(table, spec.index, session, view);
             }
@@ -431,7 +437,7 @@ impl Consistent {
         let store = session.store();
         let tree = &table.index(spec.index).tree;
         match self.source {
-            Source::Nothing | Source::Point | Source::Leads => self.more = false,
+            Source::Nothing | Source::Point | Source::IndexProbes => self.more = false,
             Source::Keys => {
                 self.more = false;
                 self.stage = Stage::Rows;
@@ -483,7 +489,7 @@ impl Consistent {
             Source::Points => self.scan.entries(),
             _ => &self.entries,
         };
-        let guessing = session.guesses().on();
+        let follows_hints = session.row_hints().on();
         let steady = !matches!(view, View::Newest);
         self.get.clear();
         for &place in &self.order[at..end] {
@@ -491,12 +497,16 @@ impl Consistent {
             let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
             let seen = view.sees(value.trx);
             if value.deleted && seen {
-                continue; // settle::V1
+                continue; // visibility::V1
             }
             let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
-            let guess = if guessing { value.guess } else { Guess::NONE };
-            let asked = Asked::new(place, entry.point, entry.place.page, seen && steady);
-            self.get.push_with(primary, guess, asked);
+            let row_hint = if follows_hints {
+                value.row_hint
+            } else {
+                RowHint::NONE
+            };
+            let asked = KeyOrigin::new(place, entry.point, entry.place.page, seen && steady);
+            self.get.push_with(primary, row_hint, asked);
         }
         self.stage = if self.get.is_empty() {
             Stage::Entries(end)
@@ -508,13 +518,13 @@ impl Consistent {
     }
 }
 
-/// The row image of a settled version.
+/// The row image of a resolved version.
 pub(super) fn image_of<'a>(
-    settled: Settled,
+    resolved: Resolved,
     value: &'a [u8],
     scratch: &'a Scratch,
 ) -> Result<&'a [u8], Stop> {
-    let version = if settled == Settled::Older {
+    let version = if resolved == Resolved::Older {
         &scratch.version
     } else {
         value
@@ -524,23 +534,23 @@ pub(super) fn image_of<'a>(
         .ok_or_else(damaged)
 }
 
-/// Appends a settled row to the batch, with the long columns that are needed.
+/// Appends a resolved row to the batch, with the long columns that are needed.
 #[allow(clippy::too_many_arguments)] // the parts of a reader that is borrowed apart
 pub(super) fn emit(
     table: &Table,
     spec: &ReadSpec,
     session: &EngineSession,
     view: &View<'_>,
-    settled: Settled,
+    resolved: Resolved,
     value: &[u8],
     scratch: &Scratch,
     origin: Origin<'_>,
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
-    if settled == Settled::Gone {
+    if resolved == Resolved::Gone {
         return Ok(());
     }
-    let image = image_of(settled, value, scratch)?;
+    let image = image_of(resolved, value, scratch)?;
     if super::newest::is_unsteady(view, image) {
         return super::newest::emit_newest(table, spec, session, origin, value, out);
     }
@@ -627,7 +637,7 @@ pub(super) fn cover(
                 return Err(damaged());
             }
         }
-        return Ok(()); // settle::V1
+        return Ok(()); // visibility::V1
     }
     row.clear();
     let primary = entry.primary_key(key).ok_or_else(damaged)?;
@@ -639,12 +649,12 @@ pub(super) fn cover(
     {
         return Ok(());
     }
-    let settled = settle_row(session.system(), view, row, || primary, scratch)?;
-    if settled == Settled::Gone {
+    let resolved = resolve_row(session.system(), view, row, || primary, scratch)?;
+    if resolved == Resolved::Gone {
         return Ok(());
     }
-    let image = image_of(settled, row, scratch)?;
-    // settle::V2: the key decides; original bytes come from the row itself, whose version may
+    let image = image_of(resolved, row, scratch)?;
+    // visibility::V2: the key decides; original bytes come from the row itself, whose version may
     // differ in them only.
     if !has_key(table, spec.index, image, (key, primary), buffer)? {
         return Ok(());

@@ -37,12 +37,12 @@ use nfold_btree::{Cursor, EntryBatch, TreeHandle};
 use nfold_store::{Store, Wait};
 use nfold_txn::locks::{LockKey, LockKind, LockRequest, Locked, OnConflict};
 
-use crate::batch::{Bound, KeyBytes, KeyRange, PointSet, RowBatch, RowNote, successor};
+use crate::batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, RowNote, successor};
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow;
 use crate::read::consistent::{as_slice, has_key, push_image, tree_bounds};
 use crate::read::release::{Fresh, committed_version, may_have_gone, mode, release_noted};
-use crate::read::settle::damaged;
+use crate::read::visibility::damaged;
 use crate::read::{LockWaitPolicy, ReadSpec, RowLock, Scratch};
 use crate::record::{RowHeader, SecondaryEntry};
 use crate::session::EngineSession;
@@ -59,7 +59,7 @@ const STEPS: usize = 64;
 /// The state of one locking read.
 #[derive(Default)]
 pub(super) struct LockingRead {
-    points: PointSet,
+    points: EqualityKeys,
     /// Set for a range, absent for points.
     range: Option<(TreeBound, TreeBound)>,
     /// Whole clustered keys that are the range's ends: nothing can be inserted outside of them and
@@ -119,7 +119,7 @@ impl LockingRead {
         self.points.iter().collect()
     }
 
-    pub(super) fn bind_points(&mut self, points: PointSet) -> PointSet {
+    pub(super) fn bind_points(&mut self, points: EqualityKeys) -> EqualityKeys {
         (self.at, self.here, self.range, self.reverse) = (0, None, None, false);
         self.start_over();
         std::mem::replace(&mut self.points, points)
@@ -639,7 +639,7 @@ fn give_unlocked(
     Ok(())
 }
 
-/// Gives out the row of a locked entry, if there is one; locks the clustered record first when the
+/// Returns the row of a locked entry, if there is one; locks the clustered record first when the
 /// entry is a secondary one. Otherwise READ COMMITTED gives up the locks again.
 fn give_out(
     table: &Table,
@@ -681,7 +681,7 @@ fn give_out(
     Ok(found)
 }
 
-/// Gives out what the entry itself holds (K5).
+/// Returns the columns that the entry itself holds (K5).
 fn give_entry(
     table: &Table,
     spec: &ReadSpec,

@@ -2,11 +2,11 @@
 //!
 //! # Picture
 //! ```text
-//!  PointSet ─┐                      covering ──────────────▶ settle the entry ──┐
+//!  EqualityKeys ─┐                      covering ──────────────▶ resolve the entry ──┐
 //!            ├─▶ entries of an index                                            ├─▶ RowBatch
-//!  KeyRange ─┘   (one leaf a time)  else: primary keys ─▶ get_many ─▶ settle the row ┘
+//!  KeyRange ─┘   (one leaf a time)  else: primary keys ─▶ get_many ─▶ resolve the row ┘
 //! ```
-//! *Settling* resolves visibility: the snapshot sees the newest version of an entry or a row, an
+//! *Resolving* resolves visibility: the snapshot sees the newest version of an entry or a row, an
 //! older version, or nothing.
 //!
 //! # Invariants
@@ -21,23 +21,23 @@
 //! tree and one over the clustered.
 
 mod consistent;
-mod direct;
-mod in_place;
 mod key_probe;
-mod leads;
 mod locking;
 mod newest;
+mod page_rows;
 mod point;
+mod probes;
+mod raw_rows;
 pub(crate) mod release;
 mod rows;
-mod settle;
 mod version_memo;
+mod visibility;
 
 pub use consistent::Read;
-pub use in_place::{RowInPlace, RowTaker, RowsInPlace, lend};
 pub use key_probe::KeyProbe;
+pub use page_rows::{PageRow, PageRowSink, PageRows, reborrow};
 
-pub(crate) use settle::{Scratch, Settled, View, damaged, previous_version};
+pub(crate) use visibility::{Resolved, Scratch, View, damaged, previous_version};
 
 /// The tree's range of all keys that begin with `prefix`.
 pub(crate) fn prefix_range(prefix: &[u8]) -> nfold_btree::KeyRange {

@@ -8,7 +8,7 @@
 //! V4. An entry and its row are read at different times, so the row must have the entry's key.
 
 use super::consistent::has_key;
-use super::settle::damaged;
+use super::visibility::damaged;
 use super::{ReadSpec, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};

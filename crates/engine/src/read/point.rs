@@ -3,8 +3,8 @@
 
 use super::consistent::{Consistent, Stage, emit};
 use super::newest::Origin;
-use super::settle::{damaged, settle_row};
-use super::{ReadSpec, Settled, View};
+use super::visibility::{damaged, resolve_row};
+use super::{ReadSpec, Resolved, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
 use crate::record::{CLUSTERED_HEADER, RowHeader};
@@ -45,17 +45,17 @@ impl Consistent {
                 },
             )
             .map_err(lift)?;
-        let settled = session.check_usable(index).and_then(|()| match found {
+        let resolved = session.check_usable(index).and_then(|()| match found {
             Some(span) => {
                 let view = session.view();
-                self.settle_point(table, spec, session, &view, (start, span), out)
+                self.resolve_point(table, spec, session, &view, (start, span), out)
             }
             None => Ok(()),
         });
-        if settled.is_err() {
+        if resolved.is_err() {
             out.arena().truncate(start);
         }
-        settled?;
+        resolved?;
         (self.more, self.stage) = (false, Stage::Done);
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Consistent {
     /// Makes the value that lies at `span` of the batch's memory, which ended at `start` before, a
     /// row of it, or takes it away.
     #[inline]
-    fn settle_point(
+    fn resolve_point(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
@@ -73,14 +73,14 @@ impl Consistent {
         out: &mut RowBatch,
     ) -> Result<(), Stop> {
         let value = &out.data()[span.clone()];
-        let settled = settle_row(
+        let resolved = resolve_row(
             session.system(),
             view,
             value,
             || self.points.key(0),
             &mut self.scratch,
         )?;
-        if settled == Settled::Current {
+        if resolved == Resolved::Current {
             let (_, image) = RowHeader::split(value).ok_or_else(damaged)?;
             if !RowLayout::has_external(image) {
                 out.push_span(0, span.start + CLUSTERED_HEADER..span.end);
@@ -100,7 +100,7 @@ impl Consistent {
             spec,
             session,
             view,
-            settled,
+            resolved,
             &self.copy,
             &self.scratch,
             origin,

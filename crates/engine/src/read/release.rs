@@ -6,7 +6,7 @@ use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use crate::batch::{RowBatch, RowNote};
 use crate::error::{Stop, lift};
 use crate::read::consistent::push_image;
-use crate::read::settle::{damaged, previous_version};
+use crate::read::visibility::{damaged, previous_version};
 use crate::read::{ReadSpec, RowLock, Scratch};
 use crate::record::RowHeader;
 use crate::session::EngineSession;
@@ -56,7 +56,7 @@ pub(super) fn mode(spec: &ReadSpec) -> LockMode {
     }
 }
 
-/// Gives up the locks that the read took on a row of its batch.
+/// Releases the locks that the read took on a row of its batch.
 pub(super) fn release(
     table: &Table,
     spec: &ReadSpec,
@@ -69,7 +69,7 @@ pub(super) fn release(
     }
 }
 
-/// Gives up the locks that a note says were taken.
+/// Releases the locks that a note lists.
 pub(super) fn release_noted(
     table: &Table,
     spec: &ReadSpec,

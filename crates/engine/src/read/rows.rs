@@ -1,11 +1,11 @@
 //! From primary keys to rows: the clustered lookup, the visible version of each row, and feedback
 //! on row-location hints.
 
-use super::consistent::{Asked, Consistent, Source, Stage, emit, has_key, image_of};
-use super::in_place::Standing;
+use super::consistent::{Consistent, KeyOrigin, Source, Stage, emit, has_key, image_of};
 use super::newest::{self, Origin};
-use super::settle::{damaged, settle_row, stands};
-use super::{ReadSpec, RowTaker, Settled, View};
+use super::page_rows::VisibleRows;
+use super::visibility::{damaged, resolve_row, visible};
+use super::{PageRowSink, ReadSpec, Resolved, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
 use crate::record::{CLUSTERED_HEADER, SecondaryEntry};
@@ -20,15 +20,19 @@ impl Consistent {
         session: &EngineSession,
         view: &View<'_>,
         out: &mut RowBatch,
-        taker: Option<&mut dyn RowTaker>,
+        row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<(), Stop> {
         let most = match self.source {
-            Source::Leads if out.is_empty() => self.standing().saturating_sub(self.get.given()),
+            Source::IndexProbes if out.is_empty() => {
+                self.standing().saturating_sub(self.get.given())
+            }
             _ => 0,
         };
-        let mut standing = taker
-            .filter(|_| most > 0)
-            .map(|taker| Standing { view, taker, most });
+        let mut standing = row_sink.filter(|_| most > 0).map(|row_sink| VisibleRows {
+            view,
+            row_sink,
+            most,
+        });
         let tree = &table.index(0).tree;
         let before = self.get.given();
         let more = loop {
@@ -41,7 +45,7 @@ impl Consistent {
         out.add_taken(self.get.given() - before);
         more.map_err(lift)?;
         self.order_found();
-        self.stage = Stage::Settle(0);
+        self.stage = Stage::Resolve(0);
         self.adopted = false;
         Ok(())
     }
@@ -50,7 +54,7 @@ impl Consistent {
     fn standing(&self) -> usize {
         let first = match self.entries.is_empty() {
             true => None,
-            false => self.get.tags().position(|asked| !asked.stands()),
+            false => self.get.tags().position(|asked| !asked.visible()),
         };
         first.unwrap_or(self.get.len())
     }
@@ -63,27 +67,27 @@ impl Consistent {
         }
     }
 
-    /// Counts how the guesses did, and notes the leaves of those that were wrong (guess::G2).
-    pub(crate) fn note_guesses(&self, table: &Table, session: &EngineSession) {
-        let guesses = session.guesses();
-        if !guesses.on() {
+    /// Counts how the hints did, and notes the leaves of those that were wrong (hint::G2).
+    pub(crate) fn count_hints(&self, table: &Table, session: &EngineSession) {
+        let row_hints = session.row_hints();
+        if !row_hints.on() {
             return;
         }
         let found = self.get.found();
-        let hits = u64::from(self.get.guess_hits);
+        let hits = u64::from(self.get.hint_hits);
         let misses = ((found.len() + self.get.given()) as u64).saturating_sub(hits);
-        guesses.count(hits, misses);
-        if misses == 0 && !self.get.guesses_far {
+        row_hints.count(hits, misses);
+        if misses == 0 && !self.get.far_hints {
             return;
         }
         let mut last = 0;
         for f in found {
-            if !self.get.guess(f.key).is_far_from(f.guess) {
+            if !self.get.row_hint(f.key).is_far_from(f.row_hint) {
                 continue;
             }
             let leaf = self.get.tag(f.key).leaf;
             if leaf != last {
-                guesses.miss(table.def().space, leaf);
+                row_hints.miss(table.def().space, leaf);
                 last = leaf;
             }
         }
@@ -93,14 +97,17 @@ impl Consistent {
     /// entry is not known to be visible, or its newest version is not visible or not complete.
     /// Returns the number of rows appended.
     #[inline(always)]
-    fn settle_standing(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
+    fn resolve_unchanged(&self, view: &View<'_>, from: usize, out: &mut RowBatch) -> usize {
         let found = self.get.found_tags(from);
-        let values = found.map_while(|(asked, span)| asked.stands().then_some((asked.point, span)));
+        let values =
+            found.map_while(|(asked, span)| asked.visible().then_some((asked.point, span)));
         let below = view.sees_below();
-        out.push_values(values, CLUSTERED_HEADER, |value| stands(view, below, value))
+        out.push_values(values, CLUSTERED_HEADER, |value| {
+            visible(view, below, value)
+        })
     }
 
-    pub(crate) fn settle(
+    pub(crate) fn resolve(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
@@ -121,7 +128,7 @@ impl Consistent {
         let mut next = at;
         while next < self.get.found().len() {
             if self.adopted {
-                next += self.settle_standing(view, next, out);
+                next += self.resolve_unchanged(view, next, out);
             }
             let i = next;
             next += 1;
@@ -130,26 +137,26 @@ impl Consistent {
             };
             let span = found.span();
             let asked = *self.get.tag(found.key);
-            self.stage = Stage::Settle(i);
+            self.stage = Stage::Resolve(i);
             let arena = if self.adopted {
                 out.data()
             } else {
                 self.get.values()
             };
             let value = arena.get(span.clone()).ok_or_else(damaged)?;
-            let settled = settle_row(
+            let resolved = resolve_row(
                 session.system(),
                 view,
                 value,
                 || self.get.key(found.key),
                 &mut self.scratch,
             )?;
-            if settled == Settled::Gone {
+            if resolved == Resolved::Gone {
                 continue;
             }
-            let image = image_of(settled, value, &self.scratch)?;
-            let in_place =
-                self.adopted && settled == Settled::Current && !RowLayout::has_external(image);
+            let image = image_of(resolved, value, &self.scratch)?;
+            let page_rows =
+                self.adopted && resolved == Resolved::Current && !RowLayout::has_external(image);
             let image_span = span.start + CLUSTERED_HEADER..span.end;
             let origin = if by_key {
                 Origin {
@@ -157,10 +164,10 @@ impl Consistent {
                     entry: None,
                     point: asked.point,
                 }
-            } else if asked.place() == Asked::NO_ENTRY {
+            } else if asked.place() == KeyOrigin::NO_ENTRY {
                 Origin {
                     primary: self.get.key(found.key),
-                    entry: None, // settle::V1
+                    entry: None, // visibility::V1
                     point: asked.point,
                 }
             } else {
@@ -168,12 +175,12 @@ impl Consistent {
                 let secondary = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
                 let key = entries.key(entry);
                 let primary = secondary.primary_key(key).ok_or_else(damaged)?;
-                let stands = settled == Settled::Current && asked.stands();
-                if !stands
+                let visible = resolved == Resolved::Current && asked.visible();
+                if !visible
                     && !newest::is_unsteady(view, image)
                     && !has_key(table, spec.index, image, (key, primary), &mut self.key)?
                 {
-                    continue; // settle::V2, newest::V4
+                    continue; // visibility::V2, newest::V4
                 }
                 Origin {
                     primary,
@@ -181,7 +188,7 @@ impl Consistent {
                     point: asked.point,
                 }
             };
-            if in_place {
+            if page_rows {
                 out.push_span(asked.point as usize, image_span);
                 continue;
             }
@@ -193,14 +200,14 @@ impl Consistent {
                 spec,
                 session,
                 view,
-                settled,
+                resolved,
                 &self.copy,
                 &self.scratch,
                 origin,
                 out,
             )?;
         }
-        self.stage = if by_key || matches!(self.source, Source::Leads) {
+        self.stage = if by_key || matches!(self.source, Source::IndexProbes) {
             Stage::Fill
         } else {
             Stage::Entries(self.resume_at)

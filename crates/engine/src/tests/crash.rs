@@ -61,7 +61,7 @@ fn unfinished_rows_are_invisible_and_locked_until_undone() {
         "before anything was undone"
     );
     s.statement_begin(Isolation::RepeatableRead, false);
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     points.push_with(|out| {
         table
             .key_layout(0)

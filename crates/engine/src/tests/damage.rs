@@ -72,7 +72,7 @@ fn is_fenced(table: &Table) -> bool {
 }
 
 #[test]
-fn purge_passes_over_a_damaged_table() {
+fn purge_skips_a_damaged_table() {
     let db = Db::new();
     let tables = two_tables(&db);
     let mut s = db.session();
@@ -92,7 +92,7 @@ fn purge_passes_over_a_damaged_table() {
 }
 
 #[test]
-fn a_rollback_goes_on_beside_a_damaged_table_and_ends_when_it_is_dropped() {
+fn rollback_ends_when_its_damaged_table_is_dropped() {
     let db = Db::new();
     let tables = two_tables(&db);
     let mut s = db.session();
@@ -192,7 +192,7 @@ fn a_refused_change_of_a_damaged_table_leaves_the_others_sound() {
     assert_sound(&db.engine, &good);
 }
 
-/// A definition frees an index under a step of purge or rollback, which holds no metadata lock:
+/// A DDL statement frees an index under a step of purge or rollback, which holds no metadata lock:
 /// that is no damage.
 #[test]
 fn a_step_on_a_table_that_was_replaced_is_done_again() {
@@ -336,7 +336,7 @@ fn a_changed_row_with_a_damaged_long_column_has_one_entry() {
 }
 
 #[test]
-fn a_damaged_long_column_outside_the_indexes_is_found_by_a_check() {
+fn check_finds_a_damaged_long_column() {
     let db = Db::new();
     let [table, _] = two_tables(&db);
     let mut s = db.session();

@@ -2,7 +2,7 @@
 //! something else.
 
 use super::*;
-use crate::limbo::Slot;
+use crate::orphaned::Slot;
 use nfold_store::PageId;
 use nfold_types::row::OverflowPointer;
 
@@ -10,11 +10,11 @@ use nfold_types::row::OverflowPointer;
 /// else.
 type Step = fn(&Arc<Engine>, &Arc<Table>, OverflowPointer);
 
-/// A thread has latched a leaf and will latch the limbo page next, as the writer of a row with a
+/// A thread has latched a leaf and will latch the orphan list next, as the writer of a row with a
 /// long column does. Purge handles a chain that was freed long ago, and whose page is that leaf
 /// now.
 #[test]
-fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
+fn purge_latches_no_leaf_after_the_orphan_list() {
     let lists: Step = |_, table, chain| {
         block(|| crate::undo::discard(table.store(), table, chain)).unwrap();
     };
@@ -23,21 +23,21 @@ fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
         let mut slot = slot(table);
         let mut mtr = store.mtr();
         block(|| mtr.reserve(1024, table.def().space, 0)).unwrap();
-        let limbo = block(|| slot.latch(&mut mtr)).unwrap();
-        slot.put(&mut mtr, limbo, chain.first_page, chain.owner);
+        let orphaned = block(|| slot.latch(&mut mtr)).unwrap();
+        slot.put(&mut mtr, orphaned, chain.first_page, chain.owner);
         mtr.commit();
         drop(slot);
-        assert!(block(|| table.limbo().drain(store)).unwrap());
+        assert!(block(|| table.orphaned().drain(store)).unwrap());
     };
     for step in [lists, frees] {
         let db = Db::new();
         let table = db.table();
         let store = table.store();
         let slot = slot(&table);
-        let limbo_page = {
+        let orphan_list_page = {
             let mut mtr = store.mtr();
-            let limbo = block(|| slot.latch(&mut mtr)).unwrap();
-            mtr.id(limbo)
+            let orphaned = block(|| slot.latch(&mut mtr)).unwrap();
+            mtr.id(orphaned)
         };
         let leaf = PageId {
             space: table.def().space,
@@ -59,10 +59,10 @@ fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
             std::thread::yield_now();
         }
         // Purge waits for the leaf.
-        let pages = store.pages_of(limbo_page.space).unwrap();
+        let pages = store.pages_of(orphan_list_page.space).unwrap();
         assert!(
-            pages.peek(limbo_page.page).is_some(),
-            "the limbo page is latched"
+            pages.peek(orphan_list_page.page).is_some(),
+            "the orphaned page is latched"
         );
         block(|| slot.latch(&mut writer)).unwrap();
         drop(writer);
@@ -71,5 +71,5 @@ fn purge_does_not_wait_for_a_leaf_with_the_limbo_page_in_hand() {
 }
 
 fn slot(table: &Table) -> Slot {
-    block(|| table.limbo().take(table.store())).unwrap()
+    block(|| table.orphaned().take(table.store())).unwrap()
 }

@@ -38,7 +38,7 @@ fn chains(table: &Table, id: i64) -> Vec<OverflowPointer> {
 /// Sets column `k`, or the id, of a row whose long column is not read.
 fn set(s: &mut EngineSession, table: &Arc<Table>, id: i64, column: usize, value: i64) {
     s.statement_begin(Isolation::RepeatableRead, false);
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     let values = [ValueRef::Int(id)];
     points.push_with(|out| table.key_layout(0).encode_values(values, out).unwrap());
     let spec = ReadSpec {

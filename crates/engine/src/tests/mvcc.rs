@@ -158,7 +158,7 @@ fn threads_move_money_and_the_sum_stays() {
     let transfer = |s: &mut EngineSession, from: i64, to: i64| -> Result<(), EngineError> {
         for (id, change) in [(from, -1), (to, 1)] {
             s.statement_begin(Isolation::RepeatableRead, false);
-            let mut points = PointSet::new();
+            let mut points = EqualityKeys::new();
             points.push_with(|out| {
                 table
                     .key_layout(0)
@@ -211,7 +211,7 @@ fn threads_move_money_and_the_sum_stays() {
 /// Purge skips an entry that an unfinished transaction has restored. If this transaction is rolled
 /// back, the rollback must remove the entry, because purge does not come back to it.
 #[test]
-fn an_entry_that_purge_has_passed_over_goes_with_the_rollback() {
+fn rollback_removes_an_entry_that_purge_skipped() {
     let db = Db::new();
     let table = db.table();
     let (mut w, mut s) = (db.session(), db.session());
@@ -247,7 +247,7 @@ fn an_entry_that_purge_has_passed_over_goes_with_the_rollback() {
 }
 
 #[test]
-fn guesses_are_put_right_in_the_background() {
+fn row_hints_are_repaired_in_the_background() {
     let db = Db::new();
     let table = db.table();
     let k = table.def().index("k").unwrap();
@@ -260,12 +260,12 @@ fn guesses_are_put_right_in_the_background() {
     }
     commit(&mut w);
     let keys: Vec<Value> = (0..500).map(Value::Int).collect();
-    db.engine.set_guessing(false);
+    db.engine.set_row_hints(false);
     let plain = by_key(&mut w, &table, k, &keys, RowLock::None);
     commit(&mut w);
-    assert_eq!(db.engine.guess_status(), crate::GuessStatus::default());
-    db.engine.set_guessing(true);
-    let mut last = crate::GuessStatus::default();
+    assert_eq!(db.engine.row_hint_status(), crate::RowHintStatus::default());
+    db.engine.set_row_hints(true);
+    let mut last = crate::RowHintStatus::default();
     for round in 0..200 {
         assert_eq!(
             by_key(&mut w, &table, k, &keys, RowLock::None),
@@ -273,7 +273,7 @@ fn guesses_are_put_right_in_the_background() {
             "round {round}"
         );
         commit(&mut w);
-        let now = db.engine.guess_status();
+        let now = db.engine.row_hint_status();
         assert_eq!(
             now.hits + now.misses - last.hits - last.misses,
             plain.len() as u64
@@ -286,7 +286,7 @@ fn guesses_are_put_right_in_the_background() {
         last = now;
         db.engine.step_background().unwrap();
     }
-    panic!("guesses are still wrong: {last:?}");
+    panic!("row_hints are still wrong: {last:?}");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn the_report_names_holders_waiters_and_the_last_deadlock() {
         ..ReadSpec::default()
     };
     let read = |s: &mut EngineSession, id: i64| {
-        let mut points = PointSet::new();
+        let mut points = EqualityKeys::new();
         points.push_with(|out| {
             let key = table.key_layout(0);
             key.encode_values([ValueRef::Int(id)], out).unwrap();

@@ -32,7 +32,7 @@ fn shared(db: &Db, slot: &mut MdlSlot, name: &str) -> Option<Arc<Table>> {
 fn add(s: &mut EngineSession, table: &Arc<Table>, id: i64, amount: i64, note: usize) -> bool {
     let allowed = |e: EngineError| assert!(matches!(e, EngineError::Deadlock), "{e}");
     s.statement_begin(Isolation::RepeatableRead, false);
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     points.push_with(|out| {
         let key = [Value::Int(id)];
         let key = key.iter().map(Value::as_ref);
@@ -150,7 +150,7 @@ fn others(db: &Db, name: &str, random: &mut Random) {
 }
 
 #[test]
-fn tables_keep_their_rows_whatever_is_defined() {
+fn tables_keep_their_rows_through_ddl() {
     let mut options = options();
     options.store.io_threads = 2;
     options.store.pool_bytes = 16 << 20;

@@ -10,7 +10,7 @@ fn long(id: i64, k: i64, len: usize) -> Row {
     (id, k, s, Some("long ".repeat(len)))
 }
 
-fn settle(engine: &Engine) {
+fn run_background(engine: &Engine) {
     while engine.step_background().unwrap() {}
 }
 
@@ -46,7 +46,7 @@ fn purge_leaves_the_rows_of_a_replaced_table_alone() {
     let expected = all(&mut s, &table);
     commit(&mut s);
     commit(&mut reader);
-    settle(&db.engine);
+    run_background(&db.engine);
     assert_eq!(all(&mut s, &table), expected);
     assert_eq!(expected.len(), 20);
     commit(&mut s);
@@ -56,7 +56,7 @@ fn purge_leaves_the_rows_of_a_replaced_table_alone() {
 /// Purge and rollback hold no metadata lock: they may be about to merge pages of a tree by the old
 /// definition while writers split others by the new one.
 #[test]
-fn definitions_of_a_table_share_the_structure_mutexes_of_its_trees() {
+fn definitions_of_a_table_share_its_structure_mutexes() {
     let db = Db::new();
     let first = db.table();
     let renames = [(first.def().clone(), first.def().schema.clone(), "u".into())];
@@ -128,7 +128,7 @@ fn a_record_is_purged_again_after_its_chain_was_freed() {
     drop((s, table));
     let db = db.crash();
     let table = db.find("t");
-    settle(&db.engine);
+    run_background(&db.engine);
     let mut s = db.session();
     assert_eq!(all(&mut s, &table), expected);
     commit(&mut s);
@@ -157,7 +157,7 @@ fn an_index_waits_for_rows_that_are_still_to_be_undone() {
     db.engine
         .change_indexes(table.def(), &[again], &[])
         .unwrap();
-    settle(&db.engine);
+    run_background(&db.engine);
     let table = db.find("t");
     assert_sound(&db.engine, &table);
     let k2 = table.def().index("k2").unwrap();
@@ -177,7 +177,7 @@ fn prefix_index_on(column: usize) -> IndexSpec {
 
 /// With `innodb_flush_log_at_trx_commit` 2 the old file must not go before the change is durable.
 #[test]
-fn definitions_are_durable_whatever_is_configured() {
+fn ddl_is_durable_in_every_configuration() {
     let disk = SimDisk::new();
     let lazy = || EngineOptions {
         flush_at_commit: 2,
@@ -270,7 +270,7 @@ fn a_definition_that_a_crash_cut_short_locks_nothing() {
     crate::dictionary::remove(
         &mut cut_short,
         dictionary,
-        crate::dictionary::Kind::Table,
+        crate::dictionary::ObjectKind::Table,
         &id,
     )
     .unwrap();

@@ -210,7 +210,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn writers_readers_purge_and_lost_connections_agree_with_the_models() {
+fn concurrent_writers_and_readers_agree_with_the_models() {
     let seeds = std::env::var("NFOLD_STRESS_SEEDS").map_or(3, |n| n.parse().unwrap());
     (1..=seeds).for_each(run);
 }

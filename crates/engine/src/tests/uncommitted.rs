@@ -70,7 +70,7 @@ const SCENES: [Scene; 4] = [
 ];
 
 fn drained(table: &Table) {
-    block(|| table.limbo().drain(table.store())).unwrap();
+    block(|| table.orphaned().drain(table.store())).unwrap();
 }
 
 fn shortened(row: &Row) -> (i64, Option<i64>, Option<String>) {
@@ -185,7 +185,7 @@ fn a_range_meets_no_freed_chain() {
 #[test]
 fn points_meet_no_freed_chain() {
     at_every_wait(|table| {
-        let mut points = PointSet::new();
+        let mut points = EqualityKeys::new();
         for id in 1..=4 {
             let key = Value::Int(id);
             points.push_with(|out| {
@@ -201,7 +201,7 @@ fn points_meet_no_freed_chain() {
 fn an_index_gives_rows_of_its_key_and_no_freed_chain() {
     at_every_wait(|table| {
         let k = table.def().index("k").unwrap();
-        let mut points = PointSet::new();
+        let mut points = EqualityKeys::new();
         let key = Value::Int(5);
         points.push_with(|out| {
             let layout = table.key_layout(k);
@@ -218,7 +218,7 @@ fn an_index_gives_rows_of_its_key_and_no_freed_chain() {
 /// A version that a semi-consistent read looks at without a lock: it may be purged as soon as its
 /// successor's transaction has ended.
 #[test]
-fn an_older_version_is_missed_only_while_its_successor_is_unfinished() {
+fn an_older_version_is_missing_only_during_its_update() {
     let db = Db::new();
     let table = db.table();
     let (mut s, mut w) = (db.session(), db.session());

@@ -9,16 +9,16 @@ use nfold_store::{Disk, DiskFile, OpenMode};
 use super::*;
 
 /// A directory from which no file is removed until the test says so.
-struct Held {
+struct HeldDirectory {
     inner: RealDisk,
     /// How many wait, and whether they may go on.
     gate: Mutex<(u32, bool)>,
     bell: Condvar,
 }
 
-impl Held {
-    fn new(dir: &Path) -> Arc<Held> {
-        Arc::new(Held {
+impl HeldDirectory {
+    fn new(dir: &Path) -> Arc<HeldDirectory> {
+        Arc::new(HeldDirectory {
             inner: RealDisk::new(dir, false),
             gate: Mutex::new((0, true)),
             bell: Condvar::new(),
@@ -36,7 +36,7 @@ impl Held {
     }
 }
 
-impl Disk for Held {
+impl Disk for HeldDirectory {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         self.inner.open(name, mode)
     }
@@ -81,7 +81,7 @@ fn files(dir: &Path) -> usize {
 #[test]
 fn definitions_go_on_while_a_file_is_unlinked() {
     let dir = tempfile::tempdir().unwrap();
-    let disk = Held::new(dir.path());
+    let disk = HeldDirectory::new(dir.path());
     let engine = Engine::open(options(), disk.clone(), &|_| {}).unwrap().0;
     for name in ["d", "gone"] {
         engine

@@ -1,6 +1,6 @@
 //! One change of one clustered row: the step that carries the undo record.
 
-use nfold_btree::{ENTRY_LOG_OVERHEAD, Guess, LeafPos, Room};
+use nfold_btree::{ENTRY_LOG_OVERHEAD, LeafPos, Room, RowHint};
 use nfold_store::{Mtr, TrxId};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
@@ -17,7 +17,7 @@ use crate::table::Table;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
     /// On this leaf.
-    Done(Guess),
+    Done(RowHint),
     Duplicate,
 }
 
@@ -114,7 +114,7 @@ pub(super) fn insert(
             .becomes_implicit();
         session.lock(&wanted)?;
         let change = replaced(UndoKind::Update, table, key, current, false)?;
-        let limbo = mover.latch(&mut mtr)?;
+        let orphaned = mover.latch(&mut mtr)?;
         let bytes = image.len() + key.len() + mover.log_bytes();
         let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
         let undo = session.append_undo(&mut mtr, prep, &change);
@@ -130,7 +130,7 @@ pub(super) fn insert(
             image,
             value,
         );
-        mover.named(&mut mtr, limbo);
+        mover.named(&mut mtr, orphaned);
         let place = tree.place(&mtr, &pos);
         mtr.commit();
         return Ok(Inserted::Done(place));
@@ -149,7 +149,7 @@ pub(super) fn insert(
         LockKind::InsertIntention,
     ))?;
     let change = replaced(UndoKind::Insert, table, key, &[], true)?;
-    let limbo = mover.latch(&mut mtr)?;
+    let orphaned = mover.latch(&mut mtr)?;
     let bytes = image.len() + 2 * key.len() + mover.log_bytes();
     let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
     let undo = session.append_undo(&mut mtr, prep, &change);
@@ -165,7 +165,7 @@ pub(super) fn insert(
     value.extend_from_slice(image);
     tree.insert_at(&mut mtr, &mut pos, key, value);
     tree.set_newest_trx(&mut mtr, &pos, trx);
-    mover.named(&mut mtr, limbo);
+    mover.named(&mut mtr, orphaned);
     session.locks().inherit_on_insert(index, key, gap);
     let place = tree.place(&mtr, &pos);
     mtr.commit();
@@ -228,7 +228,7 @@ fn duplicate_under_lock(
     Err(Stop::Wait(nfold_store::Wait::ready()))
 }
 
-/// Gives an existing row another version.
+/// Writes another version of an existing row.
 pub(super) fn put(
     mtr: &mut Mtr<'_>,
     table: &Table,
@@ -276,7 +276,7 @@ fn keeps_chains(table: &Table, current: &[u8], new: &[u8], mover: &Mover) -> Res
 }
 
 /// Changes the row under `key`, which this transaction has locked exclusively. The version before
-/// it goes to the undo log and is left in `current`. Gives the leaf.
+/// it goes to the undo log and is left in `current`. Returns the leaf.
 pub(super) fn change(
     session: &mut EngineSession,
     table: &Table,
@@ -284,14 +284,14 @@ pub(super) fn change(
     change: Change<'_>,
     mover: &mut Mover,
     (current, value): (&mut Vec<u8>, &mut Vec<u8>),
-) -> Result<Guess, Stop> {
+) -> Result<RowHint, Stop> {
     let trx = session.write_id()?;
     let tree = &table.index(0).tree;
     let store = table.store();
     let mut mtr = store.mtr();
     let room = match change {
         Change::Image(image, _) => Room::Value(CLUSTERED_HEADER + image.len()),
-        Change::Delete => Room::InPlace,
+        Change::Delete => Room::Unchanged,
     };
     let pos = tree
         .leaf_for_write(store, &mut mtr, key, room)
@@ -316,7 +316,7 @@ pub(super) fn change(
         Change::Delete => (UndoKind::DeleteMark, CLUSTERED_HEADER, false),
     };
     let old = replaced(kind, table, key, current, leaves_nothing)?;
-    let limbo = mover.latch(&mut mtr)?;
+    let orphaned = mover.latch(&mut mtr)?;
     let bytes = bytes + key.len() + mover.log_bytes();
     let prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;
     let undo = session.append_undo(&mut mtr, prep, &old);
@@ -343,7 +343,7 @@ pub(super) fn change(
             tree.set_newest_trx(&mut mtr, &pos, trx);
         }
     }
-    mover.named(&mut mtr, limbo);
+    mover.named(&mut mtr, orphaned);
     let place = tree.place(&mtr, &pos);
     mtr.commit();
     Ok(place)

@@ -10,7 +10,7 @@
 //! ```
 //! # Invariants
 //! W1. The clustered row changes before the entries of the secondary indexes; undo uses the reverse
-//!     order (see `settle`, V1).
+//!     order (see `visibility`, V1).
 //! W2. Each step is one mini-transaction: first locks and latches, then room for log and undo, then
 //!     changes that cannot fail. A step that stops has changed nothing.
 //! W3. A changed row carries the transaction's id, which is an exclusive lock on the record.
@@ -29,7 +29,7 @@ mod insert;
 mod secondary;
 mod update;
 
-use nfold_btree::Guess;
+use nfold_btree::RowHint;
 use nfold_txn::locks::LockMode;
 
 use crate::error::Stop;
@@ -76,8 +76,8 @@ pub(crate) struct Work {
     pub value: Vec<u8>,
     pub current: Vec<u8>,
     pub next: Vec<u8>,
-    /// Where the clustered row is, for the guesses of its entries.
-    pub place: Guess,
+    /// Where the clustered row is, for the hints of its entries.
+    pub place: RowHint,
     pub mover: Mover,
     /// The new row as stored on the tree page, if long columns were moved to overflow pages.
     pub moved: Vec<u8>,
@@ -96,7 +96,7 @@ impl Work {
             value: buffers::take(),
             current: buffers::take(),
             next: buffers::take(),
-            place: Guess::NONE,
+            place: RowHint::NONE,
             mover: Mover::default(),
             moved: Vec::new(),
             moved_out: false,
@@ -107,7 +107,7 @@ impl Work {
     pub(crate) fn reset(&mut self) {
         self.progress = Progress::Start;
         self.primary.clear();
-        self.place = Guess::NONE;
+        self.place = RowHint::NONE;
         self.mover.reset();
         self.moved_out = false;
     }

@@ -129,7 +129,7 @@ pub(super) fn insert_key(
     let tree = &table.index(n).tree;
     value.clear();
     table.secondary_value(n, row, (key.len(), primary.len()), trx, value)?;
-    record::set_guess(value, *place);
+    record::set_row_hint(value, *place);
     let store = table.store();
     let mut mtr = store.mtr();
     let mut pos = tree
@@ -196,7 +196,7 @@ pub(super) fn mark_key(
     let store = table.store();
     let mut mtr = store.mtr();
     let pos = tree
-        .leaf_for_write(store, &mut mtr, key, Room::InPlace)
+        .leaf_for_write(store, &mut mtr, key, Room::Unchanged)
         .map_err(lift)?;
     if !pos.found {
         return Err(damaged());

@@ -10,7 +10,7 @@ use super::duplicate::{duplicate_error, fail_or_warn, index_keys, is_needed, rea
 use super::insert::Inserting;
 use super::pipeline::RowOutcome;
 use crate::expr::eval::RowRef;
-use crate::query::subquery::{BlockSubqueries, KeptSubquery};
+use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 
 impl Inserting<'_, '_> {
     /// Handles a duplicate in unique index `index`. `None`: insert the row again; otherwise whether
@@ -85,7 +85,7 @@ impl Inserting<'_, '_> {
     fn update_conflicting(&mut self) -> Result<(), SqlError> {
         let rt = self.rt;
         let table = self.table;
-        let kept = KeptSubquery::of(&self.plan.subqueries);
+        let kept = CachedSubquery::of(&self.plan.subqueries);
         let subqueries = BlockSubqueries::new(rt, &self.plan.subqueries, &kept);
         let state = rt.state(&subqueries);
         let assigner = Assigner::new(table, &self.plan.on_duplicate, self.plan.exprs.as_deref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::TableDef;
-use nfold_engine::{PointSet, Read, ReadSpec, RowBatch, RowLock, Table};
+use nfold_engine::{EqualityKeys, Read, ReadSpec, RowBatch, RowLock, Table};
 use nfold_json::{FieldType, Json, Opaque, Work};
 use nfold_observe::StatusCounter;
 use nfold_types::key::{Elements, element_layout};
@@ -71,7 +71,7 @@ pub(super) fn read_locked(
     used: impl Fn(usize) -> bool,
     out: &mut RowBatch,
 ) -> Result<(), SqlError> {
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     points.push(key);
     points.seal();
     let spec = ReadSpec {

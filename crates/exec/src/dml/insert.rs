@@ -17,13 +17,13 @@ use super::duplicate::fail_or_warn;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::row_exprs::CompletedRow;
 use crate::env::FileSource;
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::expr::documents;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::operators::column_values::ColumnValues;
-use crate::query::KeptQuery;
-use crate::query::subquery::{BlockSubqueries, KeptSubquery};
+use crate::query::CachedQuery;
+use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 use crate::runtime::spill::Spool;
@@ -100,7 +100,7 @@ impl Memory for RowMemory {
 pub(crate) fn insert(
     rt: &Runtime<'_>,
     plan: &InsertPlan,
-    query: &KeptQuery,
+    query: &CachedQuery,
     file: Option<&mut dyn FileSource>,
 ) -> Result<StatementResult, SqlError> {
     let table = rt.table(plan.table.id)?;
@@ -114,7 +114,7 @@ pub(crate) fn insert(
         InsertSource::Query(_) | InsertSource::File(_) => 0,
     };
     let several = rows != 1;
-    let mut memory = Lent::<RowMemory>::take();
+    let mut memory = Pooled::<RowMemory>::take();
     let RowMemory {
         row,
         mut named,
@@ -220,13 +220,13 @@ impl<'i> Inserting<'i, '_> {
     /// Inserts all rows.
     fn all(
         &mut self,
-        query: &KeptQuery,
+        query: &CachedQuery,
         file: Option<&mut dyn FileSource>,
     ) -> Result<(), SqlError> {
         let (rt, plan) = (self.rt, self.plan);
         match &plan.source {
             InsertSource::Rows(_) | InsertSource::File(_) => {
-                let kept = KeptSubquery::of(&plan.subqueries);
+                let kept = CachedSubquery::of(&plan.subqueries);
                 let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
                 let state = rt.state(&subqueries);
                 match (&plan.source, file) {

@@ -11,7 +11,7 @@ use super::target_rows::each_target;
 use crate::expr::eval::{Scope, StmtState};
 use crate::operators::column_values::ColumnValues;
 use crate::query::block::BlockExec;
-use crate::query::subquery::{BlockSubqueries, KeptSubquery};
+use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 
@@ -25,7 +25,7 @@ pub(crate) fn update(
     let table = rt.table(plan.table.id)?;
     let values = ColumnValues::new(rt, plan.ignore, false);
     let assigner = Assigner::new(&table, &plan.assignments, plan.exprs.as_deref());
-    let kept = KeptSubquery::of(&plan.source.subqueries);
+    let kept = CachedSubquery::of(&plan.source.subqueries);
     let subqueries = BlockSubqueries::new(rt, &plan.source.subqueries, &kept);
     let state = StmtState {
         scope: Scope::Tables(&plan.source),

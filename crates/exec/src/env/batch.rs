@@ -12,7 +12,7 @@ pub(crate) const BATCH_ROWS: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The memory in bytes that an operator keeps between executions.
-pub(crate) const KEPT_BYTES: usize = 256 << 10;
+pub(crate) const POOLED_BYTES: usize = 256 << 10;
 
 /// A row image in the arena. If `len` is [`NULL_ROW`], all columns of the slot are NULL.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ impl Batch {
 
     /// Frees unusually large buffers. Called between executions.
     pub fn release(&mut self) {
-        if self.memory() > KEPT_BYTES {
+        if self.memory() > POOLED_BYTES {
             *self = Batch::with_ids(self.width, self.keeps_ids);
         }
     }

@@ -4,7 +4,7 @@ use nfold_sql::digest::{Digested, SlotKind};
 use nfold_sql::literal::Lit;
 use nfold_types::{Checkpoint, Decimal, SqlError, Value, ValueRef};
 
-use super::batch::KEPT_BYTES;
+use super::batch::POOLED_BYTES;
 
 /// How many list members or slots are bound between two checkpoints, and the work of each.
 const MEMBERS: usize = 1024;
@@ -65,7 +65,7 @@ impl Params {
     pub fn release(&mut self) {
         self.clear();
         let bytes = self.members.capacity() * size_of::<Bound>() + self.arena.capacity();
-        if bytes > KEPT_BYTES {
+        if bytes > POOLED_BYTES {
             *self = Params::new();
         }
     }

@@ -5,7 +5,7 @@
 //! pieces however many plans sort.
 //!
 //! # Invariants
-//! - M1: a piece in the pool is empty and holds at most [`KEPT_BYTES`], and the pool has at most
+//! - M1: a piece in the pool is empty and holds at most [`POOLED_BYTES`], and the pool has at most
 //!   [`PIECES`] pieces of a kind.
 //!
 //! # Concurrency
@@ -18,7 +18,7 @@ use std::thread::LocalKey;
 
 use nfold_engine::RowBatch;
 
-use super::batch::KEPT_BYTES;
+use super::batch::POOLED_BYTES;
 
 /// The maximum number of pooled pieces of one kind: about the number of nested blocks that use one
 /// at the same time.
@@ -43,17 +43,17 @@ pub(crate) trait Memory: Default + 'static {
 }
 
 /// A borrowed piece. Dropping it returns it to the pool.
-pub(crate) struct Lent<T: Memory>(T);
+pub(crate) struct Pooled<T: Memory>(T);
 
-impl<T: Memory> Lent<T> {
+impl<T: Memory> Pooled<T> {
     /// Borrows an empty piece.
-    pub fn take() -> Lent<T> {
+    pub fn take() -> Pooled<T> {
         let waiting = T::pool().try_with(|pool| pool.0.borrow_mut().pop());
-        Lent(waiting.ok().flatten().unwrap_or_default())
+        Pooled(waiting.ok().flatten().unwrap_or_default())
     }
 }
 
-impl<T: Memory> Deref for Lent<T> {
+impl<T: Memory> Deref for Pooled<T> {
     type Target = T;
 
     #[inline]
@@ -62,17 +62,17 @@ impl<T: Memory> Deref for Lent<T> {
     }
 }
 
-impl<T: Memory> DerefMut for Lent<T> {
+impl<T: Memory> DerefMut for Pooled<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<T: Memory> Drop for Lent<T> {
+impl<T: Memory> Drop for Pooled<T> {
     fn drop(&mut self) {
         let mut piece = std::mem::take(&mut self.0);
-        if piece.bytes() > KEPT_BYTES {
+        if piece.bytes() > POOLED_BYTES {
             return;
         }
         piece.clear();

@@ -230,7 +230,7 @@ impl Acc {
                 *count += 1;
             }
             (State::Extreme(best), v) => stored_extreme(func, best, v),
-            _ => debug_assert!(false, "asked for by `takes_stored` only"),
+            _ => debug_assert!(false, "`takes_stored` excludes them"),
         }
         Ok(())
     }

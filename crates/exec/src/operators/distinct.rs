@@ -13,7 +13,7 @@ use nfold_types::SqlError;
 use rustc_hash::FxHasher;
 
 use super::sort::Sorter;
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::runtime::Runtime;
 
 /// The memory of a key in the set, besides its bytes.
@@ -100,7 +100,7 @@ enum Looked {
 
 /// The set of rows seen so far, and the deferred rows.
 pub(crate) struct Distinct {
-    seen: Lent<KeySet>,
+    seen: Pooled<KeySet>,
     limit_bytes: usize,
     rest: Option<Sorter>,
     /// Rows looked at, and those of them that were new at once.
@@ -111,7 +111,7 @@ pub(crate) struct Distinct {
 impl Distinct {
     pub fn new(limit_bytes: usize) -> Distinct {
         Distinct {
-            seen: Lent::take(),
+            seen: Pooled::take(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             rest: None,
             rows: 0,

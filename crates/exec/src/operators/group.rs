@@ -21,7 +21,7 @@ use rustc_hash::FxHasher;
 
 use super::aggregate::{Acc, AggInfo, AggShape, Values};
 use super::sort::{Sorted, Sorter};
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, row_error};
@@ -168,7 +168,7 @@ impl Grouping {
 pub(crate) struct Grouper<'p> {
     plan: &'p GroupPlan,
     shape: &'p Grouping,
-    groups: Lent<Groups>,
+    groups: Pooled<Groups>,
     bytes: usize,
     limit_bytes: usize,
     partitions: Vec<SpillWriter>,
@@ -287,7 +287,7 @@ impl<'p> Grouper<'p> {
         Grouper {
             plan,
             shape,
-            groups: Lent::take(),
+            groups: Pooled::take(),
             bytes: 0,
             limit_bytes: limit_bytes.max(64 << 10),
             partitions: Vec::new(),

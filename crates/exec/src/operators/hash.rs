@@ -23,7 +23,7 @@ use nfold_types::SqlError;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::sort::Sorter;
-use crate::env::batch::KEPT_BYTES;
+use crate::env::batch::POOLED_BYTES;
 use crate::runtime::Runtime;
 use crate::runtime::spill;
 
@@ -82,7 +82,7 @@ impl HashTable {
 
     /// Called between executions: closes the file, and frees unusually large memory.
     pub fn release(&mut self) {
-        if self.bytes > KEPT_BYTES || self.rows.memory() > KEPT_BYTES || self.is_spilled() {
+        if self.bytes > POOLED_BYTES || self.rows.memory() > POOLED_BYTES || self.is_spilled() {
             *self = HashTable::default();
         }
     }
@@ -191,7 +191,7 @@ impl HashTable {
 
 /// The position of a reader of one hash's rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ReaderPosition {
     hash: u64,
     block: usize,
 }
@@ -249,9 +249,9 @@ impl SortedFile {
     }
 
     /// The position of the first row with this hash.
-    pub fn find(&self, hash: u64) -> Place {
+    pub fn find(&self, hash: u64) -> ReaderPosition {
         let after = self.blocks.partition_point(|(first, _)| *first < hash);
-        Place {
+        ReaderPosition {
             hash,
             // The previous block may end with rows of this hash.
             block: after.saturating_sub(1),
@@ -337,9 +337,9 @@ impl SortedFile {
     pub fn next(
         &mut self,
         rt: &Runtime<'_>,
-        place: Place,
+        place: ReaderPosition,
         out: &mut RowBatch,
-    ) -> Result<Option<Place>, SqlError> {
+    ) -> Result<Option<ReaderPosition>, SqlError> {
         if place.block >= self.blocks.len() {
             return Ok(None);
         }
@@ -363,7 +363,7 @@ impl SortedFile {
             at = after;
         }
         let next = place.block + 1;
-        Ok(self.may_have(next, place.hash).then_some(Place {
+        Ok(self.may_have(next, place.hash).then_some(ReaderPosition {
             block: next,
             ..place
         }))

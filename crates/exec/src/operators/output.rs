@@ -4,7 +4,7 @@
 //! A result of plain columns of one table uses [`Direct`], an encoder built once from the table's
 //! layout. Other results are evaluated expression by expression in [`emit`].
 
-use nfold_engine::{RowInPlace, RowTaker, RowsInPlace};
+use nfold_engine::{PageRow, PageRowSink, PageRows};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::Block;
 use nfold_types::row::{General, RowEncoder, RowError, RowLayout};
@@ -185,15 +185,19 @@ impl DirectRows<'_> {
 
 impl<'d> DirectRows<'d> {
     /// Whether rows can be encoded directly from their pages.
-    pub fn are_in_place(&self, format: WireFormat) -> bool {
-        self.encoder.is_in_place(format == WireFormat::Binary)
+    pub fn are_simple(&self, format: WireFormat) -> bool {
+        self.encoder.is_simple(format == WireFormat::Binary)
     }
 
     /// The zero-copy row sink, which encodes rows from their pages into the sink's buffer. The
     /// caller reports the rows by [`framed`](RowSink::framed) afterwards. `None`: the sink has no
     /// buffer for many rows.
-    pub fn taker<'s>(&'s self, format: WireFormat, sink: &'s mut dyn RowSink) -> Option<Taker<'s>> {
-        Some(Taker {
+    pub fn page_rows<'s>(
+        &'s self,
+        format: WireFormat,
+        sink: &'s mut dyn RowSink,
+    ) -> Option<PageRowEncoder<'s>> {
+        Some(PageRowEncoder {
             encoder: self.encoder,
             binary: format == WireFormat::Binary,
             frames: sink.frames()?,
@@ -203,32 +207,32 @@ impl<'d> DirectRows<'d> {
 }
 
 /// A zero-copy row sink: encodes rows directly from their pages.
-pub(crate) struct Taker<'s> {
+pub(crate) struct PageRowEncoder<'s> {
     encoder: &'s RowEncoder,
     binary: bool,
     frames: RowFrames<'s>,
     taken: u64,
 }
 
-impl Taker<'_> {
+impl PageRowEncoder<'_> {
     /// The number of rows encoded so far.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
     #[inline(always)]
-    fn encode<const BINARY: bool>(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
-        let (image, holds) = (RowInPlace::image, RowInPlace::validate);
-        let taken =
-            self.encoder
-                .rows_in_place::<_, _, BINARY>(rows, image, holds, &mut self.frames);
+    fn encode<const BINARY: bool>(&mut self, rows: PageRows<'_, '_>) -> usize {
+        let (image, holds) = (PageRow::image, PageRow::validate);
+        let taken = self
+            .encoder
+            .page_rows::<_, _, BINARY>(rows, image, holds, &mut self.frames);
         self.taken += taken as u64;
         taken
     }
 }
 
-impl RowTaker for Taker<'_> {
-    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+impl PageRowSink for PageRowEncoder<'_> {
+    fn take(&mut self, rows: PageRows<'_, '_>) -> usize {
         match self.binary {
             true => self.encode::<true>(rows),
             false => self.encode::<false>(rows),

@@ -11,7 +11,7 @@ use std::thread::LocalKey;
 
 use nfold_types::{Checkpoint, SqlError};
 
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::env::stoppable_sort;
 use crate::runtime::Runtime;
 use crate::runtime::spill::{SpillReader, SpillWriter};
@@ -25,8 +25,8 @@ const FIRST_ROWS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The first eight bytes of the key, big-endian, padded with zeros. Different heads decide the
-    /// order.
+    /// The first eight bytes of the key, big-endian, padded with zeros. Different prefixes decide
+    /// the order.
     head: u64,
     start: u32,
     key: u32,
@@ -87,8 +87,8 @@ impl Rows {
         let key = |e: &Entry| &arena[e.start as usize..(e.start + e.key) as usize];
         // The offsets grow, so equal keys keep their order (S1).
         stoppable_sort::sort_by(&mut self.entries, rt, cost, &|a, b| {
-            let heads = a.head.cmp(&b.head);
-            heads.then_with(|| key(a).cmp(key(b)).then(a.start.cmp(&b.start)))
+            let prefixes = a.head.cmp(&b.head);
+            prefixes.then_with(|| key(a).cmp(key(b)).then(a.start.cmp(&b.start)))
         })
     }
 
@@ -116,7 +116,7 @@ impl Rows {
 
 /// Sorts rows by their keys; see the module.
 pub(crate) struct Sorter {
-    rows: Lent<Rows>,
+    rows: Pooled<Rows>,
     runs: Vec<SpillWriter>,
     limit_bytes: usize,
     /// The number of rows wanted; 0: all.
@@ -126,7 +126,7 @@ pub(crate) struct Sorter {
 impl Sorter {
     pub fn new(limit_bytes: usize, top: usize) -> Sorter {
         Sorter {
-            rows: Lent::take(),
+            rows: Pooled::take(),
             runs: Vec::new(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             top,
@@ -288,7 +288,7 @@ impl Merge {
 
 /// Sorted rows.
 pub(crate) struct Sorted {
-    memory: Lent<Rows>,
+    memory: Pooled<Rows>,
     at: usize,
     merge: Option<Merge>,
 }

@@ -13,19 +13,19 @@ use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
 
-use super::KeptQuery;
+use super::CachedQuery;
 use super::measured::MeasuredRows;
-use super::subquery::{BlockSubqueries, KeptSubquery};
+use super::subquery::{BlockSubqueries, CachedSubquery};
 use crate::env::RowSink;
-use crate::env::batch::{Batch, KEPT_BYTES};
-use crate::env::scratch::{Buffer, Lent};
+use crate::env::batch::{Batch, POOLED_BYTES};
+use crate::env::scratch::{Buffer, Pooled};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
 use crate::operators::distinct::Distinct;
 use crate::operators::group::Grouping;
 use crate::operators::output::{Direct, DirectRows};
-use crate::operators::plain::Plain;
+use crate::operators::raw_rows::RawRows;
 use crate::operators::row_out::{
     Counts, Limits, RowOut, give_sorted, projected, sorter_of, values_of,
 };
@@ -47,17 +47,17 @@ pub(crate) struct BlockExec {
     direct: Option<Direct>,
     /// Boxed, like `made` and `grouping`: most statements have none of these, and operator trees
     /// should be small.
-    plain: Option<Box<Plain>>,
-    made: Option<Box<Made>>,
+    raw_rows: Option<Box<RawRows>>,
+    made: Option<Box<Projected>>,
     grouping: Option<Box<Grouping>>,
     windowing: Option<Box<Windowing>>,
     /// Whether results are computed after the sort.
-    late: bool,
-    subqueries: Box<[KeptSubquery]>,
+    sorts_first: bool,
+    subqueries: Box<[CachedSubquery]>,
 }
 
 /// The operators for rows that are sorted, or stored for DISTINCT.
-struct Made {
+struct Projected {
     /// The layout of the result's columns.
     layout: RowLayout,
     direct: Direct,
@@ -68,9 +68,9 @@ struct Made {
     image: Vec<u8>,
 }
 
-impl Made {
-    fn new(rt: &Runtime<'_>, block: &Block) -> Made {
-        Made {
+impl Projected {
+    fn new(rt: &Runtime<'_>, block: &Block) -> Projected {
+        Projected {
             layout: tuple::layout_of(block.select.iter().map(|e| &e.ty)),
             direct: Direct::of_made(block.select.len()),
             unique: KeyMaker::new(block.select.iter().map(|e| (&e.ty, false))),
@@ -87,11 +87,11 @@ impl Made {
 impl BlockExec {
     pub fn open(rt: &Runtime<'_>, block: &Block, limits: Limits) -> Result<BlockExec, SqlError> {
         let mut slots: Vec<Option<Slot>> = (0..block.tables.len()).map(|_| None).collect();
-        let plain = block.group.is_none()
+        let raw_rows = block.group.is_none()
             && block.windows.is_empty()
             && block.order.is_empty()
             && !block.distinct;
-        let few = plain
+        let few = raw_rows
             && limits.wanted() < 1000
             && block.joins.len() == 1
             && block.joins[0].filter.is_empty();
@@ -101,7 +101,7 @@ impl BlockExec {
         let first_rows = match &block.group {
             Some(g) if g.first_row_only => 1,
             _ if few => limits.wanted() as usize,
-            _ if plain && locks && limits.count != u64::MAX => 1,
+            _ if raw_rows && locks && limits.count != u64::MAX => 1,
             _ => 0,
         };
         let mut steps = Vec::with_capacity(block.joins.len());
@@ -111,7 +111,7 @@ impl BlockExec {
                 block,
                 step.table,
                 &step.access,
-                KeptQuery::derived,
+                CachedQuery::derived,
             )?);
             steps.push(StepExec::new(
                 rt,
@@ -127,7 +127,7 @@ impl BlockExec {
             .as_ref()
             .map(|plan| Box::new(super::grouped::grouping(block, &slots, plan)));
         let direct = Direct::open(block, slots.first());
-        let plain = Plain::open(rt, block, slots.first()).map(Box::new);
+        let raw_rows = RawRows::open(rt, block, slots.first()).map(Box::new);
         let windowing =
             (!block.windows.is_empty()).then(|| Box::new(Windowing::new(block, &slots)));
         let width = if block.joins.len() <= 1 {
@@ -142,13 +142,13 @@ impl BlockExec {
             batch,
             projected: projected(&block.select),
             direct,
-            plain,
+            raw_rows,
             made: (block.distinct || !block.order.is_empty())
-                .then(|| Box::new(Made::new(rt, block))),
+                .then(|| Box::new(Projected::new(rt, block))),
             grouping,
             windowing,
-            late: super::late::applies(block),
-            subqueries: KeptSubquery::of(&block.subqueries),
+            sorts_first: super::sort_first::applies(block),
+            subqueries: CachedSubquery::of(&block.subqueries),
         })
     }
 
@@ -188,7 +188,7 @@ impl BlockExec {
             + self
                 .subqueries
                 .iter()
-                .map(KeptSubquery::memory)
+                .map(CachedSubquery::memory)
                 .sum::<usize>()
             + derived.sum::<usize>()
     }
@@ -196,12 +196,12 @@ impl BlockExec {
     fn release(&mut self) {
         self.batch.release();
         if let Some(made) = &mut self.made
-            && made.key.capacity() + made.image.capacity() > KEPT_BYTES
+            && made.key.capacity() + made.image.capacity() > POOLED_BYTES
         {
             (made.key, made.image) = Default::default();
         }
         self.steps.iter_mut().for_each(StepExec::release);
-        self.subqueries.iter().for_each(KeptSubquery::release);
+        self.subqueries.iter().for_each(CachedSubquery::release);
     }
 
     fn execute(
@@ -249,19 +249,19 @@ impl BlockExec {
         {
             return run.direct(&rows, limits, sink, counts);
         }
-        if let Some(plain) = self.plain.as_deref_mut()
+        if let Some(raw_rows) = self.raw_rows.as_deref_mut()
             && out.sink().is_some()
         {
             let layout = self.slots[0].layout();
-            let Plain { direct, select, .. } = &mut *plain;
+            let RawRows { direct, select, .. } = &mut *raw_rows;
             if direct.prepare(layout, select, rt.env)
                 && let Some(to) = out.sink()
             {
-                let encoder = plain.direct.prepared(layout, &plain.select, rt.env);
+                let encoder = raw_rows.direct.prepared(layout, &raw_rows.select, rt.env);
                 let rows = |each: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>| run.images(each);
                 return match encoder {
                     Some(encoder) => {
-                        Plain::run((plain, &encoder, layout), rt, block, limits, rows, to)
+                        RawRows::run((raw_rows, &encoder, layout), rt, block, limits, rows, to)
                     }
                     None => Ok(()),
                 };
@@ -275,7 +275,9 @@ impl BlockExec {
         };
         match &mut self.made {
             None => run.rows(&mut |cx, select| limiter.row(cx, select))?,
-            Some(_) if self.late => super::late::run(rt, block, run, limits, &mut limiter)?,
+            Some(_) if self.sorts_first => {
+                super::sort_first::run(rt, block, run, limits, &mut limiter)?
+            }
             Some(made) => {
                 let projected = &self.projected;
                 ordered(rt, block, &state, run, (projected, made), &mut limiter)?;
@@ -399,7 +401,7 @@ impl<'r> StepCx<'r, '_> {
 struct Streamed<'r, 's, 'e> {
     scx: &'r StepCx<'r, 's>,
     layout: &'r RowLayout,
-    image: Lent<Buffer>,
+    image: Pooled<Buffer>,
     each: &'e mut dyn for<'a> FnMut(&EvalCx<'a>) -> Result<bool, SqlError>,
     rows: u64,
 }
@@ -447,16 +449,16 @@ impl Run<'_, '_> {
         }
         let format = sink.format();
         let mut left = limits;
-        let in_place =
-            limits.is_none() && rows.are_in_place(format) && self.scx.may_be_taken(self.steps);
+        let zero_copy =
+            limits.is_none() && rows.are_simple(format) && self.scx.may_be_taken(self.steps);
         loop {
-            let mut taker = match in_place {
-                true => rows.taker(format, sink),
+            let mut page_rows = match zero_copy {
+                true => rows.page_rows(format, sink),
                 false => None,
             };
-            let to = taker.as_mut().map(|taker| taker as _);
+            let to = page_rows.as_mut().map(|page_rows| page_rows as _);
             let more = self.scx.next_into(self.steps, self.batch, to);
-            let taken = taker.map_or(0, |taker| taker.taken());
+            let taken = page_rows.map_or(0, |page_rows| page_rows.taken());
             if taken > 0 {
                 // Counted even before an error is returned: the rows are in the buffer.
                 counts.sent += taken;
@@ -568,7 +570,7 @@ impl Run<'_, '_> {
             let layout = scx.slots[0].layout();
             let mut out = Streamed {
                 scx,
-                image: Lent::take(),
+                image: Pooled::take(),
                 layout,
                 each,
                 rows: 0,
@@ -602,11 +604,11 @@ fn ordered(
     block: &Block,
     state: &StmtState<'_>,
     run: Run<'_, '_>,
-    (projected, made): (&[Expr], &mut Made),
+    (projected, made): (&[Expr], &mut Projected),
     limiter: &mut Limiter<'_>,
 ) -> Result<(), SqlError> {
     let limits = limiter.limits;
-    let Made {
+    let Projected {
         layout,
         direct,
         unique,

@@ -21,7 +21,7 @@ use nfold_types::row::RowLayout;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val};
@@ -169,7 +169,7 @@ pub(super) struct Counted<'o, 's> {
     types: &'o [ExprType],
     layout: &'o RowLayout,
     unique: &'o KeyMaker,
-    table: Lent<Table>,
+    table: Pooled<Table>,
     limit_bytes: usize,
     sorter: Option<Sorter>,
     /// The number of rows so far.
@@ -189,7 +189,7 @@ impl<'o, 's> Counted<'o, 's> {
             types,
             layout,
             unique,
-            table: Lent::take(),
+            table: Pooled::take(),
             limit_bytes: rt.env.work_memory().clamp(64 << 10, 1 << 30),
             sorter: None,
             came: 0,

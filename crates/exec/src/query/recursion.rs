@@ -13,7 +13,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;
 
-use super::KeptQuery;
+use super::CachedQuery;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, RowRef, Val};
@@ -104,7 +104,7 @@ impl Next {
 pub(super) fn run(
     rt: &Runtime<'_>,
     plan: &Recursion,
-    (seed, steps): (&KeptQuery, &[KeptQuery]),
+    (seed, steps): (&CachedQuery, &[CachedQuery]),
     outer: &[&[RowRef<'_>]],
     (layout, unique, image): (&RowLayout, &KeyMaker, &mut Vec<u8>),
     rows: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,

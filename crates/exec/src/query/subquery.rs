@@ -21,10 +21,10 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError, Value};
 use smallvec::SmallVec;
 
-use super::KeptQuery;
+use super::CachedQuery;
 use super::subquery_groups::Groups;
 use super::subquery_set::{KeySet, push_part};
-use crate::env::batch::KEPT_BYTES;
+use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
 use crate::operators::aggregate::owned;
 use crate::operators::row_out::{RowOut, values_of};
@@ -35,8 +35,8 @@ const RUNS_MIN: u32 = 2;
 
 /// The cached state of one subquery: its operators, and memory for its rows.
 #[derive(Default)]
-pub(crate) struct KeptSubquery {
-    query: KeptQuery,
+pub(crate) struct CachedSubquery {
+    query: CachedQuery,
     rows: RefCell<SubRows>,
     /// Whether the rows belong to the current run of the block.
     known: Cell<bool>,
@@ -46,7 +46,7 @@ pub(crate) struct KeptSubquery {
 /// The cached state of a subquery's decorrelated form.
 #[derive(Default)]
 struct CachedDecorrelated {
-    query: KeptQuery,
+    query: CachedQuery,
     set: RefCell<Option<KeySet>>,
     /// For an aggregate, instead of the set.
     groups: RefCell<Groups>,
@@ -73,12 +73,12 @@ impl CachedDecorrelated {
     }
 }
 
-impl KeptSubquery {
+impl CachedSubquery {
     /// One for each subquery of a block.
-    pub fn of(plans: &[SubqueryPlan]) -> Box<[KeptSubquery]> {
-        let kept = |plan: &SubqueryPlan| KeptSubquery {
+    pub fn of(plans: &[SubqueryPlan]) -> Box<[CachedSubquery]> {
+        let kept = |plan: &SubqueryPlan| CachedSubquery {
             decorrelated: plan.decorrelated.as_ref().map(|_| Box::default()),
-            ..KeptSubquery::default()
+            ..CachedSubquery::default()
         };
         plans.iter().map(kept).collect()
     }
@@ -132,7 +132,7 @@ impl SubRows {
 
     fn release(&mut self) {
         self.values.clear();
-        if self.values.capacity() * size_of::<Value>() > KEPT_BYTES {
+        if self.values.capacity() * size_of::<Value>() > POOLED_BYTES {
             self.values = Vec::new();
         }
         if let Some(set) = &mut self.set {
@@ -271,14 +271,14 @@ pub(crate) struct BlockSubqueries<'r, 's> {
     rt: &'r Runtime<'s>,
     plans: &'r [SubqueryPlan],
     /// One for each of `plans`.
-    kept: &'r [KeptSubquery],
+    kept: &'r [CachedSubquery],
 }
 
 impl<'r, 's> BlockSubqueries<'r, 's> {
     /// Starts a run of the block: results of earlier runs become invalid.
     #[inline]
-    pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [KeptSubquery]) -> Self {
-        kept.iter().for_each(KeptSubquery::begin);
+    pub fn new(rt: &'r Runtime<'s>, plans: &'r [SubqueryPlan], kept: &'r [CachedSubquery]) -> Self {
+        kept.iter().for_each(CachedSubquery::begin);
         BlockSubqueries { rt, plans, kept }
     }
 
@@ -301,7 +301,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         cx: &EvalCx<'_>,
         index: u16,
         use_as: &SubqueryUse,
-    ) -> Result<&'r KeptSubquery, SqlError> {
+    ) -> Result<&'r CachedSubquery, SqlError> {
         let n = usize::from(index);
         let (sub, kept) = (&self.plans[n], &self.kept[n]);
         if kept.known.get() {
@@ -414,7 +414,7 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
     fn fill(
         &self,
         cx: &EvalCx<'_>,
-        (sub, query): (&SubqueryPlan, &KeptQuery),
+        (sub, query): (&SubqueryPlan, &CachedQuery),
         use_as: &SubqueryUse,
         frames: &[&[RowRef<'_>]],
         rows: &mut SubRows,

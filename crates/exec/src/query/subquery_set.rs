@@ -21,8 +21,8 @@ use nfold_plan::query::QueryPlan;
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
 
-use super::KeptQuery;
-use crate::env::batch::KEPT_BYTES;
+use super::CachedQuery;
+use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, Member, RowRef, Val};
@@ -182,7 +182,7 @@ impl KeySet {
     pub fn release(&mut self) {
         self.clear();
         self.views.iter_mut().for_each(|view| view.rows.release());
-        if self.members.rows.memory() > KEPT_BYTES {
+        if self.members.rows.memory() > POOLED_BYTES {
             self.members = Members::default();
         }
     }
@@ -212,7 +212,7 @@ impl KeySet {
     pub fn collect(
         &mut self,
         rt: &Runtime<'_>,
-        (query, plan): (&KeptQuery, &QueryPlan),
+        (query, plan): (&CachedQuery, &QueryPlan),
         cx: &EvalCx<'_>,
         outer: &[&[RowRef<'_>]],
     ) -> Result<(), SqlError> {

@@ -23,7 +23,7 @@ use nfold_engine::RowBatch;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::Runtime;
-use crate::env::scratch::Lent;
+use crate::env::scratch::Pooled;
 
 const WRITE_BYTES: usize = 256 << 10;
 const READ_BYTES: usize = 64 << 10;
@@ -302,7 +302,7 @@ impl SpillReader {
 
 /// Rows that are stored in memory, and in a file beyond its limit.
 pub(crate) struct Spool {
-    memory: Lent<RowBatch>,
+    memory: Pooled<RowBatch>,
     limit_bytes: usize,
     file: Option<SpillWriter>,
 }
@@ -310,7 +310,7 @@ pub(crate) struct Spool {
 impl Spool {
     pub fn new(limit_bytes: usize) -> Spool {
         Spool {
-            memory: Lent::take(),
+            memory: Pooled::take(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             file: None,
         }
@@ -361,7 +361,7 @@ impl Spool {
 
 /// The rows of a [`Spool`].
 pub(crate) struct SpoolRows {
-    memory: Lent<RowBatch>,
+    memory: Pooled<RowBatch>,
     at: usize,
     file: Option<SpillReader>,
 }

@@ -22,7 +22,7 @@ fn db() -> Db {
 }
 
 #[test]
-fn of_everything() {
+fn aggregates_of_every_type() {
     let db = db();
     assert_eq!(
         db.rows("SELECT COUNT(*), COUNT(a), COUNT(DISTINCT s), SUM(a), AVG(a) FROM g"),

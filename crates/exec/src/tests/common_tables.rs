@@ -60,7 +60,7 @@ fn a_chain_of_recursions() {
 }
 
 #[test]
-fn chains_whose_members_ask_for_existence() {
+fn unions_inside_exists_stop_at_the_first_row() {
     let db = with_table();
     let sql = |count: usize| {
         let one = |i| {

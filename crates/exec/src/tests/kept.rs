@@ -1,7 +1,7 @@
 //! What operators keep between executions.
 
 use super::Db;
-use crate::env::batch::KEPT_BYTES;
+use crate::env::batch::POOLED_BYTES;
 
 /// Operators wait for the next execution by the hundreds, so a long value must not stay with them.
 #[test]
@@ -46,12 +46,16 @@ fn long_rows_stay_with_no_operator() {
         ),
     ] {
         assert_eq!(db.rows(sql).len(), rows, "{sql}");
-        assert!(db.kept.get() <= 2 * KEPT_BYTES, "{sql}: {}", db.kept.get());
+        assert!(
+            db.kept.get() <= 2 * POOLED_BYTES,
+            "{sql}: {}",
+            db.kept.get()
+        );
     }
     db.exec("UPDATE t SET k = k + 1 WHERE id = 2");
-    assert!(db.kept.get() <= KEPT_BYTES, "{}", db.kept.get());
+    assert!(db.kept.get() <= POOLED_BYTES, "{}", db.kept.get());
     db.exec("DELETE FROM t WHERE k = 0");
-    assert!(db.kept.get() <= KEPT_BYTES, "{}", db.kept.get());
+    assert!(db.kept.get() <= POOLED_BYTES, "{}", db.kept.get());
     // Buffers of usual size are kept.
     db.rows("SELECT id FROM t");
     assert!(db.kept.get() > 0);

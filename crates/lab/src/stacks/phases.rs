@@ -54,7 +54,7 @@ const WORK: &[(&str, &[&str])] = &[
             "^Item::send",
             "Field_",
             "nfold_exec::operators::output",
-            "nfold_exec::operators::plain",
+            "nfold_exec::operators::raw_rows",
         ],
     ),
     (
@@ -83,7 +83,7 @@ const WORK: &[(&str, &[&str])] = &[
             "row_sel_get_clust_rec",
             "Row_sel_get_clust_rec",
             "nfold_engine::read",
-            "nfold_btree::guess",
+            "nfold_btree::row_hint",
         ],
     ),
     (

@@ -574,7 +574,7 @@ pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e 
 }
 
 /// How a column of a row constructor is compared in a list of several rows: by the type of its left
-/// side, whatever the types of the members. Returns `None` for TIME and NULL, which are compared as
+/// side, for any types of the members. Returns `None` for TIME and NULL, which are compared as
 /// outside of rows.
 ///
 /// # Errors

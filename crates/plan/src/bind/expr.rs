@@ -94,8 +94,8 @@ impl BlockBinder<'_> {
                         ty: ty.clone(),
                     };
                 }
-                // A user variable holds integers as BIGINT and floats as DOUBLE, whatever the type
-                // of the column that was assigned.
+                // A user variable holds integers as BIGINT and floats as DOUBLE, independent of the
+                // type of the column that was assigned.
                 match ty.col.kind {
                     TypeKind::TinyInt
                     | TypeKind::SmallInt

@@ -404,16 +404,16 @@ fn determined(
         // The inner row of an outer join depends on the outer row through the ON condition alone.
         for join in outer_joins {
             let own = |at: &ColumnAt| join.inner >> at.table.min(63) & 1 == 1;
-            let mut settled = true;
+            let mut determined = true;
             for e in &join.on {
                 e.any(&mut |e| {
-                    settled &= e
+                    determined &= e
                         .as_column()
                         .is_none_or(|at| own(&at) || known.contains(&at));
                     false
                 });
             }
-            for (a, b) in join.on.iter().filter_map(equality).filter(|_| settled) {
+            for (a, b) in join.on.iter().filter_map(equality).filter(|_| determined) {
                 for (column, other) in [(&a, &b), (&b, &a)] {
                     let unknown = |e: &Expr| e.as_column().is_some_and(|at| !known.contains(&at));
                     if let Some(at) = column.as_column().filter(own)

@@ -270,7 +270,7 @@ pub(super) fn ordered(
         .columns
         .iter()
         .zip(&types)
-        .map(|(c, ty)| kept_column(c.name.clone(), ty))
+        .map(|(c, ty)| stored_column(c.name.clone(), ty))
         .collect();
     let cx = &BindCx {
         derived: false,
@@ -411,7 +411,9 @@ fn set_types(q: &mut Query, types: &[ExprType]) {
             set_types(side, types);
         }
         let named = q.columns.iter().zip(types);
-        q.columns = named.map(|(c, t)| kept_column(c.name.clone(), t)).collect();
+        q.columns = named
+            .map(|(c, t)| stored_column(c.name.clone(), t))
+            .collect();
         q.types = types.to_vec();
     }
 }
@@ -458,7 +460,7 @@ pub(super) fn set_type(
 }
 
 /// Describes a result column that MySQL stores in a temporary table, such as a column of a UNION.
-pub(super) fn kept_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
+pub(super) fn stored_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
     let ty = match ty.class() {
         Class::Null => &ty.kept(),
         _ => ty,

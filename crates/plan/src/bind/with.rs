@@ -352,7 +352,7 @@ fn recursion(
         .columns
         .iter()
         .zip(&types)
-        .map(|(c, t)| set::kept_column(c.name.clone(), t))
+        .map(|(c, t)| set::stored_column(c.name.clone(), t))
         .collect();
     let own = Query {
         body: QueryBody::Working(number),

@@ -235,7 +235,7 @@ fn column(name: &str, ty: ColumnType) -> ColumnMeta {
         org_table: none.clone(),
         name: name.into(),
         org_name: none,
-        flags: ty.made_wire_flags(),
+        flags: ty.computed_wire_flags(),
         ty,
         made: false,
     }

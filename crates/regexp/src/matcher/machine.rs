@@ -162,7 +162,7 @@ impl<E> Machine<'_, E> {
         None
     }
 
-    /// Gives back one character of a run, and saves the rest of it.
+    /// Returns one character of a run to the input, and saves the rest of it.
     fn shorten_run(&mut self, frame: Frame) -> Option<(usize, usize)> {
         let at = frame.target as usize;
         let first = frame.value - frame.run as usize;

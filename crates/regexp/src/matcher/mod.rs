@@ -77,11 +77,11 @@ pub struct Scratch {
 impl Scratch {
     /// Frees the memory of a large search.
     pub fn trim(&mut self) {
-        const KEPT_BYTES: usize = 64 << 10;
-        if self.stack.capacity() * size_of::<Frame>() > KEPT_BYTES {
+        const POOLED_BYTES: usize = 64 << 10;
+        if self.stack.capacity() * size_of::<Frame>() > POOLED_BYTES {
             self.stack = Vec::new();
         }
-        if self.memo.capacity() * size_of::<u64>() > KEPT_BYTES {
+        if self.memo.capacity() * size_of::<u64>() > POOLED_BYTES {
             self.memo = Vec::new();
         }
     }

@@ -5,7 +5,7 @@ use nfold_protocol::frame::{begin_packet, end_packet};
 use nfold_protocol::response::parse_err;
 use nfold_server::embedded::Client;
 
-use super::kinds::{Kind, Random};
+use super::kinds::{Random, StatementKind};
 
 pub type Failure = Box<dyn std::error::Error>;
 
@@ -52,7 +52,7 @@ impl<'a> Connection<'a> {
 
     /// Prepares the statements of a kind, and returns their ids; none for a kind that is sent as
     /// text.
-    pub fn prepare(&mut self, kind: &Kind) -> Result<Vec<u32>, Failure> {
+    pub fn prepare(&mut self, kind: &StatementKind) -> Result<Vec<u32>, Failure> {
         let mut ids = Vec::new();
         for sql in kind.statements.iter().filter(|_| kind.prepared) {
             self.command(com::STMT_PREPARE, |out| {
@@ -67,7 +67,7 @@ impl<'a> Connection<'a> {
     /// has not run yet.
     pub fn runs(
         &mut self,
-        kind: &Kind,
+        kind: &StatementKind,
         prepared: &[u32],
         random: &mut Random,
         first: &mut bool,

@@ -23,7 +23,7 @@ impl Random {
 
 /// A kind of statement: text with `?` for integers. They are bound if the statement is prepared,
 /// otherwise written into the text.
-pub struct Kind {
+pub struct StatementKind {
     pub name: String,
     /// The statements of one run, in order.
     pub statements: Vec<String>,
@@ -67,7 +67,7 @@ fn hundred_groups(random: &mut Random, values: &mut Vec<u64>) {
 
 /// All kinds. Kinds that change rows come after the others. New kinds over unchanged rows are added
 /// at the end of all, because a kind's position determines its random numbers.
-pub fn kinds() -> Vec<Kind> {
+pub fn kinds() -> Vec<StatementKind> {
     let mut all = Vec::new();
     let mut add = |name: &str, statements: &[&str], runs, values| {
         for (prepared, suffix) in [(false, "text"), (true, "prepared")] {
@@ -75,7 +75,7 @@ pub fn kinds() -> Vec<Kind> {
             if prepared && (!statements.iter().any(|s| s.contains('?')) || statements.len() > 1) {
                 continue;
             }
-            all.push(Kind {
+            all.push(StatementKind {
                 name: format!("{name}_{suffix}"),
                 statements: statements.iter().map(|s| s.to_string()).collect(),
                 prepared,

@@ -20,7 +20,7 @@ mod valgrind;
 use std::time::{Duration, Instant};
 
 use connection::{Connection, Failure};
-use kinds::{Kind, Random, kinds, load};
+use kinds::{Random, StatementKind, kinds, load};
 use nfold_server::embedded::Embedded;
 
 /// The number of statements in one measurement, and the number of measurements, of which the
@@ -49,7 +49,7 @@ fn main() -> Result<(), Failure> {
     }
     while server.engine().step_background()? {}
     let all = kinds();
-    let wanted = |k: &&Kind| match names.is_empty() {
+    let wanted = |k: &&StatementKind| match names.is_empty() {
         true => k.name == "point_prepared",
         false => names.contains(&k.name),
     };
@@ -63,7 +63,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// The time of one statement when `n` sessions take turns.
-fn measure(server: &Embedded, kind: &Kind, n: usize) -> Result<Duration, Failure> {
+fn measure(server: &Embedded, kind: &StatementKind, n: usize) -> Result<Duration, Failure> {
     let mut random = Random(1);
     let mut sessions = Vec::new();
     for _ in 0..n {

@@ -31,7 +31,8 @@ pub struct DataDir {
 
 /// Files that identify a data directory of MySQL or MariaDB.
 const OTHERS: [&str; 3] = ["ibdata1", "mysql.ibd", "aria_log_control"];
-/// The engine's first file. A directory that has it belongs to Nfold, whatever else it contains.
+/// The engine's first file. A directory that has it belongs to Nfold, no matter what else it
+/// contains.
 const OURS: &str = "nfold.control";
 
 impl DataDir {

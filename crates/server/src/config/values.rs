@@ -1,7 +1,7 @@
 //! The values of all options in the order of the table, parsed and checked.
 
 use super::ini::{ConfigError, Line};
-use super::table::{self, Kind, OPTIONS, OptionDef};
+use super::table::{self, OPTIONS, OptionDef, OptionKind};
 
 /// The value of an option.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,11 +17,11 @@ impl Value {
     /// The default.
     pub fn default_of(def: &OptionDef) -> Value {
         match def.kind {
-            Kind::Bool { default } => Value::Bool(default),
-            Kind::Int { default, .. } => Value::Int(default),
-            Kind::Real { default, .. } => Value::Real(default),
-            Kind::Text { default } => Value::Text(default.map(Into::into)),
-            Kind::Choice { default, .. } => Value::Text(Some(default.into())),
+            OptionKind::Bool { default } => Value::Bool(default),
+            OptionKind::Int { default, .. } => Value::Int(default),
+            OptionKind::Real { default, .. } => Value::Real(default),
+            OptionKind::Text { default } => Value::Text(default.map(Into::into)),
+            OptionKind::Choice { default, .. } => Value::Text(Some(default.into())),
         }
     }
 
@@ -30,16 +30,16 @@ impl Value {
     pub fn parse(def: &OptionDef, text: Option<&str>) -> Result<Value, String> {
         let Some(text) = text else {
             return match def.kind {
-                Kind::Bool { .. } => Ok(Value::Bool(true)),
+                OptionKind::Bool { .. } => Ok(Value::Bool(true)),
                 _ => Err(format!("option '{}' needs a value", def.name)),
             };
         };
         let bad = |what: &str| format!("option '{}': '{text}' is not {what}", def.name);
         match def.kind {
-            Kind::Bool { .. } => parse_bool(text)
+            OptionKind::Bool { .. } => parse_bool(text)
                 .map(Value::Bool)
                 .ok_or_else(|| bad("ON or OFF")),
-            Kind::Int { min, max, .. } => {
+            OptionKind::Int { min, max, .. } => {
                 let n = parse_size(text).ok_or_else(|| bad("a number"))?;
                 if (min..=max).contains(&n) {
                     Ok(Value::Int(n))
@@ -47,12 +47,12 @@ impl Value {
                     Err(bad(&format!("between {min} and {max}")))
                 }
             }
-            Kind::Real { min, max, .. } => match text.parse::<f64>() {
+            OptionKind::Real { min, max, .. } => match text.parse::<f64>() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Real(n)),
                 _ => Err(bad(&format!("a number between {min} and {max}"))),
             },
-            Kind::Text { .. } => Ok(Value::Text(Some(text.into()))),
-            Kind::Choice { values, .. } => {
+            OptionKind::Text { .. } => Ok(Value::Text(Some(text.into()))),
+            OptionKind::Choice { values, .. } => {
                 let word = values.iter().find(|v| v.eq_ignore_ascii_case(text));
                 word.map(|w| Value::Text(Some((*w).into())))
                     .ok_or_else(|| bad(&format!("one of {}", values.join(", "))))
@@ -196,7 +196,7 @@ fn resolve<'v>(
         let at = plain.strip_prefix(prefix).and_then(table::find);
         if let Some(at) = at
             && value.is_none()
-            && matches!(OPTIONS[at].kind, Kind::Bool { .. })
+            && matches!(OPTIONS[at].kind, OptionKind::Bool { .. })
         {
             return Ok((Some(at), Some(on)));
         }

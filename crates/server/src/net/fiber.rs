@@ -22,11 +22,11 @@
 pub(crate) mod buffer;
 pub mod handler;
 pub(crate) mod inbox;
-pub(crate) mod lent;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod outbox;
 pub(crate) mod panics;
+pub(crate) mod pooled;
 pub(crate) mod slot;
 pub(crate) mod transport;
 pub(crate) mod upload;
@@ -42,10 +42,10 @@ use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
 
 use handler::{Limits, SessionFactory};
-use lent::Lent;
 use link::Link;
 use memory::{Exceeded, StatementMemory};
 use outbox::{Answer, Outbox};
+use pooled::Pooled;
 use slot::{KillKind, Registry};
 
 /// How long a statement may run before it yields at its next [`Waiter::tick`].
@@ -134,8 +134,8 @@ impl FiberCx<'_> {
     }
 
     /// The worker's reusable memory for the current command.
-    pub fn lent(&self) -> &Lent {
-        &self.local.lent
+    pub fn pooled(&self) -> &Pooled {
+        &self.local.pooled
     }
 
     /// `CONNECTION_ID()`.
@@ -214,10 +214,10 @@ impl FiberCx<'_> {
         }
     }
 
-    /// Fails if the client has closed its side, because nobody will read the answer of a statement
-    /// that may take hours. A statement that ends within one time slice continues: its client may
-    /// have sent it and closed. The time counts from the statement's start, because a statement
-    /// that often waits for a file never uses up a slice.
+    /// Fails if the client has closed its side, because no client will read the answer of a
+    /// statement that may take hours. A statement that ends within one time slice continues: its
+    /// client may have sent it and closed. The time counts from the statement's start, because a
+    /// statement that often waits for a file never uses up a slice.
     fn client_waits(&self) -> Result<(), Interrupt> {
         let gone = self.local.peer_closed.get() && !self.masked.get();
         if gone && self.now() - self.statement_start.get() >= self.local.slice {
@@ -352,7 +352,7 @@ pub(crate) struct Local {
     inputs: RefCell<Vec<Vec<u8>>>,
     outputs: RefCell<Vec<Vec<u8>>>,
     /// The reusable memory of commands.
-    pub lent: Lent,
+    pub pooled: Pooled,
     /// Whether the client of the current fiber has closed its sending side. The event loop sets it
     /// before each resume.
     pub peer_closed: Cell<bool>,
@@ -419,7 +419,7 @@ impl Local {
             stacks: RefCell::default(),
             inputs: RefCell::default(),
             outputs: RefCell::default(),
-            lent: Lent::default(),
+            pooled: Pooled::default(),
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),

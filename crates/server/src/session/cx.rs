@@ -105,7 +105,7 @@ impl StatementFiber for FiberExec<'_, '_> {
 
 impl ExecCx for FiberExec<'_, '_> {
     fn operator_pool(&self) -> &OperatorPool {
-        &self.fiber.lent().operator_pool
+        &self.fiber.pooled().operator_pool
     }
 }
 

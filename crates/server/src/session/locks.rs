@@ -159,7 +159,7 @@ impl Session {
             }
             waiting.pause(self, cx, &wanted, true)?;
         };
-        self.plan_environment_changed();
+        self.plan_context_changed();
         Ok(Response::ok())
     }
 
@@ -225,7 +225,7 @@ impl Session {
     pub(crate) fn release_table_locks(&mut self) {
         if !self.table_locks.is_empty() {
             self.table_locks = TableLocks::default();
-            self.plan_environment_changed();
+            self.plan_context_changed();
         }
     }
 
@@ -335,7 +335,7 @@ impl Session {
             };
             self.table_locks.exclusive.push(claim);
         }
-        self.plan_environment_changed();
+        self.plan_context_changed();
         Ok(())
     }
 }

@@ -171,7 +171,7 @@ impl Session {
         self.conditions.clear();
         self.follow_error_count();
         if !self.env.vars.settings().plans_like(&before) {
-            self.plan_environment_changed();
+            self.plan_context_changed();
         }
         ended
     }
@@ -193,7 +193,7 @@ impl Session {
         let same = self.env.database.as_deref() == Some(&*def.name);
         self.env.set_database(Some(&def.name), def.collation);
         if !same {
-            self.plan_environment_changed();
+            self.plan_context_changed();
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl Session {
 
     /// Discards the session's plans after a change of the database, the SQL mode or the character
     /// set.
-    pub(crate) fn plan_environment_changed(&mut self) {
+    pub(crate) fn plan_context_changed(&mut self) {
         self.plans.environment_changed();
     }
 }

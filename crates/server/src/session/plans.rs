@@ -98,7 +98,7 @@ pub struct PlanMap {
     /// The serial number of the newest plan.
     last_serial: u64,
     /// The number of the plan context; `None`: not looked up yet.
-    pub environment: Option<u32>,
+    pub plan_context: Option<u32>,
 }
 
 impl PlanMap {
@@ -106,7 +106,7 @@ impl PlanMap {
     /// similar.
     pub fn environment_changed(&mut self) {
         self.clear();
-        self.environment = None;
+        self.plan_context = None;
     }
 
     /// Prefetches the slots of a few plans.

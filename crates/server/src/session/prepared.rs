@@ -232,7 +232,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
 
 /// A slot for a statement.
 #[derive(Default)]
-struct Place {
+struct StatementSlot {
     /// `None` if the slot is empty, and while its statement runs.
     statement: Option<Box<Statement>>,
     /// How many times the slot was freed. It is part of the statements' numbers, so that an old
@@ -243,7 +243,7 @@ struct Place {
 /// All prepared statements of a session.
 #[derive(Default)]
 pub struct PreparedStatements {
-    places: Vec<Place>,
+    places: Vec<StatementSlot>,
     /// The empty slots. The one that has been empty longest is filled first.
     free: VecDeque<u32>,
     by_name: FxHashMap<String, u32>,
@@ -258,7 +258,7 @@ impl PreparedStatements {
     /// Adds a statement and returns its number. There must be fewer than [`MAX_STATEMENTS`].
     pub fn add(&mut self, statement: Statement) -> u32 {
         let at = self.free.pop_front().unwrap_or_else(|| {
-            self.places.push(Place::default());
+            self.places.push(StatementSlot::default());
             self.places.len() as u32 - 1
         });
         let place = &mut self.places[at as usize];
@@ -274,7 +274,7 @@ impl PreparedStatements {
     }
 
     #[inline]
-    fn place(&mut self, id: u32) -> Option<&mut Place> {
+    fn place(&mut self, id: u32) -> Option<&mut StatementSlot> {
         let at = (id & PLACE_MASK).wrapping_sub(1);
         let place = self.places.get_mut(at as usize)?;
         (place.generation << PLACE_BITS == id & !PLACE_MASK).then_some(place)

@@ -106,7 +106,7 @@ pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
         org_table: none.clone(),
         name: name.into(),
         org_name: none,
-        flags: ty.made_wire_flags(),
+        flags: ty.computed_wire_flags(),
         ty,
         made: false,
     }
@@ -119,8 +119,12 @@ pub fn wire_column(c: &ColumnMeta, collation: Option<CollationId>) -> Column<'_>
     let collation = collation.unwrap_or(own);
     let (type_code, flags, decimals) = if c.made {
         let not_null = c.flags & ColumnFlags::NOT_NULL;
-        let flags = not_null | c.ty.made_wire_flags();
-        (c.ty.made_wire_type(), flags, c.ty.made_wire_decimals())
+        let flags = not_null | c.ty.computed_wire_flags();
+        (
+            c.ty.computed_wire_type(),
+            flags,
+            c.ty.computed_wire_decimals(),
+        )
     } else {
         (
             c.ty.wire_type(),

@@ -204,7 +204,7 @@ impl SharedPlan {
             .iter()
             .map(|u| u.schema.len() + u.name.len())
             .sum();
-        size_of::<Kept>()
+        size_of::<Cached>()
             + size_of::<SharedPlan>()
             + size_of::<Plan>()
             + self.key.bytes()
@@ -227,9 +227,9 @@ fn into_bytes(into: &SelectInto) -> usize {
     }
 }
 
-struct Kept {
+struct Cached {
     plan: Arc<SharedPlan>,
-    environment: u32,
+    plan_context: u32,
     bytes: usize,
     /// Whether it was used since the shard was full last.
     used: bool,
@@ -237,7 +237,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Shard {
-    by_hash: FxHashMap<u64, Vec<Kept>>,
+    by_hash: FxHashMap<u64, Vec<Cached>>,
     bytes: usize,
     plans: usize,
     schema_version: u64,
@@ -281,7 +281,7 @@ impl Shard {
 
 /// Takes out one of the plans of a hash: the oldest that was not used since the last search for
 /// one.
-fn take_unused(list: &mut Vec<Kept>) -> Kept {
+fn take_unused(list: &mut Vec<Cached>) -> Cached {
     let unused = list
         .iter_mut()
         .position(|kept| !std::mem::take(&mut kept.used));
@@ -290,7 +290,7 @@ fn take_unused(list: &mut Vec<Kept>) -> Kept {
 
 /// The numbers of plan contexts.
 #[derive(Default)]
-struct Environments {
+struct PlanContexts {
     numbers: FxHashMap<Box<str>, u32>,
     last: u32,
 }
@@ -311,7 +311,7 @@ pub struct PlanCacheStatus {
 #[derive(Default)]
 pub struct SharedPlans {
     shards: [Mutex<Shard>; SHARDS],
-    environments: Mutex<Environments>,
+    plan_contexts: Mutex<PlanContexts>,
     limit_bytes: AtomicUsize,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -320,8 +320,8 @@ pub struct SharedPlans {
 
 impl SharedPlans {
     /// The number of a plan context. `text` must differ if plans may differ.
-    pub fn environment(&self, text: &str) -> u32 {
-        let mut all = self.environments.lock();
+    pub fn plan_context(&self, text: &str) -> u32 {
+        let mut all = self.plan_contexts.lock();
         if let Some(&n) = all.numbers.get(text) {
             return n;
         }
@@ -336,18 +336,18 @@ impl SharedPlans {
         n
     }
 
-    fn place(&self, hash: u64, environment: u32) -> (u64, &Mutex<Shard>) {
-        let hash = hash ^ u64::from(environment).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn place(&self, hash: u64, plan_context: u32) -> (u64, &Mutex<Shard>) {
+        let hash = hash ^ u64::from(plan_context).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (hash, &self.shards[(hash >> 60) as usize % SHARDS])
     }
 
     /// The plan of a statement in a plan context and for a schema version.
-    pub fn get(&self, work: &Work<'_>, environment: u32, schema: u64) -> Option<Arc<SharedPlan>> {
-        let (hash, shard) = self.place(PlanKey::hash_of(work), environment);
+    pub fn get(&self, work: &Work<'_>, plan_context: u32, schema: u64) -> Option<Arc<SharedPlan>> {
+        let (hash, shard) = self.place(PlanKey::hash_of(work), plan_context);
         let mut shard = shard.lock();
         shard.follow(schema);
         let found = shard.by_hash.get_mut(&hash)?.iter_mut().find(|kept| {
-            kept.environment == environment
+            kept.plan_context == plan_context
                 && kept.plan.schema_version == schema
                 && kept.plan.key.is_of(work)
         })?;
@@ -357,10 +357,10 @@ impl SharedPlans {
     }
 
     /// Adds a new plan, and replaces one with the same key.
-    pub fn put(&self, work: &Work<'_>, environment: u32, plan: &Arc<SharedPlan>) {
+    pub fn put(&self, work: &Work<'_>, plan_context: u32, plan: &Arc<SharedPlan>) {
         let bytes = plan.bytes;
         let limit = self.limit_bytes.load(Relaxed) / SHARDS;
-        let (hash, shard) = self.place(PlanKey::hash_of(work), environment);
+        let (hash, shard) = self.place(PlanKey::hash_of(work), plan_context);
         let mut shard = shard.lock();
         shard.follow(plan.schema_version);
         if bytes > limit || shard.schema_version != plan.schema_version {
@@ -368,15 +368,15 @@ impl SharedPlans {
         }
         let evicted = shard.make_room(bytes, limit);
         self.evictions.fetch_add(evicted, Relaxed);
-        let kept = Kept {
+        let kept = Cached {
             plan: plan.clone(),
-            environment,
+            plan_context,
             bytes,
             used: true,
         };
         shard.bytes += bytes;
         let list = shard.by_hash.entry(hash).or_default();
-        let same = |k: &Kept| k.environment == environment && k.plan.key.is_of(work);
+        let same = |k: &Cached| k.plan_context == plan_context && k.plan.key.is_of(work);
         match list.iter().position(same) {
             Some(at) => {
                 let gone = std::mem::replace(&mut list[at], kept);

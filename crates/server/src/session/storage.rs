@@ -107,7 +107,7 @@ fn bound(
 pub(crate) fn hand_over(server: &ServerState) {
     let engine: &Engine = &server.engine;
     engine.set_flush_at_commit(server.int("innodb_flush_log_at_trx_commit") as u8);
-    engine.set_guessing(server.flag("innodb_adaptive_hash_index"));
+    engine.set_row_hints(server.flag("innodb_adaptive_hash_index"));
     let capacity = |name| u32::try_from(server.int(name)).unwrap_or(u32::MAX);
     engine.set_io_capacity(
         capacity("innodb_io_capacity"),

@@ -124,7 +124,7 @@ impl Session {
     pub(crate) fn drop_temporary(&mut self, table: &Arc<TableDef>) {
         self.temporary.dropped |= self.engine.in_transaction();
         self.temporary.take(table);
-        self.plan_environment_changed();
+        self.plan_context_changed();
         self.server.engine.abandon_table(table);
     }
 

@@ -7,7 +7,7 @@ use nfold_catalog::{MdlExclusive, MdlWaiting, TableId};
 use nfold_engine::{Isolation, Stop, TrxOptions, Wait};
 use nfold_exec::{ExecCx, Interrupt, SessionEnv};
 use nfold_observe::StatusCounter;
-use nfold_observe::contention::{Contention, Place, Site, Ticket, WaitKind};
+use nfold_observe::contention::{Contention, Site, Ticket, WaitKind, WaitPlace};
 use nfold_sql::ast::{BeginOptions, CompletionOptions, IsolationLevel, SetTransaction};
 use nfold_types::{ErrorCode, Level, SqlError};
 
@@ -107,7 +107,7 @@ impl BegunMdlWait {
         let is_table = |id: &TableId| schema.tables().any(|def| def.id == *id);
         let mut tables = wanted.iter().map(|id| table_of_permit(*id));
         let table = tables.find(is_table);
-        let place = table.map_or(Place::Server, |t| Place::Table(t.0));
+        let place = table.map_or(WaitPlace::Server, |t| WaitPlace::Table(t.0));
         let ticket = contention.enter(Site {
             kind: WaitKind::MetadataLock,
             place,

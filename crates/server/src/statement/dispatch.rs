@@ -207,10 +207,10 @@ impl Session {
             return self.run_prepared_here(cx, statement, markers, sink);
         }
         let current = std::mem::replace(&mut self.env.database, statement.database.clone());
-        self.plan_environment_changed();
+        self.plan_context_changed();
         let result = self.run_prepared_here(cx, statement, markers, sink);
         self.env.database = current;
-        self.plan_environment_changed();
+        self.plan_context_changed();
         let dropped = statement
             .parsed
             .as_ref()
@@ -614,7 +614,7 @@ impl Session {
 
     /// Called after every statement: updates `@@warning_count` and the conditions for SHOW
     /// WARNINGS.
-    pub(crate) fn after_statement(&mut self, failed: Option<&SqlError>, kept_conditions: bool) {
+    pub(crate) fn after_statement(&mut self, failed: Option<&SqlError>, diagnostics_kept: bool) {
         if let Some(e) = failed {
             match &self.signaled {
                 Some(signaled) => {
@@ -626,7 +626,7 @@ impl Session {
             }
             self.env.row_count.set(-1);
         }
-        if !kept_conditions || failed.is_some() {
+        if !diagnostics_kept || failed.is_some() {
             self.env.warning_count = self.conditions.total();
             self.env.error_count = self
                 .conditions

@@ -50,6 +50,6 @@ impl SessionFactory for Sessions {
     }
 
     fn catch_up(&self, may_block: bool) {
-        self.0.engine.settle_syncs(may_block);
+        self.0.engine.finish_syncs(may_block);
     }
 }

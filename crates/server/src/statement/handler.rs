@@ -139,7 +139,7 @@ impl Session {
         out.error(&ClientError::from(e));
     }
 
-    /// Ends the connection after this command if the statement asked for it (`KILL` of its own id,
+    /// Ends the connection after this command if the statement requested it (`KILL` of its own id,
     /// COMMIT RELEASE).
     fn end_if_asked(&mut self) {
         if self.close_after {
@@ -256,13 +256,13 @@ impl Session {
 
 impl SessionHandler for Session {
     fn query(&mut self, cx: &FiberCx<'_>, sql: &[u8], out: &mut ResponseWriter<'_>) {
-        self.digested = Some(cx.lent().digested());
+        self.digested = Some(cx.pooled().digested());
         match self.env.vars.settings().rewritten {
             None => self.texts(cx, sql, out),
             Some(set) => self.texts(cx, &self.lexable(set, sql), out),
         }
         if let Some(digested) = self.digested.take() {
-            cx.lent().give_digested(digested);
+            cx.pooled().give_digested(digested);
         }
         self.end_if_asked();
     }
@@ -293,7 +293,7 @@ impl SessionHandler for Session {
             return self.refuse(out, &e);
         };
         cx.set_statement_text(&statement.of.text, statement.of.number);
-        let mut values = cx.lent().values();
+        let mut values = cx.pooled().values();
         let read = match header.cursor {
             0 | CURSOR_READ_ONLY => statement.read_values(header.parameters, &mut values),
             _ => Err(SqlError::not_supported("scrollable and updatable cursors")),
@@ -309,7 +309,7 @@ impl SessionHandler for Session {
             }
             Err(e) => self.refuse(out, &e),
         }
-        cx.lent().give_values(values);
+        cx.pooled().give_values(values);
         self.prepared.give_back(id, statement);
         self.end_if_asked();
     }

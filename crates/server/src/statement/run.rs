@@ -195,29 +195,29 @@ impl Session {
         if !keep {
             return self.plan_anew(cx, work);
         }
-        let environment = self.plan_environment();
+        let plan_context = self.plan_context();
         let catalog = self.server.engine.catalog();
         let (schema, account_version) = (catalog.version(), catalog.account_version());
-        if !anew && let Some(shared) = self.server.plans.get(work, environment, schema) {
+        if !anew && let Some(shared) = self.server.plans.get(work, plan_context, schema) {
             self.check_uses(&shared.uses)?;
             return Ok(Cached::new(shared, account_version, false));
         }
         let plan = self.plan_anew(cx, work)?;
         if !plan.once {
-            self.server.plans.put(work, environment, &plan.shared);
+            self.server.plans.put(work, plan_context, &plan.shared);
         }
         Ok(plan)
     }
 
     /// The number of the session's plan context.
-    fn plan_environment(&mut self) -> u32 {
+    fn plan_context(&mut self) -> u32 {
         let Session {
             plans, env, server, ..
         } = self;
-        *plans.environment.get_or_insert_with(|| {
-            let settings = env.vars.settings().plan_environment();
+        *plans.plan_context.get_or_insert_with(|| {
+            let settings = env.vars.settings().plan_context();
             let text = format!("{settings} {:?}", env.database);
-            server.plans.environment(&text)
+            server.plans.plan_context(&text)
         })
     }
 

@@ -306,7 +306,7 @@ impl Session {
                 let commit = !before.autocommit && now.autocommit;
                 self.conditions.set_limit(now.max_error_count);
                 if !now.plans_like(&before) {
-                    self.plan_environment_changed();
+                    self.plan_context_changed();
                 }
                 if commit {
                     self.commit(cx)?;

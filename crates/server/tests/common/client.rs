@@ -137,8 +137,8 @@ impl Client<UnixStream> {
     pub fn login_unix(path: &str, user: &str) -> Result<Client<UnixStream>, (u16, String)> {
         let io = |e: io::Error| (0, e.to_string());
         let stream = UnixStream::connect(path).map_err(io)?;
-        let patience = Some(Duration::from_secs(20));
-        stream.set_read_timeout(patience).map_err(io)?;
+        let timeout = Some(Duration::from_secs(20));
+        stream.set_read_timeout(timeout).map_err(io)?;
         let (c, greeting) = Client::over(stream).map_err(io)?;
         c.login_with(greeting, user, "", CAPABILITIES)
     }
@@ -193,7 +193,7 @@ impl<S: Read + Write> Client<S> {
         if password.is_empty() {
             encode_login(&mut payload, &login);
         } else {
-            // Ask for a switch by naming no plugin the server uses.
+            // Request a switch by naming no plugin that the server uses.
             encode_login(
                 &mut payload,
                 &Login {

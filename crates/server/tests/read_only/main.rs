@@ -2,7 +2,7 @@
 //! them run all read workloads, through the whole server from packets to packets.
 //!
 //! What the server allocates when it opens the database, makes the tables, plans each statement and
-//! settles lies in one mapping (`zone`): page table, transaction status, latches, locks, schema,
+//! resolves lies in one mapping (`zone`): page table, transaction status, latches, locks, schema,
 //! statistics, plans, reference counts of all these. That mapping, the page frames and the
 //! program's statics are protected; each worker's own memory is not. A store to any of them ends
 //! the process, saying where it came from. The exceptions are lines of their own that the design
@@ -31,7 +31,7 @@ use workload::{BESIDE, EVERYTHING, Given, ROWS, Random, Statement, load, stateme
 static ALLOCATOR: zone::Zoned = zone::Zoned;
 
 const THREADS: u64 = 8;
-/// Rounds of everything before the proof: marks are set, guesses are put right.
+/// Rounds of everything before the proof: marks are set, hints are put right.
 const WARM_ROUNDS: u64 = 3;
 /// The memory to which a warm read may store: cache lines of its own session or worker.
 const SLOTS_AND_COUNTERS: &[&str] = &[
@@ -235,8 +235,8 @@ impl ParentChecks {
     }
 }
 
-/// A reader: warms itself up in step with the others, then reads while all is protected. Gives the
-/// bytes that it was answered then.
+/// A reader: warms itself up in step with the others, then reads while all is protected. Returns
+/// the bytes that it was answered then.
 fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
     let server = Embedded::worker(seed, number as u16 + 1)
         .map_err(|e| e.0)
@@ -246,7 +246,7 @@ fn read(seed: &Seed, number: u64, step: &Barrier) -> u64 {
     let mut parents = ParentChecks::new(&server, number);
     for round in 0..WARM_ROUNDS {
         EVERYTHING.iter().for_each(|sql| connection.query(sql));
-        // Every statement once, then enough for marks and guesses.
+        // Every statement once, then enough for marks and hints.
         let levels = if round == 0 { LEVELS.len() } else { 1 };
         connection.everything(&LEVELS[..levels], 100 * round + number);
         parents.run(100 * round + number);
@@ -295,9 +295,9 @@ fn main() {
         drop(connection);
         server
     });
-    let settle = || zone::inside(|| while server.engine().step_background().unwrap() {});
+    let run_background = || zone::inside(|| while server.engine().step_background().unwrap() {});
 
-    settle();
+    run_background();
 
     let seed = server.seed();
     let step = Barrier::new(THREADS as usize + 1);
@@ -324,7 +324,7 @@ fn main() {
         for _ in 0..WARM_ROUNDS {
             step.wait();
 
-            settle();
+            run_background();
 
             step.wait();
         }

@@ -133,7 +133,7 @@ pub fn prepare(allowed: &'static [&'static str]) {
         Release,
     );
     BASE.store(map(ZONE), Relaxed);
-    // SAFETY: all zeros is a `sigaction`; `on_fault` has the signature that SA_SIGINFO asks for.
+    // SAFETY: all zeros is a `sigaction`; `on_fault` has the signature that SA_SIGINFO needs.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction =

@@ -29,7 +29,7 @@ thread_local! {
     static HELD: Cell<Lsn> = const { Cell::new(0) };
 }
 
-/// From now on, this thread defers its sync requests until it calls [`crate::Store::settle_syncs`],
+/// From now on, this thread defers its sync requests until it calls [`crate::Store::finish_syncs`],
 /// which it must do before it sleeps (G1). For worker threads, which use a single store.
 pub fn gather_syncs() {
     GATHERS.set(true);

@@ -31,10 +31,10 @@ pub(super) struct OwnerState {
     pub closed: bool,
     /// Chosen as a deadlock's victim; every further request fails.
     pub victim: bool,
-    pub held: Vec<Place>,
+    pub held: Vec<QueuePlace>,
     /// What sorts of locks it has been given: index, mode, kind.
     kinds: SmallVec<[(u64, LockMode, LockKind); 4]>,
-    pub waiting: Option<(Place, Arc<Waiter>)>,
+    pub waiting: Option<(QueuePlace, Arc<Waiter>)>,
 }
 
 impl OwnerState {
@@ -51,7 +51,7 @@ impl OwnerState {
 
 /// A queue's address.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     pub shard: u16,
     pub key: QueueKey,
 }

@@ -263,7 +263,7 @@ impl Queue {
         }
         for (at, e) in self.waiting().iter().enumerate() {
             if self.blockers(&e.owner, e.mode, e.kind, at).next().is_none() {
-                return Err("L2: a request waits for nobody");
+                return Err("L2: a request waits, and no other blocks it");
             }
         }
         Ok(())

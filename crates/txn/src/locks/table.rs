@@ -1,6 +1,6 @@
 //! The shards, and every operation on locks.
 
-use super::owner::{LockOwner, Place};
+use super::owner::{LockOwner, QueuePlace};
 use super::queue::{Entry, Queue};
 use super::queue_key::{KeyBuf, QueueKey};
 use super::wait::{LockWait, Waiter};
@@ -198,7 +198,7 @@ impl LockTable {
         kind: LockKind,
     ) -> Queued {
         let waiter = found.get_mut().wait(owner, mode, kind);
-        let place = Place {
+        let place = QueuePlace {
             shard: at as u16,
             key: found.key().clone(),
         };
@@ -218,7 +218,7 @@ impl LockTable {
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
         let ticket = self.contention.enter(Site {
             kind: WaitKind::RowLock,
-            place: nfold_observe::contention::Place::Row(queued.key[..].into()),
+            place: nfold_observe::contention::WaitPlace::Row(queued.key[..].into()),
         });
         let wait = LockWait {
             table: self.clone(),
@@ -246,7 +246,7 @@ impl LockTable {
     #[inline]
     fn leave_queue(&self, owner: &Arc<LockOwner>) -> Result<(), TxnError> {
         let state = owner.state.lock();
-        debug_assert!(!state.closed, "L3: a closed owner asks for nothing");
+        debug_assert!(!state.closed, "L3: a closed owner requests no lock");
         if state.waiting.is_none() && !state.victim {
             return Ok(());
         }
@@ -328,7 +328,7 @@ impl LockTable {
         };
         state.note_kind(found.key(), mode, kind);
         if !found.get().has_granted(owner) {
-            state.held.push(Place {
+            state.held.push(QueuePlace {
                 shard: at as u16,
                 key: found.key().clone(),
             });
@@ -343,7 +343,7 @@ impl LockTable {
     }
 
     /// Grants what can be granted in a queue that lost an entry, and forgets an empty queue.
-    fn settle(mut found: FoundQueue<'_>, at: u16, woken: &mut ToWake) {
+    fn grant_waiting(mut found: FoundQueue<'_>, at: u16, woken: &mut ToWake) {
         loop {
             let queue = found.get_mut();
             let next = queue.next_to_grant();
@@ -359,7 +359,7 @@ impl LockTable {
             }
             state.note_kind(found.key(), entry.mode, entry.kind);
             if !found.get().has_granted(&owner) {
-                state.held.push(Place {
+                state.held.push(QueuePlace {
                     shard: at,
                     key: found.key().clone(),
                 });
@@ -396,7 +396,7 @@ impl LockTable {
             found.get_mut().remove_waiting(at);
             owner.state.lock().waiting = None;
             woken.0.push(waiter.clone());
-            Self::settle(found, place.shard, &mut woken);
+            Self::grant_waiting(found, place.shard, &mut woken);
         }
         woken.wake();
     }
@@ -448,12 +448,12 @@ impl LockTable {
                     held.swap_remove(at);
                 }
             }
-            Self::settle(found, at as u16, &mut woken);
+            Self::grant_waiting(found, at as u16, &mut woken);
         }
         woken.wake();
     }
 
-    fn release_place(&self, owner: &Arc<LockOwner>, place: &Place) {
+    fn release_place(&self, owner: &Arc<LockOwner>, place: &QueuePlace) {
         let mut woken = ToWake::default();
         {
             let mut shard = self.shards[place.shard as usize].lock();
@@ -462,7 +462,7 @@ impl LockTable {
             };
             let granted = &mut found.get_mut().granted;
             granted.retain(|e| !Arc::ptr_eq(&e.owner, owner));
-            Self::settle(found, place.shard, &mut woken);
+            Self::grant_waiting(found, place.shard, &mut woken);
         }
         woken.wake();
     }

@@ -386,7 +386,7 @@ impl Model {
             .collect()
     }
 
-    fn settle(&mut self) {
+    fn grant_waiting(&mut self) {
         while let Some(at) =
             (0..self.rows.len()).find(|&n| self.rows[n].waiting && self.blockers(n).is_empty())
         {
@@ -400,7 +400,7 @@ impl Model {
 
     fn remove_wait(&mut self, owner: usize) {
         self.rows.retain(|r| r.owner != owner || !r.waiting);
-        self.settle();
+        self.grant_waiting();
     }
 
     fn entries(&self) -> Vec<String> {
@@ -506,7 +506,7 @@ impl Walk {
         self.model.remove_wait(o);
         self.table.release_all(&self.owners[o]);
         self.model.rows.retain(|r| r.owner != o);
-        self.model.settle();
+        self.model.grant_waiting();
         self.generation += 1;
         self.owners[o] = owner(o as u64);
     }
@@ -534,7 +534,7 @@ impl Walk {
         });
         let at = self.model.rows.len() - 1;
         if self.model.blockers(at).is_empty() {
-            self.model.settle();
+            self.model.grant_waiting();
             assert_eq!(gets(result), Locked::New);
             return;
         }

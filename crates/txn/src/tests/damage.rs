@@ -62,14 +62,14 @@ fn what_cannot_be_undone_stays_invisible_until_it_can() {
     let damaged = Damaged(&w, b"b");
     while block_on(|| w.system.rollback_step(&damaged, 10)).unwrap() {}
     assert_eq!((w.system.undoing(), w.system.parked()), (0, 1));
-    w.settle();
+    w.run_background();
     assert_eq!(
         w.system.parked(),
         1,
         "nothing is tried before something has changed"
     );
     w.system.retry_parked();
-    w.settle();
+    w.run_background();
     let status = w.system.status();
     assert_eq!((status.rolling_back, status.parked), (0, 0));
     assert_eq!(status.oldest_active_id, status.next_id);
@@ -207,7 +207,7 @@ fn a_rollback_that_cannot_read_lets_the_others_go_on() {
     assert_eq!(w.system.undoing(), 1);
     assert!(w.current(b"a").is_some() && w.current(b"b").is_none());
     applier.failing.store(false, Ordering::Relaxed);
-    w.settle();
+    w.run_background();
     assert_eq!(w.entries(), []);
 }
 
@@ -239,7 +239,7 @@ fn try_open(disk: SimDisk, tree: Tree) -> Result<World, TxnError> {
 }
 
 #[test]
-fn a_damaged_undo_page_is_refused_by_name_while_it_may_be_needed() {
+fn a_needed_damaged_undo_page_is_named_and_refused() {
     let (w, mut a) = with_two_rows();
     for n in 0..400u32 {
         let key = (n % 200).to_be_bytes();
@@ -260,7 +260,7 @@ fn a_damaged_undo_page_is_refused_by_name_while_it_may_be_needed() {
 }
 
 #[test]
-fn a_damaged_undo_page_costs_garbage_only_after_a_clean_shutdown() {
+fn a_damaged_undo_page_after_a_clean_shutdown_is_garbage() {
     let (w, mut a) = with_two_rows();
     for n in 0..400u32 {
         let key = (n % 200).to_be_bytes();
@@ -285,7 +285,7 @@ fn a_damaged_undo_page_costs_garbage_only_after_a_clean_shutdown() {
         let mut reader = again.begun();
         assert_eq!(again.scan(&mut reader), expected);
         again.commit(&mut reader);
-        again.settle();
+        again.run_background();
         // New transactions are given ids that say: not quiet any more.
         let mut b = again.begun();
         again.write(&mut b, b"z", Some(b"unfinished")).unwrap();

@@ -28,7 +28,7 @@ fn write_some(w: &World, count: u32) {
         }
         w.commit(&mut a);
         if n % 8 == 7 {
-            w.settle();
+            w.run_background();
         }
     }
 }
@@ -38,7 +38,7 @@ fn the_undo_log_turns_to_new_files_and_gives_the_old_ones_back() {
     let w = World::new(0);
     w.system.set_undo_limit(2);
     write_some(&w, 400);
-    w.settle();
+    w.run_background();
     let status = w.system.status();
     assert!(status.undo_files_given_up > 2, "{status:?}");
     assert!(status.undo_file_pages < 12, "{status:?}");
@@ -47,7 +47,7 @@ fn the_undo_log_turns_to_new_files_and_gives_the_old_ones_back() {
     let rows = w.scan(&mut w.begun());
     let given_up = status.undo_files_given_up;
     let w = w.after_crash(7);
-    w.settle();
+    w.run_background();
     assert_eq!(w.scan(&mut w.begun()), rows);
     assert_eq!(w.system.status().undo_files_given_up, given_up);
     assert_eq!(undo_files(&w).len(), 1);
@@ -64,7 +64,7 @@ fn a_transaction_may_span_two_files_and_be_taken_back() {
         let key = format!("k{}", n % 40);
         w.write(&mut long, key.as_bytes(), Some(&[n as u8; 900]))
             .unwrap();
-        w.settle();
+        w.run_background();
     }
     let status = w.system.status();
     assert_eq!(undo_files(&w).len(), 2, "{status:?}");
@@ -72,18 +72,18 @@ fn a_transaction_may_span_two_files_and_be_taken_back() {
     let w = w.after_crash(3);
     assert_eq!(undo_files(&w).len(), 2);
     assert_eq!(w.scan(&mut w.begun()), expected, "before it is undone");
-    w.settle();
+    w.run_background();
     assert_eq!(w.scan(&mut w.begun()), expected);
-    w.settle();
+    w.run_background();
     assert_eq!(undo_files(&w).len(), 1);
 }
 
 #[test]
-fn a_long_reader_stops_no_writer_is_named_and_then_the_space_comes_back() {
+fn a_long_reader_blocks_no_writer_and_returns_the_space() {
     let w = World::new(0);
     w.system.set_undo_limit(10);
     write_some(&w, 40);
-    w.settle();
+    w.run_background();
     let mut reader = w.system.session(4711).unwrap();
     reader.begin(Isolation::RepeatableRead, true);
     let before = w.scan(&mut reader);
@@ -99,8 +99,8 @@ fn a_long_reader_stops_no_writer_is_named_and_then_the_space_comes_back() {
     // What was committed before it began is purged as ever.
     assert!(held.purge_floor <= held.horizon);
     w.commit(&mut reader);
-    w.settle();
-    w.settle();
+    w.run_background();
+    w.run_background();
     let after = w.system.status();
     assert_eq!((after.history_length, after.oldest_reader), (0, None));
     assert!(after.undo_file_pages < 12, "{after:?}");
@@ -110,7 +110,7 @@ fn a_long_reader_stops_no_writer_is_named_and_then_the_space_comes_back() {
 /// An error of the disk while the next file is made, once, and the power failing after it or not:
 /// turning works later, and no file stays behind.
 #[test]
-fn a_new_file_that_could_not_be_finished_stops_nobody() {
+fn an_unfinished_new_file_blocks_no_session() {
     let faults = [
         FaultOn::Allocate,
         FaultOn::Write,
@@ -143,15 +143,15 @@ fn a_new_file_that_could_not_be_finished_stops_nobody() {
                 w = w.after_crash(5);
                 w.system.set_undo_limit(2);
             }
-            w.settle();
-            w.settle();
+            w.run_background();
+            w.run_background();
             assert_eq!(w.system.status().undo_files_given_up, 1, "{on:?}");
             assert_eq!(undo_files(&w), ["undo.1"], "{on:?}, crash: {crash}");
             write_some(&w, 40);
-            w.settle();
+            w.run_background();
             assert!(w.system.status().undo_files_given_up > 1, "{on:?}");
             w = w.after_crash(6);
-            w.settle();
+            w.run_background();
             assert_eq!(undo_files(&w).len(), 1, "{on:?}, crash: {crash}");
             assert_eq!(w.scan(&mut w.begun()), rows, "the same was written again");
         }
@@ -165,7 +165,7 @@ fn no_undo_log_begins_beside_one_that_cannot_be_read() {
     let w = World::new(0);
     w.system.set_undo_limit(2);
     write_some(&w, 100);
-    w.settle();
+    w.run_background();
     let files = undo_files(&w);
     assert!(files.len() == 1 && files[0] != "undo", "{files:?}");
     let file = format!("{}.nfd", files[0]);
@@ -191,6 +191,6 @@ fn no_undo_log_begins_beside_one_that_cannot_be_read() {
     );
     assert!(w.disk.flip_bit(&file, 64));
     assert_eq!(undo_files(&w), files);
-    w.settle();
+    w.run_background();
     assert_eq!(w.scan(&mut w.begun()), rows);
 }

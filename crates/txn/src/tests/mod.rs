@@ -195,7 +195,7 @@ impl World {
         self.tree.set_newest_trx(mtr, pos, row.trx);
     }
 
-    /// Gives the row `image`, or deletes it; gives whether there was a row.
+    /// Stores `image` as the row, or deletes it. Returns whether there was a row.
     fn try_write(&self, trx: &mut Trx, key: &[u8], image: Option<&[u8]>) -> Step<bool> {
         let id = trx.assign_id()?;
         let mut mtr = self.store.mtr();
@@ -322,7 +322,7 @@ impl World {
     }
 
     /// Purges and rolls back until there is nothing to do.
-    fn settle(&self) {
+    fn run_background(&self) {
         while block_on(|| self.system.rollback_step(self, 10)).unwrap() {}
         while block_on(|| self.system.purge_step(self, 10)).unwrap().more {}
     }

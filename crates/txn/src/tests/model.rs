@@ -132,7 +132,7 @@ impl Walk {
         let mut walk = Walk::start(world, self.rng, self.committed);
         walk.check();
         if walk.rng.one_in(2) {
-            walk.world.settle();
+            walk.world.run_background();
             walk.check();
             assert_eq!(
                 walk.world.entries().len(),

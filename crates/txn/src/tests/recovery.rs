@@ -31,11 +31,11 @@ fn the_committed_stays_and_the_rest_is_undone() {
     let Err(Stop::Wait(wait)) = w.try_write(&mut c, b"a", Some(b"3")) else {
         panic!("system::T2: the row is locked")
     };
-    w.settle();
+    w.run_background();
     wait.block();
     w.write(&mut c, b"a", Some(b"3")).unwrap();
     w.commit(&mut c);
-    w.settle();
+    w.run_background();
     assert_eq!(w.entries().len(), 1, "b was purged, c undone");
     let w = w.after_kill();
     assert_eq!(w.recovery.unfinished, 0);
@@ -64,7 +64,7 @@ fn a_commit_record_outlives_its_data() {
         w.commit(&mut short);
     }
     let before = w.system.status().undo_pages;
-    w.settle();
+    w.run_background();
     let after = w.system.status().undo_pages;
     assert!(
         before >= 4 && after < before,
@@ -75,7 +75,7 @@ fn a_commit_record_outlives_its_data() {
     drop(short);
     let w = w.after_kill();
     assert_eq!(w.recovery.unfinished, 1, "the long one only");
-    w.settle();
+    w.run_background();
     assert_eq!(
         w.scan(&mut w.begun()),
         vec![(b"k".to_vec(), vec![11; 5000])]
@@ -118,7 +118,7 @@ fn a_crash_in_the_middle_of_purging_is_no_harm() {
         let w = w.after_kill();
         assert_eq!(w.recovery.unfinished, 1, "after {steps} steps");
         assert_eq!(w.scan(&mut w.begun()), expected, "after {steps} steps");
-        w.settle();
+        w.run_background();
         assert_eq!(w.scan(&mut w.begun()), expected, "after {steps} steps");
         assert_eq!(w.entries().len(), expected.len());
     }
@@ -140,7 +140,7 @@ fn ids_are_not_used_twice() {
             block_on(|| trx.commit(FlushAtCommit::Lazy)).unwrap();
         }
         drop(trx);
-        w.settle();
+        w.run_background();
         w = w.after_kill();
     }
 }
@@ -169,7 +169,7 @@ fn a_crash_in_the_middle_of_undoing_is_no_harm() {
         flush(&w.store);
         w = w.after_kill();
     }
-    w.settle();
+    w.run_background();
     assert_eq!(w.scan(&mut w.begun()), before);
     assert_eq!(w.entries().len(), 40);
     flush(&w.store);

@@ -31,7 +31,7 @@ fn repeatable_read_keeps_its_state_and_read_committed_moves_on() {
     assert_eq!(w.read(&mut fixed, b"k"), None);
     assert_eq!(w.commit(&mut fixed), 0, "it changed nothing");
     w.commit(&mut moving);
-    w.settle();
+    w.run_background();
     assert_eq!(w.system.status().history_length, 0);
 }
 
@@ -143,7 +143,7 @@ fn savepoints_nest_and_undone_changes_are_not_purged() {
     w.write(&mut a, b"z", Some(b"4")).unwrap();
     a.release_savepoint("one").unwrap();
     w.commit(&mut a);
-    w.settle();
+    w.run_background();
     let mut b = w.begun();
     assert_eq!(w.scan(&mut b), rows(&[("k", "v"), ("x", "1"), ("z", "4")]));
 }
@@ -198,7 +198,7 @@ fn commit_needs_failed_rollbacks_to_be_repeated() {
 }
 
 #[test]
-fn purge_removes_deleted_rows_when_nobody_looks_any_more() {
+fn purge_removes_deleted_rows_that_no_snapshot_sees() {
     let w = World::new(0);
     let mut a = w.begun();
     w.write(&mut a, b"k", Some(b"v")).unwrap();
@@ -209,13 +209,13 @@ fn purge_removes_deleted_rows_when_nobody_looks_any_more() {
     a.begin(Isolation::RepeatableRead, false);
     w.write(&mut a, b"k", None).unwrap();
     w.commit(&mut a);
-    w.settle();
+    w.run_background();
     assert_eq!(w.read(&mut reader, b"k"), Some(b"v".to_vec()));
     let status = w.system.status();
     assert_eq!(status.oldest_reader.map(|r| r.session), Some(42), "named");
     assert!(status.history_length > 0);
     w.commit(&mut reader);
-    w.settle();
+    w.run_background();
     assert_eq!(w.current(b"k"), None);
     assert_eq!(w.system.status().history_length, 0);
 }
@@ -232,7 +232,7 @@ fn a_rollback_onto_a_purged_deletion_removes_the_row() {
     // Brought back before purge comes by; purge passes over it.
     a.begin(Isolation::RepeatableRead, false);
     w.write(&mut a, b"k", Some(b"w")).unwrap();
-    w.settle();
+    w.run_background();
     w.rollback(&mut a);
     assert_eq!(w.current(b"k"), None, "nobody else would remove it");
 }
@@ -309,7 +309,7 @@ fn long_bodies_and_many_pages_come_and_go() {
     );
     assert!(w.system.status().undo_pages > 40);
     w.commit(&mut reader);
-    w.settle();
+    w.run_background();
     assert!(
         w.system.status().undo_pages <= 3,
         "only the streams' current pages are left: {:?}",
@@ -320,7 +320,7 @@ fn long_bodies_and_many_pages_come_and_go() {
         a.begin(Isolation::RepeatableRead, false);
         w.write(&mut a, &wide_key, Some(&vec![n; 4000])).unwrap();
         w.commit(&mut a);
-        w.settle();
+        w.run_background();
     }
     assert!(
         w.store.space_pages(w.system.undo_spaces()[0]).unwrap() <= size,
@@ -391,7 +391,7 @@ fn bodies_beyond_a_page_use_overflow_pages() {
         assert_eq!(out.image(), &image[..]);
     }
     assert_eq!(w.recovery.undo_pages, used);
-    w.settle();
+    w.run_background();
     assert_eq!(w.system.status().undo_pages, 0);
     assert!(
         block_on(|| w.system.undo().read(records[0].0, id, &mut out)).is_err(),
@@ -414,7 +414,7 @@ fn a_dropped_session_is_undone_in_the_background() {
     let Err(Stop::Wait(wait)) = w.try_write(&mut b, b"k", Some(b"w")) else {
         panic!("the lock is still there")
     };
-    w.settle();
+    w.run_background();
     wait.block();
     assert!(
         !w.write(&mut b, b"k", Some(b"w")).unwrap(),
@@ -433,9 +433,9 @@ fn a_read_only_transaction_changes_nothing() {
 
 /// Notes which changes purge asks about.
 #[derive(Default)]
-struct Asked(std::sync::Mutex<Vec<u32>>);
+struct AskedChanges(std::sync::Mutex<Vec<u32>>);
 
-impl RowApplier for Asked {
+impl RowApplier for AskedChanges {
     fn undo(&self, _: &UndoRecord, _: &TrxSystem) -> Step<()> {
         Ok(())
     }
@@ -451,7 +451,7 @@ impl RowApplier for Asked {
     }
 }
 
-impl Asked {
+impl AskedChanges {
     fn about(&self, w: &World) -> Vec<u32> {
         while block_on(|| w.system.purge_step(self, 10)).unwrap().more {}
         assert_eq!(w.system.status().history_length, 0);
@@ -462,7 +462,7 @@ impl Asked {
 #[test]
 fn purge_asks_only_about_changes_that_leave_something_behind() {
     let w = World::new(0);
-    let asked = Asked::default();
+    let asked = AskedChanges::default();
     let cases: [(&[bool], &[u32]); 4] = [
         (&[true, true, true], &[]),
         (&[true, false, true], &[2]),

@@ -103,7 +103,7 @@ fn the_sum_never_changes() {
             results.into_iter().for_each(|r| r.unwrap());
         });
         assert!(committed.load(Ordering::Relaxed) > 0);
-        w.settle();
+        w.run_background();
         assert_eq!(total(&w, &mut w.begun()), ROWS as u64 * EACH);
         assert!(w.system.locks().locks().is_empty());
         assert_eq!(w.system.views().low(), w.system.views().next());

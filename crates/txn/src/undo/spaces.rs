@@ -312,8 +312,8 @@ impl UndoLog {
     }
 
     /// Gets on with giving the older file back, if there is one: no stream appends to it any more;
-    /// it is retired when nothing in it is known, and unlinked when that is durable. Gives whether
-    /// it was.
+    /// it is retired when nothing in it is known, and unlinked when that is durable. Returns
+    /// whether it was.
     pub(crate) fn retire_step(&self, ceiling: u64) -> Step<bool> {
         let Some((file, id)) = self.spaces.draining() else {
             return Ok(false);

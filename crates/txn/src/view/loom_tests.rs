@@ -93,7 +93,7 @@ fn who_sees_the_later_commit_sees_the_earlier() {
     });
 }
 
-/// I4, status::S1: a reader that asks for an id while its chunk is recycled and used again gets the
+/// I4, status::S1: a reader that looks an id up while its chunk is recycled and used again gets the
 /// right answer. Finds: the fence before the words are cleared, or the second look at the tag, left
 /// out; the fence behind the word's load left out where that load is relaxed; a tag that recycling
 /// leaves.
@@ -160,7 +160,7 @@ fn an_id_in_a_chunk_that_another_made_is_active() {
     });
 }
 
-/// Whoever ends last leaves L above all ended ids. The fence between is the one in
+/// The transaction that ends last leaves L above all ended ids. The fence between is the one in
 /// `FilledPrefix::mark`, which makes that of `advance_low`'s loop redundant here.
 #[test]
 fn low_is_not_left_behind() {

@@ -3,7 +3,7 @@
 //!
 //! # Picture
 //! ```text
-//!   ids   ...visible to all... L ......... some settled, some active ......... H  not yet given out
+//!   ids   ...visible to all... L ......... some resolved, some active ......... H  not yet given out
 //!                              │                                               │
 //!   status ring                [ts][0][ts][ab][0][ts] ...                  [0]     one word per id
 //!
@@ -18,7 +18,7 @@
 //! - I1 (commit before horizon): the status word of a commit that ends at LSN `c` is stored before
 //!   the range that ends at `c` counts as filled. So a reader that loaded `S >= c` from the horizon
 //!   finds it.
-//! - I2 (L only over settled ids): when `L` is published as `l`, every id below `l` is aborted and
+//! - I2 (L only over resolved ids): when `L` is published as `l`, every id below `l` is aborted and
 //!   undone, or committed at `c <= h`, where `h` was loaded from the horizon before.
 //! - I3 (floor): purge's floor is at most the `S` of every open snapshot, also of one that is just
 //!   being opened.

@@ -120,7 +120,7 @@ impl SlotTable {
         Some(index)
     }
 
-    /// Gives a slot back; it is closed by this.
+    /// Frees a slot, which closes it.
     pub fn give(&self, index: u32) {
         self.close(index);
         self.note(index, 0, 0);

@@ -35,7 +35,7 @@ impl Snapshot {
 
     /// Ids below this are visible without a look at any status.
     #[inline(always)]
-    pub fn settled_below(&self) -> TrxId {
+    pub fn all_ended_below(&self) -> TrxId {
         self.l
     }
 
@@ -47,7 +47,7 @@ impl Snapshot {
 
 /// `L`, `H`, the floor, the status words and the slots. One per engine.
 pub struct Snapshots {
-    /// L: ids below are settled (I2).
+    /// L: ids below are resolved (I2).
     low: CachePadded<AtomicU64>,
     /// H: the next id.
     next: CachePadded<AtomicU64>,
@@ -143,7 +143,7 @@ impl Snapshots {
         fence(Ordering::SeqCst);
     }
 
-    /// Raises L over settled ids, looking at no more than `limit` of them. Called after a
+    /// Raises L over resolved ids, looking at no more than `limit` of them. Called after a
     /// transaction's end went below the horizon.
     pub fn advance_low(&self, limit: u64, horizon: impl Fn() -> Lsn) {
         let mut left = limit;
@@ -156,7 +156,7 @@ impl Snapshots {
                 .load(Ordering::Acquire)
                 .min(low.saturating_add(left));
             let mut at = low;
-            while at < end && self.status.settled(at, reached) {
+            while at < end && self.status.has_ended(at, reached) {
                 at += 1;
             }
             if at == low {

@@ -33,9 +33,9 @@ pub const RING_CHUNKS: u64 = 4;
 
 /// Chunks kept free for those who allocate at once, and for the ids that each start skips.
 #[cfg(not(loom))]
-const KEPT_FREE: u64 = 1024;
+const POOLED_FREE: u64 = 1024;
 #[cfg(loom)]
-const KEPT_FREE: u64 = 1;
+const POOLED_FREE: u64 = 1;
 
 const NO_CHUNK: u32 = 0;
 const ALL_COMMITTED: u32 = u32::MAX;
@@ -129,7 +129,7 @@ impl StatusTable {
 
     /// Whether an id as high as `next` may be given out (S3).
     pub fn has_room(&self, next: TrxId) -> bool {
-        next / CHUNK_IDS + KEPT_FREE < self.oldest.load(Ordering::Relaxed) + RING_CHUNKS
+        next / CHUNK_IDS + POOLED_FREE < self.oldest.load(Ordering::Relaxed) + RING_CHUNKS
     }
 
     fn chunk(&self, number: u64) -> Option<&Chunk> {
@@ -229,7 +229,7 @@ impl StatusTable {
 
     /// Whether `id` has ended, as far as `horizon` goes. An id whose chunk does not exist yet has
     /// not.
-    pub(super) fn settled(&self, id: TrxId, horizon: Lsn) -> bool {
+    pub(super) fn has_ended(&self, id: TrxId, horizon: Lsn) -> bool {
         self.word(id)
             .is_some_and(|word| word != 0 && (word & !ABORTED) <= horizon)
     }

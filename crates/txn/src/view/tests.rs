@@ -30,7 +30,7 @@ fn a_snapshot_sees_what_ended_before_it() {
 }
 
 #[test]
-fn low_moves_over_settled_ids_only() {
+fn low_water_mark_passes_ended_ids_only() {
     let views = Snapshots::new(1, &[]);
     for _ in 0..5 {
         views.allocate().unwrap();

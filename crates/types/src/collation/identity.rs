@@ -12,7 +12,7 @@
 
 use super::keys::UcaCodes;
 use super::weights::UCA_0900;
-use super::{Collation, Kind};
+use super::{Algorithm, Collation};
 
 const FOLDED: u8 = 1;
 const KEY: u8 = 2;
@@ -83,7 +83,7 @@ impl Collation {
     /// another.
     pub fn identity(&self, s: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        if !matches!(self.kind, Kind::Uca0900(1)) {
+        if !matches!(self.kind, Algorithm::Uca0900(1)) {
             out.push(KEY);
             return self.sort_key(s, out);
         }

@@ -1,4 +1,5 @@
-//! Collations: how strings of a character set compare, hash, match and fold, with MySQL's ids and names.
+//! Collations: how strings of a character set compare, hash, match and fold, with MySQL's ids and
+//! names.
 //!
 //! Everything here works on the bytes as stored, without allocation, and accepts malformed bytes.
 #![forbid(unsafe_code)]
@@ -50,7 +51,8 @@ impl CollationId {
         ALL.get(usize::from(place))
     }
 
-    /// The collation of an id that is known to exist: one of the constants, or one that [`CollationId::get`] has found before.
+    /// The collation of an id that is known to exist: one of the constants, or one that
+    /// [`CollationId::get`] has found before.
     ///
     /// # Panics
     /// When there is no such collation.
@@ -63,7 +65,7 @@ impl CollationId {
 
 /// The algorithm of a collation.
 #[derive(Copy, Clone)]
-enum Kind {
+enum Algorithm {
     /// Byte by byte, NO PAD.
     Bytes,
     /// By a weight of each byte, PAD SPACE.
@@ -94,13 +96,14 @@ pub struct Collation {
     /// MySQL's name, in lower case.
     pub name: &'static str,
     pub charset: &'static Charset,
-    /// PAD SPACE: trailing spaces do not count, and a shorter string compares as if padded with spaces.
+    /// PAD SPACE: trailing spaces do not count, and a shorter string compares as if padded with
+    /// spaces.
     pub pad_space: bool,
     /// Whether it is the default of its character set.
     pub is_default: bool,
     /// MySQL's `SORTLEN`.
     pub sort_len: u8,
-    kind: Kind,
+    kind: Algorithm,
     case: CaseMap,
 }
 
@@ -111,32 +114,39 @@ const fn collation(
     id: u16,
     name: &'static str,
     charset: &'static Charset,
-    kind: Kind,
+    kind: Algorithm,
     sort_len: u8,
 ) -> Collation {
     let is_default = id == charset.default_collation.0;
     let pad_space = match kind {
-        Kind::Bytes | Kind::Uca0900(_) => false,
-        Kind::Tailored(t) => t.pad,
+        Algorithm::Bytes | Algorithm::Uca0900(_) => false,
+        Algorithm::Tailored(t) => t.pad,
         _ => true,
     };
     let case = match (charset.name.as_bytes(), kind) {
         (b"binary", _) => CaseMap::None,
         (b"latin1", _) => CaseMap::Latin1,
         (b"ascii", _) => CaseMap::Ascii,
-        (_, Kind::Uca0520 | Kind::Mapped(Mapped::Unicode(_, UNICODE_520))) => CaseMap::Uca0520,
-        (_, Kind::Mapped(Mapped::Unicode(_, TURKISH))) => CaseMap::Turkish,
-        (_, Kind::Bytes | Kind::Uca0900(_) | Kind::Tailored(Tailored { pad: false, .. })) => {
-            CaseMap::Uca0900
+        (_, Algorithm::Uca0520 | Algorithm::Mapped(Mapped::Unicode(_, UNICODE_520))) => {
+            CaseMap::Uca0520
         }
-        (_, Kind::Tailored(t)) if t.is_turkish() => CaseMap::Turkish,
+        (_, Algorithm::Mapped(Mapped::Unicode(_, TURKISH))) => CaseMap::Turkish,
+        (
+            _,
+            Algorithm::Bytes
+            | Algorithm::Uca0900(_)
+            | Algorithm::Tailored(Tailored { pad: false, .. }),
+        ) => CaseMap::Uca0900,
+        (_, Algorithm::Tailored(t)) if t.is_turkish() => CaseMap::Turkish,
         _ => CaseMap::General,
     };
     let case = match (charset.single(), kind) {
-        (_, Kind::Mapped(Mapped::Coded(set, _))) => CaseMap::Coded(set),
-        (_, Kind::Mapped(Mapped::Unicode(UnicodeEncoding::Gb18030(set), _))) => CaseMap::Coded(set),
-        (_, Kind::Mapped(Mapped::Czech)) => CaseMap::Own(&CZECH_CASE),
-        (_, Kind::Mapped(Mapped::Czech1250)) => CaseMap::Own(&CZECH1250_CASE),
+        (_, Algorithm::Mapped(Mapped::Coded(set, _))) => CaseMap::Coded(set),
+        (_, Algorithm::Mapped(Mapped::Unicode(UnicodeEncoding::Gb18030(set), _))) => {
+            CaseMap::Coded(set)
+        }
+        (_, Algorithm::Mapped(Mapped::Czech)) => CaseMap::Own(&CZECH_CASE),
+        (_, Algorithm::Mapped(Mapped::Czech1250)) => CaseMap::Own(&CZECH1250_CASE),
         (Some(set), _) => CaseMap::Single(set),
         _ => case,
     };
@@ -200,9 +210,9 @@ impl Collation {
     /// Whether this is a `_bin` collation or `binary`.
     pub fn is_binary(&self) -> bool {
         match self.kind {
-            Kind::Bytes => true,
-            Kind::Table(table) => std::ptr::eq(table, &IDENTITY),
-            Kind::Mapped(mapped) => mapped.is_binary(),
+            Algorithm::Bytes => true,
+            Algorithm::Table(table) => std::ptr::eq(table, &IDENTITY),
+            Algorithm::Mapped(mapped) => mapped.is_binary(),
             _ => false,
         }
     }
@@ -220,7 +230,7 @@ impl Collation {
             return self.compare(a, b);
         }
         let equal = compare::equal_bytes_watched(a, b, goes_on);
-        if let Kind::Mapped(_) = self.kind {
+        if let Algorithm::Mapped(_) = self.kind {
             // Weights may depend on everything before them, and a byte that differs may be in the
             // middle of a character.
             return self.compare_by(a, b, &mut Watched::new(goes_on));
@@ -240,19 +250,19 @@ impl Collation {
     #[inline]
     fn compare_by<P: Progress>(&self, a: &[u8], b: &[u8], p: &mut P) -> Ordering {
         match self.kind {
-            Kind::Bytes => a.cmp(b),
-            Kind::Table(table) | Kind::Spaced(table) => {
+            Algorithm::Bytes => a.cmp(b),
+            Algorithm::Table(table) | Algorithm::Spaced(table) => {
                 compare::compare_bytes_padded(table, a, b, p)
             }
-            Kind::Mapped(mapped) => mapped.compare(a, b, p),
-            Kind::General => compare::compare(GENERAL_CI, a, b, true, p),
-            Kind::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true, p),
-            Kind::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true, p),
-            Kind::Tailored(t) => t.compare(a, b, p),
-            Kind::Uca0400 => compare::compare(&UCA_0400, a, b, true, p),
-            Kind::Uca0520 => compare::compare(&UCA_0520, a, b, true, p),
-            Kind::Uca0900(1) => compare::compare(&UCA_0900, a, b, false, p),
-            Kind::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false, p)
+            Algorithm::Mapped(mapped) => mapped.compare(a, b, p),
+            Algorithm::General => compare::compare(GENERAL_CI, a, b, true, p),
+            Algorithm::General500 => compare::compare(GENERAL_MYSQL500_CI, a, b, true, p),
+            Algorithm::GeneralLower => compare::compare(GENERAL_TOLOWER_CI, a, b, true, p),
+            Algorithm::Tailored(t) => t.compare(a, b, p),
+            Algorithm::Uca0400 => compare::compare(&UCA_0400, a, b, true, p),
+            Algorithm::Uca0520 => compare::compare(&UCA_0520, a, b, true, p),
+            Algorithm::Uca0900(1) => compare::compare(&UCA_0900, a, b, false, p),
+            Algorithm::Uca0900(levels) => compare::compare(&UCA_0900, a, b, false, p)
                 .then_with(|| compare::compare_accents(&UCA_0900, a, b, levels, p)),
         }
     }
@@ -261,13 +271,14 @@ impl Collation {
     #[inline]
     pub fn eq(&self, a: &[u8], b: &[u8]) -> bool {
         match self.kind {
-            Kind::Bytes => a == b,
+            Algorithm::Bytes => a == b,
             _ => self.compare(a, b) == Ordering::Equal,
         }
     }
 
-    /// Appends the sort key: `memcmp` of two keys gives [`Collation::compare`] of the strings, and keys are equal exactly when the
-    /// strings compare equal. Keys are not self-delimiting (one may be a prefix of another) and may hold any byte.
+    /// Appends the sort key: `memcmp` of two keys gives [`Collation::compare`] of the strings, and
+    /// keys are equal exactly when the strings compare equal. Keys are not self-delimiting (one may
+    /// be a prefix of another) and may hold any byte.
     #[inline]
     pub fn sort_key(&self, s: &[u8], out: &mut Vec<u8>) {
         self.push_key(s, out);
@@ -275,17 +286,21 @@ impl Collation {
 
     fn push_key<S: Sink>(&self, s: &[u8], out: &mut S) {
         match self.kind {
-            Kind::Bytes => out.push_all(s),
-            Kind::Table(table) => keys::push_bytes_padded(table, s, out),
-            Kind::Spaced(table) => keys::push_spaced(table, s, out),
-            Kind::Mapped(mapped) => mapped.push_key(s, out),
-            Kind::General => keys::push_padded(GENERAL_CI, keys::PLAIN_SPACES, s, out),
-            Kind::General500 => keys::push_padded(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, s, out),
-            Kind::GeneralLower => keys::push_padded(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, s, out),
-            Kind::Tailored(t) => t.push_key(s, out),
-            Kind::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
-            Kind::Uca0520 => keys::push_padded(&UCA_0520, UCA_0520.codes.spaces(), s, out),
-            Kind::Uca0900(levels) => {
+            Algorithm::Bytes => out.push_all(s),
+            Algorithm::Table(table) => keys::push_bytes_padded(table, s, out),
+            Algorithm::Spaced(table) => keys::push_spaced(table, s, out),
+            Algorithm::Mapped(mapped) => mapped.push_key(s, out),
+            Algorithm::General => keys::push_padded(GENERAL_CI, keys::PLAIN_SPACES, s, out),
+            Algorithm::General500 => {
+                keys::push_padded(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, s, out)
+            }
+            Algorithm::GeneralLower => {
+                keys::push_padded(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, s, out)
+            }
+            Algorithm::Tailored(t) => t.push_key(s, out),
+            Algorithm::Uca0400 => keys::push_padded(&UCA_0400, UCA_0400.codes.spaces(), s, out),
+            Algorithm::Uca0520 => keys::push_padded(&UCA_0520, UCA_0520.codes.spaces(), s, out),
+            Algorithm::Uca0900(levels) => {
                 keys::push_codes(&UCA_0900, s, out);
                 keys::push_accents(&UCA_0900, s, levels, out);
             }
@@ -295,7 +310,7 @@ impl Collation {
     /// Whether the string can be recovered from its sort key, because the key is the string.
     #[inline]
     pub fn is_invertible(&self) -> bool {
-        matches!(self.kind, Kind::Bytes)
+        matches!(self.kind, Algorithm::Bytes)
     }
 
     /// A hash that is equal for strings that compare as equal, and the same in every process. Not
@@ -316,39 +331,45 @@ impl Collation {
     /// `prefix`.
     pub fn sort_key_prefix(&self, prefix: &[u8], out: &mut Vec<u8>) {
         match self.kind {
-            Kind::Bytes => out.extend_from_slice(prefix),
-            Kind::Table(table) => keys::push_bytes_unended(table, prefix, out),
-            Kind::Spaced(table) => keys::push_spaced_unended(table, prefix, out),
-            Kind::Mapped(mapped) => mapped.push_prefix(prefix, out),
-            Kind::General => keys::push_unended(GENERAL_CI, keys::PLAIN_SPACES, prefix, out),
-            Kind::General500 => {
+            Algorithm::Bytes => out.extend_from_slice(prefix),
+            Algorithm::Table(table) => keys::push_bytes_unended(table, prefix, out),
+            Algorithm::Spaced(table) => keys::push_spaced_unended(table, prefix, out),
+            Algorithm::Mapped(mapped) => mapped.push_prefix(prefix, out),
+            Algorithm::General => keys::push_unended(GENERAL_CI, keys::PLAIN_SPACES, prefix, out),
+            Algorithm::General500 => {
                 keys::push_unended(GENERAL_MYSQL500_CI, keys::PLAIN_SPACES, prefix, out)
             }
-            Kind::GeneralLower => {
+            Algorithm::GeneralLower => {
                 keys::push_unended(GENERAL_TOLOWER_CI, keys::PLAIN_SPACES, prefix, out)
             }
-            Kind::Tailored(t) => t.push_prefix(prefix, out),
-            Kind::Uca0400 => keys::push_unended(&UCA_0400, UCA_0400.codes.spaces(), prefix, out),
-            Kind::Uca0520 => keys::push_unended(&UCA_0520, UCA_0520.codes.spaces(), prefix, out),
-            Kind::Uca0900(_) => keys::push_codes(&UCA_0900, prefix, out),
+            Algorithm::Tailored(t) => t.push_prefix(prefix, out),
+            Algorithm::Uca0400 => {
+                keys::push_unended(&UCA_0400, UCA_0400.codes.spaces(), prefix, out)
+            }
+            Algorithm::Uca0520 => {
+                keys::push_unended(&UCA_0520, UCA_0520.codes.spaces(), prefix, out)
+            }
+            Algorithm::Uca0900(_) => keys::push_codes(&UCA_0900, prefix, out),
         }
     }
 
     /// The maximum length of the sort key of a string of `chars` characters.
     pub fn max_sort_key_len(&self, chars: usize) -> usize {
         let (per_char, fixed) = match self.kind {
-            Kind::Bytes => (usize::from(self.charset.max_len), 0),
+            Algorithm::Bytes => (usize::from(self.charset.max_len), 0),
             // A run of spaces takes two bytes, and so do the three weights that have no single
             // code.
-            Kind::Table(_) | Kind::Spaced(_) => (2.max(usize::from(self.charset.max_len)), 1),
-            Kind::Mapped(mapped) => mapped.key_len(),
-            Kind::General | Kind::General500 | Kind::GeneralLower => (3, 1),
-            Kind::Tailored(t) => (t.longest_code(), 3),
-            Kind::Uca0400 => (keys::MAX_0400, 1),
-            Kind::Uca0520 => (keys::MAX_0520, 1),
-            Kind::Uca0900(1) => (keys::MAX_0900[0], 0),
-            Kind::Uca0900(2) => (keys::MAX_0900[1], 1),
-            Kind::Uca0900(_) => (keys::MAX_0900[2], 2),
+            Algorithm::Table(_) | Algorithm::Spaced(_) => {
+                (2.max(usize::from(self.charset.max_len)), 1)
+            }
+            Algorithm::Mapped(mapped) => mapped.key_len(),
+            Algorithm::General | Algorithm::General500 | Algorithm::GeneralLower => (3, 1),
+            Algorithm::Tailored(t) => (t.longest_code(), 3),
+            Algorithm::Uca0400 => (keys::MAX_0400, 1),
+            Algorithm::Uca0520 => (keys::MAX_0520, 1),
+            Algorithm::Uca0900(1) => (keys::MAX_0900[0], 0),
+            Algorithm::Uca0900(2) => (keys::MAX_0900[1], 1),
+            Algorithm::Uca0900(_) => (keys::MAX_0900[2], 2),
         };
         per_char.saturating_mul(chars).saturating_add(fixed)
     }
@@ -368,8 +389,8 @@ impl Collation {
     pub fn weight_string(&self, s: &[u8], out: &mut Vec<u8>) {
         let mut push = |w: u32| out.extend_from_slice(&(w.min(0xFFFF) as u16).to_be_bytes());
         match self.kind {
-            Kind::Bytes => out.extend_from_slice(s),
-            Kind::Table(_) if self.charset.is_multi_byte() => {
+            Algorithm::Bytes => out.extend_from_slice(s),
+            Algorithm::Table(_) if self.charset.is_multi_byte() => {
                 let mut rest = s;
                 while let Some(&first) = rest.first() {
                     let (c, len) = self
@@ -381,17 +402,17 @@ impl Collation {
                     rest = &rest[len..];
                 }
             }
-            Kind::Table(table) | Kind::Spaced(table) => {
+            Algorithm::Table(table) | Algorithm::Spaced(table) => {
                 out.extend(s.iter().map(|&b| table[usize::from(b)]))
             }
-            Kind::Mapped(mapped) => self.mapped_weights(mapped, s, out),
-            Kind::General => GENERAL_CI.weights(s).for_each(push),
-            Kind::General500 => GENERAL_MYSQL500_CI.weights(s).for_each(push),
-            Kind::GeneralLower => GENERAL_TOLOWER_CI.weights(s).for_each(push),
-            Kind::Tailored(t) => t.weight_string(s, out),
-            Kind::Uca0400 => (&UCA_0400).weights(s).for_each(push),
-            Kind::Uca0520 => (&UCA_0520).weights(s).for_each(push),
-            Kind::Uca0900(levels) => {
+            Algorithm::Mapped(mapped) => self.mapped_weights(mapped, s, out),
+            Algorithm::General => GENERAL_CI.weights(s).for_each(push),
+            Algorithm::General500 => GENERAL_MYSQL500_CI.weights(s).for_each(push),
+            Algorithm::GeneralLower => GENERAL_TOLOWER_CI.weights(s).for_each(push),
+            Algorithm::Tailored(t) => t.weight_string(s, out),
+            Algorithm::Uca0400 => (&UCA_0400).weights(s).for_each(push),
+            Algorithm::Uca0520 => (&UCA_0520).weights(s).for_each(push),
+            Algorithm::Uca0900(levels) => {
                 (&UCA_0900).weights(s).for_each(&mut push);
                 if levels > 1 {
                     push(0);

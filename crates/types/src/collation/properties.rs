@@ -1,4 +1,5 @@
-//! Properties of every collation on arbitrary bytes, well-formed or not, and LIKE against a naive evaluator.
+//! Properties of every collation on arbitrary bytes, well-formed or not, and LIKE against a naive
+//! evaluator.
 
 use std::cmp::Ordering;
 
@@ -7,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Strings over few characters, so that many are equal or begin alike; some with bytes of no character.
+/// Strings over few characters, so that many are equal or begin alike; some with bytes of no
+/// character.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     const PARTS: &[&[u8]] = &[
         b"a",
@@ -68,7 +70,7 @@ fn any_collation() -> impl Strategy<Value = &'static Collation> {
 /// Those that compare characters of one byte or of UTF-8 one by one.
 fn any_plain_collation() -> impl Strategy<Value = &'static Collation> {
     let all = Collation::all().iter();
-    let plain = |c: &&Collation| !matches!(c.kind, Kind::Mapped(_));
+    let plain = |c: &&Collation| !matches!(c.kind, Algorithm::Mapped(_));
     proptest::sample::select(all.filter(plain).collect::<Vec<_>>())
 }
 

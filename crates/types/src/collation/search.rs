@@ -5,7 +5,7 @@ use super::tables::IDENTITY;
 use super::weights::{
     GENERAL_CI, GENERAL_MYSQL500_CI, GENERAL_TOLOWER_CI, UCA_0400, UCA_0520, UCA_0900,
 };
-use super::{Collation, Kind, LikePrefix, compare, like};
+use super::{Algorithm, Collation, LikePrefix, compare, like};
 use crate::charset::coded::CodedSet;
 
 /// Called from time to time by a long search, with the work since the last call. False: the search
@@ -47,34 +47,34 @@ impl Collation {
         goes_on: GoesOn<'_>,
     ) -> bool {
         match self.kind {
-            Kind::Bytes | Kind::Table(_) if self.charset.is_multi_byte() => {
+            Algorithm::Bytes | Algorithm::Table(_) if self.charset.is_multi_byte() => {
                 self.like_by(|a, b| a == b, text, pattern, escape, goes_on)
             }
-            Kind::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
-            Kind::Table(table) | Kind::Spaced(table) => {
+            Algorithm::Bytes => like::like(&like::Bytes, text, pattern, escape, goes_on),
+            Algorithm::Table(table) | Algorithm::Spaced(table) => {
                 self.like_bytes(table, text, pattern, escape, goes_on)
             }
-            Kind::Mapped(Mapped::Unicode(_, base)) => {
+            Algorithm::Mapped(Mapped::Unicode(_, base)) => {
                 let base = base.known();
                 let same = |a, b| a == b || base.same_char(a, b);
                 self.like_by(same, text, pattern, escape, goes_on)
             }
-            Kind::Mapped(Mapped::Coded(set, by)) if set.has_four_bytes() => {
+            Algorithm::Mapped(Mapped::Coded(set, by)) if set.has_four_bytes() => {
                 let same = |a, b| a == b || (by == By::Weights && set.same_weight(a, b));
                 self.like_by(same, text, pattern, escape, goes_on)
             }
-            Kind::Mapped(Mapped::Coded(set, by)) => {
+            Algorithm::Mapped(Mapped::Coded(set, by)) => {
                 let escape = self.unit_of(escape);
                 like::like(&ByCode(set, by), text, pattern, escape, goes_on)
             }
-            Kind::Mapped(mapped) => {
+            Algorithm::Mapped(mapped) => {
                 self.like_bytes(mapped.like_classes(), text, pattern, escape, goes_on)
             }
-            Kind::General => {
+            Algorithm::General => {
                 let same = |a, b| a == b || GENERAL_CI.weight(a) == GENERAL_CI.weight(b);
                 self.like_by(same, text, pattern, escape, goes_on)
             }
-            Kind::Uca0900(levels) => {
+            Algorithm::Uca0900(levels) => {
                 let same = |a, b| UCA_0900.same_char(a, b, levels);
                 self.like_by(same, text, pattern, escape, goes_on)
             }
@@ -113,13 +113,13 @@ impl Collation {
     /// Whether LIKE takes two characters for equal, in a Unicode collation.
     fn same_char(&self, a: char, b: char) -> bool {
         match self.kind {
-            Kind::General => GENERAL_CI.weight(a) == GENERAL_CI.weight(b),
-            Kind::General500 => GENERAL_MYSQL500_CI.weight(a) == GENERAL_MYSQL500_CI.weight(b),
-            Kind::GeneralLower => GENERAL_TOLOWER_CI.weight(a) == GENERAL_TOLOWER_CI.weight(b),
-            Kind::Tailored(t) => t.same_char(a, b),
-            Kind::Uca0400 => UCA_0400.same_char(a, b, 1),
-            Kind::Uca0520 => UCA_0520.same_char(a, b, 1),
-            Kind::Uca0900(levels) => UCA_0900.same_char(a, b, levels),
+            Algorithm::General => GENERAL_CI.weight(a) == GENERAL_CI.weight(b),
+            Algorithm::General500 => GENERAL_MYSQL500_CI.weight(a) == GENERAL_MYSQL500_CI.weight(b),
+            Algorithm::GeneralLower => GENERAL_TOLOWER_CI.weight(a) == GENERAL_TOLOWER_CI.weight(b),
+            Algorithm::Tailored(t) => t.same_char(a, b),
+            Algorithm::Uca0400 => UCA_0400.same_char(a, b, 1),
+            Algorithm::Uca0520 => UCA_0520.same_char(a, b, 1),
+            Algorithm::Uca0900(levels) => UCA_0900.same_char(a, b, levels),
             _ => a == b,
         }
     }
@@ -132,7 +132,7 @@ impl Collation {
         escape: Option<char>,
         out: &mut Vec<u8>,
     ) -> LikePrefix {
-        if let Kind::Mapped(Mapped::Coded(set, by)) = self.kind
+        if let Algorithm::Mapped(Mapped::Coded(set, by)) = self.kind
             && !set.has_four_bytes()
         {
             let escape = self.unit_of(escape);
@@ -191,10 +191,10 @@ impl Collation {
         if needle.is_empty() {
             return (from <= haystack.len()).then_some(from);
         }
-        if let Kind::Mapped(Mapped::Coded(set, _)) = self.kind {
+        if let Algorithm::Mapped(Mapped::Coded(set, _)) = self.kind {
             return self.coded_position(set, haystack, needle, from);
         }
-        if let Kind::Mapped(mapped @ Mapped::Unicode(_, base)) = self.kind {
+        if let Algorithm::Mapped(mapped @ Mapped::Unicode(_, base)) = self.kind {
             return self.unicode_position(mapped, base.known(), haystack, needle, from, goes_on);
         }
         // Bytes that start a character are found only at the start of a character.
@@ -258,16 +258,20 @@ impl Collation {
     /// Whether the weights of `prefix` begin those of `s`, level by level.
     fn has_prefix(&self, s: &[u8], prefix: &[u8], goes_on: GoesOn<'_>) -> bool {
         match self.kind {
-            Kind::Bytes => s.starts_with(prefix),
-            Kind::Table(table) | Kind::Spaced(table) => bytes_have_prefix(table, s, prefix),
-            Kind::Mapped(mapped) => bytes_have_prefix(mapped.locate_classes(), s, prefix),
-            Kind::General => compare::has_prefix(GENERAL_CI, s, prefix, goes_on),
-            Kind::General500 => compare::has_prefix(GENERAL_MYSQL500_CI, s, prefix, goes_on),
-            Kind::GeneralLower => compare::has_prefix(GENERAL_TOLOWER_CI, s, prefix, goes_on),
-            Kind::Tailored(t) => t.has_prefix(s, prefix, goes_on),
-            Kind::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
-            Kind::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
-            Kind::Uca0900(levels) => compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on),
+            Algorithm::Bytes => s.starts_with(prefix),
+            Algorithm::Table(table) | Algorithm::Spaced(table) => {
+                bytes_have_prefix(table, s, prefix)
+            }
+            Algorithm::Mapped(mapped) => bytes_have_prefix(mapped.locate_classes(), s, prefix),
+            Algorithm::General => compare::has_prefix(GENERAL_CI, s, prefix, goes_on),
+            Algorithm::General500 => compare::has_prefix(GENERAL_MYSQL500_CI, s, prefix, goes_on),
+            Algorithm::GeneralLower => compare::has_prefix(GENERAL_TOLOWER_CI, s, prefix, goes_on),
+            Algorithm::Tailored(t) => t.has_prefix(s, prefix, goes_on),
+            Algorithm::Uca0400 => compare::has_prefix(&UCA_0400, s, prefix, goes_on),
+            Algorithm::Uca0520 => compare::has_prefix(&UCA_0520, s, prefix, goes_on),
+            Algorithm::Uca0900(levels) => {
+                compare::has_prefix_uca(&UCA_0900, s, prefix, levels, goes_on)
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Collations against what a MySQL server answered (`fixtures/`, written by `tools/collations/record.py`; another folder
-//! of such files is read when NFOLD_COLLATION_FIXTURES names one), and against themselves. `fixtures/added/` has the collations that
-//! came later.
+//! Collations against what a MySQL server answered (`fixtures/`, written by
+//! `tools/collations/record.py`; another folder of such files is read when NFOLD_COLLATION_FIXTURES
+//! names one), and against themselves. `fixtures/added/` has the collations that came later.
 
 use super::*;
 use crate::charset;
@@ -35,8 +35,8 @@ fn hex(s: &[u8]) -> String {
     s.iter().map(|b| format!("{b:02X}")).collect()
 }
 
-/// Runs `check` on the fields of each line of a fixture; reports the first lines on which it gives another answer than
-/// the one recorded. `check` returns what was expected and what came out.
+/// Runs `check` on the fields of each line of a fixture; reports the first lines on which it gives
+/// another answer than the one recorded. `check` returns what was expected and what came out.
 fn replay(file: &str, least: usize, check: impl Fn(&[&str]) -> (String, String)) {
     let dir = std::env::var("NFOLD_COLLATION_FIXTURES")
         .unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/src/collation/fixtures").into());
@@ -145,10 +145,11 @@ fn conversions_are_the_servers() {
 
 /// Whether this is a collation that no language tailors, and of the encoding that it compares.
 fn is_first(c: &Collation) -> bool {
-    !matches!(c.kind, Kind::Tailored(_) | Kind::Mapped(_))
+    !matches!(c.kind, Algorithm::Tailored(_) | Algorithm::Mapped(_))
 }
 
-/// Every character, and a malformed byte; of the ideographs and beyond, every 97th if there are many collations like this one.
+/// Every character, and a malformed byte; of the ideographs and beyond, every 97th if there are
+/// many collations like this one.
 fn all_chars(c: &Collation) -> impl Iterator<Item = Vec<u8>> {
     let mut first = vec![b"\xFF".to_vec()];
     let is_unicode = c.charset.wide().is_some() || c.charset.max_len == 4;
@@ -196,7 +197,8 @@ fn no_key_is_longer_than_announced() {
     for c in Collation::all() {
         let len = |s: &[u8]| into(|out| c.sort_key(s, out)).len();
         let (one, none) = (c.max_sort_key_len(1), c.max_sort_key_len(0));
-        // What a character adds in front of one that has weights of every level, so that nothing is left out at the end.
+        // What a character adds in front of one that has weights of every level, so that nothing is
+        // left out at the end.
         let mut tail = Vec::new();
         let letter = if c.charset.encode('Á', &mut tail) {
             'Á'

@@ -158,9 +158,9 @@ impl Decimal {
 pub(crate) fn digits(m: U256) -> u32 {
     let bits = 256 - m.leading_zeros();
     // bits * log10(2), rounded down, is at most one less than the number of digits.
-    let guess = (bits * 1233) >> 12;
-    let guess = guess.min(77);
-    (guess + u32::from(m >= POW10[guess as usize])).max(1)
+    let estimate = (bits * 1233) >> 12;
+    let estimate = estimate.min(77);
+    (estimate + u32::from(m >= POW10[estimate as usize])).max(1)
 }
 
 impl Ord for Decimal {

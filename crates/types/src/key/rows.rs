@@ -5,9 +5,9 @@
 //! costs a copy of a template and a few stores.
 
 use super::{KeyLayout, KeyPart, framed_len};
+use crate::append_cursor::Tail;
 use crate::row::field::FieldKind;
 use crate::row::{HEADER_BYTES, NOT_NULL, RowLayout, Slot, fixed_width};
-use crate::tail::Tail;
 
 /// Where a column of an index's own row layout comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn heads_are_beginnings(
+    fn key_prefixes_are_beginnings_of_keys(
         string in "[aAbBäß \u{0}\u{1}\u{1F600}\u{4E00}z]{0,30}",
         collation in prop::sample::select(Collation::all().iter().map(|c| c.id).collect::<Vec<_>>()),
         nullable: bool,

@@ -3,7 +3,7 @@
 //!
 //! Source: Paul Khuong, "How to print integers really fast" (2017).
 
-use crate::tail::Tail;
+use crate::append_cursor::Tail;
 use crate::temporal::{Date, DateTime};
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;

@@ -12,7 +12,7 @@
 //! - E1: the bytes are those that [`crate::wire::write_text`] and [`crate::wire::write_binary`]
 //!   give for [`RowLayout::get`]'s values.
 //! - E2: every offset is checked against the image, as in `row` (I1), and read once: an image [in
-//!   place](RowEncoder::rows_in_place) may change meanwhile.
+//!   place](RowEncoder::page_rows) may change meanwhile.
 //!
 //! # Cost
 //! No allocation except when `out` grows. The end of `out` stays in registers until a column is
@@ -20,7 +20,7 @@
 
 use super::field::FieldKind;
 use super::{FLAG_EXTERNAL, FLAG_WIDE, Image, NOT_NULL, RowError, RowLayout};
-use crate::tail::Tail;
+use crate::append_cursor::Tail;
 use crate::temporal::{Date, DateTime};
 use crate::wire::{self, HEADER, RowFrames};
 use crate::{ColumnType, TypeKind, ValueRef};
@@ -30,7 +30,7 @@ use super::digits::{date_binary, date_text, number_text, seconds_binary, seconds
 /// How one column is encoded. The order of the variants matters: those that text rows leave to the
 /// caller stand in the middle, so the compiler's jump table needs no range check at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+enum ColumnForm {
     Signed,
     Unsigned,
     /// Integers that a text row shows with leading zeros: that is left to the caller.
@@ -63,7 +63,7 @@ struct Column {
     shift: u8,
     /// Bytes of an integer, or of several fields, in a binary row.
     wire_width: u8,
-    form: Form,
+    form: ColumnForm,
 }
 
 /// Bits of the null map in [`RowView::nulls`], and a bit behind them.
@@ -96,7 +96,7 @@ pub struct RowEncoder {
     /// Bytes of the leading zero and the null map of a binary row.
     head: usize,
     /// Whether no column of a text row, and of a binary row, is the caller's.
-    in_place: [bool; 2],
+    simple_formats: [bool; 2],
 }
 
 /// Writes column `n` of the result, which is not NULL and not of a simple form.
@@ -119,11 +119,11 @@ impl RowEncoder {
             let far = slot.null_bit != NOT_NULL && slot.null_bit >= NULL_BITS;
             let mut form = form_of(slot.kind, ty, as_stored(n));
             if far {
-                form = Form::General;
+                form = ColumnForm::General;
             }
-            let first = form == Form::Bytes && slot.place == 0;
+            let first = form == ColumnForm::Bytes && slot.place == 0;
             let place = match form {
-                Form::Bytes => layout.ends_at as u32 + 2 * slot.place.saturating_sub(1),
+                ColumnForm::Bytes => layout.ends_at as u32 + 2 * slot.place.saturating_sub(1),
                 _ => slot.place,
             };
             let wire_width = match ty.kind {
@@ -143,7 +143,7 @@ impl RowEncoder {
                 },
                 shift: 64 - 8 * slot.width.min(8) as u8,
                 wire_width,
-                form: if first { Form::FirstBytes } else { form },
+                form: if first { ColumnForm::FirstBytes } else { form },
             })
         };
         let columns = ordinals
@@ -153,19 +153,24 @@ impl RowEncoder {
             .collect::<Option<Box<[Column]>>>()?;
         let bits = columns.iter().filter(|c| c.null_bit != NEVER_SET);
         // If no string is read, the image may end before the strings do.
-        let has_bytes = |c: &Column| matches!(c.form, Form::Bytes | Form::FirstBytes);
+        let has_bytes = |c: &Column| matches!(c.form, ColumnForm::Bytes | ColumnForm::FirstBytes);
         let strings_at = match columns.iter().any(has_bytes) {
             true => layout.ends_at + 2 * layout.var_count,
             false => 0,
         };
         let fixed = columns
             .iter()
-            .filter(|c| !has_bytes(c) && c.form != Form::General);
+            .filter(|c| !has_bytes(c) && c.form != ColumnForm::General);
         let fixed_end = |c: &Column| c.place as usize + (64 - usize::from(c.shift)) / 8;
-        let filled = |c: &Column| matches!(c.form, Form::FilledSigned | Form::FilledUnsigned);
-        let simple = !columns.iter().any(|c| c.form == Form::General);
+        let filled = |c: &Column| {
+            matches!(
+                c.form,
+                ColumnForm::FilledSigned | ColumnForm::FilledUnsigned
+            )
+        };
+        let simple = !columns.iter().any(|c| c.form == ColumnForm::General);
         Some(RowEncoder {
-            in_place: [simple && !columns.iter().any(filled), simple],
+            simple_formats: [simple && !columns.iter().any(filled), simple],
             least: fixed.map(fixed_end).fold(strings_at, usize::max),
             room: COLUMN_ROOM * (columns.len() + 1),
             strings: columns.iter().filter(|c| has_bytes(c)).count(),
@@ -195,10 +200,10 @@ impl RowEncoder {
         }
     }
 
-    /// Whether rows can be encoded [in place](Self::rows_in_place), in one of the two formats.
+    /// Whether rows can be encoded [in place](Self::page_rows), in one of the two formats.
     #[inline]
-    pub fn is_in_place(&self, binary: bool) -> bool {
-        self.in_place[usize::from(binary)]
+    pub fn is_simple(&self, binary: bool) -> bool {
+        self.simple_formats[usize::from(binary)]
     }
 
     /// Appends rows, each as a packet, and returns the number of rows appended.
@@ -209,7 +214,7 @@ impl RowEncoder {
     /// that has columns which the caller encodes; no byte of that row remains. Also stops at twice
     /// the size that is [enough](RowFrames::enough).
     #[inline(always)]
-    pub fn rows_in_place<'i, R, I: Image<'i>, const BINARY: bool>(
+    pub fn page_rows<'i, R, I: Image<'i>, const BINARY: bool>(
         &self,
         rows: impl Iterator<Item = R>,
         image: impl Fn(&R) -> I,
@@ -219,7 +224,7 @@ impl RowEncoder {
         let most = 2 * frames.enough;
         let mut sequence = *frames.sequence;
         let mut taken = 0;
-        let mut tail = self.tail::<true>(frames.out, 0);
+        let mut tail = self.append_cursor::<true>(frames.out, 0);
         for row in rows {
             if tail.len() >= most {
                 break;
@@ -233,10 +238,12 @@ impl RowEncoder {
             self.promise(&mut tail, room);
             let start = tail.begin_frame();
             let whole = if view.nulls & self.null_bits == 0 {
-                self.columns_in_place::<I, BINARY, false>(view, &mut tail)
+                self.page_columns::<I, BINARY, false>(view, &mut tail)
             } else if let Some(row) = view.row.part(0..view.row.len()) {
                 // A view of its own, computed in this branch (see `short_word`).
-                tail.lend(|tail| self.nulls_in_place::<I, BINARY>(row, view.nulls, tail))
+                tail.reborrow(|tail| {
+                    self.page_columns_with_nulls::<I, BINARY>(row, view.nulls, tail)
+                })
             } else {
                 false
             };
@@ -254,18 +261,18 @@ impl RowEncoder {
     }
 
     #[inline(never)]
-    fn nulls_in_place<'i, I: Image<'i>, const BINARY: bool>(
+    fn page_columns_with_nulls<'i, I: Image<'i>, const BINARY: bool>(
         &self,
         row: I,
         nulls: u64,
         tail: &mut Tail<'_, true>,
     ) -> bool {
-        self.columns_in_place::<I, BINARY, true>(RowView { row, nulls }, tail)
+        self.page_columns::<I, BINARY, true>(RowView { row, nulls }, tail)
     }
 
     /// Appends all columns; false: there is damage, or some column is the caller's.
     #[inline(always)]
-    fn columns_in_place<'i, I: Image<'i>, const BINARY: bool, const NULLS: bool>(
+    fn page_columns<'i, I: Image<'i>, const BINARY: bool, const NULLS: bool>(
         &self,
         view: RowView<I>,
         tail: &mut Tail<'_, true>,
@@ -328,7 +335,7 @@ impl RowEncoder {
     ) -> Result<(), RowError> {
         let mut columns = self.columns.iter();
         loop {
-            let mut tail = self.tail::<PROMISED>(out, room);
+            let mut tail = self.append_cursor::<PROMISED>(out, room);
             let end = self.text_until::<_, NULLS, PROMISED>(&mut columns, view, &mut tail)?;
             drop(tail);
             let Some(column) = end else { return Ok(()) };
@@ -353,15 +360,15 @@ impl RowEncoder {
                 continue;
             }
             match column.form {
-                Form::Signed => {
+                ColumnForm::Signed => {
                     let value = view.signed(column);
                     number_text(value.unsigned_abs(), value < 0, tail);
                 }
-                Form::Unsigned => number_text(view.unsigned(column), false, tail),
-                Form::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
-                Form::Bytes => view.bytes(column, self.strings_at, tail)?,
-                Form::Date => date_text(date(view.unsigned(column)), tail),
-                Form::Seconds => seconds_text(seconds(view.unsigned(column)), tail),
+                ColumnForm::Unsigned => number_text(view.unsigned(column), false, tail),
+                ColumnForm::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
+                ColumnForm::Bytes => view.bytes(column, self.strings_at, tail)?,
+                ColumnForm::Date => date_text(date(view.unsigned(column)), tail),
+                ColumnForm::Seconds => seconds_text(seconds(view.unsigned(column)), tail),
                 _ => return Ok(Some(column)),
             }
         }
@@ -444,7 +451,7 @@ impl RowEncoder {
     ) -> Result<(), RowError> {
         let mark = null_mark(out.len());
         let mut columns = self.binary_columns::<NULLS>();
-        let mut tail = self.tail::<PROMISED>(out, room);
+        let mut tail = self.append_cursor::<PROMISED>(out, room);
         tail.zeros(self.head);
         loop {
             let end =
@@ -459,7 +466,7 @@ impl RowEncoder {
                 }
                 value => general(number, value, out),
             }
-            tail = self.tail::<PROMISED>(out, room);
+            tail = self.append_cursor::<PROMISED>(out, room);
         }
     }
 
@@ -488,20 +495,20 @@ impl RowEncoder {
                 continue;
             }
             match column.form {
-                Form::Fields => view.fields(column, tail)?,
-                Form::Signed | Form::FilledSigned => {
+                ColumnForm::Fields => view.fields(column, tail)?,
+                ColumnForm::Signed | ColumnForm::FilledSigned => {
                     let value = view.signed(column) as u64;
                     tail.put(value.to_le_bytes(), column.wire_width.into());
                 }
-                Form::Unsigned | Form::FilledUnsigned => {
+                ColumnForm::Unsigned | ColumnForm::FilledUnsigned => {
                     let value = view.unsigned(column);
                     tail.put(value.to_le_bytes(), column.wire_width.into());
                 }
-                Form::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
-                Form::Bytes => view.bytes(column, self.strings_at, tail)?,
-                Form::Date => date_binary(date(view.unsigned(column)), tail),
-                Form::Seconds => seconds_binary(seconds(view.unsigned(column)), tail),
-                Form::General => return Ok(Some(column)),
+                ColumnForm::FirstBytes => view.first_bytes(column, self.strings_at, tail)?,
+                ColumnForm::Bytes => view.bytes(column, self.strings_at, tail)?,
+                ColumnForm::Date => date_binary(date(view.unsigned(column)), tail),
+                ColumnForm::Seconds => seconds_binary(seconds(view.unsigned(column)), tail),
+                ColumnForm::General => return Ok(Some(column)),
             }
         }
         Ok(None)
@@ -542,7 +549,7 @@ impl RowEncoder {
     /// `PROMISED`: no more than `room` bytes go into it.
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn tail<'o, const PROMISED: bool>(
+    fn append_cursor<'o, const PROMISED: bool>(
         &self,
         out: &'o mut Vec<u8>,
         room: usize,
@@ -597,20 +604,27 @@ fn gathered(columns: &[Column]) -> Box<[Column]> {
     for &column in columns {
         let integer = matches!(
             column.form,
-            Form::Signed | Form::Unsigned | Form::FilledSigned | Form::FilledUnsigned
+            ColumnForm::Signed
+                | ColumnForm::Unsigned
+                | ColumnForm::FilledSigned
+                | ColumnForm::FilledUnsigned
         );
         let as_stored = integer && width(&column) == usize::from(column.wire_width);
         match all.last_mut() {
             Some(last)
                 if as_stored
-                    && last.form == Form::Fields
+                    && last.form == ColumnForm::Fields
                     && last.place + u32::from(last.wire_width) == column.place
                     && usize::from(last.wire_width + column.wire_width) <= FIELDS_MAX =>
             {
                 last.wire_width += column.wire_width;
             }
             _ => all.push(Column {
-                form: if as_stored { Form::Fields } else { column.form },
+                form: if as_stored {
+                    ColumnForm::Fields
+                } else {
+                    column.form
+                },
                 ..column
             }),
         }
@@ -619,7 +633,7 @@ fn gathered(columns: &[Column]) -> Box<[Column]> {
 }
 
 /// How a column stored as `kind` goes out as `ty`.
-fn form_of(kind: FieldKind, ty: &ColumnType, as_stored: bool) -> Form {
+fn form_of(kind: FieldKind, ty: &ColumnType, as_stored: bool) -> ColumnForm {
     use FieldKind as F;
     let integer = matches!(
         ty.kind,
@@ -632,19 +646,19 @@ fn form_of(kind: FieldKind, ty: &ColumnType, as_stored: bool) -> Form {
     let string = ty.is_string() && !ty.is_enum_or_set();
     match kind {
         F::I8 | F::I16 | F::I24 | F::I32 | F::I64 if integer => match ty.zerofill {
-            false => Form::Signed,
-            true => Form::FilledSigned,
+            false => ColumnForm::Signed,
+            true => ColumnForm::FilledSigned,
         },
         F::U8 | F::U16 | F::U24 | F::U32 | F::U64 if integer => match ty.zerofill {
-            false => Form::Unsigned,
-            true => Form::FilledUnsigned,
+            false => ColumnForm::Unsigned,
+            true => ColumnForm::FilledUnsigned,
         },
-        F::Var if string && as_stored => Form::Bytes,
-        F::Date if ty.kind == TypeKind::Date => Form::Date,
+        F::Var if string && as_stored => ColumnForm::Bytes,
+        F::Date if ty.kind == TypeKind::Date => ColumnForm::Date,
         F::Seconds if matches!(ty.kind, TypeKind::DateTime(0) | TypeKind::Timestamp(0)) => {
-            Form::Seconds
+            ColumnForm::Seconds
         }
-        _ => Form::General,
+        _ => ColumnForm::General,
     }
 }
 

@@ -382,7 +382,7 @@ impl<'i> Image<'i> for Inside<'i> {
 }
 
 /// Encodes images in place, of which those from number `good` on do not hold.
-fn in_place<'i, I: Image<'i>>(
+fn simple_formats<'i, I: Image<'i>>(
     encoder: &RowEncoder,
     images: impl IntoIterator<Item = I>,
     good: usize,
@@ -399,8 +399,8 @@ fn in_place<'i, I: Image<'i>>(
     let rows = images.into_iter().enumerate();
     let (image, holds) = (|row: &(usize, I)| row.1, |row: &(usize, I)| row.0 < good);
     match is_binary {
-        true => encoder.rows_in_place::<_, _, true>(rows, image, holds, &mut frames),
-        false => encoder.rows_in_place::<_, _, false>(rows, image, holds, &mut frames),
+        true => encoder.page_rows::<_, _, true>(rows, image, holds, &mut frames),
+        false => encoder.page_rows::<_, _, false>(rows, image, holds, &mut frames),
     }
 }
 
@@ -439,9 +439,9 @@ proptest! {
             for (is_binary, expected) in [(false, &text), (true, &binary)] {
                 out.truncate(6);
                 let mut sequence = 254;
-                let taken = in_place(&encoder, [image; 4], 3, is_binary, (&mut out, &mut sequence));
+                let taken = simple_formats(&encoder, [image; 4], 3, is_binary, (&mut out, &mut sequence));
                 let fits = row[2] == 0 && encoder.room_of(row.len()).is_some();
-                match encoder.is_in_place(is_binary) {
+                match encoder.is_simple(is_binary) {
                     // A column that is the caller's is not, where it is NULL.
                     false => prop_assert!(taken == 0 || fits && taken == 3),
                     true => prop_assert_eq!(taken, if fits { 3 } else { 0 }),
@@ -468,7 +468,7 @@ proptest! {
             let image = Inside { all: &row, range: (row.len().min(5), row.len()) };
             for is_binary in [false, true] {
                 let mut sequence = 0;
-                let (before, taken) = (out.len(), in_place(&encoder, [image], 1, is_binary, (&mut out, &mut sequence)));
+                let (before, taken) = (out.len(), simple_formats(&encoder, [image], 1, is_binary, (&mut out, &mut sequence)));
                 prop_assert!(taken == 1 || (out.len(), sequence) == (before, 0));
             }
             row.truncate(cut.index(row.len().max(1)));
@@ -653,7 +653,7 @@ proptest! {
 }
 
 #[test]
-fn images_that_are_cut_hold_what_is_asked_for() {
+fn cut_images_hold_the_needed_columns() {
     let types = all_types();
     let layout = RowLayout::new(1, types.iter().map(|(ty, _)| col(ty.clone(), true)));
     for round in 0..4 {

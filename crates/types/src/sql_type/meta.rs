@@ -77,7 +77,7 @@ impl ColumnFlags {
 impl ColumnType {
     /// The protocol's type code of a value that an expression makes: other than of a column it
     /// tells the sizes of BLOB apart.
-    pub fn made_wire_type(&self) -> WireType {
+    pub fn computed_wire_type(&self) -> WireType {
         match &self.kind {
             TypeKind::Text(TextSize::Medium) | TypeKind::Blob(TextSize::Medium) => {
                 WireType::MediumBlob
@@ -90,7 +90,7 @@ impl ColumnType {
     }
 
     /// The flags of a value that an expression makes; the caller adds NOT_NULL.
-    pub fn made_wire_flags(&self) -> u16 {
+    pub fn computed_wire_flags(&self) -> u16 {
         let of_tables =
             ColumnFlags::ZEROFILL | ColumnFlags::BLOB | ColumnFlags::ENUM | ColumnFlags::SET;
         let text = self.is_string() || self.is_enum_or_set();
@@ -99,7 +99,7 @@ impl ColumnType {
     }
 
     /// The decimals field of a value that an expression makes: a string has as many as there are.
-    pub fn made_wire_decimals(&self) -> u8 {
+    pub fn computed_wire_decimals(&self) -> u8 {
         let text = self.is_string() || self.is_enum_or_set() || self.is_json();
         if text && !self.zerofill {
             NOT_FIXED_DECIMALS

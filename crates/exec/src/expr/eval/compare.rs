@@ -13,12 +13,12 @@ use super::{EvalCx, Val, convert};
 
 pub(crate) use super::list::in_ranges;
 pub(crate) use super::list::{has_numbers, is_no_time, member_type};
-pub(crate) use super::moment::{
-    Listed, as_column, beside, constant_dates, date_side, day_of_text, is_marker, is_no_date,
-    listed_moment, lone_member, number_bounds, refuse_no_date, refuse_text, rounded, row_member,
-    settled, time_side, year_constant,
-};
 pub use super::prepared::ListCache;
+pub(crate) use super::temporal_list::{
+    Listed, as_column, beside, comparable, constant_dates, date_side, day_of_text, is_marker,
+    is_no_date, listed_time_point, lone_member, number_bounds, refuse_no_date, refuse_text,
+    rounded, row_member, time_side, year_constant,
+};
 
 use super::list::{in_list, in_param, in_result, row_equal, searched_rows};
 
@@ -167,8 +167,8 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
                 let x = beside(cx, &sides[0], x, &sides[1]);
                 let y = beside(cx, &sides[1], y, &sides[0]);
-                let x = settled(cx, &sides[0], x, &sides[1].ty.col);
-                let y = settled(cx, &sides[1], y, &sides[0].ty.col);
+                let x = comparable(cx, &sides[0], x, &sides[1].ty.col);
+                let y = comparable(cx, &sides[1], y, &sides[0].ty.col);
                 (x.unwrap_or(Val::Null), y.unwrap_or(Val::Null))
             } else {
                 (x, y)
@@ -234,7 +234,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                         } else {
                             Val::Null
                         };
-                        settled(cx, &parts[n], v, &parts[0].ty.col).unwrap_or(none)
+                        comparable(cx, &parts[n], v, &parts[0].ty.col).unwrap_or(none)
                     }
                     _ => v,
                 };

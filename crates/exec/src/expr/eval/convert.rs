@@ -580,9 +580,9 @@ pub fn cast<'a>(
             }
             v => v.map_or(Val::Null, |v| Val::Float(v as f32)),
         },
-        TypeKind::Date => to_asked(cx, &v, from, Asked::by_mode(cx, true))
+        TypeKind::Date => to_asked(cx, &v, from, TemporalTarget::by_mode(cx, true))
             .map_or(Val::Null, |d| Val::Date(d.date())),
-        TypeKind::DateTime(fsp) => to_asked(cx, &v, from, Asked::by_mode(cx, false))
+        TypeKind::DateTime(fsp) => to_asked(cx, &v, from, TemporalTarget::by_mode(cx, false))
             .and_then(|d| match cuts_fractions(cx) {
                 true => Some(d.truncate(*fsp)),
                 false => d.round(0, *fsp),

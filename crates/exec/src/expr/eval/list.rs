@@ -12,12 +12,12 @@ use smallvec::SmallVec;
 
 use super::CONDITION_WORK;
 use super::compare::{as_text, exact, is_exact_constant, order};
-use super::moment::{
-    Listed, constant_dates, is_marker, is_no_date, listed_moment, lone_member, refuse_text,
+use super::prepared::{ListForm, PreparedList, is_time_point};
+use super::ranges::{RANGES_MIN, column_of, range_of};
+use super::temporal_list::{
+    Listed, constant_dates, is_marker, is_no_date, listed_time_point, lone_member, refuse_text,
     row_member,
 };
-use super::prepared::{Form, PreparedList, is_moment};
-use super::ranges::{RANGES_MIN, column_of, range_of};
 use super::{EvalCx, Val, convert};
 
 /// Compares an operand with a list member. In a TIME comparison a string counts as the valid time
@@ -54,7 +54,7 @@ fn same_bits(x: &Val<'_>, v: &Val<'_>) -> bool {
 
 /// Whether MySQL compares the members of this list one by one with an integer operand: the members
 /// have different types, or one is not constant. MySQL then compares integers by their 64 bits,
-/// whatever their sign.
+/// with either sign.
 fn is_walked(left: &ExprType, list: &[(CmpKind, Expr)]) -> bool {
     let types = list.iter().map(|(_, m)| &m.ty);
     left.class() == Class::Int
@@ -114,17 +114,17 @@ fn searched<'a>(
     (expr, x): (&'a Expr, &Val<'_>),
     list: &'a [(CmpKind, Expr)],
 ) -> Option<(bool, bool)> {
-    let moments = |(kind, m): &(CmpKind, Expr)| is_moment(&expr.ty, *kind, &m.ty);
+    let time_points = |(kind, m): &(CmpKind, Expr)| is_time_point(&expr.ty, *kind, &m.ty);
     let temporal = expr.ty.class().is_temporal();
-    if list.len() <= WALKED_MAX && !(temporal && list.iter().any(moments)) {
+    if list.len() <= WALKED_MAX && !(temporal && list.iter().any(time_points)) {
         return None;
     }
     let prepare = |prepared: &mut PreparedList| prepared.prepare_members(cx, &expr.ty, list);
     let look = |prepared: &mut PreparedList| {
         let found = match (prepared.form, x) {
-            (Form::Ints, Val::Int(v)) => prepared.has_int((*v).into()),
-            (Form::Ints, Val::UInt(v)) => prepared.has_int((*v).into()),
-            (Form::Kinds, _) => prepared.has_value(cx, expr, (x, &expr.ty))?,
+            (ListForm::Ints, Val::Int(v)) => prepared.has_int((*v).into()),
+            (ListForm::Ints, Val::UInt(v)) => prepared.has_int((*v).into()),
+            (ListForm::Kinds, _) => prepared.has_value(cx, expr, (x, &expr.ty))?,
             _ => return None,
         };
         Some((found, prepared.has_null))
@@ -208,9 +208,9 @@ fn listed_member<'a>(
         true => listed_number(left.class(), true),
         false => kind,
     };
-    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
-    let listed = match moment && several {
-        true => listed_moment(cx, v, &member.ty, &left.col, marker),
+    let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    let listed = match time_point && several {
+        true => listed_time_point(cx, v, &member.ty, &left.col, marker),
         false => Listed::Value(v),
     };
     Ok((kind, listed))
@@ -228,7 +228,7 @@ pub(crate) fn searched_rows<'a>(
     }
     let id = std::ptr::from_ref(e) as usize;
     let prepare = |prepared: &mut PreparedList| prepared.prepare_rows(cx, left.len(), rows);
-    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != Form::Rows {
+    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != ListForm::Rows {
         return Ok(None);
     }
     let row: SmallVec<[Val<'a>; 4]> = left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
@@ -253,7 +253,7 @@ fn in_times<'a>(
     for (_, member) in list {
         let v = as_text(cx, cx.val(member)?, &member.ty);
         let marker = x.1.class() == Class::Time && is_marker(cx, member);
-        let v = match listed_moment(cx, v, &member.ty, &x.1.col, marker) {
+        let v = match listed_time_point(cx, v, &member.ty, &x.1.col, marker) {
             Listed::Value(v) => v,
             Listed::Nothing => continue,
             Listed::Unknown => Val::Null,
@@ -332,8 +332,8 @@ pub(crate) fn listed_kind(
     else_as: CmpKind,
     list: u32,
 ) -> CmpKind {
-    let moment = left.ty.class().is_temporal() && ty.class().is_number();
-    match moment && cx.st.params.list(list).0.len() > 1 {
+    let time_point = left.ty.class().is_temporal() && ty.class().is_number();
+    match time_point && cx.st.params.list(list).0.len() > 1 {
         true => listed_number(left.ty.class(), are_numbers(cx, list)),
         false => member_kind(cx, left, ty, else_as),
     }
@@ -385,15 +385,15 @@ pub(crate) fn in_param<'a>(
         let id = std::ptr::from_ref(e) as usize;
         let look = |prepared: &mut PreparedList| {
             let found = match (prepared.form, kinds[0]) {
-                (Form::Ints, _) => {
+                (ListForm::Ints, _) => {
                     Some(convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| prepared.has_int(v)))
                 }
-                (Form::Keys, CmpKind::String(collation)) => {
+                (ListForm::Keys, CmpKind::String(collation)) => {
                     let text = convert::to_text(cx, x.clone(), &expr.ty, collation);
                     let text = text.unwrap_or_default();
                     Some(prepared.has_key(|key| collation.known().sort_key(&text, key)))
                 }
-                (Form::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
+                (ListForm::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
                 _ => None,
             };
             (found, prepared.has_null)
@@ -411,9 +411,9 @@ pub(crate) fn in_param<'a>(
                 members.map(Val::from_ref).enumerate().any(|(i, m)| {
                     let ty = member_type(cx, list, i, &m);
                     let kind = listed_kind(cx, expr, &ty, kinds[0], list);
-                    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
-                    let listed = match several && moment {
-                        true => listed_moment(cx, m, &ty, &expr.ty.col, false),
+                    let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+                    let listed = match several && time_point {
+                        true => listed_time_point(cx, m, &ty, &expr.ty.col, false),
                         false => Listed::Value(m),
                     };
                     let Listed::Value(m) = listed else {
@@ -459,7 +459,7 @@ pub(crate) fn in_param<'a>(
         let prepare =
             |prepared: &mut PreparedList| prepared.prepare_param_rows(cx, list, width, kind_of);
         let look = |prepared: &mut PreparedList| match prepared.form {
-            Form::Rows => prepared.has_row(cx, left, &values),
+            ListForm::Rows => prepared.has_row(cx, left, &values),
             _ => None,
         };
         if let Some(found) = cx.st.lists.with(id, prepare, look) {
@@ -517,7 +517,7 @@ pub(crate) fn in_ranges<'a>(
     let prepare = |prepared: &mut PreparedList| {
         prepared.prepare_ranges(members.iter().map(|m| range_of(m, column, &constant)));
     };
-    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != Form::Ranges {
+    if cx.st.lists.with(id, prepare, |prepared| prepared.form) != ListForm::Ranges {
         return Ok(None);
     }
     let value = match cx.val(column)? {

@@ -12,12 +12,12 @@ pub mod compare;
 pub mod convert;
 pub(crate) mod json;
 pub(crate) mod list;
-pub(crate) mod moment;
 pub(crate) mod prepared;
 pub(crate) mod ranges;
 mod scope;
 mod subquery;
 mod temporal;
+pub(crate) mod temporal_list;
 pub(crate) mod tuple;
 
 use std::borrow::Cow;

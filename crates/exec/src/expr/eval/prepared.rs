@@ -16,13 +16,13 @@ use smallvec::SmallVec;
 use super::branches::Branches;
 use super::compare::{as_text, is_beyond_doubles};
 use super::list::member_type;
-use super::moment::{Listed, is_marker, listed_moment};
+use super::temporal_list::{Listed, is_marker, listed_time_point};
 use super::tuple::normal_key;
 use super::{EvalCx, Val, convert};
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Form {
+pub(crate) enum ListForm {
     Ints,
     /// Sort keys of strings of one collation.
     Keys,
@@ -42,7 +42,7 @@ pub(crate) enum Form {
 pub(crate) struct PreparedList {
     /// The address of the list's expression.
     id: usize,
-    pub form: Form,
+    pub form: ListForm,
     pub has_null: bool,
     /// Whether a member is a string that is compared as DOUBLE.
     has_texts: bool,
@@ -92,13 +92,13 @@ impl PreparedList {
         });
         match kind {
             CmpKind::Int => {
-                self.form = Form::Ints;
+                self.form = ListForm::Ints;
                 self.ints
                     .extend(typed.filter_map(|(v, ty)| convert::to_integer(cx, &v, &ty)));
                 self.ints.sort_unstable();
             }
             CmpKind::String(collation) => {
-                self.form = Form::Keys;
+                self.form = ListForm::Keys;
                 for (v, ty) in typed {
                     self.add_key(cx, v, &ty, collation);
                 }
@@ -144,7 +144,7 @@ impl PreparedList {
         all: impl Iterator<Item = Option<Member<'v>>>,
     ) {
         self.has_null = false;
-        self.form = Form::Rows;
+        self.form = ListForm::Rows;
         let mut start = 0;
         let mut whole = true;
         for (i, member) in all.enumerate() {
@@ -154,7 +154,7 @@ impl PreparedList {
                 whole = true;
             }
             let Some((kind, v, ty)) = member else {
-                return self.form = Form::Walk;
+                return self.form = ListForm::Walk;
             };
             if v.is_null() {
                 self.has_null = true;
@@ -168,7 +168,7 @@ impl PreparedList {
             }
             let fits = kind == self.kinds[at] && is_silent(&v, &ty, kind);
             if !fits || !normal_key(cx, (&v, &ty), kind, &mut self.arena) {
-                return self.form = Form::Walk;
+                return self.form = ListForm::Walk;
             }
             if at + 1 == width {
                 self.keys.push((start, self.arena.len() as u32));
@@ -178,7 +178,7 @@ impl PreparedList {
     }
 
     /// Adds members of mixed kinds. The list is searched if every member has a sort key that
-    /// represents it exactly; otherwise its form is [`Form::Walk`].
+    /// represents it exactly; otherwise its form is [`ListForm::Walk`].
     fn add_all<'v>(
         &mut self,
         cx: &EvalCx<'_>,
@@ -187,7 +187,7 @@ impl PreparedList {
     ) {
         // A list in the form `Walk` needs it as well.
         self.has_null = all.clone().flatten().any(|(_, v, _)| v.is_null());
-        self.form = Form::Walk;
+        self.form = ListForm::Walk;
         // A string that is no number warns once if all members are compared as DOUBLE, and at each
         // comparison otherwise.
         let mut doubles = all.clone().flatten().filter(|(_, v, _)| !v.is_null());
@@ -195,7 +195,7 @@ impl PreparedList {
         let fits = |m: Option<Member<'v>>| {
             m.is_some_and(|(kind, v, ty)| {
                 let number = doubles && matches!(v, Val::Bytes(_));
-                v.is_null() || number || is_moment(left, kind, &ty) || is_silent(&v, &ty, kind)
+                v.is_null() || number || is_time_point(left, kind, &ty) || is_silent(&v, &ty, kind)
             })
         };
         if !all.clone().all(fits) {
@@ -205,10 +205,10 @@ impl PreparedList {
             if v.is_null() {
                 continue;
             }
-            let (v, ty) = match is_moment(left, kind, &ty) {
+            let (v, ty) = match is_time_point(left, kind, &ty) {
                 false => (v, ty),
                 // The conversion warns here, once per execution.
-                true => match listed_moment(cx, v, &ty, &left.col, false) {
+                true => match listed_time_point(cx, v, &ty, &left.col, false) {
                     Listed::Value(v) => (v, Cow::Owned(left.clone())),
                     Listed::Nothing | Listed::Unknown => continue,
                 },
@@ -230,11 +230,11 @@ impl PreparedList {
             self.keys.push((start, self.arena.len() as u32));
         }
         self.sort_keys();
-        self.form = Form::Kinds;
+        self.form = ListForm::Kinds;
     }
 
-    /// Whether `x`, which is not NULL, is a member of a list of [`Form::Kinds`]. `None`: the caller
-    /// must compare the members one by one.
+    /// Whether `x`, which is not NULL, is a member of a list of [`ListForm::Kinds`]. `None`: the
+    /// caller must compare the members one by one.
     pub fn has_value(
         &mut self,
         cx: &EvalCx<'_>,
@@ -265,8 +265,8 @@ impl PreparedList {
         Some(false)
     }
 
-    /// Whether `row` is in a list of [`Form::Rows`]. `None`: the caller must compare the rows one
-    /// by one.
+    /// Whether `row` is in a list of [`ListForm::Rows`]. `None`: the caller must compare the rows
+    /// one by one.
     pub fn has_row(&mut self, cx: &EvalCx<'_>, left: &[Expr], row: &[Val<'_>]) -> Option<bool> {
         let kinds = self.kinds.clone();
         let fits = |((x, l), kind): ((&Val<'_>, &Expr), &CmpKind)| {
@@ -302,19 +302,19 @@ impl PreparedList {
         members: &[(CmpKind, Expr)],
     ) {
         self.has_null = false;
-        self.form = Form::Ints;
+        self.form = ListForm::Ints;
         for member in members {
             match plain_member(cx, member) {
                 Some((_, Val::Null, _)) => self.has_null = true,
                 Some((CmpKind::Int, Val::Int(v), _)) => self.ints.push(v.into()),
                 Some((CmpKind::Int, Val::UInt(v), _)) => self.ints.push(v.into()),
                 _ => {
-                    self.form = Form::Walk;
+                    self.form = ListForm::Walk;
                     break;
                 }
             }
         }
-        if self.form == Form::Ints {
+        if self.form == ListForm::Ints {
             self.ints.sort_unstable();
             return;
         }
@@ -335,10 +335,10 @@ impl PreparedList {
         keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
     }
 
-    /// Prepares ranges of integers. If one of them is `None`, the form is [`Form::Walk`].
+    /// Prepares ranges of integers. If one of them is `None`, the form is [`ListForm::Walk`].
     pub fn prepare_ranges(&mut self, ranges: impl Iterator<Item = Option<(i128, i128)>>) {
         self.has_null = false;
-        self.form = Form::Walk;
+        self.form = ListForm::Walk;
         let Some(mut ranges) = ranges.collect::<Option<Vec<_>>>() else {
             return;
         };
@@ -350,7 +350,7 @@ impl PreparedList {
                 _ => self.ints.extend([first, last]),
             }
         }
-        self.form = Form::Ranges;
+        self.form = ListForm::Ranges;
     }
 
     /// Whether one of the ranges contains a value.
@@ -385,8 +385,8 @@ type Member<'v> = (CmpKind, Val<'v>, Cow<'v, ExprType>);
 /// Evaluates a member of a written list. `None`: it is not constant, or evaluating it may warn or
 /// have an effect.
 fn plain_member<'v>(cx: &EvalCx<'v>, (kind, e): &'v (CmpKind, Expr)) -> Option<Member<'v>> {
-    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
-    if !is_plain(e) || moment && is_marker(cx, e) {
+    let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    if !is_plain(e) || time_point && is_marker(cx, e) {
         return None;
     }
     let v = as_text(cx, cx.val(e).ok()?, &e.ty);
@@ -399,7 +399,7 @@ pub(super) fn is_plain(e: &Expr) -> bool {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
         ExprKind::Neg(of) => exact(of) && is_plain(of),
         ExprKind::Collate(of) => is_plain(of),
-        ExprKind::Cast(of) => is_whole_moment(of, e.ty.class()),
+        ExprKind::Cast(of) => is_whole_time_point(of, e.ty.class()),
         ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
             sides.iter().all(|e| exact(e) && is_plain(e))
         }
@@ -409,7 +409,7 @@ pub(super) fn is_plain(e: &Expr) -> bool {
 
 /// Whether a literal (`DATE'2024-01-31'`) is a complete valid value of a temporal class: no part is
 /// truncated, and neither month nor day is zero.
-fn is_whole_moment(e: &Expr, class: Class) -> bool {
+fn is_whole_time_point(e: &Expr, class: Class) -> bool {
     let ExprKind::Const(Value::Bytes(text)) = &e.kind else {
         return false;
     };
@@ -435,9 +435,9 @@ fn is_whole_moment(e: &Expr, class: Class) -> bool {
 }
 
 /// Whether a member is a number that is compared with `left` as a temporal value.
-pub(crate) fn is_moment(left: &ExprType, kind: CmpKind, ty: &ExprType) -> bool {
-    let moment = matches!(kind, CmpKind::DateTime | CmpKind::Time);
-    moment && left.class().is_temporal() && ty.class().is_number()
+pub(crate) fn is_time_point(left: &ExprType, kind: CmpKind, ty: &ExprType) -> bool {
+    let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    time_point && left.class().is_temporal() && ty.class().is_number()
 }
 
 /// Whether the sort key of a member under `kind` is equal to that of an operand exactly if the two
@@ -514,7 +514,7 @@ impl Memory for Lists {
 /// The prepared lists and CASEs of one execution, by the address of their expression.
 #[derive(Default)]
 pub struct ListCache {
-    lists: RefCell<Option<Lent<Lists>>>,
+    lists: RefCell<Option<Pooled<Lists>>>,
     /// The state of each `RAND(constant)` generator.
     pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
     /// How many rows each GROUP_CONCAT has put into texts.
@@ -533,7 +533,7 @@ impl ListCache {
         look: impl FnOnce(&mut PreparedList) -> R,
     ) -> R {
         let mut lists = self.lists.borrow_mut();
-        let Lists { all, used } = &mut **lists.get_or_insert_with(Lent::take);
+        let Lists { all, used } = &mut **lists.get_or_insert_with(Pooled::take);
         if let Some(known) = all[..*used].iter_mut().find(|l| l.id == id) {
             return look(known);
         }

@@ -28,7 +28,7 @@ pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprT
 
 /// Which date or time a conversion should return.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct TemporalTarget {
     /// Only the date is needed. Then the numbers 7 and 101 are days of the year 2000.
     pub date: bool,
     /// Which dates are valid. Others become NULL, with a warning if they were converted from
@@ -36,32 +36,32 @@ pub(crate) struct Asked {
     pub flags: DateFlags,
 }
 
-impl Asked {
+impl TemporalTarget {
     /// Accepts every date, including zero dates and zero parts.
-    pub fn any(date: bool) -> Asked {
+    pub fn any(date: bool) -> TemporalTarget {
         let flags = DateFlags::default();
-        Asked { date, flags }
+        TemporalTarget { date, flags }
     }
 
     /// Accepts the dates that the SQL mode allows.
-    pub fn by_mode(cx: &EvalCx<'_>, date: bool) -> Asked {
+    pub fn by_mode(cx: &EvalCx<'_>, date: bool) -> TemporalTarget {
         let mode = cx.env().sql_mode();
         let flags = DateFlags {
             no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
             no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
             allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
         };
-        Asked { date, flags }
+        TemporalTarget { date, flags }
     }
 
     /// Accepts only calendar dates, without zero parts.
-    pub fn whole(date: bool) -> Asked {
+    pub fn whole(date: bool) -> TemporalTarget {
         let flags = DateFlags {
             no_zero_in_date: true,
             no_zero_date: true,
             allow_invalid: false,
         };
-        Asked { date, flags }
+        TemporalTarget { date, flags }
     }
 
     fn number(self, n: i64) -> Option<DateTime> {
@@ -84,7 +84,12 @@ impl Asked {
 }
 
 /// Parses a date and time. Warning 4095 or 4096 for an unusual delimiter.
-fn parse_text(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, asked: Asked) -> Option<DateTime> {
+fn parse_text(
+    cx: &EvalCx<'_>,
+    text: &[u8],
+    ty: &ExprType,
+    asked: TemporalTarget,
+) -> Option<DateTime> {
     let Ok(parsed) = parse::parse_datetime(text, asked.flags) else {
         asked.warn(cx, text, ty);
         return None;
@@ -129,12 +134,12 @@ fn own_text<'v>(cx: &EvalCx<'v>, v: &Val<'v>, ty: &ExprType) -> Option<(Val<'v>,
 
 /// As DATETIME. A TIME is counted from the current date.
 pub fn to_datetime(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
-    to_asked(cx, v, ty, Asked::any(false))
+    to_asked(cx, v, ty, TemporalTarget::any(false))
 }
 
 /// As DATETIME, when only the date is needed.
 pub fn to_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
-    to_asked(cx, v, ty, Asked::any(true))
+    to_asked(cx, v, ty, TemporalTarget::any(true))
 }
 
 /// Converts a value as `asked` says. NULL if it is invalid, with a warning unless the value was a
@@ -143,7 +148,7 @@ pub(crate) fn to_asked(
     cx: &EvalCx<'_>,
     v: &Val<'_>,
     ty: &ExprType,
-    asked: Asked,
+    asked: TemporalTarget,
 ) -> Option<DateTime> {
     let own = own_text(cx, v, ty);
     let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
@@ -195,7 +200,12 @@ pub(crate) fn year_alone(v: &Val<'_>, ty: &ExprType) -> Option<DateTime> {
 
 /// Converts a number to a date and time. If the number is a date without time, its fraction is
 /// ignored.
-fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> Option<DateTime> {
+fn number_as_date(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    ty: &ExprType,
+    asked: TemporalTarget,
+) -> Option<DateTime> {
     let found = datetime_of(v, asked, cuts_fractions(cx));
     match (v, &found) {
         (Val::Decimal(_), None) => asked.warn(cx, &shown_number(v, ty), ty),
@@ -215,7 +225,7 @@ fn number_as_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, asked: Asked) -> 
 }
 
 /// The flag says whether a fraction was ignored.
-fn datetime_of(v: &Val<'_>, asked: Asked, cuts: bool) -> Option<(DateTime, bool)> {
+fn datetime_of(v: &Val<'_>, asked: TemporalTarget, cuts: bool) -> Option<(DateTime, bool)> {
     let (whole, micros, fsp) = whole_and_micros(v, cuts)?;
     let below = match v {
         Val::Decimal(d) => d.is_negative(),
@@ -312,17 +322,17 @@ fn time_of(v: &Val<'_>, cuts: bool) -> Option<(Time, bool)> {
 
 /// A date and time, or a time.
 #[derive(Clone, Copy)]
-pub(crate) enum Moment {
+pub(crate) enum TimePoint {
     DateTime(DateTime),
     Time(Time),
 }
 
-impl Moment {
+impl TimePoint {
     /// The time of day, or the time.
     pub fn time(self) -> Time {
         match self {
-            Moment::DateTime(d) => d.time(),
-            Moment::Time(t) => t,
+            TimePoint::DateTime(d) => d.time(),
+            TimePoint::Time(t) => t,
         }
     }
 }
@@ -336,16 +346,16 @@ const ANY_DAY: DateFlags = DateFlags {
 
 /// Converts a value where a time and a date are both allowed. A string of the form `12:34:56` is a
 /// time; any other string that is a valid date is a date, and so is a number too large for a time.
-pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+pub(crate) fn to_time_point(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<TimePoint> {
     let own = own_text(cx, v, ty);
     let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     match v {
         Val::Null => None,
-        Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
-        Val::DateTime(d) => Some(Moment::DateTime(*d)),
-        Val::Time(t) => Some(Moment::Time(*t)),
+        Val::Date(d) => Some(TimePoint::DateTime(d.at_midnight())),
+        Val::DateTime(d) => Some(TimePoint::DateTime(*d)),
+        Val::Time(t) => Some(TimePoint::Time(*t)),
         Val::Bytes(text) => {
-            let time = || to_time(cx, v, ty).map(Moment::Time);
+            let time = || to_time(cx, v, ty).map(TimePoint::Time);
             if is_clock(text) && parse::parse_time(text).is_ok_and(|t| !t.clamped) {
                 return time();
             }
@@ -355,7 +365,7 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
                     let cuts = cuts_fractions(cx);
                     parsed
                         .rounded(cx.env().time_zone(), cuts)
-                        .map(Moment::DateTime)
+                        .map(TimePoint::DateTime)
                 }
                 Err(_) if parse::parse_time(text).is_ok() => time(),
                 Err(_) => {
@@ -365,8 +375,8 @@ pub(crate) fn to_moment(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<M
             }
         }
         _ => match whole_and_micros(v, false) {
-            Some((n, ..)) if n > 8_385_959 => to_datetime(cx, v, ty).map(Moment::DateTime),
-            _ => number_as_time(cx, v, ty).map(Moment::Time),
+            Some((n, ..)) if n > 8_385_959 => to_datetime(cx, v, ty).map(TimePoint::DateTime),
+            _ => number_as_time(cx, v, ty).map(TimePoint::Time),
         },
     }
 }
@@ -384,33 +394,33 @@ fn is_clock(text: &[u8]) -> bool {
 }
 
 /// Converts the operand of EXTRACT of a time unit: a valid date is a date, other values are times.
-pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Moment> {
+pub(crate) fn to_extracted(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<TimePoint> {
     let own = own_text(cx, v, ty);
     let (v, ty) = own.as_ref().map_or((v, ty), |(v, ty)| (v, ty));
     match v {
         Val::Null => None,
-        Val::Date(d) => Some(Moment::DateTime(d.at_midnight())),
-        Val::DateTime(d) => Some(Moment::DateTime(*d)),
+        Val::Date(d) => Some(TimePoint::DateTime(d.at_midnight())),
+        Val::DateTime(d) => Some(TimePoint::DateTime(*d)),
         Val::Bytes(text) => {
             let parsed = parse::parse_datetime(text, ANY_DAY);
             if !parsed.is_ok_and(|p| !p.truncated && p.odd.is_none()) {
-                return to_time(cx, v, ty).map(Moment::Time);
+                return to_time(cx, v, ty).map(TimePoint::Time);
             }
             let d = to_datetime(cx, v, ty)?;
             if d.packed() == 0 && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE) {
                 warn_no_value(cx, "datetime", text, ty);
                 return None;
             }
-            Some(Moment::DateTime(d))
+            Some(TimePoint::DateTime(d))
         }
-        Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(Moment::Time),
-        Val::Time(t) => Some(Moment::Time(*t)),
-        _ => match datetime_of(v, Asked::any(false), cuts_fractions(cx)) {
+        Val::UInt(_) if is_year(&ty.col) => to_time(cx, v, ty).map(TimePoint::Time),
+        Val::Time(t) => Some(TimePoint::Time(*t)),
+        _ => match datetime_of(v, TemporalTarget::any(false), cuts_fractions(cx)) {
             // A number of at most four digits means minutes and seconds.
             Some((d, _)) if whole_and_micros(v, false).is_some_and(|(n, ..)| n >= 10_000) => {
-                Some(Moment::DateTime(d))
+                Some(TimePoint::DateTime(d))
             }
-            _ => to_time(cx, v, ty).map(Moment::Time),
+            _ => to_time(cx, v, ty).map(TimePoint::Time),
         },
     }
 }

@@ -120,14 +120,14 @@ pub(crate) fn layout_of<'t>(types: impl IntoIterator<Item = &'t ExprType>) -> Ro
 
 /// Whether a temporary table stores a value of type `from` in a column of type `to` as decimal
 /// digits: a BIT or a YEAR in a VARCHAR. (In a TEXT or BLOB it is stored as it is shown.)
-fn kept_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
+fn compared_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
     matches!(from.kind, TypeKind::Bit(_) | TypeKind::Year) && to.is_string() && !to.is_blob()
 }
 
 /// The value of `e` as a column of type `ty` in a temporary table has it: a FLOAT in a string has
 /// as many digits as fit, and a BINARY has its declared length.
 pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-    if kept_as_digits(&e.ty.col, &ty.col) {
+    if compared_as_digits(&e.ty.col, &ty.col) {
         return cx.digits(e, ty);
     }
     let float = e.ty.col.kind == TypeKind::Float && ty.col.is_string() && !ty.col.is_blob();

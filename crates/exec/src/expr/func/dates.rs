@@ -12,11 +12,11 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
-use super::moments::{
-    date_of, dated, dated_time, fsp_of, moment, text_of, warn_value, week_format, whole_date,
+use super::date_times::{
+    date_of, dated, dated_time, fsp_of, text_of, time_point, warn_value, week_format, whole_date,
     whole_datetime,
 };
-use crate::expr::eval::convert::{Asked, Moment, cuts_fractions};
+use crate::expr::eval::convert::{TemporalTarget, TimePoint, cuts_fractions};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
 /// A function that returns a part of a date; zero parts are allowed.
@@ -281,7 +281,7 @@ fn week_arguments<'a>(
 /// zero month even if the argument is a date.
 fn last_day_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, nfold_types::SqlError> {
     let v = cx.val(e)?;
-    let found = convert::to_asked(cx, &v, &e.ty, Asked::any(true));
+    let found = convert::to_asked(cx, &v, &e.ty, TemporalTarget::any(true));
     Ok(found.and_then(|d| {
         if d.date().month() == 0 {
             warn_value(cx, "date", &text_of(d));
@@ -435,9 +435,12 @@ fn infer_timediff(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_timediff<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let micros = match (arg!(moment(cx, &args[0])), arg!(moment(cx, &args[1]))) {
-        (Moment::Time(x), Moment::Time(y)) => x.micros() - y.micros(),
-        (Moment::DateTime(x), Moment::DateTime(y)) => y.micros_until(x),
+    let micros = match (
+        arg!(time_point(cx, &args[0])),
+        arg!(time_point(cx, &args[1])),
+    ) {
+        (TimePoint::Time(x), TimePoint::Time(y)) => x.micros() - y.micros(),
+        (TimePoint::DateTime(x), TimePoint::DateTime(y)) => y.micros_until(x),
         _ => return Ok(Val::Null),
     };
     Ok(clamped(cx, micros, ty.col.fsp()))
@@ -471,11 +474,11 @@ fn infer_addtime(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) -> Evaluated<'a> {
-    let start = match arg!(moment(cx, &args[0])) {
-        Moment::Time(t) if ty.class() == Class::DateTime => {
+    let start = match arg!(time_point(cx, &args[0])) {
+        TimePoint::Time(t) if ty.class() == Class::DateTime => {
             let today = cx.now(0).date().at_midnight().to_linear();
             let sum = DateTime::from_linear(today + t.micros(), t.fsp);
-            Moment::DateTime(sum.unwrap_or_default())
+            TimePoint::DateTime(sum.unwrap_or_default())
         }
         start => start,
     };
@@ -491,7 +494,7 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
         }
     };
     Ok(match start {
-        Moment::DateTime(d) => {
+        TimePoint::DateTime(d) => {
             if d.date().month() == 0 || !is_valid_date(d.date()) {
                 return Ok(Val::Null);
             }
@@ -504,7 +507,7 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
                 }
             }
         }
-        Moment::Time(t) => {
+        TimePoint::Time(t) => {
             let micros = t.micros() + by;
             let sum = clamped(cx, micros, digits(micros));
             match sum {

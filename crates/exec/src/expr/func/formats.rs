@@ -13,8 +13,8 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
+use super::date_times::{date_of, datetime_of, time_point, whole_date};
 use super::dates::seconds_fsp;
-use super::moments::{date_of, datetime_of, moment, whole_date};
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -230,7 +230,7 @@ fn eval_date_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
 }
 
 fn eval_time_format<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let t = arg!(moment(cx, &args[0])).time();
+    let t = arg!(time_point(cx, &args[0])).time();
     formatted(
         cx,
         (&args[1], ty),

@@ -10,13 +10,13 @@ mod builtin;
 mod codes;
 mod compress;
 mod core;
+mod date_times;
 mod dates;
 mod digest;
 mod formats;
 mod inet6;
 mod info;
 mod json;
-mod moments;
 mod numeric;
 mod regexp;
 mod strings;
@@ -98,9 +98,9 @@ pub(crate) fn eval_special<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Evaluated<'a> {
             amount,
             unit,
             subtract,
-        } => moments::interval_arith(cx, expr, amount, *unit, *subtract, &e.ty),
-        Extract { unit, expr } => moments::extract(cx, *unit, expr),
-        TimestampDiff { unit, from, to } => moments::difference(cx, *unit, from, to),
+        } => date_times::interval_arith(cx, expr, amount, *unit, *subtract, &e.ty),
+        Extract { unit, expr } => date_times::extract(cx, *unit, expr),
+        TimestampDiff { unit, from, to } => date_times::difference(cx, *unit, from, to),
         _ => unreachable!("only expressions with a syntax of their own come here"),
     }
 }

@@ -346,7 +346,7 @@ fn eval_find_in_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> E
     if set.is_empty() {
         return Ok(Val::Int(0));
     }
-    // Trailing spaces count, whatever the collation.
+    // Trailing spaces count in every collation.
     let spaces = |t: &[u8]| t.iter().rev().take_while(|b| **b == b' ').count();
     let known = collation.known();
     let equal = |member: &[u8]| {

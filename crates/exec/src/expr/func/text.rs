@@ -176,7 +176,7 @@ fn infer_replace(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     )
 }
 
-/// REPLACE: replaces every occurrence, compared by bytes whatever the collation.
+/// REPLACE: replaces every occurrence, compared by bytes in every collation.
 fn eval_replace<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
     let from = arg!(cx.text_for(&args[1], ty.collation()));

@@ -5,7 +5,7 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::row::{OrderedField, RowLayout, UnscaledField};
 use nfold_types::{CollationId, ColumnType, DateTime, TypeKind};
 
-use crate::expr::eval::compare::{beside, date_side, refuse_no_date, settled};
+use crate::expr::eval::compare::{beside, comparable, date_side, refuse_no_date};
 use crate::expr::eval::{EvalCx, Val, convert};
 
 /// A column that is read as an integer; see the two kinds of field.
@@ -104,7 +104,7 @@ pub(super) fn threshold<'a>(
         }
         (CmpKind::DateTime, KeyField::Ordered(field)) if is_date(&column.ty.col) => {
             let v = beside(cx, e, v, column);
-            let v = settled(cx, e, v, &column.ty.col)?;
+            let v = comparable(cx, e, v, &column.ty.col)?;
             if refuses {
                 refuse_no_date(cx, [column, e], [&Val::DateTime(DateTime::ZERO), &v]).ok()?;
             }

@@ -8,7 +8,7 @@
 mod range;
 mod value;
 
-use nfold_engine::{KeyBytes, KeyRange, PointSet, Table};
+use nfold_engine::{EqualityKeys, KeyBytes, KeyRange, Table};
 use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
@@ -20,12 +20,12 @@ use std::cell::LazyCell;
 use super::eval::compare::is_exact_constant;
 use super::eval::{EvalCx, Val, compare};
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
-use value::{Integers, KeyValue, key_value, listed, moment, moment_member};
+use value::{Integers, KeyValue, key_value, listed, time_point, time_point_member};
 
 /// A bound access path.
 #[derive(Debug, Default)]
 pub(crate) struct BoundAccess {
-    pub points: PointSet,
+    pub points: EqualityKeys,
     /// In key order, and disjoint.
     pub ranges: Vec<KeyRange>,
     /// Whether the conditions of the access path hold for every row found.
@@ -327,7 +327,8 @@ impl BoundAccess {
                     {
                         return plain_member(s, layout, at, value);
                     }
-                    let Some(v) = moment_member(cx, v, &e.ty, ty, compare::is_marker(cx, e)) else {
+                    let Some(v) = time_point_member(cx, v, &e.ty, ty, compare::is_marker(cx, e))
+                    else {
                         return Ok(());
                     };
                     let date = ty.kind == TypeKind::Date;
@@ -379,7 +380,7 @@ impl BoundAccess {
                     let v = Val::from_ref(value);
                     let from = compare::member_type(cx, *list, i, &v);
                     let v = match several {
-                        true => moment_member(cx, v, &from, ty, false),
+                        true => time_point_member(cx, v, &from, ty, false),
                         false => Some(v),
                     };
                     let Some(v) = v else { continue };
@@ -582,7 +583,7 @@ impl BoundAccess {
         if !ty.is_temporal() {
             return Ok(key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)));
         }
-        Ok(match moment(cx, (e, v), ty, refuses, round)? {
+        Ok(match time_point(cx, (e, v), ty, refuses, round)? {
             Some(v) => key_value(cx, &v, &e.ty, ty, is_constant_text(e, &v)),
             None => KeyValue::Nothing,
         })
@@ -635,7 +636,7 @@ fn equal<'a>(
     let v = cx.val(expr)?;
     let ty = &layout.parts()[part].ty;
     let v = match ty.is_temporal() {
-        true => match moment(cx, (expr, v), ty, true, !null_safe && !cx.st.changes)? {
+        true => match time_point(cx, (expr, v), ty, true, !null_safe && !cx.st.changes)? {
             Some(v) => v,
             None => return Ok(()),
         },
@@ -685,7 +686,7 @@ fn member(
 }
 
 /// Adds each combination of one member per group as a key.
-fn product(s: &mut Scratch, points: &mut PointSet) {
+fn product(s: &mut Scratch, points: &mut EqualityKeys) {
     let mut key = std::mem::take(&mut s.key);
     key.clear();
     let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
@@ -726,7 +727,7 @@ fn combine(
     groups: &[(u32, u32)],
     behind: usize,
     key: &mut Vec<u8>,
-    points: &mut PointSet,
+    points: &mut EqualityKeys,
 ) {
     let member = |&(a, b): &(u32, u32)| &s.arena[a as usize..b as usize];
     let members = |&(a, b): &(u32, u32)| &s.members[a as usize..b as usize];

@@ -297,7 +297,7 @@ fn timestamp_key(
 /// Converts an operand for a lookup in a temporal column. `None`: it matches no row. `refuses`: a
 /// constant string that is no date is an error. `round`: a constant is rounded as the column would
 /// store it, because the rows found are not compared again.
-pub(super) fn moment<'a>(
+pub(super) fn time_point<'a>(
     cx: &EvalCx<'a>,
     (expr, v): (&'a Expr, Val<'a>),
     ty: &ColumnType,
@@ -310,7 +310,7 @@ pub(super) fn moment<'a>(
     } else {
         v
     };
-    let Some(v) = compare::settled(cx, expr, v, ty) else {
+    let Some(v) = compare::comparable(cx, expr, v, ty) else {
         return Ok(None);
     };
     // BETWEEN compares the string with its time of day.
@@ -376,14 +376,14 @@ pub(super) fn listed<'v>(cx: &EvalCx<'v>, v: Val<'v>, from: &ExprType, ty: &Colu
 
 /// A member of a list of two or more beside a temporal column; `None`: no value of the column
 /// equals it.
-pub(super) fn moment_member<'v>(
+pub(super) fn time_point_member<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
     from: &ExprType,
     ty: &ColumnType,
     marker: bool,
 ) -> Option<Val<'v>> {
-    match compare::listed_moment(cx, v, from, ty, marker) {
+    match compare::listed_time_point(cx, v, from, ty, marker) {
         compare::Listed::Value(v) => Some(v),
         compare::Listed::Nothing | compare::Listed::Unknown => None,
     }

@@ -92,7 +92,7 @@ impl Acc {
                 *count -= 1;
             }
             State::Bits(bits) => *bits ^= number(&values[0]) as u64,
-            _ => debug_assert!(false, "asked for by `is_invertible` only"),
+            _ => debug_assert!(false, "`is_invertible` excludes them"),
         }
         Ok(())
     }

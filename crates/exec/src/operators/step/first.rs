@@ -1,7 +1,7 @@
 //! The first step of a join: reads the rows of one table, and locks those that pass; or the rows of
 //! a derived table or view.
 
-use nfold_engine::{RowBatch, RowLock, RowTaker, lend};
+use nfold_engine::{PageRowSink, RowBatch, RowLock, reborrow};
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{AccessKind, JoinStep, TableSource};
 use nfold_types::{Checkpoint, SqlError, Value};
@@ -28,13 +28,13 @@ fn conditions(step: &JoinStep, exact: bool) -> impl Iterator<Item = &Expr> {
 }
 
 impl StepCx<'_, '_> {
-    /// Reads the next batch of rows; false: there are no more. `taker` receives rows that need
+    /// Reads the next batch of rows; false: there are no more. `row_sink` receives rows that need
     /// neither a filter nor a copy.
     pub(super) fn first(
         &self,
         me: &mut StepExec,
         out: &mut Batch,
-        mut taker: Option<&mut dyn RowTaker>,
+        mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
         let step = &self.block.joins[0];
         if !me.started {
@@ -48,8 +48,8 @@ impl StepCx<'_, '_> {
             out.clear();
             let more = match &mut me.reader {
                 Some(reader) => {
-                    let taker = lend(&mut taker).filter(|_| !filtered);
-                    reader.next_into(self.rt, &mut out.read, taker)?
+                    let row_sink = reborrow(&mut row_sink).filter(|_| !filtered);
+                    reader.next_into(self.rt, &mut out.read, row_sink)?
                 }
                 None => self.made(me, step, &mut out.read)?,
             };

@@ -1,12 +1,12 @@
 //! Finds the candidates of outer rows: by the keys of many outer rows in one read, by one read per
 //! outer row, or in a hash table.
 
-use nfold_engine::PointSet;
+use nfold_engine::EqualityKeys;
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType, LOOKUP_COST, LOOKUP_ROW_COST};
 use nfold_types::{Checkpoint, SqlError};
 
-use super::nest::is_null_extended;
+use super::nested_outer::is_null_extended;
 use super::read::Point;
 use super::{
     CANDIDATE_WORK, Lookup, More, PIECE_BYTES, StepCx, StepExec, depends_on_outer, hash_access,
@@ -28,7 +28,7 @@ pub(super) struct Looking {
     /// The key of each outer row, if it has one, as a range in `keys`.
     keys: Vec<u8>,
     spans: Vec<Option<(u32, u32)>>,
-    points: PointSet,
+    points: EqualityKeys,
     /// For each outer row, the number of its key in the sorted set.
     places: Vec<Option<u32>>,
     /// For each key, the offset of its first found row, and the offset for its next one.
@@ -73,7 +73,7 @@ impl Looking {
 }
 
 /// The number of a key in the sealed set.
-fn place_of(points: &PointSet, key: &[u8]) -> Option<u32> {
+fn place_of(points: &EqualityKeys, key: &[u8]) -> Option<u32> {
     let (mut lo, mut hi) = (0, points.len());
     while lo < hi {
         let mid = (lo + hi) / 2;

@@ -13,11 +13,11 @@
 mod first;
 mod lookup;
 mod measured;
-mod nest;
+mod nested_outer;
 mod read;
 mod slot;
 
-use nfold_engine::{RowBatch, RowLock, RowTaker};
+use nfold_engine::{PageRowSink, RowBatch, RowLock};
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{Access, AccessKind, Block, JoinStep, JoinType, PointPart, TableSource};
 use nfold_types::row::RowLayout;
@@ -25,8 +25,8 @@ use nfold_types::{Checkpoint, SqlError};
 use smallvec::{SmallVec, smallvec};
 
 use super::hash;
-use super::hash::{HashTable, Place};
-use crate::env::batch::{Batch, KEPT_BYTES};
+use super::hash::{HashTable, ReaderPosition};
+use crate::env::batch::{Batch, POOLED_BYTES};
 use crate::expr::eval::{EvalCx, RowRef, StmtState};
 use crate::expr::kernels::RowFilter;
 use crate::runtime::Runtime;
@@ -52,7 +52,7 @@ enum More {
     /// The table reader has more.
     Read,
     /// The hash table's file has more.
-    Spilled(Place),
+    Spilled(ReaderPosition),
     /// The rows that were computed from the outer row.
     Computed,
 }
@@ -252,10 +252,10 @@ impl StepExec {
         if self.kernel.compiled.is_some() {
             self.kernel.filter.clear();
         }
-        if self.inner.memory() > KEPT_BYTES {
+        if self.inner.memory() > POOLED_BYTES {
             self.inner = RowBatch::new();
         }
-        if self.looking.memory() > KEPT_BYTES {
+        if self.looking.memory() > POOLED_BYTES {
             self.looking = Looking::default();
         }
         if let Some(reader) = &mut self.reader {
@@ -417,7 +417,7 @@ impl<'r> StepCx<'r, '_> {
         }
     }
 
-    /// Whether rows of the only step may go to a [`RowTaker`]: all of them are found through a
+    /// Whether rows of the only step may go to a [`PageRowSink`]: all of them are found through a
     /// secondary index and looked up in the clustered index.
     #[inline]
     pub fn may_be_taken(&self, steps: &[StepExec]) -> bool {
@@ -425,16 +425,16 @@ impl<'r> StepCx<'r, '_> {
         reader.is_some_and(|reader| reader.looks_up_rows())
     }
 
-    /// Reads the next batch of the only step; false: there are no more rows. `taker` receives rows
-    /// that need no copy.
+    /// Reads the next batch of the only step; false: there are no more rows. `row_sink` receives
+    /// rows that need no copy.
     pub fn next_into(
         &self,
         steps: &mut [StepExec],
         out: &mut Batch,
-        taker: Option<&mut dyn RowTaker>,
+        row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
         out.clear();
-        self.first(&mut steps[0], out, taker)
+        self.first(&mut steps[0], out, row_sink)
     }
 
     /// Reads the next batch of joined rows of step `position`; false: there are no more.
@@ -511,7 +511,7 @@ impl<'r> StepCx<'r, '_> {
     ) -> Result<(), SqlError> {
         let mut rows = self.empty_rows();
         self.fill(&me.outer, me.outer_at, &mut rows);
-        if nest::is_null_extended(step, &rows) {
+        if nested_outer::is_null_extended(step, &rows) {
             rows[step.table] = self.slots[step.table].row(None);
             self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
             drop(rows);
@@ -559,7 +559,9 @@ impl<'r> StepCx<'r, '_> {
             if step.kind == JoinType::Anti {
                 break;
             }
-            if nest::end_nested_joins(&cx, step, &mut me.found)? && cx.passes(&step.filter)? {
+            if nested_outer::end_nested_joins(&cx, step, &mut me.found)?
+                && cx.passes(&step.filter)?
+            {
                 for p in 0..position {
                     out.push_of(&me.outer, me.outer_at, p);
                 }
@@ -586,7 +588,7 @@ impl<'r> StepCx<'r, '_> {
             };
         }
         let missing = !me.matched && matches!(step.kind, JoinType::Left | JoinType::Anti);
-        if missing || nest::begins(step) {
+        if missing || nested_outer::begins(step) {
             rows[step.table] = slot.row(None);
             self.add_missing(&rows, step, (&me.outer, me.outer_at), &mut me.found, out)?;
         }
@@ -605,7 +607,7 @@ impl<'r> StepCx<'r, '_> {
         out: &mut Batch,
     ) -> Result<(), SqlError> {
         let cx = self.eval(rows);
-        if nest::end_nested_joins(&cx, step, found)? && cx.passes(&step.filter)? {
+        if nested_outer::end_nested_joins(&cx, step, found)? && cx.passes(&step.filter)? {
             for p in 0..outer.width() {
                 out.push_of(outer, i, p);
             }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    Bound, Isolation, KeyRange, LockWaitPolicy, PointSet, Read, ReadSpec, RowBatch, RowLock,
-    RowTaker, Table, lend,
+    Bound, EqualityKeys, Isolation, KeyRange, LockWaitPolicy, PageRowSink, Read, ReadSpec,
+    RowBatch, RowLock, Table, reborrow,
 };
 use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
 
-use crate::env::batch::KEPT_BYTES;
+use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::EvalCx;
 use crate::expr::keys::{BoundAccess, BoundKind};
 use crate::runtime::Runtime;
@@ -206,7 +206,7 @@ impl TableReader {
 
     /// Called after an execution: frees the memory of a long list or of long rows.
     pub fn give_back(&mut self) {
-        if self.memory() > KEPT_BYTES {
+        if self.memory() > POOLED_BYTES {
             self.read = None;
             self.bound = BoundAccess::default();
             self.bound_bytes = 0;
@@ -293,7 +293,7 @@ impl TableReader {
     }
 
     /// Starts a lookup of these keys. `points` receives other memory in exchange.
-    pub fn look_up(&mut self, points: &mut PointSet) {
+    pub fn look_up(&mut self, points: &mut EqualityKeys) {
         std::mem::swap(&mut self.bound.points, points);
         self.kind = BoundKind::Points;
         self.bind_points();
@@ -313,12 +313,12 @@ impl TableReader {
         self.next_into(rt, out, None)
     }
 
-    /// As [`Self::next`]; `taker` receives rows that need no copy.
+    /// As [`Self::next`]; `row_sink` receives rows that need no copy.
     pub fn next_into(
         &mut self,
         rt: &Runtime<'_>,
         out: &mut RowBatch,
-        mut taker: Option<&mut dyn RowTaker>,
+        mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
         loop {
             if !self.open {
@@ -345,7 +345,7 @@ impl TableReader {
                 return Ok(false);
             };
             let before = out.len();
-            let (more, rows) = rt.read_into(read, out, lend(&mut taker))?;
+            let (more, rows) = rt.read_into(read, out, reborrow(&mut row_sink))?;
             if self.elements > 1 {
                 keep_first_finds(rt, read, &self.table, before, out)?;
             }

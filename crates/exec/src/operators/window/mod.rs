@@ -42,19 +42,19 @@ use rows::Rows;
 /// The parts of a block's passes that are built once per plan.
 pub(crate) struct Windowing {
     inputs: RowLayout,
-    passes: Vec<KeptPass>,
+    passes: Vec<CachedPass>,
     /// For each table slot, if there are no groups.
     narrow: Vec<Option<Narrow>>,
 }
 
-struct KeptPass {
+struct CachedPass {
     keys: KeyMaker,
     result: RowLayout,
-    calls: Vec<KeptCall>,
+    calls: Vec<CachedCall>,
 }
 
 /// The positions of a call's operands among the inputs; see [`CallShape`].
-struct KeptCall {
+struct CachedCall {
     aggregate: Option<(Aggregate, AggShape)>,
     first: usize,
     key: usize,
@@ -89,7 +89,7 @@ impl Windowing {
                     ),
                     false => (0, 0),
                 };
-                KeptCall {
+                CachedCall {
                     aggregate: aggregate(call),
                     first,
                     key,
@@ -100,7 +100,7 @@ impl Windowing {
             let calls = calls.collect();
             let partition = pass.partition.iter().map(|e| (&e.ty, false));
             let order = pass.order.iter().map(|k| (&k.expr.ty, k.desc));
-            passes.push(KeptPass {
+            passes.push(CachedPass {
                 keys: KeyMaker::new(partition.chain(order)),
                 result: tuple::layout_of(pass.calls.iter().map(|c| &c.ty)),
                 calls,

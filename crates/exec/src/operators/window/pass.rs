@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::frame::{At, Frame};
 use super::rows::{Cursor, Rows};
 use super::slide::Slide;
-use super::{KeptCall, number};
+use super::{CachedCall, number};
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, Val, row_error};
 use crate::operators::aggregate::{Acc, AggInfo, AggShape, Values};
@@ -53,7 +53,7 @@ impl<'p> CallShape<'p> {
     pub fn new(
         cx: &EvalCx<'p>,
         call: &'p WindowCall,
-        kept: &'p KeptCall,
+        kept: &'p CachedCall,
     ) -> Result<CallShape<'p>, SqlError> {
         let takes_stored = |(plan, _): &(Aggregate, AggShape)| {
             Acc::new(plan).takes_stored(plan.args.first().map(|a| &a.ty))

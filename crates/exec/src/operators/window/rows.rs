@@ -40,20 +40,20 @@ pub(super) struct Rows {
 /// does not read again.
 #[derive(Default)]
 pub(super) struct Cursor {
-    held: [Held; 2],
+    held: [RowBlock; 2],
     last: usize,
 }
 
 /// A block in memory.
 #[derive(Default)]
-struct Held {
+struct RowBlock {
     first: u64,
     bytes: Vec<u8>,
     /// The start and the end of each row in the block.
     places: Vec<(u32, u32)>,
 }
 
-impl Held {
+impl RowBlock {
     fn has(&self, n: u64) -> bool {
         (self.first..self.first + self.places.len() as u64).contains(&n)
     }
@@ -179,7 +179,7 @@ impl Rows {
         Ok(&held.bytes[start as usize..end as usize])
     }
 
-    fn load(&self, rt: &Runtime<'_>, block: &Block, held: &mut Held) -> Result<(), SqlError> {
+    fn load(&self, rt: &Runtime<'_>, block: &Block, held: &mut RowBlock) -> Result<(), SqlError> {
         let mut bytes = std::mem::take(&mut held.bytes);
         bytes.clear();
         held.places.clear();

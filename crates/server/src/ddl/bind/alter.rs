@@ -101,7 +101,7 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
 /// Whether MySQL changes a column's type without reading the rows: to a longer VARCHAR with the
 /// same size of its length prefix, to an ENUM with more members, or to another collation of the
 /// same character set if no index depends on it.
-fn changes_in_place(before: &ColumnType, after: &ColumnType, indexed: bool) -> bool {
+fn changes_definition_only(before: &ColumnType, after: &ColumnType, indexed: bool) -> bool {
     use TypeKind::{Enum, Set, VarBinary, VarChar};
     let alike = ColumnType {
         kind: before.kind.clone(),
@@ -368,7 +368,7 @@ impl Alter<'_> {
             .indexes
             .iter()
             .any(|i| i.parts.iter().any(|p| p.column == at));
-        self.counted |= !changes_in_place(&before.ty, &bound.ty, indexed);
+        self.counted |= !changes_definition_only(&before.ty, &bound.ty, indexed);
         self.counted |= before.generated != bound.generated;
         // MySQL finds the NULLs in place only where they are an error.
         self.counted |= before.nullable && !bound.nullable && !cx.mode.strict;

@@ -138,7 +138,7 @@ impl Session {
         if self.env.database.as_deref() == Some(name) {
             let collation = self.env.vars.settings().collation_server;
             self.env.set_database(None, collation);
-            self.plan_environment_changed();
+            self.plan_context_changed();
         }
         Ok(Response::affected(tables))
     }

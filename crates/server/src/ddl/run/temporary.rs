@@ -59,7 +59,7 @@ impl Session {
         let sight = self.temporary.sight(&self.schema);
         self.temporary.made |= self.engine.in_transaction();
         self.temporary.put(def.clone());
-        self.plan_environment_changed();
+        self.plan_context_changed();
         let Some(insert) = &mut insert else {
             return Ok(Response::ok());
         };

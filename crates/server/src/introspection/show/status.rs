@@ -43,7 +43,7 @@ impl ServerState {
         let totals = self.counters.get().map(|c| c.totals()).unwrap_or_default();
         let store = self.engine.store_status();
         let trx = self.engine.trx_status();
-        let guesses = self.engine.guess_status();
+        let row_hints = self.engine.row_hint_status();
         let plans = self.plans.status();
         let schema = self.engine.catalog().snapshot();
         let definitions = schema.tables().count() as u64;
@@ -84,9 +84,9 @@ impl ServerState {
             ("Nfold_clock_marks", store.clock_marks),
             ("Nfold_answers_together", totals.together),
             ("Nfold_connections_moved", totals.moved),
-            ("Nfold_guess_hits", guesses.hits),
-            ("Nfold_guess_misses", guesses.misses),
-            ("Nfold_guesses_repaired", guesses.repaired),
+            ("Nfold_row_hint_hits", row_hints.hits),
+            ("Nfold_row_hint_misses", row_hints.misses),
+            ("Nfold_row_hints_repaired", row_hints.repaired),
             ("Nfold_latch_acquired", store.latches_acquired),
             ("Nfold_latch_fallbacks", store.latch_fallbacks),
             ("Nfold_latch_waits", store.latch_waits),

@@ -232,17 +232,17 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
 }
 
 /// SHOW CREATE VIEW, and SHOW CREATE TABLE of a view.
-pub fn create_view(def: &TableDef, stands: &ViewDef, quoting: show::Quoting) -> View {
+pub fn create_view(def: &TableDef, definition: &ViewDef, quoting: show::Quoting) -> View {
     let mut view = View::new(&[
         ("View", text(64)),
         ("Create View", text(1024)),
         ("character_set_client", text(32)),
         ("collation_connection", text(64)),
     ]);
-    let collation = stands.collation.known();
+    let collation = definition.collation.known();
     view.push(vec![
         (&*def.name).into(),
-        show::create_view(def, stands, quoting).into(),
+        show::create_view(def, definition, quoting).into(),
         collation.charset.name.into(),
         collation.name.into(),
     ]);

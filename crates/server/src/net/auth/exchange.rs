@@ -103,8 +103,8 @@ impl Exchange {
         (exchange, outcome)
     }
 
-    /// Handles the client's next packet. `secure`: nobody can read the connection (TLS, unix
-    /// socket).
+    /// Handles the client's next packet. `secure`: no third party can read the connection (TLS,
+    /// unix socket).
     pub fn answer(&mut self, auth: &Authenticator, payload: &[u8], secure: bool) -> Outcome {
         match self.stage {
             Stage::Answer => self.check_answer(auth, payload),
@@ -175,11 +175,11 @@ impl Exchange {
         };
         /// A stored string that no password matches, so that an unknown user takes as long as a
         /// known one.
-        const NOBODY: &[u8] =
+        const NO_ACCOUNT: &[u8] =
             b"$A$005$abcdefghijklmnopqrst...........................................";
         let stored = match self.stored() {
             Some(s) if !s.is_empty() => s,
-            _ => NOBODY,
+            _ => NO_ACCOUNT,
         };
         let proved = scramble::sha2_full_check(stored, password) && self.account.is_some();
         if proved && let Some(account) = &self.account {

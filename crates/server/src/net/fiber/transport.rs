@@ -150,7 +150,7 @@ impl Transport {
         self.tls.is_some()
     }
 
-    /// Whether nobody on a network can read the connection: TLS, or a unix socket.
+    /// Whether no host on a network can read the connection: TLS, or a unix socket.
     pub fn is_secure(&self) -> bool {
         self.tls.is_some() || matches!(self.socket, Socket::Unix(_))
     }

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(
             meter.look(&loads, 0, now, |_| 0),
             None,
-            "nobody else is there"
+            "there is no other worker"
         );
         assert!(loads.of(0, now) > 0 && !meter.is_due(now));
         assert!(meter.is_due(now + WINDOW));

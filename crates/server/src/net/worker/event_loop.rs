@@ -190,7 +190,7 @@ impl Worker {
         self.local.deferred.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
     }
 
-    /// Gives each connection in the run queue a turn, but returns to the sockets soon, so that many
+    /// Runs each connection in the run queue once, but returns to the sockets soon, so that many
     /// long statements do not delay a short one.
     fn run_queued(&mut self) {
         let end = self.now + RUN_BUDGET;
@@ -333,7 +333,7 @@ impl Worker {
         }
     }
 
-    /// Gives a connection a turn: resumes its fiber, or handles received input.
+    /// Runs a connection: resumes its fiber, or handles received input.
     fn turn(&mut self, token: Token) {
         let Some(entry) = self.table.get(token) else {
             return;

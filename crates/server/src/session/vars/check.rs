@@ -8,7 +8,7 @@ use nfold_types::{Collation, ErrorCode, Level, Locale, SqlError, Value, Warnings
 
 use super::modes::ModeSet;
 use super::{VarDef, VarValue, find, parse_modes};
-use crate::config::table::Kind;
+use crate::config::table::OptionKind;
 
 /// The variables that one assignment changes, by position: the assigned one, and those that depend
 /// on it (`character_set_connection` and `collation_connection`).
@@ -188,14 +188,14 @@ pub fn logs_to_files(outputs: &str) -> bool {
 
 fn plain(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<VarValue, SqlError> {
     match def.kind {
-        Kind::Bool { .. } => switch(def.name, value),
-        Kind::Int { min, max, .. } => {
+        OptionKind::Bool { .. } => switch(def.name, value),
+        OptionKind::Int { min, max, .. } => {
             let stored = integer(def.name, value, min, max, warnings)?;
             Ok(in_blocks(def.name, value, stored, warnings))
         }
-        Kind::Real { min, max, .. } => real(def.name, value, min, max, warnings),
-        Kind::Choice { values, .. } => word(def, value, values),
-        Kind::Text { .. } => match value {
+        OptionKind::Real { min, max, .. } => real(def.name, value, min, max, warnings),
+        OptionKind::Choice { values, .. } => word(def, value, values),
+        OptionKind::Text { .. } => match value {
             Value::Null => Ok(VarValue::Text(None)),
             Value::Bytes(_) => text_of(def.name, value).map(VarValue::text),
             _ => Err(wrong_type(def.name)),

@@ -19,7 +19,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 use parking_lot::Mutex;
 
-use crate::config::table::{self as options, Kind, OPTIONS};
+use crate::config::table::{self as options, OPTIONS, OptionKind};
 use crate::config::{self, Values};
 
 pub use crate::config::table::{OptionDef as VarDef, Scope};
@@ -91,11 +91,11 @@ impl VarDef {
     /// The default.
     pub fn default(&self) -> VarValue {
         match self.kind {
-            Kind::Bool { default } => VarValue::Bool(default),
-            Kind::Int { default, .. } => VarValue::Int(default),
-            Kind::Real { default, .. } => VarValue::Real(default),
-            Kind::Text { default } => VarValue::Text(default.map(Into::into)),
-            Kind::Choice { default, .. } => choice_value(default),
+            OptionKind::Bool { default } => VarValue::Bool(default),
+            OptionKind::Int { default, .. } => VarValue::Int(default),
+            OptionKind::Real { default, .. } => VarValue::Real(default),
+            OptionKind::Text { default } => VarValue::Text(default.map(Into::into)),
+            OptionKind::Choice { default, .. } => choice_value(default),
         }
     }
 
@@ -157,7 +157,7 @@ impl Globals {
                 config::Value::Bool(b) => VarValue::Bool(*b),
                 config::Value::Int(n) => VarValue::Int(*n),
                 config::Value::Real(v) => VarValue::Real(*v),
-                config::Value::Text(Some(s)) if matches!(def.kind, Kind::Choice { .. }) => {
+                config::Value::Text(Some(s)) if matches!(def.kind, OptionKind::Choice { .. }) => {
                     choice_value(s)
                 }
                 config::Value::Text(s) => VarValue::Text(s.as_deref().map(Into::into)),

@@ -140,7 +140,7 @@ impl Settings {
     }
 
     /// A text that is equal exactly if [`Self::plans_like`] is true.
-    pub fn plan_environment(&self) -> String {
+    pub fn plan_context(&self) -> String {
         format!("{:?} {:?}", self.plan_key(), self.zone)
     }
 

@@ -9,11 +9,11 @@ fn set(name: &str, value: impl Into<Value>) -> Result<(String, usize), SqlError>
 }
 
 #[test]
-fn the_list_is_ordered_without_doubles_and_its_defaults_are_in_range() {
+fn variables_are_sorted_unique_and_defaults_in_range() {
     assert!(definitions().windows(2).all(|w| w[0].name < w[1].name));
     assert!(definitions().len() >= 200, "{}", definitions().len());
     for d in definitions() {
-        if let (Kind::Int { min, max, .. }, VarValue::Int(n)) = (d.kind, d.default()) {
+        if let (OptionKind::Int { min, max, .. }, VarValue::Int(n)) = (d.kind, d.default()) {
             assert!((min..=max).contains(&n), "{}", d.name);
         }
     }

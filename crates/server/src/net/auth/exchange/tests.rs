@@ -119,10 +119,10 @@ fn empty_passwords_are_their_own_case() {
 #[test]
 fn unknown_users_take_the_same_steps() {
     let auth = auth(None);
-    for user in ["nobody", "odd", "sha"] {
+    for user in ["stranger", "odd", "sha"] {
         let (mut e, o) = begin(&auth, user, CACHING_SHA2_PASSWORD, &[3; 32]);
         assert!(matches!(o, Outcome::More(m) if m == [FULL_AUTH]), "{user}");
-        assert!(denied(&e.answer(&auth, b"guess\0", true)), "{user}");
+        assert!(denied(&e.answer(&auth, b"wrong\0", true)), "{user}");
         assert!(denied(&begin(&auth, user, CACHING_SHA2_PASSWORD, b"").1));
     }
 }
@@ -131,7 +131,7 @@ fn unknown_users_take_the_same_steps() {
 fn in_the_open_only_the_key_helps() {
     let dir = tempfile::tempdir().unwrap();
     let with_key = auth(Some(RsaKeys::load_or_generate(dir.path()).unwrap()));
-    for (user, right) in [("sha", true), ("nobody", false)] {
+    for (user, right) in [("sha", true), ("stranger", false)] {
         let (mut e, _) = begin(&with_key, user, CACHING_SHA2_PASSWORD, &[3; 32]);
         let Outcome::More(pem) = e.answer(&with_key, &[REQUEST_KEY], false) else {
             panic!("no key")

@@ -1,17 +1,17 @@
-//! Guesses: where the clustered row of a secondary entry was last seen, in place of an adaptive
+//! Hints: where the clustered row of a secondary entry was last seen, in place of an adaptive
 //! hash index.
 //!
 //! # Picture
 //! ```text
-//!  writer of an entry ── knows the row's leaf ──▶ entry ‖ guess
-//!  reader: guess ─▶ page ─▶ is the key there?  yes: no descent
+//!  writer of an entry ── knows the row's leaf ──▶ entry ‖ hint
+//!  reader: hint ─▶ page ─▶ is the key there?  yes: no descent
 //!                                              no:  descent; the entry's leaf goes into the worker's ring of misses
-//!  background:  rings ─▶ leaf ─▶ all its rows looked up together ─▶ guesses stored in place (unlogged, the page stays clean)
+//!  background:  rings ─▶ leaf ─▶ all its rows looked up together ─▶ hints stored in place (unlogged, the page stays clean)
 //! ```
 //! # Invariants
-//! G1. A guess is only a place to look first: a row counts as found only when its key is there, on
+//! G1. A hint is only a place to look first: a row counts as found only when its key is there, on
 //!     a leaf of the clustered index.
-//! G2. Readers store to the ring of their own worker, and only when a guess was wrong: a warm read
+//! G2. Readers store to the ring of their own worker, and only when a hint was wrong: a warm read
 //!     stores nothing.
 //! G3. Rings are lossy. A miss that is lost is met again by the next reader.
 //!
@@ -22,7 +22,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use nfold_btree::{EntryBatch, GetMany, Guess};
+use nfold_btree::{EntryBatch, GetMany, RowHint};
 use nfold_observe::{SHARDS, Sharded, shard};
 use nfold_store::{Store, header};
 
@@ -41,19 +41,19 @@ const REPAIRED: usize = 2;
 #[derive(Debug)]
 #[repr(align(128))]
 struct Ring {
-    /// `space << 32 | page` of leaves that hold wrong guesses; 0: free.
+    /// `space << 32 | page` of leaves that hold wrong hints; 0: free.
     slots: [AtomicU64; SLOTS],
     next: AtomicU64,
 }
 
-/// How often guesses led to the row.
+/// How often hints led to the row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GuessStatus {
-    /// Rows found where they were guessed.
+pub struct RowHintStatus {
+    /// Rows found where they were hinted.
     pub hits: u64,
-    /// Rows that took a descent: no guess, or a wrong one.
+    /// Rows that took a descent: no hint, or a wrong one.
     pub misses: u64,
-    /// Guesses put right by the background.
+    /// Hints put right by the background.
     pub repaired: u64,
 }
 
@@ -64,19 +64,19 @@ pub struct GuessStatus {
 /// neighbouring fields.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Guesses {
+pub(crate) struct RowHints {
     on: AtomicBool,
     rings: Box<[Ring]>,
     counters: Sharded<3>,
 }
 
-impl Guesses {
-    pub(crate) fn new() -> Guesses {
+impl RowHints {
+    pub(crate) fn new() -> RowHints {
         let ring = || Ring {
             slots: std::array::from_fn(|_| AtomicU64::new(0)),
             next: AtomicU64::new(0),
         };
-        Guesses {
+        RowHints {
             on: AtomicBool::new(true),
             rings: (0..SHARDS).map(|_| ring()).collect(),
             counters: Sharded::new(),
@@ -92,9 +92,9 @@ impl Guesses {
         self.on.store(on, Relaxed);
     }
 
-    pub(crate) fn status(&self) -> GuessStatus {
+    pub(crate) fn status(&self) -> RowHintStatus {
         let [hits, misses, repaired] = self.counters.sums();
-        GuessStatus {
+        RowHintStatus {
             hits,
             misses,
             repaired,
@@ -112,7 +112,7 @@ impl Guesses {
         }
     }
 
-    /// Notes a leaf whose guesses are wrong; forgotten when the ring is full (G3).
+    /// Notes a leaf whose hints are wrong; forgotten when the ring is full (G3).
     pub(crate) fn miss(&self, space: u32, page: u32) {
         let ring = &self.rings[shard()];
         let at = ring.next.load(Relaxed);
@@ -137,34 +137,34 @@ impl Guesses {
     }
 }
 
-/// Puts the guesses of leaves that readers noted right; keeps its buffers.
+/// Puts the hints of leaves that readers noted right; keeps its buffers.
 #[derive(Default)]
 pub(crate) struct Repairer {
     leaves: Vec<u64>,
     entries: EntryBatch,
     /// Each key with its entry.
     get: GetMany<u32>,
-    wrong: Vec<(u32, Guess)>,
+    wrong: Vec<(u32, RowHint)>,
 }
 
 impl Repairer {
     /// One look at the rings; whether there was anything to do.
     pub(crate) fn step(&mut self, shared: &Shared) -> bool {
         self.leaves.clear();
-        shared.guesses.drain(&mut self.leaves);
+        shared.row_hints.drain(&mut self.leaves);
         let leaves = std::mem::take(&mut self.leaves);
         for leaf in &leaves {
             let (space, page) = ((leaf >> 32) as u32, *leaf as u32);
             if let Some((table, n)) = index_of(shared, space, page) {
                 let repaired = self.repair(&shared.store, &table, n, page);
-                shared.guesses.counters.add(REPAIRED, repaired);
+                shared.row_hints.counters.add(REPAIRED, repaired);
             }
         }
         self.leaves = leaves;
         !self.leaves.is_empty()
     }
 
-    /// The number of guesses that were wrong. Gives up wherever a page is missing: the reader that
+    /// The number of hints that were wrong. It stops at a missing page: the reader that
     /// needs it will note it again.
     fn repair(&mut self, store: &Store, table: &Table, n: usize, page: u32) -> u64 {
         let Repairer {
@@ -186,23 +186,23 @@ impl Repairer {
                 .as_ref()
                 .and_then(|v| v.primary_key(entries.key(entry)));
             if let (Some(value), Some(primary)) = (value, primary) {
-                get.push_with(primary, value.guess, i as u32);
+                get.push_with(primary, value.row_hint, i as u32);
             }
         }
         // Rows on pages that are not in memory are left out, not waited for.
         let more = table.index(0).tree.get_many(store, get, usize::MAX);
         drop(more);
         for found in get.found() {
-            if found.guess != get.guess(found.key) {
-                wrong.push((*get.tag(found.key), found.guess));
+            if found.row_hint != get.row_hint(found.key) {
+                wrong.push((*get.tag(found.key), found.row_hint));
             }
         }
         let key = |i: u32| entries.key(&entries.entries()[i as usize]);
-        let written = tree.write_guesses(
+        let written = tree.write_row_hints(
             store,
             page,
             GUESS_AT,
-            wrong.iter().map(|&(i, guess)| (key(i), guess)),
+            wrong.iter().map(|&(i, row_hint)| (key(i), row_hint)),
         );
         if written.is_ok() {
             wrong.len() as u64

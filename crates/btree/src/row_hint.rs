@@ -22,7 +22,7 @@
 //! A reader may therefore copy half of an old and half of a new hint; that is a wrong hint, which
 //! is allowed.
 
-use crate::batch::{EntryBatch, Found, GetMany};
+use crate::batch::{EntryBatch, FoundKey, GetMany};
 use crate::node::{Key, NEAR, Node, SLOTS, Slot};
 use crate::seen::{SeenValue, SeenValues, ValueSink};
 use crate::tree::TreeHandle;
@@ -44,40 +44,40 @@ const CELL_PREFETCH_MAX: usize = 1024;
 /// A row-location hint: the page and slot where an entry was last seen. Page 0 means unknown. Slots
 /// above 254 are all stored as 255.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guess {
+pub struct RowHint {
     pub page: PageNo,
     slot: u8,
 }
 
-impl Guess {
-    pub const NONE: Guess = Guess { page: 0, slot: 0 };
+impl RowHint {
+    pub const NONE: RowHint = RowHint { page: 0, slot: 0 };
     /// The length of a stored hint, in bytes.
     pub const BYTES: usize = 5;
 
-    pub fn new(page: PageNo, slot: usize) -> Guess {
+    pub fn new(page: PageNo, slot: usize) -> RowHint {
         let slot = slot.min(255) as u8;
-        Guess { page, slot }
+        RowHint { page, slot }
     }
     /// Whether finding the entry at `found` took a search of the page or of the tree.
-    pub fn is_far_from(self, found: Guess) -> bool {
+    pub fn is_far_from(self, found: RowHint) -> bool {
         self.page != found.page || usize::from(self.slot.abs_diff(found.slot)) > NEAR
     }
     /// Keeps only the bits of the page number that are in `mask`. With an empty mask the hint is
     /// unknown.
     #[inline(always)]
-    pub fn if_in(self, mask: PageNo) -> Guess {
+    pub fn if_in(self, mask: PageNo) -> RowHint {
         let page = self.page & mask;
-        Guess { page, ..self }
+        RowHint { page, ..self }
     }
     /// The stored form: slot, page.
-    pub fn to_bytes(self) -> [u8; Guess::BYTES] {
+    pub fn to_bytes(self) -> [u8; RowHint::BYTES] {
         let [a, b, c, d] = self.page.to_le_bytes();
         [self.slot, a, b, c, d]
     }
     #[inline(always)]
-    pub fn from_bytes([slot, page @ ..]: [u8; Guess::BYTES]) -> Guess {
+    pub fn from_bytes([slot, page @ ..]: [u8; RowHint::BYTES]) -> RowHint {
         let page = u32::from_le_bytes(page);
-        Guess { page, slot }
+        RowHint { page, slot }
     }
 }
 
@@ -97,7 +97,7 @@ enum Match {
 pub(crate) struct Lane<'s> {
     /// `None` if the page is not in memory, or cannot contain the key.
     page: Option<PagePeek<'s>>,
-    guess: Guess,
+    row_hint: RowHint,
     /// The key's slot: first the hinted one, then the one found.
     slot: u16,
     matches: Match,
@@ -108,7 +108,7 @@ pub(crate) struct Lane<'s> {
 impl Lane<'_> {
     const NONE: Self = Lane {
         page: None,
-        guess: Guess::NONE,
+        row_hint: RowHint::NONE,
         slot: 0,
         matches: Match::None,
         cell: Slot(0),
@@ -121,11 +121,11 @@ type Lanes<'s> = [Lane<'s>; GROUP];
 #[inline(never)]
 fn prefetch_words<'s>(
     pages: SpacePages<'s>,
-    guesses: impl Iterator<Item = Guess>,
+    row_hints: impl Iterator<Item = RowHint>,
     words: &mut [Option<WordRef<'s>>; GROUP],
 ) {
-    for (guess, word) in guesses.zip(words) {
-        *word = match guess.page {
+    for (row_hint, word) in row_hints.zip(words) {
+        *word = match row_hint.page {
             0 => None,
             page => pages.word(page),
         };
@@ -139,13 +139,13 @@ fn prefetch_words<'s>(
 #[inline(never)]
 fn start<'s>(
     pages: SpacePages<'s>,
-    guesses: impl ExactSizeIterator<Item = Guess>,
+    row_hints: impl ExactSizeIterator<Item = RowHint>,
     words: &[Option<WordRef<'s>>; GROUP],
     lanes: &mut Lanes<'s>,
 ) {
-    let count = guesses.len();
-    for ((guess, word), lane) in guesses.zip(words).zip(&mut *lanes) {
-        (lane.guess, lane.slot, lane.matches) = (guess, guess.slot.into(), Match::None);
+    let count = row_hints.len();
+    for ((row_hint, word), lane) in row_hints.zip(words).zip(&mut *lanes) {
+        (lane.row_hint, lane.slot, lane.matches) = (row_hint, row_hint.slot.into(), Match::None);
         lane.page = None;
         let Some(word) = *word else { continue };
         let Some(page) = pages.peek_page_at(word) else {
@@ -206,7 +206,7 @@ fn keys_of(all: &Range<usize>, number: Option<usize>) -> Range<usize> {
 
 /// The result of a lookup at a hint.
 enum Taken {
-    Found(Found),
+    FoundKey(FoundKey),
     /// The key does not exist: the page is the one that covers it.
     Absent,
     /// Unknown: the page does not cover the key, or has changed.
@@ -233,9 +233,9 @@ impl<'s> Lane<'s> {
         let Ok((slot, cell)) = self.search(&page, key()) else {
             return false;
         };
-        let found = Guess::new(self.guess.page, slot.into());
+        let found = RowHint::new(self.row_hint.page, slot.into());
         (self.slot, self.cell, self.matches) = (slot, cell, Match::Key);
-        !self.guess.is_far_from(found)
+        !self.row_hint.is_far_from(found)
     }
 
     /// Copies the value of key `number` from the page that its hint names.
@@ -261,9 +261,9 @@ impl<'s> Lane<'s> {
             values.truncate(mark);
             return Taken::Unknown;
         }
-        Taken::Found(Found {
+        Taken::FoundKey(FoundKey {
             key: number,
-            guess: Guess::new(self.guess.page, slot.into()),
+            row_hint: RowHint::new(self.row_hint.page, slot.into()),
             at: at as u32,
             len: len as u32,
         })
@@ -305,7 +305,7 @@ fn give_group<T: Copy>(
     let count = uncertain.unwrap_or(numbers.len());
     let lanes = &lanes[..count];
     let taken = sink.take(SeenValues { lanes }).min(count);
-    batch.guess_hits += taken as u32;
+    batch.hint_hits += taken as u32;
     batch.given += taken as u32;
     taken
 }
@@ -313,7 +313,7 @@ fn give_group<T: Copy>(
 impl TreeHandle {
     /// Looks up the untried keys of a batch at their hints. Keys not found there go to
     /// `batch.pending`. True: the results reached `max_bytes`, and there is more.
-    pub(crate) fn try_guesses<T: Copy>(
+    pub(crate) fn try_row_hints<T: Copy>(
         &self,
         store: &Store,
         batch: &mut GetMany<T>,
@@ -337,12 +337,12 @@ impl TreeHandle {
             let group = number.wrapping_sub(1);
             let keys = keys_of(&all, number.checked_sub(1));
             if !keys.is_empty() {
-                let guesses = batch.guesses(keys);
-                start(pages, guesses, &words, &mut lanes[group % STEPS]);
+                let row_hints = batch.row_hints(keys);
+                start(pages, row_hints, &words, &mut lanes[group % STEPS]);
             }
             let keys = keys_of(&all, Some(number));
             if !keys.is_empty() {
-                prefetch_words(pages, batch.guesses(keys), &mut words);
+                prefetch_words(pages, batch.row_hints(keys), &mut words);
             }
             let group = number.wrapping_sub(2);
             let keys = keys_of(&all, number.checked_sub(2));
@@ -406,7 +406,7 @@ impl TreeHandle {
                 misses += 1;
             }
         }
-        batch.guess_misses += misses;
+        batch.hint_misses += misses;
         for lane in &*lanes {
             let Some(page) = lane.page else { continue };
             Node::new(page.words()).prefetch_cell(lane.cell.cell(), cell_bytes);
@@ -434,10 +434,10 @@ impl TreeHandle {
                 continue;
             };
             match lane.take(page, number, || keys.key(number), values) {
-                Taken::Found(place) => {
+                Taken::FoundKey(place) => {
                     hits += 1;
-                    if place.guess != lane.guess {
-                        far |= lane.guess.is_far_from(place.guess);
+                    if place.row_hint != lane.row_hint {
+                        far |= lane.row_hint.is_far_from(place.row_hint);
                     }
                     found.push(place);
                 }
@@ -449,9 +449,9 @@ impl TreeHandle {
             }
         }
         std::mem::swap(&mut batch.pending, pending);
-        batch.guess_hits += hits;
-        batch.guess_misses += misses;
-        batch.guesses_far |= far;
+        batch.hint_hits += hits;
+        batch.hint_misses += misses;
+        batch.far_hints |= far;
         batch.disordered |= disordered;
     }
 
@@ -479,12 +479,12 @@ impl TreeHandle {
 
     /// Stores hints at byte `at` of the values of these keys. Skips keys that are not on the leaf
     /// `page`, and values that are too short.
-    pub fn write_guesses<'k>(
+    pub fn write_row_hints<'k>(
         &self,
         store: &Store,
         page: PageNo,
         at: usize,
-        guesses: impl IntoIterator<Item = (&'k [u8], Guess)>,
+        row_hints: impl IntoIterator<Item = (&'k [u8], RowHint)>,
     ) -> Result<(), Stop> {
         let mut mtr = store.mtr();
         let leaf = mtr.latch(self.page_id(page))?;
@@ -492,14 +492,14 @@ impl TreeHandle {
         if !self.is_ours(node, 0) {
             return Ok(());
         }
-        for (key, guess) in guesses {
+        for (key, row_hint) in row_hints {
             if !node.has_prefix(key) {
                 continue;
             }
             let (slot, found) = node.search(node.count(), node.suffix(key));
             let slot = node.slot(slot);
-            if found && node.holds_cell(slot) && node.value_len(slot) >= at + Guess::BYTES {
-                mtr.write_hint(leaf, slot.value_at() + at, &guess.to_bytes());
+            if found && node.holds_cell(slot) && node.value_len(slot) >= at + RowHint::BYTES {
+                mtr.write_hint(leaf, slot.value_at() + at, &row_hint.to_bytes());
             }
         }
         Ok(())

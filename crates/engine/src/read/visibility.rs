@@ -37,7 +37,7 @@ impl View<'_> {
     pub(crate) fn sees_below(&self) -> TrxId {
         match self {
             View::Newest => TrxId::MAX,
-            View::Snapshot(snapshot, _) => snapshot.settled_below(),
+            View::Snapshot(snapshot, _) => snapshot.all_ended_below(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Scratch {
 
 /// The version of a clustered value that a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum Resolved {
     /// The newest version.
     Current,
     /// The version in [`Scratch::version`].
@@ -83,21 +83,21 @@ pub(crate) enum Settled {
 
 /// Decides what `view` sees of the clustered `value`, whose primary key is `primary`.
 #[inline]
-pub(crate) fn settle_row<'k>(
+pub(crate) fn resolve_row<'k>(
     system: &TrxSystem,
     view: &View<'_>,
     value: &[u8],
     primary: impl FnOnce() -> &'k [u8],
     scratch: &mut Scratch,
-) -> Result<Settled, Stop> {
+) -> Result<Resolved, Stop> {
     let Some((header, _)) = RowHeader::split(value) else {
         return Err(damaged());
     };
     if view.sees(header.trx) {
         return Ok(if header.deleted {
-            Settled::Gone
+            Resolved::Gone
         } else {
-            Settled::Current
+            Resolved::Current
         });
     }
     older(system, view, header, primary(), scratch)
@@ -107,7 +107,7 @@ pub(crate) fn settle_row<'k>(
 /// clustered `value`, and the whole row is on the page. Returns false also if the quick check
 /// cannot decide: the full check follows then.
 #[inline(always)]
-pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -> bool {
+pub(crate) fn visible<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -> bool {
     let len = value.len();
     if len < RowHead::SECOND + size_of::<u64>() {
         return false;
@@ -116,7 +116,7 @@ pub(crate) fn stands<'i>(view: &View<'_>, below: TrxId, value: impl Image<'i>) -
         return false;
     };
     let head = RowHead::from_words(u64::from_le_bytes(first), u64::from_le_bytes(second));
-    head.stands && (head.trx < below || view.sees(head.trx))
+    head.unmarked && (head.trx < below || view.sees(head.trx))
 }
 
 /// Finds an older version, in the memo or along the version chain.
@@ -127,28 +127,28 @@ fn older(
     newest: RowHeader,
     primary: &[u8],
     scratch: &mut Scratch,
-) -> Result<Settled, Stop> {
+) -> Result<Resolved, Stop> {
     let View::Snapshot(snapshot, _) = view else {
-        return walk_chain(system, view, newest, scratch).map(|(settled, _)| settled);
+        return walk_chain(system, view, newest, scratch).map(|(resolved, _)| resolved);
     };
     if let Some(memo) = &scratch.memo
         && let Some(version) = memo.get(snapshot, primary)
     {
         let Some(version) = version else {
-            return Ok(Settled::Gone);
+            return Ok(Resolved::Gone);
         };
         scratch.version.clear();
         scratch.version.extend_from_slice(version);
-        return Ok(Settled::Older);
+        return Ok(Resolved::Older);
     }
-    let (settled, steps) = walk_chain(system, view, newest, scratch)?;
+    let (resolved, steps) = walk_chain(system, view, newest, scratch)?;
     if steps >= LONG_CHAIN {
-        let version = (settled == Settled::Older).then_some(scratch.version.as_slice());
+        let version = (resolved == Resolved::Older).then_some(scratch.version.as_slice());
         let memo = &mut scratch.memo;
         memo.get_or_insert_with(|| Box::new(VersionMemo::new(*snapshot)))
             .put(*snapshot, primary, version);
     }
-    Ok(settled)
+    Ok(resolved)
 }
 
 /// Walks a version chain to the version that `view` sees; also returns the number of steps.
@@ -157,23 +157,23 @@ fn walk_chain(
     view: &View<'_>,
     newest: RowHeader,
     scratch: &mut Scratch,
-) -> Result<(Settled, usize), Stop> {
+) -> Result<(Resolved, usize), Stop> {
     let mut header = newest;
     let mut steps = 0;
     loop {
         steps += 1;
         if !previous_version(system, header, scratch)? {
-            return Ok((Settled::Gone, steps));
+            return Ok((Resolved::Gone, steps));
         }
         let Some((previous, _)) = RowHeader::split(&scratch.version) else {
             return Err(damaged());
         };
         if view.sees(previous.trx) {
-            let settled = match previous.deleted {
-                true => Settled::Gone,
-                false => Settled::Older,
+            let resolved = match previous.deleted {
+                true => Resolved::Gone,
+                false => Resolved::Older,
             };
-            return Ok((settled, steps));
+            return Ok((resolved, steps));
         }
         header = previous;
     }

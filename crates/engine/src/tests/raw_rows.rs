@@ -88,7 +88,7 @@ fn begin(s: &mut EngineSession) {
 }
 
 #[test]
-fn ranges_and_points_bring_what_is_asked_for_in_order() {
+fn ranges_and_equality_keys_return_rows_in_order() {
     let (db, table) = filled();
     let (mut old, mut w) = (db.session(), db.session());
     begin(&mut old);
@@ -107,7 +107,7 @@ fn ranges_and_points_bring_what_is_asked_for_in_order() {
         for first_rows in [0, 3] {
             for wanted in [vec![-2], vec![2, -1], vec![-2, -1, 0, 1, 2]] {
                 let spec = spec(&table, true, first_rows);
-                let mut points = PointSet::new();
+                let mut points = EqualityKeys::new();
                 for k in &wanted {
                     points.push_with(|out| {
                         let key = table.key_layout(spec.index);
@@ -122,7 +122,8 @@ fn ranges_and_points_bring_what_is_asked_for_in_order() {
         }
     };
     check(&mut old);
-    // Another key, the same key, no row any more, a new row: settled one by one, each in its place.
+    // Another key, the same key, no row any more, a new row: resolved one by one, each in its
+    // place.
     for id in (1..=ROWS).step_by(11) {
         update(&mut w, &table, id, &row(id, 100, &format!("changed{id}")));
     }
@@ -192,7 +193,7 @@ fn rows_that_came_too_early_come_again() {
     std::thread::spawn(move || {
         let (table, mut s) = (db.find("t"), db.session());
         let points = |groups: std::ops::Range<i64>| {
-            let mut points = PointSet::new();
+            let mut points = EqualityKeys::new();
             for k in groups {
                 points.push_with(|out| {
                     table

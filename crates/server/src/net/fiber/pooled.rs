@@ -14,9 +14,9 @@ const PIECES: usize = 64;
 const MANY_PIECES: usize = 512;
 const SMALL_PIECE: usize = 4 << 10;
 /// The maximum capacity of a pooled list of `?` values.
-const KEPT_VALUES: usize = 4096;
+const POOLED_VALUES: usize = 4096;
 /// The maximum size of a pooled digest in bytes.
-const KEPT_DIGEST: usize = 256 << 10;
+const POOLED_DIGEST_BYTES: usize = 256 << 10;
 
 /// How many pieces may be in the pool if a piece of `bytes` is to be added.
 fn limit(bytes: usize) -> usize {
@@ -28,7 +28,7 @@ fn limit(bytes: usize) -> usize {
 
 /// The pools of one thread.
 #[derive(Default)]
-pub struct Lent {
+pub struct Pooled {
     /// Operator trees and parameter buffers.
     pub operator_pool: OperatorPool,
     #[allow(
@@ -39,7 +39,7 @@ pub struct Lent {
     values: RefCell<Vec<Vec<Value>>>,
 }
 
-impl Lent {
+impl Pooled {
     /// Takes memory for the digest of a text. It still contains another digest.
     #[inline]
     pub fn digested(&self) -> Box<Digested> {
@@ -51,7 +51,7 @@ impl Lent {
     pub fn give_digested(&self, digested: Box<Digested>) {
         let mut waiting = self.digested.borrow_mut();
         let bytes = digested.memory();
-        if waiting.len() < limit(bytes) && bytes <= KEPT_DIGEST {
+        if waiting.len() < limit(bytes) && bytes <= POOLED_DIGEST_BYTES {
             waiting.push(digested);
         }
     }
@@ -64,7 +64,7 @@ impl Lent {
     /// Returns a list of values to the pool, and clears it.
     pub fn give_values(&self, mut values: Vec<Value>) {
         values.clear();
-        values.shrink_to(KEPT_VALUES);
+        values.shrink_to(POOLED_VALUES);
         let mut waiting = self.values.borrow_mut();
         if waiting.len() < limit(values.capacity() * size_of::<Value>()) {
             waiting.push(values);

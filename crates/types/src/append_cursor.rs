@@ -124,8 +124,8 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
         change: impl FnOnce(&mut [u8; N]),
     ) {
         self.make_room(N);
-        // SAFETY: as in `put`; the bytes were written before they are lent, and are the vector's,
-        // which is borrowed mutably.
+        // SAFETY: as in `put`; the bytes were written before they are passed on, and are the
+        // vector's, which is borrowed mutably.
         unsafe {
             let at = self.at.cast::<[u8; N]>();
             at.write(bytes);
@@ -213,7 +213,7 @@ impl<'v, const PROMISED: bool> Tail<'v, PROMISED> {
     #[inline(always)]
     fn counted_exactly<'i>(&mut self, from: impl Image<'i>, at: usize, len: usize) {
         let Some(bytes) = from.part(at..at.saturating_add(len)) else {
-            debug_assert!(false, "the caller's: so many bytes are there");
+            debug_assert!(false, "the caller's duty: at least `n` bytes are there");
             return self.put([0], 1);
         };
         self.make_room(LENGTH_MAX + len);
@@ -370,8 +370,8 @@ impl Tail<'_, true> {
     ///
     /// # Safety
     /// The caller appends at most `room` bytes until the next promise. The tail must not be
-    /// [lent](Self::lend): if the borrower panicked after the vector has grown, the lender would
-    /// still have the old pointers.
+    /// [passed on](Self::reborrow): if the borrower panicked after the vector has grown, the owner
+    /// would still have the old pointers.
     #[inline(always)]
     pub unsafe fn promise(&mut self, room: usize) {
         let left = (self.end as usize) - (self.at as usize);
@@ -412,7 +412,7 @@ impl Tail<'_, true> {
         if len > self.len() {
             return;
         }
-        // A tail that was lent has left its end in the vector.
+        // A cursor that was passed on has left its end in the vector.
         self.vec.truncate(len);
         // SAFETY: T1: the allocation has `len` bytes; T2: they were written.
         self.at = unsafe { self.vec.as_mut_ptr().add(len) };
@@ -420,7 +420,7 @@ impl Tail<'_, true> {
 
     /// Lets `write` write through a tail of its own, so that this one's ends need not be in memory.
     #[inline(always)]
-    pub fn lend<R>(&mut self, write: impl FnOnce(&mut Tail<'_, true>) -> R) -> R {
+    pub fn reborrow<R>(&mut self, write: impl FnOnce(&mut Tail<'_, true>) -> R) -> R {
         let (at, end) = (self.at, self.end);
         let vec = &mut *self.vec;
         let mut other = Tail::<true> { vec, at, end };

@@ -3,18 +3,18 @@
 //!
 //! # Picture
 //! ```text
-//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (visibility::V1)
 //!                                   │                 yes: primary key, row-location hint ──▶ GetMany; its row is not checked again
-//!                                   └── no: the same, and a copy of the entry for comparison with the row (settle::V2)
+//!                                   └── no: the same, and a copy of the entry for comparison with the row (visibility::V2)
 //! ```
 //! # Concurrency
 //! Bytes read from a leaf count after the scan has validated the leaf. Before that they may be
 //! garbage; if validation fails, the keys made of them are removed.
 
 use super::View;
-use super::consistent::{Asked, Consistent, Stage};
+use super::consistent::{Consistent, KeyOrigin, Stage};
 use super::rows::sort_nearly_sorted;
-use super::settle::damaged;
+use super::visibility::damaged;
 use crate::error::{Stop, lift};
 use crate::record::{SECONDARY_HEADER, SecondaryHead};
 use crate::session::EngineSession;
@@ -25,13 +25,13 @@ use nfold_store::{PageNo, TrxId};
 /// Rows that are looked up together.
 const ROWS: usize = 512;
 
-struct Leads<'l> {
+struct IndexProbes<'l> {
     view: &'l View<'l>,
     /// The view sees all transactions below this id, without a lookup of their status.
     below: TrxId,
     /// A mask for the page numbers of row-location hints: all bits set, or 0 to ignore the hints.
-    guessing: PageNo,
-    get: &'l mut GetMany<Asked>,
+    hint_mask: PageNo,
+    get: &'l mut GetMany<KeyOrigin>,
     /// Entries that do not decide by themselves.
     copied: &'l mut EntryBatch,
     /// Some entry does not have the length of an entry of this index.
@@ -55,7 +55,7 @@ impl PointOrder {
     }
 }
 
-impl Leads<'_> {
+impl IndexProbes<'_> {
     #[inline(always)]
     fn push(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
         let (value_len, [before, first, second]) = entry.around_value();
@@ -64,30 +64,30 @@ impl Leads<'_> {
             return self.push_unseen(point, entry, entries);
         }
         if head.deleted {
-            return; // settle::V1
+            return; // visibility::V1
         }
-        let asked = Asked::new(Asked::NO_ENTRY, point, entries.page(), true);
-        let guess = head.guess.if_in(self.guessing);
+        let asked = KeyOrigin::new(KeyOrigin::NO_ENTRY, point, entries.page(), true);
+        let row_hint = head.row_hint.if_in(self.hint_mask);
         let get = &mut *self.get;
         if value_len < SECONDARY_HEADER
-            || !get.push_key_end(entry, before, head.primary_len, guess, asked)
+            || !get.push_key_end(entry, before, head.primary_len, row_hint, asked)
         {
             self.damaged = true;
         }
     }
 
     /// An entry whose newest change the view does not see: the row is compared with a copy of it
-    /// (settle::V2).
+    /// (visibility::V2).
     #[cold]
     fn push_unseen(&mut self, point: u32, entry: LeafEntry<'_>, entries: &LeafEntries<'_>) {
         let (value_len, [before, first, second]) = entry.around_value();
         let head = SecondaryHead::from_words(first, second);
-        let asked = Asked::new(self.copied.len() as u32, point, entries.page(), false);
-        let guess = head.guess.if_in(self.guessing);
+        let asked = KeyOrigin::new(self.copied.len() as u32, point, entries.page(), false);
+        let row_hint = head.row_hint.if_in(self.hint_mask);
         if value_len < SECONDARY_HEADER
             || !self
                 .get
-                .push_key_end(entry, before, head.primary_len, guess, asked)
+                .push_key_end(entry, before, head.primary_len, row_hint, asked)
         {
             self.damaged = true;
             return;
@@ -96,7 +96,7 @@ impl Leads<'_> {
     }
 }
 
-impl PointSink for Leads<'_> {
+impl PointSink for IndexProbes<'_> {
     /// How many keys, how many copied entries, whether there was damage.
     type Mark = (usize, usize, bool);
 
@@ -143,10 +143,10 @@ impl Consistent {
             self.entries.clear();
             self.point_order = PointOrder::default();
         }
-        let mut leads = Leads {
+        let mut probes = IndexProbes {
             view,
             below: view.sees_below(),
-            guessing: match session.guesses().on() {
+            hint_mask: match session.row_hints().on() {
                 true => PageNo::MAX,
                 false => 0,
             },
@@ -156,9 +156,9 @@ impl Consistent {
             order: self.point_order,
         };
         let tree = &table.index(index).tree;
-        let more = tree.scan_points_into(session.store(), &mut self.scan, &mut leads);
-        self.point_order = leads.order;
-        if leads.damaged {
+        let more = tree.scan_points_into(session.store(), &mut self.scan, &mut probes);
+        self.point_order = probes.order;
+        if probes.damaged {
             // Now: a call after a wait would not know of it.
             self.filling = false;
             return Err(damaged());

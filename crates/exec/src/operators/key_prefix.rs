@@ -9,8 +9,8 @@
 //!                  └─▶ [`Sorter`], with whole keys                        memory, then files
 //! ```
 //! # Invariants
-//! - H1: a head is the first 16 bytes of the key, padded with zeros. So different heads decide the
-//!   order, and equal heads decide nothing.
+//! - H1: a head is the first 16 bytes of the key, padded with zeros. So two different ones decide
+//!   the order, and two equal ones decide nothing.
 //! - H2: equal keys keep their order of arrival (the offsets of images grow).
 
 use std::thread::LocalKey;
@@ -19,7 +19,7 @@ use nfold_types::{Checkpoint, SqlError};
 
 use super::row_out::give_sorted;
 use super::sort::Sorter;
-use crate::env::scratch::{Lent, Memory, Pool};
+use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::env::stoppable_sort;
 use crate::runtime::Runtime;
 
@@ -74,7 +74,7 @@ struct Images {
     spare: Vec<u8>,
     /// A buffer for the current head or key.
     scratch: Vec<u8>,
-    /// The keys of entries with equal heads.
+    /// The keys of entries with an equal head.
     keys: Vec<u8>,
     tied: Vec<(Span, Entry)>,
 }
@@ -162,7 +162,7 @@ impl Images {
 /// Sorts row images; see the module.
 pub(crate) struct HeadSorter<'k> {
     keys: &'k dyn MakeKeys,
-    images: Lent<Images>,
+    images: Pooled<Images>,
     limit_bytes: usize,
     /// The number of rows wanted; 0: all.
     top: usize,
@@ -177,7 +177,7 @@ impl<'k> HeadSorter<'k> {
     pub fn new(keys: &'k dyn MakeKeys, limit_bytes: usize, top: usize) -> HeadSorter<'k> {
         HeadSorter {
             keys,
-            images: Lent::take(),
+            images: Pooled::take(),
             limit_bytes: limit_bytes.min(1 << 30),
             top,
             bound: None,
@@ -259,7 +259,7 @@ impl<'k> HeadSorter<'k> {
     }
 }
 
-/// Sorts entries with equal heads by their full keys.
+/// Sorts entries with an equal head by their full keys.
 fn sort_tied(
     rt: &Runtime<'_>,
     make: &dyn MakeKeys,

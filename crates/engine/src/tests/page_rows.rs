@@ -2,7 +2,7 @@
 //! read, in its order.
 
 use super::*;
-use crate::read::{RowTaker, RowsInPlace};
+use crate::read::{PageRowSink, PageRows};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const ROWS: i64 = 2000;
@@ -30,8 +30,8 @@ impl Copies {
     }
 }
 
-impl RowTaker for Copies {
-    fn take(&mut self, rows: RowsInPlace<'_, '_>) -> usize {
+impl PageRowSink for Copies {
+    fn take(&mut self, rows: PageRows<'_, '_>) -> usize {
         let before = self.images.len();
         for row in rows.take(self.most) {
             let mut image = vec![0; row.image().len()];
@@ -75,26 +75,26 @@ fn loaded(db: &Db) -> Arc<Table> {
     table
 }
 
-/// Reads all groups until no guess is wrong any more.
-fn put_guesses_right(db: &Db, table: &Arc<Table>) {
+/// Reads all groups until no hint is wrong any more.
+fn repair_hints_now(db: &Db, table: &Arc<Table>) {
     let mut s = db.session();
     let wanted: Vec<i64> = (0..GROUPS).collect();
     for _ in 0..100 {
-        let before = db.engine.guess_status().misses;
+        let before = db.engine.row_hint_status().misses;
         s.statement_begin(Isolation::RepeatableRead, false);
         read(&mut s, groups(table, &wanted));
         block(|| s.statement_end(true)).unwrap();
-        if db.engine.guess_status().misses == before {
+        if db.engine.row_hint_status().misses == before {
             return;
         }
         while db.engine.step_background().unwrap() {}
     }
-    panic!("guesses stay wrong: {:?}", db.engine.guess_status());
+    panic!("row_hints stay wrong: {:?}", db.engine.row_hint_status());
 }
 
 /// A read of these groups.
 fn groups(table: &Arc<Table>, groups: &[i64]) -> Read {
-    let mut points = PointSet::new();
+    let mut points = EqualityKeys::new();
     let index = table.def().index("k").unwrap();
     let key = table.key_layout(index);
     for k in groups {
@@ -109,20 +109,20 @@ fn groups(table: &Arc<Table>, groups: &[i64]) -> Read {
 }
 
 /// The rows of a read whose rows are taken as far as possible, and how many were.
-fn taken(s: &mut EngineSession, mut read: Read, taker: &mut Copies) -> (Vec<Row>, usize) {
+fn taken(s: &mut EngineSession, mut read: Read, row_sink: &mut Copies) -> (Vec<Row>, usize) {
     let table = read.table().clone();
     let (mut rows, mut batch, mut count) = (Vec::new(), RowBatch::new(), 0);
     loop {
         batch.clear();
-        let more = block(|| read.next_into(s, &mut batch, Some(&mut *taker))).unwrap();
+        let more = block(|| read.next_into(s, &mut batch, Some(&mut *row_sink))).unwrap();
         assert_eq!(
             batch.taken(),
-            taker.images.len(),
+            row_sink.images.len(),
             "what was counted was taken"
         );
         count += batch.taken();
         let of_batch = batch.iter().map(<[u8]>::to_vec);
-        let images = taker.images.drain(..).chain(of_batch);
+        let images = row_sink.images.drain(..).chain(of_batch);
         rows.extend(images.map(|image| decode(&table, &image)));
         if !more {
             return (rows, count);
@@ -134,7 +134,7 @@ fn taken(s: &mut EngineSession, mut read: Read, taker: &mut Copies) -> (Vec<Row>
 fn quiet_rows_are_all_taken() {
     let db = Db::new();
     let table = loaded(&db);
-    put_guesses_right(&db, &table);
+    repair_hints_now(&db, &table);
     let mut s = db.session();
     s.statement_begin(Isolation::RepeatableRead, false);
     // More than one lookup of many rows.
@@ -154,7 +154,7 @@ fn quiet_rows_are_all_taken() {
 fn rows_that_need_a_longer_look_come_behind_those_taken() {
     let db = Db::new();
     let table = loaded(&db);
-    put_guesses_right(&db, &table);
+    repair_hints_now(&db, &table);
     let (mut reader, mut writer) = (db.session(), db.session());
     reader.begin(TrxOptions {
         isolation: Isolation::RepeatableRead,
@@ -210,7 +210,7 @@ fn rows_that_need_a_longer_look_come_behind_those_taken() {
 }
 
 #[test]
-fn wrong_guesses_lead_to_the_same_rows() {
+fn wrong_row_hints_read_the_same_rows() {
     let db = Db::new();
     let table = loaded(&db);
     let mut s = db.session();
@@ -237,7 +237,7 @@ fn wrong_guesses_lead_to_the_same_rows() {
 fn rows_taken_beside_writers_are_whole() {
     let db = Db::new();
     let table = loaded(&db);
-    put_guesses_right(&db, &table);
+    repair_hints_now(&db, &table);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for number in 0..2 {

@@ -9,7 +9,7 @@ use nfold_types::temporal::{DateFlags, Interval, IntervalUnit, MICROS_PER_SECOND
 use nfold_types::{Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
 
 use super::builtin::{Evaluated, arg};
-use crate::expr::eval::convert::{Asked, Moment};
+use crate::expr::eval::convert::{TemporalTarget, TimePoint};
 use crate::expr::eval::{EvalCx, Val, convert};
 
 /// The number of fractional digits of an argument used as a time: by its type, or by its text if it
@@ -80,7 +80,11 @@ pub(super) fn text_of(d: DateTime) -> Vec<u8> {
 }
 
 /// An argument as the date or time that `asked` describes.
-fn asked<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: Asked) -> Result<Option<DateTime>, SqlError> {
+fn asked<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    asked: TemporalTarget,
+) -> Result<Option<DateTime>, SqlError> {
     let v = cx.val(e)?;
     Ok(convert::to_asked(cx, &v, &e.ty, asked))
 }
@@ -93,7 +97,12 @@ fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTi
         no_zero_date: matches!(v, Val::Bytes(_)) && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE),
         ..DateFlags::default()
     };
-    Ok(convert::to_asked(cx, &v, &e.ty, Asked { date, flags }))
+    Ok(convert::to_asked(
+        cx,
+        &v,
+        &e.ty,
+        TemporalTarget { date, flags },
+    ))
 }
 
 /// An argument as a date and time, for functions that use both.
@@ -108,12 +117,12 @@ pub(super) fn date_of<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTim
 
 /// As [`datetime_of`]; a date that the SQL mode forbids is NULL.
 pub(super) fn dated_time<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-    asked(cx, e, Asked::by_mode(cx, false))
+    asked(cx, e, TemporalTarget::by_mode(cx, false))
 }
 
 /// As [`date_of`]; a date that the SQL mode forbids is NULL.
 pub(super) fn dated<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-    asked(cx, e, Asked::by_mode(cx, true))
+    asked(cx, e, TemporalTarget::by_mode(cx, true))
 }
 
 /// An argument as a date and time whose month and day are not zero.
@@ -121,18 +130,18 @@ pub(super) fn whole_datetime<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
 ) -> Result<Option<DateTime>, SqlError> {
-    asked(cx, e, Asked::whole(false))
+    asked(cx, e, TemporalTarget::whole(false))
 }
 
 /// An argument as a date whose month and day are not zero.
 pub(super) fn whole_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, SqlError> {
-    Ok(asked(cx, e, Asked::whole(true))?.map(DateTime::date))
+    Ok(asked(cx, e, TemporalTarget::whole(true))?.map(DateTime::date))
 }
 
 /// An argument as a time, or as a date and time.
-pub(super) fn moment<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Moment>, SqlError> {
+pub(super) fn time_point<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<TimePoint>, SqlError> {
     let v = cx.val(e)?;
-    Ok(convert::to_moment(cx, &v, &e.ty))
+    Ok(convert::to_time_point(cx, &v, &e.ty))
 }
 
 fn interval_of<'a>(
@@ -251,12 +260,12 @@ pub(super) fn extract<'a>(cx: &EvalCx<'a>, unit: IntervalUnit, expr: &'a Expr) -
         }));
     }
     let v = cx.val(expr)?;
-    let Some(moment) = convert::to_extracted(cx, &v, &expr.ty) else {
+    let Some(time_point) = convert::to_extracted(cx, &v, &expr.ty) else {
         return Ok(Val::Null);
     };
-    let (day, time) = match moment {
-        Moment::DateTime(d) => (i64::from(d.date().day()), d.time()),
-        Moment::Time(t) => (0, t),
+    let (day, time) = match time_point {
+        TimePoint::DateTime(d) => (i64::from(d.date().day()), d.time()),
+        TimePoint::Time(t) => (0, t),
     };
     let (h, mi, s, us) = time.parts();
     let (h, mi, s, us) = (i64::from(h), i64::from(mi), i64::from(s), i64::from(us));

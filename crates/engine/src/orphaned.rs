@@ -3,8 +3,8 @@
 //!
 //! # Picture (format v1)
 //! ```text
-//! user area of the table's space header:   32 u32 number of the limbo page, 0: none yet
-//! limbo page (type 0x40):   64  slots of 12 bytes:  u32 first page of a chain, 0: free │ u64 owner
+//! user area of the table's space header:   32 u32 number of the orphan list, 0: none yet
+//! orphan list (type 0x40):   64  slots of 12 bytes:  u32 first page of a chain, 0: free │ u64 owner
 //!
 //!  writer   take ─▶ page, slot = it ─▶ page before it, slot = that ─▶ ... ─▶ row, slot = 0
 //!  undoing  take ─▶ row restored or removed, slot = its chain ─▶ page freed, slot = the next ─▶ ... ─▶ slot = 0
@@ -14,17 +14,17 @@
 //! # Invariants
 //! L1. Every page of a chain that a committed mini-transaction has written is reached from a row,
 //!     from an undo record that is not purged, or from a slot.
-//! L2. A slot on the page that nobody in memory owns is garbage: its chain is freed in the
+//! L2. A slot on the page that has no owner in memory is garbage: its chain is freed in the
 //!     background. After a start all are.
 //! L3. Freeing a chain stops at a page that is not the owner's (overflow::O2). So a chain that
 //!     purge lists a second time, after a crash, is freed once.
 //!
 //! # Concurrency
-//! Latch order: tree pages, the limbo page, undo pages, overflow pages, the space header. The mutex
-//! covers the lists in memory and the creation of the page. The page that a slot or an undo record
-//! names may have been reused (L3), also for a leaf whose writer is about to latch the limbo page.
-//! So it is read before the limbo page is latched, and then latched only if it is unchanged,
-//! without waiting.
+//! Latch order: tree pages, the orphan list, undo pages, overflow pages, the space header. The
+//! mutex covers the lists in memory and the creation of the page. The page that a slot or an undo
+//! record names may have been reused (L3), also for a leaf whose writer is about to latch the
+//! orphan list. So it is read before the orphan list is latched, and then latched only if it is
+//! unchanged, without waiting.
 //!
 //! # Failure
 //! A chain with a damaged page is given up: the pages behind it are lost until the table is
@@ -42,8 +42,8 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow;
 
-/// Type of the limbo page.
-pub(crate) const LIMBO: u16 = PageType::USER;
+/// Type of the orphan list.
+pub(crate) const ORPHANED_LIST: u16 = PageType::USER;
 const PAGE_AT: usize = USER_AREA + 32;
 const SLOTS: usize = PAGE_HEADER;
 const SLOT_BYTES: usize = 12;
@@ -52,8 +52,9 @@ const COUNT: usize = (PAGE_SIZE - SLOTS) / SLOT_BYTES;
 pub(crate) const SLOT_LOG: usize = 64;
 const MAKE_LOG: usize = 512;
 
-/// The chains in limbo of one table; its successive [`Table`](crate::Table) objects share it.
-pub(crate) struct Limbo {
+/// The chains in the orphan list of one table; its successive [`Table`](crate::Table) objects share
+/// it.
+pub(crate) struct OrphanedPages {
     space: SpaceId,
     state: Mutex<State>,
     /// Something may be there to be freed.
@@ -62,25 +63,25 @@ pub(crate) struct Limbo {
 
 #[derive(Default)]
 struct State {
-    /// The limbo page, 0: the space has none; `None`: not looked yet.
+    /// The orphan list, 0: the space has none; `None`: not looked yet.
     page: Option<PageNo>,
     free: Vec<u16>,
     garbage: Vec<u16>,
 }
 
-/// A slot of the limbo page, for one chain. Dropped with a chain in it, it is garbage.
+/// A slot of the orphan list, for one chain. Dropped with a chain in it, it is garbage.
 pub(crate) struct Slot {
-    limbo: Arc<Limbo>,
+    orphaned: Arc<OrphanedPages>,
     at: u16,
     used: bool,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.limbo.state.lock();
+        let mut state = self.orphaned.state.lock();
         if self.used {
             state.garbage.push(self.at);
-            self.limbo.dirty.store(true, Relaxed);
+            self.orphaned.dirty.store(true, Relaxed);
         } else {
             state.free.push(self.at);
         }
@@ -98,7 +99,7 @@ fn offset(at: u16) -> usize {
 }
 
 impl Slot {
-    /// Puts a chain into the slot, in place of the one that is there. `page` is the limbo page,
+    /// Puts a chain into the slot, in place of the one that is there. `page` is the orphan list,
     /// latched.
     pub(crate) fn put(&mut self, mtr: &mut Mtr<'_>, page: Latched, first: PageNo, owner: TrxId) {
         let mut bytes = [0; SLOT_BYTES];
@@ -116,15 +117,15 @@ impl Slot {
         }
     }
 
-    /// Latches the limbo page.
+    /// Latches the orphan list.
     pub(crate) fn latch(&self, mtr: &mut Mtr<'_>) -> Result<Latched, Stop> {
-        self.limbo.latch(mtr)
+        self.orphaned.latch(mtr)
     }
 }
 
-impl Limbo {
-    pub(crate) fn new(space: SpaceId) -> Arc<Limbo> {
-        Arc::new(Limbo {
+impl OrphanedPages {
+    pub(crate) fn new(space: SpaceId) -> Arc<OrphanedPages> {
+        Arc::new(OrphanedPages {
             space,
             state: Mutex::default(),
             dirty: AtomicBool::new(true),
@@ -174,19 +175,19 @@ impl Limbo {
         loop {
             let page = store.read(self.id(number)).map_err(lift)?;
             page.copy(SLOTS, &mut slots);
-            let right = page.page_type() == LIMBO;
+            let right = page.page_type() == ORPHANED_LIST;
             if !page.validate() {
                 continue;
             }
             if right {
                 return Ok(slots);
             }
-            let (page, what) = (self.id(number), "not the table's limbo page");
+            let (page, what) = (self.id(number), "not the table's orphaned page");
             return Err(EngineError::Store(StoreError::Corrupt { page, lsn: 0, what }).into());
         }
     }
 
-    /// A free slot. Makes the limbo page if there is none.
+    /// A free slot. Makes the orphan list if there is none.
     pub(crate) fn take(self: &Arc<Self>, store: &Store) -> Result<Slot, Stop> {
         loop {
             let mut state = self.looked_up(store)?;
@@ -194,9 +195,9 @@ impl Limbo {
                 state.page = Some(self.make_page(store)?);
             }
             if let Some(at) = state.free.pop() {
-                let limbo = self.clone();
+                let orphaned = self.clone();
                 return Ok(Slot {
-                    limbo,
+                    orphaned,
                     at,
                     used: false,
                 });
@@ -212,7 +213,7 @@ impl Limbo {
     fn make_page(&self, store: &Store) -> Result<PageNo, Stop> {
         let mut mtr = store.mtr();
         mtr.reserve(MAKE_LOG, self.space, 1).map_err(lift)?;
-        let page = mtr.alloc_page(self.space, LIMBO, 0, 0);
+        let page = mtr.alloc_page(self.space, ORPHANED_LIST, 0, 0);
         let number = mtr.id(page).page;
         let header = mtr.latch(self.id(0)).map_err(lift)?;
         mtr.write(header, PAGE_AT, &number.to_le_bytes());
@@ -224,7 +225,7 @@ impl Limbo {
         mtr.latch(self.id(self.known_page())).map_err(lift)
     }
 
-    /// The limbo page, for who has a slot.
+    /// The orphan list, for who has a slot.
     fn known_page(&self) -> PageNo {
         let page = self.state.lock().page;
         page.expect("a slot was taken, so the page is known")
@@ -278,9 +279,9 @@ impl Limbo {
             };
             let mut mtr = store.mtr();
             mtr.reserve(SLOT_LOG + 1024, self.space, 0).map_err(lift)?;
-            let limbo = self.latch(&mut mtr)?;
+            let orphaned = self.latch(&mut mtr)?;
             debug_assert_eq!(
-                mtr.u32(limbo, offset(at)),
+                mtr.u32(orphaned, offset(at)),
                 first,
                 "a slot changes by its owner alone"
             );
@@ -295,7 +296,7 @@ impl Limbo {
                 }
                 None => 0, // L3
             };
-            mtr.write(limbo, offset(at), &following.to_le_bytes());
+            mtr.write(orphaned, offset(at), &following.to_le_bytes());
             mtr.commit();
         }
     }

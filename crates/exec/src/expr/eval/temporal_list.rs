@@ -44,7 +44,7 @@ pub(crate) fn date_side(
         _ => {}
     }
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
-        let mut asked = convert::Asked::any(false);
+        let mut asked = convert::TemporalTarget::any(false);
         asked.flags.allow_invalid = cx.env().sql_mode().has(SqlMode::ALLOW_INVALID_DATES);
         return Some(convert::to_asked(cx, v.0, v.1, asked).unwrap_or(DateTime::ZERO));
     }
@@ -55,7 +55,7 @@ pub(crate) fn date_side(
     if matches!(v.0, Val::Int(0) | Val::UInt(0)) {
         return Some(DateTime::ZERO);
     }
-    let asked = convert::Asked::by_mode(cx, false);
+    let asked = convert::TemporalTarget::by_mode(cx, false);
     let found = convert::to_asked(cx, v.0, v.1, asked)?;
     Some(match other.kind {
         TypeKind::Date => found.date().at_midnight(),
@@ -66,7 +66,7 @@ pub(crate) fn date_side(
 /// Converts `v` to a temporal value if `e` is a parameter of a prepared statement and `other` is a
 /// temporal type, independent of the SQL mode. Returns `None` for an invalid value: that is no
 /// error, but the comparison matches nothing.
-pub(crate) fn settled<'v>(
+pub(crate) fn comparable<'v>(
     cx: &EvalCx<'v>,
     e: &Expr,
     v: Val<'v>,
@@ -81,7 +81,7 @@ pub(crate) fn settled<'v>(
         return convert::to_time(cx, &v, &e.ty).map(Val::Time);
     }
     let date = other.kind == TypeKind::Date && is_number(&v);
-    convert::to_asked(cx, &v, &e.ty, convert::Asked::any(date)).map(Val::DateTime)
+    convert::to_asked(cx, &v, &e.ty, convert::TemporalTarget::any(date)).map(Val::DateTime)
 }
 
 /// How a member of an IN list with several members takes part in a temporal comparison.
@@ -98,7 +98,7 @@ pub(crate) enum Listed<'v> {
 ///
 /// An invalid value becomes the zero value for DATETIME, and equals nothing for DATE. A zero date
 /// equals nothing for DATE either. An invalid DATETIME parameter counts as NULL.
-pub(crate) fn listed_moment<'v>(
+pub(crate) fn listed_time_point<'v>(
     cx: &EvalCx<'_>,
     v: Val<'v>,
     from: &ExprType,
@@ -124,7 +124,7 @@ pub(crate) fn listed_moment<'v>(
             found.or(zero).map(Val::Time)
         }
         Class::Date | Class::DateTime => {
-            let asked = convert::Asked::by_mode(cx, date && number);
+            let asked = convert::TemporalTarget::by_mode(cx, date && number);
             convert::to_asked(cx, &v, from, asked).map(Val::DateTime)
         }
         _ => return Listed::Value(v),
@@ -163,7 +163,7 @@ pub(crate) fn row_member<'v>(
         Class::Date | Class::DateTime
             if is_number(&v) && !v.is_null() && !from.col.is_enum_or_set() =>
         {
-            let asked = convert::Asked::by_mode(cx, false);
+            let asked = convert::TemporalTarget::by_mode(cx, false);
             let found = convert::to_asked(cx, &v, from, asked).unwrap_or(DateTime::ZERO);
             match left.kind {
                 TypeKind::Date => Val::Date(found.date()),
@@ -188,7 +188,7 @@ pub(crate) fn number_bounds(
     let [left, low, high] = parts;
     let column = matches!(left.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
     let time = left.ty.class() == Class::Time;
-    let moments = match time {
+    let time_points = match time {
         true => [CmpKind::Time; 2],
         false => [CmpKind::DateTime; 2],
     };
@@ -198,7 +198,12 @@ pub(crate) fn number_bounds(
             && is_exact_constant(e)
             && !is_marker(cx, e)
     };
-    if !column || !left.ty.class().is_temporal() || *kinds != moments || !fits(low) || !fits(high) {
+    if !column
+        || !left.ty.class().is_temporal()
+        || *kinds != time_points
+        || !fits(low)
+        || !fits(high)
+    {
         return Ok(None);
     }
     let values = [
@@ -393,7 +398,7 @@ pub(crate) fn refuse_text(
     let Val::Bytes(text) = as_text(cx, v.clone(), from) else {
         return Ok(());
     };
-    let flags = convert::Asked::by_mode(cx, false).flags;
+    let flags = convert::TemporalTarget::by_mode(cx, false).flags;
     if parse::parse_datetime(&text, flags).is_ok() {
         return Ok(());
     }

@@ -3,10 +3,10 @@
 //!
 //! # Picture
 //! ```text
-//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (settle::V1)
+//!   entry in its leaf ──▶ newest change visible? ── yes, marked as deleted: nothing (visibility::V1)
 //!                               │                    yes: the requested columns of the row ──▶ RowBatch
 //!                               └── no, or the row is incomplete: a copy of the entry, and a placeholder in the
-//!                                   batch, which is filled after the leaf was read (settle::V2)
+//!                                   batch, which is filled after the leaf was read (visibility::V2)
 //! ```
 //! # Concurrency
 //! Bytes read from a leaf count after the tree has validated the leaf. Before that they may be
@@ -15,7 +15,7 @@
 
 use super::consistent::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
 use super::newest::Origin;
-use super::settle::settle_row;
+use super::visibility::resolve_row;
 use super::{ReadSpec, View};
 use crate::batch::RowBatch;
 use crate::error::{Stop, lift};
@@ -37,7 +37,7 @@ const LONGEST_AHEAD: usize = 1024;
 
 /// How rows are made of entries; worked out once per read.
 #[derive(Default)]
-pub(crate) enum Form {
+pub(crate) enum RowSource {
     /// Clustered rows; the first `cut` bytes of their images are read.
     Clustered { cut: usize },
     /// Rows of an index alone.
@@ -47,18 +47,18 @@ pub(crate) enum Form {
     ByValue,
 }
 
-impl Form {
-    pub(crate) fn new(table: &Table, spec: &ReadSpec) -> Form {
+impl RowSource {
+    pub(crate) fn new(table: &Table, spec: &ReadSpec) -> RowSource {
         if spec.index == 0 {
             let cut = table.layout().bytes_up_to(&spec.columns);
-            return Form::Clustered { cut };
+            return RowSource::Clustered { cut };
         }
         let rows = spec
             .covering
             .then(|| table.key_rows(spec.index, &spec.columns));
         match rows.flatten() {
-            Some(rows) => Form::Covering(Box::new(rows)),
-            None => Form::ByValue,
+            Some(rows) => RowSource::Covering(Box::new(rows)),
+            None => RowSource::ByValue,
         }
     }
 }
@@ -82,7 +82,7 @@ impl Buffers {
 
 struct Direct<'d> {
     view: &'d View<'d>,
-    form: &'d Form,
+    form: &'d RowSource,
     out: &'d mut RowBatch,
     /// Entries that do not decide by themselves.
     left: &'d mut EntryBatch,
@@ -133,9 +133,9 @@ impl Direct<'_> {
         out.reserve(entries.len());
         entries.each(ahead, |entry| {
             let head = RowHead::from_words(entry.value_word(0), entry.value_word(RowHead::SECOND));
-            let stands = head.stands && (head.trx < below || view.sees(head.trx));
+            let visible = head.unmarked && (head.trx < below || view.sees(head.trx));
             let len = entry.value_len();
-            if !stands || len < RowHead::BYTES {
+            if !visible || len < RowHead::BYTES {
                 return leave(out, left, point, &entry, entries);
             }
             let arena = out.arena();
@@ -167,7 +167,7 @@ impl Direct<'_> {
                 if !head.deleted {
                     self.leave(point, &entry, entries);
                 }
-                return; // settle::V1
+                return; // visibility::V1
             }
             let arena = self.out.arena();
             let start = arena.len();
@@ -193,7 +193,7 @@ impl Direct<'_> {
             if head.bare && !head.deleted {
                 self.leave(point, &entry, entries);
             } else if !head.deleted {
-                self.cover_by_key(point, rows, &entry, entries); // settle::V1
+                self.cover_by_key(point, rows, &entry, entries); // visibility::V1
             }
         });
     }
@@ -272,14 +272,14 @@ impl PointSink for Direct<'_> {
     #[inline]
     fn take(&mut self, point: u32, entries: LeafEntries<'_>) {
         match self.form {
-            Form::Clustered { cut } => match cut.div_ceil(16) {
+            RowSource::Clustered { cut } => match cut.div_ceil(16) {
                 1 => self.clustered::<1>(point, *cut, &entries),
                 2 => self.clustered::<2>(point, *cut, &entries),
                 3 | 4 => self.clustered::<4>(point, *cut, &entries),
                 _ => self.clustered::<0>(point, *cut, &entries),
             },
-            Form::Covering(rows) => self.covering(point, rows, &entries),
-            Form::ByValue => entries.each(COVERING_BYTES, |entry| {
+            RowSource::Covering(rows) => self.covering(point, rows, &entries),
+            RowSource::ByValue => entries.each(COVERING_BYTES, |entry| {
                 self.leave(point, &entry, &entries);
             }),
         }
@@ -308,7 +308,7 @@ impl Consistent {
         (spec.index == 0 || spec.covering) && matches!(self.source, Source::Points | Source::Range)
     }
 
-    /// Brings the next rows, with gaps where an entry has to be settled. After a wait, call again.
+    /// Brings the next rows, with gaps where an entry has to be resolved. After a wait, call again.
     pub(crate) fn fill_direct(
         &mut self,
         table: &Table,
@@ -370,8 +370,8 @@ impl Consistent {
         Ok(())
     }
 
-    /// Settles the entries that did not decide by themselves, and fills or closes their gaps. After
-    /// a wait, call again.
+    /// Resolves the entries that did not decide by themselves, and fills or closes their gaps.
+    /// After a wait, call again.
     pub(crate) fn fill_gaps(
         &mut self,
         table: &Table,
@@ -385,7 +385,7 @@ impl Consistent {
             for i in base..out.len() {
                 if let Some(n) = out.gap(i) {
                     let end = out.len();
-                    self.settle_entry(table, spec, session, view, n, out)?;
+                    self.resolve_entry(table, spec, session, view, n, out)?;
                     out.fill_gap(i, end);
                     if out.bytes() - bytes >= LONG_ROWS_BYTES && self.leave_rest(spec, n, i, out) {
                         break;
@@ -421,7 +421,7 @@ impl Consistent {
     }
 
     /// Appends the row of a copied entry, if there is one; nothing when it stops.
-    fn settle_entry(
+    fn resolve_entry(
         &mut self,
         table: &Table,
         spec: &ReadSpec,
@@ -443,7 +443,7 @@ impl Consistent {
             let found = (key, value);
             return cover(table, spec, session, view, found, entry.point, buffers, out);
         }
-        let settled = settle_row(session.system(), view, value, || key, &mut self.scratch)?;
+        let resolved = resolve_row(session.system(), view, value, || key, &mut self.scratch)?;
         let origin = Origin {
             primary: key,
             entry: None,
@@ -451,7 +451,7 @@ impl Consistent {
         };
         let scratch = &self.scratch;
         emit(
-            table, spec, session, view, settled, value, scratch, origin, out,
+            table, spec, session, view, resolved, value, scratch, origin, out,
         )
     }
 }

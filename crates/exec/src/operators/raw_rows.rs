@@ -11,7 +11,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{SqlError, TypeKind};
 
 use super::distinct::Distinct;
-use super::heads::{HEAD, HeadSorter, MakeKeys};
+use super::key_prefix::{HEAD, HeadSorter, MakeKeys};
 use super::output::{Direct, DirectRows};
 use super::row_out::{Counts, Limits, top_of};
 use super::step::{Slot, Source};
@@ -64,7 +64,7 @@ impl ImageKeys {
     #[inline]
     fn push(
         &self,
-        form: Form,
+        form: KeyForm,
         layout: &RowLayout,
         image: &[u8],
         out: &mut Vec<u8>,
@@ -73,11 +73,11 @@ impl ImageKeys {
             let value = layout.get(image, *ordinal).map_err(|e| row_error(&e))?;
             match form {
                 _ if !self.as_stored[n] => self.maker.push(n, &Val::from_ref(value), out)?,
-                Form::Whole => self.maker.push_stored(n, value, out)?,
-                Form::Identity => self.maker.push_identity(n, value, out)?,
-                Form::Head => self.maker.push_head(n, value, HEAD - out.len(), out)?,
+                KeyForm::Whole => self.maker.push_stored(n, value, out)?,
+                KeyForm::Identity => self.maker.push_identity(n, value, out)?,
+                KeyForm::Head => self.maker.push_head(n, value, HEAD - out.len(), out)?,
             }
-            if form == Form::Head && out.len() >= HEAD {
+            if form == KeyForm::Head && out.len() >= HEAD {
                 break;
             }
         }
@@ -87,7 +87,7 @@ impl ImageKeys {
 
 /// The form of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum KeyForm {
     Whole,
     /// Equal exactly if the full keys are equal; does not sort.
     Identity,
@@ -96,20 +96,20 @@ enum Form {
 }
 
 /// The keys of images in one layout.
-struct Keyed<'k>(&'k ImageKeys, &'k RowLayout);
+struct ImageKeyMaker<'k>(&'k ImageKeys, &'k RowLayout);
 
-impl MakeKeys for Keyed<'_> {
+impl MakeKeys for ImageKeyMaker<'_> {
     fn key(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.0.push(Form::Whole, self.1, image, out)
+        self.0.push(KeyForm::Whole, self.1, image, out)
     }
 
     fn head(&self, image: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.0.push(Form::Head, self.1, image, out)
+        self.0.push(KeyForm::Head, self.1, image, out)
     }
 }
 
 /// The operators of such a block, built once per plan.
-pub(crate) struct Plain {
+pub(crate) struct RawRows {
     pub direct: Direct,
     /// The select list as columns of the table, for the encoder.
     pub select: Vec<Expr>,
@@ -117,9 +117,9 @@ pub(crate) struct Plain {
     unique: Option<ImageKeys>,
 }
 
-impl Plain {
+impl RawRows {
     /// `None` if the block is of another form.
-    pub fn open(rt: &Runtime<'_>, block: &Block, slot: Option<&Slot>) -> Option<Plain> {
+    pub fn open(rt: &Runtime<'_>, block: &Block, slot: Option<&Slot>) -> Option<RawRows> {
         let ([step], slot) = (block.joins.as_slice(), slot?) else {
             return None;
         };
@@ -203,7 +203,7 @@ impl Plain {
                 rt.env.max_sort_length(),
             )?),
         };
-        Some(Plain {
+        Some(RawRows {
             direct: Direct::of_columns(ordinals),
             select,
             order,
@@ -214,14 +214,14 @@ impl Plain {
     /// Reads images from `rows`, and sends those of the result to the sink. `rows` calls its
     /// argument with each row that passes the filter.
     pub fn run(
-        parts: (&Plain, &DirectRows<'_>, &RowLayout),
+        parts: (&RawRows, &DirectRows<'_>, &RowLayout),
         rt: &Runtime<'_>,
         block: &Block,
         limits: Limits,
         rows: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError>,
         (sink, counts): (&mut dyn RowSink, &mut Counts),
     ) -> Result<(), SqlError> {
-        let (plain, encoder, layout) = parts;
+        let (raw_rows, encoder, layout) = parts;
         if limits.wanted() == 0 {
             return Ok(());
         }
@@ -238,11 +238,11 @@ impl Plain {
             }
             Ok(seen < wanted)
         };
-        let mut unique = plain
+        let mut unique = raw_rows
             .unique
             .as_ref()
             .map(|keys| (keys, Distinct::new(rt.env.work_memory())));
-        let Some(order) = &plain.order else {
+        let Some(order) = &raw_rows.order else {
             let mut more = true;
             rows(&mut |image| {
                 if let Some(unique) = &mut unique
@@ -264,8 +264,8 @@ impl Plain {
                 None => Ok(()),
             };
         };
-        let keyed = Keyed(order, layout);
-        let mut sorter = HeadSorter::new(&keyed, rt.env.work_memory(), top_of(block, limits));
+        let key_maker = ImageKeyMaker(order, layout);
+        let mut sorter = HeadSorter::new(&key_maker, rt.env.work_memory(), top_of(block, limits));
         rows(&mut |image| {
             if let Some(unique) = &mut unique
                 && !is_new(rt, unique, layout, image)?
@@ -298,7 +298,7 @@ fn is_new(
 ) -> Result<bool, SqlError> {
     set.is_new(
         rt,
-        |key| keys.push(Form::Identity, layout, image, key),
+        |key| keys.push(KeyForm::Identity, layout, image, key),
         |out| {
             out.extend_from_slice(image);
             Ok(())
