@@ -158,7 +158,8 @@ bench-sysbench: build ## the same by sysbench, to check the lab against (an hour
 bench-instructions: test-tools ## instructions per kind of statement, against the committed baseline; over 3 % more fails
 	bench/instructions
 
-# Extra words for it: CLIFFS='--only hot_row --mysql-dist DIR'. MySQL takes part where --mysql-dist names its unpacked packages.
+# Extra words for it: CLIFFS='--only hot_row --mysql-dist DIR'. MySQL takes part where --mysql-dist
+# names its unpacked packages.
 CLIFFS ?=
 bench-cliffs: build ## situations in which servers collapse, at three sizes each, beside MariaDB and MySQL
 	bench/cliffs/run $(CLIFFS)

@@ -1,13 +1,18 @@
 #!/usr/bin/python3
 """Server CPU of statements over large values, beside peers in one run.
 
-`cases()` yields (name, setup statements, measured statement, repetitions) for a harness of its own. A measured statement is SQL text, or an
-object whose `run(connection)` does the work (prepared statements and a dump have no SQL text in DB-API). Setup statements are SQL text or
-objects too. A statement that a server refuses (a collation that it does not know) has no figure there.
+`cases()` yields (name, setup statements, measured statement, repetitions) for a harness of its own.
+A measured statement is SQL text, or an
+object whose `run(connection)` does the work (prepared statements and a dump have no SQL text in
+DB-API). Setup statements are SQL text or
+objects too. A statement that a server refuses (a collation that it does not know) has no figure
+there.
 
-    bench/large_values.py nfold=PORT:PID mariadb=PORT:PID mysql=PORT:PID [--only TEXT] [--rounds 3] [--json FILE]
+    bench/large_values.py nfold=PORT:PID mariadb=PORT:PID mysql=PORT:PID [--only TEXT] [--rounds 3]
+    [--json FILE]
 
-prints a table of CPU microseconds per value: user and system time of the server's threads, the median of the rounds. The servers take turns
+prints a table of CPU microseconds per value: user and system time of the server's threads, the
+median of the rounds. The servers take turns
 within each case, so a disturbance of the machine meets all of them.
 """
 import argparse
@@ -35,7 +40,8 @@ SHORT_COLUMN = "k VARCHAR(20) NOT NULL"
 
 
 class Prepared:
-    """A prepared statement, run by the binary protocol. `parameters`: strings or bytes; with `long_data` they are sent in pieces
+    """A prepared statement, run by the binary protocol. `parameters`: strings or bytes; with
+    `long_data` they are sent in pieces
     by COM_STMT_SEND_LONG_DATA first. The statement is prepared once for a connection."""
 
     PIECE = 1 << 20
@@ -168,7 +174,8 @@ def write_cases(table, kind, size, collation):
 
 
 def cases(sizes=SIZES):
-    """Yields (name, setup statements, measured statement, repetitions). A case's setup may rest on those before it. The name ends in the number of values
+    """Yields (name, setup statements, measured statement, repetitions). A case's setup may rest on
+    those before it. The name ends in the number of values
     that one run of the statement passes over, behind ` x`."""
     tables = [("text", "utf8mb4_general_ci"), ("blob", None), ("text0900", "utf8mb4_0900_ai_ci")]
     for label, size, rows in sizes:

@@ -15,7 +15,8 @@ def is_complete(cells):
 
 
 def growth(cells):
-    """How much dearer a unit is at the largest size than at the smallest; None where a cell failed."""
+    """How much dearer a unit is at the largest size than at the smallest; None where a cell failed.
+    """
     if not is_complete(cells):
         return None
     return cells[-1]["unit_us"] / max(cells[0]["unit_us"], 1e-9)

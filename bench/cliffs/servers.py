@@ -1,6 +1,8 @@
-"""The servers that `make bench-cliffs` compares: this checkout's Nfold, MariaDB from its package, and an unpacked MySQL.
+"""The servers that `make bench-cliffs` compares: this checkout's Nfold, MariaDB from its package,
+and an unpacked MySQL.
 
-Each runs in a temporary directory on a free port of 127.0.0.1, with everything in memory and durable commits.
+Each runs in a temporary directory on a free port of 127.0.0.1, with everything in memory and
+durable commits.
 """
 import os
 import shutil
@@ -75,7 +77,8 @@ class Server:
                                max_allowed_packet=256 << 20, **more)
 
     def cpu(self):
-        """Seconds of processor time that all threads of the process have used (Linux: the process's CPU clock)."""
+        """Seconds of processor time that all threads of the process have used (Linux: the process's
+        CPU clock)."""
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
     def resident(self):
@@ -125,7 +128,8 @@ def start_mariadb(directory):
 
 
 def start_mysql(directory, dist):
-    """MySQL from Debian's packages unpacked below `dist`, with the loader and libraries among them."""
+    """MySQL from Debian's packages unpacked below `dist`, with the loader and libraries among them.
+    """
     server = Server("MySQL", directory)
     libraries = os.path.join(dist, "usr/lib/x86_64-linux-gnu")
     config = write_peer_options(server, f"basedir={dist}/usr\nlc-messages-dir={dist}/usr/share/mysql\n"

@@ -161,9 +161,12 @@ class Compare:
         self.stage("edges")
 
     def parameters(self, pair):
-        """Prepared statements whose parameters are of each kind a driver may send. Each is prepared anew: in MySQL a parameter that was a
-        DATETIME once takes a later TIME or text for one as well. No statement has parameters beside texts and beside dates: a number for a
-        text makes MySQL prepare the statement once more, and then numbers beside dates are compared otherwise."""
+        """Prepared statements whose parameters are of each kind a driver may send. Each is prepared
+        anew: in MySQL a parameter that was a
+        DATETIME once takes a later TIME or text for one as well. No statement has parameters beside
+        texts and beside dates: a number for a
+        text makes MySQL prepare the statement once more, and then numbers beside dates are compared
+        otherwise."""
         values = [(1, b"\x07"), (2, b"\x07\0"), (3, b"\x07\0\0\0"), (8, b"\x07" + bytes(7)), (8, b"\xff" * 8), (0x8008, b"\xff" * 8), (4, struct.pack("<f", 7)),
                   (5, struct.pack("<d", 7)), (5, struct.pack("<d", 7.5)), (253, b"\x017"), (253, b"\x03abc"), (246, b"\x047.00"), (254, b"\x00"),
                   (252, b"\x017"), (12, b"\x04\xe4\x07\x01\x01"), (11, b"\x00"), (6, None)]
@@ -189,7 +192,8 @@ class Compare:
         self.stage("writes")
 
     def item_writes(self, n):
-        """Transactions over `items` that change keys, rows and both; a third of them is rolled back."""
+        """Transactions over `items` that change keys, rows and both; a third of them is rolled
+        back."""
         rnd, next_id = self.rnd, self.rows
         for i in range(n):
             yield "BEGIN"
@@ -208,7 +212,8 @@ class Compare:
             yield "ROLLBACK" if i % 3 == 2 else "COMMIT"
 
     def snapshots(self):
-        """One round for each script that writes: readers keep their transactions open over all of its pieces."""
+        """One round for each script that writes: readers keep their transactions open over all of
+        its pieces."""
         reads = [c for script in ITEMS for mode in ("text", "ps") for c in self.capture(script, mode)]
         reads += [c for script in READS for mode in ("text", "ps") for c in self.capture(script, mode, "--skip-trx=on")]
         texts = list(self.item_writes(self.events // 2))
@@ -222,7 +227,8 @@ class Compare:
 
     @staticmethod
     def executable(reads):
-        """The commands of each captured connection that read, each standing for itself: a client sends the types of parameters with the
+        """The commands of each captured connection that read, each standing for itself: a client
+        sends the types of parameters with the
         first EXECUTE of a statement only."""
         out = []
         for commands in reads:
@@ -256,7 +262,8 @@ class Compare:
 
 
 class Reader:
-    """A transaction of one isolation level on both servers. Under REPEATABLE READ an answer must never change."""
+    """A transaction of one isolation level on both servers. Under REPEATABLE READ an answer must
+    never change."""
 
     def __init__(self, compare, level):
         self.compare, self.level, self.pair = compare, level, Pair(compare)

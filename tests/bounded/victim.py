@@ -12,7 +12,8 @@ TOO_LARGE = (1117, 1436)  # too many columns, too deep: only found after the who
 
 
 class Victim(threading.Thread):
-    """Runs one statement. `sent`: when its text was sent; `end`, `outcome`: when it ended, and how."""
+    """Runs one statement. `sent`: when its text was sent; `end`, `outcome`: when it ended, and how.
+    """
 
     def __init__(self, conn, sql):
         super().__init__(daemon=True)

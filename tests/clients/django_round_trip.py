@@ -1,4 +1,5 @@
-"""What a Django project does with its database `django` on 127.0.0.1:PORT: migrate, inspectdb, models. Run by test_tools.py in a process of its own."""
+"""What a Django project does with its database `django` on 127.0.0.1:PORT: migrate, inspectdb,
+models. Run by test_tools.py in a process of its own."""
 
 import datetime
 import decimal

@@ -1,4 +1,5 @@
-"""What a server must survive: broken packets, wrong passwords, unknown commands, statements out of all bounds."""
+"""What a server must survive: broken packets, wrong passwords, unknown commands, statements out of
+all bounds."""
 import os
 import random
 import socket

@@ -28,11 +28,13 @@ def test_members_of_enum_and_set(srv):
 
 
 def test_column_definitions_follow_the_connection(srv):
-    """Sessions share a plan, and each gets the definitions for its own settings, also from the second execution on."""
+    """Sessions share a plan, and each gets the definitions for its own settings, also from the
+    second execution on."""
     sql = "SELECT c, 1 AS n FROM charsets.m WHERE id = 1"
     flags = [False, True]
     sessions = [wire.Session(deprecate_eof=eof, host="127.0.0.1", port=srv.port, user="root") for eof in flags]
-    # Name of a character set, the collation in the definition of a CHAR(3) CHARACTER SET utf8mb4, its length in bytes.
+    # Name of a character set, the collation in the definition of a CHAR(3) CHARACTER SET utf8mb4,
+    # its length in bytes.
     expected = {"utf8mb4": (255, 12), "latin1": (8, 3), "binary": (63, 3), "utf8mb3": (33, 9)}
     for _ in range(2):
         for charset, (collation, length) in expected.items():

@@ -1,4 +1,5 @@
-"""SHOW ENGINE NFOLD CONTENTION: what is waited for is named, with who waits; reading adds nothing to it."""
+"""SHOW ENGINE NFOLD CONTENTION: what is waited for is named, with who waits; reading adds nothing
+to it."""
 import threading
 import time
 

@@ -1,5 +1,7 @@
-"""Damaged files under a server: the statement that meets the damage fails and names the place, the table takes no more changes, everything else
-goes on. Files of the server itself: a refusal to start that names file and offset, and no trace of a panic."""
+"""Damaged files under a server: the statement that meets the damage fails and names the place, the
+table takes no more changes, everything else
+goes on. Files of the server itself: a refusal to start that names file and offset, and no trace of
+a panic."""
 import os
 import shutil
 import tempfile

@@ -1,4 +1,5 @@
-"""Definitions of all kinds beside writes, rollbacks, snapshots, KILL and a pool that changes its size; what must hold is in tests/lib/storm.py. tests/crash/ddl-storm has
+"""Definitions of all kinds beside writes, rollbacks, snapshots, KILL and a pool that changes its
+size; what must hold is in tests/lib/storm.py. tests/crash/ddl-storm has
 the long rounds, with kill -9 in between."""
 import server
 import storm

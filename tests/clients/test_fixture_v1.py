@@ -1,4 +1,5 @@
-"""The data directory of format v1 that is committed opens, reads and writes: what was stored years ago is still there."""
+"""The data directory of format v1 that is committed opens, reads and writes: what was stored years
+ago is still there."""
 import os
 import shutil
 import sys

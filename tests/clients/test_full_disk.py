@@ -1,4 +1,5 @@
-"""A disk that fills up under a running server: a clear error each time, the server lives, reads go on, room brings writes back,
+"""A disk that fills up under a running server: a clear error each time, the server lives, reads go
+on, room brings writes back,
 and nothing acknowledged is lost, also after kill -9."""
 import os
 import subprocess
@@ -74,7 +75,8 @@ def test_load_until_the_disk_is_full(_):
                 assert error == (1114, "The table 't' is full"), error
                 assert len(ids) > 100, ids
                 small.fill()
-                # Reads go on, small results and large ones; more writes give the same clear error, and change nothing.
+                # Reads go on, small results and large ones; more writes give the same clear error,
+                # and change nothing.
                 check(cur, "t", ids)
                 for i in range(200):
                     error = error_of(cur, f"INSERT INTO t VALUES ({900000 + i}, 1, REPEAT('z', 3000))")
@@ -124,7 +126,8 @@ def test_load_until_the_disk_is_full(_):
 
 
 def test_kill_and_start_on_a_full_disk(_):
-    """Without room from beginning to end: what was acknowledged is there as soon as the server starts, or when there is room again."""
+    """Without room from beginning to end: what was acknowledged is there as soon as the server
+    starts, or when there is room again."""
     with disk.SmallDisk(64) as small:
         if not small.mounted:
             return
@@ -162,7 +165,8 @@ def test_kill_and_start_on_a_full_disk(_):
 
 
 def test_log_that_cannot_grow(_):
-    """A start with a setting for a larger log than there is room for says so, and leaves everything as it was."""
+    """A start with a setting for a larger log than there is room for says so, and leaves everything
+    as it was."""
     with disk.SmallDisk(64) as small:
         if not small.mounted:
             return

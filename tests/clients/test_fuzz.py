@@ -1,4 +1,5 @@
-"""Packets that no client sends: valid conversations cut, bent and mixed at every state of the protocol. Each ends in an answer, an error
+"""Packets that no client sends: valid conversations cut, bent and mixed at every state of the
+protocol. Each ends in an answer, an error
 or a closed connection within the time limit, and leaves nothing behind."""
 import os
 import random
@@ -54,7 +55,8 @@ def logged_in(srv, capabilities=CAPABILITIES & ~8):
 
 
 def ends(s):
-    """Reads all that comes after the last byte was sent; a server that neither answers nor closes runs into the time limit."""
+    """Reads all that comes after the last byte was sent; a server that neither answers nor closes
+    runs into the time limit."""
     s.settimeout(LIMIT)
     try:
         s.shutdown(socket.SHUT_WR)

@@ -1,4 +1,5 @@
-"""Ten thousand idle connections: memory of each, and no work for the server (`nfold lab idle` weighs)."""
+"""Ten thousand idle connections: memory of each, and no work for the server (`nfold lab idle`
+weighs)."""
 import os
 import tempfile
 import time

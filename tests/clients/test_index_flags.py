@@ -1,4 +1,5 @@
-"""The status at the end of an answer says whether a table was read without the help of an index. The flags were captured from MySQL 9.7.4."""
+"""The status at the end of an answer says whether a table was read without the help of an index.
+The flags were captured from MySQL 9.7.4."""
 import struct
 
 from wire import Session, lenenc

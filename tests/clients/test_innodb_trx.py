@@ -1,4 +1,5 @@
-"""information_schema.INNODB_TRX: every active transaction, also of readers; which waits for what."""
+"""information_schema.INNODB_TRX: every active transaction, also of readers; which waits for what.
+"""
 import threading
 import time
 

@@ -1,4 +1,5 @@
-"""KILL of sessions that wait: for a row lock, for a metadata lock, for the disk in COMMIT; of one that builds an index. The error is 1317 (or the connection is gone), and no
+"""KILL of sessions that wait: for a row lock, for a metadata lock, for the disk in COMMIT; of one
+that builds an index. The error is 1317 (or the connection is gone), and no
 transaction is lost or half there, also after the process is killed."""
 import os
 import shutil
@@ -180,12 +181,14 @@ def commits_on_a_disk_that_hangs(srv, hang):
     commits = [Statement(conn, "COMMIT") for conn in conns]
     time.sleep(0.3)
     assert [c.outcome for c in commits] == [None] * 4, "no client gets OK before the disk has it"
-    # What is in the log cannot be taken back: KILL does not make it wait shorter, or say less than the truth.
+    # What is in the log cannot be taken back: KILL does not make it wait shorter, or say less than
+    # the truth.
     run(admin, f"KILL QUERY {conns[0].thread_id()}", f"KILL {conns[1].thread_id()}")
     time.sleep(0.3)
     assert commits[2].outcome is None and commits[3].outcome is None
     assert commits[0].outcome in (None, 1317) and commits[1].outcome in (None, 1317, 2013, 2006)
-    # Everybody else goes on: no worker waits for the disk. Rows and locks are those of committed transactions.
+    # Everybody else goes on: no worker waits for the disk. Rows and locks are those of committed
+    # transactions.
     start = time.monotonic()
     for _ in range(20):
         with srv.connect() as other:

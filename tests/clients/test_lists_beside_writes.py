@@ -1,5 +1,7 @@
-"""IN lists, whose rows are encoded where they lie on their pages, beside transactions that change, move and roll back these rows: answers of many packets and of
-more bytes than are sent at once, as text and prepared. A row says itself whether it is torn, and the sum of all rows whether they are of one snapshot."""
+"""IN lists, whose rows are encoded where they lie on their pages, beside transactions that change,
+move and roll back these rows: answers of many packets and of
+more bytes than are sent at once, as text and prepared. A row says itself whether it is torn, and
+the sum of all rows whether they are of one snapshot."""
 import random
 import struct
 import threading

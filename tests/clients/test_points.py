@@ -1,4 +1,5 @@
-"""Point selects while the tree that they go down changes: a reader remembers its root and where leaves are, and may never believe what is not so any more."""
+"""Point selects while the tree that they go down changes: a reader remembers its root and where
+leaves are, and may never believe what is not so any more."""
 import random
 import threading
 import time
@@ -23,7 +24,8 @@ def put(cur, table, keys):
 
 
 def readers(srv, read, until, count=3):
-    """Threads that call `read(cursor, random)` until the time is up; gives how often, and what went wrong."""
+    """Threads that call `read(cursor, random)` until the time is up; gives how often, and what went
+    wrong."""
     done, wrong = [0], []
 
     def loop(seed):

@@ -1,4 +1,5 @@
-"""The workloads' prepared statements answer what their texts answer: sysbench sends both with the same seed, and the rows are compared."""
+"""The workloads' prepared statements answer what their texts answer: sysbench sends both with the
+same seed, and the rows are compared."""
 import os
 import struct
 

@@ -1,4 +1,5 @@
-"""Warm reads write nothing that another core reads: the counters of such writes stand still over every read workload, in text and prepared, with
+"""Warm reads write nothing that another core reads: the counters of such writes stand still over
+every read workload, in text and prepared, with
 and without BEGIN, at every isolation level but SERIALIZABLE, on four connections at once."""
 import os
 import random
@@ -23,7 +24,8 @@ def counters(conn):
 
 
 def quiet(conn):
-    """The counters, once nothing in the background moves them any more: purge, statistics, the cleaner."""
+    """The counters, once nothing in the background moves them any more: purge, statistics, the
+    cleaner."""
     before = counters(conn)
     for _ in range(60):
         time.sleep(1)
@@ -54,7 +56,8 @@ def prepare(conn):
 
 
 def settle(conn):
-    """Reads every row over every index until nothing is left to be put right about where rows were last seen: that is background work, which readers
+    """Reads every row over every index until nothing is left to be put right about where rows were
+    last seen: that is background work, which readers
     request and do not do."""
     before = quiet(conn)
     for _ in range(30):

@@ -1,4 +1,5 @@
-"""Clients that come in thousands, stay silent, do not read, leave in the middle, or are killed: the server serves the others, and nothing
+"""Clients that come in thousands, stay silent, do not read, leave in the middle, or are killed: the
+server serves the others, and nothing
 of those stays behind."""
 import os
 import resource
@@ -68,7 +69,8 @@ def test_table(srv):
 
 
 def test_ten_thousand_connections(srv):
-    """Opened and dropped: silent, after the greeting, and after a login; in bursts beyond max_connections."""
+    """Opened and dropped: silent, after the greeting, and after a login; in bursts beyond
+    max_connections."""
     lives(srv)
     files = open_files(srv)
     for n in range(10000):
@@ -217,7 +219,8 @@ class Statement(threading.Thread):
 
 
 def killed(srv, sql, kind, before=()):
-    """What a statement ends with that is killed a moment after its start, and whether its connection lives."""
+    """What a statement ends with that is killed a moment after its start, and whether its
+    connection lives."""
     conn = srv.connect()
     for first in before:
         conn.cursor().execute(first)
@@ -284,7 +287,8 @@ def test_kill_in_each_state(srv):
 
 
 def test_sigterm_under_load(srv):
-    """It ends soon and in order with statements running, clients that do not read, open transactions and half a login."""
+    """It ends soon and in order with statements running, clients that do not read, open
+    transactions and half a login."""
     lives(srv)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     conns = []

@@ -1,4 +1,5 @@
-"""Tools that introspect: mysqldump and the mariadb client, PyMySQL as a limited user, SQLAlchemy, Django. Foreign keys and CHECK constraints are not there
+"""Tools that introspect: mysqldump and the mariadb client, PyMySQL as a limited user, SQLAlchemy,
+Django. Foreign keys and CHECK constraints are not there
 yet, so Django runs the applications and models that need none."""
 
 import datetime
@@ -22,7 +23,8 @@ CREATE TABLE every_type (
 
 
 def connect(srv, user="root", password="", **kw):
-    return pymysql.connect(host="127.0.0.1", port=srv.port, user=user, password=password, charset="utf8mb4", autocommit=True, **kw)
+    where = {"host": "127.0.0.1", "port": srv.port, "user": user, "password": password}
+    return pymysql.connect(charset="utf8mb4", autocommit=True, **where, **kw)
 
 
 def client(srv, program, *arguments, text=None):

@@ -1,4 +1,5 @@
-"""When a session's user-level locks end: COM_RESET_CONNECTION, COM_CHANGE_USER, a lost client, also one that waits."""
+"""When a session's user-level locks end: COM_RESET_CONNECTION, COM_CHANGE_USER, a lost client, also
+one that waits."""
 import server
 from test_kill import Statement, rows, wait_until
 

@@ -1,7 +1,10 @@
-"""Random UPDATE and DELETE of several tables: joins of all kinds, derived tables, tables under two names; the counts and all rows afterwards are compared.
+"""Random UPDATE and DELETE of several tables: joins of all kinds, derived tables, tables under two
+names; the counts and all rows afterwards are compared.
 
-What is assigned does not depend on which of several matches comes first, nor on what else is assigned: in MySQL both follow from its plan. Outer joins have no `<=>`,
-beside which MySQL loses that NULL equals nothing, and no NULL goes into a column that cannot have it (docs/compatibility.md)."""
+What is assigned does not depend on which of several matches comes first, nor on what else is
+assigned: in MySQL both follow from its plan. Outer joins have no `<=>`,
+beside which MySQL loses that NULL equals nothing, and no NULL goes into a column that cannot have
+it (docs/compatibility.md)."""
 
 import random
 
@@ -93,7 +96,8 @@ def _wrong(found):
 
 
 def run(sides, database, seed, count):
-    """Whether `count` statements do the same on both sides; prints those that do not, with their tables."""
+    """Whether `count` statements do the same on both sides; prints those that do not, with their
+    tables."""
     differ = done = number = 0
     while done < count:
         name = f"{seed}.{number}"

@@ -105,7 +105,8 @@ def differences(mysql, nfold, ordered=False, loose=False, exact_warnings=False):
         found.append(f"affected: MySQL {mysql.affected}, Nfold {nfold.affected}")
     a, b = mysql.warnings, nfold.warnings
     if mysql.rows is not None:
-        # MySQL's temporary tables refuse a zero date that the result has all the same: whether there is one is the plan's affair.
+        # MySQL's temporary tables refuse a zero date that the result has all the same: whether
+        # there is one is the plan's affair.
         a, b = ([w for w in side if not ZERO_IN_TEMPORARY.match(w[1])] for side in (a, b))
     if not exact_warnings:  # how often an expression is evaluated is the plan's affair
         a, b = sorted(set(w[0] for w in a)), sorted(set(w[0] for w in b))

@@ -1,7 +1,10 @@
-"""Random comparisons of every type of column with values of other types: operators, lists of one, few and many members, CASE, joins and subqueries.
+"""Random comparisons of every type of column with values of other types: operators, lists of one,
+few and many members, CASE, joins and subqueries.
 
-A condition stands in the select list, behind WHERE, or behind ON, over the tables of `keys`, with keys and without; its values are literals, variables,
-parameters, and columns of other types. Nfold must say what MySQL says without a key, and the same with one."""
+A condition stands in the select list, behind WHERE, or behind ON, over the tables of `keys`, with
+keys and without; its values are literals, variables,
+parameters, and columns of other types. Nfold must say what MySQL says without a key, and the same
+with one."""
 
 import random
 
@@ -118,7 +121,8 @@ def of_pairs(rng, name, other):
 
 
 def ask(sides, variables, markers, ways):
-    """[(way, what differs)]: without a key from MySQL, with one from either Nfold without it or MySQL with it."""
+    """[(way, what differs)]: without a key from MySQL, with one from either Nfold without it or
+    MySQL with it."""
     answers = []
     for side in sides:
         if variables:
@@ -142,7 +146,8 @@ def ask(sides, variables, markers, ways):
 
 
 def run(sides, database, seed, count, only="", shown=3):
-    """Whether `count` statements have the same answers; prints those that have not by their kinds."""
+    """Whether `count` statements have the same answers; prints those that have not by their kinds.
+    """
     for side in sides:
         for sql in (f"DROP DATABASE IF EXISTS `{database}`", f"CREATE DATABASE `{database}`", f"USE `{database}`", "SET sql_mode = ''"):
             side.run(sql)

@@ -3,7 +3,8 @@
 import schema
 from nodes import Node, listed
 
-# Functions by the kinds of their arguments. n: any number, i: small integer, s: any string, d: a date or datetime, t: a time, x: anything
+# Functions by the kinds of their arguments. n: any number, i: small integer, s: any string, d: a
+# date or datetime, t: a time, x: anything
 NUMERIC = ["ABS(n)", "CEIL(n)", "FLOOR(n)", "ROUND(n)", "ROUND(n, i)", "TRUNCATE(n, i)", "SIGN(n)", "MOD(n, n)", "SQRT(n)", "CRC32(s)",
            "LENGTH(x)", "CHAR_LENGTH(x)", "LOCATE(s, s)", "INSTR(s, s)", "ASCII(s)", "ORD(s)", "BIT_LENGTH(x)", "FIELD(x, x, x)",
            "YEAR(d)", "MONTH(d)", "DAYOFMONTH(d)", "DAYOFWEEK(d)", "WEEKDAY(d)", "DAYOFYEAR(d)", "WEEK(d)", "WEEK(d, i)", "YEARWEEK(d)",
@@ -124,7 +125,8 @@ class Gen:
         return Node(text)
 
     def either(self):
-        """OR of values of one column, with conditions of their own beside them: what a key finds is less than what is asked."""
+        """OR of values of one column, with conditions of their own beside them: what a key finds is
+        less than what is asked."""
         rng = self.rng
         node, column = self.column()
         parts = []

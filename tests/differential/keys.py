@@ -1,8 +1,12 @@
-"""Every type of column beside every other, and beside constants of all kinds, with a key and without: the same rows must be found.
+"""Every type of column beside every other, and beside constants of all kinds, with a key and
+without: the same rows must be found.
 
-Each question is asked in several ways: by a key that ascends, by one that descends, by a primary key, without a key (joins by hash), and as the opposite's
-opposite, which nothing looks up (`NOT (a <> b)`). Nfold's answers must be one another's, but where MySQL's differ in the same way; and without a key
-they must be MySQL's. MySQL's own keys lose rows here and there (a BIT or a YEAR beside a text), which is counted and no difference."""
+Each question is asked in several ways: by a key that ascends, by one that descends, by a primary
+key, without a key (joins by hash), and as the opposite's
+opposite, which nothing looks up (`NOT (a <> b)`). Nfold's answers must be one another's, but where
+MySQL's differ in the same way; and without a key
+they must be MySQL's. MySQL's own keys lose rows here and there (a BIT or a YEAR beside a text),
+which is counted and no difference."""
 
 TYPES = {
     "ti": "TINYINT", "tu": "TINYINT UNSIGNED", "si": "SMALLINT", "iu": "INT UNSIGNED", "i": "INT", "bi": "BIGINT", "bu": "BIGINT UNSIGNED",
@@ -44,7 +48,8 @@ def definitions():
 
 
 def fill(sides, name):
-    """All constants that the column takes, a few of each; gives those that the sides keep in different ways, which are left out."""
+    """All constants that the column takes, a few of each; gives those that the sides keep in
+    different ways, which are left out."""
     different = set()
     for table in (f"k_{name}", f"q_{name}"):
         for n, value in enumerate(CONSTANTS):
@@ -65,7 +70,8 @@ def fill(sides, name):
 
 
 def questions(name, other):
-    """(form, {way: statement}) of a join of two types; the way `opposite` or `no key` is the reference."""
+    """(form, {way: statement}) of a join of two types; the way `opposite` or `no key` is the
+    reference."""
     for form in JOINS:
         condition = form.format(b="b.c")
         head = f"SELECT STRAIGHT_JOIN a.id, b.id FROM k_{other} b IGNORE INDEX (k, d) JOIN"
@@ -95,7 +101,8 @@ def said(answer):
 
 
 def shortened(sql):
-    """A statement of which numbers tell the rows apart, where the rows themselves are not selected."""
+    """A statement of which numbers tell the rows apart, where the rows themselves are not selected.
+    """
     items, _, rest = sql.partition(" FROM ")
     head, a, b = items.rsplit(" ", 2)
     return f"{head} COUNT(*), SUM(IFNULL({a.rstrip(',')}, 900) * 97 + {b} * {b}) FROM {rest}"

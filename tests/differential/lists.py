@@ -1,4 +1,5 @@
-"""Random lists whose members are of several kinds: IN, BETWEEN, CASE, GREATEST and LEAST over strings, numbers, dates and times."""
+"""Random lists whose members are of several kinds: IN, BETWEEN, CASE, GREATEST and LEAST over
+strings, numbers, dates and times."""
 
 import schema
 from expressions import Gen
@@ -18,7 +19,8 @@ def _constant(rng, kind):
 
 
 def _member(rng, kind, gen):
-    """A member of a list beside a value of a kind: mostly a constant of its kind or of one that goes with it."""
+    """A member of a list beside a value of a kind: mostly a constant of its kind or of one that
+    goes with it."""
     if rng.random() < 0.5:
         kind = rng.choice(KINDS)
     if rng.random() < 0.12:

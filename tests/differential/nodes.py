@@ -4,7 +4,8 @@
 class Node:
     """A piece of SQL: texts and nodes in order.
 
-    optional: it may be left out whole (the texts around it still fit). fixed: it stands as it is when a statement is made smaller.
+    optional: it may be left out whole (the texts around it still fit). fixed: it stands as it is
+    when a statement is made smaller.
     """
 
     __slots__ = ("parts", "optional", "fixed")
@@ -42,7 +43,8 @@ class List(Node):
 
 
 def smaller(root):
-    """Each way to make one change that shortens the tree: a generator that stops while a change stands, and is sent whether to keep it."""
+    """Each way to make one change that shortens the tree: a generator that stops while a change
+    stands, and is sent whether to keep it."""
     for node in list(root.nodes()):
         if isinstance(node, List):
             yield from _without_members(node)
@@ -90,7 +92,8 @@ def _replaced(node, i, by):
 
 
 def minimise(root, still, budget=80):
-    """Makes the tree smaller as long as `still()` says that it shows the same difference; at most `budget` trials."""
+    """Makes the tree smaller as long as `still()` says that it shows the same difference; at most
+    `budget` trials."""
     progress = True
     while progress and budget > 0:
         progress = False

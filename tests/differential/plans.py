@@ -1,7 +1,9 @@
-"""Random conditions, joins, subqueries and changes over few values and many keys: what plans do, not what types do. Answers are rows and counts; warnings are left out,
+"""Random conditions, joins, subqueries and changes over few values and many keys: what plans do,
+not what types do. Answers are rows and counts; warnings are left out,
 for they tell which rows a plan has looked at.
 
-Where MySQL is known to be wrong nothing is made: its outer joins lose rows beside conditions on rows that one member decides (docs/compatibility.md), so such conditions are
+Where MySQL is known to be wrong nothing is made: its outer joins lose rows beside conditions on
+rows that one member decides (docs/compatibility.md), so such conditions are
 only asked of what no outer join makes NULL."""
 
 import random
@@ -114,7 +116,8 @@ class Conditions:
         return f"{e} {rng.choice(COMPARE)} {alias}.{column}"
 
     def either(self, scope, depth):
-        """OR of values of one column, with conditions of their own beside them: what a key finds is less than what is asked."""
+        """OR of values of one column, with conditions of their own beside them: what a key finds is
+        less than what is asked."""
         rng = self.rng
         e, kind = self.column(scope)
         parts = []
@@ -296,7 +299,8 @@ def _wrong(found):
 
 
 def run(sides, database, seed, count):
-    """Whether `count` statements have the same answers on both sides; prints those that have not, with their tables."""
+    """Whether `count` statements have the same answers on both sides; prints those that have not,
+    with their tables."""
     differ = done = number = 0
     while done < count:
         name = f"{seed}.{number}"

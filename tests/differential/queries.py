@@ -1,4 +1,5 @@
-"""Random queries of several blocks: derived tables, common table expressions, subqueries of grouped queries, joins of many tables, UNION, INTERSECT and EXCEPT; and changes with subqueries."""
+"""Random queries of several blocks: derived tables, common table expressions, subqueries of grouped
+queries, joins of many tables, UNION, INTERSECT and EXCEPT; and changes with subqueries."""
 
 import schema
 import statements
@@ -7,7 +8,8 @@ from nodes import Node, listed
 from statements import AGGREGATES, Statement
 
 
-# Not in derived tables: rows that are counted down to none come back in MySQL 9.7.4, or an error 124, where such a table is looked up.
+# Not in derived tables: rows that are counted down to none come back in MySQL 9.7.4, or an error
+# 124, where such a table is looked up.
 OTHERS = (" INTERSECT ", " INTERSECT ALL ", " EXCEPT ", " EXCEPT ALL ")
 
 

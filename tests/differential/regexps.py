@@ -1,6 +1,8 @@
-"""Random regular expressions, well formed and malformed, beside random texts, by all functions of regular expressions.
+"""Random regular expressions, well formed and malformed, beside random texts, by all functions of
+regular expressions.
 
-Every syntax of ICU is among them. Where MySQL gives up (errors 3698 and 3699) every answer counts as right. `record` writes cases with MySQL's answers as the fixture
+Every syntax of ICU is among them. Where MySQL gives up (errors 3698 and 3699) every answer counts
+as right. `record` writes cases with MySQL's answers as the fixture
 of the tests of `crates/regexp`."""
 
 import random
@@ -209,7 +211,8 @@ def escaped(text):
 
 
 def outcome(side, p, s, flags, position, occurrence, with_text):
-    """What MySQL answers: an error number with its message's figures, or start, end, replaced text and whether it matches at all; `None` where it gives up."""
+    """What MySQL answers: an error number with its message's figures, or start, end, replaced text
+    and whether it matches at all; `None` where it gives up."""
     values, like = [side.run(sql) for sql in select(p, s, flags, position, occurrence, with_text, " COLLATE utf8mb4_0900_ai_ci")]
     if values.error in GIVES_UP or like.error in GIVES_UP:
         return None
@@ -221,7 +224,8 @@ def outcome(side, p, s, flags, position, occurrence, with_text):
 
 
 def record(side, path, seed, count):
-    """Writes `count` cases, one a line: flags, pattern, text, position, occurrence, replacement, and MySQL's answer."""
+    """Writes `count` cases, one a line: flags, pattern, text, position, occurrence, replacement,
+    and MySQL's answer."""
     rng = random.Random(seed)
     side.run("SET NAMES utf8mb4")
     with open(path, "w", encoding="ascii") as file:

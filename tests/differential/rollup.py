@@ -1,4 +1,5 @@
-"""Random queries with WITH ROLLUP: keys and expressions of them, GROUPING, aggregates, HAVING, ORDER BY and LIMIT."""
+"""Random queries with WITH ROLLUP: keys and expressions of them, GROUPING, aggregates, HAVING,
+ORDER BY and LIMIT."""
 
 import statements
 from expressions import Gen

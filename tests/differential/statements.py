@@ -11,7 +11,8 @@ AGGREGATES = ["COUNT(*)", "COUNT(x)", "COUNT(DISTINCT x)", "SUM(n)", "AVG(n)", "
 class Statement:
     """A tree and how its answers are compared.
 
-    ordered: rows come in one order only. loose: which of several equal strings is shown is not determined.
+    ordered: rows come in one order only. loose: which of several equal strings is shown is not
+    determined.
     """
 
     def __init__(self, root, ordered=False, loose=False, changes=None):

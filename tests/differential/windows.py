@@ -1,6 +1,8 @@
-"""Random window functions: every function over random partitions, orders and frames, above joins, groups and conditions.
+"""Random window functions: every function over random partitions, orders and frames, above joins,
+groups and conditions.
 
-Functions that look at single rows get a total order (an id comes last), so that there is one answer."""
+Functions that look at single rows get a total order (an id comes last), so that there is one
+answer."""
 
 import statements
 from nodes import Node, listed

@@ -1,4 +1,5 @@
-"""`lab bench` beside a running server: every workload runs, figures add up, what goes wrong is said in one line."""
+"""`lab bench` beside a running server: every workload runs, figures add up, what goes wrong is said
+in one line."""
 import json
 import os
 import shutil

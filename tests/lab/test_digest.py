@@ -1,4 +1,5 @@
-"""`lab digest` and `lab replay`, end to end: logs in, patterns and statements out, played against a running server."""
+"""`lab digest` and `lab replay`, end to end: logs in, patterns and statements out, played against a
+running server."""
 import gzip
 import json
 import os
@@ -149,7 +150,8 @@ def test_replay_runs_each_statement_once_and_answers_are_the_same(srv):
 
 
 def test_a_large_file_is_played_in_constant_memory(srv):
-    """240 MiB of statements, in every way in which they are handed out; the largest size of the process stays what it is for a small file."""
+    """240 MiB of statements, in every way in which they are handed out; the largest size of the
+    process stays what it is for a small file."""
     shop(srv)
     count = 2000
     with tempfile.TemporaryDirectory() as d:
@@ -186,7 +188,8 @@ def test_tls_by_ssl_mode(srv):
         query(srv, f"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{secret}'")
         query(srv, f"GRANT ALL ON *.* TO {user}@'%'")
     with tempfile.TemporaryDirectory() as d:
-        # Long and short answers, text and prepared, are the same with TLS and without; the first login needs the whole password.
+        # Long and short answers, text and prepared, are the same with TLS and without; the first
+        # login needs the whole password.
         path = work(d, lists(200) + [{"text": "SELECT * FROM items a, items b WHERE a.id < 200", "db": "shop"}])
         both = ["--dsn", dsn(srv, "shop", "tls") + "?ssl-mode=REQUIRED", "--dsn", dsn(srv, "shop", "rsa") + "?ssl-mode=DISABLED"]
         for more in ([], ["--prepared"]):

@@ -1,4 +1,5 @@
-"""`lab stalls`, `beside`, `commits` and `idle`: figures add up, Ctrl-C leaves a valid result, what cannot be is one line."""
+"""`lab stalls`, `beside`, `commits` and `idle`: figures add up, Ctrl-C leaves a valid result, what
+cannot be is one line."""
 import contextlib
 import json
 import os
@@ -8,7 +9,8 @@ import time
 
 from lab import dsn, lab, read, start
 
-# Connections stay: `beside` measures the thread that its reader is on, and a busy machine would have it moved to another.
+# Connections stay: `beside` measures the thread that its reader is on, and a busy machine would
+# have it moved to another.
 OPTIONS = {"innodb_buffer_pool_size": "64M", "max_connections": "400", "innodb_flush_log_at_trx_commit": "0", "nfold_move_connections": "OFF"}
 ROWS = ["--rows", 5000]
 COMMANDS = {
@@ -97,7 +99,8 @@ def test_idle(srv):
 
 def test_ctrl_c_leaves_a_valid_result(srv):
     database(srv)
-    # Once as soon as it looks for Ctrl-C, once in the middle: whenever it comes, the file is whole and says so.
+    # Once as soon as it looks for Ctrl-C, once in the middle: whenever it comes, the file is whole
+    # and says so.
     for name, words in COMMANDS.items():
         for wait in (False, True):
             with tempfile.TemporaryDirectory() as d:

@@ -1,4 +1,5 @@
-"""`lab report`: one file that needs nothing else; looked at in a headless Chromium, light, dark and on paper."""
+"""`lab report`: one file that needs nothing else; looked at in a headless Chromium, light, dark and
+on paper."""
 import json
 import os
 import re

@@ -56,7 +56,8 @@ def test_a_server_under_load(srv):
 
 
 def test_the_latch_of_the_adaptive_hash_index_has_a_name(srv):
-    """The problem of 2011, alive in MariaDB: with the index on, clients of the IN list wait for its latch."""
+    """The problem of 2011, alive in MariaDB: with the index on, clients of the IN list wait for its
+    latch."""
     if not shutil.which("mariadbd"):
         print("SKIPPED: no mariadbd here (Debian: mariadb-server)")
         return
@@ -96,7 +97,8 @@ def test_the_latch_of_the_adaptive_hash_index_has_a_name(srv):
 
 
 def test_ctrl_c_leaves_a_valid_profile(srv):
-    """Also of perf, where it is installed: it is ended in order, and what it has recorded counts."""
+    """Also of perf, where it is installed: it is ended in order, and what it has recorded counts.
+    """
     with tempfile.TemporaryDirectory() as d:
         for by in ("ptrace", "auto"):
             path = os.path.join(d, f"{by}.json")
@@ -109,7 +111,8 @@ def test_ctrl_c_leaves_a_valid_profile(srv):
         assert sorted(os.listdir(d)) == ["auto.json", "ptrace.json"], os.listdir(d)
 
 
-# Stands for perf on a machine with counters: records until it is told to end, and reports what a real one would.
+# Stands for perf on a machine with counters: records until it is told to end, and reports what a
+# real one would.
 PERF = """#!/bin/sh
 if [ "$2" = record ]; then
   trap 'exit 130' INT

@@ -6,8 +6,10 @@ import tempfile
 
 
 class SmallDisk:
-    """`with SmallDisk(mib) as d:` gives a directory `d.path` on a disk of `mib` MiB: a tmpfs of its own where this process may mount
-    (root). Elsewhere `d.mounted` is false, and the limit is one on the size of each file, which `wrapper()` sets for a server and
+    """`with SmallDisk(mib) as d:` gives a directory `d.path` on a disk of `mib` MiB: a tmpfs of its
+    own where this process may mount
+    (root). Elsewhere `d.mounted` is false, and the limit is one on the size of each file, which
+    `wrapper()` sets for a server and
     `make_room()` lifts: less than a full disk, but an error of writing and growing all the same.
     """
 

@@ -1,4 +1,5 @@
-"""The data directory of format v1 that tests/fixtures holds: how its content is made, and how it is read."""
+"""The data directory of format v1 that tests/fixtures holds: how its content is made, and how it is
+read."""
 import json
 import os
 

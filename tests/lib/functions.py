@@ -1,4 +1,5 @@
-"""Runs test_* functions of the test_*.py files of a directory, each file with a running server of its own (OPTIONS: its settings; FIRST: the test that the others
+"""Runs test_* functions of the test_*.py files of a directory, each file with a running server of
+its own (OPTIONS: its settings; FIRST: the test that the others
 of the file need, which runs whichever is chosen)."""
 import glob
 import importlib.util
@@ -11,7 +12,8 @@ import server
 
 
 def main(here):
-    """Runs the test_* functions of the files in directory `here` whose names hold a word of the command line (all: no words)."""
+    """Runs the test_* functions of the files in directory `here` whose names hold a word of the
+    command line (all: no words)."""
     wanted = sys.argv[1:]
     passed = failed = 0
     for path in sorted(glob.glob(os.path.join(here, "test_*.py"))):

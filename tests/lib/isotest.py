@@ -1,19 +1,23 @@
-"""Scripts over several sessions of one server: who blocks whom, who gets which error, who sees what.
+"""Scripts over several sessions of one server: who blocks whom, who gets which error, who sees
+what.
 
 A script is a file of cases:
 
     # a comment
     case lost update                     a name, unique in its file
-    levels all                           isolation levels to run it at: `all`, or names with commas (default: REPEATABLE READ)
+    levels all                           isolation levels to run it at: `all`, or names with commas
+                                         (default: REPEATABLE READ)
     setup CREATE TABLE t (...)           before the sessions start, over a connection of its own
     a: BEGIN                             session a runs a statement; one that blocks stays under way
     b: UPDATE t SET v = 2
     wait a                               until a's statement is over
     pause 0.5                            seconds
-    anyone                               who of those that end after a step gets which answer is a matter of chance
+    anyone                               who of those that end after a step gets which answer is a
+    matter of chance
     skip reason                          the answers differ for a reason that is worth a line
 
-Each case runs in a database of its own, its sessions at the level it is run at. The transcript of a case is what the recording holds:
+Each case runs in a database of its own, its sessions at the level it is run at. The transcript of a
+case is what the recording holds:
 
     == lost update / READ COMMITTED
     a: BEGIN
@@ -35,7 +39,8 @@ import time
 import pymysql
 
 LEVELS = ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]
-# How long a statement must make no progress to count as blocked while recording, and how long it is watched when it is known to block.
+# How long a statement must make no progress to count as blocked while recording, and how long it is
+# watched when it is known to block.
 BLOCKED_S = 0.6
 WATCHED_S = 0.25
 # What is to come is waited for so long.
@@ -138,14 +143,16 @@ class Session:
 
 
 class Run:
-    """One run of a case at one level. `expected`: the recorded lines, which say what is worth waiting for; None while recording."""
+    """One run of a case at one level. `expected`: the recorded lines, which say what is worth
+    waiting for; None while recording."""
 
     def __init__(self, where, case, level, database, expected=None):
         self.where, self.case, self.level, self.database = where, case, level, database
         self.expected, self.lines, self.sessions = expected, [f"== {case.name} / {level}"], {}
 
     def foreseen(self):
-        """What the recording says of the step at hand: (the answer of its session, the other sessions that end with it)."""
+        """What the recording says of the step at hand: (the answer of its session, the other
+        sessions that end with it)."""
         own, others, at = None, set(), len(self.lines)
         for line in self.expected[at:]:
             if not line.startswith("  "):

@@ -10,7 +10,8 @@ import server
 
 
 def lab(*words, ok=True, env=None, timeout=300, stdin=None, cwd=None):
-    """Standard output of `nfold lab WORDS` (standard error where `ok` is False); asserts the exit status unless `ok` is None, in which case the
+    """Standard output of `nfold lab WORDS` (standard error where `ok` is False); asserts the exit
+    status unless `ok` is None, in which case the
     finished process is returned."""
     done = subprocess.run([os.path.abspath(server.binary()), "lab", *map(str, words)], capture_output=True, text=True, timeout=timeout, input=stdin,
                           env=environment(env), cwd=cwd)
@@ -27,7 +28,8 @@ def start(*words, env=None, stdout=subprocess.PIPE):
 
 
 def interrupt_it(process, timeout=120):
-    """Sends SIGINT as soon as the process looks for it; its exit code, standard output and standard error."""
+    """Sends SIGINT as soon as the process looks for it; its exit code, standard output and standard
+    error."""
     end = time.monotonic() + timeout
     while True:
         assert process.poll() is None and time.monotonic() < end, process.communicate()
@@ -42,7 +44,8 @@ def interrupt_it(process, timeout=120):
 
 
 def measured(*words, stdin=subprocess.DEVNULL, env=None):
-    """Runs `nfold lab WORDS`, which must succeed; the largest resident size of its process in bytes."""
+    """Runs `nfold lab WORDS`, which must succeed; the largest resident size of its process in
+    bytes."""
     with tempfile.TemporaryFile("w+") as said:
         child = subprocess.Popen([server.binary(), "lab", *map(str, words)], stdin=stdin, stdout=said, stderr=said, env=environment(env))
         _, status, usage = os.wait4(child.pid, 0)

@@ -1,4 +1,5 @@
-"""Starts and stops an nfold server for a test: a free port on 127.0.0.1, a temporary data directory, its own pid."""
+"""Starts and stops an nfold server for a test: a free port on 127.0.0.1, a temporary data
+directory, its own pid."""
 
 import os
 import shutil
@@ -30,8 +31,10 @@ class Server:
 
     options: extra command line and configuration, as {"innodb_buffer_pool_size": "32M"}.
     datadir: kept when given, else temporary and removed at the end.
-    keep_failed: when a `with` block fails, the server is killed, and its temporary data directory and log stay as they are; it is said where.
-    beside: where its log, option file and socket go, with endings of their own; the data directory's name by default.
+    keep_failed: when a `with` block fails, the server is killed, and its temporary data directory
+    and log stay as they are; it is said where.
+    beside: where its log, option file and socket go, with endings of their own; the data
+    directory's name by default.
     """
 
     def __init__(self, options=None, datadir=None, port=None, wrapper=(), beside=None, keep_failed=False):
@@ -63,7 +66,8 @@ class Server:
         self.process.wait(timeout)
 
     def start(self, timeout=120):
-        """Starts the process and waits until it accepts connections; raises with its log when it does not."""
+        """Starts the process and waits until it accepts connections; raises with its log when it
+        does not."""
         self.launch()
         end = time.monotonic() + timeout
         while time.monotonic() < end:

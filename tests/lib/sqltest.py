@@ -3,7 +3,8 @@
 A file is a list of blocks, separated by empty lines, in the manner of sqllogictest:
 
     # a comment
-    ok                         the statement succeeded; what follows `----` is affected rows, last insert id, info
+    ok                         the statement succeeded; what follows `----` is affected rows, last
+    insert id, info
     INSERT INTO t VALUES (1)
     ----
     affected 1
@@ -19,7 +20,8 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     1:bigint
     1
 
-    describe                   it gave rows: how the protocol describes each column, and not the rows
+    describe                   it gave rows: how the protocol describes each column, and not the
+    rows
     SELECT 1
     ----
     1: bigint length 2 decimals 0 charset 63 not_null binary
@@ -31,10 +33,13 @@ A file is a list of blocks, separated by empty lines, in the manner of sqllogict
     ----
     a\t1\n
 
-After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares rows in any order,
+After rows or counts, `warnings` begins the list that SHOW WARNINGS gives. `query sorted` compares
+rows in any order,
 `query rows` leaves warnings out.
-`skip reason` before a block leaves its statement out of the comparison and says why; `connection NAME` switches to another
-connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ are escaped, NULL is NULL, and bytes that are not
+`skip reason` before a block leaves its statement out of the comparison and says why; `connection
+NAME` switches to another
+connection. Values are as the text protocol sends them; \\t, \\n, \\0 and \\\\ are escaped, NULL is
+NULL, and bytes that are not
 UTF-8 are written 0x...; an empty string is written ''.
 """
 
@@ -48,7 +53,8 @@ import pymysql
 
 
 def utf8_or_not(name):
-    """The codec `any_utf8`: bytes that are no UTF-8 are kept, and shown as such (names of columns in other character sets)."""
+    """The codec `any_utf8`: bytes that are no UTF-8 are kept, and shown as such (names of columns
+    in other character sets)."""
     if name != "any_utf8":
         return None
     return codecs.CodecInfo(name=name, encode=lambda text, _=None: (text.encode("utf-8", "surrogateescape"), len(text)),
@@ -141,7 +147,8 @@ def show(value):
 def same(block, kind, lines):
     """Whether an answer is the recorded one.
 
-    The four sizes of BLOB in a result's description count as one: which of them MySQL names for an expression follows from
+    The four sizes of BLOB in a result's description count as one: which of them MySQL names for an
+    expression follows from
     its temporary tables, and clients treat them alike."""
     def plain(answer):
         return [re.sub(r":(tiny|medium|long)blob\b", ":blob", answer[0])] + answer[1:] if answer else answer

@@ -1,12 +1,17 @@
-"""Definitions that change beside everything else: connections that at random drop, rename, rebuild and alter tables, write and roll back, hold snapshots, kill one another
+"""Definitions that change beside everything else: connections that at random drop, rename, rebuild
+and alter tables, write and roll back, hold snapshots, kill one another
 and resize the pool, while readers check what must hold at every moment.
 
 What must hold:
-- a row of the tables `s0`... has v = 7 * id + 3, w = -k, u = id + 1 or its negative, a long column that tells its own length, and added columns have their default;
-- two indexes of a table, read in one snapshot, have the same rows; a snapshot shows the same rows the second time;
-- transfers between `bank0` and `bank1` leave the sum of both as it is; these are never emptied or dropped;
+- a row of the tables `s0`... has v = 7 * id + 3, w = -k, u = id + 1 or its negative, a long column
+  that tells its own length, and added columns have their default;
+- two indexes of a table, read in one snapshot, have the same rows; a snapshot shows the same rows
+the second time;
+- transfers between `bank0` and `bank1` leave the sum of both as it is; these are never emptied or
+dropped;
 - a row of `led0` and `led1` whose insert was acknowledged is there;
-- only those errors come that MySQL would give; each statement ends within `TIMEOUT_S`; the log tells of no error.
+- only those errors come that MySQL would give; each statement ends within `TIMEOUT_S`; the log
+tells of no error.
 """
 import random
 import re
@@ -23,12 +28,14 @@ IDS = 1500
 BANK_ROWS = 200
 BANK_SUM = 2 * BANK_ROWS * 100
 LETTERS = "abcdefgh"
-# Columns and indexes of `s` tables that come and go: (column, definition, value); (index, definition).
+# Columns and indexes of `s` tables that come and go: (column, definition, value); (index,
+# definition).
 EXTRA = [("e0", "INT NOT NULL DEFAULT 7", 7), ("e1", "VARCHAR(30) DEFAULT 'there'", "there"), ("e2", "BIGINT NULL", None)]
 INDEXES = [("kk", "INDEX kk (k)"), ("uu", "UNIQUE uu (u)"), ("kv", "INDEX kv (k, v)"), ("ll", "INDEX ll (l(20))"), ("wu", "UNIQUE wu (w, u)"), ("lk", "INDEX lk (l(300), k)")]
 TYPES = ["v BIGINT NOT NULL", "v DECIMAL(25,0) NOT NULL", "k BIGINT NOT NULL", "k INT NOT NULL", "l MEDIUMTEXT", "l LONGTEXT", "w BIGINT NOT NULL FIRST", "w INT NOT NULL AFTER k"]
 
-# A table, column, index or database that another has taken away or made; locks, deadlocks, KILL; a definition newer than the snapshot; LOCK TABLES.
+# A table, column, index or database that another has taken away or made; locks, deadlocks, KILL; a
+# definition newer than the snapshot; LOCK TABLES.
 EXPECTED = {1146, 1051, 1054, 1072, 1091, 1176, 1049, 1008, 1050, 1060, 1061, 1007, 1205, 1213, 1317, 1412, 1099, 1100}
 GONE = {2006, 2013, 1927, 1053}
 
@@ -117,7 +124,8 @@ class Actor(threading.Thread):
             self.close()
 
     def sql(self, text, also=()):
-        """Runs a statement and gives its rows; `also`: further errors that it may end with, for which None is given."""
+        """Runs a statement and gives its rows; `also`: further errors that it may end with, for
+        which None is given."""
         self.statement, self.began = text[:300], time.monotonic()
         try:
             self.cur.execute(text)
@@ -361,7 +369,8 @@ def define(a):
 
 
 def churn(a):
-    """Rows that fill pages come and go, so that purge has pages to merge and to free, and then the table or an index is gone under it."""
+    """Rows that fill pages come and go, so that purge has pages to merge and to free, and then the
+    table or an index is gone under it."""
     name = table(a)
     create(a, name)
     first = a.rng.randrange(IDS)
@@ -452,7 +461,8 @@ ACTORS = [define, define, churn, churn, keep, write, write, write, transfer, tra
 
 
 class Storm:
-    """`Storm(srv, seed).run(seconds)`: the actors, and afterwards what must hold then. A second `run` goes on with the tables of the first."""
+    """`Storm(srv, seed).run(seconds)`: the actors, and afterwards what must hold then. A second
+    `run` goes on with the tables of the first."""
 
     def __init__(self, srv, seed):
         self.srv, self.seed = srv, seed

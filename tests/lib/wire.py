@@ -1,4 +1,5 @@
-"""Commands and answers as packets, so that two servers can be compared byte by byte: a raw client, and a proxy that keeps what a client sends."""
+"""Commands and answers as packets, so that two servers can be compared byte by byte: a raw client,
+and a proxy that keeps what a client sends."""
 import re
 import socket
 import struct
@@ -15,7 +16,8 @@ DEPRECATE_EOF = 1 << 24
 
 
 class Command:
-    """One command as a client sent it. `sql`: the text, for EXECUTE that of its statement; `statement`: the id that PREPARE was given."""
+    """One command as a client sent it. `sql`: the text, for EXECUTE that of its statement;
+    `statement`: the id that PREPARE was given."""
 
     def __init__(self, payload, sql, statement=None):
         self.payload, self.sql, self.statement = payload, sql, statement
@@ -35,7 +37,8 @@ def lenenc(data, at):
 class Session:
     """A logged-in connection on which whole packets are sent and read.
 
-    deprecate_eof: requests results without EOF packets. count_warnings: without it, the number of a result's warnings reads 0."""
+    deprecate_eof: requests results without EOF packets. count_warnings: without it, the number of a
+    result's warnings reads 0."""
 
     def __init__(self, deprecate_eof=False, count_warnings=True, **where):
         flags = CLIENT.MULTI_STATEMENTS | (DEPRECATE_EOF if deprecate_eof else 0)
@@ -57,8 +60,9 @@ class Session:
                 return payload
 
     def run(self, command):
-        """Sends a command; the packets of its answer. Statement ids are put into this connection's own terms, and are 0 in the answer; of the
-        parameters' descriptions, which are the server's guesses, the number is kept."""
+        """Sends a command; the packets of its answer. Statement ids are put into this connection's
+        own terms, and are 0 in the answer; of the
+        parameters' descriptions, which the server infers, the number is kept."""
         payload, kind = command.payload, command.payload[0]
         if kind in (EXECUTE, LONG_DATA, CLOSE) and command.statement in self.statements:
             payload = payload[:1] + struct.pack("<I", self.statements[command.statement]) + payload[5:]
@@ -122,7 +126,8 @@ class Session:
 
 
 class Recorder:
-    """A proxy before a server on 127.0.0.1: each connection's commands gather in `sessions`, in the order of the connections."""
+    """A proxy before a server on 127.0.0.1: each connection's commands gather in `sessions`, in the
+    order of the connections."""
 
     def __init__(self, port):
         self.target = port
@@ -190,7 +195,8 @@ class Recorder:
 
 
 def sysbench_commands(port, script, *words, database, cwd=None):
-    """Runs a sysbench script against the server on `port`; the commands of each of its connections."""
+    """Runs a sysbench script against the server on `port`; the commands of each of its connections.
+    """
     recorder = Recorder(port)
     command = ["sysbench", script, "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={recorder.port}", "--mysql-user=root",
                "--mysql-password=", f"--mysql-db={database}", *words]

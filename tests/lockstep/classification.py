@@ -1,4 +1,5 @@
-"""Says of a difference whether it is a missing feature, a follow-up of an earlier one, or one of its own."""
+"""Says of a difference whether it is a missing feature, a follow-up of an earlier one, or one of
+its own."""
 
 import re
 
@@ -58,7 +59,8 @@ def names_in(sql):
 
 
 def targets(sql):
-    """Names that a statement may have changed: those before its SELECT or VALUES, and the columns left out."""
+    """Names that a statement may have changed: those before its SELECT or VALUES, and the columns
+    left out."""
     head = re.split(r"\bselect\b|\bvalues?\s*\(|\bwhere\b", sql, flags=re.I)[0]
     program = re.match(r"\s*create\b.*?\b(trigger|procedure|function|event)\b", sql, re.I | re.S)
     if program:
@@ -75,7 +77,8 @@ class Classifier:
         self.tainted, self.lost, self.previous = set(), set(), {}
 
     def after_equal(self, sql, connection, succeeded):
-        """An equal statement: a new object is the same on both again, unless it is made from a different one."""
+        """An equal statement: a new object is the same on both again, unless it is made from a
+        different one."""
         self.previous[connection] = False
         if not self.tainted or not NAMED.match(sql) or not succeeded:
             return

@@ -24,7 +24,8 @@ def strip_nested(sql):
 
 
 def order_columns(outer, names):
-    """Result columns (by number) that the outermost ORDER BY names, up to the first one it cannot find."""
+    """Result columns (by number) that the outermost ORDER BY names, up to the first one it cannot
+    find."""
     tail = re.split(r"\border\s+by\b", outer, flags=re.I)[-1]
     tail = re.split(r"\b(limit|for|into|lock)\b", tail, flags=re.I)[0]
     found = []
@@ -45,7 +46,8 @@ def key(row):
 
 
 def rows_differ(sql, theirs, ours, names, sort):
-    """Whether the rows differ: in any order, unless ORDER BY fixes it. Rows with equal order keys may change places."""
+    """Whether the rows differ: in any order, unless ORDER BY fixes it. Rows with equal order keys
+    may change places."""
     if theirs == ours:
         return False
     outer = strip_nested(sql)

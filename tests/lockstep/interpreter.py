@@ -1,4 +1,5 @@
-"""Runs one test file on both servers: variables, control flow, includes, connections, and the comparison of every statement."""
+"""Runs one test file on both servers: variables, control flow, includes, connections, and the
+comparison of every statement."""
 
 import os
 import re
@@ -19,7 +20,8 @@ class EndOfFile(Exception):
 
 
 class Interpreter:
-    """One file's run. pair: (MySQL's executor, Nfold's); record: called with each compared statement."""
+    """One file's run. pair: (MySQL's executor, Nfold's); record: called with each compared
+    statement."""
 
     def __init__(self, pair, suite, allowed, record, file_limit):
         self.pair, self.suite, self.allowed, self.record = pair, suite, allowed, record
@@ -83,7 +85,8 @@ class Interpreter:
         return re.sub(r"\\\$|\$\{(\w+)\}|\$(\w+)", value, text)
 
     def value(self, text):
-        """The value of an expression: a text, a query in backticks, or query_get_value(query, column, row)."""
+        """The value of an expression: a text, a query in backticks, or query_get_value(query,
+        column, row)."""
         text = text.strip()
         if len(text) > 1 and text[0] == "`" and text[-1] == "`":
             answer = self.query(self.replace(text[1:-1]))

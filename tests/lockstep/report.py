@@ -7,7 +7,8 @@ CLASSES = ["equal", "plan text", "warnings only", "missing feature", "follow-up"
 
 
 class FileReport:
-    """What one file's statements came to. differences: those that the summary shows, one of each text."""
+    """What one file's statements came to. differences: those that the summary shows, one of each
+    text."""
 
     def __init__(self, name):
         self.name, self.counts, self.features = name, collections.Counter(), collections.Counter()

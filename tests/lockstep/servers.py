@@ -1,4 +1,5 @@
-"""Starts the two servers, puts them back into a clean state between files, and notices when one has died."""
+"""Starts the two servers, puts them back into a clean state between files, and notices when one has
+died."""
 
 import os
 import shutil
@@ -41,7 +42,8 @@ class Nfold:
                 time.sleep(0.05)
 
     def trouble(self):
-        """What has gone wrong since the last question: "crash", "panic", or None. A dead server is started again."""
+        """What has gone wrong since the last question: "crash", "panic", or None. A dead server is
+        started again."""
         with open(self.server.log_path, "rb") as f:
             f.seek(self.log_at)
             news = f.read()
@@ -65,7 +67,8 @@ class Nfold:
 
 
 class MySQL:
-    """The reference: unpacked by `fetch` below `cache`; its data directory is copied from a template once it is spoilt."""
+    """The reference: unpacked by `fetch` below `cache`; its data directory is copied from a
+    template once it is spoilt."""
 
     def __init__(self, cache):
         self.cache, self.process = os.path.abspath(cache), None
@@ -110,7 +113,8 @@ class MySQL:
         raise RuntimeError(f"MySQL does not start: see {self.home}/error.log")
 
     def fresh(self):
-        """Databases and users dropped, global variables as at the start; a copy of the template if that fails."""
+        """Databases and users dropped, global variables as at the start; a copy of the template if
+        that fails."""
         if self.process is None or self.process.poll() is not None:
             self.start()
         try:

@@ -50,7 +50,8 @@ def check(tree, crates):
 
 
 def code_of(source):
-    """Each code span and each line of a code block: (line, text, where): `span`, `shell`, `text`."""
+    """Each code span and each line of a code block: (line, text, where): `span`, `shell`, `text`.
+    """
     text = source.text
     for number in indented_code(source.lines):
         line = source.lines[number - 1]

@@ -3,9 +3,11 @@
 
     generate.py --host H --port P --user U --password W [--check] [--out DIR]
 
-Asks for WEIGHT_STRING, LOWER and UPPER of every code point, checks that what is left out of the tables follows from a
+Asks for WEIGHT_STRING, LOWER and UPPER of every code point, checks that what is left out of the
+tables follows from a
 formula (Han, Hangul, Tangut, unassigned), looks for contractions, and writes the .bin files of
-crates/types/src/collation/tables. With --check it compares with the files that are there and writes nothing.
+crates/types/src/collation/tables. With --check it compares with the files that are there and writes
+nothing.
 
 All numbers are little-endian. Trie: u32 blocks, u16 stage1[limit / 64] (block number, 0xFFFF: not in the table), then
 blocks of 64 entries; the limit is 0x110000, of general.bin 0x10000, of the case tables 0x20000.

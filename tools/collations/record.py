@@ -237,8 +237,10 @@ def main():
                 asker.ask([f"strcmp({lit(a)}, {lit(b)})"], put("compare", name, hexed(a), hexed(b)))
                 text = random_string(rng, charset, 8)
                 pattern = pattern_of(rng, charset, text)
-                # The server does not tell apart "no escape" from a backslash in every mode, so always name one.
-                # With ESCAPE '%' or '_' it takes byte 0xFF for the wildcard under collations of one byte.
+                # The server does not tell apart "no escape" from a backslash in every mode, so
+                # always name one.
+                # With ESCAPE '%' or '_' it takes byte 0xFF for the wildcard under collations of one
+                # byte.
                 escape = rng.choice(["\\", "|", "|", "a"] + ([] if charset == "latin1" or charset not in PYTHON else ["%", "_"]))
                 if charset == "swe7":
                     escape = "a"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write the frozen table of the language collations (`tailorings.bin`), asking a MySQL server for every weight.
+"""Write the frozen table of the language collations (`tailorings.bin`), asking a MySQL server for
+every weight.
 
     tailorings.py --host H --port P --user U --password W [--database D] [--check] [--out DIR]
 
@@ -10,9 +11,12 @@ A tailoring says how a language's weights differ from those of its base (UCA 4.0
     overrides      weights of single code points
     contractions   weights of sequences of code points
 
-The program asks for WEIGHT_STRING of every code point, finds the ranges, and lists as overrides what they do not explain. It
-looks for contractions of two characters among some 2,500 letters and marks, of three and four among those that occur in
-contractions. It checks that the accent-insensitive collation of each language has the first level of the sensitive one.
+The program asks for WEIGHT_STRING of every code point, finds the ranges, and lists as overrides
+what they do not explain. It
+looks for contractions of two characters among some 2,500 letters and marks, of three and four among
+those that occur in
+contractions. It checks that the accent-insensitive collation of each language has the first level
+of the sensitive one.
 
 Layout: numbers are LEB128 (zigzag where signed), `weights` is a count and the weights.
 

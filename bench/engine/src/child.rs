@@ -10,7 +10,8 @@ use crate::data::{Data, PER_KEY};
 use crate::engines::{self, Engine};
 use crate::work::{GROUPS, Length, Sample, Samples, Workload, line, verify};
 
-/// Bytes of cache for each row: twice what a row and its secondary entry take in a tree with full pages.
+/// Bytes of cache for each row: twice what a row and its secondary entry take in a tree with full
+/// pages.
 const CACHE_PER_ROW: u64 = 450;
 
 /// Runs `engine` over the first of the sizes.
@@ -29,7 +30,8 @@ pub fn run(engine: &str, options: &Options) {
     }
 }
 
-/// CPU seconds that other processes have used since the machine started; the rest of a difference is this process's own.
+/// CPU seconds that other processes have used since the machine started; the rest of a difference
+/// is this process's own.
 fn busy_elsewhere() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks: Vec<f64> = text

@@ -1,4 +1,5 @@
-//! The rows: what key, secondary key and value each has, computed from its number alone, so that all engines hold the same.
+//! The rows: what key, secondary key and value each has, computed from its number alone, so that
+//! all engines hold the same.
 
 /// Bytes of a value: the secondary key (8, little-endian), and 112 that look random.
 pub const VALUE: usize = 120;
@@ -11,7 +12,8 @@ pub const GAP: u64 = 16;
 #[derive(Clone, Copy)]
 pub struct Data {
     pub rows: u64,
-    /// Odd and coprime to `rows`: `i * step mod rows` visits every row once, far from the one before.
+    /// Odd and coprime to `rows`: `i * step mod rows` visits every row once, far from the one
+    /// before.
     step: u64,
     /// The inverse of `step` modulo `rows`.
     back: u64,
@@ -52,8 +54,10 @@ impl Data {
         rows
     }
 
-    /// The key of the `n`th row that worker `worker` inserts; all are different, and lie all over the table. Where a row goes is as good as random:
-    /// steps of equal length would fill all pages evenly, so that for a while none has to be split, and then all at once. Workers go different ways, so
+    /// The key of the `n`th row that worker `worker` inserts; all are different, and lie all over
+    /// the table. Where a row goes is as good as random:
+    /// steps of equal length would fill all pages evenly, so that for a while none has to be split,
+    /// and then all at once. Workers go different ways, so
     /// that they do not meet in the same pages at every step.
     pub fn new_key(&self, worker: u64, n: u64) -> u64 {
         let lap = n / self.rows;
@@ -66,7 +70,8 @@ impl Data {
         let bits = 64 - (self.rows - 1).leading_zeros();
         let mask = (1 << bits) - 1;
         loop {
-            // Each step can be undone, so the numbers below 2^bits are permuted; those that are too large go round once more.
+            // Each step can be undone, so the numbers below 2^bits are permuted; those that are too
+            // large go round once more.
             for factor in [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9_u64] {
                 i = i.wrapping_mul(factor) & mask;
                 i ^= i >> (bits / 2);

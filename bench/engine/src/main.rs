@@ -1,6 +1,8 @@
-//! The engine beside LMDB, RocksDB, redb and fjall. `make bench-engine` runs it; bench/README.md says what it measures.
+//! The engine beside LMDB, RocksDB, redb and fjall. `make bench-engine` runs it; bench/README.md
+//! says what it measures.
 //!
-//! Without `--engine` this is the parent: it runs itself once for each engine and size, and prints the tables. With it, the child: one engine
+//! Without `--engine` this is the parent: it runs itself once for each engine and size, and prints
+//! the tables. With it, the child: one engine
 //! in one process, figures as lines of JSON.
 
 #[allow(unsafe_code)]

@@ -1,4 +1,5 @@
-//! The parent: a child for each engine and size, then tables of medians, JSON of everything, and the aims.
+//! The parent: a child for each engine and size, then tables of medians, JSON of everything, and
+//! the aims.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

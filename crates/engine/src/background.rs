@@ -29,7 +29,7 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(500);
 const STATS_PAUSE: Duration = Duration::from_secs(2);
 
 /// Pause when no reader has noted a wrong hint.
-const GUESS_PAUSE: Duration = Duration::from_millis(20);
+const HINT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The loop of a background thread, which ends when it is stopped.
 type Job = fn(&Arc<Shared>, &Stopper);
@@ -192,7 +192,7 @@ fn repair_row_hints(shared: &Arc<Shared>, stop: &Stopper) {
     let mut repairer = Repairer::default();
     while !stop.stopped() {
         if !repairer.step(shared) {
-            stop.pause(GUESS_PAUSE);
+            stop.pause(HINT_PAUSE);
         }
     }
 }

@@ -244,7 +244,8 @@ pub(crate) fn read_chain(
             stop.lift()
         })?;
         let (next, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
-        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == pointer.owner; // O2
+        // O2
+        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == pointer.owner;
         read.append(DATA, used, out);
         if !read.validate() {
             out.truncate(mark);

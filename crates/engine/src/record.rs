@@ -36,7 +36,7 @@ pub const CLUSTERED_HEADER: usize = 16;
 /// Bytes before the original column bytes.
 pub const SECONDARY_HEADER: usize = 14;
 /// The offset of the row-location hint in a secondary value.
-pub const GUESS_AT: usize = 7;
+pub const ROW_HINT_AT: usize = 7;
 /// The length that marks NULL among the lengths of original bytes.
 pub const NULL_LENGTH: u16 = NULL_TEXT;
 
@@ -248,7 +248,7 @@ pub fn set_bare(value: &mut [u8]) {
 
 /// Puts the hint into a secondary value.
 pub fn set_row_hint(value: &mut [u8], row_hint: RowHint) {
-    if let Some(place) = value.get_mut(GUESS_AT..GUESS_AT + RowHint::BYTES) {
+    if let Some(place) = value.get_mut(ROW_HINT_AT..ROW_HINT_AT + RowHint::BYTES) {
         place.copy_from_slice(&row_hint.to_bytes());
     }
 }

@@ -26,7 +26,7 @@ use nfold_btree::{EntryBatch, GetMany, RowHint};
 use nfold_observe::{SHARDS, Sharded, shard};
 use nfold_store::{Store, header};
 
-use crate::record::{GUESS_AT, SecondaryEntry};
+use crate::record::{ROW_HINT_AT, SecondaryEntry};
 use crate::shared::Shared;
 use crate::table::Table;
 
@@ -201,7 +201,7 @@ impl Repairer {
         let written = tree.write_row_hints(
             store,
             page,
-            GUESS_AT,
+            ROW_HINT_AT,
             wrong.iter().map(|&(i, row_hint)| (key(i), row_hint)),
         );
         if written.is_ok() {

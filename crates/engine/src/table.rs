@@ -202,7 +202,8 @@ impl Table {
     }
 
     /// The index with this ordinal in the definition.
-    #[allow(clippy::should_implement_trait)] // a table is no container: `table[n]` would not say what it gives
+    // A table is no container: `table[n]` would not say that it is an index.
+    #[allow(clippy::should_implement_trait)]
     pub fn index(&self, ordinal: usize) -> &Index {
         &self.indexes[ordinal]
     }

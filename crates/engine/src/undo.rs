@@ -477,7 +477,8 @@ fn walk(
     loop {
         if !header.deleted {
             match table.has_entry_key(n, &image, (key, primary), &mut buffer) {
-                Err(stop) if header.undo != first && overflow::is_gone(&stop) => return Ok(false), // U5
+                // U5
+                Err(stop) if header.undo != first && overflow::is_gone(&stop) => return Ok(false),
                 Ok(false) => {}
                 found => return found,
             }

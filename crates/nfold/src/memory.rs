@@ -15,7 +15,8 @@ const HEAP_END_BYTES: libc::c_int = 32 << 20;
 /// than copying the value.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn give_back_large_buffers() {
-    // SAFETY: mallopt only sets parameters of the allocator, and no other thread exists yet. It cannot fail for these values.
+    // SAFETY: mallopt only sets parameters of the allocator, and no other thread exists yet. It
+    // cannot fail for these values.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
         libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_END_BYTES);

@@ -33,7 +33,8 @@ pub struct Args {
     /// Option file in my.cnf's format; its [mysqld] group counts, with MySQL's names
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Any option of the option file, e.g. --set innodb_buffer_pool_size=1G; may stand several times
+    /// Any option of the option file, e.g. --set innodb_buffer_pool_size=1G; may stand several
+    /// times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Log every detail

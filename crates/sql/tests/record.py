@@ -2,7 +2,8 @@
 
     python3 record.py HOST PORT USER PASSWORD
 
-writes data/operators.txt, data/verdicts.txt and data/digests.txt. Nothing is executed but SELECTs of constants:
+writes data/operators.txt, data/verdicts.txt and data/digests.txt. Nothing is executed but SELECTs
+of constants:
 statements are only prepared.
 """
 import itertools
@@ -103,7 +104,8 @@ def record_operators(out):
         for values in VALUES:
             answer = one("SELECT " + put(expression, values))
             if isinstance(answer, pymysql.err.Error):
-                # A syntax error is an answer; an overflow or a mix of collations says nothing about precedence.
+                # A syntax error is an answer; an overflow or a mix of collations says nothing about
+                # precedence.
                 answers.append("syntax" if answer.args[0] == 1064 else "-")
             else:
                 # Neither do the bits of a binary string.

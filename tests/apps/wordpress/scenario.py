@@ -1,6 +1,7 @@
 """What a site does in a day: it is installed, filled, read, searched, commented on and tidied up.
 
-`run` yields pairs (step, outcome); outcomes are plain JSON values and do not depend on the time or on ports.
+`run` yields pairs (step, outcome); outcomes are plain JSON values and do not depend on the time or
+on ports.
 """
 
 import datetime
@@ -38,7 +39,8 @@ def headings_of(page):
 
 
 def base_letters(titles):
-    """Titles without case and accents: titles that are equal to the database may come in any order."""
+    """Titles without case and accents: titles that are equal to the database may come in any order.
+    """
     plain = (unicodedata.normalize("NFKD", t.replace("ł", "l").replace("Ł", "L")).casefold() for t in titles)
     return ["".join(c for c in t if not unicodedata.combining(c)) for t in plain]
 

@@ -1,4 +1,4 @@
-"""One WordPress site under PHP's built-in web server, and a browser without scripts that visits it."""
+"""One WordPress site under PHP's web server, and a browser without scripts that visits it."""
 
 import http.cookiejar
 import os
@@ -42,11 +42,14 @@ if (is_file($path) || is_file(rtrim($path, '/') . '/index.php')) { return false;
 $_SERVER['SCRIPT_NAME'] = '/index.php';
 require $_SERVER['DOCUMENT_ROOT'] . '/index.php';
 """
-KEYS = ("AUTH_KEY", "SECURE_AUTH_KEY", "LOGGED_IN_KEY", "NONCE_KEY", "AUTH_SALT", "SECURE_AUTH_SALT", "LOGGED_IN_SALT", "NONCE_SALT")
+KEYS = (
+    *("AUTH_KEY", "SECURE_AUTH_KEY", "LOGGED_IN_KEY", "NONCE_KEY"),
+    *("AUTH_SALT", "SECURE_AUTH_SALT", "LOGGED_IN_SALT", "NONCE_SALT"),
+)
 
 
 class Site:
-    """A copy of WordPress in a temporary directory, served over `database` of one database server."""
+    """A copy of WordPress in a temporary directory, served over `database` of one server."""
 
     def __init__(self, source, port, user, password, database):
         self.directory = tempfile.mkdtemp(prefix="nfold-wordpress-")

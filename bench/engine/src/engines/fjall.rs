@@ -1,5 +1,7 @@
-//! fjall: a cache that holds everything, no compression, filters and indexes pinned whole in memory, large write buffers, the journal written without sync.
-//! Rows and secondary keys are keyspaces, loaded by sorted ingestion. A point read is one `get`, which sees one state; ranges and `get_many`
+//! fjall: a cache that holds everything, no compression, filters and indexes pinned whole in
+//! memory, large write buffers, the journal written without sync.
+//! Rows and secondary keys are keyspaces, loaded by sorted ingestion. A point read is one `get`,
+//! which sees one state; ranges and `get_many`
 //! take a snapshot.
 
 use std::path::Path;

@@ -1,6 +1,9 @@
-//! LMDB through heed: a writable map, no syncs (`MDB_WRITEMAP`, `MDB_NOSYNC`, `MDB_NOMETASYNC`), no read-ahead and no clearing of memory, so that
-//! nothing is read or written for nothing. The map is the cache, and the system has all of it. Secondary keys are a database of sorted fixed-size
-//! duplicates, with native integers as keys on both sides. Rows go in by `MDB_APPEND`. A read transaction for each read, by thread-local slots.
+//! LMDB through heed: a writable map, no syncs (`MDB_WRITEMAP`, `MDB_NOSYNC`, `MDB_NOMETASYNC`), no
+//! read-ahead and no clearing of memory, so that
+//! nothing is read or written for nothing. The map is the cache, and the system has all of it.
+//! Secondary keys are a database of sorted fixed-size
+//! duplicates, with native integers as keys on both sides. Rows go in by `MDB_APPEND`. A read
+//! transaction for each read, by thread-local slots.
 
 use std::path::Path;
 
@@ -30,7 +33,8 @@ impl super::Engine for Engine {
         options
             .map_size((4 * cache_bytes as usize).next_multiple_of(1 << 21))
             .max_dbs(2);
-        // SAFETY: the files are this process's own, opened once; that a crash may damage them does not matter here.
+        // SAFETY: the files are this process's own, opened once; that a crash may damage them does
+        // not matter here.
         let env = unsafe {
             options.flags(
                 EnvFlags::WRITE_MAP

@@ -1,7 +1,9 @@
-//! What the benchmark asks of an engine. Every adapter opens its engine in the best configuration that its documentation names for data that
+//! What the benchmark asks of an engine. Every adapter opens its engine in the best configuration
+//! that its documentation names for data that
 //! fits in memory; each says in its header which.
 //!
-//! Durability is the same for all: a write is in the engine's log when the call returns (LMDB and redb: in its pages), and nothing waits for a
+//! Durability is the same for all: a write is in the engine's log when the call returns (LMDB and
+//! redb: in its pages), and nothing waits for a
 //! sync. Every read sees one snapshot: a point read opens one of its own.
 
 #[cfg(feature = "peers")]

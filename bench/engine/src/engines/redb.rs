@@ -1,4 +1,5 @@
-//! redb: a cache that holds everything, `Durability::None` (no sync). Fixed-width keys and values; secondary keys are a table of (group, key).
+//! redb: a cache that holds everything, `Durability::None` (no sync). Fixed-width keys and values;
+//! secondary keys are a table of (group, key).
 //! A read transaction and an opened table for each read, as its interface wants it.
 
 use std::path::Path;

@@ -1,7 +1,11 @@
-//! RocksDB through rust-rocksdb, and the system's library: a block cache that holds everything uncompressed, index and filter blocks outside it
-//! (always in memory), 10-bit filters, hash index inside data blocks, no compression, large write buffers, log without sync. Rows and secondary
-//! keys are column families, loaded as sorted files and compacted into the last level. A point read is one `get_pinned`: it sees one state of the
-//! database without an explicit snapshot, which would take the database's mutex. `get_many` reads the keys of each group by one reused iterator,
+//! RocksDB through rust-rocksdb, and the system's library: a block cache that holds everything
+//! uncompressed, index and filter blocks outside it
+//! (always in memory), 10-bit filters, hash index inside data blocks, no compression, large write
+//! buffers, log without sync. Rows and secondary
+//! keys are column families, loaded as sorted files and compacted into the last level. A point read
+//! is one `get_pinned`: it sees one state of the
+//! database without an explicit snapshot, which would take the database's mutex. `get_many` reads
+//! the keys of each group by one reused iterator,
 //! and the rows by one `batched_multi_get` with one explicit snapshot for both.
 
 use std::path::{Path, PathBuf};

@@ -67,7 +67,7 @@ impl Consistent {
         }
     }
 
-    /// Counts how the hints did, and notes the leaves of those that were wrong (hint::G2).
+    /// Counts how the hints did, and notes the leaves of those that were wrong (row_hint::G2).
     pub(crate) fn count_hints(&self, table: &Table, session: &EngineSession) {
         let row_hints = session.row_hints();
         if !row_hints.on() {

@@ -204,7 +204,8 @@ impl UpdateOp {
                 if table.index(n).unique {
                     work.key.clear();
                     table.secondary_key(n, &self.new, &[], &mut work.key)?;
-                    // An entry of the row itself does not count, under its old primary key or its new one.
+                    // An entry of the row itself does not count, under its old primary key or its
+                    // new one.
                     let own = &self.old_primary;
                     if secondary::unique_conflict(session, table, n, &work.key, (own, LockMode::S))?
                     {

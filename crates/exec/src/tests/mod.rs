@@ -361,7 +361,8 @@ impl Db {
         self.engine.analyze_table(&table).unwrap();
     }
 
-    /// Makes a table: columns as for `column`, keys as `primary a,b`, `unique a`, `key a,-b` (`-`: descending).
+    /// Makes a table: columns as for `column`, keys as `primary a,b`, `unique a`, `key a,-b` (`-`:
+    /// descending).
     pub fn create(&self, name: &str, columns: &[&str], keys: &[&str]) {
         let columns: Vec<ColumnDef> = columns.iter().map(|c| column(c)).collect();
         let indexes = keys

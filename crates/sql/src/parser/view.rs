@@ -7,7 +7,8 @@ use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// What stands behind CREATE or ALTER: `[OR REPLACE] [ALGORITHM = x] [DEFINER = account]
-    /// [SQL SECURITY x] VIEW [IF NOT EXISTS] name [(columns)] AS query [WITH [CASCADED | LOCAL] CHECK OPTION]`.
+    /// [SQL SECURITY x] VIEW [IF NOT EXISTS] name [(columns)] AS query [WITH [CASCADED | LOCAL]
+    /// CHECK OPTION]`.
     pub(super) fn view(&mut self, alter: bool) -> Result<Statement> {
         let or_replace = self.at(Kw::OR) && self.accept_kws(&[Kw::OR, Kw::REPLACE])?;
         let algorithm = match self.accept_kw(Kw::ALGORITHM) {

@@ -129,7 +129,8 @@ impl UndoSpaces {
             }
             let header = blocking(|| read_header(store, id))?;
             if spaces.all().next().is_none() {
-                spaces.at_rest = header.2 != 0 && header.2 == header.0; // F5: the newest file says it
+                // F5: the newest file says it.
+                spaces.at_rest = header.2 != 0 && header.2 == header.0;
             }
             ceiling = header.0.max(ceiling);
             retired = header.1.max(retired);

@@ -197,7 +197,8 @@ pub(super) fn against_spaces<T: Ord, P: Progress>(
     other.map_or(Ordering::Equal, |w| w.cmp(&space))
 }
 
-/// Compares at the second level and, with three levels, at the third: for strings that are equal at the first.
+/// Compares at the second level and, with three levels, at the third: for strings that are equal at
+/// the first.
 pub(super) fn compare_accents<P: Progress>(
     uca: &'static Uca,
     a: &[u8],
@@ -297,7 +298,8 @@ pub(super) fn has_prefix_uca(
         && (levels < 3 || starts_with(uca.level::<2>(s), uca.level::<2>(needle), goes_on))
 }
 
-/// A 64-bit hash of bytes, the same in every process; good for hash tables, not against an adversary.
+/// A 64-bit hash of bytes, the same in every process; good for hash tables, not against an
+/// adversary.
 #[derive(Copy, Clone)]
 pub(super) struct Mixer {
     hash: u64,

@@ -1,4 +1,5 @@
-//! Sort keys: bytes whose `memcmp` order is the collation's order. Indexes on disk hold them, so they never change.
+//! Sort keys: bytes whose `memcmp` order is the collation's order. Indexes on disk hold them, so
+//! they never change.
 //!
 //! # Picture
 //!
@@ -17,15 +18,19 @@
 //!                 HIGH n  before something greater: more spaces are smaller (n counts downwards)
 //! ```
 //!
-//! The codes of LOW, END and HIGH follow each other where the space's own code would be, so the string that ends sorts
+//! The codes of LOW, END and HIGH follow each other where the space's own code would be, so the
+//! string that ends sorts
 //! among its continuations as if spaces followed, and trailing spaces leave no trace.
 //!
 //! # Invariants
 //!
 //! - I1: no UCA code starts with 00, so the end of a level sorts first.
-//! - I2: a weight FB00..FBFF is followed by the second half of the same pair, which is stored as it is.
-//! - I3: strings with the same primary weights have as many secondary weights 0x20 (its rank is the lowest), and strings
-//!   with the same secondary weights as many tertiary weights. So ranks and tertiary weights of plain small letters may be
+//! - I2: a weight FB00..FBFF is followed by the second half of the same pair, which is stored as it
+//!   is.
+//! - I3: strings with the same primary weights have as many secondary weights 0x20 (its rank is the
+//!   lowest), and strings
+//!   with the same secondary weights as many tertiary weights. So ranks and tertiary weights of
+//!   plain small letters may be
 //!   left out at the end of their level without a change of order.
 
 use crate::charset::UTF8MB4;
@@ -118,7 +123,8 @@ pub(super) struct UcaCodes {
 }
 
 impl UcaCodes {
-    /// Assigns the codes: for each high byte of a weight up to `last_high` a lead byte, and two more for each ASCII weight in
+    /// Assigns the codes: for each high byte of a weight up to `last_high` a lead byte, and two
+    /// more for each ASCII weight in
     /// it, which splits the range and is a code itself. `pad` gives the space three codes.
     pub(super) const fn new(ascii_weights: &[u16; 128], last_high: u8, pad: bool) -> UcaCodes {
         let mut codes = UcaCodes {

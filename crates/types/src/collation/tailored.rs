@@ -6,7 +6,8 @@
 //! sort key, PAD SPACE   (code | run of spaces)* END
 //! accent                one byte for a weight below F0, else F0 + its high byte, and its low byte
 //! ```
-//! No weight of the higher levels is left out at the end of its level: contractions and overrides do not keep invariant I3 of keys.rs.
+//! No weight of the higher levels is left out at the end of its level: contractions and overrides
+//! do not keep invariant I3 of keys.rs.
 
 use std::cmp::Ordering;
 
@@ -257,7 +258,8 @@ impl Tailored {
             .all(|level| starts_with(self.weights(level, s), self.weights(level, prefix), goes_on))
     }
 
-    /// Appends MySQL's weights: two bytes each, levels apart by a zero (the fourth level is left out where it is empty).
+    /// Appends MySQL's weights: two bytes each, levels apart by a zero (the fourth level is left
+    /// out where it is empty).
     pub(super) fn weight_string(self, s: &[u8], out: &mut Vec<u8>) {
         for level in 0..usize::from(self.levels) {
             let start = out.len();

@@ -1,6 +1,7 @@
 //! The one table of MySQL's client errors: symbol, number, SQLSTATE, message template.
 //!
-//! Numbers, states and texts are MySQL's. Templates keep printf's placeholders; `SqlError::new` fills them in order.
+//! Numbers, states and texts are MySQL's. Templates keep printf's placeholders; `SqlError::new`
+//! fills them in order.
 //! 1062 carries the text that the server really sends (that of `ER_DUP_ENTRY_WITH_KEY_NAME`).
 
 macro_rules! errors {

@@ -193,7 +193,8 @@ impl<'a> ResponseWriter<'a> {
         self.end_definitions(is_empty);
     }
 
-    /// As [`columns`](Self::columns), with the packets that [`columns_copied`](Self::columns_copied)
+    /// As [`columns`](Self::columns), with the packets that
+    /// [`columns_copied`](Self::columns_copied)
     /// has copied.
     pub fn columns_of_packets(&mut self, columns: usize, packets: &[u8]) {
         self.packet(|out| put_int(out, columns as u64));
