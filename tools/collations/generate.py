@@ -9,20 +9,24 @@ formula (Han, Hangul, Tangut, unassigned), looks for contractions, and writes th
 crates/types/src/collation/tables. With --check it compares with the files that are there and writes
 nothing.
 
-All numbers are little-endian. Trie: u32 blocks, u16 stage1[limit / 64] (block number, 0xFFFF: not in the table), then
-blocks of 64 entries; the limit is 0x110000, of general.bin 0x10000, of the case tables 0x20000.
+All numbers are little-endian. Trie: u32 blocks, u16 stage1[limit / 64] (block number, 0xFFFF: not
+in the table), then blocks of 64 entries; the limit is 0x110000, of general.bin 0x10000, of the case
+tables 0x20000.
 
     uca0900.bin, uca0520.bin, uca0400.bin
-                               u32 blocks, u32 pool length, u32 secondary weights; stage1; entries u32; pool u16;
-                               secondary weights u16, ascending (a weight is named by its rank, from 1)
-        entry   primary | rank << 16 | tertiary << 24 (each 0 where there is none), or 1 << 31 | pool offset << 16 | the
-                primary, if there is exactly one, or 0
+                               u32 blocks, u32 pool length, u32 secondary weights; stage1;
+                               entries u32; pool u16;
+                               secondary weights u16, ascending (named by rank, from 1)
+        entry   primary | rank << 16 | tertiary << 24 (each 0 where there is none), or
+                1 << 31 | pool offset << 16 | the primary, if there is exactly one, or 0
         pool    primaries | pairs << 8, then primaries, then pairs (rank | tertiary << 8)
-    general.bin                trie of u16 weights (not in the table: the code point; above U+FFFF: 0xFFFD)
+    general.bin                trie of u16 weights (not in the table: the code point; above
+                               U+FFFF: 0xFFFD)
     case_0900.bin, case_0520.bin, case_general.bin
                                two tries (lower, upper) of i32 to add to the code point
-    single_byte.bin            u8[256] each: sort orders of latin1_swedish_ci, latin1_general_ci, latin1_general_cs,
-                               ascii_general_ci; lower and upper of latin1; lower and upper of ascii
+    single_byte.bin            u8[256] each: sort orders of latin1_swedish_ci, latin1_general_ci,
+                               latin1_general_cs, ascii_general_ci; lower and upper of latin1;
+                               lower and upper of ascii
 """
 import argparse
 import os
@@ -79,9 +83,11 @@ def read_weights(cur):
 
 
 def read_case(cur):
-    """{collation: ({code point: lower}, {code point: upper})}, without those that map to themselves.
+    """{collation: ({code point: lower}, {code point: upper})}, without those that map to
+    themselves.
 
-    LOWER gives its result no more bytes than the source has, so each character is followed by enough room."""
+    LOWER gives its result no more bytes than the source has, so each character is followed by
+    enough room."""
     out = {k: ({}, {}) for k in CASED}
     for lo in range(0, 0x20000, 0x4000):
         names = [k for k in CASED if lo < 0x10000 or not k.startswith("utf8mb3")]
@@ -129,7 +135,8 @@ def formula_0520(cp, _):
 
 
 def trie(entries, default, limit=0x110000):
-    """(stage1 up to code point limit, blocks) of {code point: entry}; blocks hold `default` where a code point has none."""
+    """(stage1 up to code point limit, blocks) of {code point: entry}; blocks hold `default` where a
+    code point has none."""
     stage1, blocks, seen = [], [], {}
     for start in range(0, limit, BLOCK):
         block = tuple(entries.get(cp, default) for cp in range(start, start + BLOCK))
@@ -232,7 +239,8 @@ def single_byte_file(cur):
 
 
 def find_contractions(cur, weights):
-    """Pairs of listed characters of one page of 256, or with one of U+0300..03FF behind, whose weights are not the sum."""
+    """Pairs of listed characters of one page of 256, or with one of U+0300..03FF behind, whose
+    weights are not the sum."""
     cur.execute("create temporary table a (c int primary key, page int, s varchar(1) character set utf8mb4, key (page))")
     listed = [cp for cp, w in weights.items() if levels(words(w)) != formula_0900(cp, Lazy(weights))]
     for i in range(0, len(listed), 2000):

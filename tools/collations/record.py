@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Record what a MySQL server answers about random strings, for the tests of nfold-types.
 
-    record.py --host H --port P --user U --password W [--seed N] [--count N] [--out DIR] [COLLATION...]
+    record.py --host H --port P --user U --password W [--seed N] [--count N] [--out DIR]
+    [COLLATION...]
 
 One line a question, fields apart by tabs, strings in hex in the collation's own character set:
 
@@ -9,7 +10,8 @@ One line a question, fields apart by tabs, strings in hex in the collation's own
     compare.tsv   collation, a, b, STRCMP(a, b)
     like.tsv      collation, text, pattern, escape character, text LIKE pattern ESCAPE escape
     locate.tsv    collation, haystack, needle, LOCATE(needle, haystack)
-    case.tsv      collation, string, LOWER(string), UPPER(string), REVERSE(string), LEFT(string, 2), CHAR_LENGTH(string)
+    case.tsv      collation, string, LOWER(string), UPPER(string), REVERSE(string), LEFT(string, 2),
+                  CHAR_LENGTH(string)
     convert.tsv   from, to, string, CONVERT(string USING to)
 
 Strings above U+FFFF and outside latin1 or ascii are asked only of collations that can hold them.
@@ -219,7 +221,8 @@ def main():
         return lambda answers: lines[kind].append("\t".join([*fields, *(str(a) for a in answers)]))
 
     def put_whole(then):
-        """Leaves out strings that LOWER or UPPER cuts off at a character that grows by it (Ⱥ, ɒ); Nfold converts them."""
+        """Leaves out strings that LOWER or UPPER cuts off at a character that grows by it (Ⱥ, ɒ);
+        Nfold converts them."""
         def check(answers):
             count = lambda hexed: sum(x & 0xC0 != 0x80 for x in bytes.fromhex(hexed))
             if count(answers[0]) == count(answers[1]) == count(answers[2]):

@@ -20,13 +20,17 @@ of the sensitive one.
 
 Layout: numbers are LEB128 (zigzag where signed), `weights` is a count and the weights.
 
-    u16 count (little-endian), then for each tailoring u32 offset from the start of the file (little-endian); at each offset:
+    u16 count (little-endian), then for each tailoring u32 offset from the start of the file
+    (little-endian); at each offset:
         base 0: UCA 4.0, 1: UCA 9.0
-        ranges: count, then start - end of the last, end - start, signed delta, 1 if FB86 comes first
+        ranges: count, then start - end of the last, end - start, signed delta, 1 if
+                FB86 comes first
         tertiary: count, then from, to
-        letters: count, then code point - last code point, signed primary - last primary. Levels: primary; 0020; 0002
+        letters: count, then code point - last code point, signed primary - last primary. Levels:
+        primary; 0020; 0002
         overrides: count, then code point - last code point, count of levels, weights of each level
-        contractions: count, then count of code points, code points, count of levels, weights of each level
+        contractions: count, then count of code points, code points, count of levels, weights of
+        each level
 
 The order of tailorings is that of LANGUAGES, which crates/types/src/collation/tailoring.rs repeats.
 """
