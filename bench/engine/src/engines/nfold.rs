@@ -58,6 +58,7 @@ fn spec() -> TableSpec {
         own_charset: false,
         generated: None,
         visibility: Visibility::Visible,
+        histogram: None,
     };
     let rest = ColumnType::new(TypeKind::Binary((VALUE - 8) as u32));
     TableSpec {
