@@ -199,6 +199,7 @@ fn takes_memory(sql: &str) -> bool {
         "(SELECT title FROM",
         "MAX(deleted) + 9",
         "NOT IN (SELECT",
+        "= ANY (SELECT",
     ];
     parts.iter().any(|part| sql.contains(part))
 }

@@ -105,8 +105,11 @@ fn answer(ty: &ColumnType, literal: &(Value, CollationId), strict: bool) -> Stri
         _ => String::from_utf8(text).expect("text"),
     };
     // Recorded without the warnings about delimiters.
-    let odd = ErrorCode::ER_WARN_DEPRECATED_DATETIME_DELIMITER;
-    for w in warnings.list().iter().filter(|w| w.code != odd) {
+    let odd = [
+        ErrorCode::ER_WARN_DEPRECATED_DATETIME_DELIMITER,
+        ErrorCode::ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER,
+    ];
+    for w in warnings.list().iter().filter(|w| !odd.contains(&w.code)) {
         let note = if w.level == Level::Note { "Note " } else { "" };
         out.push_str(&format!("|{note}{} {}", w.code.errno(), cut(&w.message)));
     }
