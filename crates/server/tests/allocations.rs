@@ -199,7 +199,6 @@ fn takes_memory(sql: &str) -> bool {
         "(SELECT title FROM",
         "MAX(deleted) + 9",
         "NOT IN (SELECT",
-        "= ANY (SELECT",
     ];
     parts.iter().any(|part| sql.contains(part))
 }

@@ -80,9 +80,15 @@ impl HashTable {
         (self.sorter, self.spilled) = (None, None);
     }
 
+    /// The memory that it holds, approximately, in bytes.
+    pub fn memory(&self) -> usize {
+        let hashes = self.by_hash.capacity() * size_of::<(u64, (u32, u32))>();
+        self.rows.memory() + hashes + self.next.capacity() * size_of::<u32>()
+    }
+
     /// Called between executions: closes the file, and frees unusually large memory.
     pub fn release(&mut self) {
-        if self.bytes > POOLED_BYTES || self.rows.memory() > POOLED_BYTES || self.is_spilled() {
+        if self.memory() > POOLED_BYTES || self.is_spilled() {
             *self = HashTable::default();
         }
     }

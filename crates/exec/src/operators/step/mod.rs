@@ -237,7 +237,7 @@ impl StepExec {
     /// The memory that it keeps between executions, approximately, in bytes.
     pub fn memory(&self) -> usize {
         let hash = match &self.lookup {
-            Lookup::Hash(table) => table.rows.memory(),
+            Lookup::Hash(table) => table.memory(),
             _ => 0,
         };
         let reader = self.reader.as_ref().map_or(0, TableReader::memory);
