@@ -104,12 +104,9 @@ fn answer(ty: &ColumnType, literal: &(Value, CollationId), strict: bool) -> Stri
         _ if ty.is_string() => text.iter().map(|b| format!("{b:02X}")).collect(),
         _ => String::from_utf8(text).expect("text"),
     };
-    // Recorded without the warnings about delimiters.
-    let odd = [
-        ErrorCode::ER_WARN_DEPRECATED_DATETIME_DELIMITER,
-        ErrorCode::ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER,
-    ];
-    for w in warnings.list().iter().filter(|w| !odd.contains(&w.code)) {
+    // Recorded without the warnings about unusual delimiters.
+    let odd = ErrorCode::ER_WARN_DEPRECATED_DATETIME_DELIMITER;
+    for w in warnings.list().iter().filter(|w| w.code != odd) {
         let note = if w.level == Level::Note { "Note " } else { "" };
         out.push_str(&format!("|{note}{} {}", w.code.errno(), cut(&w.message)));
     }
