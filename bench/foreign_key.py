@@ -10,15 +10,13 @@ server's threads, the median of the rounds) and the median of the rounds' ratios
 ratio is over --limit are named, and the exit status is 1 if the first one is among them.
 """
 import argparse
-import glob
 import statistics
 import sys
 import threading
 
-import pymysql
+import paired
 
 DATABASE = "foreign_key"
-USER, PASSWORD = "sb", "sb"
 TABLES = ["child_with", "child_without"]
 SETUP = [
     f"DROP DATABASE IF EXISTS {DATABASE}",
@@ -31,32 +29,15 @@ SETUP = [
 ]
 
 
-def cpu_seconds(pid):
-    """User and system time of all threads of a process."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        try:
-            with open(path) as f:
-                total += int(f.read().split()[0])
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return total / 1e9
-
-
-class Server:
+class Server(paired.Running):
     """A running server with open connections."""
 
     def __init__(self, word, connections):
-        self.name, _, where = word.partition("=")
-        port, _, pid = where.partition(":")
-        self.port, self.pid = int(port), int(pid)
+        super().__init__(word)
         with self.connect() as c, c.cursor() as cursor:
             for sql in SETUP:
                 cursor.execute(sql)
         self.connections = [self.connect(DATABASE) for _ in range(connections)]
-
-    def connect(self, database=None):
-        return pymysql.connect(host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, database=database, autocommit=True)
 
     def insert(self, table, each):
         """CPU seconds of `each` INSERTs by every connection."""
@@ -67,12 +48,12 @@ class Server:
                 connection.query(sql)
 
         threads = [threading.Thread(target=work, args=(c,)) for c in self.connections]
-        before = cpu_seconds(self.pid)
+        before = self.cpu_seconds()
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        return cpu_seconds(self.pid) - before
+        return self.cpu_seconds() - before
 
 
 def main():

@@ -9,16 +9,14 @@ first server to the last one. Names the statements whose ratio is over --limit; 
 then 1.
 """
 import argparse
-import glob
 import json
 import random
 import statistics
 import sys
 
-import pymysql
+import paired
 
 DATABASE = "json_documents"
-USER, PASSWORD = "sb", "sb"
 ROWS = 500
 SCAN = "SELECT SUM(j->'$.counters.c17') FROM documents"
 
@@ -45,26 +43,12 @@ STATEMENTS = {
 }
 
 
-def cpu_seconds(pid):
-    """User and system time of all threads of a process."""
-    total = 0
-    for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
-        try:
-            with open(path) as f:
-                total += int(f.read().split()[0])
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return total / 1e9
-
-
-class Server:
+class Server(paired.Running):
     """A running server with an open connection."""
 
     def __init__(self, word):
-        self.name, _, where = word.partition("=")
-        port, _, pid = where.partition(":")
-        self.pid = int(pid)
-        self.connection = pymysql.connect(host="127.0.0.1", port=int(port), user=USER, password=PASSWORD, autocommit=True)
+        super().__init__(word)
+        self.connection = self.connect()
         cursor = self.connection.cursor()
         cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
         cursor.execute(f"CREATE DATABASE {DATABASE}")
@@ -77,10 +61,10 @@ class Server:
         """CPU microseconds of a statement, the mean of `count`."""
         rng = random.Random(seed)
         statements = [make(rng) for _ in range(count)]
-        before = cpu_seconds(self.pid)
+        before = self.cpu_seconds()
         for sql in statements:
             self.connection.query(sql)
-        return (cpu_seconds(self.pid) - before) * 1e6 / count
+        return (self.cpu_seconds() - before) * 1e6 / count
 
 
 def main():
