@@ -61,12 +61,12 @@ pub(super) fn packed(
         DocKind::Scalar => elements.push(element(cx, values, to, doc)?),
     }
     let ty = &to.element.ty;
-    check_total(to, &elements)?;
     let packed = pack_elements(ty, &elements);
+    let distinct = (packed.as_ref()).map_or(0, |packed| Elements(packed).count());
+    check_total(to, &elements, distinct)?;
     let packed =
         packed.map_err(|e| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string()))?;
-    let excess = Elements(&packed).count().saturating_sub(most_keys(ty));
-    match excess {
+    match distinct.saturating_sub(most_keys(ty)) {
         0 => Ok(packed),
         n => Err(SqlError::new(
             ErrorCode::ER_EXCEEDED_MV_KEYS_NUM,
@@ -97,8 +97,8 @@ fn most_keys(ty: &ColumnType) -> usize {
     CAPACITY / (counted_width(ty).unwrap_or(1) + 2)
 }
 
-/// Error 3906 if all elements together are too long.
-fn check_total(to: &Target<'_>, elements: &[Value]) -> Result<(), SqlError> {
+/// Error 3906 if all elements together are too long. `distinct`: the number of different elements.
+fn check_total(to: &Target<'_>, elements: &[Value], distinct: usize) -> Result<(), SqlError> {
     let ty = &to.element.ty;
     let width = counted_width(ty);
     let length = |v: &Value| match (width, v) {
@@ -106,7 +106,6 @@ fn check_total(to: &Target<'_>, elements: &[Value]) -> Result<(), SqlError> {
         (width, _) => width.unwrap_or(1),
     };
     let most = most_keys(ty);
-    let distinct = pack_elements(ty, elements).map_or(0, |packed| Elements(&packed).count());
     let total: usize = elements.iter().map(length).sum();
     match total.saturating_sub(most * width.unwrap_or(1)) {
         0 => Ok(()),

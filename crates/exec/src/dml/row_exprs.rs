@@ -94,9 +94,9 @@ impl CompletedRow<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), SqlError> {
         for g in generated {
-            let value = match self.def.columns[g.column].visibility {
-                _ if self.def.array_of(g.column).is_some() => self.array_value(g, image)?,
-                Visibility::Hidden => self.key_value(g, image)?,
+            let value = match (&g.element, self.def.columns[g.column].visibility) {
+                (Some(element), _) => self.array_value(g, element, image)?,
+                (None, Visibility::Hidden) => self.key_value(g, image)?,
                 _ => self.value(&g.expr, g.column, image)?,
             };
             scratch.clear();
@@ -149,33 +149,41 @@ impl CompletedRow<'_> {
     ///
     /// # Errors
     /// Those of the expression and of [`array_elements::packed`].
-    fn array_value(&self, g: &ColumnExpr, image: &[u8]) -> Result<Value, SqlError> {
-        let rows = [RowRef {
-            layout: self.layout,
-            image: Some(image),
-            places: None,
-        }];
-        let cx = EvalCx {
-            rows: &rows,
-            outer: &[],
-            st: self.state,
-        };
+    fn array_value(
+        &self,
+        g: &ColumnExpr,
+        element: &ColumnDef,
+        image: &[u8],
+    ) -> Result<Value, SqlError> {
+        let rows = self.row_slot(image);
+        let cx = self.context(&rows);
         let Some(doc) = json_document(&cx, std::slice::from_ref(&g.expr), 0, "cast_as_array")?
         else {
             return Ok(Value::Null);
         };
-        let column = &self.def.columns[g.column];
-        let element = ColumnDef {
-            ty: self.def.array_of(g.column).unwrap_or(&column.ty).clone(),
-            generated: None,
-            ..column.clone()
-        };
         let to = array_elements::Target {
-            element: &element,
+            element,
             index: self.index_name(g.column),
             row: self.number,
         };
         array_elements::packed(&cx, self.values, &to, &doc).map(Value::Bytes)
+    }
+
+    /// The row as expressions read it: row slot 0.
+    fn row_slot<'i>(&'i self, image: &'i [u8]) -> [RowRef<'i>; 1] {
+        [RowRef {
+            layout: self.layout,
+            image: Some(image),
+            places: None,
+        }]
+    }
+
+    fn context<'i>(&'i self, rows: &'i [RowRef<'i>]) -> EvalCx<'i> {
+        EvalCx {
+            rows,
+            outer: &[],
+            st: self.state,
+        }
     }
 
     /// The name of the index that the hidden column belongs to.
@@ -188,16 +196,8 @@ impl CompletedRow<'_> {
     /// Evaluates `e` over the row, and converts the value to the type of the column.
     pub fn value(&self, e: &Expr, column: usize, image: &[u8]) -> Result<Value, SqlError> {
         let def = &self.def.columns[column];
-        let rows = [RowRef {
-            layout: self.layout,
-            image: Some(image),
-            places: None,
-        }];
-        let cx = EvalCx {
-            rows: &rows,
-            outer: &[],
-            st: self.state,
-        };
+        let rows = self.row_slot(image);
+        let cx = self.context(&rows);
         let v = cx.val(e)?;
         let stored = self.values.store(&cx, def, v, &e.ty, self.number);
         let value = stored.map_err(|e| documents::with_table(e, &self.def.name, &def.name))?;

@@ -56,11 +56,26 @@ pub fn table_exprs(
     for (column, c) in def.columns.iter().enumerate() {
         if let ColumnDefault::Expr(e) = &c.default {
             let expr = bind(e, StoredUse::Default(c))?;
-            all.defaults.push(ColumnExpr { column, expr });
+            all.defaults.push(ColumnExpr {
+                column,
+                expr,
+                element: None,
+            });
         }
         if let Some(g) = &c.generated {
             let expr = bind(&g.expr, StoredUse::Generated(c))?;
-            all.generated.push(ColumnExpr { column, expr });
+            let element = g.array_of.as_ref().map(|ty| {
+                Box::new(ColumnDef {
+                    ty: ty.clone(),
+                    generated: None,
+                    ..c.clone()
+                })
+            });
+            all.generated.push(ColumnExpr {
+                column,
+                expr,
+                element,
+            });
         }
     }
     let all = Arc::new(all);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::TableDef;
+use nfold_catalog::{ColumnDef, TableDef};
 use nfold_types::SqlError;
 
 use super::expr::Expr;
@@ -31,6 +31,9 @@ pub struct ColumnExpr {
     /// Ordinal.
     pub column: usize,
     pub expr: Expr,
+    /// For the hidden column of a multi-valued key part: the same column with the type of one
+    /// element.
+    pub element: Option<Box<ColumnDef>>,
 }
 
 impl TableExprs {
