@@ -3,8 +3,6 @@
 
 mod table_access;
 
-use std::sync::Arc;
-
 use nfold_sql::ast::{ExplainFormat, ExplainOptions, SetOp};
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::ColumnFlags;
@@ -222,23 +220,9 @@ fn renumber(e: &mut Expr, kept: &[usize]) {
 /// The column of the formats that return a text, described as MySQL does.
 fn text_column() -> ColumnMeta {
     let ty = ColumnType::string(TypeKind::VarChar(78), CollationId::UTF8MB4_0900_AI_CI);
-    let mut column = column("EXPLAIN", ty);
+    let mut column = ColumnMeta::without_table("EXPLAIN", ty);
     column.flags |= ColumnFlags::NOT_NULL;
     column
-}
-
-fn column(name: &str, ty: ColumnType) -> ColumnMeta {
-    let none: Arc<str> = "".into();
-    ColumnMeta {
-        schema: none.clone(),
-        table: none.clone(),
-        org_table: none.clone(),
-        name: name.into(),
-        org_name: none,
-        flags: ty.computed_wire_flags(),
-        ty,
-        made: false,
-    }
 }
 
 fn columns() -> Vec<ColumnMeta> {
@@ -257,7 +241,7 @@ fn columns() -> Vec<ColumnMeta> {
                 ),
                 _ => ColumnType::string(TypeKind::VarChar(255), CollationId::UTF8MB4_0900_AI_CI),
             };
-            column(name, ty)
+            ColumnMeta::without_table(name, ty)
         })
         .collect()
 }

@@ -28,6 +28,23 @@ pub struct ColumnMeta {
     pub made: bool,
 }
 
+impl ColumnMeta {
+    /// A column of no table, such as those of SHOW and EXPLAIN.
+    pub fn without_table(name: &str, ty: ColumnType) -> ColumnMeta {
+        let none: Arc<str> = "".into();
+        ColumnMeta {
+            schema: none.clone(),
+            table: none.clone(),
+            org_table: none.clone(),
+            name: name.into(),
+            org_name: none,
+            flags: ty.computed_wire_flags(),
+            ty,
+            made: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultOrder {
     pub column: usize,

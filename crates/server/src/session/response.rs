@@ -1,8 +1,6 @@
 //! The response to a statement, and how it is sent: rows in memory, rows that the executor streams,
 //! or OK.
 
-use std::sync::Arc;
-
 use nfold_exec::{EncodedColumns, ResultText, RowSink, WireFormat};
 use nfold_plan::query::ColumnMeta;
 use nfold_protocol::response::{Column, Ok as OkPacket};
@@ -68,7 +66,7 @@ impl RowSet {
         RowSet {
             columns: columns
                 .iter()
-                .map(|(name, ty)| meta(name, ty.clone()))
+                .map(|(name, ty)| ColumnMeta::without_table(name, ty.clone()))
                 .collect(),
             rows: Vec::new(),
             counted: true,
@@ -95,21 +93,6 @@ impl RowSet {
 /// `VARCHAR(chars)` as in system tables.
 pub fn text_type(chars: u32) -> ColumnType {
     ColumnType::string(TypeKind::VarChar(chars), CollationId::UTF8MB4_0900_AI_CI)
-}
-
-/// A column without a table.
-pub fn meta(name: &str, ty: ColumnType) -> ColumnMeta {
-    let none: Arc<str> = "".into();
-    ColumnMeta {
-        schema: none.clone(),
-        table: none.clone(),
-        org_table: none.clone(),
-        name: name.into(),
-        org_name: none,
-        flags: ty.computed_wire_flags(),
-        ty,
-        made: false,
-    }
 }
 
 /// A column in the protocol, for a client that receives results in the character set of

@@ -17,7 +17,7 @@ use crate::introspection::system;
 use crate::introspection::views;
 use crate::introspection::views::View;
 use crate::session::Session;
-use crate::session::response::{Response, RowSet, meta};
+use crate::session::response::{Response, RowSet};
 use crate::session::vars::VarValue;
 
 fn rows(view: View) -> RowSet {
@@ -25,7 +25,7 @@ fn rows(view: View) -> RowSet {
         columns: view
             .columns
             .into_iter()
-            .map(|(name, ty)| meta(&name, ty))
+            .map(|(name, ty)| ColumnMeta::without_table(&name, ty))
             .collect(),
         rows: view.rows,
         counted: true,
