@@ -47,6 +47,20 @@ pub struct Work<'a> {
     pub hint: Option<&'a Cell<Hint>>,
 }
 
+impl<'a> Work<'a> {
+    /// A statement that was parsed, runs once, and has no `?`.
+    pub fn parsed(text: &'a [u8], digested: &'a Digested, parsed: &'a Parsed) -> Work<'a> {
+        Work {
+            text,
+            digested,
+            markers: &[],
+            describe: false,
+            parsed: Some(parsed),
+            hint: None,
+        }
+    }
+}
+
 /// A cached plan.
 pub struct Cached {
     pub shared: Arc<SharedPlan>,

@@ -395,14 +395,7 @@ impl Session {
             Query(_) | Insert(_) | Update(_) | Delete(_) | Do(_) | Explain { .. } => {
                 self.limit_query(cx, text);
                 let (digested, parsed) = self.parse_with_digest(cx, text)?;
-                let work = Work {
-                    text,
-                    digested: &digested,
-                    markers: &[],
-                    describe: false,
-                    parsed: Some(&parsed),
-                    hint: None,
-                };
+                let work = Work::parsed(text, &digested, &parsed);
                 self.run_rows(cx, &work, sink)
             }
             LoadData(load) => self.load_data(cx, load, text, sink),

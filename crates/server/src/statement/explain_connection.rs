@@ -53,14 +53,7 @@ impl Session {
         if !matches!(parsed.statement, Statement::Explain { .. }) {
             return Err(refused());
         }
-        let work = Work {
-            text: &text,
-            digested: &digested,
-            markers: &[],
-            describe: false,
-            parsed: Some(&parsed),
-            hint: None,
-        };
+        let work = Work::parsed(&text, &digested, &parsed);
         self.run_rows(cx, &work, sink)
     }
 }

@@ -455,14 +455,7 @@ impl Session {
         out: &mut LastKey<'_, '_, '_>,
     ) -> Result<Response, SqlError> {
         let (digested, parsed) = self.parse_with_digest(cx, text)?;
-        let work = Work {
-            text,
-            digested: &digested,
-            markers: &[],
-            describe: false,
-            parsed: Some(&parsed),
-            hint: None,
-        };
+        let work = Work::parsed(text, &digested, &parsed);
         let result = self.run_once(cx, &work, out);
         let ended = self.end_work(cx, result.as_ref().err());
         let result = result.map_err(|e| SqlError {

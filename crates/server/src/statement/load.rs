@@ -25,14 +25,7 @@ impl Session {
     ) -> Result<Response, SqlError> {
         let collation = self.file_collation(load)?;
         let (digested, parsed) = self.parse_with_digest(cx, text)?;
-        let work = Work {
-            text,
-            digested: &digested,
-            markers: &[],
-            describe: false,
-            parsed: Some(&parsed),
-            hint: None,
-        };
+        let work = Work::parsed(text, &digested, &parsed);
         self.begin_variables(load)?;
         let result = if load.local {
             self.allow_local_files(sink.out.capabilities())?;
