@@ -86,6 +86,8 @@ SPILLS = [
     ("window", "SELECT id, ROW_NUMBER() OVER (ORDER BY t), SUM(n) OVER (ORDER BY s) FROM d.big ORDER BY id"),
     ("window over all", "SELECT id, COUNT(*) OVER (), LAST_VALUE(s) OVER (ORDER BY t ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) "
                         "FROM d.big ORDER BY id"),
+    ("correlated IN subquery", "SELECT COUNT(*) FROM d.big a WHERE a.id <= 3 AND CONCAT(a.s, 'x') IN "
+                               "(SELECT CONCAT(b.s, a.id) FROM d.big b WHERE b.id > a.id)"),
     ("IN subquery", "SELECT COUNT(*) FROM d.big WHERE CONCAT(s, '') IN (SELECT CONCAT(s, '') FROM d.big WHERE id % 2 = 0)"),
     ("NOT IN subquery", "SELECT COUNT(*) FROM d.big WHERE CONCAT(s, '') NOT IN (SELECT CONCAT(s, '') FROM d.big WHERE id % 2 = 0)"),
 ]
