@@ -1,4 +1,4 @@
-"""What the benchmarks of running servers share: a server as an argument names it, and its CPU time."""
+"""What benchmarks of running servers share: a server as an argument names it, and its CPU time."""
 import glob
 
 import pymysql

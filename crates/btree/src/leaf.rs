@@ -127,8 +127,8 @@ impl LeafEntry<'_> {
         self.node.value_len(self.slot)
     }
 
-    /// Eight bytes of the value at `at`, little-endian. Bytes behind the value's end are those that
-    /// follows on the page.
+    /// Eight bytes of the value at `at`, little-endian. Past the value's end they are the
+    /// page's next bytes.
     #[inline(always)]
     pub fn value_word(&self, at: usize) -> u64 {
         words::load_u64(self.node.words(), self.slot.value_at() + at)
@@ -147,8 +147,8 @@ impl LeafEntry<'_> {
         self.slot.key_len()
     }
 
-    /// Eight bytes of the key suffix at `at`, little-endian. Bytes behind its end are those that
-    /// follows on the page.
+    /// Eight bytes of the key suffix at `at`, little-endian. Past its end they are the page's
+    /// next bytes.
     #[inline(always)]
     pub fn suffix_word(&self, at: usize) -> u64 {
         words::load_u64(self.node.words(), self.slot.key_at() + at)
@@ -169,8 +169,7 @@ impl LeafEntry<'_> {
     }
 
     /// The value's length, and three little-endian words around its start: the eight bytes before
-    /// it and its first sixteen bytes. Bytes behind the value's end are those that follows on the
-    /// page.
+    /// it and its first sixteen bytes. Past the value's end they are the page's next bytes.
     #[inline(always)]
     pub fn around_value(self) -> (usize, [u64; 3]) {
         let (cell, to_value) = (self.slot.cell(), CELL_HEAD + self.slot.key_len());

@@ -143,8 +143,8 @@ impl Table {
         }
     }
 
-    /// Takes back a reservation of `n` values from `first` on, of which no row has one. Returns
-    /// false if the counter has moved since.
+    /// Takes back a reservation of `n` values from `first` on, none of which a row uses. Returns
+    /// false, and changes nothing, if other values were reserved since.
     pub fn auto_increment_give_back(&self, first: u64, n: u64, increment: u64) -> bool {
         let end = first
             .saturating_add((n.max(1) - 1).saturating_mul(increment.max(1)))

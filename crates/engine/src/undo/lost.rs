@@ -23,9 +23,9 @@ use crate::table::Table;
 /// Entries looked at together.
 const BATCH: usize = 256;
 
-/// The keys in index `n` of the version `image` of a row that `record` has changed. Where damage
-/// hides them: those of the row's entries that the record's transaction has touched last, and has
-/// marked as deleted or not.
+/// The keys, in index `n`, of the entries of `image`: a version of the row that `record` changed.
+/// If damage hides them, searches the index instead, and returns the row's entries
+/// that the record's transaction was the last to change, with or without a delete mark.
 pub(super) fn version_keys(
     shared: &Shared,
     table: &Table,

@@ -314,8 +314,8 @@ impl BlockCx<'_> {
         self.builder.measured(self.block, stage)
     }
 
-    /// Conditions above an operator, of whose rows a percentage passes, with the subqueries in
-    /// them.
+    /// A filter above `input`, with the subqueries in its conditions. `percentage`: the share of
+    /// the input's rows that pass, estimated.
     pub fn filter(
         &self,
         input: Node,

@@ -34,10 +34,10 @@
 //! # Deadlocks
 //! After a request was queued, its owner searches the waits-for graph for a cycle, under the
 //! detector's mutex (waiters only). The search reads the current queues, each of them once
-//! (`deadlock`). Where the request waits for running owners alone, there is no cycle and no search:
-//! one of these owners would close the cycle when it begins to wait itself. The owner that begins
-//! to wait last closes the cycle, and finds it. The victim is the owner with the least work to lose
-//! (row changes and locks together), or the requester among equals.
+//! (`deadlock`). If no owner that it waits for is waiting itself, there is no cycle yet, and no
+//! search: a cycle is complete only when its last member begins to wait, and that member searches.
+//! The victim is the owner with the least work to lose (row changes and locks together), or the
+//! requester among equals.
 //!
 //! # Not here
 //! Deadlines: the session drops the [`Wait`](nfold_store::Wait) when its time is over, which takes
