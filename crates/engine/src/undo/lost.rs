@@ -24,8 +24,9 @@ use crate::table::Table;
 const BATCH: usize = 256;
 
 /// The keys, in index `n`, of the entries of `image`: a version of the row that `record` changed.
-/// If damage hides them, searches the index instead, and returns the row's entries
-/// that the record's transaction was the last to change, with or without a delete mark.
+/// If damage hides them, searches the index instead, and returns the row's entries that the
+/// record's transaction was the last to change: those marked as deleted if `marked`, else the
+/// others.
 pub(super) fn version_keys(
     shared: &Shared,
     table: &Table,
