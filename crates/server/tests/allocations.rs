@@ -101,10 +101,29 @@ fn a_warm_command_allocates_nothing() {
         }
     };
     ping_all(50);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    assert!(before > 0, "the server was counted while it started");
-    ping_all(500);
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert!(
+        ALLOCATIONS.load(Ordering::Relaxed) > 0,
+        "the server was counted while it started"
+    );
+    // A worker takes a new buffer only when more connections are ready at once than ever before,
+    // which the scheduler decides. An allocation by each command would show in every round.
+    let rounds: Vec<u64> = (0..10)
+        .map(|_| {
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            ping_all(500);
+            ALLOCATIONS.load(Ordering::Relaxed) - before
+        })
+        .collect();
+    assert!(
+        rounds.contains(&0),
+        "allocations of 4,000 commands: {rounds:?}"
+    );
+    // Eight connections on either of two workers, with one buffer each to receive and to send.
+    let buffers = 2 * 2 * 8;
+    assert!(
+        rounds.iter().sum::<u64>() <= 2 * buffers,
+        "allocations: {rounds:?}"
+    );
 }
 
 /// Kinds that change rows may allocate (versions, locks, undo).
