@@ -65,7 +65,7 @@ impl Table {
             matches!(field, Ok(nfold_types::row::RawField::External(_)))
         };
         let whole = match RowLayout::has_external(row) && parts.iter().any(external) {
-            true => Some(self.whole_row(row)?),
+            true => Some(self.row_of_index(ordinal, row)?),
             false => None,
         };
         let row = whole.as_deref().unwrap_or(row);

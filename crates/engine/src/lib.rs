@@ -29,6 +29,7 @@ mod locks;
 mod lost_entries;
 mod orphaned;
 mod overflow;
+mod pending_chains;
 mod pool;
 mod read;
 pub mod record;

@@ -27,6 +27,7 @@ use nfold_types::row::{OverflowPointer, RawField, RowError, RowLayout};
 
 use crate::error::{EngineError, Stop, lift};
 use crate::orphaned::{SLOT_LOG, Slot};
+use crate::pending_chains::{PendingChain, PendingChains};
 use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
 
@@ -227,42 +228,91 @@ pub(crate) fn is_long((key_len, row): (usize, &[u8])) -> bool {
     row.len() > longest_inline(key_len)
 }
 
-/// Appends the value of a chain to `out`. On a wait `out` is as before.
-pub(crate) fn read_chain(
+/// Appends the value of a chain to `out`. On an error or a wait `out` is as before; at a wait the
+/// pages that were read go to `pending`.
+fn read_chain(
     store: &Store,
     space: SpaceId,
-    pointer: OverflowPointer,
+    chain: OverflowPointer,
+    pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let start = out.len();
-    let mut page = pointer.first_page;
-    while page != 0 && ((out.len() - start) as u64) < pointer.length {
-        let id = PageId { space, page };
+    let (start, mut next) = (out.len(), chain.first_page);
+    let read = read_pages(store, space, chain, &mut next, (start, out));
+    read.inspect_err(|stop| {
+        if matches!(stop, Stop::Wait(_)) {
+            let bytes = out[start..].to_vec();
+            pending.put(PendingChain {
+                space,
+                chain,
+                next,
+                bytes,
+            });
+        }
+        out.truncate(start);
+    })
+}
+
+/// Appends the pages of a chain from `next` on to `out`, where the chain begins at `start`. After a
+/// wait, call again with both as they are.
+fn read_pages(
+    store: &Store,
+    space: SpaceId,
+    chain: OverflowPointer,
+    next: &mut PageNo,
+    (start, out): (usize, &mut Vec<u8>),
+) -> Result<(), Stop> {
+    while *next != 0 && ((out.len() - start) as u64) < chain.length {
+        let id = PageId { space, page: *next };
         let mark = out.len();
-        let read = store.read(id).map_err(|stop| {
-            out.truncate(start);
-            stop.lift()
-        })?;
-        let (next, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
+        let read = store.read(id).map_err(lift)?;
+        let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
         // O2
-        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == pointer.owner;
+        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == chain.owner;
         read.append(DATA, used, out);
         if !read.validate() {
             out.truncate(mark);
             continue;
         }
         if !ours || used == 0 {
-            out.truncate(start);
             return Err(corrupt(id));
         }
-        page = next;
+        *next = behind;
     }
-    if (out.len() - start) as u64 != pointer.length {
-        out.truncate(start);
-        return Err(corrupt(PageId {
+    if (out.len() - start) as u64 != chain.length {
+        let page = chain.first_page;
+        return Err(corrupt(PageId { space, page }));
+    }
+    *next = 0;
+    Ok(())
+}
+
+/// Reads on the chains of a row for which a read has waited before. When it returns, `pending` has
+/// all of them.
+fn read_on(
+    store: &Store,
+    space: SpaceId,
+    chains: impl Iterator<Item = OverflowPointer>,
+    pending: &PendingChains,
+) -> Result<(), Stop> {
+    for chain in chains {
+        let begun = pending.take(space, &chain);
+        let mut begun = begun.unwrap_or_else(|| PendingChain {
             space,
-            page: pointer.first_page,
-        }));
+            chain,
+            next: chain.first_page,
+            bytes: Vec::new(),
+        });
+        let room = chain.length.saturating_sub(begun.bytes.len() as u64);
+        begun
+            .bytes
+            .reserve_exact(usize::try_from(room).unwrap_or(0) + OVER);
+        let bytes = (0, &mut begun.bytes);
+        let read = read_pages(store, space, chain, &mut begun.next, bytes);
+        if matches!(read, Ok(()) | Err(Stop::Wait(_))) {
+            pending.put(begun);
+        }
+        read?;
     }
     Ok(())
 }
@@ -298,20 +348,24 @@ pub(crate) fn next_page(mtr: &Mtr<'_>, page: Latched) -> PageNo {
 }
 
 /// Appends a row image to `out` in which the values of the `wanted` columns take the place of their
-/// overflow pointers. On an error or a wait `out` is as before.
+/// overflow pointers. On an error or a wait `out` is as before. At a wait `pending` keeps the pages
+/// that were read; the next call for the row continues there.
 pub(crate) fn inflate(
-    store: &Store,
-    space: SpaceId,
+    (store, space): (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
     wanted: impl Fn(usize) -> bool,
+    pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let chains = pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
-    let values = chains.map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
+    let chains = || pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
+    let values = chains().map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
     let bytes = values.fold(0, usize::saturating_add);
     if bytes > LONGEST_IMAGE {
         return Err(damaged_row(space));
+    }
+    if chains().any(|(_, chain)| pending.has(space, &chain)) {
+        read_on(store, space, chains().map(|(_, chain)| chain), pending)?;
     }
     let room = bytes + row.len() + size_of::<u32>() * layout.columns().len() + OVER;
     match out.len() + room > DOUBLED_UP_TO {
@@ -320,7 +374,13 @@ pub(crate) fn inflate(
     }
     let put = |ordinal, field: RawField<'_>, out: &mut Vec<u8>| match field {
         RawField::External(chain) if wanted(ordinal) => {
-            read_chain(store, space, chain, out).map_err(InflateStop::Stop)?;
+            match pending.take(space, &chain) {
+                Some(whole) => out.extend_from_slice(&whole.bytes),
+                None => {
+                    let read = read_chain(store, space, chain, pending, out);
+                    read.map_err(InflateStop::Stop)?;
+                }
+            }
             Ok(false)
         }
         field => Ok(field.append_to(out)),

@@ -21,6 +21,7 @@ use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
 use crate::error::{EngineError, Stop, lift};
+use crate::pending_chains::PendingChains;
 use crate::read::View;
 use crate::row_hint::RowHints;
 use crate::shared::Shared;
@@ -54,6 +55,7 @@ pub struct EngineSession {
     /// The transaction has changed a table that a restart keeps: only then has its commit to be
     /// durable.
     is_kept: bool,
+    pending_chains: PendingChains,
 }
 
 static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
@@ -75,6 +77,7 @@ impl EngineSession {
             is_kept: false,
             mark: 0,
             refused: false,
+            pending_chains: PendingChains::default(),
         })
     }
 
@@ -181,8 +184,11 @@ impl EngineSession {
     /// its table does not exist, does not undo the changes of this one.
     #[inline]
     pub fn statement_end(&mut self, ok: bool) -> Result<(), Stop> {
-        if !ok && self.trx.is_active() && self.trx.mark() > self.mark {
-            self.undo_to(self.mark)?;
+        if !ok {
+            self.pending_chains.clear();
+            if self.trx.is_active() && self.trx.mark() > self.mark {
+                self.undo_to(self.mark)?;
+            }
         }
         self.mark = self.trx.mark();
         self.trx.end_statement();
@@ -305,6 +311,12 @@ impl EngineSession {
 
     pub(crate) fn locks(&self) -> &LockTable {
         self.shared.trx.locks()
+    }
+
+    /// The long values of the row that a read waits for.
+    #[inline]
+    pub(crate) fn pending_chains(&self) -> &PendingChains {
+        &self.pending_chains
     }
 
     /// Opens the snapshot that reads use, if there is none.

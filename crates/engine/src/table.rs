@@ -29,6 +29,7 @@ use crate::error::{EngineError, Stop};
 use crate::lost_entries::LostEntries;
 use crate::orphaned::OrphanedPages;
 use crate::overflow;
+use crate::pending_chains::PendingChains;
 use crate::record::{self, SecondaryEntry};
 
 /// Bytes of a key that a byte of text makes at most: eighteen weights for three bytes, zeros
@@ -340,7 +341,7 @@ impl Table {
         match index.key.encode_row(&self.layout, row, out) {
             Ok(()) => {}
             Err(KeyError::Row(RowError::External(_))) => {
-                let whole = self.whole_row(row)?;
+                let whole = self.row_of_index(ordinal, row)?;
                 index
                     .key
                     .encode_row(&self.layout, &whole, out)
@@ -434,24 +435,40 @@ impl Table {
         match put(row, out) {
             Err(RowError::External(_)) => {
                 out.truncate(start);
-                let whole = self.whole_row(row)?;
+                let whole = self.row_of_index(ordinal, row)?;
                 put(&whole, out).map_err(|_| self.corrupt_row().into())
             }
             other => other.map_err(|_: RowError| self.corrupt_row().into()),
         }
     }
 
-    /// The row with its long columns.
-    pub(crate) fn whole_row(&self, row: &[u8]) -> Result<Vec<u8>, Stop> {
+    /// The row with its long columns. See [`overflow::inflate`].
+    pub(crate) fn whole_row(&self, row: &[u8], pending: &PendingChains) -> Result<Vec<u8>, Stop> {
         let mut whole = Vec::new();
-        let (space, layout) = (self.def.space, &self.layout);
-        overflow::inflate(&self.store, space, layout, row, |_| true, &mut whole)?;
+        let (from, layout) = ((&*self.store, self.def.space), &self.layout);
+        overflow::inflate(from, layout, row, |_| true, pending, &mut whole)?;
         Ok(whole)
+    }
+
+    /// The row with those of its long columns that index `ordinal` covers.
+    pub(crate) fn row_of_index(&self, ordinal: usize, row: &[u8]) -> Result<Vec<u8>, Stop> {
+        let mut out = Vec::new();
+        let (from, layout) = ((&*self.store, self.def.space), &self.layout);
+        let Index { key, columns, .. } = &self.indexes[ordinal];
+        let is_part = |column| key.parts().iter().any(|part| part.ordinal == column);
+        let wanted = |column| is_part(column) || columns.contains(&column);
+        let pending = PendingChains::default();
+        overflow::inflate(from, layout, row, wanted, &pending, &mut out)?;
+        Ok(out)
     }
 
     /// Puts values in the places of the overflow pointers of columns that an index covers
     /// (overflow::O3).
-    pub(crate) fn inflate_key_columns(&self, row: &mut Vec<u8>) -> Result<(), Stop> {
+    pub(crate) fn inflate_key_columns(
+        &self,
+        row: &mut Vec<u8>,
+        pending: &PendingChains,
+    ) -> Result<(), Stop> {
         let parts = || self.indexes.iter().flat_map(|index| index.key.parts());
         let is_external = |part: &KeyPart| {
             let field = self.layout.raw(row, part.ordinal);
@@ -462,8 +479,8 @@ impl Table {
         }
         let wanted = |column| parts().any(|part| part.ordinal == column);
         let mut out = Vec::new();
-        let (space, layout) = (self.def.space, &self.layout);
-        overflow::inflate(&self.store, space, layout, row, wanted, &mut out)?;
+        let (from, layout) = ((&*self.store, self.def.space), &self.layout);
+        overflow::inflate(from, layout, row, wanted, pending, &mut out)?;
         *row = out;
         Ok(())
     }

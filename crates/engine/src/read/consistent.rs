@@ -591,9 +591,10 @@ pub(super) fn inflate_used(
     image: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let (layout, space) = (table.layout(), table.def().space);
+    let from = (session.store(), table.def().space);
     let used = |ordinal| spec.columns.contains(&ordinal);
-    overflow::inflate(session.store(), space, layout, image, used, out)
+    let pending = session.pending_chains();
+    overflow::inflate(from, table.layout(), image, used, pending, out)
 }
 
 /// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in
@@ -660,7 +661,7 @@ pub(super) fn cover(
         return Ok(());
     }
     let whole = needs_chains(table, table.index_columns(spec.index), image)
-        .then(|| table.whole_row(image))
+        .then(|| table.whole_row(image, session.pending_chains()))
         .transpose()?;
     let image = whole.as_deref().unwrap_or(image);
     if !table.project_into(spec.index, image, point as usize, out) {

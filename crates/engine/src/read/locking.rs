@@ -666,7 +666,7 @@ fn give_out(
         let found = if entry.deleted {
             false
         } else if spec.covering {
-            give_entry(table, spec, (key, primary), &entry, given)?
+            give_entry(table, spec, session, (key, primary), &entry, given)?
         } else {
             give_row_of(table, spec, session, (key, primary), given)?
         };
@@ -685,6 +685,7 @@ fn give_out(
 fn give_entry(
     table: &Table,
     spec: &ReadSpec,
+    session: &EngineSession,
     (key, primary): (&[u8], &[u8]),
     entry: &SecondaryEntry<'_>,
     given: &mut Given<'_>,
@@ -700,7 +701,7 @@ fn give_entry(
             return Err(damaged());
         }
         let (_, image) = RowHeader::split(row).ok_or_else(damaged)?;
-        let image = table.whole_row(image)?;
+        let image = table.whole_row(image, session.pending_chains())?;
         whole = table.project_into(spec.index, &image, *at, given.out);
     } else {
         given.out.push_with(*at, |out| {

@@ -52,6 +52,7 @@ pub(crate) fn emit_newest(
             return Ok(());
         }
         row.clear();
+        session.pending_chains().belong_to(header.undo); // V3
         let read = whole_row(table, spec, session, image, &mut row);
         let read = match (read, origin.entry) {
             (Ok(()), Some(entry)) => {

@@ -266,3 +266,52 @@ fn unused_long_columns_stay_on_their_pages() {
     assert!(batch.bytes() < 200);
     block(|| s.statement_end(true)).unwrap();
 }
+
+/// Reads all rows; a call that waits is made again. Fails after `most` waits.
+fn read_with_waits(s: &mut EngineSession, mut read: Read, most: usize) -> Vec<Row> {
+    let (table, mut batch, mut waits) = (read.table().clone(), RowBatch::new(), 0);
+    loop {
+        match read.next(s, &mut batch) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(Stop::Wait(page)) => {
+                waits += 1;
+                assert!(waits <= most, "{waits} waits");
+                page.block();
+            }
+            Err(Stop::Error(e)) => panic!("{e}"),
+        }
+    }
+    batch.iter().map(|image| decode(&table, image)).collect()
+}
+
+/// Each wait brings the read one page further, although the pool has lost the pages before it.
+#[test]
+fn chain_longer_than_the_pool_is_read_in_one_pass() {
+    let mut options = options();
+    options.store.io_threads = 2;
+    options.store.pool_bytes = 1 << 20;
+    let db = Db::with(options);
+    let (mut s, table) = (db.session(), db.table());
+    let text = "0123456789abcdef".repeat(3 << 16);
+    let row = (1, Some(1), Some("s".to_string()), Some(text));
+    assert_eq!(insert(&mut s, &table, &row), WriteOutcome::Done);
+    commit(&mut s);
+    let pages = (3 << 20) / (15 << 10);
+    for isolation in [Isolation::RepeatableRead, Isolation::ReadUncommitted] {
+        for lock in [RowLock::None, RowLock::Exclusive] {
+            s.statement_begin(isolation, false);
+            let spec = ReadSpec {
+                columns: vec![0, 3],
+                lock,
+                ..ReadSpec::default()
+            };
+            let read = Read::range(table.clone(), spec, &KeyRange::all(), false);
+            let rows = read_with_waits(&mut s, read, 2 * pages);
+            assert!(rows == [row.clone()]);
+            block(|| s.statement_end(true)).unwrap();
+            commit(&mut s);
+        }
+    }
+    assert_eq!(db.engine.check_table(&table).unwrap().rows, 1);
+}

@@ -109,9 +109,10 @@ impl UpdateOp {
         self.moves = self.old_primary != self.work.primary;
         if RowLayout::has_external(&self.new) {
             // overflow::O3: under another key it is another row, which has chains of its own.
+            let pending = session.pending_chains();
             match self.moves {
-                true => self.new = table.whole_row(&self.new)?,
-                false => table.inflate_key_columns(&mut self.new)?,
+                true => self.new = table.whole_row(&self.new, pending)?,
+                false => table.inflate_key_columns(&mut self.new, pending)?,
             }
         }
         if self.moves || self.differs.contains(&Differs::Key) {
