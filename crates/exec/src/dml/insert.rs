@@ -425,9 +425,18 @@ impl<'i> Inserting<'i, '_> {
 
     /// Replaces a NULL in the NOT NULL column `c` by the implicit default of its type, or fails
     /// with error 1048.
+    #[inline(always)]
     pub(super) fn not_null(&mut self, c: usize) -> Result<(), SqlError> {
+        match self.row[c].is_null() {
+            true => self.replace_null(c),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn replace_null(&mut self, c: usize) -> Result<(), SqlError> {
         let column = &self.table.def().columns[c];
-        if self.row[c].is_null() && !column.nullable && !column.auto_increment {
+        if !column.nullable && !column.auto_increment {
             self.row[c] = self.values.null(self.rt.warnings, column)?;
         }
         Ok(())

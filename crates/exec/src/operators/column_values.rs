@@ -266,7 +266,6 @@ impl ColumnValues {
 #[inline]
 fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
     let sql_mode = env.sql_mode();
-    let zone = env.time_zone();
     StoreMode {
         strict,
         ignore,
@@ -276,8 +275,8 @@ fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
             allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
         },
         truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
-        time_zone: zone.clone(),
-        today: zone.to_local(env.now()).unwrap_or_default().date(),
+        time_zone: env.time_zone().clone(),
+        now: env.now(),
     }
 }
 

@@ -8,7 +8,7 @@ use nfold_sql::ast::Statement;
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::StoreMode;
-use nfold_types::temporal::{Date, DateFlags, TimeZone};
+use nfold_types::temporal::{DateFlags, TimeZone, Timestamp};
 use nfold_types::{SqlError, Warnings};
 
 use super::alter::{Change, Source};
@@ -22,7 +22,7 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
         dates: DateFlags::default(),
         truncate_fractional: false,
         time_zone: TimeZone::Fixed(0),
-        today: Date::default(),
+        now: Timestamp::from_micros(0, 6),
     };
     let mut warnings = Warnings::default();
     let utf8 = CollationId::UTF8MB4_0900_AI_CI;

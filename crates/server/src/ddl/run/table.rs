@@ -88,7 +88,6 @@ impl Session {
     pub fn store_mode(&self) -> StoreMode {
         use nfold_plan::SqlMode;
         let mode = self.env.sql_mode();
-        let zone = self.env.vars.settings().zone.clone();
         StoreMode {
             strict: mode.has(SqlMode::STRICT),
             ignore: false,
@@ -98,8 +97,8 @@ impl Session {
                 allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
             },
             truncate_fractional: mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
-            today: zone.to_local(self.env.now()).unwrap_or_default().date(),
-            time_zone: zone,
+            time_zone: self.env.vars.settings().zone.clone(),
+            now: self.env.now(),
         }
     }
 

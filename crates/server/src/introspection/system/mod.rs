@@ -34,8 +34,8 @@ use nfold_sql::ast::Statement;
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
-use nfold_types::temporal::TimeZone;
 use nfold_types::temporal::parse::DateFlags;
+use nfold_types::temporal::{TimeZone, Timestamp};
 use nfold_types::{SqlError, TypeKind, Warnings};
 
 use crate::ddl::bind;
@@ -102,7 +102,7 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         dates: DateFlags::default(),
         truncate_fractional: false,
         time_zone: TimeZone::UTC,
-        today: Default::default(),
+        now: Timestamp::from_micros(0, 6),
     };
     let mut cx = DdlCx {
         mode: &mode,

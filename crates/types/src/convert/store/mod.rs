@@ -31,8 +31,15 @@ pub struct StoreMode {
     pub truncate_fractional: bool,
     /// The session's time zone.
     pub time_zone: TimeZone,
-    /// The session's current date: the date of a TIME that becomes a DATE or DATETIME.
-    pub today: Date,
+    /// The time of the statement. Its date in the session's time zone is the date of a TIME that
+    /// becomes a DATE or DATETIME; only such a value needs the conversion.
+    pub now: Timestamp,
+}
+
+impl StoreMode {
+    fn today(&self) -> Date {
+        self.time_zone.to_local(self.now).unwrap_or_default().date()
+    }
 }
 
 /// One assignment: the mode, what the messages name, and where the warnings go.
@@ -206,7 +213,7 @@ fn as_datetime(value: ValueRef<'_>, mode: &StoreMode) -> Option<DateTime> {
         ValueRef::DateTime(v) => Some(v),
         ValueRef::Timestamp(v) => mode.time_zone.to_local(v),
         ValueRef::Time(v) => {
-            DateTime::from_linear(mode.today.at_midnight().to_linear() + v.micros(), v.fsp)
+            DateTime::from_linear(mode.today().at_midnight().to_linear() + v.micros(), v.fsp)
         }
         _ => None,
     }

@@ -6,6 +6,8 @@ use crate::temporal::parse::{parse_datetime, parse_time};
 use crate::testing::column;
 
 fn mode(strict: bool) -> StoreMode {
+    let midnight = Date::new(2026, 11, 21).at_midnight();
+    let (now, _) = TimeZone::UTC.to_instant(midnight).expect("an instant");
     StoreMode {
         strict,
         ignore: false,
@@ -16,7 +18,7 @@ fn mode(strict: bool) -> StoreMode {
         },
         truncate_fractional: false,
         time_zone: TimeZone::UTC,
-        today: Date::new(2026, 11, 21),
+        now,
     }
 }
 
