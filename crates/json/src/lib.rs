@@ -9,8 +9,9 @@
 //!                        edit: set, remove, merge               └─ text::print, compare, contains
 //! ```
 //!
-//! A document is the bytes of MySQL's binary layout ([`binary`]). [`Doc`] reads it in place; only
-//! functions that change a document make a tree ([`Json`]) of it.
+//! A document is the bytes of MySQL's binary layout ([`binary`]). [`Doc`] reads it in place.
+//! Functions that change a document make a tree ([`Json`]) of it, unless they change one value of an
+//! array or object: then they copy the bytes of all others ([`set_value`], [`remove_value`]).
 //!
 //! # Invariants
 //!
@@ -30,6 +31,7 @@ pub mod binary;
 mod compare;
 mod contains;
 mod edit;
+mod members;
 mod path;
 mod read;
 pub mod scalar_value;
@@ -53,7 +55,7 @@ pub use read::{depth, keys, seek, seek_exactly, seek_one, type_name};
 pub use schema::{MatchPattern, SchemaFailure, schema_report, validate_schema};
 pub use search::search;
 pub use sort_key::{append_hash_key, append_sort_key};
-pub use splice::replace_value;
+pub use splice::{Spliced, remove_value, set_value};
 pub use text::{
     ParseError, is_valid, parse, print, print_pretty, print_unquoted, quote, unquote, write_quoted,
 };

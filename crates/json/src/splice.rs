@@ -1,4 +1,5 @@
-//! Replacing one value of a document: the bytes of all other values are copied, not decoded.
+//! Replacing, adding or removing one value of a document: the bytes of all other values are copied,
+//! not decoded.
 //!
 //! # Picture
 //!
@@ -13,12 +14,132 @@
 use nfold_types::SqlError;
 
 use crate::binary::{self, Container, Doc, DocKind};
+use crate::edit::EditMode;
+use crate::members::{self, MemberChange};
 use crate::path::Leg;
-use crate::read::depth;
+use crate::read::{depth, seek_exactly, seek_one};
 use crate::tree::{MAX_DEPTH, Work};
 
 /// Largest size of a container that may become small by the replacement of a value.
 const SURELY_LARGE: usize = 4 * 0xFFFF;
+
+/// The outcome of a change of a document's bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Spliced {
+    /// The new document.
+    Changed(Vec<u8>),
+    /// The change does nothing to this document.
+    Unchanged,
+    /// The change must be made on a tree.
+    NeedsTree,
+}
+
+/// JSON_SET, JSON_INSERT or JSON_REPLACE of `value`, another document, at the end of a path without
+/// wildcards.
+///
+/// # Errors
+/// 3142; a statement that must end.
+pub fn set_value(
+    document: &[u8],
+    legs: &[Leg],
+    value: &[u8],
+    mode: EditMode,
+    work: &Work<'_>,
+) -> Result<Spliced, SqlError> {
+    let root = Doc::new(document)?;
+    if seek_one(root, legs)?.is_some() {
+        if mode == EditMode::Insert {
+            return Ok(Spliced::Unchanged);
+        }
+        let replaced = replace_value(document, legs, value, work)?;
+        return Ok(replaced.map_or(Spliced::NeedsTree, Spliced::Changed));
+    }
+    if mode == EditMode::Replace {
+        return Ok(Spliced::Unchanged);
+    }
+    let Some((last, parent_legs, parent, head)) = parent_of(root, legs)? else {
+        return Ok(Spliced::NeedsTree);
+    };
+    let (place, name) = match (last, parent.kind()) {
+        (Leg::Member(name), DocKind::Object) if name.len() <= usize::from(u16::MAX) => {
+            let (Ok(place) | Err(place)) = parent.place_in(head, name)?;
+            (place, name.as_str())
+        }
+        (Leg::Cell(index), DocKind::Array) => (index.insertion_place(head.count), ""),
+        _ => return Ok(Spliced::NeedsTree),
+    };
+    if legs.len() + depth(Doc::new(value)?, work)? > MAX_DEPTH {
+        return Ok(Spliced::NeedsTree);
+    }
+    let change = MemberChange::Insert { place, name, value };
+    with_change(document, parent_legs, (parent, head), &change, work)
+}
+
+/// JSON_REMOVE of the value at the end of a path without wildcards.
+///
+/// # Errors
+/// 3142; a statement that must end.
+pub fn remove_value(document: &[u8], legs: &[Leg], work: &Work<'_>) -> Result<Spliced, SqlError> {
+    let Some((last, parent_legs, parent, head)) = parent_of(Doc::new(document)?, legs)? else {
+        return Ok(Spliced::NeedsTree);
+    };
+    let place = match (last, parent.kind()) {
+        (Leg::Member(name), DocKind::Object) => parent.place_in(head, name)?.ok(),
+        (Leg::Cell(index), DocKind::Array) => index.within(head.count),
+        _ => return Ok(Spliced::NeedsTree),
+    };
+    let Some(place) = place else {
+        return Ok(Spliced::Unchanged);
+    };
+    let change = MemberChange::Remove { place };
+    with_change(document, parent_legs, (parent, head), &change, work)
+}
+
+/// The last step of a path, the steps to its container, and the container.
+#[allow(
+    clippy::type_complexity,
+    reason = "used by the two callers above alone"
+)]
+fn parent_of<'d, 'l>(
+    root: Doc<'d>,
+    legs: &'l [Leg],
+) -> Result<Option<(&'l Leg, &'l [Leg], Doc<'d>, Container)>, SqlError> {
+    let Some((last, parent_legs)) = legs.split_last() else {
+        return Ok(None);
+    };
+    let Some(parent) = seek_exactly(root, parent_legs)? else {
+        return Ok(None);
+    };
+    let head = parent.head()?;
+    Ok(head.map(|head| (last, parent_legs, parent, head)))
+}
+
+/// The document with a change of one container.
+fn with_change(
+    document: &[u8],
+    legs: &[Leg],
+    (container, head): (Doc<'_>, Container),
+    change: &MemberChange<'_>,
+    work: &Work<'_>,
+) -> Result<Spliced, SqlError> {
+    work.add(document.len() / 16 + 100)?;
+    let Some(changed) = members::changed(container, head, change)? else {
+        return Ok(Spliced::NeedsTree);
+    };
+    if legs.is_empty() {
+        return Ok(Spliced::Changed(changed));
+    }
+    let replaced = replace_value(document, legs, &changed, work)?;
+    Ok(replaced.map_or(Spliced::NeedsTree, Spliced::Changed))
+}
+
+/// Whether a container keeps its layout at a new size: it stays certainly large, or small.
+pub(crate) fn may_have_size(large: bool, size: i64) -> bool {
+    match large {
+        false => size <= 0xFFFF,
+        true => size >= SURELY_LARGE as i64,
+    }
+}
 
 /// A container on the way to the value.
 struct Step {
@@ -34,7 +155,7 @@ struct Step {
 ///
 /// # Errors
 /// 3142; a statement that must end.
-pub fn replace_value(
+fn replace_value(
     document: &[u8],
     legs: &[Leg],
     value: &[u8],
@@ -77,13 +198,18 @@ pub fn replace_value(
             at..at + old.stored_len()?
         }
     };
+    // All containers' entries lie before their values, so they stay within the new document.
+    let first = last.start + last.container.end_of_entries();
+    if range.start < first || document.get(range.clone()).is_none() {
+        return Err(binary::damaged());
+    }
     let inlined = binary::is_inlined(new.type_byte(), large);
     let stored = if inlined { &[][..] } else { &value[1..] };
     let delta = stored.len() as i64 - range.len() as i64;
     let mut out = Vec::with_capacity(document.len() + stored.len());
     out.extend_from_slice(&document[..range.start]);
     out.extend_from_slice(stored);
-    out.extend_from_slice(document.get(range.end..).unwrap_or(&[]));
+    out.extend_from_slice(&document[range.end..]);
     for step in &steps {
         if !resize(&mut out, step, range.end, delta)? {
             return Ok(None);
@@ -133,10 +259,8 @@ fn resize(out: &mut [u8], step: &Step, from: usize, delta: i64) -> Result<bool, 
     let (container, bytes) = (&step.container, &mut out[step.start..]);
     let size = container.size(bytes)?;
     let new_size = size as i64 + delta;
-    match container.large {
-        false if new_size > 0xFFFF => return Ok(false),
-        true if new_size < SURELY_LARGE as i64 => return Ok(false),
-        _ => {}
+    if !may_have_size(container.large, new_size) {
+        return Ok(false);
     }
     if delta == 0 {
         return Ok(true);

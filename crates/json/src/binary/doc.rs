@@ -54,7 +54,7 @@ pub enum Scalar<'a> {
 }
 
 /// Error 3142 (I3).
-fn damaged() -> SqlError {
+pub(crate) fn damaged() -> SqlError {
     SqlError::new(ErrorCode::ER_INVALID_JSON_BINARY_DATA, &[])
 }
 
@@ -86,9 +86,39 @@ pub(crate) struct Container {
 }
 
 impl Container {
+    /// The head of a container with `count` values.
+    pub fn new(large: bool, object: bool, count: usize) -> Container {
+        let names = if object { name_entry_width(large) } else { 0 };
+        let values = 2 * offset_width(large) + count * names;
+        Container {
+            large,
+            count,
+            values,
+        }
+    }
+
+    /// Where the entries end: names and values follow.
+    pub fn end_of_entries(&self) -> usize {
+        self.entry(self.count)
+    }
+
     /// Place of the entry of a value.
     pub fn entry(&self, place: usize) -> usize {
         self.values + place * value_entry_width(self.large)
+    }
+
+    /// Place of the entry of a member's name.
+    pub fn name_entry(&self, place: usize) -> usize {
+        2 * offset_width(self.large) + place * name_entry_width(self.large)
+    }
+
+    /// Offset and length of a member's name.
+    pub fn name_place(&self, bytes: &[u8], place: usize) -> Result<(usize, usize), SqlError> {
+        let (entry, width) = (self.name_entry(place), offset_width(self.large));
+        Ok((
+            number(bytes, entry, width)?,
+            number(bytes, entry + width, 2)?,
+        ))
     }
 
     /// The size that the container's bytes say.
@@ -158,16 +188,11 @@ impl<'a> Doc<'a> {
             _ => return Ok(None),
         };
         let count = number(self.bytes, 0, offset_width(large))?;
-        let names = if object { name_entry_width(large) } else { 0 };
-        let values = 2 * offset_width(large) + count * names;
-        if values + count * value_entry_width(large) > self.bytes.len() {
+        let head = Container::new(large, object, count);
+        if head.end_of_entries() > self.bytes.len() {
             return Err(damaged());
         }
-        Ok(Some(Container {
-            large,
-            count,
-            values,
-        }))
+        Ok(Some(head))
     }
 
     /// Elements of an array, members of an object, 1 for a scalar.
@@ -187,18 +212,21 @@ impl<'a> Doc<'a> {
         }
         let at = number(self.bytes, entry + 1, offset_width(head.large))?;
         // A child lies behind all entries, so a damaged document makes no cycle.
-        if at < head.values {
+        if at < head.end_of_entries() {
             return Err(damaged());
         }
         let bytes = self.bytes.get(at..).ok_or_else(damaged)?;
         Ok(Doc { type_byte, bytes })
     }
 
+    /// Where a container's bytes are: from its count to the end of its last value.
+    pub(crate) fn container_bytes(self, head: Container) -> Result<&'a [u8], SqlError> {
+        let size = head.size(self.bytes)?;
+        self.bytes.get(..size).ok_or_else(damaged)
+    }
+
     fn name(self, head: Container, place: usize) -> Result<&'a [u8], SqlError> {
-        let width = offset_width(head.large);
-        let entry = 2 * width + place * name_entry_width(head.large);
-        let at = number(self.bytes, entry, width)?;
-        let length = number(self.bytes, entry + width, 2)?;
+        let (at, length) = head.name_place(self.bytes, place)?;
         let end = at.checked_add(length).ok_or_else(damaged)?;
         self.bytes.get(at..end).ok_or_else(damaged)
     }
@@ -227,14 +255,22 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// The number of the member called `name`, found by binary search (I1).
+    /// The number of the member called `name`.
     pub(crate) fn place_of(self, name: &str) -> Result<Option<(Container, usize)>, SqlError> {
-        let Some(head) = self.head()? else {
+        let Some(head) = self.head()?.filter(|_| self.kind() == DocKind::Object) else {
             return Ok(None);
         };
-        if self.kind() != DocKind::Object {
-            return Ok(None);
-        }
+        let place = self.place_in(head, name)?;
+        Ok(place.ok().map(|place| (head, place)))
+    }
+
+    /// The number of the member of an object called `name`, or the number that a member of that
+    /// name would have. Found by binary search (I1).
+    pub(crate) fn place_in(
+        self,
+        head: Container,
+        name: &str,
+    ) -> Result<Result<usize, usize>, SqlError> {
         let (mut low, mut high) = (0, head.count);
         while low < high {
             let middle = (low + high) / 2;
@@ -243,10 +279,10 @@ impl<'a> Doc<'a> {
             match order.then_with(|| found.cmp(name.as_bytes())) {
                 std::cmp::Ordering::Less => low = middle + 1,
                 std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Ok(Some((head, middle))),
+                std::cmp::Ordering::Equal => return Ok(Ok(middle)),
             }
         }
-        Ok(None)
+        Ok(Err(low))
     }
 
     /// The elements of an array; those of other values are none.

@@ -17,7 +17,7 @@
 mod doc;
 mod encode;
 
-pub(crate) use doc::Container;
+pub(crate) use doc::{Container, damaged};
 pub use doc::{Doc, DocKind, Elements, Members, Scalar};
 pub use encode::encode;
 pub(crate) use encode::write_inlined;

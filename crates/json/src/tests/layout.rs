@@ -64,7 +64,7 @@ fn damaged_bytes_are_errors_and_never_panics() {
     let mut random = 1u64;
     for value in documents().iter().filter(|v| stored(v).len() < 500) {
         let bytes = stored(value);
-        for _ in 0..50 {
+        for _ in 0..300 {
             let mut damaged = bytes.clone();
             random = random
                 .wrapping_mul(6364136223846793005)
@@ -79,6 +79,11 @@ fn damaged_bytes_are_errors_and_never_panics() {
             let _ = print(doc, &work(), &mut out);
             let _ = doc.to_json(&work());
             let _ = compare(doc, doc, &work());
+            for path in ["$.a", "$.a.b", "$[0]", "$[1].a", "$.new"] {
+                let legs = Path::parse(path).unwrap().legs;
+                let _ = set_value(&damaged, &legs, &[4, 0], EditMode::Set, &work());
+                let _ = remove_value(&damaged, &legs, &work());
+            }
         }
     }
 }

@@ -108,8 +108,9 @@ fn edited(op: &str, mut doc: Json, args: &[String]) -> Result<String, String> {
                 "error 3153 The path expression '$' is not allowed in this context.".into(),
             );
         }
+        let spliced = remove_value(&stored(&doc), &path.legs, &work()).unwrap();
         remove(&mut doc, &path);
-        return Ok(shown(&doc));
+        return Ok(same(spliced, &doc));
     }
     if op == "array_insert" && !matches!(path.legs.last(), Some(Leg::Cell(_))) {
         let message = "A path expression is not a path to a cell in an array.";
@@ -125,10 +126,21 @@ fn edited(op: &str, mut doc: Json, args: &[String]) -> Result<String, String> {
                 "insert" => EditMode::Insert,
                 _ => EditMode::Replace,
             };
+            let (bytes, new) = (stored(&doc), stored(&value));
+            let spliced = set_value(&bytes, &path.legs, &new, mode, &work()).unwrap();
             set(&mut doc, &path, value, mode).map_err(failed)?;
+            return Ok(same(spliced, &doc));
         }
     }
     Ok(shown(&doc))
+}
+
+/// The document that a change of a tree made, if the change of the bytes made the same one.
+fn same(spliced: Spliced, edited: &Json) -> String {
+    match spliced {
+        Spliced::Changed(bytes) if bytes != stored(edited) => format!("bytes {bytes:02x?}"),
+        _ => shown(edited),
+    }
 }
 
 fn of_one(op: &str, doc: Doc<'_>) -> String {

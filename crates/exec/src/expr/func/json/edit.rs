@@ -1,6 +1,6 @@
 //! Functions that change a document.
 
-use nfold_json::{Doc, EditMode, Json, Leg};
+use nfold_json::{Doc, EditMode, Json, Leg, Spliced};
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer};
 use nfold_types::{ErrorCode, SqlError};
@@ -53,11 +53,15 @@ fn edited<'a>(cx: &EvalCx<'a>, args: &'a [Expr], mode: EditMode, function: &str)
     for pair in args[1..].chunks_exact(2) {
         let path = arg!(single_path(cx, &pair[0]));
         let value = value(cx, &pair[1])?;
-        if tree.is_none() && mode != EditMode::Insert {
+        if tree.is_none() {
             let (value, work) = (json::encoded(cx, &value)?, json::work(cx));
-            if let Some(changed) = nfold_json::replace_value(&bytes, &path.legs, &value, &work)? {
-                bytes = changed.into();
-                continue;
+            match nfold_json::set_value(&bytes, &path.legs, &value, mode, &work)? {
+                Spliced::Changed(changed) => {
+                    bytes = changed.into();
+                    continue;
+                }
+                Spliced::Unchanged => continue,
+                Spliced::NeedsTree => {}
             }
         }
         let doc = match &mut tree {
@@ -107,7 +111,7 @@ fn eval_array_insert<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> 
 }
 
 fn eval_remove<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let mut doc = arg!(tree(cx, args, 0, "json_remove"));
+    let mut bytes = arg!(document(cx, args, 0, "json_remove"));
     let mut paths = Vec::with_capacity(args.len() - 1);
     for e in &args[1..] {
         paths.push(arg!(single_path(cx, e)));
@@ -115,10 +119,21 @@ fn eval_remove<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
     if paths.iter().any(|path| path.legs.is_empty()) {
         return Err(SqlError::new(ErrorCode::ER_JSON_VACUOUS_PATH, &[]));
     }
-    for path in &paths {
-        nfold_json::remove(&mut doc, path);
+    let mut left = paths.iter();
+    for path in left.by_ref() {
+        match nfold_json::remove_value(&bytes, &path.legs, &json::work(cx))? {
+            Spliced::Changed(changed) => bytes = changed.into(),
+            Spliced::Unchanged => {}
+            Spliced::NeedsTree => {
+                let mut doc = Doc::new(&bytes)?.to_json(&json::work(cx))?;
+                std::iter::once(path)
+                    .chain(left)
+                    .for_each(|path| nfold_json::remove(&mut doc, path));
+                return result(cx, doc);
+            }
+        }
     }
-    result(cx, doc)
+    Ok(Val::Bytes(bytes))
 }
 
 fn merged<'a>(cx: &EvalCx<'a>, args: &'a [Expr], function: &str) -> Evaluated<'a> {
