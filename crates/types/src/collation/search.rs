@@ -1,5 +1,7 @@
 //! Searching text: LIKE, and the position of one string in another.
 
+use std::sync::OnceLock;
+
 use super::mapped::{By, ByCode, Mapped, Scratch};
 use super::tables::IDENTITY;
 use super::weights::{
@@ -46,6 +48,12 @@ impl Collation {
         escape: Option<char>,
         goes_on: GoesOn<'_>,
     ) -> bool {
+        if let Some(classes) = self.ascii_classes()
+            && text.is_ascii()
+            && pattern.is_ascii()
+        {
+            return self.like_bytes(classes, text, pattern, escape, goes_on);
+        }
         match self.kind {
             Algorithm::Bytes | Algorithm::Table(_) if self.charset.is_multi_byte() => {
                 self.like_by(|a, b| a == b, text, pattern, escape, goes_on)
@@ -80,6 +88,26 @@ impl Collation {
             }
             _ => self.like_by(|a, b| self.same_char(a, b), text, pattern, escape, goes_on),
         }
+    }
+
+    /// For each ASCII character, the first one that LIKE takes for equal. `None`: the collation has
+    /// no such table.
+    fn ascii_classes(&self) -> Option<&'static [u8; 256]> {
+        static CLASSES: [OnceLock<[u8; 256]>; 4] = [const { OnceLock::new() }; 4];
+        let place = match self.kind {
+            Algorithm::General => 0,
+            Algorithm::Uca0900(levels) => usize::from(levels),
+            _ => return None,
+        };
+        let classes = CLASSES.get(place)?;
+        Some(classes.get_or_init(|| {
+            let mut classes = [0; 256];
+            for b in 0..128u8 {
+                let same = |a: &u8| *a == b || self.same_char(char::from(*a), char::from(b));
+                classes[usize::from(b)] = (0..b).find(same).unwrap_or(b);
+            }
+            classes
+        }))
     }
 
     /// LIKE, with characters compared by a function.
