@@ -10,16 +10,18 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType, is_constant};
+use nfold_plan::func::FuncSet;
 use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::collation::Collation;
 use nfold_types::row::{RawField, RowLayout};
 use nfold_types::{CollationId, SqlError, TypeKind, Warnings};
 
 use super::images::Images;
-use super::threshold::{ALL, KeyField, Keys, push_constant_text, threshold};
+use super::threshold::{ALL, KeyField, Keys, constant, push_constant_text, threshold};
 use crate::expr::eval::compare::{holds, number_bounds};
 use crate::expr::eval::list::{listed_kind, member_type};
 use crate::expr::eval::{EvalCx, StmtState, Val, convert};
+use crate::expr::func::Builtins;
 
 /// One condition over a row image.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ enum Test {
     Columns { sides: [KeyField; 2], op: BinaryOp },
     /// A text column and a constant.
     Text {
-        ordinal: usize,
+        column: TextColumn,
         collation: &'static Collation,
         op: BinaryOp,
         /// The constant's range in [`RowFilter::texts`].
@@ -43,7 +45,7 @@ enum Test {
     },
     /// Whether a text column is in a list of constants.
     Texts {
-        ordinal: usize,
+        column: TextColumn,
         collation: &'static Collation,
         /// The list's range in [`RowFilter::spans`].
         spans: (usize, usize),
@@ -52,7 +54,7 @@ enum Test {
     },
     /// LIKE of a text column and a constant pattern with the usual escape character.
     Like {
-        ordinal: usize,
+        column: TextColumn,
         collation: &'static Collation,
         pattern: (usize, usize),
         negated: bool,
@@ -71,6 +73,14 @@ enum Test {
     Group { any: bool, len: usize },
     /// The evaluator tests the condition.
     Evaluate,
+}
+
+/// A text column, or a prefix of its text: `LEFT(c, n)` and `SUBSTRING(c, 1, n)`.
+#[derive(Debug, Clone, Copy)]
+struct TextColumn {
+    ordinal: usize,
+    /// The number of characters; `None`: the whole text.
+    prefix_chars: Option<usize>,
 }
 
 /// The conditions on the rows of one table, all of which must hold.
@@ -230,10 +240,19 @@ impl RowFilter {
                 holds[usize::from(members.binary_search(&key).is_err())]
             }),
             Test::Null { ordinal, negated } => layout.is_null(image, *ordinal).ok()? != *negated,
-            Test::Text { ordinal, .. }
-            | Test::Texts { ordinal, .. }
-            | Test::Like { ordinal, .. } => match layout.raw(image, *ordinal) {
-                Ok(RawField::Var(value)) => self.text_holds(test, value),
+            Test::Text {
+                column, collation, ..
+            }
+            | Test::Texts {
+                column, collation, ..
+            }
+            | Test::Like {
+                column, collation, ..
+            } => match layout.raw(image, column.ordinal) {
+                Ok(RawField::Var(value)) => match column.prefix_chars {
+                    None => self.text_holds(test, value),
+                    Some(n) => self.text_holds(test, collation.char_prefix(value, n)),
+                },
                 Ok(RawField::Null) => false,
                 _ => return None,
             },
@@ -329,9 +348,8 @@ impl<'a> Compiler<'_, 'a> {
                 let [a, b] = &**sides;
                 match (self.ordinal(a), self.ordinal(b)) {
                     (Some(x), Some(y)) => self.columns(*op, *kind, (a, x), (b, y)),
-                    (Some(x), None) => self.comparison(*op, *kind, (a, x), b),
-                    (None, Some(y)) => self.comparison(mirrored(*op)?, *kind, (b, y), a),
-                    (None, None) => None,
+                    _ if is_constant(b) => self.comparison(*op, *kind, a, b),
+                    _ => self.comparison(mirrored(*op)?, *kind, b, a),
                 }
             }
             ExprKind::Between {
@@ -401,13 +419,13 @@ impl<'a> Compiler<'_, 'a> {
                 collation,
                 negated,
             } => {
-                let ordinal = self.text_column(expr, *collation)?;
+                let column = self.text_column(expr, *collation)?;
                 is_constant(pattern).then_some(())?;
                 let texts = &mut self.filter.texts;
                 let start = texts.len();
                 push_constant_text(self.cx, pattern, *collation, texts)?;
                 Some(Test::Like {
-                    ordinal,
+                    column,
                     collation: collation.known(),
                     pattern: (start, texts.len()),
                     negated: *negated,
@@ -433,26 +451,54 @@ impl<'a> Compiler<'_, 'a> {
         own.then(|| (self.images.ordinal)(at.column.into()))?
     }
 
-    /// The position in the images of the text column `e`. `None` if `e` is no text column, or if
-    /// its bytes would have to be converted before a comparison by `collation`.
-    fn text_column(&self, e: &Expr, collation: CollationId) -> Option<usize> {
-        let ty = &e.ty;
-        let plain = ty.class() == Class::String
-            && ty.col.is_string()
-            && !ty.col.is_enum_or_set()
-            && ty.col.collation.known().charset == collation.known().charset;
-        plain.then(|| self.ordinal(e))?
+    /// The text column, or the prefix of one, that `e` is. `None` if it is neither, or if its bytes
+    /// would have to be converted before a comparison by `collation`.
+    fn text_column(&self, e: &'a Expr, collation: CollationId) -> Option<TextColumn> {
+        let plain = |e: &Expr| {
+            let ty = &e.ty;
+            ty.class() == Class::String
+                && ty.col.is_string()
+                && !ty.col.is_enum_or_set()
+                && ty.col.collation.known().charset == collation.known().charset
+        };
+        let (column, prefix_chars) = match self.prefix(e) {
+            Some((column, chars)) if plain(e) => (column, Some(chars)),
+            _ => (e, None),
+        };
+        let ordinal = plain(column).then(|| self.ordinal(column))??;
+        Some(TextColumn {
+            ordinal,
+            prefix_chars,
+        })
+    }
+
+    /// The column and the number of characters of `LEFT(c, n)` or `SUBSTRING(c, 1, n)`.
+    fn prefix(&self, e: &'a Expr) -> Option<(&'a Expr, usize)> {
+        let ExprKind::Call { func, args } = &e.kind else {
+            return None;
+        };
+        let number = |e: &'a Expr| match constant(self.cx, e) {
+            Some(Val::Int(n)) => usize::try_from(n).ok(),
+            _ => None,
+        };
+        match (Builtins.get(*func).name, args.as_slice()) {
+            ("left", [column, chars]) => Some((column, number(chars)?)),
+            ("substring" | "substr" | "mid", [column, first, chars]) if number(first)? == 1 => {
+                Some((column, number(chars)?))
+            }
+            _ => None,
+        }
     }
 
     /// Compiles an IN list of texts and NULLs. A member is `None` if another comparison is needed.
     fn text_list(
         &mut self,
-        expr: &Expr,
+        expr: &'a Expr,
         collation: CollationId,
         members: impl Iterator<Item = Option<TextMember<'a>>>,
         negated: bool,
     ) -> Option<Test> {
-        let ordinal = self.text_column(expr, collation)?;
+        let column = self.text_column(expr, collation)?;
         let RowFilter { texts, spans, .. } = &mut *self.filter;
         let first = spans.len();
         let mut has_null = false;
@@ -472,7 +518,7 @@ impl<'a> Compiler<'_, 'a> {
             spans.push((start, texts.len()));
         }
         Some(Test::Texts {
-            ordinal,
+            column,
             collation: collation.known(),
             spans: (first, spans.len()),
             // With a NULL in the list, the condition is NULL for a text that is no member.
@@ -541,25 +587,25 @@ impl<'a> Compiler<'_, 'a> {
         &mut self,
         op: BinaryOp,
         kind: CmpKind,
-        (column, ordinal): (&'a Expr, usize),
+        column: &'a Expr,
         e: &'a Expr,
     ) -> Option<Test> {
         if !is_constant(e) {
             return None;
         }
         if let CmpKind::String(collation) = kind {
-            self.text_column(column, collation)?;
+            let column = self.text_column(column, collation)?;
             let texts = &mut self.filter.texts;
             let start = texts.len();
             push_constant_text(self.cx, e, collation, texts)?;
             return Some(Test::Text {
-                ordinal,
+                column,
                 collation: collation.known(),
                 op,
                 text: (start, texts.len()),
             });
         }
-        let field = KeyField::of(self.images.layout, ordinal)?;
+        let field = KeyField::of(self.images.layout, self.ordinal(column)?)?;
         let found = threshold(self.cx, kind, (column, field), e, true)?;
         Some(match (op, found.keys(op)) {
             (_, Some(keys)) => range(field, keys, false),
