@@ -35,8 +35,9 @@ use crate::operators::aggregate::{Acc, AggInfo, Values, values};
 
 /// Bytes of keys that are remembered with their groups.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Rows after which keys must have been known for at least half of the rows.
-const JUDGED_ROWS: u32 = 8192;
+/// Rows after which keys must have been known for at least a quarter of the rows. Before, the keys
+/// of some ten thousand groups are mostly new.
+const JUDGED_ROWS: u32 = 32768;
 
 /// What an aggregate reads from the image of a row.
 #[derive(Clone, Copy)]
@@ -234,7 +235,7 @@ impl KnownKeys {
 
     /// Whether so few keys were known that looking for them does not pay.
     fn is_useless(&self) -> bool {
-        self.rows >= JUDGED_ROWS && self.hits < self.rows / 2
+        self.rows >= JUDGED_ROWS && self.hits < self.rows / 4
     }
 }
 
