@@ -195,6 +195,7 @@ impl BlockCx<'_> {
                 build,
                 keys,
                 filter,
+                ..
             } => (build, keys, filter),
             _ => (&step.access, &[], &[]),
         };

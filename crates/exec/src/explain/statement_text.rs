@@ -391,6 +391,7 @@ fn matching(step: &JoinStep) -> Vec<Expr> {
         build,
         keys,
         filter,
+        ..
     } = &step.access.kind
     {
         list.extend(keys.iter().map(equality));

@@ -35,15 +35,110 @@ const READ_AHEAD: usize = 31;
 const HEAD: usize = 12;
 const NO_ROW: u32 = u32::MAX;
 
+/// Numbers that are found by their hashes. Hashes are added first and looked up afterwards.
+///
+/// # Picture
+/// ```text
+/// buckets: | bucket 0 | bucket 1 | ... |     the bucket of a hash: its product's high bits
+///               │
+/// next:         └─▶ number ─▶ number ─▶ NO_ROW
+/// ```
+#[derive(Default)]
+pub(crate) struct HashIndex {
+    /// The hash of each number.
+    hashes: Vec<u64>,
+    /// For each bucket its first number, and for each number the next one of its bucket
+    /// ([`NO_ROW`]: none). Numbers from `next.len()` on are not in a bucket yet.
+    buckets: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl HashIndex {
+    /// Removes all hashes, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.hashes.clear();
+        self.buckets.clear();
+        self.next.clear();
+    }
+
+    /// The memory that it holds, in bytes.
+    pub fn memory(&self) -> usize {
+        let numbers = self.buckets.capacity() + self.next.capacity();
+        self.hashes.capacity() * size_of::<u64>() + numbers * size_of::<u32>()
+    }
+
+    /// Adds the hash of the next number.
+    pub fn push(&mut self, hash: u64) {
+        self.hashes.push(hash);
+    }
+
+    /// Ends the input: puts all numbers into buckets, those of one hash in ascending order.
+    pub fn finish(&mut self) {
+        self.rebuild(self.hashes.len());
+    }
+
+    /// Puts the numbers that are in no bucket yet into buckets, in any order.
+    fn update(&mut self) {
+        if self.hashes.len() > self.buckets.len() {
+            // Doubled, so that a number moves to another bucket about once.
+            self.rebuild(self.hashes.len() * 2);
+            return;
+        }
+        for n in self.next.len()..self.hashes.len() {
+            let bucket = self.bucket(self.hashes[n]);
+            self.next.push(self.buckets[bucket]);
+            self.buckets[bucket] = n as u32;
+        }
+    }
+
+    /// Makes at least `count` buckets.
+    fn rebuild(&mut self, count: usize) {
+        let count = count.next_power_of_two().max(16);
+        self.buckets.clear();
+        self.buckets.resize(count, NO_ROW);
+        self.next.clear();
+        self.next.resize(self.hashes.len(), NO_ROW);
+        for n in (0..self.hashes.len()).rev() {
+            let bucket = self.bucket(self.hashes[n]);
+            self.next[n] = self.buckets[bucket];
+            self.buckets[bucket] = n as u32;
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u64) -> usize {
+        // Fibonacci hashing (Knuth, "The Art of Computer Programming", 6.4): a hash may be a number
+        // whose low bits alone differ.
+        let bits = self.buckets.len().trailing_zeros();
+        (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize
+    }
+
+    /// The numbers with this hash. Only after [`Self::finish`] or [`Self::update`].
+    #[inline]
+    pub fn find(&self, hash: u64) -> impl Iterator<Item = u32> {
+        let mut at = match self.buckets.is_empty() {
+            true => NO_ROW,
+            false => self.buckets[self.bucket(hash)],
+        };
+        std::iter::from_fn(move || {
+            while at != NO_ROW {
+                let n = at;
+                at = self.next[n as usize];
+                if self.hashes[n as usize] == hash {
+                    return Some(n);
+                }
+            }
+            None
+        })
+    }
+}
+
 /// The hash table. Rows are added first and looked up afterwards.
 #[derive(Default)]
 pub(crate) struct HashTable {
     pub built: bool,
     pub rows: RowBatch,
-    /// The first and the last row of each hash, and for each row the next one with the same hash
-    /// ([`NO_ROW`]: none).
-    by_hash: FxHashMap<u64, (u32, u32)>,
-    next: Vec<u32>,
+    by_hash: HashIndex,
     bytes: usize,
     sorter: Option<Sorter>,
     spilled: Option<SortedFile>,
@@ -75,15 +170,13 @@ impl HashTable {
         self.built = false;
         self.rows.clear();
         self.by_hash.clear();
-        self.next.clear();
         self.bytes = 0;
         (self.sorter, self.spilled) = (None, None);
     }
 
     /// The memory that it holds, approximately, in bytes.
     pub fn memory(&self) -> usize {
-        let hashes = self.by_hash.capacity() * size_of::<(u64, (u32, u32))>();
-        self.rows.memory() + hashes + self.next.capacity() * size_of::<u32>()
+        self.rows.memory() + self.by_hash.memory()
     }
 
     /// Called between executions: closes the file, and frees unusually large memory.
@@ -98,13 +191,7 @@ impl HashTable {
         if let Some(sorter) = &mut self.sorter {
             return sorter.push(rt, &hash.to_be_bytes(), image);
         }
-        let row = self.rows.len() as u32;
-        let (_, last) = self.by_hash.entry(hash).or_insert((row, NO_ROW));
-        if let Some(before) = self.next.get_mut(*last as usize) {
-            *before = row;
-        }
-        *last = row;
-        self.next.push(NO_ROW);
+        self.by_hash.push(hash);
         self.rows.push(0, image);
         self.bytes += image.len() + 64;
         if self.bytes > memory_limit(rt) {
@@ -115,12 +202,10 @@ impl HashTable {
 
     fn spill(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         let mut sorter = Sorter::new(rt.env.work_memory(), 0);
-        for &hash in self.by_hash.keys() {
-            for place in self.places(hash) {
-                sorter.push(rt, &hash.to_be_bytes(), self.rows.row(place as usize))?;
-            }
+        for (hash, image) in self.by_hash.hashes.iter().zip(self.rows.iter()) {
+            sorter.push(rt, &hash.to_be_bytes(), image)?;
         }
-        (self.by_hash, self.next) = Default::default();
+        self.by_hash = HashIndex::default();
         self.rows = RowBatch::new();
         self.sorter = Some(sorter);
         Ok(())
@@ -129,8 +214,9 @@ impl HashTable {
     /// Ends the input.
     pub fn finish(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
         self.built = true;
-        if let Some(sorter) = self.sorter.take() {
-            self.spilled = Some(SortedFile::write(rt, sorter)?);
+        match self.sorter.take() {
+            Some(sorter) => self.spilled = Some(SortedFile::write(rt, sorter)?),
+            None => self.by_hash.finish(),
         }
         Ok(())
     }
@@ -158,6 +244,7 @@ impl HashTable {
         image: &[u8],
     ) -> Result<bool, SqlError> {
         let Some(file) = &mut self.spilled else {
+            self.by_hash.update();
             let mut places = self.places(hash);
             return Ok(places.any(|p| self.rows.row(p as usize) == image));
         };
@@ -186,12 +273,9 @@ impl HashTable {
     }
 
     /// The rows in memory with this hash, in the order of arrival.
+    #[inline]
     pub fn places(&self, hash: u64) -> impl Iterator<Item = u32> {
-        let first = self.by_hash.get(&hash).map(|(first, _)| *first);
-        std::iter::successors(first, |&row| {
-            let next = self.next[row as usize];
-            (next != NO_ROW).then_some(next)
-        })
+        self.by_hash.find(hash)
     }
 }
 

@@ -201,3 +201,116 @@ fn joins_change_their_way_while_they_run() {
     db.exec("DELETE FROM o WHERE id > 0");
     check(2);
 }
+
+/// A large table without an index, joined to few rows and to many: the plan expects as many as
+/// there were when the tables were analyzed.
+#[test]
+fn hash_joins_swap_their_sides() {
+    const INNER: i64 = 12_000;
+    let db = Db::new();
+    db.create("o", &["id int", "x int null", "s varchar"], &["primary id"]);
+    db.create(
+        "i",
+        &["id int", "k int null", "y int", "t varchar"],
+        &["primary id"],
+    );
+    // Key k has the rows k, k + 3000, k + 6000, k + 9000; those of keys divisible by 10 are NULL.
+    let key = |v: i64| Some(v % 3000).filter(|k| k % 10 != 0);
+    let sql = |v: Option<i64>| v.map_or("NULL".to_string(), |v| v.to_string());
+    let row = |v: i64| format!("({v},{},{},'T{}')", sql(key(v)), v / 3000, v % 3000);
+    for piece in (0..INNER).collect::<Vec<_>>().chunks(2000) {
+        let rows: Vec<String> = piece.iter().map(|v| row(*v)).collect();
+        db.exec(&format!("INSERT INTO i VALUES {}", rows.join(",")));
+    }
+    let add = |ids: std::ops::Range<i64>| {
+        let row = |v: i64| {
+            let x = Some(v * 7).filter(|_| v % 5 != 3);
+            format!("({v},{},'t{}')", sql(x), v * 7)
+        };
+        let rows: Vec<String> = ids.map(row).collect();
+        db.exec(&format!("INSERT INTO o VALUES {}", rows.join(",")));
+    };
+    add(0..500);
+    db.analyze("o");
+    db.analyze("i");
+    let check = |count: i64| {
+        let outer = || (0..count).map(|v| (v, Some(v * 7).filter(|_| v % 5 != 3)));
+        // The rows of `i` with this key, and a smaller `y` than `most`.
+        let matches = |x: Option<i64>, most: i64| match x {
+            Some(x) if x < 3000 && x % 10 != 0 => most.min(4),
+            _ => 0,
+        };
+        let sum = |f: &dyn Fn(i64, Option<i64>) -> i64| outer().map(|(v, x)| f(v, x)).sum::<i64>();
+        let one = |sql: &str| {
+            let rows = db.rows(sql);
+            assert_eq!(rows.len(), 1, "{sql}");
+            rows[0].clone()
+        };
+        assert_eq!(
+            one("SELECT COUNT(*), COALESCE(SUM(o.id), 0) FROM o JOIN i ON i.k = o.x AND i.y < 3"),
+            format!(
+                "{}|{}",
+                sum(&|_, x| matches(x, 3)),
+                sum(&|v, x| v * matches(x, 3))
+            )
+        );
+        assert_eq!(
+            one("SELECT COUNT(*), COUNT(i.id) FROM o LEFT JOIN i ON i.k = o.x AND i.y >= 3"),
+            format!("{count}|{}", sum(&|_, x| matches(x, 1)))
+        );
+        assert_eq!(
+            one(
+                "SELECT COUNT(*), COALESCE(SUM(o.id), 0) FROM o LEFT JOIN i ON i.k = o.x WHERE i.id IS NULL"
+            ),
+            format!(
+                "{}|{}",
+                sum(&|_, x| i64::from(matches(x, 4) == 0)),
+                sum(&|v, x| v * i64::from(matches(x, 4) == 0))
+            )
+        );
+        let exists = "SELECT COUNT(*), COALESCE(SUM(o.id), 0) FROM o WHERE";
+        let found = sum(&|v, x| i64::from(matches(x, 4) > 0 && v > 9));
+        let found_ids = sum(&|v, x| v * i64::from(matches(x, 4) > 0 && v > 9));
+        assert_eq!(
+            one(&format!(
+                "{exists} o.id > 9 AND EXISTS (SELECT 1 FROM i WHERE i.k = o.x AND i.y + o.id > 2)"
+            )),
+            format!("{found}|{found_ids}")
+        );
+        let missing = sum(&|_, x| i64::from(matches(x, 4) == 0));
+        let missing_ids = sum(&|v, x| v * i64::from(matches(x, 4) == 0));
+        assert_eq!(
+            one(&format!(
+                "{exists} NOT EXISTS (SELECT 1 FROM i WHERE i.k = o.x AND i.y > 0)"
+            )),
+            format!("{missing}|{missing_ids}")
+        );
+        // Texts that are equal by their collation, two keys, and a key of another width.
+        let texts = outer().filter(|(v, _)| v * 7 < 3000).count() * 4;
+        assert_eq!(
+            one("SELECT COUNT(*) FROM o JOIN i ON i.t = o.s"),
+            texts.to_string()
+        );
+        assert_eq!(
+            one("SELECT COUNT(*) FROM o JOIN i ON i.k = o.x AND i.y = o.id"),
+            sum(&|v, x| i64::from(v < 4 && matches(x, 4) > 0)).to_string()
+        );
+        assert_eq!(
+            one("SELECT COUNT(*) FROM o JOIN i ON i.k = o.x + 0 JOIN o p ON p.id = o.id"),
+            sum(&|_, x| matches(x, 4)).to_string()
+        );
+        let rows =
+            db.rows("SELECT o.id, i.id FROM o LEFT JOIN i ON i.k = o.x ORDER BY 1 DESC LIMIT 1");
+        let (last, x) = outer().next_back().unwrap();
+        assert_eq!(
+            rows[0].starts_with(&format!("{last}|")) && rows[0].ends_with('-'),
+            matches(x, 4) == 0
+        );
+    };
+    check(500);
+    db.exec("DELETE FROM o WHERE id >= 1");
+    check(1);
+    // Too many for the other side of the join.
+    add(1..9000);
+    check(9000);
+}

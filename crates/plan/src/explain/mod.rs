@@ -434,6 +434,7 @@ impl Explainer {
                 build,
                 keys,
                 filter,
+                ..
             } => (&**build, Some(!keys.is_empty()), filter),
             _ => (&step.access, None, &[]),
         };

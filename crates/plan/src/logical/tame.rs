@@ -101,6 +101,7 @@ pub(crate) fn converts(e: &Expr) -> bool {
         | Is { .. }
         | ArrayHas { .. }
         | InParam { .. } => false,
+        IntervalArith { .. } => !is_constant(e),
         Compare { sides, .. } => !alike(&sides[0], &sides[1]),
         Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
         In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),

@@ -272,10 +272,7 @@ impl Placer<'_> {
             false => &mut step.on,
         };
         let own = |e: &mut Expr| {
-            slots_of(e, self.block) == 1 << step.table
-                && !e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. }))
-                && is_tame(self.cx, e)
-                && !converts(e)
+            slots_of(e, self.block) == 1 << step.table && filters_build_side(self.cx, e)
         };
         filter.extend(conditions.extract_if(.., own));
     }
@@ -317,7 +314,7 @@ impl Placer<'_> {
             if !keys.is_empty() {
                 rows = (rows / 10.0).max(1.0);
             }
-            access = hash_access(access, keys);
+            access = hash_access(access, keys, joined.hashed);
         }
         let own = usable.iter().filter(|e| !access.implied.contains(e));
         let filtered = own.fold(100.0, |f: f64, e| f * selectivity(e)).max(0.01);
@@ -372,7 +369,7 @@ impl Placer<'_> {
                 false => candidate::path(0, false, AccessKind::Full),
             };
             (
-                hash_access(build, keys.to_vec()),
+                hash_access(build, keys.to_vec(), joined.hashed),
                 build_cost * LOOKUPS_PLANNED,
             )
         } else {
@@ -416,13 +413,19 @@ impl Placer<'_> {
     }
 }
 
+/// Whether a condition on one table may be tested when its hash table is built: evaluating it for
+/// more rows has no visible effect.
+pub(super) fn filters_build_side(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    !e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. })) && is_tame(cx, e) && !converts(e)
+}
+
 /// Whether the table is not on the inner side of an outer join.
 fn is_inner(step: &JoinStep) -> bool {
     step.kind == JoinType::Inner && step.nested_join.is_none()
 }
 
-/// An access path that puts the rows of `build` into a hash table by `keys`.
-fn hash_access(mut build: Access, keys: Vec<HashKey>) -> Access {
+/// An access path that puts the rows of `build` into a hash table by `keys`; `rows` are expected.
+fn hash_access(mut build: Access, keys: Vec<HashKey>, rows: f64) -> Access {
     let kind = std::mem::replace(&mut build.kind, AccessKind::Empty);
     let shell = build.clone();
     build.kind = kind;
@@ -431,6 +434,7 @@ fn hash_access(mut build: Access, keys: Vec<HashKey>) -> Access {
             build: Box::new(build),
             keys,
             filter: Vec::new(),
+            rows,
         },
         ..shell
     }

@@ -9,7 +9,7 @@ use super::candidate::{self, DESCENT, LOOKUP_ROW, SCAN_ROW};
 use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
 use super::histogram;
-use super::joins::{UNKNOWN_ROWS, selectivity};
+use super::joins::{UNKNOWN_ROWS, filters_build_side, selectivity};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::physical::{Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
@@ -29,6 +29,14 @@ const BIND: f64 = 0.5;
 const HASH_BYTES_MAX: f64 = 16e6;
 const SPILLED_BUILD: f64 = 2.5;
 const SPILLED_PROBE: f64 = 5.0;
+/// The outer rows of a hash join, as a share of the inner ones, up to which the executor puts the
+/// outer rows into the hash table.
+const SWAPPED_SHARE: f64 = 0.4;
+const SWAPPED_BUILD: f64 = 0.6;
+const SWAPPED_PROBE: f64 = 0.25;
+const SWAPPED_ROWS_MIN: f64 = 4096.0;
+/// The assumed bytes of an outer row in that hash table.
+const SWAPPED_BYTES: f64 = 250.0;
 /// The share of rows kept by an OR of conditions over several tables. Its implications for each
 /// single table are conditions of their own, and tested before.
 const MIXED_OR_SHARE: f64 = 0.5;
@@ -159,10 +167,14 @@ pub(super) struct Relation {
     /// With its own conditions alone: the cost of the access path, and the rows that pass.
     pub scan_cost: f64,
     pub passing: f64,
+    /// The rows that enter a hash table: conditions with visible effects are tested later.
+    hashed: f64,
     links: Vec<Link>,
     locals: Vec<Local>,
     indexes: Vec<IndexShape>,
     pub kind: JoinType,
+    /// Whether a hash join may put the outer rows into the hash table instead.
+    swaps: bool,
 }
 
 /// The estimated cost of joining a table.
@@ -333,10 +345,14 @@ impl Relation {
         let alone: Vec<&Expr> = alone.map(|(e, _)| *e).collect();
         let shares = histogram::shares(cx.cx, block, alone.iter().copied());
         let mut passing = found_rows(cx, t, own, &alone, &shares);
+        let mut late = 1.0;
         for (e, share) in alone.into_iter().zip(shares) {
             let local = Local::new(cx, &reader, e, share);
             if !own.access.implied.contains(e) {
                 passing *= local.keeps;
+                if !filters_build_side(cx.cx, e) {
+                    late *= local.keeps;
+                }
             }
             locals.push(local);
         }
@@ -364,10 +380,23 @@ impl Relation {
             row_bytes,
             scan_cost,
             passing: passing.max(1e-3),
+            hashed: (passing / late.max(1e-9)).clamp(1e-3, rows.max(1.0)),
             links,
             locals,
             indexes,
             kind: from.kind,
+            swaps: cx.table(t).is_some()
+                && passing / late.max(1e-9) >= SWAPPED_ROWS_MIN
+                && block.changed == 0
+                && !block.lock.is_some(),
+        }
+    }
+
+    /// The rows that enter the hash table, or 0 if the outer rows may not enter one instead.
+    pub fn known_hashed(&self) -> f64 {
+        match self.swaps {
+            true => self.hashed,
+            false => 0.0,
         }
     }
 
@@ -425,20 +454,30 @@ impl Relation {
     fn hash(&self, outer: f64, placed: u64) -> JoinCost {
         let usable = self.links.iter().filter(|link| link.is_usable(placed));
         let keys = usable.filter(|link| link.equality);
-        let candidates = keys.fold(self.passing, |rows, link| rows * link.keeps(placed));
-        let spilled = self.passing * (self.row_bytes + 64.0) > HASH_BYTES_MAX;
+        let (has_keys, candidates) = keys.fold((false, self.hashed), |(_, rows), link| {
+            (true, rows * link.keeps(placed))
+        });
+        let spilled = self.hashed * (self.row_bytes + 64.0) > HASH_BYTES_MAX;
         let (build, probe) = match spilled {
             true => (SPILLED_BUILD, SPILLED_PROBE),
             false => (HASH_BUILD, HASH_PROBE),
         };
-        let startup = self.scan_cost + self.passing * build;
-        JoinCost {
+        let startup = self.scan_cost + self.hashed * build;
+        let tested = outer * candidates * CANDIDATE;
+        let mut cost = JoinCost {
             startup,
-            total: startup + outer * (probe + candidates * CANDIDATE),
+            total: startup + outer * probe + tested,
             lookup: false,
             lookup_cost: None,
             build_cost: (!spilled).then_some(startup),
+        };
+        let fits = outer <= self.hashed * SWAPPED_SHARE && outer * SWAPPED_BYTES <= HASH_BYTES_MAX;
+        if self.swaps && has_keys && fits {
+            let swapped = self.scan_cost + outer * SWAPPED_BUILD + self.hashed * SWAPPED_PROBE;
+            cost.startup = cost.startup.min(swapped);
+            cost.total = cost.total.min(swapped + tested);
         }
+        cost
     }
 
     /// The cost of reading the rows for one outer row by an index. `None` if no index depends on

@@ -38,6 +38,8 @@ pub(super) struct Joined {
     /// the hash table, if it fits into memory.
     pub lookup_cost: Option<f64>,
     pub build_cost: Option<f64>,
+    /// The rows that enter the hash table; 0: their number is unknown.
+    pub hashed: f64,
 }
 
 impl Joined {
@@ -48,6 +50,7 @@ impl Joined {
             lookup: false,
             lookup_cost: None,
             build_cost: None,
+            hashed: 0.0,
         }
     }
 }
@@ -135,6 +138,7 @@ impl JoinSearch<'_> {
                 lookup: join.lookup,
                 lookup_cost: join.lookup_cost,
                 build_cost: join.build_cost,
+                hashed: relation.known_hashed(),
             },
         });
         let weight = |a: &Best, b: &Best| self.weight(a).total_cmp(&self.weight(b));

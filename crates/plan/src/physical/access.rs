@@ -42,11 +42,14 @@ pub enum AccessKind {
     /// Derived tables and views: the rows come from `TableSlot::source`.
     Source,
     /// A hash join: the table is read by `build`, and its rows are looked up in a hash table by
-    /// `keys`. Rows that do not pass `filter`, which reads this table only, are not added to it.
+    /// `keys`. Rows that do not pass `filter`, which reads this table only, are not added to it;
+    /// `rows` is the estimated number of those that pass, or 0 if it is unknown. If the outer rows
+    /// turn out to be far fewer, the executor puts them into the hash table instead.
     Hash {
         build: Box<Access>,
         keys: Vec<HashKey>,
         filter: Vec<Expr>,
+        rows: f64,
     },
     /// A condition can never hold: no rows.
     Empty,
@@ -130,6 +133,7 @@ impl Access {
                 build,
                 keys,
                 filter,
+                rows: _,
             } => {
                 build.each_expr_mut(f);
                 filter.iter_mut().for_each(&mut *f);

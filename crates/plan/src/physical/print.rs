@@ -144,6 +144,7 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
             build,
             keys,
             filter,
+            ..
         } => {
             let keys: Vec<String> = keys
                 .iter()

@@ -129,6 +129,7 @@ fn access(a: &Access) -> usize {
             build,
             keys,
             filter,
+            ..
         } => {
             bytes += size_of_val(&**build) + access(build) + exprs(filter);
             bytes += keys

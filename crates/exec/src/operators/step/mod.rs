@@ -6,16 +6,20 @@
 //!   outer batch ──▶ lookup: the keys of all outer rows in one read (equality on an index)
 //!                          or one read per outer row (other access paths)
 //!                          or a hash table over the inner rows, read once
+//!                          or a hash table over the outer rows, if they are few (swapped)
 //!               ──▶ for each outer row, its candidates ──▶ ON ──▶ (no match: NULLs) ──▶ filter
 //!               ──▶ batch
 //! ```
 
 mod first;
+mod hashed;
+mod integer_keys;
 mod lookup;
 mod measured;
 mod nested_outer;
 mod read;
 mod slot;
+mod swapped;
 
 use nfold_engine::{PageRowSink, RowBatch, RowLock};
 use nfold_plan::expr::Expr;
@@ -35,8 +39,10 @@ use crate::runtime::spill::SpoolRows;
 pub(crate) use read::row_lock;
 pub(crate) use slot::{DerivedTable, Slot, Source, keeps_ids};
 
+use hashed::JoinKeys;
 use lookup::Looking;
 use read::{TableReader, read_spec};
+use swapped::{SwappedJoin, Swapping};
 
 /// The approximate size of a piece, if an outer row has many candidates, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
@@ -86,8 +92,9 @@ pub(crate) struct StepExec {
     group_end: usize,
     candidate: usize,
     looking: Looking,
-    /// The current hash key.
-    key: Vec<u8>,
+    join_keys: JoinKeys,
+    swapping: Swapping,
+    swapped: Option<Box<SwappedJoin>>,
     /// The hashes of the keys of the outer batch, once a spilled hash table is probed.
     hashes: Vec<Option<u64>>,
     /// For each current candidate, whether a joined row contains it. Only if the locks of other
@@ -221,7 +228,9 @@ impl StepExec {
             group_end: 0,
             candidate: 0,
             looking: Looking::default(),
-            key: Vec::new(),
+            join_keys: JoinKeys::default(),
+            swapping: Swapping::of(rt, block, step, position),
+            swapped: None,
             hashes: Vec::new(),
             kept: kept.then(Vec::new),
             more: More::No,
@@ -242,12 +251,12 @@ impl StepExec {
         };
         let reader = self.reader.as_ref().map_or(0, TableReader::memory);
         let read = self.inner.memory() + self.looking.memory() + reader;
-        self.outer.memory() + read + hash + self.kernel.filter.memory()
+        self.outer.memory() + read + hash + self.kernel.filter.memory() + self.join_keys.memory()
     }
 
     /// Called after an execution: closes files, and frees unusually large memory.
     pub fn release(&mut self) {
-        self.made = None;
+        (self.made, self.swapped) = (None, None);
         self.outer.release();
         if self.kernel.compiled.is_some() {
             self.kernel.filter.clear();
@@ -281,6 +290,14 @@ impl StepExec {
         self.matched = false;
     }
 
+    /// Removes gathered outer rows: further ones come in the batches of the step before.
+    fn ungather(&mut self) {
+        self.outer = Batch::new(match self.outer.width() {
+            1 => 0,
+            width => width,
+        });
+    }
+
     /// Switches from lookups to the hash table, or back.
     fn change_over(&mut self) {
         if let Some(switch) = &mut self.switch {
@@ -292,6 +309,11 @@ impl StepExec {
 
     /// Prepares for the next execution, and keeps all memory.
     pub fn reset(&mut self) {
+        self.swapped = None;
+        if self.swapping == Swapping::Decided {
+            self.swapping = Swapping::Possible;
+            self.ungather();
+        }
         self.outer.clear();
         (self.outer_at, self.outer_done) = (0, false);
         self.hashes.clear();
@@ -462,12 +484,21 @@ impl<'r> StepCx<'r, '_> {
             return self.first(&mut steps[0], out, None);
         }
         loop {
+            if steps[position].swapping == Swapping::Possible {
+                self.gather(steps, position)?;
+            }
             let (before, rest) = steps.split_at_mut(position);
             let me = &mut rest[0];
+            if me.swapped.is_some() {
+                return self.next_swapped(me, position, out);
+            }
             if me.outer_at >= me.outer.len() {
                 if me.outer_done {
                     self.give_up(me);
                     return Ok(!out.is_empty());
+                }
+                if me.swapping == Swapping::Decided {
+                    me.ungather();
                 }
                 let mut outer = std::mem::take(&mut me.outer);
                 let more = self.next(before, position - 1, &mut outer);
@@ -494,6 +525,9 @@ impl<'r> StepCx<'r, '_> {
                 None => self.look_up(me, position)?,
                 Some(profile) => self.look_up_measured(profile, me, position)?,
             }
+        }
+        if me.has_plain_hash(step) {
+            return self.join_hashed(me, step, position, out);
         }
         while me.outer_at < me.group_end && !out.is_full() {
             self.join_row(me, step, position, out)?;
