@@ -6,7 +6,7 @@ use super::condition::{ColumnValues, OnColumn, Reader, merge_range};
 use super::joins::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
 use super::order::{self, WantedOrder};
 use crate::logical::context::{ParamType, PlanCx};
-use crate::logical::expr::Expr;
+use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::query::IndexHints;
 use crate::physical::{
     Access, AccessKind, Block, LOOKUP_COST, LOOKUP_ROW_COST, PointPart, RangePart, SCAN_ROW_COST,
@@ -21,6 +21,10 @@ pub(super) const DESCENT: f64 = LOOKUP_COST;
 /// An access path by the values of a subquery costs at most this share of a scan: the executor
 /// scans if the subquery returns too many values.
 const SUBQUERY_LOOKUP_SHARE: f64 = 0.9;
+
+/// The cost of one test of a disjunction, in microseconds, beyond this number of tests.
+const TEST: f64 = 0.01;
+const SHORT_TESTS: usize = 16;
 
 /// An access path with its estimates.
 #[derive(Debug, Clone)]
@@ -181,10 +185,11 @@ impl Chooser<'_> {
                     && !hints.ignore.contains(&i));
             if (i == 0 || covering) && allowed {
                 let width = if covering { 0.8 } else { 1.0 };
+                let row = SCAN_ROW * width + self.long_conditions_cost();
                 out.push(Candidate {
                     access: full_scan(i, covering),
                     rows: self.rows,
-                    cost: DESCENT + self.rows.max(SCAN_ROWS_MIN) * SCAN_ROW * width,
+                    cost: DESCENT + self.rows.max(SCAN_ROWS_MIN) * row,
                 });
             } else if allowed && i > 0 && self.locking_free_order(i) {
                 out.push(Candidate {
@@ -195,6 +200,19 @@ impl Chooser<'_> {
             }
         }
         out
+    }
+
+    /// The cost of testing long disjunctions on one row, in microseconds.
+    fn long_conditions_cost(&self) -> f64 {
+        fn tests(e: &Expr) -> usize {
+            match &e.kind {
+                ExprKind::Or(list) | ExprKind::And(list) => list.iter().map(tests).sum(),
+                _ => 1,
+            }
+        }
+        let long = self.usable.iter().map(|e| tests(e));
+        let more = long.map(|tests| tests.saturating_sub(SHORT_TESTS));
+        more.sum::<usize>() as f64 * TEST
     }
 
     /// Whether a scan of a non-covering secondary index may pay off: it looks up each row, so only
@@ -235,11 +253,13 @@ impl Chooser<'_> {
                 }
                 continue;
             }
-            if let Some((n, parts, c)) = self.rows_on(index, at) {
+            if let Some((n, parts, c, whole)) = self.rows_on(index, at) {
                 at += parts.len();
                 points.extend(parts);
                 count *= c as f64;
-                implied.push(n);
+                if whole {
+                    implied.push(n);
+                }
                 continue;
             }
             if self.def.array_part(index).is_some() {
@@ -379,32 +399,25 @@ impl Chooser<'_> {
         best
     }
 
-    /// A condition with row constructors over the parts of the index from `at` on, in any order.
+    /// A condition with row constructors over the parts of the index from `at` on, in any order: of
+    /// several the one that gives the most parts. Returns its position, the parts, the number of
+    /// rows, and whether the parts imply the whole condition.
     fn rows_on(
         &self,
         index: &nfold_catalog::IndexDef,
         at: usize,
-    ) -> Option<(usize, Vec<PointPart>, usize)> {
-        for (n, parts, count) in &self.row_values {
-            let end = at + parts.len();
-            let Some(wanted) = index.parts.get(at..end) else {
-                continue;
-            };
-            let mut out = Vec::with_capacity(parts.len());
-            for w in wanted {
-                match parts
-                    .iter()
-                    .find(|(c, _)| *c == w.column && w.prefix_len.is_none())
-                {
-                    Some((_, p)) => out.push(p.clone()),
-                    None => break,
-                }
-            }
-            if out.len() == parts.len() {
-                return Some((*n, out, *count));
-            }
-        }
-        None
+    ) -> Option<(usize, Vec<PointPart>, usize, bool)> {
+        let found = self.row_values.iter().map(|(n, parts, count)| {
+            let wanted = index.parts[at..].iter().map_while(|w| {
+                let own = |(c, _): &&(usize, PointPart)| *c == w.column && w.prefix_len.is_none();
+                parts.iter().find(own).map(|(_, part)| part.clone())
+            });
+            let found: Vec<PointPart> = wanted.collect();
+            let whole = found.len() == parts.len();
+            (*n, found, *count, whole)
+        });
+        let found = found.filter(|(_, found, ..)| !found.is_empty());
+        found.reduce(|a, b| if b.1.len() > a.1.len() { b } else { a })
     }
 
     fn range_on(&self, column: usize, prefix: bool) -> Option<(RangePart, bool, Vec<usize>)> {

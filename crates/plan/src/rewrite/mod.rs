@@ -5,13 +5,14 @@
 //! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
 //! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
 //! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 5. [`generated`]: an indexed generated column replaces its expression.
-//! 6. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 7. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 8. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 9. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 10. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 11. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 5. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 6. [`generated`]: an indexed generated column replaces its expression.
+//! 7. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 8. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 9. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 10. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 11. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 12. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
 
 mod arrays;
@@ -24,6 +25,7 @@ mod merge;
 mod outer_joins;
 mod pad;
 mod push_down;
+mod row_lists;
 mod semi_joins;
 
 #[cfg(test)]
@@ -115,6 +117,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     merge::merge_derived_tables(cx.plan, block);
     pad::pad_char_columns(cx.plan, block);
     disjunctions::take_apart(cx.plan, block);
+    row_lists::use_row_lists(block);
     generated::use_generated_columns(block, cx.plan.literals, cx.exprs)?;
     arrays::use_array_columns(block, cx.plan, cx.exprs)?;
     outer_joins::make_inner(block);
