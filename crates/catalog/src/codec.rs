@@ -3,9 +3,10 @@
 //! # Picture
 //! Integers are little-endian, strings are `u32 length, bytes`, lists are `u32 count, items`. Every
 //! object starts with a version byte (1), so that a later format can tell. A table that has foreign
-//! keys, stored expressions, histograms, or invisible columns or indexes has version 2: version 1,
-//! then a list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know. Version
-//! 1 shows a DEFAULT (expression) as no default; a section behind it has the expression.
+//! keys, stored expressions, histograms, full-text indexes, or invisible columns or indexes has
+//! version 2: version 1, then a list of sections `u8 kind, bytes`; a reader refuses kinds that it
+//! does not know. Version 1 shows a DEFAULT (expression) as no default; a section behind it has the
+//! expression.
 //!
 //! # Failure
 //! A decoder answers [`BadObject`] on bytes that it did not write; it never panics and never
@@ -23,6 +24,7 @@ use crate::schema::{
 };
 use crate::stored_expr::BoundExprs;
 
+mod fulltext;
 mod histogram;
 mod stored_expr;
 
@@ -46,6 +48,8 @@ const SECTION_ARRAYS: u8 = 6;
 
 /// The section of the columns' histograms.
 const SECTION_HISTOGRAMS: u8 = 7;
+/// The section of the options of full-text indexes.
+const SECTION_FULLTEXT: u8 = 8;
 
 /// The bytes are not a dictionary object of this kind; says which field failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +202,7 @@ fn sections_of(table: &TableDef) -> Vec<(u8, Vec<u8>)> {
     }
     stored_expr::put_sections(table, &mut sections);
     histogram::put_section(table, &mut sections);
+    fulltext::put_section(table, &mut sections);
     sections
 }
 
@@ -211,6 +216,7 @@ fn get_sections(r: &mut Reader<'_>, table: &mut TableDef) -> Result<(), BadObjec
                 table.foreign_keys = section.list("foreign keys", get_foreign_key)?;
             }
             SECTION_HISTOGRAMS => histogram::get_section(&mut section, table)?,
+            SECTION_FULLTEXT => fulltext::get_section(&mut section, table)?,
             kind => stored_expr::get_section(kind, &mut section, table)?,
         }
         Ok(())
@@ -479,6 +485,7 @@ fn put_index(out: &mut Vec<u8>, i: &IndexDef) {
         IndexKind::HiddenRowId => 1,
         IndexKind::Unique => 2,
         IndexKind::Secondary => 3,
+        IndexKind::Fulltext(_) => 4,
     };
     let marks = [(i.btree, USING_BTREE), (i.generated, GENERATED)];
     let marks = marks.iter().filter(|(on, _)| *on).map(|(_, bit)| bit);
@@ -507,6 +514,8 @@ fn get_index(r: &mut Reader<'_>) -> Result<IndexDef, BadObject> {
             1 => IndexKind::HiddenRowId,
             2 => IndexKind::Unique,
             3 => IndexKind::Secondary,
+            // The options follow in a section.
+            4 => IndexKind::Fulltext(fulltext::UNREAD),
             _ => return Err(BadObject("index kind")),
         },
         root: r.u32("root")?,

@@ -25,8 +25,9 @@ pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use histogram::{Histogram, HistogramBucket, HistogramType};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
 pub use schema::{
-    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, Relation,
-    TableDef, TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef, Visibility,
+    ColumnDef, ColumnDefault, DatabaseDef, FulltextOptions, IndexDef, IndexId, IndexKind,
+    IndexPart, Relation, TableDef, TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef,
+    Visibility,
 };
 pub use snapshot::{Catalog, SchemaSnapshot};
 pub use stats::{IndexStats, TableStats};

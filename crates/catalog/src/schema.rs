@@ -82,6 +82,23 @@ pub enum IndexKind {
     HiddenRowId,
     Unique,
     Secondary,
+    /// An inverted index of words. Its first part is a hidden column that holds the words of the
+    /// row as the elements of an array; the other parts are the columns of the document.
+    Fulltext(FulltextOptions),
+}
+
+/// How a full-text index divides documents into words. An index keeps the options that were set
+/// when it was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FulltextOptions {
+    /// `WITH PARSER ngram`: the number of characters of a token. 0: the parser that finds words.
+    pub ngram_chars: u8,
+    /// Shorter words are not indexed, in characters.
+    pub min_chars: u8,
+    /// Longer words are not indexed, in characters.
+    pub max_chars: u8,
+    /// Whether the words of INNODB_FT_DEFAULT_STOPWORD are left out.
+    pub stopwords: bool,
 }
 
 /// One part of an index key.
@@ -117,6 +134,22 @@ impl IndexDef {
     /// Whether two rows may not share a key without NULLs.
     pub fn is_unique(&self) -> bool {
         matches!(self.kind, IndexKind::Primary | IndexKind::Unique)
+    }
+
+    /// The options of a full-text index.
+    pub fn fulltext(&self) -> Option<FulltextOptions> {
+        match self.kind {
+            IndexKind::Fulltext(options) => Some(options),
+            _ => None,
+        }
+    }
+
+    /// The parts that statements see: all, but for a full-text index without its hidden column.
+    pub fn shown_parts(&self) -> &[IndexPart] {
+        match self.kind {
+            IndexKind::Fulltext(_) => self.parts.get(1..).unwrap_or_default(),
+            _ => &self.parts,
+        }
     }
 
     /// Whether rows themselves live in this index.

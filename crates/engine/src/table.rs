@@ -326,6 +326,23 @@ impl Table {
             .map_err(|e| self.key_error(0, e))
     }
 
+    /// Appends the clustered key of row `i` of a batch that was read in the table's layout.
+    ///
+    /// # Errors
+    /// Corruption.
+    pub fn batch_row_key(
+        &self,
+        batch: &RowBatch,
+        i: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EngineError> {
+        match batch.row_id(i) {
+            Some(id) if self.has_hidden_row_id() => out.extend_from_slice(&id.to_be_bytes()),
+            _ => self.clustered_key(batch.row(i), out)?,
+        }
+        Ok(())
+    }
+
     /// Appends the key of index `ordinal` (parts, then `primary`) for a row image; gives the length
     /// of the parts. Brings in a long column of which a prefix is indexed. The index is not a
     /// multi-valued one: see [`Table::entry_keys`](crate::entry_keys).
@@ -632,7 +649,13 @@ fn nth_original(bytes: &[u8], n: usize) -> ValueRef<'_> {
 
 /// The key layout of an index of a definition.
 pub(crate) fn key_layout(def: &TableDef, ordinal: usize) -> KeyLayout {
-    KeyLayout::new(def.indexes[ordinal].parts.iter().map(|p| {
+    let index = &def.indexes[ordinal];
+    // The key of a full-text index is a word alone.
+    let parts = match index.fulltext() {
+        Some(_) => index.parts.get(..1).unwrap_or_default(),
+        None => &index.parts,
+    };
+    KeyLayout::new(parts.iter().map(|p| {
         let column = &def.columns[p.column];
         KeyPart {
             ordinal: p.column,
@@ -663,8 +686,10 @@ impl Index {
         let mut sources = Vec::new();
         let mut originals = Vec::new();
         let mut add = |column: usize, part: &KeyPart, source: Source| {
-            // An entry has one element of an array.
-            let partial = part.prefix_len != 0 || def.array_of(column).is_some();
+            // An entry has one element of an array. A covering read of a full-text index returns
+            // the element.
+            let element = def.array_of(column).is_some() && index.fulltext().is_none();
+            let partial = part.prefix_len != 0 || element;
             if partial || columns.contains(&column) {
                 return;
             }
@@ -688,7 +713,7 @@ impl Index {
         let layout = RowLayout::new(
             0,
             columns.iter().map(|&c| RowColumn {
-                ty: def.columns[c].ty.clone(),
+                ty: def.array_of(c).unwrap_or(&def.columns[c].ty).clone(),
                 nullable: def.columns[c].nullable,
             }),
         );

@@ -19,6 +19,7 @@ mod dml;
 pub mod env;
 mod explain;
 mod expr;
+mod fulltext;
 mod operator_pool;
 mod operators;
 mod query;

@@ -2,11 +2,13 @@
 
 pub(crate) mod profile;
 pub(crate) mod result;
+mod search;
 pub(crate) mod spill;
 pub(crate) mod working;
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,12 +20,15 @@ use nfold_engine::{
 use nfold_observe::contention::{Site, WaitKind};
 use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::expr::{ExprType, SubqueryUse};
+use nfold_plan::fulltext::SearchTarget;
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
 use crate::env::params::Params;
 use crate::env::{Checkpoints, FileSource, Interrupt, SessionEnv, StatementFiber};
 use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
+use crate::fulltext::program::Program;
 use profile::Profile;
+use search::Searches;
 use working::Working;
 
 /// How often a session that waits for a user-level lock searches for deadlocks.
@@ -40,6 +45,7 @@ pub(crate) struct Runtime<'s> {
     pub params: &'s Params,
     pub warnings: &'s RefCell<Warnings>,
     pub lists: ListCache,
+    searches: Searches,
     /// Whether errors such as a division by zero are errors, not warnings (strict mode).
     pub strict: Cell<bool>,
     /// Whether plain reads lock rows like FOR SHARE: under SERIALIZABLE, and for the reads of a
@@ -69,6 +75,10 @@ impl Subqueries for Runtime<'_> {
         ty: &'a ExprType,
     ) -> Result<Val<'a>, SqlError> {
         NoSubqueries.value(cx, index, use_as, ty)
+    }
+
+    fn search(&self, target: SearchTarget, text: &[u8]) -> Result<Rc<Program>, SqlError> {
+        Runtime::search(self, target, text)
     }
 
     fn sleep(&self, time: Duration) -> Result<bool, SqlError> {
@@ -105,6 +115,7 @@ impl<'s> Runtime<'s> {
             params,
             warnings,
             lists: ListCache::default(),
+            searches: Searches::default(),
             strict: Cell::new(false),
             found_rows: Cell::new(None),
             examined: Cell::new(0),

@@ -29,7 +29,9 @@ use nfold_types::SqlError;
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::literals::Literals;
 pub use logical::mode::SqlMode;
-pub use logical::{changed_view, collate, expr, file_rows, func, json_table, results, table_exprs};
+pub use logical::{
+    changed_view, collate, expr, file_rows, fulltext, func, json_table, results, table_exprs,
+};
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;
 pub use physical as query;

@@ -284,8 +284,17 @@ impl Expr {
             Expr::Default(None) => f.write_str("default"),
             Expr::Default(Some(column)) => write!(f, "default({column})"),
             Expr::Values(column) => write!(f, "values({column})"),
-            Expr::Match { columns, against } => {
-                write!(f, "match ({}) against ({against})", Commas(columns))
+            Expr::Match {
+                columns,
+                against,
+                mode,
+            } => {
+                let mode = match mode {
+                    MatchMode::NaturalLanguage => "",
+                    MatchMode::Boolean => " in boolean mode",
+                    MatchMode::QueryExpansion => " with query expansion",
+                };
+                write!(f, "match ({}) against ({against}{mode})", Commas(columns))
             }
             _ => Ok(()),
         }

@@ -50,13 +50,14 @@ pub struct TableSpec {
 }
 
 /// Which indexes come first in a definition, and are looked at first for duplicates: unique ones
-/// without NULLs, other unique ones, others.
+/// without NULLs, other unique ones, others, full-text indexes.
 pub(super) fn rank(kind: IndexKind, columns: &[ColumnDef], parts: &[IndexPart]) -> u8 {
     match kind {
         IndexKind::Primary | IndexKind::HiddenRowId => 0,
         IndexKind::Unique if parts.iter().all(|p| !columns[p.column].nullable) => 1,
         IndexKind::Unique => 2,
         IndexKind::Secondary => 3,
+        IndexKind::Fulltext(_) => 4,
     }
 }
 

@@ -7,9 +7,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::{ColumnDef, TableDef, Visibility};
-use nfold_plan::expr::Expr;
+use nfold_catalog::{ColumnDef, FulltextOptions, TableDef, Visibility};
+use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::table_exprs::{ColumnExpr, TableExprs};
+use nfold_types::key::KeyError;
 use nfold_types::row::RowLayout;
 use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
@@ -17,8 +18,13 @@ use super::array_elements;
 use crate::expr::documents;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, row_error};
 use crate::expr::func::json_document;
+use crate::fulltext::entries::DocumentWords;
+use crate::fulltext::words::Tokenizer;
 use crate::operators::column_values::ColumnValues;
 use crate::runtime::Runtime;
+
+/// The work of finding the words in a byte of text.
+const WORD_WORK: u64 = 20;
 
 /// The stored expressions of a table whose rows a statement changes.
 pub(super) struct RowExprs {
@@ -95,6 +101,7 @@ impl CompletedRow<'_> {
     ) -> Result<(), SqlError> {
         for g in generated {
             let value = match (&g.element, self.def.columns[g.column].visibility) {
+                (Some(_), _) if self.fulltext(g.column).is_some() => self.words(g, image)?,
                 (Some(element), _) => self.array_value(g, element, image)?,
                 (None, Visibility::Hidden) => self.key_value(g, image)?,
                 _ => self.value(&g.expr, g.column, image)?,
@@ -167,6 +174,43 @@ impl CompletedRow<'_> {
             row: self.number,
         };
         array_elements::packed(&cx, self.values, &to, &doc).map(Value::Bytes)
+    }
+
+    /// The options of the full-text index whose hidden column this is.
+    fn fulltext(&self, column: usize) -> Option<FulltextOptions> {
+        let mut indexes = self.def.indexes.iter();
+        indexes.find_map(|index| {
+            let options = index.fulltext()?;
+            let hidden = index.parts.first()?;
+            (hidden.column == column).then_some(options)
+        })
+    }
+
+    /// The packed entries of a full-text index.
+    fn words(&self, g: &ColumnExpr, image: &[u8]) -> Result<Value, SqlError> {
+        let rows = self.row_slot(image);
+        let cx = self.context(&rows);
+        let (Some(options), ExprKind::Call { args, .. }) = (self.fulltext(g.column), &g.expr.kind)
+        else {
+            return Ok(Value::Null);
+        };
+        let mut words = DocumentWords::default();
+        // The first argument is the separator.
+        for column in args.iter().skip(1) {
+            let Some(text) = cx.bytes(column)? else {
+                continue;
+            };
+            let tokenizer = Tokenizer {
+                options,
+                collation: column.ty.collation().known(),
+            };
+            cx.checkpoint(text.len() as u64 * WORD_WORK)?;
+            words.add(&tokenizer, &text);
+        }
+        let packed = words.pack();
+        let failed =
+            |e: KeyError| SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, e.to_string());
+        packed.map(Value::Bytes).map_err(failed)
     }
 
     /// The row as expressions read it: row slot 0.

@@ -1,7 +1,7 @@
 //! The operators that read one table, and the texts of the ranges that they read.
 
 use nfold_catalog::{IndexDef, TableDef};
-use nfold_plan::expr::Expr;
+use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{
     Access, AccessKind, JoinStep, PointPart, QueryBody, RangePart, SCAN_ROW_COST, TableSlot,
     TableSource,
@@ -145,6 +145,23 @@ impl BlockCx<'_> {
                 let operation = on("index scan", access.covering, false) + reverse;
                 by_index(of_table, operation, "index_scan")
             }
+            AccessKind::Fulltext(search) => {
+                let scope = Scope::Tables(self.block);
+                let against = match &search.kind {
+                    ExprKind::Call { args, .. } => args.get(1),
+                    _ => None,
+                };
+                let text = against.map_or(String::new(), |e| self.texts.expr(e, scope));
+                let first = index.shown_parts().first();
+                let first = first.map_or("", |p| &*def.columns[p.column].name);
+                let condition = format!("{} = {text}", short_name(first));
+                let words = format!("Full-text index search on {name}");
+                let operation = format!("{words} using {} ({condition})", short_name(key));
+                by_index(of_table, operation, "full_text_search")
+                    .field("key_columns", Json::texts([first.to_string()]))
+                    .field("lookup_condition", Json::text(condition))
+                    .field("lookup_references", Json::texts(["const".to_string()]))
+            }
             AccessKind::Points(parts) if parts.iter().all(is_equality) => {
                 let whole = index.is_unique() && parts.len() == index.parts.len();
                 let single = if whole { "single-row " } else { "" };
@@ -220,9 +237,11 @@ impl BlockCx<'_> {
                 let column = column(def, index, 0);
                 (list.iter().map(|r| self.bounds(&column, r)).collect(), 1)
             }
-            AccessKind::Full | AccessKind::Source | AccessKind::Hash { .. } | AccessKind::Empty => {
-                (Vec::new(), 0)
-            }
+            AccessKind::Full
+            | AccessKind::Fulltext(_)
+            | AccessKind::Source
+            | AccessKind::Hash { .. }
+            | AccessKind::Empty => (Vec::new(), 0),
         }
     }
 
@@ -337,7 +356,11 @@ fn key_columns(def: &TableDef, index: &IndexDef, parts: usize) -> Json {
 
 fn used_columns(def: &TableDef, slot: &TableSlot) -> Json {
     let columns = def.columns.iter().zip(&slot.used);
-    let used = columns.filter(|(_, used)| **used);
+    let is_words = |name: &str| {
+        let mut words = def.indexes.iter().filter(|i| i.fulltext().is_some());
+        words.any(|i| *def.columns[i.parts[0].column].name == *name)
+    };
+    let used = columns.filter(|(column, used)| **used && !is_words(&column.name));
     Json::texts(used.map(|(column, _)| &*column.name))
 }
 

@@ -9,6 +9,7 @@ mod window;
 
 use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{BitOp, Class, ColumnAt, Expr, ExprKind};
+use nfold_plan::fulltext::{MATCH, MatchCall, SearchMode};
 use nfold_plan::func::FuncSet;
 use nfold_plan::query::{AggFunc, Aggregate, Block, QueryBody, TableSource};
 use nfold_sql::ast::IsTest;
@@ -165,11 +166,25 @@ impl Printer<'_> {
                     ("datediff", [a, b]) => {
                         format!("(to_days({}) - to_days({}))", text(a)?, text(b)?)
                     }
+                    (MATCH, args) => self.search(args, scope)?,
                     _ => format!("{}({})", printed_name(name), self.list(args, ",", scope)?),
                 }
             }
             _ => return names::text(self, e, scope),
         })
+    }
+
+    /// Prints MATCH ... AGAINST.
+    fn search(&self, args: &[Expr], scope: Scope<'_>) -> Option<String> {
+        let call = MatchCall::of_args(args)?;
+        let mode = match call.target.mode {
+            SearchMode::NaturalLanguage => "",
+            SearchMode::Boolean => " in boolean mode",
+            SearchMode::Expanded => " with query expansion",
+        };
+        let columns = self.list(call.columns, ",", scope)?;
+        let against = self.text(call.against, scope)?;
+        Some(format!("(match {columns} against ({against}{mode}))"))
     }
 
     fn list(&self, list: &[Expr], between: &str, scope: Scope<'_>) -> Option<String> {

@@ -12,10 +12,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
+use std::rc::Rc;
 use std::time::Instant;
 
 use nfold_catalog::UserLockWait;
 use nfold_plan::expr::{CmpKind, Expr, ExprType, SubqueryUse};
+use nfold_plan::fulltext::SearchTarget;
 use nfold_plan::query::{DecorrelatedPlan, OuterKey, SubqueryPlan};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::{ErrorCode, SqlError, Value};
@@ -26,6 +28,7 @@ use super::subquery_groups::Groups;
 use super::subquery_set::{KeySet, push_part};
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
+use crate::fulltext::program::Program;
 use crate::operators::aggregate::owned;
 use crate::operators::row_out::{RowOut, values_of};
 use crate::runtime::Runtime;
@@ -483,6 +486,10 @@ impl Subqueries for BlockSubqueries<'_, '_> {
         let result = result.and_then(|()| set.members(f));
         kept.rows.replace(rows);
         result
+    }
+
+    fn search(&self, target: SearchTarget, text: &[u8]) -> Result<Rc<Program>, SqlError> {
+        self.rt.search(target, text)
     }
 
     fn sleep(&self, time: std::time::Duration) -> Result<bool, SqlError> {

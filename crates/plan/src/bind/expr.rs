@@ -343,7 +343,11 @@ impl BlockBinder<'_> {
             A::Default(None) => Err(SqlError::not_supported("DEFAULT in an expression")),
             A::Values(c) => self.values_of(c),
             A::MemberOf(value, array) => self.call("member of", &[value, array]),
-            A::Match { .. } => Err(SqlError::not_supported("MATCH ... AGAINST")),
+            A::Match {
+                columns,
+                against,
+                mode,
+            } => self.match_against(columns, against, *mode),
         }
     }
 

@@ -236,7 +236,7 @@ pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
         flags |= ColumnFlags::NO_DEFAULT_VALUE;
     }
     for index in &def.indexes {
-        let Some(at) = index.parts.iter().position(|p| p.column == column) else {
+        let Some(at) = index.shown_parts().iter().position(|p| p.column == column) else {
             continue;
         };
         flags |= ColumnFlags::PART_KEY;

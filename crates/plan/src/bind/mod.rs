@@ -17,6 +17,7 @@ mod context;
 mod dml;
 mod expr;
 mod from;
+mod fulltext;
 mod group;
 mod items;
 mod json;

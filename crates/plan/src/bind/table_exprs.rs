@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{ColumnDef, ColumnDefault, StoredExpr, TableDef};
+use nfold_catalog::{ColumnDef, ColumnDefault, IndexDef, StoredExpr, TableDef};
 use nfold_sql::ast;
 use nfold_types::SqlError;
 use nfold_types::collation::CollationId;
@@ -63,7 +63,10 @@ pub fn table_exprs(
             });
         }
         if let Some(g) = &c.generated {
-            let expr = bind(&g.expr, StoredUse::Generated(c))?;
+            let expr = match document_text(def, column) {
+                Some(text) => bind(&text, StoredUse::Generated(c))?,
+                None => bind(&g.expr, StoredUse::Generated(c))?,
+            };
             let element = g.array_of.as_ref().map(|ty| {
                 Box::new(ColumnDef {
                     ty: ty.clone(),
@@ -81,6 +84,26 @@ pub fn table_exprs(
     let all = Arc::new(all);
     def.bound.set(all.clone());
     Ok(Some(all))
+}
+
+/// For the hidden column of a full-text index: a call of CONCAT_WS with the columns of the
+/// document. Only its arguments are evaluated.
+fn document_text(def: &TableDef, column: usize) -> Option<StoredExpr> {
+    let is_hidden = |i: &&IndexDef| {
+        i.fulltext().is_some() && i.parts.first().is_some_and(|p| p.column == column)
+    };
+    let index = def.indexes.iter().find(is_hidden)?;
+    let mut text = "concat_ws(' '".to_string();
+    for part in index.shown_parts() {
+        let name = def.columns[part.column].name.replace('`', "``");
+        text.push_str(&format!(",`{name}`"));
+    }
+    text.push(')');
+    Some(StoredExpr {
+        text: text.into(),
+        columns: Vec::new(),
+        mode: 0,
+    })
 }
 
 /// Binds one stored expression of a table, under the SQL mode of its definition.

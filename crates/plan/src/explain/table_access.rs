@@ -9,7 +9,7 @@ use crate::physical::{Access, AccessKind, Block, PointPart, TableSource};
 /// The access path of a base table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableAccess {
-    /// `const`, `eq_ref`, `ref`, `range`, `index` or `ALL`.
+    /// `const`, `eq_ref`, `ref`, `fulltext`, `range`, `index` or `ALL`.
     pub kind: &'static str,
     pub possible_keys: Vec<String>,
     pub key: Option<String>,
@@ -38,11 +38,13 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
         AccessKind::Points(p) => p.len(),
         AccessKind::Range { prefix, .. } => prefix.len() + 1,
         AccessKind::Ranges(_) => 1,
+        AccessKind::Fulltext(_) => 0,
         _ => index.parts.len(),
     };
     let (kind, has_key) = match &access.kind {
         AccessKind::Points(parts) => (points_type(def, access, parts), true),
         AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
+        AccessKind::Fulltext(_) => ("fulltext", true),
         AccessKind::Full if access.index == 0 && access.reverse => ("index", true),
         AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
         AccessKind::Full => ("index", true),
@@ -65,6 +67,14 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
             .map(|p| def.columns[p.column].name.to_string())
             .collect();
         read.key_length = key_len(def, access.index, used_parts);
+    }
+    if let AccessKind::Fulltext(_) = &access.kind {
+        read.refs = vec!["const".into()];
+        let first = index.shown_parts().first();
+        read.key_parts = first
+            .map(|p| def.columns[p.column].name.to_string())
+            .into_iter()
+            .collect();
     }
     if let AccessKind::Points(parts) = &access.kind
         && kind != "range"

@@ -10,6 +10,7 @@ pub mod context;
 pub(crate) mod describe;
 pub mod expr;
 pub mod file_rows;
+pub mod fulltext;
 pub mod func;
 pub mod json_table;
 pub mod literals;

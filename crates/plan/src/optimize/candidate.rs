@@ -1,12 +1,15 @@
 //! The access paths of one table: for each index, the conditions that it can use, and its cost.
 
 use nfold_catalog::{IndexKind, TableDef, TableStats};
+use nfold_sql::ast::BinaryOp;
+use nfold_types::Value;
 
 use super::condition::{ColumnValues, OnColumn, Reader, merge_range};
 use super::joins::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
 use super::order::{self, WantedOrder};
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::fulltext::MatchCall;
 use crate::logical::query::IndexHints;
 use crate::physical::{
     Access, AccessKind, Block, LOOKUP_COST, LOOKUP_ROW_COST, PointPart, RangePart, SCAN_ROW_COST,
@@ -72,6 +75,7 @@ fn full_scan(index: usize, covering: bool) -> Access {
 
 struct Chooser<'c> {
     block: &'c Block,
+    slot: u16,
     def: &'c TableDef,
     stats: Option<&'c TableStats>,
     rows: f64,
@@ -125,6 +129,7 @@ pub(crate) fn choose(
     let stats = stats.filter(|s| s.rows > 0);
     let chooser = Chooser {
         block,
+        slot: t as u16,
         def,
         stats,
         rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
@@ -142,7 +147,7 @@ pub(crate) fn choose(
         if !allowed {
             continue;
         }
-        if let Some(c) = chooser.by_key_parts(i) {
+        if let Some(c) = chooser.by_search(cx, i).or_else(|| chooser.by_key_parts(i)) {
             possible.push(i);
             all.push(c);
         }
@@ -168,6 +173,34 @@ pub(crate) fn choose(
             rows: chooser.rows,
             cost: chooser.rows,
         })
+}
+
+/// The search whose rows are the only ones that pass a condition: the condition itself, or one side
+/// of a comparison that no rank of 0 passes.
+fn matching<'e>(cx: &PlanCx<'_>, e: &'e Expr) -> Option<&'e Expr> {
+    let ExprKind::Compare { op, sides, .. } = &e.kind else {
+        return Some(e);
+    };
+    let (search, bound, greater) = match op {
+        BinaryOp::Gt => (&sides[0], &sides[1], true),
+        BinaryOp::Ge => (&sides[0], &sides[1], false),
+        BinaryOp::Lt => (&sides[1], &sides[0], true),
+        BinaryOp::Le => (&sides[1], &sides[0], false),
+        _ => return None,
+    };
+    let value = match &bound.kind {
+        ExprKind::Const(value) => value.clone(),
+        ExprKind::Param(n) => cx.literals?.read(*n)?,
+        _ => return None,
+    };
+    let number = match value {
+        Value::Int(n) => n as f64,
+        Value::UInt(n) => n as f64,
+        Value::Double(n) => n,
+        Value::Decimal(n) => n.to_f64(),
+        _ => return None,
+    };
+    (number > 0.0 || greater && number == 0.0).then_some(search)
 }
 
 impl Chooser<'_> {
@@ -222,6 +255,27 @@ impl Chooser<'_> {
         !self.block.order.is_empty()
             && index.kind != IndexKind::HiddenRowId
             && self.def.array_part(index).is_none()
+    }
+
+    /// The path by a full-text search in index `i` that is one of the conditions. As in MySQL, it
+    /// is expected to find one row.
+    fn by_search(&self, cx: &PlanCx<'_>, i: usize) -> Option<Candidate> {
+        let index = &self.def.indexes[i];
+        index.fulltext()?;
+        let is_search = |e: &&Expr| {
+            let call = MatchCall::of(cx.funcs, e);
+            call.is_some_and(|call| {
+                let own = call.words.as_column();
+                call.target.index == index.id.0 && own.is_some_and(|at| at.table == self.slot)
+            })
+        };
+        let searches = self.usable.iter().filter_map(|e| matching(cx, e));
+        let search = searches.filter(is_search).next()?.clone();
+        Some(Candidate {
+            access: path(i, false, AccessKind::Fulltext(Box::new(search))),
+            rows: 1.0,
+            cost: DESCENT + LOOKUP_ROW,
+        })
     }
 
     /// The path by the first parts of index `i`, as far as conditions restrict them. The parts of

@@ -39,6 +39,8 @@ pub enum AccessKind {
     },
     /// A union of ranges over the first part of the index, in any order.
     Ranges(Vec<RangePart>),
+    /// The rows that a full-text search may find: a call of MATCH ([`crate::fulltext::MatchCall`]).
+    Fulltext(Box<Expr>),
     /// Derived tables and views: the rows come from `TableSlot::source`.
     Source,
     /// A hash join: the table is read by `build`, and its rows are looked up in a hash table by
@@ -123,6 +125,7 @@ impl Access {
         self.implied.iter_mut().for_each(&mut *f);
         match &mut self.kind {
             AccessKind::Full | AccessKind::Source | AccessKind::Empty => {}
+            AccessKind::Fulltext(search) => f(search),
             AccessKind::Points(parts) => parts.iter_mut().for_each(|p| p.each_expr_mut(f)),
             AccessKind::Range { prefix, range } => {
                 prefix.iter_mut().for_each(|p| p.each_expr_mut(f));
@@ -148,6 +151,7 @@ impl AccessKind {
     /// Calls `f` with each expression whose value the path looks up.
     pub fn each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         match self {
+            AccessKind::Fulltext(search) => f(search),
             AccessKind::Points(parts) => parts.iter().for_each(|p| p.each_expr(f)),
             AccessKind::Range { prefix, range } => {
                 prefix.iter().for_each(|p| p.each_expr(f));

@@ -128,6 +128,7 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
         AccessKind::Full => format!("scan {index}"),
         AccessKind::Source => "derived rows".to_string(),
         AccessKind::Empty => "no rows".to_string(),
+        AccessKind::Fulltext(_) => format!("search {index}"),
         AccessKind::Points(parts) => format!("look up {index} by [{}]", points(parts)),
         AccessKind::Range { prefix, range } => {
             format!(

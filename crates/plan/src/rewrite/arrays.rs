@@ -65,6 +65,9 @@ fn array_columns(block: &Block, exprs: &BindExprs<'_>) -> Result<Vec<ArrayColumn
         };
         let arrays = |n: usize| {
             let part = def.array_part(&def.indexes[n])?;
+            if def.indexes[n].fulltext().is_some() {
+                return None;
+            }
             (!table.hints.ignore.contains(&n)).then(|| def.indexes[n].parts[part].column)
         };
         let arrays: Vec<usize> = (0..def.indexes.len()).filter_map(arrays).collect();

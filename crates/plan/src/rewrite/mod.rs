@@ -14,6 +14,7 @@
 //! 11. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
 //! 12. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
+//! 13. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
 
 mod arrays;
 mod decorrelate;
@@ -25,6 +26,7 @@ mod merge;
 mod outer_joins;
 mod pad;
 mod push_down;
+mod rank_order;
 mod row_lists;
 mod semi_joins;
 
@@ -59,6 +61,9 @@ pub(crate) fn rewrite(
         Statement::Query(q) => {
             query(cx, q)?;
             semi_joins::join_subqueries(cx.plan, q);
+            if let QueryBody::Block(block) = &mut q.body {
+                rank_order::order_by_rank(cx.plan, block);
+            }
         }
         Statement::Insert(insert) => {
             if let InsertRows::Query(q) = &mut insert.source {

@@ -226,11 +226,12 @@ fn index(def: &TableDef, i: &IndexDef, quoting: Quoting) -> String {
         };
         format!("{target}{prefix}{}", if p.desc { " DESC" } else { "" })
     };
-    let parts: Vec<String> = i.parts.iter().map(part).collect();
+    let parts: Vec<String> = i.shown_parts().iter().map(part).collect();
     let head = match i.kind {
         IndexKind::Primary | IndexKind::HiddenRowId => "PRIMARY KEY".into(),
         IndexKind::Unique => format!("UNIQUE KEY {}", quoting.name(&i.name)),
         IndexKind::Secondary => format!("KEY {}", quoting.name(&i.name)),
+        IndexKind::Fulltext(_) => format!("FULLTEXT KEY {}", quoting.name(&i.name)),
     };
     let comment = if i.comment.is_empty() {
         String::new()
@@ -243,5 +244,10 @@ fn index(def: &TableDef, i: &IndexDef, quoting: Quoting) -> String {
     } else {
         " /*!80000 INVISIBLE */"
     };
-    format!("{head} ({}){using}{comment}{visible}", parts.join(","))
+    let parser = match i.fulltext() {
+        Some(options) if options.ngram_chars > 0 => " /*!50100 WITH PARSER `ngram` */ ",
+        _ => "",
+    };
+    let parts = parts.join(",");
+    format!("{head} ({parts}){using}{comment}{parser}{visible}")
 }

@@ -1,6 +1,8 @@
 //! Properties of tables and columns that both SHOW and `information_schema` report.
 
-use nfold_catalog::{ColumnDef, ColumnDefault, IndexKind, TableDef, Visibility};
+use nfold_catalog::{
+    ColumnDef, ColumnDefault, IndexDef, IndexKind, IndexPart, TableDef, TableStats, Visibility,
+};
 
 /// The row format in SHOW TABLE STATUS.
 pub fn row_format(def: &TableDef) -> String {
@@ -32,7 +34,10 @@ pub fn column_key(def: &TableDef, column: usize) -> &'static str {
             .iter()
             .filter(|i| i.kind != IndexKind::HiddenRowId)
     };
-    let first = |i: &&nfold_catalog::IndexDef| i.parts.first().is_some_and(|p| p.column == column);
+    let first = |i: &&nfold_catalog::IndexDef| {
+        let first = i.shown_parts().first();
+        first.is_some_and(|p| p.column == column)
+    };
     if visible().any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == column))
     {
         return "PRI";
@@ -92,4 +97,33 @@ pub fn part_column(c: &ColumnDef) -> Option<&str> {
 pub fn part_expression(c: &ColumnDef) -> Option<String> {
     let g = c.generated.as_ref()?;
     (c.visibility == Visibility::Hidden).then(|| nfold_sql::stored::escaped(&g.expr.text))
+}
+
+/// The type of an index, as SHOW INDEX shows it.
+pub fn index_type(index: &IndexDef) -> &'static str {
+    match index.fulltext() {
+        Some(_) => "FULLTEXT",
+        None => "BTREE",
+    }
+}
+
+/// The order of a part, `A` or `D`; a full-text index has none.
+pub fn shown_order(index: &IndexDef, part: &IndexPart) -> Option<&'static str> {
+    index.fulltext().is_none().then_some(match part.desc {
+        true => "D",
+        false => "A",
+    })
+}
+
+/// The number of distinct values of the first `seq + 1` parts of index number `n`. MySQL shows the
+/// number of rows for a full-text index.
+pub fn shown_cardinality(
+    stats: &TableStats,
+    (index, n): (&IndexDef, usize),
+    seq: usize,
+) -> Option<u64> {
+    match index.fulltext() {
+        Some(_) => Some(stats.rows),
+        None => stats.indexes.get(n)?.distinct.get(seq).copied(),
+    }
 }

@@ -406,7 +406,7 @@ impl Session {
         };
         let multi_valued = |n: usize| open.def.array_part(&open.def.indexes[n]).is_some();
         if index.is_some_and(multi_valued) {
-            let what = "HANDLER ... READ of a multi-valued index";
+            let what = "HANDLER ... READ of a multi-valued or full-text index";
             return Err(SqlError::not_supported(what));
         }
         let plan = ReadPlan::new(open, index)?;

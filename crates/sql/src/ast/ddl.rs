@@ -169,6 +169,8 @@ pub struct KeyDef {
     pub algorithm: Option<IndexAlgorithm>,
     pub comment: Option<Vec<u8>>,
     pub invisible: bool,
+    /// `WITH PARSER name`, of a full-text key.
+    pub parser: Option<Ident>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -141,7 +141,17 @@ pub enum Expr {
     Match {
         columns: Vec<ColumnRef>,
         against: Box<Expr>,
+        mode: MatchMode,
     },
+}
+
+/// The modifier of AGAINST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchMode {
+    NaturalLanguage,
+    Boolean,
+    /// `[IN NATURAL LANGUAGE MODE] WITH QUERY EXPANSION`
+    QueryExpansion,
 }
 
 /// A constant written in the text.

@@ -233,5 +233,6 @@ fn inline_key(kind: KeyKind, column: &Ident) -> KeyDef {
         algorithm: None,
         comment: None,
         invisible: false,
+        parser: None,
     }
 }

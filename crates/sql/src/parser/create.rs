@@ -425,7 +425,10 @@ impl Parser<'_> {
         } else {
             None
         };
-        let algorithm = self.index_algorithm()?;
+        let algorithm = match kind {
+            KeyKind::Fulltext => None,
+            _ => self.index_algorithm()?,
+        };
         self.key_body(kind, name, algorithm)
     }
 
@@ -444,10 +447,13 @@ impl Parser<'_> {
             algorithm,
             comment: None,
             invisible: false,
+            parser: None,
         };
         loop {
             match self.kw() {
-                Kw::USING | Kw::TYPE => key.algorithm = self.index_algorithm()?,
+                Kw::USING | Kw::TYPE if kind != KeyKind::Fulltext => {
+                    key.algorithm = self.index_algorithm()?
+                }
                 Kw::COMMENT => {
                     self.advance();
                     key.comment = Some(self.string()?);
@@ -461,7 +467,7 @@ impl Parser<'_> {
                 Kw::WITH if kind == KeyKind::Fulltext => {
                     self.advance();
                     self.expect_kw(Kw::PARSER)?;
-                    self.ident()?;
+                    key.parser = Some(self.ident()?);
                 }
                 Kw::ENGINE_ATTRIBUTE | Kw::SECONDARY_ENGINE_ATTRIBUTE => {
                     self.advance();
@@ -532,7 +538,10 @@ impl Parser<'_> {
         }
         self.expect_kw(Kw::INDEX)?;
         let name = Some(self.ident()?);
-        let using = self.index_algorithm()?;
+        let using = match kind {
+            KeyKind::Fulltext => None,
+            _ => self.index_algorithm()?,
+        };
         self.expect_kw(Kw::ON)?;
         let table = self.object_name()?;
         let key = self.key_body(kind, name, using)?;

@@ -2,7 +2,7 @@
 
 use super::expr::level;
 use super::{Parser, Result};
-use crate::ast::{Expr, Ident, IntervalUnit, Literal, TrimSide, TypeKind, TypeSpec};
+use crate::ast::{Expr, Ident, IntervalUnit, Literal, MatchMode, TrimSide, TypeKind, TypeSpec};
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
 use nfold_types::error::{ErrorCode, SqlError};
@@ -443,20 +443,27 @@ impl Parser<'_> {
         self.expect_kw(Kw::AGAINST)?;
         self.expect(TokenKind::LParen)?;
         let against = Box::new(self.expr_at(level::BIT_OR)?);
+        let mut mode = MatchMode::NaturalLanguage;
         if self.accept_kw(Kw::IN) {
             if self.accept_kw(Kw::NATURAL) {
                 self.expect_kw(Kw::LANGUAGE)?;
-            } else if self.kw() != Kw::Other || !self.bytes().eq_ignore_ascii_case(b"BOOLEAN") {
+            } else {
+                mode = MatchMode::Boolean;
                 self.expect_kw(Kw::BOOLEAN)?;
             }
             self.expect_kw(Kw::MODE)?;
         }
-        if self.accept_kw(Kw::WITH) {
+        if mode != MatchMode::Boolean && self.accept_kw(Kw::WITH) {
             self.expect_kw(Kw::QUERY)?;
             self.expect_kw(Kw::EXPANSION)?;
+            mode = MatchMode::QueryExpansion;
         }
         self.expect(TokenKind::RParen)?;
-        Ok(Expr::Match { columns, against })
+        Ok(Expr::Match {
+            columns,
+            against,
+            mode,
+        })
     }
 
     /// `WEIGHT_STRING(expr)`, `WEIGHT_STRING(expr AS CHAR(n))`, `WEIGHT_STRING(expr AS BINARY(n))`,

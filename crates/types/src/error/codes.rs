@@ -245,6 +245,7 @@ errors! {
     ER_BAD_REPLICA_UNTIL_COND = 1277, "HY000", "Incorrect parameter or combination of parameters for START REPLICA UNTIL";
     ER_MISSING_SKIP_REPLICA = 1278, "HY000", "It is recommended to use --skip-replica-start when doing step-by-step replication with START REPLICA UNTIL; otherwise, you will get problems if you get an unexpected replica's mysqld restart";
     ER_WRONG_NAME_FOR_INDEX = 1280, "42000", "Incorrect index name '%-.100s'";
+    ER_BAD_FT_COLUMN = 1283, "HY000", "Column '%-.192s' cannot be part of FULLTEXT index";
     ER_UNKNOWN_KEY_CACHE = 1284, "HY000", "Unknown key cache '%-.100s'";
     ER_UNKNOWN_STORAGE_ENGINE = 1286, "42000", "Unknown storage engine '%s'";
     ER_WARN_DEPRECATED_SYNTAX = 1287, "HY000", "'%s' is deprecated and will be removed in a future release. Please use %s instead";
@@ -414,6 +415,9 @@ errors! {
     ER_SOURCE_HAS_PURGED_REQUIRED_GTIDS = 1789, "HY000", "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, or provision a new replica from backup. Consider increasing the source's binary log expiration period. %s";
     ER_UNKNOWN_EXPLAIN_FORMAT = 1791, "HY000", "Unknown EXPLAIN format name: '%s'";
     ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, "25006", "Cannot execute statement in a READ ONLY transaction.";
+    ER_INNODB_FT_LIMIT = 1795, "HY000", "InnoDB presently supports one FULLTEXT index creation at a time";
+    ER_INNODB_NO_FT_TEMP_TABLE = 1796, "HY000", "Cannot create FULLTEXT index on temporary InnoDB table";
+    ER_INNODB_FT_WRONG_DOCID_COLUMN = 1797, "HY000", "Column '%-.192s' is of wrong type for an InnoDB FULLTEXT index";
     ER_TOO_LONG_TABLE_PARTITION_COMMENT = 1793, "HY000", "Comment for table partition '%-.64s' is too long (max = %lu)";
     ER_REPLICA_CONFIGURATION = 1794, "HY000", "Replica is not configured or failed to initialize properly. You must at least set --server-id to enable either a source or a replica. Additional error messages can be found in the MySQL error log.";
     ER_UNKNOWN_ALTER_ALGORITHM = 1800, "HY000", "Unknown ALGORITHM '%s'";
@@ -634,6 +638,7 @@ errors! {
     ER_FUNCTIONAL_INDEX_PRIMARY_KEY = 3756, "HY000", "The primary key cannot be a functional index";
     ER_FUNCTIONAL_INDEX_ON_LOB = 3757, "HY000", "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.";
     ER_FUNCTIONAL_INDEX_FUNCTION_IS_NOT_ALLOWED = 3758, "HY000", "Expression of functional index '%s' contains a disallowed function.";
+    ER_FULLTEXT_FUNCTIONAL_INDEX = 3759, "HY000", "Fulltext functional index is not supported.";
     ER_WRONG_KEY_COLUMN_FUNCTIONAL_INDEX = 3761, "HY000", "The used storage engine cannot index the expression '%s'.";
     ER_FUNCTIONAL_INDEX_ON_FIELD = 3762, "HY000", "Functional index on a column is not supported. Consider using a regular index instead.";
     ER_GENERATED_COLUMN_NAMED_FUNCTION_IS_NOT_ALLOWED = 3763, "HY000", "Expression of generated column '%s' contains a disallowed function: %s.";

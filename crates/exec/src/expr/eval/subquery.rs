@@ -1,13 +1,16 @@
 //! Callbacks from expressions to the executor, which has the session and its fiber: to run a
 //! subquery, and to wait.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use nfold_catalog::UserLockWait;
 use nfold_plan::expr::{CmpKind, ExprType, SubqueryUse};
+use nfold_plan::fulltext::SearchTarget;
 use nfold_types::SqlError;
 
 use super::{EvalCx, Val};
+use crate::fulltext::program::Program;
 
 /// A consumer of a value and its type.
 pub type Member<'f> = dyn FnMut(&Val<'_>, &ExprType) -> Result<(), SqlError> + 'f;
@@ -36,6 +39,11 @@ pub trait Subqueries {
         _f: &mut Member<'_>,
     ) -> Result<bool, SqlError> {
         Ok(false)
+    }
+
+    /// The full-text search for `text` in an index.
+    fn search(&self, _target: SearchTarget, _text: &[u8]) -> Result<Rc<Program>, SqlError> {
+        Err(SqlError::not_supported("MATCH ... AGAINST at this place"))
     }
 
     /// Suspends the statement. Returns false if KILL QUERY or the time limit has ended the sleep.

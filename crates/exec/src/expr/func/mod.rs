@@ -14,6 +14,7 @@ mod date_times;
 mod dates;
 mod digest;
 mod formats;
+mod fulltext;
 mod inet6;
 mod info;
 mod json;
@@ -23,10 +24,13 @@ mod strings;
 mod text;
 mod user_locks;
 
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use nfold_plan::expr::{Expr, FuncId};
+use nfold_plan::fulltext::MatchCall;
 use nfold_plan::func::{FuncDef, FuncSet};
+use nfold_types::SqlError;
 use rustc_hash::FxHashMap;
 
 pub use builtin::Func;
@@ -35,6 +39,7 @@ pub(crate) use json::document as json_document;
 use builtin::Evaluated;
 
 use super::eval::{EvalCx, EvalFn};
+use crate::fulltext::program::Program;
 
 /// All functions. A [`FuncId`] is an index into the list, and valid only within the process.
 struct Registry {
@@ -52,6 +57,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         numeric::FUNCS,
         dates::FUNCS,
         formats::FUNCS,
+        fulltext::FUNCS,
         info::FUNCS,
         regexp::FUNCS,
         aes::FUNCS,
@@ -79,6 +85,19 @@ impl FuncSet for Builtins {
 
     fn get(&self, id: FuncId) -> &'static FuncDef {
         &REGISTRY.funcs[usize::from(id.0)].def
+    }
+}
+
+/// The prepared search of a call of MATCH; `None` if its text is NULL.
+pub(crate) fn search<'a>(
+    cx: &EvalCx<'a>,
+    call: &MatchCall<'a>,
+) -> Result<Option<Rc<Program>>, SqlError> {
+    let collation = call.columns.first().map(|c| c.ty.collation());
+    let collation = collation.unwrap_or(call.against.ty.collation());
+    match cx.text(call.against, collation)? {
+        Some(text) => cx.st.subqueries.search(call.target, &text).map(Some),
+        None => Ok(None),
     }
 }
 

@@ -11,6 +11,7 @@ mod value;
 use nfold_engine::{EqualityKeys, KeyBytes, KeyRange, Table};
 use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
+use nfold_plan::fulltext::MatchCall;
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
@@ -19,6 +20,7 @@ use std::cell::LazyCell;
 
 use super::eval::compare::is_exact_constant;
 use super::eval::{EvalCx, Val, compare};
+use super::func::search as full_text_search;
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
 use value::{Integers, KeyValue, key_value, listed, time_point, time_point_member};
 
@@ -28,6 +30,8 @@ pub(crate) struct BoundAccess {
     pub points: EqualityKeys,
     /// In key order, and disjoint.
     pub ranges: Vec<KeyRange>,
+    /// Of a full-text search: whether a row may have several entries in the ranges.
+    pub repeats: bool,
     /// Whether the conditions of the access path hold for every row found.
     pub exact: bool,
     /// Whether the members cannot be looked up by key, or are too many for that. All rows are read
@@ -141,6 +145,30 @@ fn key_error(e: &nfold_types::key::KeyError) -> SqlError {
 }
 
 impl BoundAccess {
+    /// Binds a full-text search: the ranges of entries that find each matching row.
+    fn bind_search<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        search: &'a Expr,
+    ) -> Result<BoundKind, SqlError> {
+        let call = match &search.kind {
+            ExprKind::Call { args, .. } => MatchCall::of_args(args),
+            _ => None,
+        };
+        let program = match call {
+            Some(call) => full_text_search(cx, &call)?,
+            None => None,
+        };
+        let candidates = program.as_ref().and_then(|p| p.candidates());
+        let Some(candidates) = candidates else {
+            return Ok(BoundKind::Empty);
+        };
+        self.repeats = candidates.prefixes.len() > 1 || candidates.truncated;
+        let ranges = candidates.prefixes.into_iter().map(KeyRange::prefix);
+        self.ranges.extend(ranges);
+        Ok(BoundKind::Ranges)
+    }
+
     /// Binds `kind`. The outer rows are those of `cx`.
     pub fn bind<'a>(
         &mut self,
@@ -151,6 +179,7 @@ impl BoundAccess {
     ) -> Result<BoundKind, SqlError> {
         self.points.clear();
         self.ranges.clear();
+        self.repeats = false;
         self.exact = true;
         self.unkeyed = false;
         let layout = table.key_layout(index);
@@ -219,6 +248,7 @@ impl BoundAccess {
                     BoundKind::Ranges
                 })
             }
+            AccessKind::Fulltext(search) => self.bind_search(cx, search),
             AccessKind::Source | AccessKind::Hash { .. } | AccessKind::Empty => {
                 Ok(BoundKind::Empty)
             }

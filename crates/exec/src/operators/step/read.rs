@@ -10,11 +10,12 @@ use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
+use rustc_hash::FxHashSet;
 
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::EvalCx;
 use crate::expr::keys::{BoundAccess, BoundKind};
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, engine_error};
 
 /// Which locks the reads of slot `table` take.
 pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
@@ -154,6 +155,8 @@ pub(crate) struct TableReader {
     scans: bool,
     /// Of a multi-valued index: the keys that are looked up. Several may find the same row.
     elements: usize,
+    /// Of a full-text search that may find a row several times: the keys of the rows found.
+    found: Option<FxHashSet<Box<[u8]>>>,
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
@@ -172,6 +175,30 @@ fn keep_first_finds(
     for i in from..out.len() {
         let (row, earlier) = (out.row(i), &keys[..out.point(i).min(keys.len())]);
         first.push(!rt.drive(|_| table.has_entry_below(index, row, earlier))?);
+    }
+    out.retain_from(from, |i| first[i]);
+    Ok(())
+}
+
+/// Drops the rows from number `from` on that a full-text search has found before. `found` are the
+/// keys of those rows.
+fn drop_repeated(
+    table: &Table,
+    found: &mut FxHashSet<Box<[u8]>>,
+    from: usize,
+    out: &mut RowBatch,
+) -> Result<(), SqlError> {
+    let mut first = Vec::with_capacity(out.len() - from);
+    let mut key = Vec::new();
+    for i in from..out.len() {
+        key.clear();
+        let made = table.batch_row_key(out, i, &mut key);
+        made.map_err(|e| engine_error(&e))?;
+        let new = !found.contains(key.as_slice());
+        if new {
+            found.insert(key.as_slice().into());
+        }
+        first.push(new);
     }
     out.retain_from(from, |i| first[i]);
     Ok(())
@@ -199,6 +226,7 @@ impl TableReader {
             bound_bytes: 0,
             scans: whole && !access.covering && !access.reverse && !ordered,
             elements: 0,
+            found: None,
             unique,
             calls: HandlerCalls::default(),
         }
@@ -208,6 +236,7 @@ impl TableReader {
     pub fn give_back(&mut self) {
         if self.memory() > POOLED_BYTES {
             self.read = None;
+            self.found = None;
             self.bound = BoundAccess::default();
             self.bound_bytes = 0;
         }
@@ -226,6 +255,7 @@ impl TableReader {
             .bound
             .bind(cx, &self.table, access.index, &access.kind)?;
         self.bound_bytes = self.bound.memory();
+        self.found = self.bound.repeats.then(FxHashSet::default);
         self.scan_clustered(access);
         // Keys are read forwards only. To read them backwards, they are converted to ranges.
         if self.kind == BoundKind::Points && self.reverse {
@@ -345,7 +375,11 @@ impl TableReader {
                 return Ok(false);
             };
             let before = out.len();
-            let (more, rows) = rt.read_into(read, out, reborrow(&mut row_sink))?;
+            let row_sink = reborrow(&mut row_sink).filter(|_| self.found.is_none());
+            let (more, rows) = rt.read_into(read, out, row_sink)?;
+            if let Some(found) = &mut self.found {
+                drop_repeated(&self.table, found, before, out)?;
+            }
             if self.elements > 1 {
                 keep_first_finds(rt, read, &self.table, before, out)?;
             }

@@ -1,6 +1,7 @@
 //! ALTER TABLE: computes the new definition, and the work that is necessary for it.
 
 mod foreign;
+mod fulltext;
 mod stored;
 
 use nfold_catalog::schema::eq_name;
@@ -9,6 +10,7 @@ use nfold_engine::{IndexSpec, TableSpec};
 use nfold_sql::ast::{self, AlterAction, AlterTable, ColumnPlace};
 use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind};
 
+use super::fulltext::is_without_document;
 use super::{
     Commented, DdlCx, check_table_name, column, comment, error, key, named_collation, table,
 };
@@ -92,6 +94,7 @@ pub fn bind(alter: &AlterTable, old: &TableDef, cx: &mut DdlCx<'_>) -> Result<Al
         foreign: foreign::Changes::of(old),
         stored: stored::Changes::of(old),
     };
+    fulltext::check_added(alter)?;
     for action in &alter.actions {
         a.apply(action, cx)?;
     }
@@ -324,7 +327,8 @@ impl Alter<'_> {
                 part.column -= 1;
             }
         }
-        self.new.indexes.retain(|i| !i.parts.is_empty());
+        let gone = |i: &IndexSpec| i.parts.is_empty() || is_without_document(i);
+        self.new.indexes.retain(|i| !gone(i));
     }
 
     fn change_column(
@@ -407,7 +411,8 @@ impl Alter<'_> {
             let (before, new) = self.new.columns.split_at(columns);
             let hidden = before.iter().filter(|c| c.visibility == Visibility::Hidden);
             let is_last = |c: &ColumnDef| hidden.clone().all(|h| h.name < c.name);
-            self.counted |= !new.iter().all(is_last);
+            let fulltext = matches!(index.kind, IndexKind::Fulltext(_));
+            self.counted |= !fulltext && !new.iter().all(is_last);
             self.sources.resize(self.new.columns.len(), Source::Default);
             self.explicit_null.resize(self.new.columns.len(), false);
             self.copy = true;
@@ -563,10 +568,10 @@ impl Alter<'_> {
     }
 
     fn finish(mut self, cx: &mut DdlCx<'_>) -> Result<Altered, SqlError> {
+        self.drop_unused_hidden_columns();
         if self.new.columns.is_empty() {
             return Err(error(ErrorCode::ER_CANT_REMOVE_ALL_FIELDS, &[]));
         }
-        self.drop_unused_hidden_columns();
         self.finish_stored(cx)?;
         let all: Vec<IndexSpec> = self.new.indexes.iter().chain(&self.add).cloned().collect();
         table::check_columns(&self.new.columns, &all)?;
@@ -574,6 +579,7 @@ impl Alter<'_> {
         let verify = self.foreign.added && cx.foreign_key_checks;
         self.copy |= verify;
         self.counted |= verify;
+        self.counted |= fulltext::is_copied_by_mysql(self.old, &self.new.columns, &self.sources);
         let indexes_change = !self.add.is_empty() || !self.drop.is_empty();
         let had = self
             .old

@@ -65,6 +65,7 @@ pub fn generated_key(key: &ast::ForeignKey) -> KeyDef {
         algorithm: None,
         comment: None,
         invisible: false,
+        parser: None,
     }
 }
 

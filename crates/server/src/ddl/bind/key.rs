@@ -8,11 +8,11 @@ use nfold_engine::IndexSpec;
 use nfold_sql::ast::{IndexAlgorithm, KeyDef, KeyKind, KeyPart, KeyTarget};
 use nfold_types::{ErrorCode, Level, SqlError, TypeKind};
 
-use super::{Commented, DdlCx, check_length, comment, error, functional};
+use super::{Commented, DdlCx, check_length, comment, error, fulltext, functional};
 
 /// The maximum size of a key, and of one part of it, in bytes.
 const MAX_KEY_BYTES: u64 = 3072;
-const MAX_PARTS: usize = 16;
+pub(super) const MAX_PARTS: usize = 16;
 /// The maximum number of indexes of a table.
 pub const MAX_KEYS: usize = 64;
 
@@ -29,7 +29,7 @@ pub fn bind(
         KeyKind::Primary => IndexKind::Primary,
         KeyKind::Unique => IndexKind::Unique,
         KeyKind::Index => IndexKind::Secondary,
-        KeyKind::Fulltext => return Err(SqlError::not_supported("FULLTEXT indexes")),
+        KeyKind::Fulltext => return fulltext::bind(key, columns, taken, cx),
         KeyKind::Spatial => return Err(SqlError::not_supported("SPATIAL indexes")),
     };
     if key.invisible && kind == IndexKind::Primary {
@@ -95,7 +95,9 @@ pub fn warn_of_duplicate<'i>(
     (schema, table): (&str, &str),
     cx: &mut DdlCx<'_>,
 ) {
-    let alike = |other: &IndexSpec| other.kind == index.kind && other.parts == index.parts;
+    let alike = |other: &IndexSpec| {
+        other.kind == index.kind && fulltext::shown_parts(other) == fulltext::shown_parts(index)
+    };
     if index.kind != IndexKind::Primary && others.any(alike) {
         let code = ErrorCode::ER_DUP_INDEX;
         cx.warnings.warn(code, &[&index.name, &schema, &table]);
@@ -176,7 +178,7 @@ fn bind_part(
     ))
 }
 
-fn name_of(
+pub(super) fn name_of(
     key: &KeyDef,
     kind: IndexKind,
     columns: &[ColumnDef],

@@ -13,6 +13,7 @@ pub mod alter;
 pub mod check;
 pub mod column;
 pub mod foreign;
+pub mod fulltext;
 pub mod functional;
 pub mod key;
 pub mod selected;
@@ -23,7 +24,7 @@ mod tests;
 
 use std::fmt::Display;
 
-use nfold_catalog::SchemaSnapshot;
+use nfold_catalog::{FulltextOptions, SchemaSnapshot};
 use nfold_plan::SqlMode;
 pub use nfold_plan::bind::column_type::named_collation;
 use nfold_types::charset::{UTF8MB4, convert};
@@ -52,6 +53,8 @@ pub struct DdlCx<'a> {
     pub standard_keys: bool,
     /// The table's engine has hash indexes in MySQL (MEMORY).
     pub has_hash_indexes: bool,
+    /// The options of new full-text indexes; those without a parser have no `ngram_chars`.
+    pub fulltext: FulltextOptions,
     pub warnings: &'a mut Warnings,
 }
 

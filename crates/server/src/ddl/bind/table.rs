@@ -11,7 +11,7 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 use nfold_plan::results::ResultColumn;
 
 use super::{
-    Commented, DdlCx, check, check_table_name, column, comment, error, foreign, key,
+    Commented, DdlCx, check, check_table_name, column, comment, error, foreign, fulltext, key,
     named_collation, selected, stored,
 };
 
@@ -32,6 +32,9 @@ pub fn bind(
     let name = create.name.name.as_str();
     check_table_name(name)?;
     refuse_unsupported(create)?;
+    if create.temporary {
+        fulltext::refuse_temporary(&create.keys)?;
+    }
     if create.temporary && !create.foreign_keys.is_empty() {
         return Err(error(ErrorCode::ER_CANNOT_ADD_FOREIGN, &[]));
     }

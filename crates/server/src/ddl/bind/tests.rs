@@ -36,6 +36,12 @@ fn with_cx<T>(f: impl FnOnce(&mut DdlCx<'_>) -> T) -> T {
         foreign_key_checks: true,
         standard_keys: true,
         has_hash_indexes: false,
+        fulltext: nfold_catalog::FulltextOptions {
+            ngram_chars: 2,
+            min_chars: 3,
+            max_chars: 84,
+            stopwords: true,
+        },
         warnings: &mut warnings,
     })
 }

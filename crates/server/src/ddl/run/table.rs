@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{DatabaseDef, MdlExclusive, Privileges, Relation, TableDef, TableId};
+use nfold_catalog::{
+    DatabaseDef, FulltextOptions, MdlExclusive, Privileges, Relation, TableDef, TableId,
+};
 use nfold_exec::{ExecCx, SessionEnv};
 use nfold_sql::ast::{
     AlterAction, AlterTable, CreateIndex, CreateTable, DropTable, ForeignKey, Ident, ObjectName,
@@ -15,7 +17,7 @@ use nfold_sql::ast::{
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
 use nfold_types::temporal::parse::DateFlags;
-use nfold_types::{ErrorCode, Level, SqlError};
+use nfold_types::{ErrorCode, Level, SqlError, Value};
 use rustc_hash::FxHashMap;
 
 use super::copy::{self, CopyTarget};
@@ -102,6 +104,21 @@ impl Session {
         }
     }
 
+    /// The options of new full-text indexes.
+    fn fulltext_options(&self) -> Result<FulltextOptions, SqlError> {
+        let number = |name| match self.env.sysvar(None, name)? {
+            Value::UInt(n) => Ok(n as u8),
+            Value::Int(n) => Ok(n as u8),
+            _ => Ok(0),
+        };
+        Ok(FulltextOptions {
+            ngram_chars: number("ngram_token_size")?,
+            min_chars: number("innodb_ft_min_token_size")?,
+            max_chars: number("innodb_ft_max_token_size")?,
+            stopwords: number("innodb_ft_enable_stopword")? != 0,
+        })
+    }
+
     /// Calls `f` with the context for binding a definition.
     pub(crate) fn with_ddl_cx<T>(
         &mut self,
@@ -114,6 +131,7 @@ impl Session {
             (settings.collation, settings.no_engine_substitution);
         let foreign_key_checks = settings.foreign_key_checks;
         let standard_keys = settings.restrict_fk_on_non_standard_key;
+        let fulltext = self.fulltext_options()?;
         let schema = self.schema.clone();
         let mut warnings = std::mem::take(&mut self.conditions);
         let mut ddl = DdlCx {
@@ -126,6 +144,7 @@ impl Session {
             foreign_key_checks,
             standard_keys,
             has_hash_indexes: false,
+            fulltext,
             warnings: &mut warnings,
         };
         let result = f(&mut ddl);

@@ -7,23 +7,25 @@ use nfold_types::{SqlError, Value};
 use super::rows::{Cx, Put};
 use super::schema::{CATALOG, stored};
 use super::{is_system_table, visible_keys};
-use crate::introspection::table_facts::{part_column, part_expression};
+use crate::introspection::table_facts::{
+    index_type, part_column, part_expression, shown_cardinality, shown_order,
+};
 
 pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
         let table = cx.server.engine.table(def.id);
         let stats = table.as_ref().map(|t| t.stats());
         for (n, index) in visible_keys(def) {
-            for (seq, part) in index.parts.iter().enumerate() {
+            for (seq, part) in index.shown_parts().iter().enumerate() {
                 let column = &def.columns[part.column];
                 let distinct = stats
                     .as_ref()
-                    .and_then(|s| s.indexes.get(n)?.distinct.get(seq).copied());
-                let order = if part.desc { "D" } else { "A" };
+                    .and_then(|s| shown_cardinality(s, (index, n), seq));
+                let order = shown_order(index, part);
                 let kind = if is_system_table(def) {
                     "HASH"
                 } else {
-                    "BTREE"
+                    index_type(index)
                 };
                 put(vec![
                     CATALOG.into(),
@@ -34,7 +36,7 @@ pub(super) fn statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError>
                     (&*index.name).into(),
                     Value::UInt(seq as u64 + 1),
                     part_column(column).into(),
-                    (!is_system_table(def)).then_some(order).into(),
+                    order.filter(|_| !is_system_table(def)).into(),
                     distinct.map(|d| d as i64).into(),
                     part.prefix_len.map(i64::from).into(),
                     Value::Null,
@@ -258,9 +260,10 @@ pub(super) fn table_constraints_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Re
     Ok(())
 }
 
-/// INNODB_INDEXES.TYPE: bit 0 clustered, bit 1 unique.
+/// INNODB_INDEXES.TYPE: bit 0 clustered, bit 1 unique, bit 5 full-text.
 fn kind_bits(index: &IndexDef) -> i64 {
-    i64::from(index.is_clustered()) | i64::from(index.is_unique()) << 1
+    let fulltext = i64::from(index.fulltext().is_some()) << 5;
+    i64::from(index.is_clustered()) | i64::from(index.is_unique()) << 1 | fulltext
 }
 
 pub(super) fn innodb_indexes(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
@@ -271,7 +274,7 @@ pub(super) fn innodb_indexes(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlEr
                 (&*index.name).into(),
                 Value::UInt(def.id.0),
                 Value::Int(kind_bits(index)),
-                Value::Int(index.parts.len() as i64),
+                Value::Int(index.shown_parts().len() as i64),
                 Value::Int(index.root.into()),
                 Value::Int(def.space.into()),
                 Value::Int(50),
@@ -284,7 +287,7 @@ pub(super) fn innodb_indexes(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlEr
 pub(super) fn innodb_fields(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in stored(cx)? {
         for index in &def.indexes {
-            for (at, part) in index.parts.iter().enumerate() {
+            for (at, part) in index.shown_parts().iter().enumerate() {
                 put(vec![
                     index.id.0.to_string().into(),
                     (&*def.columns[part.column].name).into(),

@@ -114,6 +114,12 @@ fn define(n: u64, schema: &str, collation: CollationId, text: &str) -> TableDef 
         foreign_key_checks: true,
         standard_keys: true,
         has_hash_indexes: false,
+        fulltext: nfold_catalog::FulltextOptions {
+            ngram_chars: 2,
+            min_chars: 3,
+            max_chars: 84,
+            stopwords: true,
+        },
         warnings: &mut Warnings::default(),
     };
     let spec = bind::table::bind(&create, &[], schema, &mut cx)

@@ -12,7 +12,8 @@ use super::{View, long_text, number, text, yes_no};
 use crate::ddl::show;
 use crate::introspection::system;
 use crate::introspection::table_facts::{
-    column_extra, column_key, create_options, part_column, part_expression, row_format,
+    column_extra, column_key, create_options, index_type, part_column, part_expression, row_format,
+    shown_cardinality, shown_order,
 };
 
 /// The size of a page in bytes.
@@ -204,23 +205,23 @@ pub fn indexes(def: &TableDef, engine: &Engine) -> View {
         .enumerate()
         .filter(|(_, i)| i.kind != IndexKind::HiddenRowId)
     {
-        for (seq, part) in index.parts.iter().enumerate() {
+        for (seq, part) in index.shown_parts().iter().enumerate() {
             let column = &def.columns[part.column];
             let distinct = stats
                 .as_ref()
-                .and_then(|s| s.indexes.get(n)?.distinct.get(seq).copied());
+                .and_then(|s| shown_cardinality(s, (index, n), seq));
             view.push(vec![
                 (&*def.name).into(),
                 Value::Int((!index.is_unique()).into()),
                 (&*index.name).into(),
                 Value::UInt(seq as u64 + 1),
                 part_column(column).into(),
-                (if part.desc { "D" } else { "A" }).into(),
+                shown_order(index, part).into(),
                 Value::Int(distinct.unwrap_or(0) as i64),
                 part.prefix_len.map(i64::from).into(),
                 Value::Null,
                 (if column.nullable { "YES" } else { "" }).into(),
-                "BTREE".into(),
+                index_type(index).into(),
                 "".into(),
                 (&*index.comment).into(),
                 yes_no(index.visible),
