@@ -1,5 +1,5 @@
-"""Full-text indexes beside writers, old snapshots and kill -9: a search finds exactly the rows whose
-text has the word, and no acknowledged change is lost."""
+"""Full-text indexes beside writers, old snapshots and kill -9: a search finds exactly the rows
+whose text has the word, and no acknowledged change is lost."""
 import random
 import re
 import shutil
