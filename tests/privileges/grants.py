@@ -1,7 +1,8 @@
 """Lists of statements that run one after the other: parses, records and compares them.
 
 A line is a statement. `= USER` runs those that follow as another user, on a connection of its own
-(`= root` is the account that the run began with; `= USER!` logs in anew). `#` begins a comment.
+(`= root` is the account that the run began with; `= USER!` logs in anew). `~` runs a statement
+whose answer does not matter. `#` begins a comment.
 """
 import os
 import re
@@ -35,6 +36,9 @@ def run(target, path):
                 if sql.endswith("!") and user in connections:
                     connections.pop(user).close()
                 continue
+            if sql.startswith("~"):
+                answer(target, connections, user, sql[1:].strip())
+                continue
             out.append((user, sql, answer(target, connections, user, sql)))
     for name, connection in connections.items():
         if name != "root":
@@ -54,7 +58,7 @@ def answer(target, connections, user, sql):
             if cursor.description:
                 lines.append("\t".join(d[0] for d in cursor.description))
                 lines += ["\t".join(text_of(v) for v in row) for row in cursor.fetchall()]
-            warnings = connections[user].show_warnings() if cursor.warning_count else ()
+            warnings = connections[user].show_warnings() if cursor._result and cursor._result.warning_count else ()
             return lines + [f"{level} {code}: {text}" for level, code, text in warnings] or ["ok"]
     except pymysql.Error as e:
         return [f"error {e.args[0]}: {e.args[1]}"]

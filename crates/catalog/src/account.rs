@@ -1,126 +1,62 @@
-//! Accounts and what they may do: global and per-database privileges.
+//! Accounts and roles, and what they may do: privileges on `*.*`, on databases, tables and columns,
+//! dynamic privileges, and granted roles. A role is a locked account.
 //!
-//! Source: MySQL manual, "Access Control, Stage 1 and 2", "Privileges Provided by MySQL".
+//! Source: MySQL manual, "Access Control, Stage 1 and 2", "Using Roles".
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// A set of privileges, one bit each, in the order in which SHOW GRANTS lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Privileges(pub u64);
+use crate::privileges::{DYNAMIC, Privileges};
+use crate::schema::eq_name;
 
-macro_rules! privileges {
-    ($($bit:literal $name:ident $text:literal $level:literal;)*) => {
-        impl Privileges {
-            $(pub const $name: Privileges = Privileges(1 << $bit);)*
-            /// Every privilege: bit, SQL name, whether it can be granted on one database.
-            pub const LIST: &'static [(Privileges, &'static str, bool)] = &[$((Privileges::$name, $text, $level)),*];
-        }
-    };
+/// The name of an account: user and host.
+pub type AccountId = (Box<str>, Box<str>);
+
+/// The privileges of an account on one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableGrant {
+    pub database: Box<str>,
+    pub table: Box<str>,
+    pub privileges: Privileges,
+    /// Column and privileges, in the order of the names.
+    pub columns: Vec<(Box<str>, Privileges)>,
+    /// `user@host` of the account that granted last.
+    pub grantor: Box<str>,
+    /// When it was granted last, in seconds since 1970.
+    pub granted_s: u64,
 }
 
-privileges! {
-    0 SELECT "SELECT" true;
-    1 INSERT "INSERT" true;
-    2 UPDATE "UPDATE" true;
-    3 DELETE "DELETE" true;
-    4 CREATE "CREATE" true;
-    5 DROP "DROP" true;
-    6 RELOAD "RELOAD" false;
-    7 SHUTDOWN "SHUTDOWN" false;
-    8 PROCESS "PROCESS" false;
-    9 FILE "FILE" false;
-    10 REFERENCES "REFERENCES" true;
-    11 INDEX "INDEX" true;
-    12 ALTER "ALTER" true;
-    13 SHOW_DATABASES "SHOW DATABASES" false;
-    14 SUPER "SUPER" false;
-    15 CREATE_TEMPORARY_TABLES "CREATE TEMPORARY TABLES" true;
-    16 LOCK_TABLES "LOCK TABLES" true;
-    17 EXECUTE "EXECUTE" true;
-    18 REPLICATION_SLAVE "REPLICATION SLAVE" false;
-    19 REPLICATION_CLIENT "REPLICATION CLIENT" false;
-    20 CREATE_VIEW "CREATE VIEW" true;
-    21 SHOW_VIEW "SHOW VIEW" true;
-    22 CREATE_ROUTINE "CREATE ROUTINE" true;
-    23 ALTER_ROUTINE "ALTER ROUTINE" true;
-    24 CREATE_USER "CREATE USER" false;
-    25 EVENT "EVENT" true;
-    26 TRIGGER "TRIGGER" true;
-    27 CREATE_TABLESPACE "CREATE TABLESPACE" false;
-    28 CREATE_ROLE "CREATE ROLE" false;
-    29 DROP_ROLE "DROP ROLE" false;
-    30 GRANT_OPTION "GRANT OPTION" true;
+impl TableGrant {
+    /// The privileges that at least one column has.
+    pub fn on_any_column(&self) -> Privileges {
+        let all = self.columns.iter();
+        all.fold(Privileges::NONE, |sum, (_, p)| sum.union(*p))
+    }
+
+    /// The privileges granted on a column, without those of the whole table.
+    pub fn on_column(&self, name: &str) -> Privileges {
+        let found = self.columns.iter().find(|(c, _)| eq_name(c, name));
+        found.map_or(Privileges::NONE, |(_, p)| *p)
+    }
+
+    /// Whether nothing is left of it.
+    pub fn is_empty(&self) -> bool {
+        self.privileges.is_empty() && self.columns.is_empty()
+    }
 }
 
-impl Privileges {
-    pub const NONE: Privileges = Privileges(0);
+/// A dynamic privilege of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DynamicGrant {
+    pub name: Box<str>,
+    pub grant_option: bool,
+}
 
-    /// What `ALL PRIVILEGES` means on `*.*` (without GRANT OPTION).
-    pub fn all_global() -> Self {
-        Self::collect(|_| true)
-    }
-
-    /// What `ALL PRIVILEGES` means on one database (without GRANT OPTION).
-    pub fn all_database() -> Self {
-        Self::collect(|on_database| on_database)
-    }
-
-    fn collect(wanted: impl Fn(bool) -> bool) -> Self {
-        let all = Self::LIST
-            .iter()
-            .filter(|(p, _, db)| wanted(*db) && *p != Self::GRANT_OPTION);
-        Privileges(all.fold(0, |bits, (p, _, _)| bits | p.0))
-    }
-
-    /// The privilege of this SQL name, in any case, and whether it can be granted on one database.
-    /// `None` if there is no such privilege.
-    pub fn by_name(name: &str) -> Option<(Privileges, bool)> {
-        Self::LIST
-            .iter()
-            .find(|(_, text, _)| text.eq_ignore_ascii_case(name))
-            .map(|&(p, _, db)| (p, db))
-    }
-
-    /// Whether every privilege of `wanted` is here.
-    pub fn contains(self, wanted: Privileges) -> bool {
-        self.0 & wanted.0 == wanted.0
-    }
-
-    /// Both sets together.
-    pub fn union(self, other: Privileges) -> Privileges {
-        Privileges(self.0 | other.0)
-    }
-
-    /// This set without `other`.
-    pub fn without(self, other: Privileges) -> Privileges {
-        Privileges(self.0 & !other.0)
-    }
-
-    /// Whether an account that has these privileges on a database may know its tables: it has at
-    /// least one that applies to tables.
-    pub fn tell_of_tables(self) -> bool {
-        let on_tables = [
-            Self::SELECT,
-            Self::INSERT,
-            Self::UPDATE,
-            Self::DELETE,
-            Self::CREATE,
-            Self::DROP,
-            Self::REFERENCES,
-            Self::INDEX,
-            Self::ALTER,
-            Self::CREATE_VIEW,
-            Self::SHOW_VIEW,
-            Self::TRIGGER,
-        ];
-        on_tables.into_iter().any(|p| self.contains(p))
-    }
-
-    /// Whether the set is empty.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
+/// A role that an account has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleGrant {
+    pub role: AccountId,
+    pub admin_option: bool,
 }
 
 /// One account: `'user'@'host'`.
@@ -134,12 +70,76 @@ pub struct Account {
     /// As in `mysql.user.authentication_string`; empty: no password.
     pub auth_string: Box<[u8]>,
     pub locked: bool,
+    /// Whether the password has expired. A role is made so.
+    pub expired: bool,
     pub global: Privileges,
     /// Grants on databases: name pattern (`%`, `_`, `\` as in GRANT) and privileges.
     pub databases: Vec<(Box<str>, Privileges)>,
+    /// In the order of database and table.
+    pub tables: Vec<TableGrant>,
+    /// In the order of the names.
+    pub dynamic: Vec<DynamicGrant>,
+    /// In the order of the names.
+    pub roles: Vec<RoleGrant>,
+    /// In the order of the names.
+    pub default_roles: Vec<AccountId>,
 }
 
 impl Account {
+    /// An account without privileges.
+    pub fn new(id: AccountId, plugin: &str) -> Account {
+        Account {
+            user: id.0,
+            host: id.1,
+            plugin: plugin.into(),
+            auth_string: Box::default(),
+            locked: false,
+            expired: false,
+            global: Privileges::NONE,
+            databases: Vec::new(),
+            tables: Vec::new(),
+            dynamic: Vec::new(),
+            roles: Vec::new(),
+            default_roles: Vec::new(),
+        }
+    }
+
+    /// User and host.
+    pub fn id(&self) -> AccountId {
+        (self.user.clone(), self.host.clone())
+    }
+
+    /// Whether this is the account of that name.
+    pub fn is(&self, id: &AccountId) -> bool {
+        is_same(&id.0, &id.1, &self.user, &self.host)
+    }
+
+    /// Grants every dynamic privilege.
+    pub fn add_all_dynamic(&mut self, grant_option: bool) {
+        let all = DYNAMIC.iter().map(|name| DynamicGrant {
+            name: (*name).into(),
+            grant_option,
+        });
+        self.dynamic = all.collect();
+    }
+
+    /// The grant of a dynamic privilege, by its name in upper case.
+    pub fn dynamic_grant(&self, name: &str) -> Option<&DynamicGrant> {
+        self.dynamic.iter().find(|d| *d.name == *name)
+    }
+
+    /// What was granted on a table, without the levels above.
+    pub fn table_grant(&self, database: &str, table: &str) -> Option<&TableGrant> {
+        let mut grants = self.tables.iter();
+        grants.find(|t| *t.database == *database && *t.table == *table)
+    }
+
+    /// The grant of a role.
+    pub fn role_grant(&self, role: &AccountId) -> Option<&RoleGrant> {
+        let mut grants = self.roles.iter();
+        grants.find(|r| is_same(&r.role.0, &r.role.1, &role.0, &role.1))
+    }
+
     /// What the account may do in database `name`: its global privileges, and those of the most
     /// specific of its database grants that matches the name.
     pub fn privileges_on(&self, name: &str) -> Privileges {
@@ -160,6 +160,7 @@ impl Account {
                 .privileges_on(name)
                 .without(Privileges::GRANT_OPTION)
                 .is_empty()
+            || self.tables.iter().any(|t| *t.database == *name)
     }
 }
 
@@ -180,7 +181,25 @@ impl AccountSnapshot {
     pub fn get(&self, user: &str, host: &str) -> Option<&Arc<Account>> {
         self.accounts
             .iter()
-            .find(|a| &*a.user == user && a.host.eq_ignore_ascii_case(host))
+            .find(|a| is_same(&a.user, &a.host, user, host))
+    }
+
+    /// The accounts that these roles stand for, with those that they were granted in turn; each
+    /// once. Roles that do not exist are left out.
+    pub fn with_granted(&self, roles: &[AccountId]) -> Vec<Arc<Account>> {
+        let mut found: Vec<Arc<Account>> = Vec::new();
+        let mut open: Vec<AccountId> = roles.iter().rev().cloned().collect();
+        while let Some((user, host)) = open.pop() {
+            let Some(role) = self.get(&user, &host) else {
+                continue;
+            };
+            if found.iter().any(|f| Arc::ptr_eq(f, role)) {
+                continue;
+            }
+            open.extend(role.roles.iter().rev().map(|r| r.role.clone()));
+            found.push(role.clone());
+        }
+        found
     }
 
     /// The account that a client `user` coming from `peer` logs in as: the first one that matches
@@ -220,6 +239,11 @@ impl AccountSnapshot {
             .retain(|a| !(&*a.user == user && a.host.eq_ignore_ascii_case(host)));
         self.accounts.len() < before
     }
+}
+
+/// Whether two account names are the same. Hosts compare without case.
+pub fn is_same(user: &str, host: &str, other_user: &str, other_host: &str) -> bool {
+    user == other_user && host.eq_ignore_ascii_case(other_host)
 }
 
 fn has_wildcard(pattern: &str) -> bool {
@@ -266,15 +290,7 @@ mod tests {
     use super::*;
 
     fn account(user: &str, host: &str) -> Account {
-        Account {
-            user: user.into(),
-            host: host.into(),
-            plugin: "caching_sha2_password".into(),
-            auth_string: Box::default(),
-            locked: false,
-            global: Privileges::NONE,
-            databases: vec![],
-        }
+        Account::new((user.into(), host.into()), "caching_sha2_password")
     }
 
     #[test]
@@ -348,12 +364,31 @@ mod tests {
                 && !a.sees_database("other")
                 && a.sees_database("information_schema")
         );
-        assert!(!Privileges::all_database().contains(Privileges::RELOAD));
-        assert!(Privileges::all_global().contains(Privileges::RELOAD));
-        assert!(!Privileges::all_global().contains(Privileges::GRANT_OPTION));
-        assert_eq!(
-            Privileges::by_name("show databases"),
-            Some((Privileges::SHOW_DATABASES, false))
-        );
+    }
+
+    #[test]
+    fn granted_roles_are_followed_once() {
+        let mut all = AccountSnapshot::default();
+        let grants = |to: &str| RoleGrant {
+            role: (to.into(), "%".into()),
+            admin_option: false,
+        };
+        for (name, roles) in [
+            ("a", vec!["b", "c"]),
+            ("b", vec!["c", "gone"]),
+            ("c", vec!["a"]),
+        ] {
+            let mut role = account(name, "%");
+            role.roles = roles.into_iter().map(grants).collect();
+            all.put(role);
+        }
+        let names = |roles: &[&str]| {
+            let ids: Vec<_> = roles.iter().map(|r| ((*r).into(), "%".into())).collect();
+            let found = all.with_granted(&ids);
+            found.iter().map(|a| a.user.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["a"]), ["a", "b", "c"]);
+        assert_eq!(names(&["c", "b"]), ["c", "a", "b"]);
+        assert_eq!(names(&["gone"]), Vec::<String>::new());
     }
 }

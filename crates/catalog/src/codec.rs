@@ -16,7 +16,6 @@ use nfold_types::ColumnType;
 use nfold_types::collation::CollationId;
 use nfold_types::row::{RowColumn, RowLayout};
 
-use crate::account::{Account, Privileges};
 use crate::foreign_key::{ForeignKeyDef, ReferentialAction};
 use crate::schema::{
     ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, Relation,
@@ -24,6 +23,7 @@ use crate::schema::{
 };
 use crate::stored_expr::BoundExprs;
 
+mod account;
 mod fulltext;
 mod histogram;
 mod stored_expr;
@@ -156,38 +156,6 @@ impl Stored for DatabaseDef {
         Ok(DatabaseDef {
             name: r.text("name")?.into(),
             collation: CollationId(r.u16("collation")?),
-        })
-    }
-}
-
-impl Stored for Account {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
-        for text in [&self.user, &self.host, &self.plugin] {
-            put_bytes(out, text.as_bytes());
-        }
-        put_bytes(out, &self.auth_string);
-        out.push(self.locked.into());
-        out.extend_from_slice(&self.global.0.to_le_bytes());
-        put_list(out, &self.databases, |out, (name, privileges)| {
-            put_bytes(out, name.as_bytes());
-            out.extend_from_slice(&privileges.0.to_le_bytes());
-        });
-    }
-
-    fn decode(input: &[u8]) -> Result<Self, BadObject> {
-        let mut r = Reader(input);
-        r.version()?;
-        Ok(Account {
-            user: r.text("user")?.into(),
-            host: r.text("host")?.into(),
-            plugin: r.text("plugin")?.into(),
-            auth_string: r.bytes("auth_string")?.into(),
-            locked: r.bool("locked")?,
-            global: Privileges(r.u64("global")?),
-            databases: r.list("databases", |r| {
-                Ok((r.text("database")?.into(), Privileges(r.u64("privileges")?)))
-            })?,
         })
     }
 }
@@ -665,18 +633,6 @@ mod tests {
         bytes.clear();
         database.encode(&mut bytes);
         assert_eq!(DatabaseDef::decode(&bytes), Ok(database));
-        let account = Account {
-            user: "u".into(),
-            host: "%".into(),
-            plugin: "mysql_native_password".into(),
-            auth_string: Box::from(*b"*AB"),
-            locked: true,
-            global: Privileges::SELECT,
-            databases: vec![("d%".into(), Privileges::all_database())],
-        };
-        bytes.clear();
-        account.encode(&mut bytes);
-        assert_eq!(Account::decode(&bytes), Ok(account));
     }
 
     fn child() -> TableDef {

@@ -12,18 +12,22 @@
 pub mod account;
 pub mod codec;
 pub mod foreign_key;
+pub mod held;
 pub mod histogram;
 pub mod mdl;
+pub mod privileges;
 pub mod schema;
 pub mod snapshot;
 pub mod stats;
 pub mod stored_expr;
 pub mod user_locks;
 
-pub use account::{Account, AccountSnapshot, Privileges};
+pub use account::{Account, AccountId, AccountSnapshot, DynamicGrant, RoleGrant, TableGrant};
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
+pub use held::HeldPrivileges;
 pub use histogram::{Histogram, HistogramBucket, HistogramType};
 pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
+pub use privileges::Privileges;
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, FulltextOptions, IndexDef, IndexId, IndexKind,
     IndexPart, Relation, TableDef, TableId, TableOptions, ViewAlgorithm, ViewCheck, ViewDef,

@@ -80,6 +80,11 @@ pub trait SessionEnv {
     fn user(&self) -> String;
     /// `CURRENT_USER()`: the account that authenticated the client.
     fn current_user(&self) -> String;
+
+    /// `CURRENT_ROLE()`: the active roles, or `NONE`.
+    fn current_role(&self) -> String {
+        "NONE".into()
+    }
     fn database(&self) -> Option<String>;
     /// `VERSION()`.
     fn version(&self) -> String;

@@ -175,6 +175,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         checkpoint: &NoCheckpoint,
         text,
         params: &[],
+        column_uses: None,
         literals: None,
         select_limit: None,
         safe_updates: false,

@@ -26,6 +26,7 @@ use nfold_catalog::TableDef;
 use nfold_sql::ast::Statement;
 use nfold_types::SqlError;
 
+pub use logical::column_uses::{ColumnAccess, ColumnUse, ColumnUses, ViewScope};
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::literals::Literals;
 pub use logical::mode::SqlMode;

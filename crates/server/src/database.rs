@@ -41,7 +41,8 @@ impl AccountSource for CatalogAccounts {
             plugin: a.plugin.to_string(),
             auth_string: a.auth_string.to_vec(),
             locked: a.locked,
-            connection_admin: may(Privileges::SUPER),
+            connection_admin: may(Privileges::SUPER)
+                || a.dynamic_grant("CONNECTION_ADMIN").is_some(),
         })
     }
 }
@@ -181,15 +182,10 @@ fn say_report(report: &OpenReport, took: Duration) {
 
 /// Creates `root` without a password, for this machine only.
 fn make_root(engine: &Engine) -> Result<(), nfold_engine::EngineError> {
-    let root = StoredAccount {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: CACHING_SHA2_PASSWORD.into(),
-        auth_string: Box::default(),
-        locked: false,
-        global: Privileges::all_global().union(Privileges::GRANT_OPTION),
-        databases: vec![],
-    };
+    let id = ("root".into(), "localhost".into());
+    let mut root = StoredAccount::new(id, CACHING_SHA2_PASSWORD);
+    root.global = Privileges::all_global().union(Privileges::GRANT_OPTION);
+    root.add_all_dynamic(true);
     engine.put_accounts(vec![root])?;
     tracing::warn!(
         "made the account 'root'@'localhost' without a password; it can be reached from this machine only \

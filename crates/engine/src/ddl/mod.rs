@@ -28,7 +28,7 @@ mod table;
 mod view;
 
 use nfold_catalog::codec::Stored;
-use nfold_catalog::{Account, DatabaseDef, TableDef};
+use nfold_catalog::{Account, AccountId, DatabaseDef, TableDef};
 
 use crate::dictionary::{self, ObjectKind};
 use crate::engine::Engine;
@@ -118,8 +118,7 @@ impl Engine {
         Ok(())
     }
 
-    /// CREATE USER, ALTER USER, GRANT, REVOKE, SET PASSWORD: each account as it is to be. All of
-    /// them or none.
+    /// Stores accounts, in place of those of the same names. All of them or none.
     pub fn put_accounts(&self, accounts: Vec<Account>) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         self.change_dictionary(|s| {
@@ -137,26 +136,36 @@ impl Engine {
         Ok(())
     }
 
-    /// DROP USER: all of them or none. Names (user, host) that do not exist are ignored.
-    pub fn drop_accounts(&self, names: &[(String, String)]) -> Result<(), EngineError> {
+    /// Stores accounts and drops others, all or none: DROP USER, RENAME USER, and every change that
+    /// depends on what the accounts were at version `base`. Names of `gone` that do not exist are
+    /// ignored. Returns false, and changes nothing, if the accounts have changed since.
+    pub fn change_accounts(
+        &self,
+        base: u64,
+        accounts: Vec<Account>,
+        gone: &[AccountId],
+    ) -> Result<bool, EngineError> {
         let _one = self.shared().ddl.lock();
+        if self.catalog().account_version() != base {
+            return Ok(false);
+        }
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
-            for (user, host) in names {
-                dictionary::remove(
-                    s,
-                    dictionary,
-                    ObjectKind::Account,
-                    &dictionary::account_id(user, host),
-                )?;
+            for (user, host) in gone {
+                let id = dictionary::account_id(user, host);
+                dictionary::remove(s, dictionary, ObjectKind::Account, &id)?;
             }
-            Ok(())
+            accounts.iter().try_for_each(|a| {
+                let id = dictionary::account_id(&a.user, &a.host);
+                self.put_object(s, ObjectKind::Account, &id, a)
+            })
         })?;
         self.catalog().publish_accounts(|all| {
-            for (user, host) in names {
+            for (user, host) in gone {
                 all.remove(user, host);
             }
+            accounts.into_iter().for_each(|a| all.put(a));
         });
-        Ok(())
+        Ok(true)
     }
 }

@@ -439,6 +439,7 @@ impl Db {
             checkpoint: &Checkpoints::new(&mut fiber),
             text: sql.as_bytes(),
             params: &params,
+            column_uses: None,
             literals: None,
         };
         Ok((plan_statement(&cx, &parsed.statement)?, digest))

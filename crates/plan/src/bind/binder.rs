@@ -7,6 +7,7 @@ use nfold_types::{CollationId, ColumnType};
 
 use super::context::BindCx;
 use crate::logical::clauses::{Aggregate, BlockWarning};
+use crate::logical::column_uses::Object;
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprType};
 use crate::logical::query::{Subquery, Table};
 use crate::logical::window::WindowFunc;
@@ -70,6 +71,8 @@ pub(crate) struct ScopeColumn {
 pub(crate) struct ScopeSlot {
     /// The database, if the slot is a table.
     pub schema: Option<Arc<str>>,
+    /// The table or view whose privileges apply.
+    pub object: Option<Object>,
     /// The database of a view, for messages alone.
     pub view_schema: Option<Arc<str>>,
     pub alias: Arc<str>,
@@ -94,6 +97,9 @@ pub(crate) struct SourceColumns {
 pub(crate) struct ViewTarget {
     pub schema: Arc<str>,
     pub name: Arc<str>,
+    /// The view that names the table: its number in the statement's
+    /// [`ColumnUses`](crate::logical::column_uses::ColumnUses).
+    pub base_scope: Option<usize>,
     /// The columns of the view: the name, and the place in the slot.
     pub columns: Vec<(Arc<str>, usize)>,
     /// How many columns the table has. What the view computes lies behind them in the slot.
@@ -167,6 +173,8 @@ pub(crate) struct BlockBinder<'b> {
     pub assigned_vars: Vec<(Arc<str>, Option<CollationId>)>,
     /// The view that the statement changes rows through; its table is the first slot.
     pub view: Option<Box<ViewTarget>>,
+    /// Whether the columns that are named now need no privilege.
+    pub unchecked: bool,
     /// How many queries this block is nested in; bounds the recursion.
     pub depth: usize,
     /// Only a constant is wanted, so a subquery is refused before it is bound. Without this, the
@@ -210,6 +218,7 @@ impl<'b> BlockBinder<'b> {
             order_items: Vec::new(),
             assigned_vars: Vec::new(),
             view: None,
+            unchecked: false,
             depth: outer.map_or(0, |o| o.depth + 1),
             constants_only: false,
         }

@@ -21,6 +21,12 @@ pub(crate) struct BindCx<'a> {
     /// The statement's context. In the query of a view, the schema, database, mode and text are the
     /// view's.
     pub plan: PlanCx<'a>,
+    /// The view whose query this is: its number in the statement's [`ColumnUses`].
+    ///
+    /// [`ColumnUses`]: crate::logical::column_uses::ColumnUses
+    pub view_scope: Option<usize>,
+    /// The query is that of a view that is being created.
+    pub creates_view: bool,
     /// Common table expressions that the query may name.
     pub ctes: Option<&'a Ctes<'a>>,
     /// How many queries this one is nested in.
@@ -79,6 +85,8 @@ impl<'a> BindCx<'a> {
     pub fn new(plan: &PlanCx<'a>) -> BindCx<'a> {
         BindCx {
             plan: *plan,
+            view_scope: None,
+            creates_view: false,
             ctes: None,
             depth: 0,
             derived: false,

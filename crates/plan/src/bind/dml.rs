@@ -13,6 +13,7 @@ use super::{
     BindCx, BlockBinder, ScopeColumn, ScopeSlot, SourceColumns, block, stored, tables, with,
 };
 use crate::logical::clauses::{Assignment, LimitPlan, RowLocking};
+use crate::logical::column_uses::{CheckStage, ColumnAccess};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{ColumnAt, Expr, ExprType};
 use crate::logical::pad::pad;
@@ -70,6 +71,13 @@ pub(super) fn insert(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlE
         }
     }
     b.refuse_computed()?;
+    let access = match named {
+        Some(_) => ColumnAccess::Insert,
+        None => ColumnAccess::InsertAll,
+    };
+    columns
+        .iter()
+        .for_each(|c| b.assign_column(&table, *c, access));
     let source = match &i.source {
         ast::InsertSource::Values(rows) => InsertRows::Rows(rows_of(
             &mut b,
@@ -288,6 +296,10 @@ fn on_duplicate(
         }
     }
     push_row(b, table, alias, columns);
+    if i.row_alias.as_ref().is_some_and(|a| a.columns.is_empty()) {
+        // As in MySQL, a value of the new row needs the privilege on the table's column.
+        b.scope[1].object = b.scope[0].object.clone();
+    }
     b.values_slot = Some(1);
     // Slot 2 is the row of the query, if its columns are named.
     if let (Some(_), InsertRows::Query(query)) = (&b.source_columns, source) {
@@ -315,6 +327,7 @@ fn push_row(
     b.used.borrow_mut().push(vec![false; columns.len()]);
     b.scope.push(ScopeSlot {
         schema: None,
+        object: None,
         view_schema: None,
         alias: alias.clone(),
         columns,
@@ -521,6 +534,7 @@ fn assignments(
         // An update compares the new value with the old one: a row that stays the same does not
         // count as changed.
         b.mark_used(target, column);
+        b.assign_column(table, column, ColumnAccess::Update);
         out.push(Assignment {
             column,
             value: assigned(b, &a.value, (table, column))?,
@@ -604,6 +618,7 @@ fn find_rows_of_one(
 ) -> Result<(Block, Option<LimitPlan>), SqlError> {
     let mut conditions = b.where_conditions(&mut info, selection)?;
     b.clause = "order clause";
+    b.enter_stage(CheckStage::Order);
     let mut order = b.order_keys(order_by, &[])?;
     let keys = order.iter_mut().map(|k| &mut k.expr);
     b.put_computed(conditions.iter_mut().chain(keys))?;
@@ -676,7 +691,9 @@ fn update_within(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlError
     let info = b.single(factor, "UPDATE")?;
     let table = base_table(&b.tables[0].source, &b.scope[0].alias, "UPDATE")?;
     let name = b.scope[0].alias.clone();
+    b.enter_stage(CheckStage::Set);
     let mut assignments = assignments(&mut b, &u.assignments, &table, 0)?;
+    b.enter_stage(CheckStage::First);
     b.put_computed(assignments.iter_mut().flat_map(|a| &mut a.value))?;
     let view = b.changed_view()?;
     let own = |e| own_table_of_view(e, &name, view.is_some(), "UPDATE");

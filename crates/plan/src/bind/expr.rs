@@ -13,6 +13,7 @@ use super::types::{aggregate_named, arith_type, bits_type, charset_collation, co
 use super::wide_sets;
 use crate::logical::clauses::BlockWarning;
 use crate::logical::collate::{self, Operand};
+use crate::logical::column_uses::ColumnAccess;
 use crate::logical::context::{ParamType, hex_type};
 use crate::logical::expr::{
     ArithOp, BitOp, Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
@@ -871,10 +872,14 @@ impl BlockBinder<'_> {
             .iter()
             .position(|col| nfold_catalog::schema::eq_name(&col.name, &c.name.value));
         match found {
-            Some(i) => Ok(self.column_expr(ColumnAt {
-                table: slot,
-                column: i as u16,
-            })),
+            Some(i) => {
+                let at = |table| ColumnAt {
+                    table,
+                    column: i as u16,
+                };
+                self.name_column(at(0), ColumnAccess::Read);
+                Ok(self.column_expr(at(slot)))
+            }
             None => Err(SqlError::new(
                 ErrorCode::ER_BAD_FIELD_ERROR,
                 &[&display(c), &"field list"],

@@ -15,6 +15,7 @@ use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::{BindCx, BlockBinder, Dependency, ScopeColumn, ScopeSlot, block};
 use crate::logical::clauses::AggFunc;
+use crate::logical::column_uses::{ColumnUses, ViewScope};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::json_table::JsonTable;
@@ -100,6 +101,7 @@ impl BlockBinder<'_> {
                 columns,
             } => {
                 let cx = BindCx {
+                    creates_view: false,
                     derived: !self.cx.keeps_derived,
                     has_dependencies: true,
                     ..*self.cx
@@ -180,13 +182,21 @@ impl BlockBinder<'_> {
             Source::Table(def) | Source::Virtual(def) => scope_columns(def),
             Source::Derived(_) | Source::Json(_) => Vec::new(),
         };
+        let object = match &source {
+            Source::Table(def) => Some((def.schema.clone(), def.name.clone())),
+            _ => None,
+        };
         let hints = match &source {
             Source::Table(def) => {
                 index_hints(def, &alias, &t.hints, self.cx.use_invisible_indexes)?
             }
             _ => IndexHints::default(),
         };
-        self.push_slot(Some(schema), alias, columns, source, hints)
+        self.push_slot(Some(schema), alias, columns, source, hints)?;
+        if let Some(slot) = self.scope.last_mut() {
+            slot.object = object;
+        }
+        Ok(())
     }
 
     /// Adds the slot of a view, as a derived table of its query. The query is bound in the database
@@ -196,7 +206,7 @@ impl BlockBinder<'_> {
     /// 1356 if a table, column or function that the view names does not exist any more.
     fn view(&mut self, def: &TableDef, view: &ViewDef, alias: &Ident) -> Result<(), SqlError> {
         let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
-        let bound = bind_view(self.cx, view).map_err(|e| match is_of_names(&e) {
+        let bound = bind_view(self.cx, (Some(def), view)).map_err(|e| match is_of_names(&e) {
             true => invalid(),
             false => e,
         })?;
@@ -208,6 +218,7 @@ impl BlockBinder<'_> {
         }
         if let Some(slot) = self.scope.last_mut() {
             slot.view_schema = Some(def.schema.clone());
+            slot.object = Some((def.schema.clone(), def.name.clone()));
         }
         self.depends(bound.dependencies);
         Ok(())
@@ -354,6 +365,7 @@ impl BlockBinder<'_> {
         }
         self.used.borrow_mut().push(vec![false; columns.len()]);
         self.scope.push(ScopeSlot {
+            object: None,
             schema,
             view_schema: None,
             alias: alias.clone(),
@@ -563,12 +575,16 @@ impl BlockBinder<'_> {
     }
 }
 
-/// Binds the query of a view.
-pub(super) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound, SqlError> {
+/// Binds the query of a view. Without a definition the view is being created, and its columns are
+/// named by the statement.
+pub(super) fn bind_view(
+    cx: &BindCx<'_>,
+    (def, view): (Option<&TableDef>, &ViewDef),
+) -> Result<block::Bound, SqlError> {
     let Statement::Query(query) = parse(&view.text, LexMode::from_bits(view.lexing))? else {
         return Err(SqlError::not_supported("this view"));
     };
-    let cx = view_cx(cx, view)?;
+    let cx = view_cx(cx, (def, view))?;
     Ok(block::bind_in(&cx, &query, None, SubqueryForm::Rows)?.described())
 }
 
@@ -576,8 +592,19 @@ pub(super) fn bind_view(cx: &BindCx<'_>, view: &ViewDef) -> Result<block::Bound,
 ///
 /// # Errors
 /// 1473
-pub(super) fn view_cx<'v>(cx: &BindCx<'v>, view: &'v ViewDef) -> Result<BindCx<'v>, SqlError> {
+pub(super) fn view_cx<'v>(
+    cx: &BindCx<'v>,
+    (def, view): (Option<&TableDef>, &'v ViewDef),
+) -> Result<BindCx<'v>, SqlError> {
+    let add = |uses: &ColumnUses, def: &TableDef| {
+        uses.add_scope(|all| {
+            let around = cx.view_scope.and_then(|n| all.get(n));
+            ViewScope::of(&def.schema, &def.name, view, around.map(|v| &**v))
+        })
+    };
     Ok(BindCx {
+        creates_view: def.is_none(),
+        view_scope: cx.column_uses.zip(def).map(|(uses, def)| add(uses, def)),
         plan: PlanCx {
             snapshot: cx.stored,
             db: view.database.as_deref(),
@@ -600,7 +627,7 @@ pub(super) fn view_cx<'v>(cx: &BindCx<'v>, view: &'v ViewDef) -> Result<BindCx<'
 /// # Errors
 /// 1351 if the query names a variable, and the errors of binding it.
 pub fn view_results(cx: &PlanCx<'_>, view: &ViewDef) -> Result<Vec<ResultColumn>, SqlError> {
-    let mut query = bind_view(&BindCx::new(cx), view)?.query;
+    let mut query = bind_view(&BindCx::new(cx), (None, view))?.query;
     let mut variables = false;
     crate::logical::walk::each_expr(&mut query, 1, &mut |e, _| {
         use ExprKind::{AssignUserVar, SysVar, UserVar};

@@ -13,6 +13,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 use super::BlockBinder;
 use super::from::FromInfo;
 use crate::logical::clauses::{BlockWarning, ColumnMeta};
+use crate::logical::column_uses::ColumnAccess;
 use crate::logical::describe::computed_column;
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprType};
 use crate::logical::query::Source;
@@ -188,6 +189,11 @@ impl BlockBinder<'_> {
     }
 
     fn star_column(&mut self, at: ColumnAt) -> Item {
+        let access = match self.read_access() {
+            ColumnAccess::Read => ColumnAccess::ReadAll,
+            access => access,
+        };
+        self.name_column(at, access);
         Item {
             expr: self.column_expr(at),
             meta: self.column_meta(at),

@@ -9,6 +9,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::dml::{base_table, refuse_own_table, target_of, value};
 use super::{BindCx, BlockBinder};
 use crate::logical::clauses::Assignment;
+use crate::logical::column_uses::ColumnAccess;
 use crate::logical::file_rows::{FileRows, FileTarget};
 use crate::logical::statement::{Insert, InsertRows, Statement};
 
@@ -43,6 +44,8 @@ pub(super) fn load(cx: &BindCx<'_>, i: &ast::Insert) -> Result<Statement, SqlErr
     b.put_computed(assignments.iter_mut().flat_map(|a| &mut a.value))?;
     refuse_own_table(&table, &i.table.name.value, &b.subqueries)?;
     let columns = assigned_columns(&table, &targets, &assignments);
+    let named = columns.iter();
+    named.for_each(|c| b.assign_column(&table, *c, ColumnAccess::Insert));
     let rows = FileRows {
         format: FileFormat::clone(format),
         skip_lines: *skip_lines,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nfold_catalog::TableDef;
 use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::ColumnRef;
 use nfold_types::{ErrorCode, SqlError};
@@ -9,6 +10,7 @@ use nfold_types::{ErrorCode, SqlError};
 use super::aggregate::shift_inwards;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
+use crate::logical::column_uses::{CheckStage, ColumnAccess};
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
 
 /// A column name as error messages show it.
@@ -84,6 +86,66 @@ impl BlockBinder<'_> {
             }
         }
     }
+
+    /// Records that a column is named, for the check of privileges.
+    pub(super) fn name_column(&self, at: ColumnAt, access: ColumnAccess) {
+        if let Some(uses) = self.cx.column_uses
+            && !self.unchecked
+            && let Some(slot) = self.scope.get(usize::from(at.table))
+            && let Some(object) = &slot.object
+            && let Some(column) = slot.columns.get(usize::from(at.column))
+        {
+            uses.add(object, &column.name, access, self.cx.view_scope);
+        }
+    }
+
+    /// How the clause that is being bound reads columns.
+    pub(super) fn read_access(&self) -> ColumnAccess {
+        let shows = self.cx.creates_view && self.outer.is_none() && self.clause == "field list";
+        match shows {
+            true => ColumnAccess::Show,
+            false => ColumnAccess::Read,
+        }
+    }
+
+    /// Records that a statement assigns to a column of the table in slot 0, and of the view that
+    /// the statement names in place of the table.
+    pub(super) fn assign_column(&self, table: &TableDef, column: usize, access: ColumnAccess) {
+        let at = ColumnAt {
+            table: 0,
+            column: column as u16,
+        };
+        self.name_column(at, access);
+        if let (Some(uses), Some(view)) = (self.cx.column_uses, &self.view) {
+            let object = (table.schema.clone(), table.name.clone());
+            let access = match access {
+                ColumnAccess::InsertAll => ColumnAccess::Insert,
+                access => access,
+            };
+            let name = &table.columns[column].name;
+            uses.add(&object, name, access, view.base_scope);
+        }
+    }
+
+    /// Sets when the columns that are named from now on are checked.
+    pub(super) fn enter_stage(&self, stage: CheckStage) {
+        if let Some(uses) = self.cx.column_uses {
+            uses.enter(stage);
+        }
+    }
+
+    /// Records a name that no table of the block has: an account without the privilege on all
+    /// columns does not learn that.
+    fn name_unknown(&self, c: &ColumnRef) {
+        let mut objects = self.scope.iter().filter_map(|slot| slot.object.as_ref());
+        if let Some(uses) = self.cx.column_uses
+            && let (Some(object), None) = (objects.next(), objects.next())
+        {
+            let name = Arc::from(c.name.value.as_str());
+            uses.add(object, &name, ColumnAccess::Read, self.cx.view_scope);
+        }
+    }
+
     /// A column of this block as an expression. Marks the column as read.
     pub(super) fn column_expr(&self, at: ColumnAt) -> Expr {
         Expr {
@@ -134,6 +196,7 @@ impl BlockBinder<'_> {
                 sources.shared.push(c.clone());
             }
             if seen {
+                self.name_column(at, self.read_access());
                 return Ok(self.column_expr(at));
             }
         }
@@ -159,6 +222,7 @@ impl BlockBinder<'_> {
             }
             if let Some(at) = block.find(c)? {
                 let mut e = block.column_expr(at);
+                block.name_column(at, ColumnAccess::Read);
                 e.kind = ExprKind::Outer { level, at };
                 self.correlated_up_to(level);
                 return Ok(e);
@@ -198,6 +262,7 @@ impl BlockBinder<'_> {
                 &[&table.value, &self.clause],
             ));
         }
+        self.name_unknown(c);
         Err(SqlError::new(
             ErrorCode::ER_BAD_FIELD_ERROR,
             &[&display(c), &self.clause],
@@ -258,6 +323,7 @@ impl BlockBinder<'_> {
         if let Some(at) = at
             && self.keys.iter().any(|k| k.as_column() == Some(at))
         {
+            self.name_column(at, ColumnAccess::Read);
             return Ok(Some(self.column_expr(at)));
         }
         if c.table.is_none() {

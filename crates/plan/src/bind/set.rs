@@ -296,6 +296,7 @@ pub(super) fn ordered(
     b.used.borrow_mut().push(vec![true; named.len()]);
     b.scope.push(ScopeSlot {
         schema: None,
+        object: None,
         view_schema: None,
         alias: alias.clone(),
         columns: named,

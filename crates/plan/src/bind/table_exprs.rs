@@ -121,6 +121,7 @@ pub fn bind_stored(
         connection: CollationId::UTF8MB4_0900_AI_CI,
         text: &[],
         params: &[],
+        column_uses: None,
         group_concat_max_len: 1024,
         div_precision_increment: 4,
         ..*cx

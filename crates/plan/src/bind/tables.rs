@@ -15,6 +15,7 @@ use super::dml::{assigned, find_rows, refuse_own_table};
 use super::names::display;
 use super::{BindCx, BlockBinder};
 use crate::logical::clauses::{Assignment, UpdateTarget};
+use crate::logical::column_uses::ColumnAccess;
 use crate::logical::expr::ColumnAt;
 use crate::logical::query::{QueryBody, Source};
 use crate::logical::statement::{DeleteTables, Statement, UpdateTables};
@@ -45,6 +46,7 @@ pub(super) fn update(cx: &BindCx<'_>, u: &ast::Update) -> Result<Statement, SqlE
         let (slot, column) = (usize::from(at.table), usize::from(at.column));
         let table = changeable(&b, at, matches!(u.tables.as_slice(), [_]))?;
         b.mark_used(slot, column);
+        b.name_column(at, ColumnAccess::Update);
         let assignment = Assignment {
             column,
             value: assigned(&mut b, &a.value, (&table, column))?,

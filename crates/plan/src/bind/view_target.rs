@@ -70,6 +70,7 @@ impl BlockBinder<'_> {
         } = opened;
         slot.alias = alias.clone();
         slot.schema = Some(target.schema.clone());
+        slot.object = Some((target.schema.clone(), target.name.clone()));
         table.alias = alias;
         self.used.borrow_mut().push(used);
         self.scope.push(slot);
@@ -208,10 +209,20 @@ fn open(
 ) -> Result<Opened, SqlError> {
     let view = def.view().map(|v| &**v).ok_or_else(refused)?;
     let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
-    let bound = bind_view(cx, view).map_err(|e| match super::from::is_of_names(&e) {
-        true => invalid(),
-        false => e,
-    })?;
+    let unchecked = BindCx {
+        plan: PlanCx {
+            column_uses: None,
+            ..cx.plan
+        },
+        ..*cx
+    };
+    let bound =
+        bind_view(&unchecked, (Some(def), view)).map_err(|e| {
+            match super::from::is_of_names(&e) {
+                true => invalid(),
+                false => e,
+            }
+        })?;
     if view.algorithm == ViewAlgorithm::TempTable || !is_updatable(&bound.query) {
         return Err(refused());
     }
@@ -224,7 +235,7 @@ fn open(
         [] | [TableRef::Derived { .. } | TableRef::JsonTable(_)] => return Err(refused()),
         _ => return Err(of_several_tables(def, verb).unwrap_or_else(refused)),
     };
-    let view_cx = view_cx(cx, view)?;
+    let view_cx = view_cx(cx, (Some(def), view))?;
     let mut b = BlockBinder::new(&view_cx, None);
     match b.find_table(&factor.name)?.1 {
         Source::Table(inner) if inner.is_view() => {
@@ -278,7 +289,10 @@ fn layer(
         shown,
         ..FromInfo::default()
     };
+    // Only the columns that the statement names need a privilege.
+    b.unchecked = true;
     let items = b.items(select, &info)?;
+    b.unchecked = false;
     let mut items: Vec<Expr> = items.into_iter().map(|item| item.expr).collect();
     let mut own = b.where_conditions(&mut info, select.selection.as_ref())?;
     b.put_computed(items.iter_mut().chain(&mut own))?;
@@ -286,6 +300,7 @@ fn layer(
         return Ok(None);
     }
     let lower = b.view.take();
+    let base_scope = lower.as_ref().map_or(b.cx.view_scope, |l| l.base_scope);
     let (below, checked) = lower.map_or_else(Default::default, |l| (l.conditions, l.check));
     let (Some(mut slot), Some(table)) = (b.scope.pop(), b.tables.pop()) else {
         return Ok(None);
@@ -298,6 +313,7 @@ fn layer(
     let mut target = ViewTarget {
         schema: def.schema.clone(),
         name: def.name.clone(),
+        base_scope,
         columns: Vec::with_capacity(items.len()),
         width,
         computed: Vec::new(),
@@ -400,6 +416,6 @@ pub fn view_is_updatable(cx: &PlanCx<'_>, view: &ViewDef) -> Result<bool, SqlErr
     if view.algorithm == ViewAlgorithm::TempTable {
         return Ok(false);
     }
-    let bound = bind_view(&BindCx::new(cx), view)?;
+    let bound = bind_view(&BindCx::new(cx), (None, view))?;
     Ok(is_updatable(&bound.query))
 }

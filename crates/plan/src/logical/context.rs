@@ -9,6 +9,7 @@ use nfold_sql::digest::{Digested, KindSet, SlotKind};
 use nfold_types::collation::CollationId;
 use nfold_types::{Checkpoint, ColumnType, SqlError};
 
+use super::column_uses::ColumnUses;
 use super::func::FuncSet;
 use super::literals::Literals;
 use super::mode::SqlMode;
@@ -44,6 +45,8 @@ pub struct PlanCx<'a> {
     pub text: &'a [u8],
     /// The types of the parameter slots.
     pub params: &'a [ParamType],
+    /// Collects the columns that the statement names; `None`: their privileges are not checked.
+    pub column_uses: Option<&'a ColumnUses>,
     /// The literals among them, where a plan may depend on their values.
     pub literals: Option<&'a Literals<'a>>,
     /// `sql_select_limit`: the maximum number of rows of a SELECT without LIMIT.

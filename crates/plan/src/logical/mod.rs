@@ -5,6 +5,7 @@
 pub mod changed_view;
 pub(crate) mod clauses;
 pub mod collate;
+pub(crate) mod column_uses;
 pub mod common_type;
 pub mod context;
 pub(crate) mod describe;

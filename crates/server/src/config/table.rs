@@ -138,6 +138,7 @@ ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 /// All options, ordered by name.
 #[rustfmt::skip]
 pub static OPTIONS: &[OptionDef] = &[
+    flag("activate_all_roles_on_login", false),
     text("authentication_policy", Some("*,,")).inert(),
     int_both("auto_increment_increment", 1, 1, 65535),
     int_both("auto_increment_offset", 1, 1, 65535),
@@ -290,6 +291,7 @@ pub static OPTIONS: &[OptionDef] = &[
     option("long_query_time", OptionKind::Real { default: 10.0, min: 0.0, max: 31_536_000.0 }, Scope::Both),
     option("lower_case_file_system", OptionKind::Bool { default: false }, Scope::Global).fixed().runtime(),
     int("lower_case_table_names", 0, 0, 0).fixed(),
+    text("mandatory_roles", Some("")),
     int_both("max_allowed_packet", 64 * M, K, G),
     option("max_binlog_size", OptionKind::Int { default: 1_073_741_824, min: 4096, max: 1_073_741_824 }, Scope::Global).inert(),
     int("max_connect_errors", 100, 1, u64::MAX).inert(),

@@ -55,6 +55,8 @@ pub struct Env {
     pub globals: Arc<Globals>,
     pub vars: SessionVars,
     pub login: LoginInfo,
+    /// The active roles.
+    pub active_roles: Vec<nfold_catalog::AccountId>,
     /// The current database. The text is the session's own copy, so that its reference count is not
     /// shared.
     pub database: Option<Arc<str>>,
@@ -107,6 +109,7 @@ impl Env {
             globals,
             vars,
             login,
+            active_roles: Vec::new(),
             database: None,
             changes: 0,
             warning_count: 0,
@@ -409,6 +412,19 @@ impl SessionEnv for Env {
 
     fn current_user(&self) -> String {
         format!("{}@{}", self.login.account_user, self.login.account_host)
+    }
+
+    fn current_role(&self) -> String {
+        if self.active_roles.is_empty() {
+            return "NONE".into();
+        }
+        let mut names: Vec<String> = self
+            .active_roles
+            .iter()
+            .map(|(user, host)| format!("`{user}`@`{host}`"))
+            .collect();
+        names.sort();
+        names.join(",")
     }
 
     fn database(&self) -> Option<String> {

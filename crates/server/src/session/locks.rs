@@ -173,9 +173,11 @@ impl Session {
             if self.temporary.find(&schema, name).is_some() {
                 continue;
             }
-            let needs = Privileges::SELECT.union(Privileges::LOCK_TABLES);
-            self.rights
-                .need_table(needs, "SELECT, LOCK TABLES", &schema, name)?;
+            if !system_schemas::is_system_schema(&schema) {
+                self.rights
+                    .need_database(Privileges::LOCK_TABLES, &schema)?;
+            }
+            self.rights.need_table(Privileges::SELECT, &schema, name)?;
             let alias =
                 |i: &LockTable| i.alias.as_ref().unwrap_or(&i.name.name).as_str().to_owned();
             if list[..n].iter().any(|other| alias(other) == alias(item)) {

@@ -30,7 +30,7 @@ pub mod vars;
 
 use std::sync::Arc;
 
-use nfold_catalog::SchemaSnapshot;
+use nfold_catalog::{AccountId, SchemaSnapshot};
 use nfold_engine::EngineSession;
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
@@ -106,13 +106,13 @@ impl Session {
     /// engine has no room for another session.
     pub fn open(server: Arc<ServerState>, login: LoginInfo) -> Result<Session, SqlError> {
         let catalog = server.engine.catalog();
-        let rights =
-            Rights::load(catalog, &login.account_user, &login.account_host).ok_or_else(|| {
-                SqlError::new(
-                    ErrorCode::ER_ACCESS_DENIED_ERROR,
-                    &[&login.user, &login.client_host, &"YES"],
-                )
-            })?;
+        let account = (&*login.account_user, &*login.account_host);
+        let rights = Rights::load(catalog, account, &login.client_host).ok_or_else(|| {
+            SqlError::new(
+                ErrorCode::ER_ACCESS_DENIED_ERROR,
+                &[&login.user, &login.client_host, &"YES"],
+            )
+        })?;
         let engine = server
             .engine
             .session(u64::from(login.connection_id))
@@ -146,6 +146,7 @@ impl Session {
         };
         session.env.set_handshake_collation(collation);
         session.follow_error_count();
+        session.activate_first_roles();
         if let Some(name) = database {
             session.use_database(&name)?;
         }
@@ -165,6 +166,7 @@ impl Session {
         self.env = Env::new(self.server.clone(), login);
         self.env.set_handshake_collation(collation);
         self.env.database = database;
+        self.activate_first_roles();
         self.prepared = PreparedStatements::default();
         self.handlers = OpenHandlers::default();
         self.next_transaction = NextTransaction::default();
@@ -179,7 +181,7 @@ impl Session {
     /// Sets the current database: 1049 if it does not exist, 1044 if it may not be used.
     pub fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         self.refresh_schema();
-        self.rights.refresh(self.server.engine.catalog());
+        self.refresh_rights();
         self.rights.need_any(name)?;
         let made;
         let def = match self.schema.database(name) {
@@ -196,6 +198,41 @@ impl Session {
             self.plan_context_changed();
         }
         Ok(())
+    }
+
+    /// Loads the privileges again if any account has changed.
+    #[inline]
+    pub(crate) fn refresh_rights(&mut self) {
+        if self.rights.is_outdated(self.server.engine.catalog()) {
+            self.reload_rights();
+        }
+    }
+
+    #[cold]
+    fn reload_rights(&mut self) {
+        let mandatory = self.server.mandatory_roles();
+        self.rights.reload(self.server.engine.catalog(), &mandatory);
+        self.env.active_roles = self.rights.active_roles().to_vec();
+    }
+
+    /// Makes these roles the active ones. Plans that the session has cached are checked anew.
+    pub(crate) fn activate_roles(&mut self, roles: Vec<AccountId>) {
+        let accounts = self.server.engine.catalog().accounts();
+        self.env.active_roles.clone_from(&roles);
+        self.rights.activate(&accounts, roles);
+        self.plan_context_changed();
+    }
+
+    /// Activates the roles that are active after login: the default ones, or all of them.
+    fn activate_first_roles(&mut self) {
+        let account = self.rights.account();
+        let roles = match self.server.activates_all_roles() {
+            true => self.server.roles_of(account),
+            false => account.default_roles.clone(),
+        };
+        if !roles.is_empty() || !self.rights.active_roles().is_empty() {
+            self.activate_roles(roles);
+        }
     }
 
     /// Applies `max_error_count` to the diagnostics area.

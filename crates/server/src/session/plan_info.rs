@@ -63,6 +63,7 @@ pub fn plan_cx<'a>(
         checkpoint: info.checkpoint,
         text,
         params,
+        column_uses: None,
         literals: None,
         select_limit: (settings.sql_select_limit != u64::MAX).then_some(settings.sql_select_limit),
         safe_updates: settings.sql_safe_updates,

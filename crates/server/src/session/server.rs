@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use nfold_catalog::TableId;
+use nfold_catalog::{Account, AccountId, TableId};
 use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
 use nfold_observe::contention::WaitKind;
@@ -85,6 +85,41 @@ impl OpenedTables {
 }
 
 impl ServerState {
+    fn global_value(&self, name: &str) -> Option<VarValue> {
+        let at = vars::find(name).ok()?;
+        Some(self.globals.with_value(at, VarValue::clone))
+    }
+
+    /// The roles of `mandatory_roles` that exist.
+    pub(crate) fn mandatory_roles(&self) -> Vec<AccountId> {
+        let Some(VarValue::Text(Some(list))) = self.global_value("mandatory_roles") else {
+            return Vec::new();
+        };
+        let accounts = self.engine.catalog().accounts();
+        let named = list.split(',').map(|name| {
+            let (user, host) = name.split_once('@').unwrap_or((name, "%"));
+            let plain = |part: &str| Box::from(part.trim().trim_matches(['\'', '"', '`']));
+            (plain(user), plain(host))
+        });
+        let exists = |id: &AccountId| accounts.get(&id.0, &id.1).is_some();
+        named.filter(exists).collect()
+    }
+
+    /// All roles that an account may activate, sorted: those that it was granted, and the mandatory
+    /// ones.
+    pub(crate) fn roles_of(&self, account: &Account) -> Vec<AccountId> {
+        let mut roles = self.mandatory_roles();
+        roles.extend(account.roles.iter().map(|r| r.role.clone()));
+        roles.sort();
+        roles.dedup();
+        roles
+    }
+
+    /// `activate_all_roles_on_login`
+    pub(crate) fn activates_all_roles(&self) -> bool {
+        self.global_value("activate_all_roles_on_login") == Some(VarValue::Bool(true))
+    }
+
     /// Creates the state over an open engine.
     pub fn new(
         options: &ServerOptions,

@@ -26,8 +26,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nfold_catalog::TableId;
-use nfold_plan::Reads;
 use nfold_plan::query::Plan;
+use nfold_plan::{ColumnUse, Reads};
 use nfold_sql::ast::SelectInto;
 use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
@@ -148,6 +148,8 @@ pub struct SharedPlan {
     pub plan: Arc<Plan>,
     /// The tables that it uses. Each session checks its own privileges on them.
     pub uses: Vec<TableUse>,
+    /// The columns that it names, for the same checks.
+    pub columns: Vec<ColumnUse>,
     /// The ids to announce as metadata locks.
     pub ids: Vec<TableId>,
     pub schema_version: u64,
@@ -204,6 +206,7 @@ impl SharedPlan {
             .iter()
             .map(|u| u.schema.len() + u.name.len())
             .sum();
+        let columns: usize = self.columns.iter().map(ColumnUse::heap_bytes).sum();
         size_of::<Cached>()
             + size_of::<SharedPlan>()
             + size_of::<Plan>()
@@ -211,6 +214,8 @@ impl SharedPlan {
             + self.plan.heap_bytes()
             + size_of_val(&*self.uses)
             + names
+            + size_of_val(&*self.columns)
+            + columns
             + size_of_val(&*self.ids)
             + size_of_val(&*self.deprecated)
             + self.into.as_ref().map_or(0, into_bytes)

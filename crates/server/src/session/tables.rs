@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::Privileges;
-use nfold_plan::Plan;
+use nfold_plan::{Plan, ViewScope};
 use nfold_sql::ast::*;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -17,19 +17,24 @@ pub struct TableUse {
     /// The name in the statement.
     pub alias: Box<str>,
     pub needs: Privileges,
-    /// The command in the message of error 1142.
-    pub command: &'static str,
+    pub check: UseCheck,
     /// The view that reads the table, if it is not the statement itself.
-    pub view: Option<Arc<Behind>>,
+    pub view: Option<Arc<ViewScope>>,
 }
 
-/// A view in a statement.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Behind {
-    pub schema: Arc<str>,
-    pub name: Arc<str>,
-    /// The account with whose privileges it reads; `None`: the current account.
-    pub definer: Option<(Box<str>, Box<str>)>,
+/// How the privileges on a table are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UseCheck {
+    /// All of [`TableUse::needs`], on the table or on one of its columns.
+    Needs,
+    /// Only those on the columns that the statement names.
+    ByColumns,
+    /// SELECT or UPDATE: a table of a multi-table UPDATE.
+    ReadOrUpdate,
+    /// SELECT, and a privilege to change rows: a table of `FOR UPDATE`.
+    Locking,
+    /// As `Needs`; a view needs SHOW VIEW as well, because EXPLAIN shows what it reads.
+    Explain,
 }
 
 /// The tables of a statement. Names without a database are in `database`; error 1046 if there is
@@ -37,6 +42,10 @@ pub struct Behind {
 pub fn tables_of(statement: &Statement, database: Option<&str>) -> Result<Vec<TableUse>, SqlError> {
     let mut walk = Walk::new(database);
     walk.statement(statement);
+    if let Statement::Explain { .. } = statement {
+        let needs = walk.found.iter_mut().filter(|u| u.check == UseCheck::Needs);
+        needs.for_each(|u| u.check = UseCheck::Explain);
+    }
     match walk.failed {
         Some(e) => Err(e),
         None => Ok(walk.found),
@@ -50,25 +59,18 @@ pub fn needs_query(e: &Expr) -> bool {
     walk.queries > 0 || walk.may_wait
 }
 
-/// Whether an expression names a column outside of subqueries.
-fn names_column(e: &Expr) -> bool {
-    let mut walk = Walk::new(None);
-    walk.expr(e);
-    walk.columns > 0
-}
-
 struct Walk<'a> {
     /// The number of queries found.
     queries: usize,
-    /// The nesting depth of the current query.
-    depth: usize,
-    /// The number of columns found outside of queries.
-    columns: usize,
     /// Whether a function was found that may suspend the statement.
     may_wait: bool,
     database: Option<&'a str>,
     /// The names of the common table expressions in scope.
     ctes: Vec<&'a str>,
+    /// How the tables of FROM are checked.
+    reads: UseCheck,
+    /// The locking clauses of the current query.
+    locking: &'a [Locking],
     found: Vec<TableUse>,
     failed: Option<SqlError>,
 }
@@ -77,33 +79,27 @@ impl<'a> Walk<'a> {
     fn new(database: Option<&'a str>) -> Walk<'a> {
         Walk {
             queries: 0,
-            depth: 0,
-            columns: 0,
             may_wait: false,
             database,
             ctes: Vec::new(),
+            reads: UseCheck::Needs,
+            locking: &[],
             found: Vec::new(),
             failed: None,
         }
     }
 
-    fn add(&mut self, name: &ObjectName, needs: Privileges, command: &'static str) {
-        self.add_as(name, &name.name, needs, command);
+    fn add(&mut self, name: &ObjectName, needs: Privileges) {
+        self.add_as(name, &name.name, (needs, UseCheck::Needs));
     }
 
     /// Adds a base table of a FROM clause.
-    fn add_factor(&mut self, t: &TableFactor, needs: Privileges, command: &'static str) {
+    fn add_factor(&mut self, t: &TableFactor, needs: Privileges, check: UseCheck) {
         let alias = t.alias.as_ref().unwrap_or(&t.name.name);
-        self.add_as(&t.name, alias, needs, command);
+        self.add_as(&t.name, alias, (needs, check));
     }
 
-    fn add_as(
-        &mut self,
-        name: &ObjectName,
-        alias: &Ident,
-        needs: Privileges,
-        command: &'static str,
-    ) {
+    fn add_as(&mut self, name: &ObjectName, alias: &Ident, (needs, check): (Privileges, UseCheck)) {
         // The same rule as in the planner: every name that the planner takes for a table must be
         // found here.
         if name.schema.is_none() && self.ctes.iter().any(|c| **c == name.name.value) {
@@ -119,6 +115,7 @@ impl<'a> Walk<'a> {
                 && *t.name == *name.name.value
                 && *t.alias == *alias.value
                 && t.needs == needs
+                && t.check == check
         });
         if !known {
             self.found.push(TableUse {
@@ -126,14 +123,28 @@ impl<'a> Walk<'a> {
                 name: name.name.as_str().into(),
                 alias: alias.as_str().into(),
                 needs,
-                command,
+                check,
                 view: None,
             });
         }
     }
 
+    /// Adds a table of FROM that is read, and perhaps locked.
+    fn read_factor(&mut self, t: &TableFactor) {
+        let alias = t.alias.as_ref().unwrap_or(&t.name.name);
+        let locks = |l: &Locking| {
+            let named = |of: &ObjectName| of.name.value == alias.value;
+            l.strength == LockStrength::Update && (l.of.is_empty() || l.of.iter().any(named))
+        };
+        let check = match self.locking.iter().any(locks) {
+            true => UseCheck::Locking,
+            false => self.reads,
+        };
+        self.add_factor(t, Privileges::SELECT, check);
+    }
+
     fn read(&mut self, name: &ObjectName) {
-        self.add(name, Privileges::SELECT, "SELECT");
+        self.add_as(name, &name.name, (Privileges::SELECT, self.reads));
     }
 
     fn statement(&mut self, s: &'a Statement) {
@@ -174,7 +185,7 @@ impl<'a> Walk<'a> {
 
     fn query(&mut self, q: &'a Query) {
         self.queries += 1;
-        self.depth += 1;
+        let around = std::mem::replace(&mut self.locking, &q.locking);
         self.with(q.with.as_ref(), |w| {
             w.body(&q.body);
             w.order(&q.order_by);
@@ -186,7 +197,7 @@ impl<'a> Walk<'a> {
                     .for_each(|e| w.expr(e));
             }
         });
-        self.depth -= 1;
+        self.locking = around;
     }
 
     fn body(&mut self, body: &'a QueryBody) {
@@ -203,12 +214,12 @@ impl<'a> Walk<'a> {
     }
 
     fn select(&mut self, s: &'a Select) {
+        s.from.iter().for_each(|t| self.table_ref(t));
         for item in &s.items {
             if let SelectItem::Expr { expr, .. } = item {
                 self.expr(expr);
             }
         }
-        s.from.iter().for_each(|t| self.table_ref(t));
         self.exprs(s.selection.iter().chain(&s.group_by).chain(&s.having));
         for (_, window) in &s.windows {
             self.window(window);
@@ -231,7 +242,7 @@ impl<'a> Walk<'a> {
 
     fn table_ref(&mut self, t: &'a TableRef) {
         match t {
-            TableRef::Table(t) => self.add_factor(t, Privileges::SELECT, "SELECT"),
+            TableRef::Table(t) => self.read_factor(t),
             TableRef::Derived { query, .. } => self.query(query),
             TableRef::JsonTable(t) => self.expr(&t.document),
             TableRef::Join(j) => {
@@ -249,18 +260,14 @@ impl<'a> Walk<'a> {
     }
 
     fn insert(&mut self, i: &'a Insert) {
-        self.add(&i.table, Privileges::INSERT, "INSERT");
+        let mut needs = Privileges::INSERT;
         if i.replace {
-            self.add(&i.table, Privileges::DELETE, "DELETE");
+            needs = needs.union(Privileges::DELETE);
         }
         if !i.on_duplicate.is_empty() {
-            self.add(&i.table, Privileges::UPDATE, "UPDATE");
-            // In other cases a name may be a column of the inserted row.
-            let own = !matches!(i.source, InsertSource::Query(_)) && i.row_alias.is_none();
-            if own && i.on_duplicate.iter().any(|a| names_column(&a.value)) {
-                self.read(&i.table);
-            }
+            needs = needs.union(Privileges::UPDATE);
         }
+        self.add(&i.table, needs);
         match &i.source {
             InsertSource::Values(rows) => rows.iter().for_each(|r| self.exprs(r)),
             InsertSource::RowsParam(_) => {}
@@ -278,13 +285,14 @@ impl<'a> Walk<'a> {
                 [TableRef::Table(t)] => Some(t),
                 _ => None,
             };
-            if let Some(t) = one {
-                w.add_factor(t, Privileges::UPDATE, "UPDATE");
-            }
-            let ordered = u.order_by.iter().map(|o| &o.expr);
-            let mut read = u.assignments.iter().map(|a| &a.value).chain(ordered);
-            if one.is_none() || u.selection.is_some() || read.any(names_column) {
-                u.tables.iter().for_each(|t| w.table_ref(t));
+            // The columns that it reads are checked one by one.
+            match one {
+                Some(t) => w.add_factor(t, Privileges::UPDATE, UseCheck::Needs),
+                None => {
+                    w.reads = UseCheck::ReadOrUpdate;
+                    u.tables.iter().for_each(|t| w.table_ref(t));
+                    w.reads = UseCheck::Needs;
+                }
             }
             w.assignments(&u.assignments);
             w.exprs(u.selection.iter().chain(&u.limit));
@@ -295,15 +303,35 @@ impl<'a> Walk<'a> {
     fn delete(&mut self, d: &'a Delete) {
         self.with(d.with.as_ref(), |w| {
             if let ([TableRef::Table(t)], true) = (d.from.as_slice(), d.targets.is_empty()) {
-                w.add_factor(t, Privileges::DELETE, "DELETE");
-            }
-            let sorted = d.order_by.iter().any(|o| names_column(&o.expr));
-            if !d.targets.is_empty() || d.selection.is_some() || sorted {
+                w.add_factor(t, Privileges::DELETE, UseCheck::Needs);
+            } else {
                 d.from.iter().for_each(|t| w.table_ref(t));
+                d.targets.iter().for_each(|t| w.delete_target(t, &d.from));
             }
             w.exprs(d.selection.iter().chain(&d.limit));
             w.order(&d.order_by);
         });
+    }
+
+    /// A target of a multi-table DELETE: a table of FROM, by its alias or name.
+    fn delete_target(&mut self, target: &'a ObjectName, from: &'a [TableRef]) {
+        fn factors<'t>(t: &'t TableRef, out: &mut Vec<&'t TableFactor>) {
+            match t {
+                TableRef::Table(f) => out.push(f),
+                TableRef::Join(j) => {
+                    factors(&j.left, out);
+                    factors(&j.right, out);
+                }
+                TableRef::Derived { .. } | TableRef::JsonTable(_) => {}
+            }
+        }
+        let mut all = Vec::new();
+        from.iter().for_each(|t| factors(t, &mut all));
+        let means =
+            |f: &&&TableFactor| f.alias.as_ref().unwrap_or(&f.name.name).value == target.name.value;
+        if let Some(f) = all.iter().find(means) {
+            self.add_factor(f, Privileges::DELETE, UseCheck::Needs);
+        }
     }
 
     fn exprs(&mut self, list: impl IntoIterator<Item = &'a Expr>) {
@@ -314,10 +342,14 @@ impl<'a> Walk<'a> {
     fn expr(&mut self, e: &'a Expr) {
         use Expr::*;
         match e {
-            Column(_) | Default(Some(_)) | Values(_) => {
-                self.columns += usize::from(self.depth == 0);
-            }
-            Literal(_) | Param(_) | UserVar(_) | SysVar { .. } | Default(None) => {}
+            Column(_)
+            | Default(Some(_))
+            | Values(_)
+            | Literal(_)
+            | Param(_)
+            | UserVar(_)
+            | SysVar { .. }
+            | Default(None) => {}
             AssignUserVar { value: a, .. }
             | Unary { expr: a, .. }
             | Not(a)
@@ -390,16 +422,16 @@ impl<'a> Walk<'a> {
 /// The tables that a multi-table statement changes, according to its plan.
 pub fn changed_by(plan: &Plan) -> impl Iterator<Item = TableUse> {
     plan.changed_tables().into_iter().map(|t| {
-        let (needs, command) = match t.deletes {
-            true => (Privileges::DELETE, "DELETE"),
-            false => (Privileges::UPDATE, "UPDATE"),
+        let (needs, check) = match t.deletes {
+            true => (Privileges::DELETE, UseCheck::Needs),
+            false => (Privileges::UPDATE, UseCheck::ByColumns),
         };
         TableUse {
             schema: (&*t.table.schema).into(),
             name: (&*t.table.name).into(),
             alias: (&*t.alias).into(),
             needs,
-            command,
+            check,
             view: None,
         }
     })
@@ -415,7 +447,7 @@ mod tests {
         let found = tables_of(&statement, Some("d")).unwrap();
         found
             .iter()
-            .map(|t| format!("{} {}.{}", t.command, t.schema, t.name))
+            .map(|t| format!("{} {}.{}", t.needs.names_in_errors(), t.schema, t.name))
             .collect::<Vec<_>>()
             .join(", ")
     }
@@ -426,7 +458,7 @@ mod tests {
             ("SELECT 1", ""),
             (
                 "SELECT (SELECT MAX(a) FROM x.t) FROM u WHERE b IN (SELECT c FROM v)",
-                "SELECT x.t, SELECT d.u, SELECT d.v",
+                "SELECT d.u, SELECT x.t, SELECT d.v",
             ),
             (
                 "WITH q AS (SELECT 1 FROM t) SELECT * FROM q, e.q",
@@ -443,32 +475,29 @@ mod tests {
             ),
             (
                 "INSERT INTO t SELECT * FROM u ON DUPLICATE KEY UPDATE a=1",
-                "INSERT d.t, UPDATE d.t, SELECT d.u",
+                "INSERT, UPDATE d.t, SELECT d.u",
             ),
             (
                 "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a=VALUES(a)",
-                "INSERT d.t, UPDATE d.t, SELECT d.t",
+                "INSERT, UPDATE d.t",
             ),
-            ("REPLACE INTO t VALUES (1)", "INSERT d.t, DELETE d.t"),
+            ("REPLACE INTO t VALUES (1)", "INSERT, DELETE d.t"),
             ("UPDATE t SET a=1", "UPDATE d.t"),
-            ("UPDATE t SET a=ABS(b)", "UPDATE d.t, SELECT d.t"),
-            (
-                "UPDATE t SET a=1 ORDER BY b LIMIT 1",
-                "UPDATE d.t, SELECT d.t",
-            ),
+            ("UPDATE t SET a=ABS(b)", "UPDATE d.t"),
+            ("UPDATE t SET a=1 ORDER BY b LIMIT 1", "UPDATE d.t"),
             (
                 "UPDATE t SET a=(SELECT MAX(b) FROM u)",
                 "UPDATE d.t, SELECT d.u",
             ),
             ("DELETE FROM t LIMIT 1", "DELETE d.t"),
-            ("DELETE FROM t ORDER BY a LIMIT 1", "DELETE d.t, SELECT d.t"),
+            ("DELETE FROM t ORDER BY a LIMIT 1", "DELETE d.t"),
             (
                 "UPDATE t x JOIN u y ON x.a=y.a SET x.b=1",
                 "SELECT d.t, SELECT d.u",
             ),
             (
                 "DELETE x FROM t x JOIN u WHERE x.a=u.a",
-                "SELECT d.t, SELECT d.u",
+                "SELECT d.t, SELECT d.u, DELETE d.t",
             ),
             (
                 "EXPLAIN SELECT * FROM t LEFT JOIN u ON EXISTS (SELECT 1 FROM w)",

@@ -408,9 +408,7 @@ impl Session {
             .with_settings(|s| (s.super_read_only, s.server_read_only));
         let option = match switches {
             (true, _) => "--super-read-only",
-            (false, true) if !self.rights.has_global(nfold_catalog::Privileges::SUPER) => {
-                "--read-only"
-            }
+            (false, true) if !self.rights.has_super_or(&["CONNECTION_ADMIN"]) => "--read-only",
             _ => return Ok(()),
         };
         Err(SqlError::new(

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use nfold_catalog::Privileges;
 use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
-use nfold_sql::ast::{Flush, FlushItem, PrepareSource, SetItem, Show, Statement};
+use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, SetItem, Show, Statement};
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -39,6 +40,11 @@ fn commits(statement: &Statement) -> bool {
         | RenameUser(_)
         | Grant(_)
         | Revoke(_)
+        | Role(
+            RoleStatement::Create { .. }
+            | RoleStatement::Drop { .. }
+            | RoleStatement::SetDefault { .. },
+        )
         | Flush(_)
         | LockTables(_) => true,
         CreateTable(c) => !c.temporary,
@@ -355,7 +361,7 @@ impl Session {
         if !self.text_warnings.is_empty() {
             self.warn_of_text(statement);
         }
-        self.rights.refresh(self.server.engine.catalog());
+        self.refresh_rights();
         if commits(statement) {
             if !matches!(statement, Statement::Flush(_) | Statement::LockTables(_)) {
                 self.refuse_read_only()?;
@@ -447,15 +453,31 @@ impl Session {
             RenameUser(list) => self.rename_user(cx, list),
             Grant(g) => self.grant(cx, g),
             Revoke(r) => self.revoke(cx, r),
+            Role(r) => self.role_statement(cx, r),
             Empty => Ok(Response::ok()),
             Unsupported { what } => Err(SqlError::not_supported(what)),
         }
     }
 
+    /// Error 1227 without RELOAD, or the privilege for the item alone.
+    fn need_flush(&self, item: &FlushItem) -> Result<(), SqlError> {
+        let (dynamic, names) = match item {
+            FlushItem::Tables { .. } => ("FLUSH_TABLES", "RELOAD or FLUSH_TABLES"),
+            FlushItem::Status => ("FLUSH_STATUS", "RELOAD or FLUSH_STATUS"),
+            FlushItem::Privileges => ("FLUSH_PRIVILEGES", "RELOAD or FLUSH_PRIVILEGES"),
+            FlushItem::Other(_) => ("", "RELOAD"),
+        };
+        match self.rights.held().has_dynamic(dynamic) {
+            true => Ok(()),
+            false => self.rights.need_global(Privileges::RELOAD, names),
+        }
+    }
+
     /// FLUSH. Most items need no action, because their data is always current.
     fn flush(&mut self, f: &Flush) -> Result<Response, SqlError> {
-        self.rights
-            .need_global(nfold_catalog::Privileges::RELOAD, "RELOAD")?;
+        for item in &f.what {
+            self.need_flush(item)?;
+        }
         for item in &f.what {
             match item {
                 FlushItem::Tables {

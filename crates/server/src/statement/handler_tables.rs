@@ -345,8 +345,7 @@ impl Session {
         let def = match self.temporary.find(&schema, table) {
             Some(own) => own.clone(),
             None => {
-                self.rights
-                    .need_table(Privileges::SELECT, "SELECT", &schema, table)?;
+                self.rights.need_table(Privileges::SELECT, &schema, table)?;
                 self.table_def(&schema, table)?
             }
         };

@@ -15,13 +15,16 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use nfold_catalog::Privileges;
 use nfold_exec::{
     Checkpoints, ExecCx, Executable, Params, RowSink, SessionEnv, StatementResult, execute,
 };
 use nfold_observe::StatusCounter;
 use nfold_observe::digests::access;
 use nfold_plan::expr::{Coercibility, ExprType};
-use nfold_plan::{Literals, ParamType, PlanCx, Reads, param_types, plan_statement};
+use nfold_plan::{
+    ColumnUse, ColumnUses, Literals, ParamType, PlanCx, Reads, param_types, plan_statement,
+};
 use nfold_sql::ast::{SelectInto, Statement};
 use nfold_sql::begins_query;
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
@@ -32,7 +35,7 @@ use crate::session::plan_info::{Info, plan_cx};
 use crate::session::plans::{Cached, Work};
 use crate::session::response::WireSink;
 use crate::session::shared_plans::{PlanKey, SharedPlan};
-use crate::session::tables::{TableUse, changed_by, tables_of};
+use crate::session::tables::{TableUse, UseCheck, changed_by, tables_of};
 
 /// Plans with longer keys are not cached.
 const MAX_KEY_BYTES: usize = 64 << 10;
@@ -200,6 +203,7 @@ impl Session {
         let (schema, account_version) = (catalog.version(), catalog.account_version());
         if !anew && let Some(shared) = self.server.plans.get(work, plan_context, schema) {
             self.check_uses(&shared.uses)?;
+            self.check_columns(&shared.columns)?;
             return Ok(Cached::new(shared, account_version, false));
         }
         let plan = self.plan_anew(cx, work)?;
@@ -271,12 +275,18 @@ impl Session {
             .collect();
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
         let literals = Literals::new(work.digested, work.text);
+        let column_uses = ColumnUses::default();
         let plan_cx = PlanCx {
             stored: &self.schema,
+            column_uses: Some(&column_uses),
             literals: Some(&literals),
             ..plan_cx(&info, &sight, work.text, &params)
         };
-        let plan = Arc::new(plan_statement(&plan_cx, &parsed.statement)?);
+        let planned = plan_statement(&plan_cx, &parsed.statement);
+        let columns = column_uses.take();
+        // An account does not learn from another error that a column exists.
+        self.check_columns(&columns)?;
+        let plan = Arc::new(planned?);
         let before = uses.len();
         uses.extend(changed_by(&plan));
         self.temporary.leave_out(&mut uses);
@@ -302,6 +312,7 @@ impl Session {
             key: PlanKey::new(work, &literals.roles(&parsed.roles), named),
             plan,
             uses,
+            columns,
             ids,
             schema_version: self.schema.version,
             writes: writes(&parsed.statement),
@@ -318,19 +329,52 @@ impl Session {
 
     /// Errors 1142 and 1044.
     pub(crate) fn check_uses(&mut self, uses: &[TableUse]) -> Result<(), SqlError> {
-        self.rights.refresh(self.server.engine.catalog());
+        self.refresh_rights();
         for u in uses {
             if let Some(view) = &u.view {
                 // Locked together with the view.
                 self.check_behind(u, view)?;
                 continue;
             }
-            self.rights
-                .need_table(u.needs, u.command, &u.schema, &u.name)?;
+            self.check_use(u)?;
             self.table_locks
                 .allow(&u.schema, &u.name, Some(&u.alias), is_write(u))?;
         }
         Ok(())
+    }
+
+    /// Checks the privileges on a table that the statement itself names.
+    fn check_use(&self, u: &TableUse) -> Result<(), SqlError> {
+        let (schema, table) = (&*u.schema, &*u.name);
+        match u.check {
+            UseCheck::Needs => self.rights.need_table(u.needs, schema, table),
+            UseCheck::ByColumns => Ok(()),
+            UseCheck::ReadOrUpdate => {
+                let update = self.rights.need_table(Privileges::UPDATE, schema, table);
+                update.or_else(|_| self.rights.need_table(Privileges::SELECT, schema, table))
+            }
+            UseCheck::Locking => {
+                self.rights.need_table(Privileges::SELECT, schema, table)?;
+                self.rights.need_locking(schema, table)
+            }
+            UseCheck::Explain => {
+                self.rights.need_table(u.needs, schema, table)?;
+                let shown = Privileges::SHOW_VIEW;
+                let is_view = (self.schema.table(schema, table)).is_some_and(|t| t.is_view());
+                match is_view && !self.rights.on_table(schema, table).contains(shown) {
+                    true => Err(SqlError::new(ErrorCode::ER_VIEW_NO_EXPLAIN, &[])),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Checks the privileges on the columns that a statement names, those in views included.
+    pub(crate) fn check_columns(&self, columns: &[ColumnUse]) -> Result<(), SqlError> {
+        columns.iter().try_for_each(|of| match &of.view {
+            None => self.rights.need_columns(of),
+            Some(view) => self.check_columns_behind(of, view),
+        })
     }
 
     /// Announces the plan's tables. False: the schema has changed, and the plan is not valid any

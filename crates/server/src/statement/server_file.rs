@@ -41,7 +41,7 @@ impl Session {
 
     /// Error 1045 without the privilege FILE.
     fn need_file_privilege(&mut self) -> Result<(), SqlError> {
-        self.rights.refresh(self.server.engine.catalog());
+        self.refresh_rights();
         if self.rights.has_global(Privileges::FILE) {
             return Ok(());
         }

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 
-use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
 use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
 use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, Value, Warnings};
@@ -29,6 +28,42 @@ enum Change<'s> {
     NextTransaction(SetTransaction),
     Password(&'s SetItem),
 }
+
+/// The variables whose session value needs a privilege, as a MySQL 9.7 says.
+const RESTRICTED: [&str; 32] = [
+    "binlog_direct_non_transactional_updates",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_value_options",
+    "binlog_rows_query_log_events",
+    "binlog_transaction_compression",
+    "binlog_transaction_compression_level_zstd",
+    "bulk_insert_buffer_size",
+    "character_set_database",
+    "character_set_filesystem",
+    "connection_memory_chunk_size",
+    "connection_memory_limit",
+    "global_connection_memory_tracking",
+    "gtid_next",
+    "histogram_generation_max_mem_size",
+    "immediate_server_version",
+    "internal_tmp_mem_storage_engine",
+    "low_priority_updates",
+    "max_delayed_threads",
+    "max_error_count",
+    "max_insert_delayed_threads",
+    "min_examined_row_limit",
+    "original_commit_timestamp",
+    "original_server_version",
+    "preload_buffer_size",
+    "pseudo_replica_mode",
+    "pseudo_slave_mode",
+    "pseudo_thread_id",
+    "select_into_buffer_size",
+    "sql_log_bin",
+    "sql_log_off",
+    "sql_require_primary_key",
+];
 
 impl Session {
     /// Evaluates an expression outside of a query. `params` are the values of `?`.
@@ -136,8 +171,9 @@ impl Session {
         match scope {
             VarScope::Session => Ok(Change::Session(assigned)),
             VarScope::Global => {
+                let names = "SUPER or SYSTEM_VARIABLES_ADMIN";
                 self.rights
-                    .need_global(Privileges::SUPER, "SUPER or SYSTEM_VARIABLES_ADMIN")?;
+                    .need_super_or(&["SYSTEM_VARIABLES_ADMIN"], names)?;
                 Ok(Change::Global(assigned))
             }
             VarScope::Persist => Err(SqlError::not_supported("SET PERSIST")),
@@ -163,6 +199,11 @@ impl Session {
             ));
         }
         check_scope(def, scope)?;
+        if scope == VarScope::Session && RESTRICTED.contains(&def.name) {
+            let dynamic = ["SYSTEM_VARIABLES_ADMIN", "SESSION_VARIABLES_ADMIN"];
+            let names = "SUPER, SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN";
+            self.rights.need_super_or(&dynamic, names)?;
+        }
         if scope == VarScope::Session
             && matches!(def.name, "max_allowed_packet" | "net_buffer_length")
         {

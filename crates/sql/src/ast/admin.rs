@@ -186,7 +186,8 @@ pub enum Show {
         what: EngineInfo,
     },
     /// `None`: the current user.
-    Grants(Option<AccountName>),
+    /// The account (`None`: the own one), and the roles of USING.
+    Grants(Option<AccountName>, Vec<AccountName>),
     Privileges,
     CharacterSet {
         filter: Option<ShowFilter>,
@@ -312,6 +313,7 @@ pub struct CreateUser {
     /// CREATE: IF NOT EXISTS; ALTER: IF EXISTS.
     pub if_clause: bool,
     pub users: Vec<UserSpec>,
+    pub default_roles: Option<DefaultRoles>,
     /// The options after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT LOCK`,
     /// `COMMENT …`).
     pub options: Vec<UserOption>,
@@ -349,11 +351,50 @@ pub enum UserOption {
     Other(String),
 }
 
+/// The roles of SET DEFAULT ROLE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultRoles {
+    None,
+    All,
+    List(Vec<AccountName>),
+}
+
+/// The roles of SET ROLE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActiveRoles {
+    None,
+    Default,
+    /// `ALL`, or `ALL EXCEPT` these.
+    All(Vec<AccountName>),
+    List(Vec<AccountName>),
+}
+
+/// Statements about roles, besides GRANT and REVOKE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleStatement {
+    Create {
+        if_not_exists: bool,
+        roles: Vec<AccountName>,
+    },
+    Drop {
+        if_exists: bool,
+        roles: Vec<AccountName>,
+    },
+    /// `SET ROLE …`
+    Set(ActiveRoles),
+    /// `SET DEFAULT ROLE … TO …`
+    SetDefault {
+        roles: DefaultRoles,
+        to: Vec<AccountName>,
+    },
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
     pub privileges: Privileges,
     pub target: GrantTarget,
     pub to: Vec<UserSpec>,
+    /// WITH GRANT OPTION; for roles WITH ADMIN OPTION.
     pub grant_option: bool,
 }
 
@@ -363,9 +404,12 @@ pub struct Revoke {
     pub privileges: Privileges,
     pub target: GrantTarget,
     pub from: Vec<AccountName>,
-    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …` (the target is then Global), or GRANT OPTION
-    /// among the privileges.
+    /// IGNORE UNKNOWN USER
+    pub ignore_unknown: bool,
+    /// GRANT OPTION is among the privileges.
     pub grant_option: bool,
+    /// `REVOKE ALL PRIVILEGES, GRANT OPTION FROM …`
+    pub everything: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

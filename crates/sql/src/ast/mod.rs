@@ -201,6 +201,8 @@ pub enum Statement {
     RenameUser(Vec<(AccountName, AccountName)>),
     Grant(Grant),
     Revoke(Revoke),
+    /// CREATE ROLE, DROP ROLE, SET ROLE, SET DEFAULT ROLE
+    Role(RoleStatement),
 
     /// Only comments; the server answers with OK.
     Empty,

@@ -36,16 +36,15 @@ impl Parser<'_> {
         let if_clause = self.if_not_exists()?;
         let users = self.comma_list(Self::user_spec)?;
         let mut options = Vec::new();
+        let mut default_roles = None;
         if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
-            self.comma_list(Self::account)?;
-            return Ok(Statement::Unsupported {
-                what: "CREATE USER … DEFAULT ROLE",
-            });
+            default_roles = Some(DefaultRoles::List(self.comma_list(Self::account)?));
         }
         self.user_options(&mut options)?;
         Ok(Statement::CreateUser(CreateUser {
             if_clause,
             users,
+            default_roles,
             options,
         }))
     }
@@ -68,18 +67,21 @@ impl Parser<'_> {
             return Ok(Statement::AlterUser(CreateUser {
                 if_clause,
                 users,
+                default_roles: None,
                 options: Vec::new(),
             }));
         }
         let users = self.comma_list(Self::user_spec)?;
-        if self.at(Kw::DEFAULT) {
-            return self.unsupported("ALTER USER … DEFAULT ROLE");
+        let mut default_roles = None;
+        if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
+            default_roles = Some(self.default_roles()?);
         }
         let mut options = Vec::new();
         self.user_options(&mut options)?;
         Ok(Statement::AlterUser(CreateUser {
             if_clause,
             users,
+            default_roles,
             options,
         }))
     }
@@ -243,13 +245,13 @@ impl Parser<'_> {
     pub(super) fn grant(&mut self) -> Result<Statement> {
         self.advance();
         let start = self.token.start;
-        let (mut privileges, grant_option) = self.privileges()?;
+        let (mut privileges, grant_option, words) = self.privileges()?;
         let mut target = GrantTarget::None;
         if self.accept_kw(Kw::ON) {
             target = self.grant_target(&mut privileges)?;
         } else if !self.at(Kw::TO) {
             return self.unexpected();
-        } else if !self.privileges_to_roles(&mut privileges) {
+        } else if !privileges_to_roles(&mut privileges, words) {
             return Err(super::syntax_error_at(self.text, start as usize));
         }
         self.expect_kw(Kw::TO)?;
@@ -261,8 +263,10 @@ impl Parser<'_> {
         })?;
         let mut option = grant_option;
         if self.accept_kw(Kw::WITH) {
-            if self.accept_kw(Kw::ADMIN) {
+            if matches!(privileges, Privileges::Roles(_)) {
+                self.expect_kw(Kw::ADMIN)?;
                 self.expect_kw(Kw::OPTION)?;
+                option = true;
             } else {
                 self.expect_kw(Kw::GRANT)?;
                 self.expect_kw(Kw::OPTION)?;
@@ -284,44 +288,46 @@ impl Parser<'_> {
         self.advance();
         let if_exists = self.if_exists()?;
         let start = self.token.start;
-        let (mut privileges, mut grant_option) = self.privileges()?;
+        let (mut privileges, grant_option, words) = self.privileges()?;
+        let mut everything = false;
         let mut target = GrantTarget::None;
         if self.accept_kw(Kw::ON) {
             target = self.grant_target(&mut privileges)?;
         } else if privileges == Privileges::All && self.accept(TokenKind::Comma) {
             self.expect_kw(Kw::GRANT)?;
             self.expect_kw(Kw::OPTION)?;
-            (grant_option, target) = (true, GrantTarget::Global);
+            everything = true;
         } else if !self.at(Kw::FROM) {
             return self.unexpected();
-        } else if !self.privileges_to_roles(&mut privileges) {
+        } else if !privileges_to_roles(&mut privileges, words) {
             return Err(super::syntax_error_at(self.text, start as usize));
         }
         self.expect_kw(Kw::FROM)?;
         let from = self.comma_list(Self::account)?;
-        self.accept_kws(&[Kw::IGNORE, Kw::UNKNOWN, Kw::USER])?;
+        let ignore_unknown = self.accept_kws(&[Kw::IGNORE, Kw::UNKNOWN, Kw::USER])?;
         Ok(Statement::Revoke(Revoke {
             if_exists,
             privileges,
             target,
             from,
+            ignore_unknown,
+            everything,
             grant_option,
         }))
     }
 
-    /// The granted privileges, and whether GRANT OPTION is among them. Role names look like dynamic
-    /// privileges until ON or TO follows.
-    fn privileges(&mut self) -> Result<(Privileges, bool)> {
+    /// The granted privileges, whether GRANT OPTION is among them, and the same words as names of
+    /// roles: only ON or TO behind them says which they are.
+    fn privileges(&mut self) -> Result<(Privileges, bool, Vec<AccountName>)> {
         if self.accept_kw(Kw::ALL) {
             self.accept_kw(Kw::PRIVILEGES);
-            return Ok((Privileges::All, false));
+            return Ok((Privileges::All, false, Vec::new()));
         }
         if self.accept_kw(Kw::PROXY) {
-            return Ok((Privileges::Proxy, false));
+            return Ok((Privileges::Proxy, false, Vec::new()));
         }
-        let mut grant_option = false;
-        let mut list = Vec::new();
-        let mut roles = Vec::new();
+        let (mut grant_option, mut quoted) = (false, false);
+        let (mut list, mut words) = (Vec::new(), Vec::new());
         loop {
             if self.accept_kw(Kw::GRANT) {
                 self.expect_kw(Kw::OPTION)?;
@@ -329,28 +335,29 @@ impl Parser<'_> {
             } else if matches!(self.kind(), TokenKind::Str | TokenKind::QuotedIdent)
                 || self.peek().kind == TokenKind::UserVar
             {
-                roles.push(self.account()?);
+                quoted = true;
+                words.push(self.account()?);
             } else {
-                list.push(self.privilege()?);
+                let (name, word, columns) = self.privilege()?;
+                list.push((name, columns));
+                words.push(AccountName {
+                    user: word,
+                    host: "%".to_string(),
+                    current: false,
+                });
             }
             if !self.accept(TokenKind::Comma) {
                 break;
             }
         }
-        if roles.is_empty() {
-            return Ok((Privileges::List(list), grant_option));
+        match quoted {
+            false => Ok((Privileges::List(list), grant_option, words)),
+            true => Ok((Privileges::Roles(words), grant_option, Vec::new())),
         }
-        let host = "%".to_string();
-        roles.extend(list.into_iter().map(|(user, _)| AccountName {
-            user,
-            host: host.clone(),
-            current: false,
-        }));
-        Ok((Privileges::Roles(roles), grant_option))
     }
 
-    /// One privilege in upper case, with its columns.
-    fn privilege(&mut self) -> Result<(String, Vec<Ident>)> {
+    /// One privilege: in upper case, its first word as written, and its columns.
+    fn privilege(&mut self) -> Result<(String, String, Vec<Ident>)> {
         let start = self.kw();
         // The keywords that may continue this privilege, and whether one of them must follow.
         let (more, must): (&[&[Kw]], bool) = match start {
@@ -381,7 +388,8 @@ impl Parser<'_> {
             kw if kw.is_reserved() => return self.unexpected(),
             _ => (&[], false),
         };
-        let mut name = self.any_word()?.value.to_ascii_uppercase();
+        let word = self.any_word()?.value;
+        let mut name = word.to_ascii_uppercase();
         let found = more.iter().find(|words| words[0] == self.kw());
         if must && found.is_none() {
             return self.unexpected();
@@ -397,36 +405,61 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        Ok((name, columns))
+        Ok((name, word, columns))
     }
 
-    /// Converts a list without ON to roles. Returns false if that is impossible.
-    fn privileges_to_roles(&mut self, privileges: &mut Privileges) -> bool {
-        match privileges {
-            Privileges::List(list) => {
-                // A privilege of several words, or with a reserved word, cannot be a role.
-                if list
-                    .iter()
-                    .any(|(name, _)| name.contains(' ') || Kw::of(name.as_bytes()).is_reserved())
-                {
-                    return false;
-                }
-                let account = |user: String| AccountName {
-                    user,
-                    host: "%".into(),
-                    current: false,
-                };
-                *privileges = Privileges::Roles(
-                    std::mem::take(list)
-                        .into_iter()
-                        .map(|(name, _)| account(name))
-                        .collect(),
-                );
-                true
-            }
-            Privileges::Roles(_) => true,
-            _ => false,
+    pub(super) fn create_role(&mut self) -> Result<Statement> {
+        self.advance();
+        Ok(Statement::Role(RoleStatement::Create {
+            if_not_exists: self.if_not_exists()?,
+            roles: self.comma_list(Self::account)?,
+        }))
+    }
+
+    pub(super) fn drop_role(&mut self) -> Result<Statement> {
+        self.advance();
+        Ok(Statement::Role(RoleStatement::Drop {
+            if_exists: self.if_exists()?,
+            roles: self.comma_list(Self::account)?,
+        }))
+    }
+
+    /// `ROLE {NONE | DEFAULT | ALL [EXCEPT roles] | roles}`
+    pub(super) fn set_role(&mut self) -> Result<Statement> {
+        self.advance();
+        let roles = if self.accept_kw(Kw::NONE) {
+            ActiveRoles::None
+        } else if self.accept_kw(Kw::DEFAULT) {
+            ActiveRoles::Default
+        } else if self.accept_kw(Kw::ALL) {
+            ActiveRoles::All(match self.accept_kw(Kw::EXCEPT) {
+                true => self.comma_list(Self::account)?,
+                false => Vec::new(),
+            })
+        } else {
+            ActiveRoles::List(self.comma_list(Self::account)?)
+        };
+        Ok(Statement::Role(RoleStatement::Set(roles)))
+    }
+
+    /// `DEFAULT ROLE {NONE | ALL | roles} TO accounts`
+    pub(super) fn set_default_role(&mut self) -> Result<Statement> {
+        self.advance();
+        self.expect_kw(Kw::ROLE)?;
+        let roles = self.default_roles()?;
+        self.expect_kw(Kw::TO)?;
+        let to = self.comma_list(Self::account)?;
+        Ok(Statement::Role(RoleStatement::SetDefault { roles, to }))
+    }
+
+    fn default_roles(&mut self) -> Result<DefaultRoles> {
+        if self.accept_kw(Kw::NONE) {
+            return Ok(DefaultRoles::None);
         }
+        if self.accept_kw(Kw::ALL) {
+            return Ok(DefaultRoles::All);
+        }
+        Ok(DefaultRoles::List(self.comma_list(Self::account)?))
     }
 
     fn grant_target(&mut self, privileges: &mut Privileges) -> Result<GrantTarget> {
@@ -476,5 +509,22 @@ impl Parser<'_> {
         } else {
             GrantTarget::Table(name)
         })
+    }
+}
+
+/// Converts a list without ON to roles. Returns false if that is impossible.
+fn privileges_to_roles(privileges: &mut Privileges, words: Vec<AccountName>) -> bool {
+    match privileges {
+        Privileges::List(list) => {
+            // A privilege of several words, or with a reserved word, cannot be a role.
+            let reserved = |name: &str| name.contains(' ') || Kw::of(name.as_bytes()).is_reserved();
+            if list.iter().any(|(name, _)| reserved(name)) {
+                return false;
+            }
+            *privileges = Privileges::Roles(words);
+            true
+        }
+        Privileges::Roles(_) => true,
+        _ => false,
     }
 }

@@ -23,7 +23,7 @@ impl Parser<'_> {
             }
             Kw::INDEX | Kw::UNIQUE | Kw::FULLTEXT | Kw::SPATIAL => self.create_index(),
             Kw::USER => self.create_user(),
-            Kw::ROLE => self.unsupported("CREATE ROLE"),
+            Kw::ROLE => self.create_role(),
             Kw::VIEW | Kw::ALGORITHM | Kw::SQL | Kw::OR | Kw::DEFINER => self.view(false),
             Kw::TRIGGER => self.unsupported("CREATE TRIGGER"),
             Kw::PROCEDURE => self.unsupported("CREATE PROCEDURE"),
@@ -90,7 +90,7 @@ impl Parser<'_> {
                 }
                 Ok(Statement::DropView { if_exists, names })
             }
-            Kw::ROLE => self.unsupported("DROP ROLE"),
+            Kw::ROLE => self.drop_role(),
             Kw::TRIGGER => self.unsupported("DROP TRIGGER"),
             Kw::PROCEDURE => self.unsupported("DROP PROCEDURE"),
             Kw::FUNCTION => self.unsupported("DROP FUNCTION"),

@@ -11,8 +11,8 @@ impl Parser<'_> {
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.advance();
         match self.kw() {
-            Kw::ROLE => return self.unsupported("SET ROLE"),
-            Kw::DEFAULT => return self.unsupported("SET DEFAULT ROLE"),
+            Kw::ROLE => return self.set_role(),
+            Kw::DEFAULT => return self.set_default_role(),
             Kw::RESOURCE if self.peek().kw == Kw::GROUP => {
                 return self.unsupported("SET RESOURCE GROUP");
             }

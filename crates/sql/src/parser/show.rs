@@ -306,14 +306,14 @@ impl Parser<'_> {
 
     fn show_grants(&mut self) -> Result<Show> {
         if !self.accept_kw(Kw::FOR) {
-            return Ok(Show::Grants(None));
+            return Ok(Show::Grants(None, Vec::new()));
         }
         let account = self.account()?;
-        if self.accept_kw(Kw::USING) {
-            self.comma_list(Self::account)?;
-            return Ok(Show::Unsupported("SHOW GRANTS … USING"));
-        }
-        Ok(Show::Grants(Some(account).filter(|a| !a.current)))
+        let using = match self.accept_kw(Kw::USING) {
+            true => self.comma_list(Self::account)?,
+            false => Vec::new(),
+        };
+        Ok(Show::Grants(Some(account).filter(|a| !a.current), using))
     }
 
     fn show_limit(&mut self) -> Result<Option<ShowLimit>> {

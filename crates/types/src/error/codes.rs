@@ -546,7 +546,9 @@ errors! {
     ER_INVALID_BITWISE_AGGREGATE_OPERANDS_SIZE = 3514, "HY000", "Aggregate bitwise functions cannot accept arguments longer than 511 bytes; consider using the SUBSTRING() function";
     ER_WARN_SRS_NOT_FOUND = 3519, "01000", "There's no spatial reference system with SRID %u.";
     ER_PK_INDEX_CANT_BE_INVISIBLE = 3522, "HY000", "A primary key index cannot be invisible";
+    ER_UNKNOWN_AUTHID = 3523, "HY000", "Unknown authorization ID `%.64s`@`%.64s`";
     ER_ROLE_NOT_GRANTED = 3530, "HY000", "`%.64s`@`%.64s` is not granted to `%.64s`@`%.64s`";
+    ER_RENAME_ROLE = 3532, "HY000", "Renaming of a role identifier is forbidden";
     ER_CANT_SET_GTID_PURGED_DUE_SETS_CONSTRAINTS = 3546, "HY000", "@@GLOBAL.GTID_PURGED cannot be changed: %s";
     ER_SRS_NOT_FOUND = 3548, "SR001", "There's no spatial reference system with SRID %u.";
     ER_NO_SYSTEM_SCHEMA_ACCESS = 3552, "HY000", "Access to system schema '%.64s' is rejected.";
@@ -584,6 +586,7 @@ errors! {
     ER_INVALID_NO_OF_ARGS = 3601, "HY000", "Too many arguments for function %s: %lu; maximum allowed is %u.";
     ER_FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, "HY000", "Argument #%u of GROUPING function is not in GROUP BY";
     ER_TOO_LONG_TABLESPACE_COMMENT = 3603, "HY000", "Comment for tablespace '%-.64s' is too long (max = %lu)";
+    ER_ILLEGAL_PRIVILEGE_LEVEL = 3619, "HY000", "Illegal privilege level specified for %s";
     ER_NO_SYSTEM_VIEW_ACCESS = 3620, "HY000", "Access to system view INFORMATION_SCHEMA.'%.64s' is rejected.";
     ER_PART_EXPR_TOO_LONG = 3622, "HY000", "Partitioning expression is too long.";
     ER_UDF_DROP_DYNAMICALLY_REGISTERED = 3623, "HY000", "DROP FUNCTION can't drop a dynamically registered user defined function";
@@ -710,6 +713,7 @@ errors! {
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_CHARACTER_SET_MISMATCH = 3995, "HY000", "Character set '%s' cannot be used in conjunction with '%s' in call to %s.";
     ER_REGEXP_NUMBER_TOO_BIG = 4007, "HY000", "Decimal number in regular expression is too large.";
+    ER_ROLE_GRANTED_TO_ITSELF = 4027, "HY000", "User account `%.64s`@`%.64s` is directly or indirectly granted to the role `%.64s`@`%.64s`. The GRANT would create a loop";
     ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     ER_CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
     ER_TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: %d. Maximum allowed is %d. Use named windows to share windows between window functions.";

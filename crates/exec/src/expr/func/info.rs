@@ -22,6 +22,9 @@ pub(super) static FUNCS: &[Func] = &[
     func("current_user", (0, 0), infer_name, |cx, _, _| {
         text(cx.env().current_user())
     }),
+    func("current_role", (0, 0), infer_role, |cx, _, _| {
+        text(cx.env().current_role())
+    }),
     func("version", (0, 0), infer_name, |cx, _, _| {
         text(cx.env().version())
     }),
@@ -116,6 +119,15 @@ fn is_literal(e: &Expr) -> bool {
 
 fn text<'a>(s: String) -> Evaluated<'a> {
     Ok(Val::string(s.into_bytes()))
+}
+
+fn infer_role(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
+    Ok(ExprType::string(
+        5_592_405,
+        CollationId::UTF8MB3_GENERAL_CI,
+        Coercibility::SysConst,
+        true,
+    ))
 }
 
 fn infer_name(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {

@@ -210,6 +210,7 @@ fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
         checkpoint: &NoCheckpoint,
         text: &[],
         params: &[],
+        column_uses: None,
         literals: None,
         select_limit: None,
         safe_updates: false,

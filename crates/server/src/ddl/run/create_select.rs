@@ -15,7 +15,7 @@ use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::{Checkpoints, ExecCx, Executable, StatementResult, execute};
 use nfold_plan::bind::query_results;
 use nfold_plan::results::ResultColumn;
-use nfold_plan::{Plan, PlanCx, plan_statement};
+use nfold_plan::{ColumnUses, Plan, PlanCx, plan_statement};
 use nfold_sql::ast::{
     CreateTable, Ident, Insert, InsertSource, ObjectName, OnExisting, Query, Statement,
 };
@@ -42,10 +42,8 @@ impl Session {
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
-        self.rights
-            .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
-        self.rights
-            .need_table(Privileges::INSERT, "INSERT", &schema, name)?;
+        let needs = Privileges::CREATE.union(Privileges::INSERT);
+        self.rights.need_table(needs, &schema, name)?;
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         if !self.is_free(c, &schema)? {
@@ -123,11 +121,15 @@ impl Session {
             engine: &self.server.engine,
             checkpoint: &Checkpoints::new(cx),
         };
+        let columns = ColumnUses::default();
         let cx = PlanCx {
             stored: &self.schema,
+            column_uses: Some(&columns),
             ..plan_cx(&info, &sight, text, &self.free_types)
         };
-        query_results(&cx, query)
+        let results = query_results(&cx, query);
+        self.check_columns(&columns.take())?;
+        results
     }
 
     fn plan_in(

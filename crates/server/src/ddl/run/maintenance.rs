@@ -55,6 +55,7 @@ pub fn run(
         set.push(row.map(Value::from).into());
         return Ok(Response::Rows(set));
     }
+    session.may_maintain(m)?;
     for name in &m.tables {
         let schema = session.schema_of(name)?;
         let label = format!("{schema}.{}", name.name);
@@ -92,8 +93,7 @@ impl Session {
         for name in &m.tables {
             let (schema, name) = (self.schema_of(name)?, name.name.as_str());
             if self.temporary.find(&schema, name).is_none() {
-                self.rights
-                    .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
+                self.rights.need_table(Privileges::SELECT, &schema, name)?;
                 let found = self.table_def(&schema, name);
                 if let Err(e) = found.and_then(|def| refuse_view(&def)) {
                     self.conditions.push_error(Level::Error, &e);
@@ -106,6 +106,22 @@ impl Session {
         Ok(Response::Rows(set))
     }
 
+    /// Error 1142 without the privileges on all of the tables.
+    fn may_maintain(&mut self, m: &TableMaintenance) -> Result<(), SqlError> {
+        let change = Privileges::SELECT.union(Privileges::INSERT);
+        for name in &m.tables {
+            let (schema, table) = (self.schema_of(name)?, name.name.as_str());
+            if self.temporary.find(&schema, table).is_some() {
+                continue;
+            }
+            match m.kind {
+                MaintenanceKind::Check => self.rights.need_some(&schema, table)?,
+                _ => self.rights.need_table(change, &schema, table)?,
+            }
+        }
+        Ok(())
+    }
+
     fn maintain(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -113,16 +129,8 @@ impl Session {
         schema: &str,
         name: &ObjectName,
     ) -> Result<Lines, SqlError> {
-        let needs = Privileges::SELECT.union(if kind == MaintenanceKind::Check {
-            Privileges::NONE
-        } else {
-            Privileges::INSERT
-        });
         let own = self.temporary.find(schema, name.name.as_str()).cloned();
-        if own.is_none() {
-            self.rights
-                .need_table(needs, "SELECT", schema, name.name.as_str())?;
-        } else if kind == MaintenanceKind::Optimize {
+        if own.is_some() && kind == MaintenanceKind::Optimize {
             return Err(SqlError::not_supported(
                 "OPTIMIZE TABLE of a temporary table",
             ));

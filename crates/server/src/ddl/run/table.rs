@@ -194,8 +194,7 @@ impl Session {
 
     fn create_table(&mut self, cx: &mut dyn ExecCx, c: &CreateTable) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&c.name)?, c.name.name.as_str());
-        self.rights
-            .need_table(Privileges::CREATE, "CREATE", &schema, name)?;
+        self.rights.need_table(Privileges::CREATE, &schema, name)?;
         let keys: Vec<&ForeignKey> = c.foreign_keys.iter().collect();
         self.need_references(&keys, &schema)?;
         let _claim = self.claim_named_parents(cx, &keys, &schema)?;
@@ -220,8 +219,11 @@ impl Session {
         for key in keys {
             let schema = key.table.schema.as_ref().map_or(database, Ident::as_str);
             let name = key.table.name.as_str();
-            self.rights
-                .need_table(Privileges::REFERENCES, "REFERENCES", schema, name)?;
+            let shown = format!("{schema}.{name}");
+            let held = self.rights.on_table(schema, name);
+            if !held.contains(Privileges::REFERENCES) {
+                return Err(self.rights.denied("REFERENCES", &shown));
+            }
         }
         Ok(())
     }
@@ -285,8 +287,7 @@ impl Session {
         names: &[(Arc<str>, &str)],
     ) -> Result<(), SqlError> {
         for (schema, name) in names {
-            self.rights
-                .need_table(Privileges::DROP, "DROP", schema, name)?;
+            self.rights.need_table(Privileges::DROP, schema, name)?;
         }
         let (_claim, tables, absent) = loop {
             self.refresh_schema();
@@ -323,8 +324,7 @@ impl Session {
         if let Some(own) = self.temporary.find(&schema, name).cloned() {
             return self.truncate_temporary(cx, &own);
         }
-        self.rights
-            .need_table(Privileges::DROP, "DROP", &schema, name)?;
+        self.rights.need_table(Privileges::DROP, &schema, name)?;
         self.refresh_schema();
         if self.table_def(&schema, name).is_ok_and(|t| t.is_view()) {
             return Err(missing(&schema, name));
@@ -349,13 +349,11 @@ impl Session {
             let (from, to) = (self.schema_of(old)?, self.schema_of(new)?);
             self.rights.need_table(
                 Privileges::ALTER.union(Privileges::DROP),
-                "ALTER",
                 &from,
                 old.name.as_str(),
             )?;
             self.rights.need_table(
                 Privileges::CREATE.union(Privileges::INSERT),
-                "CREATE",
                 &to,
                 new.name.as_str(),
             )?;
@@ -469,16 +467,16 @@ impl Session {
         if let Some(own) = self.temporary.find(&schema, name).cloned() {
             return self.alter_temporary(cx, a, &own);
         }
-        let needs = if command == "INDEX" {
-            Privileges::INDEX
-        } else {
-            Privileges::ALTER
-        };
-        self.rights.need_table(needs, command, &schema, name)?;
         let renames = a
             .actions
             .iter()
             .any(|a| matches!(a, AlterAction::Rename(_)));
+        let needs = match (command, renames) {
+            ("INDEX", _) => Privileges::INDEX,
+            (_, true) => Privileges::ALTER.union(Privileges::DROP),
+            (_, false) => Privileges::ALTER,
+        };
+        self.rights.need_table(needs, &schema, name)?;
         let added: Vec<&ForeignKey> = (a.actions.iter())
             .filter_map(|a| match a {
                 AlterAction::AddForeignKey(k) => Some(k),
@@ -587,12 +585,8 @@ impl Session {
         name: &str,
         def: &TableDef,
     ) -> Result<(Arc<str>, Arc<str>), SqlError> {
-        self.rights.need_table(
-            Privileges::CREATE.union(Privileges::INSERT),
-            "CREATE",
-            schema,
-            name,
-        )?;
+        self.rights
+            .need_table(Privileges::CREATE.union(Privileges::INSERT), schema, name)?;
         self.target_database(schema)?;
         let own = *def.schema == *schema && *def.name == *name;
         if !own && self.schema.table(schema, name).is_some() {

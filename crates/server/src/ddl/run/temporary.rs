@@ -93,8 +93,7 @@ impl Session {
     ) -> Result<TableSpec, SqlError> {
         let (from, table) = (self.schema_of(other)?, other.name.as_str());
         if self.temporary.find(&from, table).is_none() {
-            self.rights
-                .need_table(Privileges::SELECT, "SELECT", &from, table)?;
+            self.rights.need_table(Privileges::SELECT, &from, table)?;
         }
         let like = self.table_in_sight(&from, table)?;
         refuse_view(&like)?;

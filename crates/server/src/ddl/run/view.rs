@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{
-    ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewCheck, ViewDef,
+    AccountId, ColumnDef, ColumnDefault, Privileges, TableDef, ViewAlgorithm, ViewCheck, ViewDef,
 };
 use nfold_engine::ViewSpec;
 use nfold_exec::{Checkpoints, ExecCx};
 use nfold_plan::bind::{view_is_updatable, view_results};
 use nfold_plan::results::{ResultColumn, Through};
+use nfold_plan::{ColumnUse, ColumnUses, PlanCx, ViewScope};
 use nfold_sql::ast::{self, CreateView, ObjectName};
 use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
@@ -27,7 +28,7 @@ use crate::session::locks::is_write;
 use crate::session::plan_info::{Info, plan_cx};
 use crate::session::privilege::Rights;
 use crate::session::response::Response;
-use crate::session::tables::{Behind, TableUse, tables_of};
+use crate::session::tables::{TableUse, UseCheck, tables_of};
 
 /// The maximum number of tables behind the views of one statement.
 const MAX_BEHIND: usize = 4096;
@@ -60,20 +61,55 @@ impl Session {
     ///
     /// # Errors
     /// 1356, and 1449 if the definer does not exist any more.
-    pub(crate) fn check_behind(&self, u: &TableUse, view: &Behind) -> Result<(), SqlError> {
+    pub(crate) fn check_behind(&self, u: &TableUse, view: &ViewScope) -> Result<(), SqlError> {
+        if u.check == UseCheck::Explain {
+            let own = self.rights.need_table(u.needs, &u.schema, &u.name);
+            own.map_err(|_| SqlError::new(ErrorCode::ER_VIEW_NO_EXPLAIN, &[]))?;
+        }
+        let needs = |rights: &Rights| rights.need_table(u.needs, &u.schema, &u.name);
+        self.as_definer(view, needs)
+    }
+
+    /// As [`Self::check_behind`], for the columns that a view names.
+    pub(crate) fn check_columns_behind(
+        &self,
+        of: &ColumnUse,
+        view: &ViewScope,
+    ) -> Result<(), SqlError> {
+        self.as_definer(view, |rights| rights.need_columns(of))
+    }
+
+    /// Runs a check with the privileges that a view has.
+    fn as_definer(
+        &self,
+        view: &ViewScope,
+        check: impl FnOnce(&Rights) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
         let of_definer;
         let rights = match &view.definer {
             None => &self.rights,
             Some((user, host)) => {
-                let loaded = Rights::load(self.server.engine.catalog(), user, host);
-                let gone = || SqlError::new(ErrorCode::ER_NO_SUCH_USER, &[user, host]);
-                of_definer = loaded.ok_or_else(gone)?;
+                of_definer = self.rights_of(user, host)?;
                 &of_definer
             }
         };
-        rights
-            .need_table(u.needs, u.command, &u.schema, &u.name)
+        check(rights)
             .map_err(|_| SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&view.schema, &view.name]))
+    }
+
+    /// The privileges of an account with its default roles. Error 1449 if it does not exist.
+    fn rights_of(&self, user: &str, host: &str) -> Result<Rights, SqlError> {
+        let catalog = self.server.engine.catalog();
+        let gone = || SqlError::new(ErrorCode::ER_NO_SUCH_USER, &[&user, &host]);
+        let mut rights = Rights::load(catalog, (user, host), host).ok_or_else(gone)?;
+        let roles = match self.server.activates_all_roles() {
+            true => self.server.roles_of(rights.account()),
+            false => rights.account().default_roles.clone(),
+        };
+        if !roles.is_empty() {
+            rights.activate(&catalog.accounts(), roles);
+        }
+        Ok(rights)
     }
 
     /// CREATE VIEW, CREATE OR REPLACE VIEW and ALTER VIEW.
@@ -84,12 +120,11 @@ impl Session {
         text: &[u8],
     ) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&v.name)?, v.name.name.as_str());
-        let mut needs = Privileges::CREATE_VIEW;
-        if v.or_replace || v.alter {
-            needs = needs.union(Privileges::DROP);
-        }
         self.rights
-            .need_table(needs, "CREATE VIEW", &schema, name)?;
+            .need_table(Privileges::CREATE_VIEW, &schema, name)?;
+        if v.or_replace || v.alter {
+            self.rights.need_table(Privileges::DROP, &schema, name)?;
+        }
         check_table_name(name)?;
         if v.query.into.is_some() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_SELECT_CLAUSE, &[&"INTO"]));
@@ -122,15 +157,26 @@ impl Session {
         Ok(Response::ok())
     }
 
+    /// Error 1142 unless the account has a privilege on columns of a table that a new view reads.
+    fn need_any_on(&self, u: &TableUse) -> Result<(), SqlError> {
+        let held = self.rights.on_table(&u.schema, &u.name);
+        let on_columns = self.rights.held().on_any_column(&u.schema, &u.name);
+        match held.union(on_columns).has_any(Privileges::all_column()) {
+            true => Ok(()),
+            false => Err(self.rights.denied_to_account("ANY", &u.name)),
+        }
+    }
+
     fn view_def(&self, v: &CreateView, text: &[u8]) -> Result<ViewDef, SqlError> {
         let (user, host) = self.env.account();
         let own = (Box::from(user), Box::from(host));
         let definer = match v.definer.as_ref().filter(|d| !d.current) {
             Some(d) => (Box::from(d.user.as_str()), Box::from(d.host.as_str())),
-            None => own.clone(),
+            None => self.definer_of_altered(v)?.unwrap_or_else(|| own.clone()),
         };
         if definer != own {
-            self.rights.need_global(Privileges::SUPER, "SUPER")?;
+            let names = "SUPER or SET_ANY_DEFINER";
+            self.rights.need_super_or(&["SET_ANY_DEFINER"], names)?;
             let accounts = self.server.engine.catalog().accounts();
             if accounts.get(&definer.0, &definer.1).is_none() {
                 let code = ErrorCode::ER_NO_SUCH_USER;
@@ -158,6 +204,27 @@ impl Session {
             },
             updatable: false,
         })
+    }
+
+    /// ALTER VIEW keeps the definer.
+    fn definer_of_altered(&self, v: &CreateView) -> Result<Option<AccountId>, SqlError> {
+        if !v.alter || v.definer.is_some() {
+            return Ok(None);
+        }
+        let found = self
+            .schema
+            .table(&self.schema_of(&v.name)?, v.name.name.as_str());
+        Ok(found.and_then(|def| def.view().map(|view| view.definer.clone())))
+    }
+
+    /// Error 1227 unless the account may drop a view whose definer has SYSTEM_USER.
+    fn need_definer_rights(&self, def: &TableDef) -> Result<(), SqlError> {
+        let definer = def.view().map(|view| view.definer.clone());
+        let accounts = self.server.engine.catalog().accounts();
+        match definer {
+            Some(id) if !self.is_own(&id) => self.need_system_user(&accounts, &id),
+            _ => Ok(()),
+        }
     }
 
     fn view_is_updatable(&self, cx: &mut dyn ExecCx, view: &ViewDef) -> Result<bool, SqlError> {
@@ -205,6 +272,10 @@ impl Session {
     ) -> Result<Vec<ColumnDef>, SqlError> {
         let statement = parse(&view.text, LexMode::from_bits(view.lexing))?;
         let mut uses = tables_of(&statement, view.database.as_deref())?;
+        for u in &mut uses {
+            u.check = UseCheck::ByColumns;
+            self.need_any_on(u)?;
+        }
         self.add_behind_views(&mut uses)?;
         self.check_uses(&uses)?;
         let name = v.name.name.as_str();
@@ -219,7 +290,14 @@ impl Session {
             engine: &self.server.engine,
             checkpoint: &Checkpoints::new(cx),
         };
-        let results = view_results(&plan_cx(&info, &self.schema, &view.text, &[]), view)?;
+        let columns = ColumnUses::default();
+        let cx = PlanCx {
+            column_uses: Some(&columns),
+            ..plan_cx(&info, &self.schema, &view.text, &[])
+        };
+        let results = view_results(&cx, view);
+        self.check_columns(&columns.take())?;
+        let results = results?;
         if !v.columns.is_empty() && v.columns.len() != results.len() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
@@ -252,8 +330,7 @@ impl Session {
         let mut wanted = Vec::with_capacity(names.len());
         for name in names {
             let (schema, name) = (self.schema_of(name)?, name.name.as_str());
-            self.rights
-                .need_table(Privileges::DROP, "DROP", &schema, name)?;
+            self.rights.need_table(Privileges::DROP, &schema, name)?;
             wanted.push((schema, name));
         }
         let _claim = self.lock_tables_exclusive(cx, &[DATABASES])?;
@@ -261,7 +338,10 @@ impl Session {
         let (mut views, mut absent) = (Vec::new(), Vec::new());
         for (schema, name) in &wanted {
             match self.schema.table(schema, name) {
-                Some(def) if def.is_view() => views.push(def.clone()),
+                Some(def) if def.is_view() => {
+                    self.need_definer_rights(def)?;
+                    views.push(def.clone());
+                }
                 Some(_) => {
                     let code = ErrorCode::ER_WRONG_OBJECT;
                     return Err(SqlError::new(code, &[schema, name, &"VIEW"]));
@@ -291,34 +371,26 @@ fn behind(def: &TableDef, named: &TableUse) -> Result<Vec<TableUse>, SqlError> {
     };
     let statement = parse(&view.text, LexMode::from_bits(view.lexing))?;
     let mut uses = tables_of(&statement, view.database.as_deref())?;
-    let definer = match view.invoker {
-        true => around.and_then(|v| v.definer.clone()),
-        false => Some(view.definer.clone()),
-    };
-    let own = Arc::new(Behind {
-        schema: def.schema.clone(),
-        name: def.name.clone(),
-        definer,
-    });
-    uses.iter_mut().for_each(|u| u.view = Some(own.clone()));
+    let own = Arc::new(ViewScope::of(&def.schema, &def.name, view, around));
+    for u in &mut uses {
+        u.view = Some(own.clone());
+        u.check = named.check;
+    }
     if is_write(named)
         && let Some(target) = changed_table(&statement, view.database.as_deref(), &uses)
     {
-        uses.push(TableUse {
-            needs: named.needs,
-            command: named.command,
-            ..target.clone()
-        });
+        // The columns of the table that the statement reads are checked one by one.
+        uses[target].needs = named.needs;
     }
     Ok(uses)
 }
 
-/// The table, or the view, whose rows a view has.
-fn changed_table<'u>(
+/// The table, or the view, whose rows a view has: its place in `uses`.
+fn changed_table(
     statement: &ast::Statement,
     database: Option<&str>,
-    uses: &'u [TableUse],
-) -> Option<&'u TableUse> {
+    uses: &[TableUse],
+) -> Option<usize> {
     let ast::Statement::Query(query) = statement else {
         return None;
     };
@@ -336,7 +408,7 @@ fn changed_table<'u>(
         .or(database)?;
     let name = factor.name.name.as_str();
     uses.iter()
-        .find(|u| *u.schema == *schema && *u.name == *name)
+        .position(|u| *u.schema == *schema && *u.name == *name)
 }
 
 /// The names of a view's columns. An expression without an alias gets a generated name if its text

@@ -20,7 +20,7 @@ impl Session {
             .schema
             .databases()
             .map(|d| &*d.def.name)
-            .filter(|name| all || self.rights.account().sees_database(name))
+            .filter(|name| all || self.rights.held().sees_database(name))
             .chain([system::INFORMATION, system::PERFORMANCE])
             .collect();
         names.sort_unstable();
@@ -44,7 +44,7 @@ impl Session {
         name: &str,
     ) -> Result<Response, SqlError> {
         self.refresh_schema();
-        self.rights.need_any(name)?;
+        self.rights.need_to_show(name)?;
         let stored = self.schema.database(name).map(|d| d.def.clone());
         let Some(def) = stored.or_else(|| system::database(name)) else {
             return Err(SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]));

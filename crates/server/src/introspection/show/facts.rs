@@ -236,14 +236,14 @@ pub(super) fn plugins() -> Response {
 /// SHOW PRIVILEGES
 pub(super) fn privileges() -> Response {
     let mut set = RowSet::of_text(&[("Privilege", 40), ("Context", 40), ("Comment", 80)]);
-    for (_, name, on_database) in Privileges::LIST {
+    for (_, name, levels) in Privileges::LIST {
         let mut word = name.to_ascii_lowercase();
         word[..1].make_ascii_uppercase();
         texts(
             &mut set,
             &[
                 &word,
-                if *on_database {
+                if levels.database {
                     "Databases,Tables"
                 } else {
                     "Server Admin"

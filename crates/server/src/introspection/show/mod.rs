@@ -26,7 +26,7 @@ impl Session {
                 name,
             } => self.show_create_database(*if_not_exists, name.as_str()),
             Show::CreateUser(name) => self.show_create_user(name.as_ref()),
-            Show::Grants(name) => self.show_grants(name.as_ref()),
+            Show::Grants(name, using) => self.show_grants(name.as_ref(), using),
             Show::Variables { scope, filter } => self.show_variables(*scope, filter.as_ref()),
             Show::Status { scope, filter } => self.show_status(*scope, filter.as_ref()),
             Show::ProcessList { full } => self.show_processlist(*full),
@@ -44,14 +44,36 @@ impl Session {
             Show::Collation { filter } => facts::collations(filter.as_ref()),
             Show::Plugins => Ok(facts::plugins()),
             Show::OpenTables { filter, .. } => facts::empty(facts::OPEN_TABLES, filter.as_ref()),
-            Show::Triggers { filter, .. } => facts::empty(facts::TRIGGERS, filter.as_ref()),
-            Show::Events { filter, .. } => facts::empty(facts::EVENTS, filter.as_ref()),
+            Show::Triggers { schema, filter } => {
+                if let Some(name) = self.shown_database(schema.as_ref()) {
+                    self.rights.need_any(&name)?;
+                }
+                facts::empty(facts::TRIGGERS, filter.as_ref())
+            }
+            Show::Events { schema, filter } => {
+                if let Some(name) = self.shown_database(schema.as_ref()) {
+                    self.rights.need_database(Privileges::EVENT, &name)?;
+                }
+                facts::empty(facts::EVENTS, filter.as_ref())
+            }
             Show::FunctionStatus { filter } | Show::ProcedureStatus { filter } => {
                 facts::empty(facts::ROUTINES, filter.as_ref())
             }
-            Show::BinaryLogStatus => facts::empty(facts::BINARY_LOG_STATUS, None),
+            Show::BinaryLogStatus => {
+                if !self.rights.has_super_or(&[]) {
+                    let names = "SUPER, REPLICATION CLIENT";
+                    self.rights
+                        .need_global(Privileges::REPLICATION_CLIENT, names)?;
+                }
+                facts::empty(facts::BINARY_LOG_STATUS, None)
+            }
             Show::ReplicaStatus => facts::empty(facts::REPLICA_STATUS, None),
-            Show::Replicas => facts::empty(facts::REPLICAS, None),
+            Show::Replicas => {
+                let names = "REPLICATION SLAVE";
+                self.rights
+                    .need_global(Privileges::REPLICATION_SLAVE, names)?;
+                facts::empty(facts::REPLICAS, None)
+            }
             Show::LogEvents => facts::empty(facts::LOG_EVENTS, None),
             Show::Profiles => facts::empty(facts::PROFILES, None),
             Show::BinaryLogs => {
@@ -66,6 +88,13 @@ impl Session {
             | Show::CreateTable(_)
             | Show::CreateView(_) => schema::show(self, cx, show),
         }
+    }
+
+    /// The database of a SHOW that is not a system schema: the named one, or the current one.
+    fn shown_database(&self, named: Option<&nfold_sql::ast::Ident>) -> Option<Box<str>> {
+        let name = named.map(|n| n.as_str()).or(self.env.database.as_deref());
+        name.filter(|n| !super::system::is_system_schema(n))
+            .map(Into::into)
     }
 
     /// SHOW WARNINGS and SHOW ERRORS of the previous statement.

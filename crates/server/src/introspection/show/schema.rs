@@ -77,21 +77,23 @@ pub fn show(
             filter,
             ..
         } => {
-            let def = session.visible_table(table)?;
+            let def = session.visible_table(table, Shown::Columns)?;
             let zone = &session.env.vars.settings().zone;
-            let held = system::privileges_text(session.rights.on_database(&def.schema));
-            let full = full.then_some(held.as_str());
-            filtered(views::schema::columns(&def, full, zone), filter.as_ref())
+            let held = session.column_privileges(&def);
+            filtered(
+                views::schema::columns(&def, *full, zone, &held),
+                filter.as_ref(),
+            )
         }
         Show::Index { table, filter, .. } => {
-            let def = session.visible_table(table)?;
+            let def = session.visible_table(table, Shown::Columns)?;
             filtered(
                 views::schema::indexes(&def, &session.server.engine),
                 filter.as_ref(),
             )
         }
         Show::CreateView(name) => {
-            let def = session.visible_table(name)?;
+            let def = session.visible_table(name, Shown::View)?;
             let Some(view) = def.view() else {
                 let code = ErrorCode::ER_WRONG_OBJECT;
                 return Err(SqlError::new(code, &[&def.schema, &def.name, &"VIEW"]));
@@ -99,7 +101,7 @@ pub fn show(
             session.show_view(&def, view)
         }
         Show::CreateTable(table) => {
-            let def = session.visible_table(table)?;
+            let def = session.visible_table(table, Shown::Definition)?;
             if let Some(view) = def.view() {
                 return session.show_view(&def, view);
             }
@@ -119,10 +121,23 @@ pub fn show(
 impl Session {
     /// SHOW CREATE VIEW, for accounts with SHOW VIEW and SELECT.
     fn show_view(&self, def: &TableDef, view: &ViewDef) -> Result<Response, SqlError> {
-        let needs = Privileges::SHOW_VIEW.union(Privileges::SELECT);
         self.rights
-            .need_table(needs, "SHOW VIEW", &def.schema, &def.name)?;
+            .need_table(Privileges::SHOW_VIEW, &def.schema, &def.name)?;
         filtered(views::schema::create_view(def, view, self.quoting()?), None)
+    }
+
+    /// The account's privileges on each column of a table, in the format of SHOW FULL COLUMNS.
+    fn column_privileges(&self, def: &TableDef) -> impl Fn(&str) -> String + use<'_> {
+        let (schema, table) = (def.schema.clone(), def.name.clone());
+        let own = self.temporary.find(&schema, &table).is_some();
+        let on_table = match own {
+            true => Privileges::all_column(),
+            false => self.rights.on_table(&schema, &table),
+        };
+        move |column| {
+            let on_column = self.rights.held().on_column(&schema, &table, column);
+            system::privileges_text(on_table.union(on_column))
+        }
     }
 
     /// How SHOW CREATE quotes names.
@@ -134,6 +149,14 @@ impl Session {
     }
 }
 
+/// What a statement shows of a table, which decides about the privileges that it needs.
+#[derive(Clone, Copy)]
+enum Shown {
+    Columns,
+    View,
+    Definition,
+}
+
 /// DESCRIBE
 pub fn describe(
     session: &mut Session,
@@ -142,8 +165,9 @@ pub fn describe(
     column: Option<&Ident>,
 ) -> Result<Response, SqlError> {
     session.refresh_schema();
-    let def = session.visible_table(table)?;
-    let view = views::schema::columns(&def, None, &session.env.vars.settings().zone);
+    let def = session.visible_table(table, Shown::Columns)?;
+    let zone = &session.env.vars.settings().zone;
+    let view = views::schema::columns(&def, false, zone, &session.column_privileges(&def));
     let wanted = column.map(|c| ShowFilter::Like(c.as_str().as_bytes().to_vec()));
     filtered(view, wanted.as_ref())
 }
@@ -171,21 +195,41 @@ impl Session {
         let stored = self.schema.database(&name).cloned();
         let found = stored.or_else(|| system_database(&name));
         let mut found = found.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_DB_ERROR, &[&name]))?;
-        if !self.rights.on_database(&name).tell_of_tables() {
-            Arc::make_mut(&mut found).tables.clear();
+        if !self
+            .rights
+            .on_database(&name)
+            .has_any(Privileges::all_table())
+        {
+            let tables = &mut Arc::make_mut(&mut found).tables;
+            tables.retain(|table, _| self.rights.sees_table(&name, table));
         }
         Ok(found)
     }
 
     /// A table that SHOW may describe. Errors 1046, 1142, 1146.
-    fn visible_table(&self, table: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
+    fn visible_table(
+        &self,
+        table: &ObjectName,
+        for_statement: Shown,
+    ) -> Result<Arc<TableDef>, SqlError> {
         let (schema, name) = (self.schema_of(table)?, table.name.as_str());
         if let Some(own) = self.temporary.find(&schema, name) {
             return Ok(own.clone());
         }
-        if !self.rights.on_database(&schema).tell_of_tables() {
-            self.rights
-                .need_table(Privileges::SELECT, "SELECT", &schema, name)?;
+        match for_statement {
+            Shown::Columns => {
+                if self.schema.database(&schema).is_some() {
+                    self.table_def(&schema, name)?;
+                }
+                self.rights.need_some(&schema, name)?;
+            }
+            Shown::View => self.rights.need_table(Privileges::SELECT, &schema, name)?,
+            Shown::Definition => {
+                let any = Privileges::all_table();
+                if !self.rights.on_table(&schema, name).has_any(any) {
+                    return Err(self.rights.denied("SHOW", name));
+                }
+            }
         }
         if let Some(def) = system::find(&schema, name) {
             return Ok(def.clone());
@@ -208,7 +252,7 @@ impl Session {
     ) -> Result<Vec<ColumnMeta>, SqlError> {
         self.refresh_schema();
         let name = ObjectName::bare(String::from_utf8_lossy(table).into_owned());
-        let def = self.visible_table(&name)?;
+        let def = self.visible_table(&name, Shown::Columns)?;
         let wanted =
             |c: &&ColumnDef| wildcard.is_empty() || filter::like(c.name.as_bytes(), wildcard);
         let column = |c: &ColumnDef| ColumnMeta {

@@ -1,4 +1,4 @@
-//! Accounts and their privileges. An account sees its own; seeing others' needs CREATE USER.
+//! Accounts and their privileges. An account sees its own; seeing others' needs SELECT on `mysql`.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(super) fn need_process(cx: &Cx<'_>) -> Result<(), SqlError> {
     ))
 }
 
-fn accounts(cx: &Cx<'_>) -> Vec<Arc<Account>> {
-    if cx.has_global(Privileges::CREATE_USER) {
+pub(super) fn accounts(cx: &Cx<'_>) -> Vec<Arc<Account>> {
+    if cx.held.on_database("mysql").contains(Privileges::SELECT) {
         let mut all: Vec<_> = cx
             .server
             .engine
@@ -50,10 +50,7 @@ fn grantable(held: Privileges) -> &'static str {
 
 /// The names of privileges; `USAGE` for none if `usage` is true.
 fn names(held: Privileges, usage: bool) -> Vec<&'static str> {
-    let listed = Privileges::LIST
-        .iter()
-        .filter(|(p, ..)| held.contains(*p) && *p != Privileges::GRANT_OPTION);
-    let mut names: Vec<_> = listed.map(|(_, name, _)| *name).collect();
+    let mut names: Vec<_> = held.names().collect();
     if names.is_empty() && usage {
         names.push("USAGE");
     }
@@ -70,6 +67,58 @@ pub(super) fn user_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlE
                 grantable(account.global).into(),
             ])?;
         }
+        for dynamic in &account.dynamic {
+            let grantable = if dynamic.grant_option { "YES" } else { "NO" };
+            put(vec![
+                grantee(&account).into(),
+                CATALOG.into(),
+                (&*dynamic.name).into(),
+                grantable.into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn table_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for account in accounts(cx) {
+        for grant in &account.tables {
+            // Privileges on columns alone are none on the table.
+            let usage = grant.columns.is_empty();
+            for name in names(grant.privileges, usage) {
+                put(vec![
+                    grantee(&account).into(),
+                    CATALOG.into(),
+                    (&*grant.database).into(),
+                    (&*grant.table).into(),
+                    name.into(),
+                    grantable(grant.privileges).into(),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn column_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for account in accounts(cx) {
+        for grant in &account.tables {
+            for name in Privileges::all_column().names() {
+                let privilege = Privileges::by_name(name).map_or(Privileges::NONE, |(p, _)| p);
+                let named = grant.columns.iter().filter(|(_, p)| p.contains(privilege));
+                for (column, _) in named {
+                    put(vec![
+                        grantee(&account).into(),
+                        CATALOG.into(),
+                        (&*grant.database).into(),
+                        (&*grant.table).into(),
+                        (&**column).into(),
+                        name.into(),
+                        grantable(grant.privileges).into(),
+                    ])?;
+                }
+            }
+        }
     }
     Ok(())
 }
@@ -77,7 +126,7 @@ pub(super) fn user_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlE
 pub(super) fn schema_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for account in accounts(cx) {
         for (pattern, held) in &account.databases {
-            for name in names(*held, false) {
+            for name in names(*held, true) {
                 put(vec![
                     grantee(&account).into(),
                     CATALOG.into(),

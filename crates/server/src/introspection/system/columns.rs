@@ -119,10 +119,12 @@ fn row(cx: &Cx<'_>, def: &TableDef, at: usize, c: &ColumnDef, privileges: &str) 
 
 pub(super) fn columns(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
-        let privileges = privileges_text(cx.on_database(&def.schema));
         let named = def.columns.iter().enumerate();
         for (at, c) in named.filter(|(_, c)| c.visibility != Visibility::Hidden) {
-            put(row(cx, def, at, c, &privileges))?;
+            let privileges = privileges_text(cx.on_column(def, &c.name));
+            if !privileges.is_empty() {
+                put(row(cx, def, at, c, &privileges))?;
+            }
         }
     }
     Ok(())
@@ -131,7 +133,9 @@ pub(super) fn columns(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
 pub(super) fn columns_extensions(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
         let named = def.columns.iter();
-        for c in named.filter(|c| c.visibility != Visibility::Hidden) {
+        let seen = |c: &&ColumnDef| cx.on_column(def, &c.name).has_any(Privileges::all_column());
+        let visible = named.filter(|c| c.visibility != Visibility::Hidden);
+        for c in visible.filter(seen) {
             put(vec![
                 CATALOG.into(),
                 (&*def.schema).into(),

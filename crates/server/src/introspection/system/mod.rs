@@ -21,6 +21,7 @@ mod facts;
 mod histograms;
 mod keys;
 mod locks;
+mod roles;
 mod rows;
 mod schema;
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{Account, Privileges, SchemaSnapshot, TableDef};
+use nfold_catalog::{Account, HeldPrivileges, Privileges, SchemaSnapshot, TableDef};
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, schema};
+use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, roles, schema};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
@@ -20,6 +20,8 @@ pub(super) struct Cx<'a> {
     pub schema: Arc<SchemaSnapshot>,
     /// The current account. A dropped account sees no databases.
     pub account: Option<Arc<Account>>,
+    /// Its privileges, with those of the active roles.
+    pub held: HeldPrivileges,
 }
 
 impl Cx<'_> {
@@ -28,35 +30,41 @@ impl Cx<'_> {
         if super::is_system_schema(name) {
             return Privileges::SELECT;
         }
-        let account = self.account.as_ref();
-        account.map_or(Privileges::NONE, |a| a.privileges_on(name))
+        self.held.on_database(name)
     }
 
     /// Whether the account has all of `wanted` globally.
     pub fn has_global(&self, wanted: Privileges) -> bool {
-        let account = self.account.as_ref();
-        account.is_some_and(|a| a.global.contains(wanted))
+        self.held.global().contains(wanted)
     }
 
     /// Whether the account may see that a database exists.
     pub fn sees_database(&self, name: &str) -> bool {
         super::is_system_schema(name)
             || self.has_global(Privileges::SHOW_DATABASES)
-            || !self
-                .on_database(name)
-                .without(Privileges::GRANT_OPTION)
-                .is_empty()
+            || self.held.sees_database(name)
     }
 
-    /// Whether the account may see the tables of a database.
+    /// Whether the account may see all tables of a database.
     pub fn sees_tables(&self, name: &str) -> bool {
-        self.on_database(name).tell_of_tables()
+        self.on_database(name).has_any(Privileges::all_table())
+    }
+
+    /// The account's privileges on a column, those on its table included.
+    pub fn on_column(&self, table: &TableDef, column: &str) -> Privileges {
+        if super::is_system_schema(&table.schema) {
+            return Privileges::SELECT;
+        }
+        let (schema, name) = (&*table.schema, &*table.name);
+        let on_table = self.held.on_table(schema, name);
+        on_table.union(self.held.on_column(schema, name, column))
     }
 
     /// All tables that the account may see: stored tables by database and name, then the system
     /// tables.
     pub fn tables(&self) -> Vec<&TableDef> {
-        let stored = self.schema.tables().filter(|t| self.sees_tables(&t.schema));
+        let sees = |t: &&Arc<TableDef>| self.held.sees_table(&t.schema, &t.name);
+        let stored = self.schema.tables().filter(sees);
         let mut all: Vec<&TableDef> = stored.map(|t| &**t).collect();
         all.sort_unstable_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         all.extend(super::tables().iter().map(|t| &**t));
@@ -86,14 +94,16 @@ pub(super) fn rows(
     };
     let catalog = env.server.engine.catalog();
     let login = &env.login;
+    let accounts = catalog.accounts();
+    let account = accounts.get(&login.account_user, &login.account_host);
+    let mut held: Vec<_> = account.into_iter().cloned().collect();
+    held.extend(accounts.with_granted(&env.active_roles));
     let cx = Cx {
         env,
         server: &env.server,
         schema: catalog.snapshot(),
-        account: catalog
-            .accounts()
-            .get(&login.account_user, &login.account_host)
-            .cloned(),
+        account: account.cloned(),
+        held: HeldPrivileges::new(held),
     };
     let put: &mut Put<'_> = &mut |mut values| {
         debug_assert_eq!(values.len(), def.columns.len(), "a value for each column");
@@ -141,6 +151,13 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "INNODB_FIELDS" => keys::innodb_fields(cx, put),
         "COLUMN_STATISTICS" => histograms::column_statistics(cx, put),
         "USER_PRIVILEGES" => accounts::user_privileges(cx, put),
+        "TABLE_PRIVILEGES" => accounts::table_privileges(cx, put),
+        "COLUMN_PRIVILEGES" => accounts::column_privileges(cx, put),
+        "APPLICABLE_ROLES" => roles::applicable(cx, put, false),
+        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => roles::applicable(cx, put, true),
+        "ENABLED_ROLES" => roles::enabled(cx, put),
+        "ROLE_TABLE_GRANTS" => roles::table_grants(cx, put),
+        "ROLE_COLUMN_GRANTS" => roles::column_grants(cx, put),
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(cx, put),
         "USER_ATTRIBUTES" => accounts::user_attributes(cx, put),
         "ENGINES" => facts::engines(put),

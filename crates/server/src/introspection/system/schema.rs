@@ -156,7 +156,10 @@ pub(super) fn views(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
         let Some(view) = def.view() else { continue };
         let collation = view.collation.known();
         let text = String::from_utf8_lossy(&view.text).into_owned();
-        let shown = cx.on_database(&def.schema).contains(Privileges::SHOW_VIEW);
+        let shown = cx
+            .held
+            .on_table(&def.schema, &def.name)
+            .contains(Privileges::SHOW_VIEW.union(Privileges::SELECT));
         put(vec![
             CATALOG.into(),
             (&*def.schema).into(),

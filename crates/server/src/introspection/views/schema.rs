@@ -131,10 +131,16 @@ fn system_status(def: &TableDef) -> Vec<Value> {
     row
 }
 
-/// SHOW [FULL] COLUMNS and DESCRIBE. `full`: the account's privileges on each column, for FULL.
-pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
+/// SHOW [FULL] COLUMNS and DESCRIBE. `privileges`: the account's privileges on a column; columns
+/// without any are left out.
+pub fn columns(
+    def: &TableDef,
+    full: bool,
+    zone: &TimeZone,
+    privileges: &dyn Fn(&str) -> String,
+) -> View {
     let mut names = vec![("Field", text(64)), ("Type", long_text())];
-    if full.is_some() {
+    if full {
         names.push(("Collation", text(64)));
     }
     names.extend([
@@ -149,14 +155,18 @@ pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
         ("Default", long_text()),
         ("Extra", text(256)),
     ]);
-    if full.is_some() {
+    if full {
         names.extend([("Privileges", text(154)), ("Comment", long_text())]);
     }
     let mut view = View::new(&names);
     let named = def.columns.iter().enumerate();
     for (n, c) in named.filter(|(_, c)| c.visibility != Visibility::Hidden) {
+        let held = privileges(&c.name);
+        if held.is_empty() {
+            continue;
+        }
         let mut row = vec![Value::from(&*c.name), c.ty.to_string().into()];
-        if full.is_some() {
+        if full {
             let textual = c.ty.collation != nfold_types::CollationId::BINARY
                 && (c.ty.is_string() || c.ty.is_enum_or_set());
             row.push(textual.then(|| c.ty.collation.known().name).into());
@@ -167,8 +177,8 @@ pub fn columns(def: &TableDef, full: Option<&str>, zone: &TimeZone) -> View {
             show::default_value_text(c, zone).into(),
             column_extra(c).into(),
         ]);
-        if let Some(privileges) = full {
-            row.extend([privileges.into(), Value::from(&*c.comment)]);
+        if full {
+            row.extend([held.into(), Value::from(&*c.comment)]);
         }
         view.push(row);
     }

@@ -1,0 +1,224 @@
+//! Accounts. Version 1 has privileges on `*.*` and on databases. Version 2 is version 1, then a
+//! list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know.
+
+use super::{BadObject, Reader, Stored, VERSION, VERSION_SECTIONS, put_bytes, put_list};
+use crate::account::{Account, AccountId, DynamicGrant, RoleGrant, TableGrant};
+use crate::privileges::Privileges;
+
+/// The section of the privileges on tables and columns.
+const SECTION_TABLES: u8 = 1;
+/// The section of the dynamic privileges.
+const SECTION_DYNAMIC: u8 = 2;
+/// The section of the roles that the account has.
+const SECTION_ROLES: u8 = 3;
+/// The section of the default roles.
+const SECTION_DEFAULT_ROLES: u8 = 4;
+/// The section of an expired password: one byte.
+const SECTION_EXPIRED: u8 = 5;
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_bytes(out, text.as_bytes());
+}
+
+fn put_privileges(out: &mut Vec<u8>, (name, privileges): &(Box<str>, Privileges)) {
+    put_text(out, name);
+    out.extend_from_slice(&privileges.0.to_le_bytes());
+}
+
+fn put_id(out: &mut Vec<u8>, (user, host): &AccountId) {
+    put_text(out, user);
+    put_text(out, host);
+}
+
+fn put_table(out: &mut Vec<u8>, t: &TableGrant) {
+    put_text(out, &t.database);
+    put_text(out, &t.table);
+    out.extend_from_slice(&t.privileges.0.to_le_bytes());
+    put_list(out, &t.columns, put_privileges);
+    put_text(out, &t.grantor);
+    out.extend_from_slice(&t.granted_s.to_le_bytes());
+}
+
+fn get_privileges(r: &mut Reader<'_>) -> Result<(Box<str>, Privileges), BadObject> {
+    Ok((r.text("name")?.into(), Privileges(r.u64("privileges")?)))
+}
+
+fn get_id(r: &mut Reader<'_>) -> Result<AccountId, BadObject> {
+    Ok((r.text("user")?.into(), r.text("host")?.into()))
+}
+
+fn get_table(r: &mut Reader<'_>) -> Result<TableGrant, BadObject> {
+    Ok(TableGrant {
+        database: r.text("database")?.into(),
+        table: r.text("table")?.into(),
+        privileges: Privileges(r.u64("privileges")?),
+        columns: r.list("columns", get_privileges)?,
+        grantor: r.text("grantor")?.into(),
+        granted_s: r.u64("granted")?,
+    })
+}
+
+fn sections_of(account: &Account) -> Vec<(u8, Vec<u8>)> {
+    let mut sections = Vec::new();
+    let mut add = |kind, empty: bool, put: &dyn Fn(&mut Vec<u8>)| {
+        if !empty {
+            let mut bytes = Vec::new();
+            put(&mut bytes);
+            sections.push((kind, bytes));
+        }
+    };
+    add(SECTION_TABLES, account.tables.is_empty(), &|out| {
+        put_list(out, &account.tables, put_table);
+    });
+    add(SECTION_DYNAMIC, account.dynamic.is_empty(), &|out| {
+        put_list(out, &account.dynamic, |out, d| {
+            put_text(out, &d.name);
+            out.push(d.grant_option.into());
+        });
+    });
+    add(SECTION_ROLES, account.roles.is_empty(), &|out| {
+        put_list(out, &account.roles, |out, r| {
+            put_id(out, &r.role);
+            out.push(r.admin_option.into());
+        });
+    });
+    let no_default = account.default_roles.is_empty();
+    add(SECTION_DEFAULT_ROLES, no_default, &|out| {
+        put_list(out, &account.default_roles, put_id);
+    });
+    add(SECTION_EXPIRED, !account.expired, &|out| out.push(1));
+    sections
+}
+
+fn get_section(kind: u8, r: &mut Reader<'_>, account: &mut Account) -> Result<(), BadObject> {
+    match kind {
+        SECTION_TABLES => account.tables = r.list("tables", get_table)?,
+        SECTION_DYNAMIC => {
+            account.dynamic = r.list("dynamic privileges", |r| {
+                Ok(DynamicGrant {
+                    name: r.text("name")?.into(),
+                    grant_option: r.bool("grant option")?,
+                })
+            })?;
+        }
+        SECTION_ROLES => {
+            account.roles = r.list("roles", |r| {
+                Ok(RoleGrant {
+                    role: get_id(r)?,
+                    admin_option: r.bool("admin option")?,
+                })
+            })?;
+        }
+        SECTION_DEFAULT_ROLES => account.default_roles = r.list("default roles", get_id)?,
+        SECTION_EXPIRED => account.expired = r.bool("expired")?,
+        _ => return Err(BadObject("section of an account")),
+    }
+    Ok(())
+}
+
+impl Stored for Account {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION_SECTIONS);
+        for text in [&self.user, &self.host, &self.plugin] {
+            put_text(out, text);
+        }
+        put_bytes(out, &self.auth_string);
+        out.push(self.locked.into());
+        out.extend_from_slice(&self.global.0.to_le_bytes());
+        put_list(out, &self.databases, put_privileges);
+        put_list(out, &sections_of(self), |out, (kind, bytes)| {
+            out.push(*kind);
+            put_bytes(out, bytes);
+        });
+    }
+
+    fn decode(input: &[u8]) -> Result<Self, BadObject> {
+        let mut r = Reader(input);
+        let version = r.u8("version")?;
+        if !matches!(version, VERSION | VERSION_SECTIONS) {
+            return Err(BadObject("version"));
+        }
+        let id = get_id(&mut r)?;
+        let mut account = Account::new(id, r.text("plugin")?);
+        account.auth_string = r.bytes("auth_string")?.into();
+        account.locked = r.bool("locked")?;
+        account.global = Privileges(r.u64("global")?);
+        account.databases = r.list("databases", get_privileges)?;
+        if version == VERSION {
+            // There were no dynamic privileges. SUPER had the rights that they are for, as in
+            // MySQL's upgrade from 5.7.
+            if account.global.contains(Privileges::SUPER) {
+                account.add_all_dynamic(account.global.contains(Privileges::GRANT_OPTION));
+            }
+            return Ok(account);
+        }
+        r.list("sections", |r| {
+            let kind = r.u8("section")?;
+            let mut section = Reader(r.bytes("section")?);
+            get_section(kind, &mut section, &mut account)
+        })?;
+        Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> Account {
+        let mut account = Account::new(("u".into(), "%".into()), "mysql_native_password");
+        account.auth_string = Box::from(*b"*AB");
+        account.locked = true;
+        account.global = Privileges::SELECT;
+        account.databases = vec![("d%".into(), Privileges::all_database())];
+        account
+    }
+
+    #[test]
+    fn accounts_round_trip() {
+        let mut full = account();
+        full.expired = true;
+        full.tables.push(TableGrant {
+            database: "d".into(),
+            table: "t".into(),
+            privileges: Privileges::DELETE,
+            columns: vec![("a".into(), Privileges::SELECT.union(Privileges::UPDATE))],
+            grantor: "root@localhost".into(),
+            granted_s: 1_700_000_000,
+        });
+        full.add_all_dynamic(true);
+        full.roles.push(RoleGrant {
+            role: ("r".into(), "%".into()),
+            admin_option: true,
+        });
+        full.default_roles.push(("r".into(), "%".into()));
+        for account in [account(), full] {
+            let mut bytes = Vec::new();
+            account.encode(&mut bytes);
+            assert_eq!(Account::decode(&bytes), Ok(account));
+            for cut in 0..bytes.len() {
+                assert!(Account::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn version_1_is_read() {
+        let mut bytes = vec![VERSION];
+        for text in ["root", "localhost", "caching_sha2_password", ""] {
+            put_text(&mut bytes, text);
+        }
+        bytes.push(0);
+        let rights = Privileges::all_global().union(Privileges::GRANT_OPTION);
+        bytes.extend_from_slice(&rights.0.to_le_bytes());
+        put_list(
+            &mut bytes,
+            &[("d".into(), Privileges::INSERT)],
+            put_privileges,
+        );
+        let root = Account::decode(&bytes).unwrap();
+        assert_eq!(root.databases, [("d".into(), Privileges::INSERT)]);
+        let grant = root.dynamic_grant("SYSTEM_VARIABLES_ADMIN").unwrap();
+        assert!(grant.grant_option && !root.expired && root.tables.is_empty());
+    }
+}
