@@ -3,20 +3,25 @@
 //!
 //! A later source overrides an earlier one: defaults, option file, command line.
 
+mod accepted;
 mod datadir;
 mod ini;
 mod limits;
+mod option;
+mod persisted;
 pub mod switches;
 pub mod table;
 mod values;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use datadir::{DataDir, DataDirError, pem_encode, write_private};
 pub use ini::{ConfigError, Line, read};
 pub use limits::Limits;
-pub use values::{Value, Values};
+pub use persisted::{Entry, Persisted, SetBy};
+pub use values::{Source, Value, Values};
 
 /// The start-up options of the server.
 #[derive(Debug, Clone)]
@@ -51,6 +56,8 @@ pub struct ServerOptions {
     pub log_error_verbosity: u64,
     /// `version()`.
     pub server_version: String,
+    /// What SET PERSIST has stored.
+    pub persisted: Arc<Persisted>,
     /// All options by name, for `@@variables` and the engine.
     pub values: Values,
 }
@@ -61,8 +68,15 @@ pub fn server_version() -> String {
 }
 
 impl ServerOptions {
-    /// Computes the options. Fails if they contradict each other.
-    pub fn from_values(values: Values) -> Result<Self, ConfigError> {
+    /// Computes the options, and applies the stored variables of the data directory. Fails if they
+    /// contradict each other.
+    pub fn from_values(mut values: Values) -> Result<Self, ConfigError> {
+        let datadir = values.text("datadir").filter(|s| !s.is_empty());
+        let datadir = PathBuf::from(datadir.unwrap_or("nfold-data"));
+        let persisted = Persisted::open(&datadir)?;
+        if values.flag("persisted_globals_load") {
+            values.apply_persisted(&persisted.entries());
+        }
         let path = |name: &str| {
             values
                 .text(name)
@@ -70,7 +84,6 @@ impl ServerOptions {
                 .map(PathBuf::from)
         };
         let seconds = |name: &str| Duration::from_secs(values.int(name));
-        let datadir = path("datadir").unwrap_or_else(|| PathBuf::from("nfold-data"));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = match values.int("nfold_workers") as usize {
             0 => cores,
@@ -110,6 +123,7 @@ impl ServerOptions {
             log_error_verbosity: values.int("log_error_verbosity"),
             server_version: server_version(),
             datadir,
+            persisted: Arc::new(persisted),
             values,
         })
     }

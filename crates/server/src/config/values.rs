@@ -1,6 +1,9 @@
 //! The values of all options in the order of the table, parsed and checked.
 
+use std::path::PathBuf;
+
 use super::ini::{ConfigError, Line};
+use super::persisted::{Entry, SetBy};
 use super::table::{self, OPTIONS, OptionDef, OptionKind};
 
 /// The value of an option.
@@ -8,6 +11,7 @@ use super::table::{self, OPTIONS, OptionDef, OptionKind};
 pub enum Value {
     Bool(bool),
     Int(u64),
+    Signed(i64),
     Real(f64),
     /// `None`: NULL.
     Text(Option<String>),
@@ -19,6 +23,7 @@ impl Value {
         match def.kind {
             OptionKind::Bool { default } => Value::Bool(default),
             OptionKind::Int { default, .. } => Value::Int(default),
+            OptionKind::Signed { default, .. } => Value::Signed(default),
             OptionKind::Real { default, .. } => Value::Real(default),
             OptionKind::Text { default } => Value::Text(default.map(Into::into)),
             OptionKind::Choice { default, .. } => Value::Text(Some(default.into())),
@@ -47,6 +52,10 @@ impl Value {
                     Err(bad(&format!("between {min} and {max}")))
                 }
             }
+            OptionKind::Signed { min, max, .. } => match text.trim().parse::<i64>() {
+                Ok(n) if (min..=max).contains(&n) => Ok(Value::Signed(n)),
+                _ => Err(bad(&format!("a number between {min} and {max}"))),
+            },
             OptionKind::Real { min, max, .. } => match text.parse::<f64>() {
                 Ok(n) if (min..=max).contains(&n) => Ok(Value::Real(n)),
                 _ => Err(bad(&format!("a number between {min} and {max}"))),
@@ -87,10 +96,25 @@ pub fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
+/// Where an option's value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The default.
+    Compiled,
+    /// The command line.
+    CommandLine,
+    /// An option file.
+    File(PathBuf),
+    /// SET PERSIST or SET PERSIST_ONLY before the server started.
+    Persisted(SetBy),
+}
+
 /// All values, parallel to [`OPTIONS`].
 #[derive(Debug, Clone)]
 pub struct Values {
     all: Vec<Value>,
+    /// Parallel to `all`.
+    sources: Vec<Source>,
     /// Options that were set and have no effect.
     without_effect: Vec<&'static str>,
 }
@@ -99,34 +123,67 @@ impl Default for Values {
     fn default() -> Self {
         Values {
             all: OPTIONS.iter().map(Value::default_of).collect(),
+            sources: vec![Source::Compiled; OPTIONS.len()],
             without_effect: Vec::new(),
         }
     }
 }
 
 impl Values {
-    /// Sets one option from text.
+    /// Sets one option from the text of the command line.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
+        self.set_from(name, value, &Source::CommandLine)
+    }
+
+    fn set_from(&mut self, name: &str, value: Option<&str>, from: &Source) -> Result<(), String> {
         let (at, value) = resolve(name, value)?;
-        match at {
-            Some(at) => {
-                self.all[at] = Value::parse(&OPTIONS[at], value)?;
-                if !OPTIONS[at].effective {
-                    self.without_effect.push(OPTIONS[at].name);
-                }
-            }
-            None => tracing::warn!("option '{name}' is unknown and was marked as loose: ignored"),
+        let Some(at) = at else {
+            tracing::warn!("option '{name}' is unknown and was marked as loose: ignored");
+            return Ok(());
+        };
+        self.put(at, &Value::parse(&OPTIONS[at], value)?, from);
+        if !OPTIONS[at].effective {
+            self.without_effect.push(OPTIONS[at].name);
         }
         Ok(())
+    }
+
+    /// Sets the option at a position, and its other name.
+    fn put(&mut self, at: usize, value: &Value, from: &Source) {
+        for at in std::iter::once(at).chain(table::other_name(at)) {
+            self.all[at] = value.clone();
+            self.sources[at] = from.clone();
+        }
     }
 
     /// Applies the lines of an option file, in order.
     pub fn apply(&mut self, lines: &[Line]) -> Result<(), ConfigError> {
         for l in lines {
-            self.set(&l.name, l.value.as_deref())
+            self.set_from(&l.name, l.value.as_deref(), &Source::File(l.file.clone()))
                 .map_err(|e| ConfigError(format!("{}:{}: {e}", l.file.display(), l.number)))?;
         }
         Ok(())
+    }
+
+    /// Applies stored values. One that this server does not accept is logged and left out, so that
+    /// a server of another version starts.
+    pub fn apply_persisted(&mut self, stored: &[(String, Entry)]) {
+        for (name, entry) in stored {
+            let known = table::variable(name).filter(|&at| OPTIONS[at].persisted);
+            let parsed = known.map(|at| (at, Value::parse(&OPTIONS[at], Some(&entry.value))));
+            match parsed {
+                Some((at, Ok(value))) => {
+                    self.put(at, &value, &Source::Persisted(entry.by.clone()));
+                }
+                Some((_, Err(e))) => tracing::warn!("a persisted variable is ignored: {e}"),
+                None => tracing::warn!("the persisted variable '{name}' is unknown: ignored"),
+            }
+        }
+    }
+
+    /// Where the values come from, parallel to [`OPTIONS`].
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
     }
 
     /// The names of MySQL's options that were set and have no effect.

@@ -501,7 +501,7 @@ impl SessionEnv for Env {
     }
 
     fn tmpdir(&self) -> std::path::PathBuf {
-        match super::vars::find("tmpdir").map(|at| self.globals.load().0[at].clone()) {
+        match super::vars::find("tmpdir").map(|at| self.globals.load().get(at).clone()) {
             Ok(VarValue::Text(Some(path))) => std::path::PathBuf::from(&*path),
             _ => std::env::temp_dir(),
         }

@@ -98,6 +98,11 @@ impl Rights {
         self.has_global(Privileges::SUPER) || dynamic.iter().any(|d| self.held.has_dynamic(d))
     }
 
+    /// Whether the account has a dynamic privilege.
+    pub fn has_dynamic(&self, name: &str) -> bool {
+        self.held.has_dynamic(name)
+    }
+
     /// Error 1227, which names `names`.
     pub fn lacks(&self, names: &str) -> SqlError {
         SqlError::new(ErrorCode::ER_SPECIFIC_ACCESS_DENIED_ERROR, &[&names])

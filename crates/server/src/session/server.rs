@@ -17,7 +17,7 @@ use super::shared_plans::SharedPlans;
 use super::storage;
 use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
-use crate::config::ServerOptions;
+use crate::config::{Persisted, ServerOptions, Source};
 use crate::database::machine_memory;
 use crate::general_log::GeneralLog;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
@@ -32,6 +32,11 @@ pub struct ServerState {
     pub engine: Arc<Engine>,
     pub globals: Arc<Globals>,
     pub registry: Arc<Registry>,
+    /// What SET PERSIST has stored.
+    pub persisted: Arc<Persisted>,
+    /// Where the values come from with which the server has started, parallel to
+    /// [`vars::definitions`].
+    pub sources: Vec<Source>,
     pub system_tables: &'static dyn SystemTables,
     pub started: Instant,
     /// Held during each search for deadlocks that involve user-level locks.
@@ -135,6 +140,8 @@ impl ServerState {
             engine,
             globals,
             registry,
+            persisted: options.persisted.clone(),
+            sources: options.values.sources().to_vec(),
             system_tables,
             started: Instant::now(),
             deadlock_search: Mutex::default(),
@@ -204,7 +211,7 @@ impl ServerState {
 
     /// The value of the global integer variable `name`; 0 if it is no integer.
     pub fn int(&self, name: &'static str) -> u64 {
-        match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
+        match vars::find(name).map(|at| self.globals.load().get(at).clone()) {
             Ok(VarValue::Int(n)) => n,
             _ => 0,
         }
@@ -212,7 +219,7 @@ impl ServerState {
 
     /// The value of the global string variable `name`; empty if it is no string.
     pub fn text(&self, name: &'static str) -> Arc<str> {
-        match vars::find(name).map(|at| self.globals.load().0[at].clone()) {
+        match vars::find(name).map(|at| self.globals.load().get(at).clone()) {
             Ok(VarValue::Text(Some(text))) => text,
             _ => "".into(),
         }
@@ -243,7 +250,7 @@ impl ServerState {
 
     /// Whether the global switch `name` is ON.
     pub fn flag(&self, name: &'static str) -> bool {
-        vars::find(name).is_ok_and(|at| self.globals.load().0[at] == VarValue::Bool(true))
+        vars::find(name).is_ok_and(|at| *self.globals.load().get(at) == VarValue::Bool(true))
     }
 }
 

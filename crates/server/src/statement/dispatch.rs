@@ -431,6 +431,7 @@ impl Session {
             LockTables(list) => self.lock_tables(cx, list),
             UnlockTables => self.unlock_tables(cx),
             Set(items) => self.set(cx, items, text),
+            ResetPersist { if_exists, name } => self.reset_persist(*if_exists, name.as_ref()),
             Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
             Kill { target, id } => self.kill_statement(cx, *target, id, text),
             Prepare { name, source } => self.prepare_text(cx, name.as_str(), source),

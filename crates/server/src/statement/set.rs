@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
-use nfold_sql::ast::{Expr, SetItem, SetTransaction, SetValue, VarScope};
+use nfold_sql::ast::{Expr, Ident, SetItem, SetTransaction, SetValue, VarScope};
 use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, Value, Warnings};
 
-use crate::config::switches;
+use crate::config::table::other_name;
+use crate::config::{Entry, SetBy, switches};
 use crate::session::Session;
 use crate::session::plan_info::{Info, evaluate};
 use crate::session::response::Response;
@@ -22,6 +23,12 @@ use crate::session::vars::{
 enum Change<'s> {
     Session(Assigned),
     Global(Assigned),
+    /// SET PERSIST and SET PERSIST_ONLY: the first value is stored; the global ones change as well
+    /// unless `only` is set.
+    Persist {
+        assigned: Assigned,
+        only: bool,
+    },
     /// Session variables without a stored value.
     Special(&'static str, VarValue),
     UserVar(&'s str, &'s Expr),
@@ -171,14 +178,28 @@ impl Session {
         match scope {
             VarScope::Session => Ok(Change::Session(assigned)),
             VarScope::Global => {
-                let names = "SUPER or SYSTEM_VARIABLES_ADMIN";
-                self.rights
-                    .need_super_or(&["SYSTEM_VARIABLES_ADMIN"], names)?;
+                self.need_global_variables()?;
                 Ok(Change::Global(assigned))
             }
-            VarScope::Persist => Err(SqlError::not_supported("SET PERSIST")),
-            VarScope::PersistOnly => Err(SqlError::not_supported("SET PERSIST_ONLY")),
+            VarScope::Persist => {
+                self.need_global_variables()?;
+                Ok(Change::Persist {
+                    assigned,
+                    only: false,
+                })
+            }
+            VarScope::PersistOnly => Ok(Change::Persist {
+                assigned,
+                only: true,
+            }),
         }
+    }
+
+    /// Error 1227 unless the account may change global variables.
+    fn need_global_variables(&self) -> Result<(), SqlError> {
+        let names = "SUPER or SYSTEM_VARIABLES_ADMIN";
+        self.rights
+            .need_super_or(&["SYSTEM_VARIABLES_ADMIN"], names)
     }
 
     fn system_variable<'s>(
@@ -192,12 +213,7 @@ impl Session {
         let at = vars::find(name)?;
         let def = &vars::definitions()[at];
         let scope = scope.unwrap_or(VarScope::Session);
-        if !def.dynamic {
-            return Err(SqlError::new(
-                ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
-                &[&def.name, &"read only"],
-            ));
-        }
+        self.check_changeable(def, scope)?;
         check_scope(def, scope)?;
         if scope == VarScope::Session && RESTRICTED.contains(&def.name) {
             let dynamic = ["SYSTEM_VARIABLES_ADMIN", "SESSION_VARIABLES_ADMIN"];
@@ -243,9 +259,42 @@ impl Session {
                 .map_or_else(|| def.default(), |(_, v)| v);
             return Ok(Change::Special(def.name, value));
         }
+        if let Some((other, value)) = assigned.first().and_then(|(at, value)| {
+            let other = other_name(*at)?;
+            Some((other, value.clone()))
+        }) {
+            assigned.push((other, value));
+        }
         storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
         self.warn_of_packets(&assigned)?;
         self.scoped(scope, assigned)
+    }
+
+    /// Errors 1238 and 3630 if a variable cannot be changed in this way.
+    fn check_changeable(&self, def: &VarDef, scope: VarScope) -> Result<(), SqlError> {
+        let stored = matches!(scope, VarScope::Persist | VarScope::PersistOnly);
+        let refused = match (def.dynamic, stored && !def.persisted) {
+            (false, true) if scope == VarScope::PersistOnly => "non persistent read only",
+            (false, _) if scope != VarScope::PersistOnly => "read only",
+            (true, true) if def.scope != Scope::Session => "non persistent",
+            _ => "",
+        };
+        let needed = ["SYSTEM_VARIABLES_ADMIN", "PERSIST_RO_VARIABLES_ADMIN"];
+        if scope == VarScope::PersistOnly
+            && !needed.iter().all(|name| self.rights.has_dynamic(name))
+        {
+            return Err(SqlError::new(
+                ErrorCode::ER_PERSIST_ONLY_ACCESS_DENIED_ERROR,
+                &[&"SYSTEM_VARIABLES_ADMIN and PERSIST_RO_VARIABLES_ADMIN"],
+            ));
+        }
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            ErrorCode::ER_INCORRECT_GLOBAL_LOCAL_VAR,
+            &[&def.name, &refused],
+        ))
     }
 
     /// Warning 1708 if the largest packet is smaller than the buffer of a connection.
@@ -273,7 +322,7 @@ impl Session {
 
     fn default_of(&self, at: usize, def: &VarDef, scope: VarScope) -> Assigned {
         let value = match (scope, def.scope) {
-            (VarScope::Session, Scope::Both) => self.env.globals.load().0[at].clone(),
+            (VarScope::Session, Scope::Both) => self.env.globals.load().get(at).clone(),
             _ => def.default(),
         };
         // A dependent character set or collation is set to the matching default.
@@ -354,9 +403,11 @@ impl Session {
                 }
             }
             Change::Global(assigned) => {
-                self.env.globals.set_all(&assigned);
+                let by = self.set_by();
+                self.env.globals.set_all_by(&assigned, Some(&by));
                 self.server.globals_changed();
             }
+            Change::Persist { assigned, only } => self.persist(&assigned, only)?,
             Change::Special(name, value) => self.set_special(name, &value),
             Change::UserVar(name, e) => {
                 let (value, ty) = self.evaluate_variable(cx, e, text)?;
@@ -373,6 +424,61 @@ impl Session {
         Ok(())
     }
 
+    /// Stores the first of these values, the one that was assigned; the others follow from it.
+    /// Unless `only` is set, the global values change as well.
+    fn persist(&mut self, assigned: &Assigned, only: bool) -> Result<(), SqlError> {
+        let by = self.set_by();
+        if !only {
+            self.env.globals.set_all_by(assigned, Some(&by));
+            self.server.globals_changed();
+        }
+        let Some((at, value)) = assigned.first() else {
+            return Ok(());
+        };
+        let entry = Entry {
+            value: value.show(),
+            by,
+        };
+        let name = vars::definitions()[*at].name;
+        let stored = self.server.persisted.store(&[(name, entry)]);
+        stored.map_err(|e| not_written(&e))
+    }
+
+    /// RESET PERSIST. Error 3615 if the variable is not stored.
+    pub fn reset_persist(
+        &mut self,
+        if_exists: bool,
+        name: Option<&Ident>,
+    ) -> Result<Response, SqlError> {
+        let persisted = &self.server.persisted;
+        if !persisted.entries().is_empty() {
+            self.need_global_variables()?;
+        }
+        let Some(name) = name else {
+            persisted.clear().map_err(|e| not_written(&e))?;
+            return Ok(Response::ok());
+        };
+        let key = name.as_str().to_ascii_lowercase();
+        if !persisted.remove(&key).map_err(|e| not_written(&e))? {
+            let code = ErrorCode::ER_VAR_DOES_NOT_EXIST;
+            if !if_exists {
+                return Err(SqlError::new(code, &[&name.as_str()]));
+            }
+            self.conditions.warn(code, &[&name.as_str()]);
+        }
+        Ok(Response::ok())
+    }
+
+    /// This session's account, and the time of its statement.
+    fn set_by(&self) -> SetBy {
+        let (user, host) = self.env.account();
+        SetBy {
+            micros: self.env.started_us(),
+            user: user.into(),
+            host: host.into(),
+        }
+    }
+
     fn set_special(&mut self, name: &str, value: &VarValue) {
         match (name, value) {
             ("timestamp", VarValue::Real(seconds)) => {
@@ -385,6 +491,11 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// Error 1026: the file of stored variables cannot be written.
+fn not_written(e: &std::io::Error) -> SqlError {
+    SqlError::new(ErrorCode::ER_ERROR_ON_WRITE, &[&"mysqld-auto.cnf", &0, &e])
 }
 
 /// `SET @@transaction_isolation` and `@@transaction_read_only` without a scope mean SET

@@ -153,6 +153,11 @@ pub enum Statement {
     // Session
     /// All assignments of one SET, in order.
     Set(Vec<SetItem>),
+    /// `RESET PERSIST [[IF EXISTS] name]`; without a name all variables.
+    ResetPersist {
+        if_exists: bool,
+        name: Option<Ident>,
+    },
     Use(Ident),
     Kill {
         target: KillTarget,

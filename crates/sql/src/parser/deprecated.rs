@@ -57,6 +57,8 @@ pub enum Deprecated {
     EmptyAfterError,
     /// A system variable, by its name.
     Variable(&'static str),
+    /// A system variable by its older name; the present name.
+    OlderName(&'static str, &'static str),
     /// The hint MAX_EXECUTION_TIME where it has no effect.
     MisplacedTimeLimit,
     /// A second hint MAX_EXECUTION_TIME of a block, with its milliseconds.
@@ -66,11 +68,53 @@ pub enum Deprecated {
 /// System variables that MySQL 9.7 deprecates, whether they are read or set.
 const VARIABLES: &[&str] = &[
     "binlog_format",
+    "binlog_max_flush_queue_time",
+    "delayed_insert_limit",
+    "delayed_insert_timeout",
+    "delayed_queue_size",
     "have_profiling",
+    "have_query_cache",
     "log_bin_trust_function_creators",
+    "log_statements_unsafe_for_binlog",
+    "max_delayed_threads",
+    "max_insert_delayed_threads",
+    "max_length_for_sort_data",
     "profiling",
     "profiling_history_size",
+    "query_prealloc_size",
+    "ssl_fips_mode",
+    "sync_relay_log_info",
+    "terminology_use_previous",
     "transaction_prealloc_size",
+];
+
+/// System variables with an older name: the older one, which MySQL 9.7 deprecates, and the present
+/// one. Both have one value.
+pub const OLDER_NAMES: &[(&str, &str)] = &[
+    ("init_slave", "init_replica"),
+    ("log_slave_updates", "log_replica_updates"),
+    ("log_slow_slave_statements", "log_slow_replica_statements"),
+    ("master_verify_checksum", "source_verify_checksum"),
+    ("pseudo_slave_mode", "pseudo_replica_mode"),
+    ("rpl_stop_slave_timeout", "rpl_stop_replica_timeout"),
+    ("skip_slave_start", "skip_replica_start"),
+    ("slave_allow_batching", "replica_allow_batching"),
+    ("slave_checkpoint_group", "replica_checkpoint_group"),
+    ("slave_checkpoint_period", "replica_checkpoint_period"),
+    ("slave_compressed_protocol", "replica_compressed_protocol"),
+    ("slave_exec_mode", "replica_exec_mode"),
+    ("slave_load_tmpdir", "replica_load_tmpdir"),
+    ("slave_max_allowed_packet", "replica_max_allowed_packet"),
+    ("slave_net_timeout", "replica_net_timeout"),
+    ("slave_parallel_workers", "replica_parallel_workers"),
+    ("slave_pending_jobs_size_max", "replica_pending_jobs_size_max"),
+    ("slave_preserve_commit_order", "replica_preserve_commit_order"),
+    ("slave_skip_errors", "replica_skip_errors"),
+    ("slave_sql_verify_checksum", "replica_sql_verify_checksum"),
+    ("slave_transaction_retries", "replica_transaction_retries"),
+    ("slave_type_conversions", "replica_type_conversions"),
+    ("sql_slave_skip_counter", "sql_replica_skip_counter"),
+    ("sync_master_info", "sync_source_info"),
 ];
 
 const DISPLAY_WIDTH: &str =
@@ -108,6 +152,11 @@ impl Deprecated {
 
     /// The deprecated system variable of this name.
     pub(super) fn variable(name: &str) -> Option<Deprecated> {
+        let older = OLDER_NAMES.iter();
+        let mut older = older.filter(|(older, _)| older.eq_ignore_ascii_case(name));
+        if let Some((older, present)) = older.next() {
+            return Some(Deprecated::OlderName(older, present));
+        }
         let known = VARIABLES.iter().find(|v| v.eq_ignore_ascii_case(name))?;
         Some(Deprecated::Variable(known))
     }
@@ -168,6 +217,13 @@ impl Deprecated {
             Deprecated::Variable(name) => with_text(
                 INSTEAD,
                 &format!("'@@{name}' is deprecated and will be removed in a future release."),
+            ),
+            Deprecated::OlderName(older, present) => with_text(
+                INSTEAD,
+                &format!(
+                    "'@@{older}' is deprecated and will be removed in a future release. \
+                     Please use {present} instead."
+                ),
             ),
         }
     }

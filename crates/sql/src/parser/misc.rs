@@ -83,6 +83,7 @@ impl Parser<'_> {
             Kw::REPAIR => self.maintenance(MaintenanceKind::Repair),
             Kw::CHECKSUM => self.maintenance(MaintenanceKind::Checksum),
             Kw::FLUSH => self.flush(),
+            Kw::RESET => self.reset(),
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
             kw => match unsupported_verb(kw) {
@@ -257,6 +258,20 @@ impl Parser<'_> {
         Ok(HistogramChange { columns, update })
     }
 
+    /// `RESET PERSIST [[IF EXISTS] name]`; RESET of anything else is not supported.
+    fn reset(&mut self) -> Result<Statement> {
+        self.advance();
+        if !self.accept_kw(Kw::PERSIST) {
+            return self.unsupported("RESET");
+        }
+        let if_exists = self.if_exists()?;
+        let name = match if_exists || self.at_ident() {
+            true => Some(self.ident()?),
+            false => None,
+        };
+        Ok(Statement::ResetPersist { if_exists, name })
+    }
+
     fn flush(&mut self) -> Result<Statement> {
         self.advance();
         let no_write_to_binlog = self.no_binlog();
@@ -319,7 +334,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
         Kw::INSTALL => "INSTALL",
         Kw::UNINSTALL => "UNINSTALL",
         Kw::PURGE => "PURGE BINARY LOGS",
-        Kw::RESET => "RESET",
         Kw::CHANGE => "CHANGE REPLICATION",
         Kw::STOP => "STOP REPLICA",
         Kw::BINLOG => "BINLOG",

@@ -46,7 +46,7 @@ use crate::digest::{Digested, LiteralRole, Slot, SlotKind};
 use crate::keywords::Kw;
 use crate::lexer::{LexMode, Lexer, Token, TokenKind, is_space};
 use crate::watch::Watch;
-pub use deprecated::Deprecated;
+pub use deprecated::{Deprecated, OLDER_NAMES};
 use nfold_types::charset::Charset;
 use nfold_types::error::{ErrorCode, SqlError};
 

@@ -586,10 +586,12 @@ errors! {
     ER_INVALID_NO_OF_ARGS = 3601, "HY000", "Too many arguments for function %s: %lu; maximum allowed is %u.";
     ER_FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, "HY000", "Argument #%u of GROUPING function is not in GROUP BY";
     ER_TOO_LONG_TABLESPACE_COMMENT = 3603, "HY000", "Comment for tablespace '%-.64s' is too long (max = %lu)";
+    ER_VAR_DOES_NOT_EXIST = 3615, "HY000", "Variable %s does not exist in persisted config file";
     ER_ILLEGAL_PRIVILEGE_LEVEL = 3619, "HY000", "Illegal privilege level specified for %s";
     ER_NO_SYSTEM_VIEW_ACCESS = 3620, "HY000", "Access to system view INFORMATION_SCHEMA.'%.64s' is rejected.";
     ER_PART_EXPR_TOO_LONG = 3622, "HY000", "Partitioning expression is too long.";
     ER_UDF_DROP_DYNAMICALLY_REGISTERED = 3623, "HY000", "DROP FUNCTION can't drop a dynamically registered user defined function";
+    ER_PERSIST_ONLY_ACCESS_DENIED_ERROR = 3630, "42000", "Access denied; you need %s privileges for this operation";
     ER_CTE_MAX_RECURSION_DEPTH = 3636, "HY000", "Recursive query aborted after %u iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     ER_WARN_BINLOG_PARTIAL_UPDATES_SUGGESTS_PARTIAL_IMAGES = 3647, "HY000", "When %.192s, the option binlog_row_value_options=%.192s will be used only for the after-image. Full values will be written in the before-image, so the saving in disk space due to binlog_row_value_options is limited to less than 50%%.";
     ER_COULD_NOT_APPLY_JSON_DIFF = 3648, "HY000", "Could not apply JSON diff in table %.*s, column %s.";

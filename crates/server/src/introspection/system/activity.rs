@@ -7,7 +7,7 @@ use nfold_catalog::Privileges;
 
 use super::rows::{Cx, Put};
 use crate::net::worker::ProcessInfo;
-use crate::session::vars::{Scope, definitions};
+
 
 /// The connections that the account may see: its own, or all with PROCESS.
 fn processes(cx: &Cx<'_>) -> Vec<(ProcessInfo, &'static str)> {
@@ -84,23 +84,6 @@ pub(super) fn threads(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
         row.extend(std::iter::repeat_n(Value::UInt(0), 4));
         row.push("NO".into());
         put(row)?;
-    }
-    Ok(())
-}
-
-/// The maximum length of VARIABLE_VALUE in characters.
-const VALUE_CHARS: usize = 1024;
-
-pub(super) fn variables(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for (at, def) in definitions().iter().enumerate() {
-        if global && def.scope == Scope::Session {
-            continue;
-        }
-        let mut value = cx.env.read_var(at, global).show();
-        if let Some((end, _)) = value.char_indices().nth(VALUE_CHARS) {
-            value.truncate(end);
-        }
-        put(vec![def.name.into(), value.into()])?;
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::sync::{Arc, LazyLock};
 

@@ -327,3 +327,14 @@ CREATE TABLE variables_by_thread (
   `VARIABLE_NAME` varchar(64) NOT NULL,
   `VARIABLE_VALUE` varchar(1024)
 );
+
+CREATE TABLE variables_info (
+  `VARIABLE_NAME` varchar(64) NOT NULL,
+  `VARIABLE_SOURCE` enum('COMPILED','GLOBAL','SERVER','EXPLICIT','EXTRA','USER','LOGIN','COMMAND_LINE','PERSISTED','DYNAMIC') DEFAULT 'COMPILED',
+  `VARIABLE_PATH` varchar(1024),
+  `MIN_VALUE` varchar(64),
+  `MAX_VALUE` varchar(64),
+  `SET_TIME` timestamp(6) NULL,
+  `SET_USER` char(32) COLLATE utf8mb4_bin,
+  `SET_HOST` char(255) COLLATE ascii_general_ci
+);

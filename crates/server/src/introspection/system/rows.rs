@@ -6,7 +6,9 @@ use nfold_catalog::{Account, HeldPrivileges, Privileges, SchemaSnapshot, TableDe
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, roles, schema};
+use super::{
+    accounts, activity, columns, digests, facts, histograms, keys, locks, roles, schema, variables,
+};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
@@ -176,8 +178,10 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
 
 fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlError> {
     match name {
-        "session_variables" => activity::variables(cx, false, put),
-        "global_variables" => activity::variables(cx, true, put),
+        "session_variables" => variables::variables(cx, false, put),
+        "global_variables" => variables::variables(cx, true, put),
+        "variables_info" => variables::info(cx, put),
+        "persisted_variables" => variables::persisted(cx, put),
         "session_status" => activity::status(cx, false, put),
         "global_status" => activity::status(cx, true, put),
         "processlist" => activity::performance_processlist(cx, put),

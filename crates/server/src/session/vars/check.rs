@@ -193,6 +193,10 @@ fn plain(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<VarValu
             let stored = integer(def.name, value, min, max, warnings)?;
             Ok(in_blocks(def.name, value, stored, warnings))
         }
+        OptionKind::Signed { min, max, .. } => {
+            let stored = whole(def.name, value, (min.into(), max.into()), warnings)?;
+            Ok(VarValue::Signed(stored as i64))
+        }
         OptionKind::Real { min, max, .. } => real(def.name, value, min, max, warnings),
         OptionKind::Choice { values, .. } => word(def, value, values),
         OptionKind::Text { .. } => match value {
@@ -230,16 +234,28 @@ fn integer(
     max: u64,
     warnings: &mut Warnings,
 ) -> Result<VarValue, SqlError> {
+    let stored = whole(name, value, (min.into(), max.into()), warnings)?;
+    Ok(VarValue::Int(stored as u64))
+}
+
+/// An integer, bounded by the range of the variable, with warning 1292 if it is beyond. Error 1232
+/// for other types.
+fn whole(
+    name: &str,
+    value: &Value,
+    (min, max): (i128, i128),
+    warnings: &mut Warnings,
+) -> Result<i128, SqlError> {
     let asked: i128 = match value {
         Value::Int(v) => i128::from(*v),
         Value::UInt(v) => i128::from(*v),
         _ => return Err(wrong_type(name)),
     };
-    let stored = asked.clamp(i128::from(min), i128::from(max)) as u64;
-    if i128::from(stored) != asked {
+    let stored = asked.clamp(min, max);
+    if stored != asked {
         truncated(name, value, warnings);
     }
-    Ok(VarValue::Int(stored))
+    Ok(stored)
 }
 
 /// The bytes of which the value of a variable is a multiple.

@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use nfold_types::collation::CollationId;
-use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
+use nfold_types::{ColumnType, ErrorCode, SqlError, Value, Warnings};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use crate::config::table::{self as options, OPTIONS, OptionKind};
-use crate::config::{self, Values};
+use crate::config::{self, SetBy, Values};
 
 pub use crate::config::table::{OptionDef as VarDef, Scope};
 pub use check::{
@@ -34,6 +35,7 @@ pub use settings::{Settings, isolation_of, isolation_word};
 pub enum VarValue {
     Bool(bool),
     Int(u64),
+    Signed(i64),
     Real(f64),
     /// `None`: NULL.
     Text(Option<Arc<str>>),
@@ -50,6 +52,7 @@ impl VarValue {
         match self {
             VarValue::Bool(b) => if *b { "ON" } else { "OFF" }.into(),
             VarValue::Int(n) => n.to_string(),
+            VarValue::Signed(n) => n.to_string(),
             VarValue::Real(v) => format!("{v:.6}"),
             VarValue::Text(s) => s.as_deref().unwrap_or_default().into(),
         }
@@ -60,6 +63,7 @@ impl VarValue {
         match self {
             VarValue::Bool(b) => Value::Int(i64::from(*b)),
             VarValue::Int(n) => Value::UInt(*n),
+            VarValue::Signed(n) => Value::Int(*n),
             VarValue::Real(v) => Value::Double(*v),
             VarValue::Text(None) => Value::Null,
             VarValue::Text(Some(s)) => Value::from(&**s),
@@ -93,6 +97,7 @@ impl VarDef {
         match self.kind {
             OptionKind::Bool { default } => VarValue::Bool(default),
             OptionKind::Int { default, .. } => VarValue::Int(default),
+            OptionKind::Signed { default, .. } => VarValue::Signed(default),
             OptionKind::Real { default, .. } => VarValue::Real(default),
             OptionKind::Text { default } => VarValue::Text(default.map(Into::into)),
             OptionKind::Choice { default, .. } => choice_value(default),
@@ -105,6 +110,7 @@ impl VarDef {
         match self.default() {
             VarValue::Bool(_) => number(ColumnType::bigint(), 1),
             VarValue::Int(_) => number(ColumnType::bigint().with_unsigned(), 21),
+            VarValue::Signed(_) => number(ColumnType::bigint(), 21),
             VarValue::Real(_) => ColumnType {
                 decimals: 6,
                 ..number(ColumnType::double(), 23)
@@ -124,38 +130,96 @@ fn choice_value(word: &str) -> VarValue {
         .map_or_else(|_| VarValue::text(word), VarValue::Int)
 }
 
-/// The values of all variables, parallel to [`definitions`].
-pub type VarValues = Vec<VarValue>;
+/// The values of all variables: those of a base, and the ones that differ from it.
+#[derive(Clone)]
+pub struct VarValues {
+    /// Parallel to [`definitions`]. Sessions share the one that was global when they began.
+    base: Arc<[VarValue]>,
+    /// The values that a session has set, ordered by position. A session sets few of some 600.
+    own: Vec<(usize, VarValue)>,
+    settings: Settings,
+}
+
+impl VarValues {
+    fn new(base: Arc<[VarValue]>) -> VarValues {
+        VarValues {
+            settings: Settings::of(|at| &base[at]),
+            base,
+            own: Vec::new(),
+        }
+    }
+
+    /// The value at a position of [`definitions`].
+    pub fn get(&self, at: usize) -> &VarValue {
+        match self.own.binary_search_by_key(&at, |(at, _)| *at) {
+            Ok(own) => &self.own[own].1,
+            Err(_) => &self.base[at],
+        }
+    }
+
+    /// Sets values by position.
+    fn set(&mut self, changes: &[(usize, VarValue)]) {
+        for (at, value) in changes {
+            match self.own.binary_search_by_key(at, |(at, _)| *at) {
+                Ok(own) => self.own[own].1 = value.clone(),
+                Err(own) => self.own.insert(own, (*at, value.clone())),
+            }
+        }
+        self.settings = Settings::of(|at| self.get(at));
+    }
+}
 
 /// The global values.
 pub struct Globals {
-    values: ArcSwap<(VarValues, Settings)>,
+    values: ArcSwap<VarValues>,
     change: Mutex<()>,
     /// Values that logins have derived from them, for other sessions that make the same changes;
     /// oldest first.
     derived: Mutex<Vec<Derived>>,
+    /// Who has set variables since the server started, by position.
+    changed: Mutex<FxHashMap<usize, SetBy>>,
 }
 
 /// A set of values that differs from another in a few positions.
 struct Derived {
-    from: Arc<(VarValues, Settings)>,
+    from: Arc<VarValues>,
     changes: Vec<(usize, VarValue)>,
-    values: Arc<(VarValues, Settings)>,
+    values: Arc<VarValues>,
 }
 
 /// The maximum number of cached [`Derived`].
 const MAX_DERIVED: usize = 64;
 
+/// If only one of `character_set_server` and `collation_server` is configured, sets the other to
+/// match.
+fn complete_server_charset(options: &Values, values: &mut [VarValue]) {
+    let [set, collation] = ["character_set_server", "collation_server"].map(known);
+    let configured = |at: usize| options.sources()[at] != config::Source::Compiled;
+    let (from, to) = match (configured(set), configured(collation)) {
+        (true, false) => (set, collation),
+        (false, true) => (collation, set),
+        _ => return,
+    };
+    let given = values[from].to_value();
+    let changes = check(&definitions()[from], &given, &mut Warnings::default());
+    for (at, value) in changes.unwrap_or_default() {
+        if at == to {
+            values[at] = value;
+        }
+    }
+}
+
 impl Globals {
     /// The global values: from the server's options, and from `facts` that the server has
     /// determined itself, by name.
     pub fn new(options: &Values, facts: &[(&'static str, VarValue)]) -> Globals {
-        let mut values: VarValues = definitions().iter().map(VarDef::default).collect();
+        let mut values: Vec<VarValue> = definitions().iter().map(VarDef::default).collect();
         for (def, value) in options.iter() {
             let Ok(at) = find(def.name) else { continue };
             values[at] = match value {
                 config::Value::Bool(b) => VarValue::Bool(*b),
                 config::Value::Int(n) => VarValue::Int(*n),
+                config::Value::Signed(n) => VarValue::Signed(*n),
                 config::Value::Real(v) => VarValue::Real(*v),
                 config::Value::Text(Some(s)) if matches!(def.kind, OptionKind::Choice { .. }) => {
                     choice_value(s)
@@ -166,27 +230,28 @@ impl Globals {
         for (name, value) in facts {
             values[known(name)] = value.clone();
         }
-        let settings = Settings::of(&values);
+        complete_server_charset(options, &mut values);
         Globals {
-            values: ArcSwap::from_pointee((values, settings)),
+            values: ArcSwap::from_pointee(VarValues::new(values.into())),
             change: Mutex::new(()),
             derived: Mutex::default(),
+            changed: Mutex::default(),
         }
     }
 
     /// The current values.
-    pub fn load(&self) -> Arc<(VarValues, Settings)> {
+    pub fn load(&self) -> Arc<VarValues> {
         self.values.load_full()
     }
 
     /// Calls `f` with the typed values, without counting a reference.
     pub fn with_settings<T>(&self, f: impl FnOnce(&Settings) -> T) -> T {
-        f(&self.values.load().1)
+        f(&self.values.load().settings)
     }
 
     /// Calls `f` with a value, without counting a reference.
     pub fn with_value<T>(&self, at: usize, f: impl FnOnce(&VarValue) -> T) -> T {
-        f(&self.values.load().0[at])
+        f(self.values.load().get(at))
     }
 
     /// Sets one value.
@@ -196,22 +261,35 @@ impl Globals {
 
     /// Sets several values at once.
     pub fn set_all(&self, changes: &[(usize, VarValue)]) {
+        self.set_all_by(changes, None);
+    }
+
+    /// As [`Self::set_all`], by a SET of an account.
+    pub fn set_all_by(&self, changes: &[(usize, VarValue)], by: Option<&SetBy>) {
         let _one = self.change.lock();
-        let mut values = self.values.load().0.clone();
+        let mut values = self.values.load().base.to_vec();
         for (at, value) in changes {
             values[*at] = value.clone();
         }
-        let settings = Settings::of(&values);
-        self.values.store(Arc::new((values, settings)));
+        self.values.store(Arc::new(VarValues::new(values.into())));
         self.derived.lock().clear();
+        if let Some(by) = by {
+            let changes = changes.iter().map(|(at, _)| (*at, by.clone()));
+            self.changed.lock().extend(changes);
+        }
+    }
+
+    /// Who has set the variable at a position since the server started; `None`: nobody.
+    pub fn changed_by(&self, at: usize) -> Option<SetBy> {
+        self.changed.lock().get(&at).cloned()
     }
 
     /// `from` with changes; shared with other sessions that have made the same changes.
     fn derive(
         &self,
-        from: &Arc<(VarValues, Settings)>,
+        from: &Arc<VarValues>,
         changes: &[(usize, VarValue)],
-    ) -> Arc<(VarValues, Settings)> {
+    ) -> Arc<VarValues> {
         let mut derived = self.derived.lock();
         let same = |d: &&Derived| Arc::ptr_eq(&d.from, from) && d.changes == changes;
         if let Some(known) = derived.iter().find(same) {
@@ -236,7 +314,7 @@ impl Globals {
 /// One session's values.
 #[derive(Clone)]
 pub struct SessionVars {
-    values: Arc<(VarValues, Settings)>,
+    values: Arc<VarValues>,
 }
 
 impl SessionVars {
@@ -250,19 +328,19 @@ impl SessionVars {
     /// The typed values that the server itself uses.
     #[inline]
     pub fn settings(&self) -> &Settings {
-        &self.values.1
+        &self.values.settings
     }
 
     /// The value at a position of [`definitions`].
     pub fn get(&self, at: usize) -> &VarValue {
-        &self.values.0[at]
+        self.values.get(at)
     }
 
     /// Whether the values are set already.
     fn has(&self, changes: &[(usize, VarValue)]) -> bool {
         changes
             .iter()
-            .all(|(at, value)| self.values.0[*at] == *value)
+            .all(|(at, value)| self.values.get(*at) == value)
     }
 
     /// Sets values by position. From then on the session has its own copy.
@@ -270,15 +348,11 @@ impl SessionVars {
         if self.has(changes) {
             return;
         }
-        let own = Arc::make_mut(&mut self.values);
-        for (at, value) in changes {
-            own.0[*at] = value.clone();
-        }
-        own.1 = Settings::of(&own.0);
+        Arc::make_mut(&mut self.values).set(changes);
     }
 
     /// As [`Self::set_all`], by name. The result is shared with sessions that make the same changes
-    /// to the same values: most sessions start alike, and a copy takes 10 KiB.
+    /// to the same values: most sessions start alike.
     pub fn set_shared(&mut self, globals: &Globals, changes: &[(&'static str, VarValue)]) {
         let at: Vec<_> = (changes.iter())
             .map(|(name, value)| (known(name), value.clone()))

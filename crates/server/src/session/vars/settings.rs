@@ -10,7 +10,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
 use nfold_types::{Charset, Collation, Locale};
 
-use super::{VarValue, VarValues, known, parse_modes};
+use super::{VarValue, known, parse_modes};
 
 /// The typed values. Times are durations, sizes are bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,18 +144,18 @@ impl Settings {
         format!("{:?} {:?}", self.plan_key(), self.zone)
     }
 
-    /// Computes all settings. SET has checked the values; an invalid value from an option file
-    /// counts as the default.
-    pub fn of(values: &VarValues) -> Settings {
+    /// Computes all settings from the values, which `get` finds by position. SET has checked them;
+    /// an invalid value from an option file counts as the default.
+    pub fn of<'v>(get: impl Fn(usize) -> &'v VarValue) -> Settings {
         let p = &*PLACES;
-        let int = |at: usize| match values[at] {
-            VarValue::Int(n) => n,
+        let int = |at: usize| match get(at) {
+            VarValue::Int(n) => *n,
             _ => 0,
         };
         let size = |at: usize| usize::try_from(int(at)).unwrap_or(usize::MAX);
         let seconds = |at: usize| Duration::from_secs(int(at));
-        let flag = |at: usize| values[at] == VarValue::Bool(true);
-        let text = |at: usize| match &values[at] {
+        let flag = |at: usize| *get(at) == VarValue::Bool(true);
+        let text = |at: usize| match get(at) {
             VarValue::Text(Some(s)) => &**s,
             _ => "",
         };
@@ -222,7 +222,7 @@ impl Settings {
             statement_memory: int(p.nfold_statement_memory),
             completion_chain: text(p.completion_type) == "CHAIN",
             completion_release: text(p.completion_type) == "RELEASE",
-            long_query_ns: match values[p.long_query_time] {
+            long_query_ns: match get(p.long_query_time) {
                 VarValue::Real(seconds) => (seconds * 1e9) as u64,
                 _ => u64::MAX,
             },
