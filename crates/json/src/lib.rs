@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A document is the bytes of MySQL's binary layout ([`binary`]). [`Doc`] reads it in place.
-//! Functions that change a document make a tree ([`Json`]) of it, unless they change one value of an
-//! array or object: then they copy the bytes of all others ([`set_value`], [`remove_value`]).
+//! Functions that change a document make a tree ([`Json`]) of it. Those that change one value of an
+//! array or object copy the bytes of all others instead ([`set_value`], [`remove_value`]).
 //!
 //! # Invariants
 //!
