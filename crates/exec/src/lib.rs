@@ -35,6 +35,7 @@ pub use env::{
     WireFormat,
 };
 pub use expr::{documents, eval, func};
+pub use fulltext::words::STOPWORDS;
 pub use nfold_regexp::Limits as RegexpLimits;
 pub use operator_pool::{ExecCx, OperatorPool};
 pub use operators::output::ResultText;

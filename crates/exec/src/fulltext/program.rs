@@ -7,7 +7,10 @@
 //! P2. The sums of ranks are 32-bit numbers that are added in the order of the steps, so that they
 //!     are InnoDB's to the last bit.
 
+use std::collections::BTreeSet;
+
 use nfold_types::key::Elements;
+use rustc_hash::FxHashMap;
 
 use super::entries::{frequency, truncated_prefix, word_prefix};
 use super::query::{Node, Operator};
@@ -18,12 +21,16 @@ use super::words::{Token, Tokenizer};
 pub struct SearchWord {
     /// The prefix of its entries in the index.
     pub prefix: Vec<u8>,
-    /// The word as it was written, and whether it is truncated: they identify it.
+    /// The sort key, and whether the word is truncated.
     key: (Vec<u8>, bool),
+    /// The first word with this sort key. A word and its truncated form have one name, and count as
+    /// one word for ranks.
+    name: usize,
     /// The number of documents that each step over the word has found.
     pub documents: u64,
-    /// The inverse document frequency.
+    /// Of a name: the inverse document frequency, and the place in the sums of ranks.
     idf: f64,
+    position: usize,
 }
 
 /// A quoted text.
@@ -31,6 +38,8 @@ pub struct SearchWord {
 pub struct Phrase {
     /// The words that are indexed, by their numbers.
     pub indexed: Vec<usize>,
+    /// The names of these words.
+    names: Vec<usize>,
     /// The words from the first indexed one on.
     words: Vec<Vec<u8>>,
     /// The words may stand in any order within this number of words.
@@ -104,15 +113,14 @@ impl Program {
     /// The number of a word.
     fn word(&mut self, word: &[u8], truncated: bool) -> usize {
         let mut key = Vec::new();
+        self.tokenizer.sort_key(word, &mut key);
         let prefix = match truncated {
             true => {
-                self.tokenizer.sort_key_prefix(word, &mut key);
-                truncated_prefix(&key)
+                let mut head = Vec::new();
+                self.tokenizer.sort_key_prefix(word, &mut head);
+                truncated_prefix(&head)
             }
-            false => {
-                self.tokenizer.sort_key(word, &mut key);
-                word_prefix(&key)
-            }
+            false => word_prefix(&key),
         };
         let known = self
             .words
@@ -122,17 +130,26 @@ impl Program {
     }
 
     fn push_word(&mut self, key: (Vec<u8>, bool), prefix: Vec<u8>) -> usize {
+        let at = self.words.len();
+        let name = self.words.iter().position(|w| w.key.0 == key.0);
         self.words.push(SearchWord {
             prefix,
             key,
+            name: name.unwrap_or(at),
             documents: 0,
             idf: 0.0,
+            position: at,
         });
-        self.words.len() - 1
+        at
     }
 
-    /// Adds a step for each of the sort keys of an expanded search.
-    pub fn expand(&mut self, keys: impl Iterator<Item = Vec<u8>>) {
+    /// Adds a step for each of the sort keys of an expanded search. `matched` are the names of the
+    /// words that documents have matched before.
+    pub fn expand(&mut self, matched: &BTreeSet<usize>, keys: impl Iterator<Item = Vec<u8>>) {
+        let mut positions: FxHashMap<usize, usize> = FxHashMap::default();
+        for name in matched {
+            positions.insert(*name, positions.len());
+        }
         for key in keys {
             let key = (key, false);
             let known = self.words.iter().position(|w| w.key == key);
@@ -140,15 +157,21 @@ impl Program {
                 let prefix = word_prefix(&key.0);
                 self.push_word(key, prefix)
             });
+            let next = positions.len();
+            positions.entry(self.words[word].name).or_insert(next);
             self.steps.push(Step::Word(Operator::None, word));
+        }
+        for (name, position) in positions {
+            self.words[name].position = position;
         }
         self.sort_words();
     }
 
     /// Computes the weights of the words, whose documents are counted, for `rows` rows.
     pub fn weigh(&mut self, rows: u64) {
-        for word in &mut self.words {
-            word.idf = match word.documents {
+        for name in 0..self.words.len() {
+            let forms = self.words.iter().filter(|w| w.name == name);
+            self.words[name].idf = match forms.map(|w| w.documents).sum::<u64>() {
                 0 => 0.0,
                 n if n == rows => 1.0001f64.log10(),
                 n => (rows as f64 / n as f64).log10(),
@@ -169,7 +192,7 @@ impl Program {
         state.found.then(|| document.sum(&state))
     }
 
-    /// The words that a document has, by their numbers, among those that its rank counts.
+    /// The names of the words that the rank of a document counts, if it matches.
     pub fn matched(&self, packed: &[u8], texts: &[Option<&[u8]>]) -> Option<Vec<usize>> {
         let document = Document {
             program: self,
@@ -181,10 +204,9 @@ impl Program {
         state.found.then_some(state.words)
     }
 
-    /// Whether a word of the search has this sort key.
-    pub fn has_word(&self, word: usize, key: &[u8]) -> bool {
-        let own = &self.words[word].key;
-        own.0 == key && !own.1
+    /// The sort key of the word with this name.
+    pub fn key_of(&self, name: usize) -> &[u8] {
+        &self.words[name].key.0
     }
 
     /// The frequency of each word in a document.
@@ -379,11 +401,16 @@ impl Visit<'_> {
         let words = &words[first..];
         let indexed = words.iter().filter(|word| is_indexed(word));
         let indexed: Vec<&Vec<u8>> = indexed.collect();
+        let indexed: Vec<usize> = indexed
+            .iter()
+            .map(|w| self.program.word(w, false))
+            .collect();
         Phrase {
-            indexed: indexed
+            names: indexed
                 .iter()
-                .map(|w| self.program.word(w, false))
+                .map(|w| self.program.words[*w].name)
                 .collect(),
+            indexed,
             words: words.to_vec(),
             within: distance.filter(|n| *n > 0),
         }
@@ -395,7 +422,7 @@ impl Visit<'_> {
 struct State {
     found: bool,
     rank: f32,
-    /// The words that count for the rank, by their numbers.
+    /// The names of the words that count for the rank.
     words: Vec<usize>,
     /// A required item has been processed.
     required: bool,
@@ -470,13 +497,12 @@ impl Document<'_> {
             let (operator, matches, words): (_, _, &[usize]) = match step {
                 Step::Word(operator, word) => {
                     let matches = self.frequencies[*word] > 0;
-                    (*operator, matches, std::slice::from_ref(word))
+                    let name = &self.program.words[*word].name;
+                    (*operator, matches, std::slice::from_ref(name))
                 }
-                Step::Phrase(operator, phrase) => (
-                    *operator,
-                    self.has_phrase(phrase),
-                    phrase.indexed.as_slice(),
-                ),
+                Step::Phrase(operator, phrase) => {
+                    (*operator, self.has_phrase(phrase), phrase.names.as_slice())
+                }
                 Step::Nested(operator, steps) => {
                     self.run(steps, &mut nested);
                     (*operator, nested.found, nested.words.as_slice())
@@ -493,13 +519,18 @@ impl Document<'_> {
     }
 
     fn sum(&self, state: &State) -> f32 {
-        let mut words = state.words.clone();
-        words.sort_unstable();
-        let weight = |word: &usize| {
-            let idf = self.program.words[*word].idf;
-            (f64::from(self.frequencies[*word]) * idf * idf) as f32
+        let words = &self.program.words;
+        let mut names = state.words.clone();
+        names.sort_unstable_by_key(|name| words[*name].position);
+        let weight = |name: &usize| {
+            // The first form that the document has tells the frequency.
+            let forms = words.iter().zip(&self.frequencies);
+            let mut forms = forms.filter(|(w, frequency)| w.name == *name && **frequency > 0);
+            let frequency = forms.next().map_or(0, |(_, frequency)| *frequency);
+            let idf = words[*name].idf;
+            (f64::from(frequency) * idf * idf) as f32
         };
-        words.iter().map(weight).fold(state.rank, |sum, w| sum + w)
+        names.iter().map(weight).fold(state.rank, |sum, w| sum + w)
     }
 
     fn has_phrase(&self, phrase: &Phrase) -> bool {

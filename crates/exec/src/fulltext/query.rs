@@ -5,8 +5,8 @@
 //! item     = [prefix] ( { '*' } term ['*'] | '"' text '"' ['@' number] | '(' list ')' )
 //! prefix   = + | - | ~ | < | >
 //! ```
-//! Outside boolean mode there are terms and quoted texts alone. A term is a list of its words:
-//! `don't` has two.
+//! Outside boolean mode there are terms and quoted texts alone; with the parser ngram the whole
+//! text is a list of n-grams. A term is a list of its words: `don't` has two.
 //!
 //! Source: MySQL manual, "Boolean Full-Text Searches".
 
@@ -77,6 +77,9 @@ struct Parser<'t> {
 /// # Errors
 /// 1064 in MySQL's words for a search that does not follow the grammar.
 pub fn parse(text: &[u8], boolean: bool, tokenizer: &Tokenizer) -> Result<Vec<Node>, SqlError> {
+    if tokenizer.options.ngram_chars > 0 && !boolean {
+        return Ok(tokenizer.words(text).map(|ngram| word(&ngram)).collect());
+    }
     let mut parser = Parser {
         rest: text,
         boolean,
@@ -118,11 +121,19 @@ impl<'t> Parser<'t> {
                     self.rest = behind;
                     break Lexeme::Symbol(byte);
                 }
+                // The parser ngram knows no distance, and reads words alone.
+                b'@' if self.reads_words() => self.rest = behind,
                 _ if self.boolean && is_symbol(byte) => {
                     self.rest = behind;
                     break Lexeme::Symbol(byte);
                 }
                 _ => {
+                    if self.reads_words() {
+                        match self.word() {
+                            Some(word) => break Lexeme::Term(word),
+                            None => continue,
+                        }
+                    }
                     let (term, rest) = self.rest.split_at(self.term_len());
                     self.rest = rest;
                     if self.boolean && term.iter().all(u8::is_ascii_digit) {
@@ -140,6 +151,26 @@ impl<'t> Parser<'t> {
             |b: &u8| matches!(b, b'"' | b' ' | b'\n' | b'%') || self.boolean && is_symbol(*b);
         let end = self.rest.iter().position(ends);
         end.unwrap_or(self.rest.len())
+    }
+
+    /// Whether each word is a term by itself: in boolean mode with the parser ngram.
+    fn reads_words(&self) -> bool {
+        self.boolean && self.ngram_chars().is_some()
+    }
+
+    /// The word at the start of the rest; `None`: it begins with another character, which is
+    /// skipped.
+    fn word(&mut self) -> Option<&'t [u8]> {
+        let text = &self.rest[..self.term_len()];
+        let word = self.tokenizer.whole_words(text).next();
+        let at_start = word.filter(|word| text.starts_with(word.bytes));
+        let len = match at_start {
+            Some(word) => word.bytes.len(),
+            None => self.tokenizer.collation.charset.step(self.rest).max(1),
+        };
+        let (taken, rest) = self.rest.split_at(len.min(self.rest.len()));
+        self.rest = rest;
+        at_start.map(|_| taken)
     }
 
     fn unexpected(&self, expected: Option<&str>) -> SqlError {

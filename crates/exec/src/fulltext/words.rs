@@ -5,11 +5,11 @@ use nfold_types::collation::Collation;
 
 use super::word_chars::is_word_char;
 
-/// The words of INFORMATION_SCHEMA.INNODB_FT_DEFAULT_STOPWORD, in order.
-static STOPWORDS: [&str; 36] = [
+/// The words of INFORMATION_SCHEMA.INNODB_FT_DEFAULT_STOPWORD, as MySQL lists them.
+pub static STOPWORDS: [&str; 36] = [
     "a", "about", "an", "are", "as", "at", "be", "by", "com", "de", "en", "for", "from", "how",
-    "i", "in", "is", "it", "la", "of", "on", "or", "that", "the", "this", "to", "und", "was",
-    "what", "when", "where", "who", "will", "with", "www", "the",
+    "i", "in", "is", "it", "la", "of", "on", "or", "that", "the", "this", "to", "was", "what",
+    "when", "where", "who", "will", "with", "und", "the", "www",
 ];
 
 /// Finds the words of documents for one index.

@@ -161,6 +161,7 @@ impl Runtime<'_> {
     /// Adds the words of the documents that match, without the words that they were found by.
     fn expand(&self, searched: &SearchedIndex, program: &mut Program) -> Result<(), SqlError> {
         let mut words: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let mut names: BTreeSet<usize> = BTreeSet::new();
         let Some(candidates) = program.candidates() else {
             return Ok(());
         };
@@ -178,7 +179,7 @@ impl Runtime<'_> {
                 batch.clear();
                 let more = self.read(&mut read, &mut batch)?;
                 for row in batch.iter() {
-                    expand_by(searched, program, row, &mut words);
+                    expand_by(searched, program, row, (&mut words, &mut names));
                 }
                 if !more {
                     break;
@@ -186,18 +187,19 @@ impl Runtime<'_> {
             }
         }
         let before = program.steps.len();
-        program.expand(words.into_iter());
+        program.expand(&names, words.into_iter());
         let added: Vec<Step> = program.steps[before..].to_vec();
         self.count_steps(searched, program, &added)
     }
 }
 
-/// Adds the words of one document to those of an expanded search.
+/// Adds the words of one document to those of an expanded search, without those that it matches,
+/// whose names it adds.
 fn expand_by(
     searched: &SearchedIndex,
     program: &Program,
     row: &[u8],
-    words: &mut BTreeSet<Vec<u8>>,
+    (words, names): (&mut BTreeSet<Vec<u8>>, &mut BTreeSet<usize>),
 ) {
     let layout: &RowLayout = searched.table.layout();
     let bytes = |column: &usize| match layout.get(row, *column) {
@@ -214,5 +216,8 @@ fn expand_by(
     each_word(packed, |word| {
         words.insert(word.to_vec());
     });
-    words.retain(|key| !matched.iter().any(|word| program.has_word(*word, key)));
+    for name in matched {
+        words.remove(program.key_of(name));
+        names.insert(name);
+    }
 }

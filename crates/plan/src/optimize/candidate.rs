@@ -269,8 +269,8 @@ impl Chooser<'_> {
                 call.target.index == index.id.0 && own.is_some_and(|at| at.table == self.slot)
             })
         };
-        let searches = self.usable.iter().filter_map(|e| matching(cx, e));
-        let search = searches.filter(is_search).next()?.clone();
+        let mut searches = self.usable.iter().filter_map(|e| matching(cx, e));
+        let search = searches.find(is_search)?.clone();
         Some(Candidate {
             access: path(i, false, AccessKind::Fulltext(Box::new(search))),
             rows: 1.0,

@@ -21,6 +21,11 @@ pub(super) fn engines(put: &mut Put<'_>) -> Result<(), SqlError> {
     put(row.iter().map(|s| Value::from(*s)).collect())
 }
 
+pub(super) fn stopwords(put: &mut Put<'_>) -> Result<(), SqlError> {
+    let words = nfold_exec::STOPWORDS;
+    words.iter().try_for_each(|word| put(vec![(*word).into()]))
+}
+
 pub(super) fn plugins(put: &mut Put<'_>) -> Result<(), SqlError> {
     for (name, kind) in PLUGINS {
         let mut row: Vec<Value> = [name, "1.0", "ACTIVE", kind, "1.0"]

@@ -150,6 +150,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "TABLE_CONSTRAINTS" => keys::table_constraints(cx, put),
         "TABLE_CONSTRAINTS_EXTENSIONS" => keys::table_constraints_extensions(cx, put),
         "INNODB_INDEXES" => keys::innodb_indexes(cx, put),
+        "INNODB_FT_DEFAULT_STOPWORD" => facts::stopwords(put),
         "INNODB_FIELDS" => keys::innodb_fields(cx, put),
         "COLUMN_STATISTICS" => histograms::column_statistics(cx, put),
         "USER_PRIVILEGES" => accounts::user_privileges(cx, put),
