@@ -584,7 +584,7 @@ impl Document<'_> {
             let (Some(first), Some(last)) = (current.iter().min(), current.iter().max()) else {
                 return false;
             };
-            if (last - first) as u64 + 1 <= within {
+            if ((last - first) as u64) < within {
                 return true;
             }
             let lowest = current.iter().position(|p| p == first).unwrap_or(0);
