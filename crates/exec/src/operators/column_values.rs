@@ -176,6 +176,13 @@ impl ColumnValues {
             let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
             return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
         }
+        // A date or time that an expression of string type returns is stored by its text.
+        let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
+        if temporal && ty.class() == Class::String && !column.ty.is_string() {
+            let text = convert::to_bytes(cx, v, ty).unwrap_or_default();
+            let from = CollationId::UTF8MB4_BIN;
+            return self.store_with(to, column, ValueRef::Bytes(&text), from, row);
+        }
         let from = convert::string_collation(cx, ty);
         // A BLOB stores the value as it is shown; a short string stores the digits of the number.
         if column.ty.is_blob() && (convert::is_bits(ty) || convert::is_year(&ty.col)) {
