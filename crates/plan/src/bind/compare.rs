@@ -11,7 +11,7 @@ use crate::logical::context::ParamType;
 use crate::logical::expr::{
     Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, is_constant, operand,
 };
-use crate::logical::query::SubqueryForm;
+use crate::logical::query::{QueryBody, Source, SubqueryForm};
 
 fn is_row(e: &ast::Expr) -> bool {
     matches!(e, ast::Expr::Row(_))
@@ -83,7 +83,7 @@ impl BlockBinder<'_> {
     fn as_year(&self, column: &Expr, e: Expr) -> Expr {
         let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
         let value = e.ty.class() != Class::Null;
-        let beside = operand(column) == Operand::Column && operand(&e) == Operand::Constant;
+        let beside = operand(column) == Operand::Column && self.is_merged_constant(&e);
         match self.cx.funcs.find(crate::logical::func::YEAR_CONSTANT) {
             Some((func, _)) if year && value && beside => Expr {
                 ty: ExprType::bigint(e.ty.nullable),
@@ -94,6 +94,20 @@ impl BlockBinder<'_> {
             },
             _ => e,
         }
+    }
+
+    /// Whether `e` is constant, or a column of a merged derived table that stands for a constant.
+    fn is_merged_constant(&self, e: &Expr) -> bool {
+        let (mut tables, mut e) = (&self.tables, e);
+        while let Some(at) = e.as_column()
+            && let Some(table) = tables.get(usize::from(at.table))
+            && let Source::Derived(q) = &table.source
+            && let (true, QueryBody::Block(inner)) = (q.is_merged(), &q.body)
+            && let Some(selected) = inner.select.get(usize::from(at.column))
+        {
+            (tables, e) = (&inner.tables, selected);
+        }
+        operand(e) == Operand::Constant
     }
 
     /// The columns of a row constructor or of a row subquery. Any other expression is a row of one

@@ -127,9 +127,7 @@ fn compared_as_digits(from: &ColumnType, to: &ColumnType) -> bool {
 /// The value of `e` as a column of type `ty` in a temporary table has it: a FLOAT in a string has
 /// as many digits as fit, and a BINARY has its declared length.
 pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
-    if compared_as_digits(&e.ty.col, &ty.col) {
-        return cx.digits(e, ty);
-    }
+    let digits = compared_as_digits(&e.ty.col, &ty.col);
     let float = e.ty.col.kind == TypeKind::Float && ty.col.is_string() && !ty.col.is_blob();
     let mut v = match float.then(|| cx.val(e)).transpose()? {
         Some(Val::Float(v)) => {
@@ -138,6 +136,7 @@ pub(crate) fn kept<'a>(cx: &EvalCx<'a>, e: &'a Expr, ty: &ExprType) -> Result<Va
             Val::Bytes(text.into())
         }
         Some(v) => v,
+        None if digits => cx.digits(e, ty)?,
         None => cx.val_as(e, ty)?,
     };
     if let (TypeKind::Binary(n), Val::Bytes(bytes)) = (&ty.col.kind, &mut v)
