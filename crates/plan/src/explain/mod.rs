@@ -136,7 +136,7 @@ fn probes(plan: &Plan) -> Vec<ExplainProbe> {
     let constants: Vec<JoinStep> = b
         .joins
         .iter()
-        .take_while(|step| is_const_table(b, step))
+        .take_while(|step| b.is_const_table(step))
         .cloned()
         .collect();
     if !constants.is_empty() {
@@ -154,21 +154,6 @@ fn probes(plan: &Plan) -> Vec<ExplainProbe> {
         ));
     }
     out
-}
-
-fn is_const_table(b: &Block, step: &JoinStep) -> bool {
-    let TableSource::Table(def) = &b.tables[step.table].source else {
-        return false;
-    };
-    // A table that depends on no other one is read into a hash table without keys.
-    let access = match &step.access.kind {
-        AccessKind::Hash { build, keys, .. } if keys.is_empty() => build,
-        _ => &step.access,
-    };
-    let AccessKind::Points(parts) = &access.kind else {
-        return false;
-    };
-    step.kind == JoinType::Inner && table_access::points_type(def, access, parts) == "const"
 }
 
 /// A query that returns one row for each row of the join of `joins`, the first steps of `b`.

@@ -108,7 +108,7 @@ fn reference(b: &Block, p: &PointPart) -> String {
     }
 }
 
-pub(super) fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
+fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
     let index = &def.indexes[access.index];
     let single = parts.iter().all(|p| matches!(p, PointPart::Eq { .. }));
     if !single {

@@ -45,6 +45,15 @@ pub(crate) struct Groups {
     pub ordered: bool,
 }
 
+/// Which rows of a block MySQL stores in a temporary table, besides groups and distinct rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredRows {
+    /// With ROLLUP, the rows of the groups.
+    pub rolled_up: bool,
+    /// The joined rows, to sort them.
+    pub sorted: bool,
+}
+
 impl Query {
     /// Describes the columns before access paths are chosen. This is final for a nested query; the
     /// outermost query is described by the optimizer, which knows more.
@@ -61,8 +70,11 @@ impl Query {
             aggregated: g.has_aggregates(),
             ordered: false,
         });
-        let keeps_rows = keeps_rows(block);
-        description.apply(&mut self.columns, &mut block.select, groups, keeps_rows);
+        let stored = StoredRows {
+            rolled_up: keeps_rows(block),
+            sorted: false,
+        };
+        description.apply(&mut self.columns, &mut block.select, groups, stored);
         self.types = block.select.iter().map(|e| e.ty.clone()).collect();
     }
 }
@@ -74,14 +86,13 @@ fn keeps_rows(b: &Block) -> bool {
 }
 
 impl Description {
-    /// Describes the result columns `select`. `keeps_rows`: with ROLLUP, whether the rows are
-    /// stored in a temporary table.
+    /// Describes the result columns `select`.
     pub fn apply(
         &self,
         columns: &mut [ColumnMeta],
         select: &mut [Expr],
         groups: Option<Groups>,
-        keeps_rows: bool,
+        stored_rows: StoredRows,
     ) {
         let implicit = groups.is_some_and(|g| g.implicit);
         let grouped = groups.is_some_and(|g| !g.implicit && !g.ordered) && !self.sorted_groups;
@@ -89,8 +100,8 @@ impl Description {
         let distinct_rows = self.distinct && !implicit;
         for ((meta, e), kind) in columns.iter_mut().zip(select).zip(&self.kinds) {
             if let Some(groups) = rolled_up {
-                let kept = [keeps_rows, self.distinct || self.windowed];
-                describe_rolled_up(meta, e, groups.key_count, *kind, kept);
+                let stored = [stored_rows.rolled_up, self.distinct || self.windowed];
+                describe_rolled_up(meta, e, groups.key_count, *kind, stored);
                 continue;
             }
             let kept = match kind {
@@ -98,7 +109,9 @@ impl Description {
                 _ if self.windowed => true,
                 ResultKind::Aggregate => grouped,
                 ResultKind::OfAggregates => distinct_rows,
-                ResultKind::Value | ResultKind::Subquery => grouped || distinct_rows,
+                ResultKind::Value | ResultKind::Subquery => {
+                    grouped || distinct_rows || stored_rows.sorted
+                }
             };
             if self.windowed {
                 meta.flags &= !TABLE_COLUMN_FLAGS;
@@ -112,7 +125,12 @@ impl Description {
                         ExprKind::Subquery { .. } => distinct_rows || grouped && !aggregated,
                         _ => grouped && !self.distinct,
                     };
-                describe_kept(meta, e, *kind, [self.windowed, wide]);
+                let form = match () {
+                    () if stored_rows.sorted && !self.windowed => StoredForm::Value,
+                    () if wide => StoredForm::Subquery,
+                    () => StoredForm::AsComputed,
+                };
+                describe_kept(meta, e, *kind, self.windowed, form);
             }
             // A parameter that is NULL is described as a text.
             if !matches!(
@@ -125,13 +143,25 @@ impl Description {
     }
 }
 
-/// Describes a value that a temporary table of groups, window results or distinct rows stores.
-/// `wide`: an integer of ten digits or more becomes BIGINT.
+/// The type of the column in which a temporary table stores a computed value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoredForm {
+    /// An ENUM or SET becomes a string, a short BIGINT an INT.
+    AsComputed,
+    /// [`ExprType::stored_subquery`]
+    Subquery,
+    /// [`ExprType::stored_value`]
+    Value,
+}
+
+/// Describes a value that a temporary table of groups, window results, or distinct or sorted rows
+/// stores.
 fn describe_kept(
     meta: &mut ColumnMeta,
     e: &mut Expr,
     kind: ResultKind,
-    [windowed, wide]: [bool; 2],
+    windowed: bool,
+    form: StoredForm,
 ) {
     meta.made = false;
     if windowed && e.ty.col.kind == TypeKind::Year {
@@ -140,9 +170,11 @@ fn describe_kept(
     if kind == ResultKind::Aggregate {
         e.ty.col = e.ty.column();
     } else {
-        match wide && !e.ty.col.is_enum_or_set() {
-            true => e.ty = e.ty.stored_subquery(),
-            false => keep(e),
+        match form {
+            _ if e.ty.col.is_enum_or_set() => keep(e),
+            StoredForm::AsComputed => keep(e),
+            StoredForm::Subquery => e.ty = e.ty.stored_subquery(),
+            StoredForm::Value => e.ty = e.ty.stored_value(),
         }
         meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
     }

@@ -207,6 +207,16 @@ impl ExprType {
         ty.kept()
     }
 
+    /// As [`Self::stored_subquery`], for any computed value in a temporary table of result rows: a
+    /// string has no fixed length.
+    pub fn stored_value(&self) -> Self {
+        let mut ty = self.stored_subquery();
+        if matches!(ty.col.kind, TypeKind::Char(_) | TypeKind::Binary(_)) {
+            ty.col = string_type(self.max_length(), ty.col.collation);
+        }
+        ty
+    }
+
     /// The class in which values of this type are computed and compared.
     pub fn class(&self) -> Class {
         Class::of(&self.col)

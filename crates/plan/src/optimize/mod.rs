@@ -20,7 +20,7 @@ use nfold_types::SqlError;
 
 use crate::logical::clauses::AggFunc;
 use crate::logical::context::PlanCx;
-use crate::logical::describe::Groups;
+use crate::logical::describe::{Groups, StoredRows};
 use crate::logical::query as logical;
 use crate::logical::statement::{Insert, InsertRows, Statement};
 use crate::physical::foreign::{Changed, ForeignKeys};
@@ -86,8 +86,12 @@ fn query_of(cx: &PlanCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
             graph.first_row = first_row;
             joins::join_tables(cx, &mut block, graph);
             if let Some(description) = q.description {
-                let (groups, keeps_rows) = (groups(&block), block.keeps_rows());
-                description.apply(&mut columns, &mut block.select, groups, keeps_rows);
+                let groups = groups(&block);
+                let stored = StoredRows {
+                    rolled_up: block.keeps_rows(),
+                    sorted: block.keeps_sorted_rows(),
+                };
+                description.apply(&mut columns, &mut block.select, groups, stored);
                 types = block.select.iter().map(|e| e.ty.clone()).collect();
             }
             QueryBody::Block(Box::new(block))

@@ -8,11 +8,11 @@ use nfold_sql::ast::{LockStrength, SetOp};
 use nfold_types::ColumnType;
 use smallvec::SmallVec;
 
-use super::access::Access;
+use super::access::{Access, AccessKind, PointPart};
 use crate::logical::clauses::{
     Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
 };
-use crate::logical::expr::{ColumnAt, Expr, ExprType};
+use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
 use crate::logical::json_table::JsonTable;
 pub use crate::logical::query::JoinType;
 use crate::logical::query::OuterKey;
@@ -365,6 +365,51 @@ impl Block {
     /// temporary table.
     pub(crate) fn keeps_rows(&self) -> bool {
         self.distinct || !self.order.is_empty() || !self.windows.is_empty() || self.joins.len() > 1
+    }
+
+    /// Whether MySQL reads the table of a step before it plans the query: at most one row has the
+    /// constant key.
+    pub(crate) fn is_const_table(&self, step: &JoinStep) -> bool {
+        let TableSource::Table(def) = &self.tables[step.table].source else {
+            return false;
+        };
+        // A table that depends on no other one is read into a hash table without keys.
+        let access = match &step.access.kind {
+            AccessKind::Hash { build, keys, .. } if keys.is_empty() => build,
+            _ => &step.access,
+        };
+        let AccessKind::Points(parts) = &access.kind else {
+            return false;
+        };
+        let index = &def.indexes[access.index];
+        step.kind == JoinType::Inner
+            && index.is_unique()
+            && parts.len() == index.parts.len()
+            && (parts.iter()).all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)))
+    }
+
+    /// Whether MySQL stores the joined rows of a block without groups in a temporary table before
+    /// it sorts them: ORDER BY names a table other than the first, or a table is joined by hashing.
+    pub(crate) fn keeps_sorted_rows(&self) -> bool {
+        if self.group.is_some() || self.distinct || self.order.is_empty() {
+            return false;
+        }
+        let mut steps = self.joins.iter().filter(|step| !self.is_const_table(step));
+        let Some(first) = steps.next() else {
+            return false;
+        };
+        let hashed = |step: &JoinStep| matches!(step.access.kind, AccessKind::Hash { .. });
+        let of_other = |e: &Expr| {
+            let at = e.as_column().map(|at| usize::from(at.table));
+            at.is_some_and(|table| table != first.table)
+        };
+        let mut rest = steps.peekable();
+        rest.peek().is_some()
+            && (rest.any(hashed)
+                || self
+                    .order
+                    .iter()
+                    .any(|key| key.expr.any(&mut |e| of_other(e))))
     }
 
     /// Calls `f` with each expression of the join steps and of the constant conditions.
