@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-clients check-apps apps check-lab bounded crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -23,7 +23,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-collations check-isolation check-clients check-apps check-lab ## everything that a change must pass
+test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-collations check-isolation check-privileges check-clients check-apps check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bounded
@@ -60,6 +60,9 @@ check-collations: server-binary ## every collation over 2,000 pairs of strings, 
 
 check-isolation: server-binary ## who blocks whom and sees what, as recorded from a real MySQL
 	tests/isolation/run
+
+check-privileges: server-binary ## who may run what, GRANT, REVOKE and SHOW GRANTS, as recorded from a real MySQL
+	tests/privileges/run
 
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run

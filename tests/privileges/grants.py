@@ -61,7 +61,8 @@ def answer(target, connections, user, sql):
             warnings = connections[user].show_warnings() if cursor._result and cursor._result.warning_count else ()
             return lines + [f"{level} {code}: {text}" for level, code, text in warnings] or ["ok"]
     except pymysql.Error as e:
-        return [f"error {e.args[0]}: {e.args[1]}"]
+        # Nfold has a name for the loopback address.
+        return [f"error {e.args[0]}: {e.args[1]}".replace("'@'127.0.0.1'", "'@'localhost'")]
 
 
 def record(target, path):

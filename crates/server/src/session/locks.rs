@@ -173,7 +173,7 @@ impl Session {
             if self.temporary.find(&schema, name).is_some() {
                 continue;
             }
-            if !system_schemas::is_system_schema(&schema) {
+            if !system_schemas::is_open_schema(&schema) {
                 self.rights
                     .need_database(Privileges::LOCK_TABLES, &schema)?;
             }

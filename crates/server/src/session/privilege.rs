@@ -10,7 +10,7 @@ use nfold_catalog::{Account, AccountId, AccountSnapshot, Catalog, HeldPrivileges
 use nfold_plan::{ColumnAccess, ColumnUse};
 use nfold_types::{ErrorCode, SqlError};
 
-use super::system_schemas::{INFORMATION, canonical, is_system_schema};
+use super::system_schemas::{INFORMATION, canonical, is_open_schema};
 
 /// The account of a session, with its privileges at one version.
 pub struct Rights {
@@ -128,7 +128,7 @@ impl Rights {
     /// The privileges on a database. Every account may read the system schemas, whose tables decide
     /// which rows it sees.
     pub fn on_database(&self, schema: &str) -> Privileges {
-        if is_system_schema(schema) {
+        if is_open_schema(schema) {
             return Privileges::SELECT;
         }
         self.held.on_database(schema)
@@ -136,7 +136,7 @@ impl Rights {
 
     /// The privileges on a table, with those of the levels above.
     pub fn on_table(&self, schema: &str, table: &str) -> Privileges {
-        if is_system_schema(schema) {
+        if is_open_schema(schema) {
             return Privileges::SELECT;
         }
         self.held.on_table(schema, table)
@@ -171,7 +171,7 @@ impl Rights {
 
     /// Error 1044 unless the account has any privilege on the database (USE).
     pub fn need_any(&self, schema: &str) -> Result<(), SqlError> {
-        if is_system_schema(schema) || self.held.uses_database(schema) {
+        if is_open_schema(schema) || self.held.uses_database(schema) {
             return Ok(());
         }
         Err(self.no_database(schema))
@@ -179,7 +179,7 @@ impl Rights {
 
     /// Whether the account may know that a table exists.
     pub fn sees_table(&self, schema: &str, table: &str) -> bool {
-        is_system_schema(schema) || self.held.sees_table(schema, table)
+        is_open_schema(schema) || self.held.sees_table(schema, table)
     }
 
     /// Error 1142 unless the account has `wanted` on the table, or on one of its columns.
@@ -221,7 +221,7 @@ impl Rights {
             .union(Privileges::LOCK_TABLES);
         let held = self.on_table(schema, table);
         let on_columns = self.held.on_any_column(schema, table);
-        match is_system_schema(schema) || held.union(on_columns).has_any(enough) {
+        match is_open_schema(schema) || held.union(on_columns).has_any(enough) {
             true => Ok(()),
             false => Err(self.denied("SELECT with locking clause", table)),
         }

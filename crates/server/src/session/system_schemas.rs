@@ -14,10 +14,15 @@ pub const INFORMATION: &str = "information_schema";
 /// The other schema; its table names are compared by bytes, like those of stored tables.
 pub const PERFORMANCE: &str = "performance_schema";
 
-/// Both schemas, with their default collations.
-pub const SCHEMAS: [(&str, CollationId); 2] = [
+/// The schema of the grant tables, which only accounts with privileges on it read. Its table names
+/// are compared by bytes.
+pub const MYSQL: &str = "mysql";
+
+/// All system schemas, with their default collations.
+pub const SCHEMAS: [(&str, CollationId); 3] = [
     (INFORMATION, CollationId::UTF8MB3_GENERAL_CI),
     (PERFORMANCE, CollationId::UTF8MB4_0900_AI_CI),
+    (MYSQL, CollationId::UTF8MB3_GENERAL_CI),
 ];
 
 /// The table of statistics by digest, which TRUNCATE empties.
@@ -28,8 +33,15 @@ pub fn canonical(schema: &str) -> Option<&'static str> {
     if schema.eq_ignore_ascii_case(INFORMATION) {
         Some(INFORMATION)
     } else {
-        (schema == PERFORMANCE).then_some(PERFORMANCE)
+        [PERFORMANCE, MYSQL]
+            .into_iter()
+            .find(|name| schema == *name)
     }
+}
+
+/// Whether every account may read the schema's tables, which leave out what it may not see.
+pub fn is_open_schema(name: &str) -> bool {
+    canonical(name).is_some_and(|name| name != MYSQL)
 }
 
 /// Whether a database is a system schema, which is not stored.

@@ -315,6 +315,10 @@ impl<'a> Walk<'a> {
 
     /// A target of a multi-table DELETE: a table of FROM, by its alias or name.
     fn delete_target(&mut self, target: &'a ObjectName, from: &'a [TableRef]) {
+        if target.schema.is_none() && self.database.is_none() {
+            self.failed
+                .get_or_insert_with(|| SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]));
+        }
         fn factors<'t>(t: &'t TableRef, out: &mut Vec<&'t TableFactor>) {
             match t {
                 TableRef::Table(f) => out.push(f),

@@ -22,6 +22,7 @@ impl Session {
             .map(|d| &*d.def.name)
             .filter(|name| all || self.rights.held().sees_database(name))
             .chain([system::INFORMATION, system::PERFORMANCE])
+            .chain(Some(system::MYSQL).filter(|name| all || self.rights.held().sees_database(name)))
             .collect();
         names.sort_unstable();
         let column = match wanted {

@@ -21,7 +21,7 @@ mod facts;
 mod histograms;
 mod keys;
 mod locks;
-mod roles;
+mod mysql;
 mod rows;
 mod schema;
 #[cfg(test)]
@@ -44,7 +44,7 @@ use crate::ddl::bind;
 use crate::ddl::bind::DdlCx;
 use crate::session::env::Env;
 pub(crate) use crate::session::system_schemas::{
-    INFORMATION, PERFORMANCE, SCHEMAS, canonical, database, is_system_schema,
+    INFORMATION, MYSQL, PERFORMANCE, SCHEMAS, canonical, database, is_open_schema, is_system_schema,
 };
 use crate::session::system_schemas::{SystemRow, SystemTables};
 
@@ -70,9 +70,10 @@ impl SystemTables for Tables {
 }
 
 /// The definitions of the tables of each system schema, in the order of [`SCHEMAS`].
-const TEXTS: [&str; 2] = [
+const TEXTS: [&str; 3] = [
     include_str!("information_schema.sql"),
     include_str!("performance_schema.sql"),
+    include_str!("mysql.sql"),
 ];
 
 static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {

@@ -7,7 +7,8 @@ use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
 use super::{
-    accounts, activity, columns, digests, facts, histograms, keys, locks, roles, schema, variables,
+    accounts, activity, columns, digests, facts, histograms, keys, locks, mysql, schema,
+    variables,
 };
 use crate::session::ServerState;
 use crate::session::env::Env;
@@ -29,7 +30,7 @@ pub(super) struct Cx<'a> {
 impl Cx<'_> {
     /// The account's privileges on a database.
     pub fn on_database(&self, name: &str) -> Privileges {
-        if super::is_system_schema(name) {
+        if super::is_open_schema(name) {
             return Privileges::SELECT;
         }
         self.held.on_database(name)
@@ -42,7 +43,7 @@ impl Cx<'_> {
 
     /// Whether the account may see that a database exists.
     pub fn sees_database(&self, name: &str) -> bool {
-        super::is_system_schema(name)
+        super::is_open_schema(name)
             || self.has_global(Privileges::SHOW_DATABASES)
             || self.held.sees_database(name)
     }
@@ -54,7 +55,7 @@ impl Cx<'_> {
 
     /// The account's privileges on a column, those on its table included.
     pub fn on_column(&self, table: &TableDef, column: &str) -> Privileges {
-        if super::is_system_schema(&table.schema) {
+        if super::is_open_schema(&table.schema) {
             return Privileges::SELECT;
         }
         let (schema, name) = (&*table.schema, &*table.name);
@@ -69,7 +70,10 @@ impl Cx<'_> {
         let stored = self.schema.tables().filter(sees);
         let mut all: Vec<&TableDef> = stored.map(|t| &**t).collect();
         all.sort_unstable_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
-        all.extend(super::tables().iter().map(|t| &**t));
+        let open = |t: &&Arc<TableDef>| {
+            super::is_open_schema(&t.schema) || self.held.sees_table(&t.schema, &t.name)
+        };
+        all.extend(super::tables().iter().filter(open).map(|t| &**t));
         all
     }
 
@@ -116,6 +120,7 @@ pub(super) fn rows(
     };
     match &*def.schema {
         super::PERFORMANCE => performance(&cx, &def.name, put),
+        super::MYSQL => mysql::rows(&cx, def, put),
         _ => information(&cx, &def.name, put),
     }
 }
@@ -156,11 +161,11 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "USER_PRIVILEGES" => accounts::user_privileges(cx, put),
         "TABLE_PRIVILEGES" => accounts::table_privileges(cx, put),
         "COLUMN_PRIVILEGES" => accounts::column_privileges(cx, put),
-        "APPLICABLE_ROLES" => roles::applicable(cx, put, false),
-        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => roles::applicable(cx, put, true),
-        "ENABLED_ROLES" => roles::enabled(cx, put),
-        "ROLE_TABLE_GRANTS" => roles::table_grants(cx, put),
-        "ROLE_COLUMN_GRANTS" => roles::column_grants(cx, put),
+        "APPLICABLE_ROLES" => accounts::applicable_roles(cx, put, false),
+        "ADMINISTRABLE_ROLE_AUTHORIZATIONS" => accounts::applicable_roles(cx, put, true),
+        "ENABLED_ROLES" => accounts::enabled_role_rows(cx, put),
+        "ROLE_TABLE_GRANTS" => accounts::role_table_grants(cx, put),
+        "ROLE_COLUMN_GRANTS" => accounts::role_column_grants(cx, put),
         "SCHEMA_PRIVILEGES" => accounts::schema_privileges(cx, put),
         "USER_ATTRIBUTES" => accounts::user_attributes(cx, put),
         "ENGINES" => facts::engines(put),
@@ -171,7 +176,7 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
-        // The other tables are always empty: routines, triggers, events, roles, grants on tables
+        // The other tables are always empty: routines, triggers, events, grants on tables
         // and columns, traces.
         _ => Ok(()),
     }

@@ -23,7 +23,8 @@ fn databases(cx: &Cx<'_>) -> Vec<DatabaseDef> {
         .collect();
     all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let made = super::SCHEMAS.iter();
-    all.extend(made.filter_map(|(name, ..)| super::database(name)));
+    let seen = made.filter(|(name, ..)| cx.sees_database(name));
+    all.extend(seen.filter_map(|(name, ..)| super::database(name)));
     all
 }
 

@@ -220,7 +220,8 @@ impl Session {
             return Err(self.rights.denied(&missing.names_in_errors(), table));
         }
         self.refresh_schema();
-        let found = self.schema.table(schema, table);
+        let system = self.server.system_tables.find(schema, table);
+        let found = self.schema.table(schema, table).or(system);
         let Some(def) = found else {
             let may_be_absent =
                 granted.columns.is_empty() && granted.privileges.contains(Privileges::CREATE);

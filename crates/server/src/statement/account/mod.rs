@@ -84,10 +84,10 @@ fn shown(id: &AccountId) -> String {
     format!("'{}'@'{}'", id.0, id.1)
 }
 
-/// Error 1396 for these accounts; `why` stands behind their names.
+/// Error 1396 for these accounts; `why` stands behind each name.
 fn failed(what: &str, names: &[String], why: &str) -> SqlError {
-    let names = format!("{}{why}", names.join(","));
-    SqlError::new(ErrorCode::ER_CANNOT_USER, &[&what, &names])
+    let names: Vec<String> = names.iter().map(|name| format!("{name}{why}")).collect();
+    SqlError::new(ErrorCode::ER_CANNOT_USER, &[&what, &names.join(",")])
 }
 
 const EXISTS: &str = " (User account already exists)";
@@ -322,6 +322,8 @@ impl Session {
                     if c.if_clause {
                         let code = ErrorCode::ER_USER_DOES_NOT_EXIST;
                         change.note(Level::Note, code, &[&shown(&id)]);
+                    } else if let Some(default) = &c.default_roles {
+                        roles::refuse_absent(&id, default)?;
                     } else {
                         missing.push(shown(&id));
                     }

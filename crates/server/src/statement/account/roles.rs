@@ -21,6 +21,18 @@ pub(super) fn not_granted(role: &AccountId, to: &Account) -> SqlError {
     SqlError::new(code, &[&role.0, &role.1, &to.user, &to.host])
 }
 
+/// The error of SET DEFAULT ROLE for an account that does not exist. NONE has none, as in MySQL.
+pub(super) fn refuse_absent(id: &AccountId, roles: &DefaultRoles) -> Result<(), SqlError> {
+    match roles {
+        DefaultRoles::None => Ok(()),
+        DefaultRoles::All => Err(unknown(id)),
+        DefaultRoles::List(names) => names.iter().try_for_each(|role| {
+            let code = ErrorCode::ER_ROLE_NOT_GRANTED;
+            Err(SqlError::new(code, &[&role.user, &role.host, &id.0, &id.1]))
+        }),
+    }
+}
+
 /// Whether an account was made by CREATE ROLE, or looks so.
 fn is_role(account: &Account) -> bool {
     account.locked && account.expired
@@ -209,9 +221,13 @@ impl Session {
         self.change_accounts(cx, |session, change| {
             for name in to {
                 let id = session.named(name);
-                let mut account = change.get(&id).ok_or_else(|| unknown(&id))?;
-                session.set_default_roles(&mut account, roles)?;
-                change.put(account);
+                match change.get(&id) {
+                    Some(mut account) => {
+                        session.set_default_roles(&mut account, roles)?;
+                        change.put(account);
+                    }
+                    None => refuse_absent(&id, roles)?,
+                }
             }
             Ok(())
         })
