@@ -204,7 +204,7 @@ impl EventReader {
         }
         let mut body = &bytes[Header::BYTES..];
         if header.code == code::FORMAT_DESCRIPTION {
-            // Its last bytes are the algorithm and the checksum, whatever the algorithm.
+            // Its last bytes are the algorithm and the checksum, for every algorithm.
             let at = (body.len().checked_sub(CHECKSUM + 1))
                 .ok_or(BinlogError::Malformed("format description"))?;
             self.checksums = match body[at] {

@@ -1,4 +1,5 @@
-//! Global transaction identifiers of MySQL (UUID, tag, number) and MariaDB (domain, server, number).
+//! Global transaction identifiers of MySQL (UUID, tag, number) and MariaDB (domain, server,
+//! number).
 
 use std::fmt;
 use std::sync::Arc;

@@ -193,7 +193,8 @@ impl ColumnFormat {
         }
     }
 
-    /// Whether a column of type `ty` holds exactly these values, so that they are read as `ty` (B3).
+    /// Whether a column of type `ty` holds exactly these values, so that they are read as `ty`
+    /// (B3).
     pub fn stores(&self, ty: &ColumnType) -> bool {
         let (a, b) = self.metadata;
         let sign = self.unsigned.is_none_or(|unsigned| unsigned == ty.unsigned);
@@ -326,8 +327,8 @@ fn json(bytes: &[u8]) -> Result<Vec<u8>, BinlogError> {
     binary::encode(&document, &work).map_err(damaged)
 }
 
-/// A packed DECIMAL: groups of nine digits in four bytes, big-endian; the sign is the first bit, and
-/// negative numbers are complemented.
+/// A packed DECIMAL: groups of nine digits in four bytes, big-endian; the sign is the first bit,
+/// and negative numbers are complemented.
 fn decimal(precision: usize, scale: usize, r: &mut Reader<'_>) -> Result<Decimal, BinlogError> {
     let bad = BinlogError::Malformed("DECIMAL");
     let whole = precision.checked_sub(scale).ok_or(bad.clone())?;

@@ -1,5 +1,5 @@
-//! The events of a file that a MySQL 9.7 wrote (`tests/replication/recorded/make`), as a text beside
-//! it. `tests/replication/run` compares the values with what a MySQL answers to SELECT.
+//! The events of a file that a MySQL 9.7 wrote (`tests/replication/recorded/make`), as a text
+//! beside it. `tests/replication/run` compares values with what a MySQL answers to SELECT.
 
 use std::collections::HashMap;
 use std::fmt::Write;

@@ -100,7 +100,11 @@ pub(super) const fn int_both(name: &'static str, default: u64, min: u64, max: u6
 }
 
 pub(super) const fn signed(name: &'static str, default: i64, min: i64, max: i64) -> OptionDef {
-    option(name, OptionKind::Signed { default, min, max }, Scope::Global)
+    option(
+        name,
+        OptionKind::Signed { default, min, max },
+        Scope::Global,
+    )
 }
 
 pub(super) const fn signed_both(name: &'static str, default: i64, min: i64, max: i64) -> OptionDef {
@@ -137,4 +141,3 @@ pub(super) const fn choice(
 ) -> OptionDef {
     option(name, OptionKind::Choice { default, values }, scope)
 }
-

@@ -184,7 +184,9 @@ mod tests {
         assert_eq!(first.entries(), []);
         let values = [("max_connections", entry("150")), ("back_log", entry("9"))];
         first.store(&values).unwrap();
-        first.store(&[("sql_mode", entry("\"quoted\", ü"))]).unwrap();
+        first
+            .store(&[("sql_mode", entry("\"quoted\", ü"))])
+            .unwrap();
         let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
         let statics = text.find("mysql_static_variables").unwrap();
         assert!(text[statics..].contains("back_log"), "{text}");
@@ -215,7 +217,12 @@ mod tests {
     #[test]
     fn a_damaged_file_stops_the_start() {
         let dir = tempfile::tempdir().unwrap();
-        for text in ["", "{", "{\"Version\": 1}", "{\"Version\":2,\"mysql_static_variables\":{\"a\":1}}"] {
+        for text in [
+            "",
+            "{",
+            "{\"Version\": 1}",
+            "{\"Version\":2,\"mysql_static_variables\":{\"a\":1}}",
+        ] {
             std::fs::write(dir.path().join(FILE), text).unwrap();
             let e = Persisted::open(dir.path()).unwrap_err();
             assert!(e.to_string().contains(FILE), "{e}");

@@ -8,8 +8,8 @@
 use nfold_sql::parser::OLDER_NAMES;
 
 use super::accepted::ACCEPTED;
-pub use super::option::{OptionDef, OptionKind, Scope};
 use super::option::{G, K, M, choice, flag, flag_both, int, int_both, option, text, text_both};
+pub use super::option::{OptionDef, OptionKind, Scope};
 
 const ISOLATION: &[&str] = &[
     "READ-UNCOMMITTED",
@@ -22,10 +22,24 @@ const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,N
 ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 const AES_MODES: &[&str] = &[
-    "aes-128-ecb", "aes-192-ecb", "aes-256-ecb", "aes-128-cbc", "aes-192-cbc", "aes-256-cbc",
-    "aes-128-cfb1", "aes-192-cfb1", "aes-256-cfb1", "aes-128-cfb8", "aes-192-cfb8",
-    "aes-256-cfb8", "aes-128-cfb128", "aes-192-cfb128", "aes-256-cfb128", "aes-128-ofb",
-    "aes-192-ofb", "aes-256-ofb",
+    "aes-128-ecb",
+    "aes-192-ecb",
+    "aes-256-ecb",
+    "aes-128-cbc",
+    "aes-192-cbc",
+    "aes-256-cbc",
+    "aes-128-cfb1",
+    "aes-192-cfb1",
+    "aes-256-cfb1",
+    "aes-128-cfb8",
+    "aes-192-cfb8",
+    "aes-256-cfb8",
+    "aes-128-cfb128",
+    "aes-192-cfb128",
+    "aes-256-cfb128",
+    "aes-128-ofb",
+    "aes-192-ofb",
+    "aes-256-ofb",
 ];
 
 /// The options that have an effect, ordered by name.
@@ -206,7 +220,7 @@ const COUNT: usize = EFFECTIVE.len() + ACCEPTED.len();
 /// All options, ordered by name.
 pub static OPTIONS: &[OptionDef] = &MERGED;
 
-const MERGED: [OptionDef; COUNT] = merged();
+static MERGED: [OptionDef; COUNT] = merged();
 
 /// [`EFFECTIVE`] and [`ACCEPTED`], merged by name.
 const fn merged() -> [OptionDef; COUNT] {

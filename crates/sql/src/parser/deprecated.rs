@@ -107,8 +107,14 @@ pub const OLDER_NAMES: &[(&str, &str)] = &[
     ("slave_max_allowed_packet", "replica_max_allowed_packet"),
     ("slave_net_timeout", "replica_net_timeout"),
     ("slave_parallel_workers", "replica_parallel_workers"),
-    ("slave_pending_jobs_size_max", "replica_pending_jobs_size_max"),
-    ("slave_preserve_commit_order", "replica_preserve_commit_order"),
+    (
+        "slave_pending_jobs_size_max",
+        "replica_pending_jobs_size_max",
+    ),
+    (
+        "slave_preserve_commit_order",
+        "replica_preserve_commit_order",
+    ),
     ("slave_skip_errors", "replica_skip_errors"),
     ("slave_sql_verify_checksum", "replica_sql_verify_checksum"),
     ("slave_transaction_retries", "replica_transaction_retries"),

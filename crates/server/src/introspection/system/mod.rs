@@ -26,7 +26,6 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod variables;
 
 use std::sync::{Arc, LazyLock};
 

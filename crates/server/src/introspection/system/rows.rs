@@ -6,10 +6,7 @@ use nfold_catalog::{Account, HeldPrivileges, Privileges, SchemaSnapshot, TableDe
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{
-    accounts, activity, columns, digests, facts, histograms, keys, locks, mysql, schema,
-    variables,
-};
+use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, mysql, schema};
 use crate::session::ServerState;
 use crate::session::env::Env;
 
@@ -184,10 +181,10 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
 
 fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlError> {
     match name {
-        "session_variables" => variables::variables(cx, false, put),
-        "global_variables" => variables::variables(cx, true, put),
-        "variables_info" => variables::info(cx, put),
-        "persisted_variables" => variables::persisted(cx, put),
+        "session_variables" => activity::variables(cx, false, put),
+        "global_variables" => activity::variables(cx, true, put),
+        "variables_info" => activity::variables_info(cx, put),
+        "persisted_variables" => activity::persisted_variables(cx, put),
         "session_status" => activity::status(cx, false, put),
         "global_status" => activity::status(cx, true, put),
         "processlist" => activity::performance_processlist(cx, put),

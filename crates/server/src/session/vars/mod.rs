@@ -279,17 +279,13 @@ impl Globals {
         }
     }
 
-    /// Who has set the variable at a position since the server started; `None`: nobody.
+    /// Who has set the variable at a position since the server started; `None`: unchanged.
     pub fn changed_by(&self, at: usize) -> Option<SetBy> {
         self.changed.lock().get(&at).cloned()
     }
 
     /// `from` with changes; shared with other sessions that have made the same changes.
-    fn derive(
-        &self,
-        from: &Arc<VarValues>,
-        changes: &[(usize, VarValue)],
-    ) -> Arc<VarValues> {
+    fn derive(&self, from: &Arc<VarValues>, changes: &[(usize, VarValue)]) -> Arc<VarValues> {
         let mut derived = self.derived.lock();
         let same = |d: &&Derived| Arc::ptr_eq(&d.from, from) && d.changes == changes;
         if let Some(known) = derived.iter().find(same) {
