@@ -64,7 +64,7 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     text("character_sets_dir", Some("")).fixed().runtime().unpersisted(),
     flag("check_proxy_users", false),
     choice("concurrent_insert", "AUTO", &["NEVER", "AUTO", "ALWAYS"], Scope::Global),
-    int_both("connection_memory_chunk_size", 8192, 0, 512 * M),
+    int_both("connection_memory_chunk_size", 8192, 1, 512 * M),
     int_both("connection_memory_limit", u64::MAX, 2 * M, u64::MAX),
     int("connection_memory_status_limit", u64::MAX, 2 * M, u64::MAX),
     flag("container_aware", false).fixed().unpersisted(),

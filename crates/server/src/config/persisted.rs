@@ -57,7 +57,15 @@ impl Persisted {
         };
         let entries = match std::fs::read(&path) {
             Ok(bytes) => parse(&bytes).map_err(|e| wrong(&e))?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            // Opening the directory itself reports what is wrong with it.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                BTreeMap::new()
+            }
             Err(e) => return Err(wrong(&e)),
         };
         Ok(Persisted {

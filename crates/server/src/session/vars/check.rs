@@ -1,6 +1,6 @@
 //! Checks and adjusts the values of SET, with MySQL's warnings.
 
-use nfold_sql::parser::Deprecated;
+use nfold_sql::parser::{Deprecated, OLDER_NAMES};
 use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
 use nfold_types::temporal::TimeZone;
@@ -223,7 +223,10 @@ fn switch(name: &str, value: &Value) -> Result<VarValue, SqlError> {
         .ok_or_else(|| wrong_value(name, value))
 }
 
+/// Warning 1292. It shows the present name of a variable that has an older one.
 fn truncated(name: &str, value: &Value, warnings: &mut Warnings) {
+    let present = OLDER_NAMES.iter().find(|(older, _)| *older == name);
+    let name = present.map_or(name, |(_, present)| present);
     warnings.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&name, &shown(value)]);
 }
 
@@ -237,6 +240,12 @@ fn integer(
     let stored = whole(name, value, (min.into(), max.into()), warnings)?;
     Ok(VarValue::Int(stored as u64))
 }
+
+/// Variables whose values beyond the range are refused.
+const NEVER_ADJUSTED: [&str; 2] = [
+    "caching_sha2_password_digest_rounds",
+    "innodb_commit_concurrency",
+];
 
 /// An integer, bounded by the range of the variable, with warning 1292 if it is beyond. Error 1232
 /// for other types.
@@ -253,16 +262,21 @@ fn whole(
     };
     let stored = asked.clamp(min, max);
     if stored != asked {
+        if NEVER_ADJUSTED.contains(&name) {
+            return Err(wrong_value(name, value));
+        }
         truncated(name, value, warnings);
     }
     Ok(stored)
 }
 
 /// The bytes of which the value of a variable is a multiple.
-const BLOCKS: [(&str, u64); 7] = [
+const BLOCKS: [(&str, u64); 9] = [
+    ("innodb_fsync_threshold", 16_384),
     ("join_buffer_size", 128),
     ("key_buffer_size", 4096),
     ("max_heap_table_size", 1024),
+    ("myisam_max_sort_file_size", 1 << 20),
     ("net_buffer_length", 1024),
     ("read_buffer_size", 4096),
     ("transaction_alloc_block_size", 1024),
