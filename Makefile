@@ -7,7 +7,7 @@ CARGO   ?= cargo
 # Extra words for bench/demo.
 DEMO ?=
 
-.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-apps apps check-lab bounded crash check-deep \
+.PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-replication check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
         lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-engine bench-instructions sim sim-planted clean test-tools
 
@@ -23,7 +23,7 @@ run: build ## build, create DATADIR if there is none, serve on 127.0.0.1:PORT
 test-tools: ## what the tests need from Debian's packages
 	@tests/install-tools
 
-test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-collations check-isolation check-privileges check-clients check-apps check-lab ## everything that a change must pass
+test: test-tools tidy check-format check-lints check-unit check-models check-lockstep check-sql check-collations check-isolation check-privileges check-clients check-replication check-apps check-lab ## everything that a change must pass
 	@$(MAKE) --no-print-directory sim SEEDS=200 CRASHES=3
 	@$(MAKE) --no-print-directory crash ROUNDS=3
 	@$(MAKE) --no-print-directory bounded
@@ -66,6 +66,9 @@ check-privileges: server-binary ## who may run what, GRANT, REVOKE and SHOW GRAN
 
 check-clients: server-binary ## real clients over a real socket, bad input
 	tests/clients/run
+
+check-replication: server-binary ## a replica of a recorded binary log; of a MySQL, if NFOLD_REPLICATION_SOURCE names its port
+	tests/replication/run
 
 check-apps: test-tools server-binary ## WordPress, a Django project and the ORMs of Node.js: installed, filled, queried, compared with a real MySQL's recorded answers
 	tests/apps/wordpress/run

@@ -9,6 +9,8 @@
 //!   kind 3  account:  id = user, 0, host              data = Account
 //!   kind 4  leftover: id = index id, big-endian       data = u32 space, u32 root: an unused tree
 //!   kind 5  view:     id = view id, big-endian        data = StoredView
+//!   kind 6  replication channel: id = its name        data = its configuration
+//!   kind 7  replication channel: id = its name        data = its coordinates
 //! ```
 //! # Invariants
 //! D1. The committed rows of the dictionary define which objects exist. The next start removes a
@@ -58,6 +60,8 @@ pub(crate) enum ObjectKind {
     Account = 3,
     Leftover = 4,
     View = 5,
+    Channel = 6,
+    Coordinates = 7,
 }
 
 /// Everything the dictionary holds.
@@ -241,6 +245,8 @@ fn take_row(table: &Table, row: &[u8], contents: &mut Contents) -> Result<(), En
         5 => contents
             .views
             .push(StoredView::decode(data).map_err(|e| bad(e.0))?.0),
+        // Read when a channel starts.
+        6 | 7 => {}
         _ => return Err(bad("unknown kind")),
     }
     Ok(())
@@ -262,6 +268,21 @@ fn encode_row(
         .layout()
         .encode(values, out)
         .map_err(|_| table.corrupt_row())
+}
+
+/// The stored data of an object.
+pub(crate) fn get(
+    session: &mut EngineSession,
+    table: &Arc<Table>,
+    kind: ObjectKind,
+    id: &[u8],
+) -> Result<Option<Vec<u8>>, EngineError> {
+    let Some(row) = find(session, table, kind, id)? else {
+        return Ok(None);
+    };
+    let data = table.layout().get(&row, 2);
+    let data = data.map_err(|_| table.corrupt_row())?;
+    Ok(data.as_bytes().map(<[u8]>::to_vec))
 }
 
 /// The stored row of an object, locked for change.

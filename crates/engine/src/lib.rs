@@ -33,6 +33,7 @@ mod pending_chains;
 mod pool;
 mod read;
 pub mod record;
+mod replication;
 mod row_hint;
 mod session;
 mod shared;
@@ -59,6 +60,7 @@ pub use nfold_txn::Isolation;
 pub use read::{
     KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock, reborrow,
 };
+pub use replication::{ChannelRecord, PendingCoordinates, with_coordinates};
 pub use row_hint::RowHintStatus;
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;

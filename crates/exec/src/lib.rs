@@ -42,4 +42,4 @@ pub use operators::output::ResultText;
 pub use operators::text_rows::write_texts;
 pub use runtime::result::{ChangeSummary, StatementResult, full_table};
 pub use runtime::{drive, engine_error};
-pub use statement::{Executable, execute, plan_columns};
+pub use statement::{Executable, apply_row_event, execute, plan_columns};

@@ -7,9 +7,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use nfold_binlog::{RowsEvent, TableMap};
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, TableSource};
+use nfold_plan::row_event::RowEventPlan;
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
 use crate::dml;
@@ -193,6 +195,33 @@ pub fn execute(
     let result = result?;
     ended?;
     Ok(result)
+}
+
+/// Applies a row event of a replication source as a statement: with an implicit savepoint, to which
+/// an error returns. The session commits. Returns the number of rows.
+///
+/// # Errors
+/// 1032 and 1062 with the row, 1677 if a column has another type than on the source, and the errors
+/// of the table's constraints. After 1213 the transaction has been rolled back.
+pub fn apply_row_event(
+    (engine, session): (&Arc<Engine>, &mut EngineSession),
+    cx: &mut dyn StatementFiber,
+    env: &dyn SessionEnv,
+    warnings: &RefCell<Warnings>,
+    plan: &RowEventPlan,
+    (map, event): (&TableMap, &RowsEvent),
+) -> Result<u64, SqlError> {
+    session.statement_begin(env.isolation(), false);
+    let params = Params::new();
+    let result = {
+        let mut rt = Runtime::new(engine, session, cx, env, &params, warnings);
+        rt.changes = true;
+        dml::apply_row_event(&rt, plan, map, event).map_err(|e| full_table(e, &plan.table.name))
+    };
+    let ended = crate::runtime::drive(cx, || session.statement_end(result.is_ok()));
+    let rows = result?;
+    ended?;
+    Ok(rows)
 }
 
 /// Whether losing a value is an error: a statement that changes rows in strict mode, without

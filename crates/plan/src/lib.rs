@@ -19,6 +19,7 @@ mod logical;
 mod optimize;
 pub mod physical;
 mod rewrite;
+pub mod row_event;
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@
 //! server, database, embedded   what is started
 //! statement                    a command, from its text to its answer
 //! introspection                SHOW, information_schema, performance_schema
+//! replication                  the thread that applies a source's changes
 //! ddl                          definitions: bind and run
 //! session                      what a session holds, and what all of them share
 //! net                          sockets, login, workers, fibers
@@ -22,6 +23,7 @@ pub mod introspection;
 mod log_file;
 pub mod net;
 pub mod pool_list;
+mod replication;
 pub mod server;
 pub mod session;
 pub mod slow_log;

@@ -48,7 +48,7 @@ impl Engine {
         // A crash from here on finds the new trees by these rows (dictionary::D1): by their ids
         // first, then by their roots.
         let listed = |made: &[IndexDef]| {
-            self.change_dictionary(|s| {
+            self.change_leftovers(|s| {
                 made.iter()
                     .try_for_each(|i| self.put_leftover(s, table.space, i))
             })
@@ -200,7 +200,7 @@ impl Engine {
     fn forget_leftover(&self, id: u64) -> Result<(), EngineError> {
         let _one = self.shared().ddl.lock();
         let dictionary = &self.shared().dictionary;
-        self.change_dictionary(|s| {
+        self.change_leftovers(|s| {
             dictionary::remove(s, dictionary, ObjectKind::Leftover, &id.to_be_bytes()).map(drop)
         })
     }

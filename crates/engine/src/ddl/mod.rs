@@ -42,8 +42,21 @@ pub use table::{IndexSpec, TableSpec};
 pub use view::ViewSpec;
 
 impl Engine {
-    /// Runs `change` in a transaction over the dictionary and commits it durably.
+    /// Runs `change` in a transaction over the dictionary and commits it durably. The transaction
+    /// also writes the coordinates of a replication channel that the statement carries.
     pub(crate) fn change_dictionary(
+        &self,
+        change: impl FnOnce(&mut EngineSession) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        self.change_leftovers(|session| {
+            change(session)?;
+            self.put_pending_coordinates(session)
+        })
+    }
+
+    /// As [`Self::change_dictionary`], for rows that are no definition: they change before or after
+    /// the moment of the statement's change.
+    pub(crate) fn change_leftovers(
         &self,
         change: impl FnOnce(&mut EngineSession) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {

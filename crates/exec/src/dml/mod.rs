@@ -9,6 +9,7 @@
 //!  update.rs ──▶ rows found by one block ── target_rows.rs ──▶ assignment.rs   the new image
 //!  delete.rs ──▶ rows found by one block ── target_rows.rs
 //!  multi_table.rs ──▶ rows of several tables found by a join ── encounters.rs ──▶ changed table by table
+//!  row_events.rs ──▶ rows of a replication source, found by key
 //!     │
 //!     └──▶ pipeline.rs   row_exprs.rs   generated columns, CHECK ──▶ changes a row ──▶ foreign.rs   its parents, its children, cascades
 //! ```
@@ -33,6 +34,7 @@ mod foreign;
 mod insert;
 mod multi_table;
 mod pipeline;
+mod row_events;
 mod row_exprs;
 mod target_rows;
 mod update;
@@ -42,4 +44,5 @@ pub(crate) use delete::delete;
 pub use foreign::no_referenced_row;
 pub(crate) use insert::insert;
 pub(crate) use multi_table::{delete as multi_table_delete, update as multi_table_update};
+pub(crate) use row_events::apply_row_event;
 pub(crate) use update::update;

@@ -178,6 +178,8 @@ const EFFECTIVE: &[OptionDef] = &[
     option("server_uuid", OptionKind::Text { default: Some("") }, Scope::Global).fixed().runtime().unpersisted(),
     option("show_create_table_verbosity", OptionKind::Bool { default: false }, Scope::Both).runtime(),
     flag("skip_networking", false).fixed().unpersisted(),
+    flag("skip_replica_start", false).fixed(),
+    flag("skip_slave_start", false).fixed(),
     option("slow_query_log", OptionKind::Bool { default: false }, Scope::Global),
     option("slow_query_log_file", OptionKind::Text { default: Some("") }, Scope::Global),
     text("socket", None).fixed().unpersisted(),

@@ -218,6 +218,9 @@ impl Env {
     /// As [`Env::read_var`], but passes the value by reference, so that no reference is counted.
     fn with_var<T>(&self, at: usize, global: bool, f: impl FnOnce(&VarValue) -> T) -> T {
         let def = &vars::definitions()[at];
+        if matches!(def.name, "gtid_executed" | "gtid_purged") {
+            return f(&VarValue::text(self.server.replication.executed_gtids()));
+        }
         if global || def.scope == Scope::Global {
             return self.globals.with_value(at, f);
         }

@@ -17,6 +17,7 @@ pub(crate) mod plan_info;
 pub(crate) mod plans;
 pub(crate) mod prepared;
 pub mod privilege;
+pub(crate) mod replication;
 pub mod response;
 pub(crate) mod server;
 pub(crate) mod shared_plans;
@@ -31,7 +32,7 @@ pub mod vars;
 use std::sync::Arc;
 
 use nfold_catalog::{AccountId, SchemaSnapshot};
-use nfold_engine::EngineSession;
+use nfold_engine::{EngineSession, PendingCoordinates};
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
 use nfold_sql::digest::{Digested, LiteralRole};
@@ -58,6 +59,24 @@ pub(crate) struct FreeWork {
     pub digested: Digested,
     pub roles: Vec<LiteralRole>,
     pub markers: Vec<Value>,
+}
+
+/// The replication coordinates that a DDL statement writes together with its change.
+#[derive(Default)]
+pub(crate) struct CarriedCoordinates {
+    pub pending: Option<PendingCoordinates>,
+    /// The statement has several steps, and this is not the last one.
+    pub deferred: bool,
+}
+
+impl CarriedCoordinates {
+    /// The coordinates for a step of the statement.
+    pub fn take(&mut self) -> Option<PendingCoordinates> {
+        match self.deferred {
+            true => None,
+            false => self.pending.take(),
+        }
+    }
 }
 
 /// One client's session; see the module's header.
@@ -94,6 +113,8 @@ pub struct Session {
     pub(crate) text_warnings: Vec<Deprecated>,
     /// Whether the connection ends after this command (`COMMIT RELEASE`, or KILL of its own id).
     pub(crate) close_after: bool,
+    /// Replication coordinates for the next change of a definition.
+    pub(crate) carried: CarriedCoordinates,
     /// The digest of the current text, borrowed from the worker. `None` while the statement runs.
     pub(crate) digested: Option<Box<Digested>>,
 }
@@ -113,6 +134,26 @@ impl Session {
                 &[&login.user, &login.client_host, &"YES"],
             )
         })?;
+        Session::with_rights(server, login, rights)
+    }
+
+    /// Opens the session that applies a replication source's changes. It may do everything.
+    ///
+    /// # Errors
+    /// 1040 if the engine has no room for another session.
+    pub(crate) fn for_replica(
+        server: Arc<ServerState>,
+        login: LoginInfo,
+    ) -> Result<Session, SqlError> {
+        Session::with_rights(server, login, Rights::of_replica())
+    }
+
+    fn with_rights(
+        server: Arc<ServerState>,
+        login: LoginInfo,
+        rights: Rights,
+    ) -> Result<Session, SqlError> {
+        let catalog = server.engine.catalog();
         let engine = server
             .engine
             .session(u64::from(login.connection_id))
@@ -141,6 +182,7 @@ impl Session {
             free_work: None,
             text_warnings: Vec::new(),
             close_after: false,
+            carried: CarriedCoordinates::default(),
             digested: None,
             server,
         };

@@ -21,6 +21,8 @@ pub struct Rights {
     /// The host that the client comes from, for messages.
     client_host: Box<str>,
     version: u64,
+    /// The session applies the changes of a replication source.
+    is_replica: bool,
 }
 
 impl Rights {
@@ -34,13 +36,36 @@ impl Rights {
             active: Vec::new(),
             client_host: client.into(),
             version,
+            is_replica: false,
         })
+    }
+
+    /// All privileges, for the session that applies the changes of a replication source.
+    pub(crate) fn of_replica() -> Rights {
+        let mut account = Account::new(("system user".into(), "".into()), "");
+        account.locked = true;
+        account.global = Privileges::all_global().union(Privileges::GRANT_OPTION);
+        account.add_all_dynamic(true);
+        let account = Arc::new(account);
+        Rights {
+            held: HeldPrivileges::new(vec![account.clone()]),
+            account,
+            active: Vec::new(),
+            client_host: "".into(),
+            version: 0,
+            is_replica: true,
+        }
+    }
+
+    /// Whether the session applies the changes of a replication source.
+    pub(crate) fn is_replica(&self) -> bool {
+        self.is_replica
     }
 
     /// Whether an account has changed since these privileges were loaded.
     #[inline]
     pub fn is_outdated(&self, catalog: &Catalog) -> bool {
-        self.version != catalog.account_version()
+        !self.is_replica && self.version != catalog.account_version()
     }
 
     /// Loads the account again. A dropped account keeps its privileges, as in MySQL. Active roles

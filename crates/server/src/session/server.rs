@@ -9,10 +9,12 @@ use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
 use nfold_observe::contention::WaitKind;
 use nfold_observe::digests::Digests;
+use nfold_types::ErrorCode;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::locks::SharedPermits;
+use super::replication::Replication;
 use super::shared_plans::SharedPlans;
 use super::storage;
 use super::system_schemas::SystemTables;
@@ -53,6 +55,7 @@ pub struct ServerState {
     pub general_log: GeneralLog,
     /// Tables that statements have used.
     pub(crate) opened: OpenedTables,
+    pub(crate) replication: Replication,
     /// Status counters of the sessions.
     pub session_counters: Arc<AllSessionCounters>,
     /// Set once the workers run.
@@ -152,6 +155,7 @@ impl ServerState {
                 options.values.int("performance_schema_digests_size") as usize,
             ),
             opened: OpenedTables::default(),
+            replication: Replication::default(),
             session_counters: Arc::default(),
             counters: OnceLock::new(),
         };
@@ -231,16 +235,27 @@ impl ServerState {
         (self.text("innodb_buffer_pool_filename"), percent)
     }
 
-    /// Called when the server starts to serve: reloads the buffer pool's pages if configured.
-    pub fn begin(&self) {
+    /// Called when the server starts to serve: reloads the buffer pool's pages, and starts the
+    /// replication channel, if configured.
+    pub fn begin(self: &Arc<Self>) {
         if self.flag("innodb_buffer_pool_load_at_startup") {
             self.pool_list.load(&self.pool_list_file().0);
         }
+        if let Err(e) = self.replication.load(&self.engine) {
+            tracing::error!("the replication channel cannot be read: {}", e.message);
+        } else if !self.flag("skip_replica_start") {
+            match self.replication.start(self) {
+                Ok(_) => {}
+                Err(e) if e.code == ErrorCode::ER_BAD_REPLICA => {}
+                Err(e) => tracing::error!("the replication channel does not start: {}", e.message),
+            }
+        }
     }
 
-    /// Called at shutdown, after the sessions have ended: writes the list of the buffer pool's
-    /// pages if configured.
+    /// Called at shutdown, after the sessions have ended: stops the replication channel, and writes
+    /// the list of the buffer pool's pages if configured.
     pub fn end(&self) {
+        self.replication.stop(&self.registry);
         self.slow_log.close();
         self.general_log.close();
         let (file, percent) = self.pool_list_file();

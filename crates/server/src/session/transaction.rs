@@ -407,7 +407,7 @@ impl Session {
             .globals
             .with_settings(|s| (s.super_read_only, s.server_read_only));
         let option = match switches {
-            (true, _) => "--super-read-only",
+            (true, _) if !self.rights.is_replica() => "--super-read-only",
             (false, true) if !self.rights.has_super_or(&["CONNECTION_ADMIN"]) => "--read-only",
             _ => return Ok(()),
         };

@@ -46,6 +46,10 @@ fn commits(statement: &Statement) -> bool {
             | RoleStatement::SetDefault { .. },
         )
         | Flush(_)
+        | ChangeSource(_)
+        | StartReplica(_)
+        | StopReplica(_)
+        | ResetReplica { .. }
         | LockTables(_) => true,
         CreateTable(c) => !c.temporary,
         DropTable(d) => !d.temporary,
@@ -53,6 +57,20 @@ fn commits(statement: &Statement) -> bool {
         Set(items) => items.iter().any(|i| matches!(i, SetItem::Password { .. })),
         _ => false,
     }
+}
+
+/// Whether a statement that commits changes neither tables nor accounts.
+fn leaves_data(statement: &Statement) -> bool {
+    use Statement::*;
+    matches!(
+        statement,
+        Flush(_)
+            | LockTables(_)
+            | ChangeSource(_)
+            | StartReplica(_)
+            | StopReplica(_)
+            | ResetReplica { .. }
+    )
 }
 
 /// Whether a DDL statement may change or drop tables that exist.
@@ -363,7 +381,7 @@ impl Session {
         }
         self.refresh_rights();
         if commits(statement) {
-            if !matches!(statement, Statement::Flush(_) | Statement::LockTables(_)) {
+            if !leaves_data(statement) {
                 self.refuse_read_only()?;
                 self.refuse_read_only_server()?;
             }
@@ -448,6 +466,10 @@ impl Session {
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
             ExplainConnection(options, id) => self.explain_connection(cx, options, *id, sink),
             Flush(f) => self.flush(f),
+            ChangeSource(change) => self.change_source(cx, change),
+            StartReplica(channel) => self.start_replica(cx, channel.as_ref()),
+            StopReplica(channel) => self.stop_replica(cx, channel.as_ref()),
+            ResetReplica { all, channel } => self.reset_replica(cx, *all, channel.as_ref()),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),
             DropUser { if_exists, users } => self.drop_user(cx, *if_exists, users),

@@ -16,7 +16,10 @@ pub fn server_state(
     engine: Arc<Engine>,
     registry: Arc<Registry>,
 ) -> Arc<ServerState> {
-    ServerState::new(options, engine, registry, &Tables)
+    let state = ServerState::new(options, engine, registry, &Tables);
+    // It is empty.
+    let _ = state.replication.launcher.set(crate::replication::launch);
+    state
 }
 
 /// Creates sessions over a shared state.

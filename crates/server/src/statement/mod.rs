@@ -6,10 +6,13 @@
 //!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              ├─▶ handler_tables: HANDLER
+//!                                              ├─▶ replica: the replication channel
 //!                                              └─▶ ddl, introspection: the folders below
+//! applied: statements of a replication source
 //! ```
 
 mod account;
+mod applied;
 mod client_text;
 mod diagnostics;
 mod dispatch;
@@ -18,6 +21,7 @@ mod factory;
 mod handler;
 mod handler_tables;
 mod load;
+mod replica;
 mod result_file;
 mod run;
 mod scalar;

@@ -403,6 +403,11 @@ impl Session {
                 }
             }
             Change::Global(assigned) => {
+                let purged = |at: usize| vars::definitions()[at].name == "gtid_purged";
+                if let Some((_, VarValue::Text(Some(set)))) = assigned.iter().find(|a| purged(a.0))
+                {
+                    return self.set_gtid_purged(cx, set);
+                }
                 let by = self.set_by();
                 self.env.globals.set_all_by(&assigned, Some(&by));
                 self.server.globals_changed();

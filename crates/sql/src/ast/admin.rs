@@ -216,7 +216,8 @@ pub enum Show {
     },
     BinaryLogStatus,
     BinaryLogs,
-    ReplicaStatus,
+    /// `SHOW REPLICA STATUS` of a channel; `None`: of all.
+    ReplicaStatus(Option<String>),
     /// `SHOW REPLICAS`
     Replicas,
     /// `SHOW BINLOG EVENTS` and `SHOW RELAYLOG EVENTS`
@@ -277,6 +278,27 @@ pub enum MaintenanceKind {
     Optimize,
     Repair,
     Checksum,
+}
+
+/// `CHANGE REPLICATION SOURCE TO …`
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeSource {
+    pub options: Vec<SourceOption>,
+    pub channel: Option<String>,
+}
+
+/// An option of CHANGE REPLICATION SOURCE TO, with its name in upper case and SOURCE for MASTER.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceOption {
+    pub name: String,
+    pub value: SourceValue,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceValue {
+    Text(Vec<u8>),
+    /// A number as it was written.
+    Number(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -196,6 +196,16 @@ pub enum Statement {
     TableMaintenance(TableMaintenance),
     Flush(Flush),
 
+    // Replication
+    ChangeSource(ChangeSource),
+    /// The channel; `None`: the one without a name.
+    StartReplica(Option<String>),
+    StopReplica(Option<String>),
+    ResetReplica {
+        all: bool,
+        channel: Option<String>,
+    },
+
     // Accounts
     CreateUser(CreateUser),
     AlterUser(CreateUser),

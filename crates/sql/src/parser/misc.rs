@@ -83,6 +83,8 @@ impl Parser<'_> {
             Kw::REPAIR => self.maintenance(MaintenanceKind::Repair),
             Kw::CHECKSUM => self.maintenance(MaintenanceKind::Checksum),
             Kw::FLUSH => self.flush(),
+            Kw::CHANGE => self.change_source(),
+            Kw::STOP => self.stop_replica(),
             Kw::RESET => self.reset(),
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
@@ -258,11 +260,11 @@ impl Parser<'_> {
         Ok(HistogramChange { columns, update })
     }
 
-    /// `RESET PERSIST [[IF EXISTS] name]`; RESET of anything else is not supported.
+    /// `RESET PERSIST [[IF EXISTS] name]`, or RESET of something else.
     fn reset(&mut self) -> Result<Statement> {
         self.advance();
         if !self.accept_kw(Kw::PERSIST) {
-            return self.unsupported("RESET");
+            return self.reset_replica();
         }
         let if_exists = self.if_exists()?;
         let name = match if_exists || self.at_ident() {
@@ -334,8 +336,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
         Kw::INSTALL => "INSTALL",
         Kw::UNINSTALL => "UNINSTALL",
         Kw::PURGE => "PURGE BINARY LOGS",
-        Kw::CHANGE => "CHANGE REPLICATION",
-        Kw::STOP => "STOP REPLICA",
         Kw::BINLOG => "BINLOG",
         Kw::CACHE => "CACHE INDEX",
         Kw::IMPORT => "IMPORT TABLE",

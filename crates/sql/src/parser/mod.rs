@@ -33,6 +33,7 @@ mod load;
 mod misc;
 mod primary;
 mod query;
+mod replica;
 mod session;
 mod set_chain;
 mod show;

@@ -230,7 +230,7 @@ impl Parser<'_> {
         self.advance();
         match self.kw() {
             Kw::TRANSACTION => self.advance(),
-            Kw::REPLICA | Kw::SLAVE => return self.unsupported("START REPLICA"),
+            Kw::REPLICA | Kw::SLAVE => return self.start_replica(),
             Kw::GROUP_REPLICATION => return self.unsupported("START GROUP_REPLICATION"),
             _ => return self.unexpected(),
         };

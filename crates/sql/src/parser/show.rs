@@ -170,8 +170,7 @@ impl Parser<'_> {
             Kw::SLAVE if self.accept_kw(Kw::HOSTS) => Show::Replicas,
             Kw::REPLICA | Kw::SLAVE => {
                 self.expect_kw(Kw::STATUS)?;
-                self.rest_of_statement();
-                Show::ReplicaStatus
+                Show::ReplicaStatus(self.for_channel()?)
             }
             Kw::REPLICAS => Show::Replicas,
             Kw::PROFILES => {

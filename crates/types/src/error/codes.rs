@@ -185,6 +185,7 @@ errors! {
     ER_LOCK_OR_ACTIVE_TRANSACTION = 1192, "HY000", "Can't execute the given command because you have active locked tables or an active transaction";
     ER_UNKNOWN_SYSTEM_VARIABLE = 1193, "HY000", "Unknown system variable '%-.64s'";
     ER_CRASHED_ON_USAGE = 1194, "HY000", "Table '%-.192s' is marked as crashed and should be repaired";
+    ER_BAD_REPLICA = 1200, "HY000", "The server is not configured as replica; fix in config file or with CHANGE REPLICATION SOURCE TO";
     ER_TOO_MANY_USER_CONNECTIONS = 1203, "42000", "User %-.64s already has more than 'max_user_connections' active connections";
     ER_SET_CONSTANTS_ONLY = 1204, "HY000", "You may only use constant expressions with SET";
     ER_LOCK_WAIT_TIMEOUT = 1205, "HY000", "Lock wait timeout exceeded; try restarting transaction";
@@ -366,6 +367,7 @@ errors! {
     ER_WRONG_PARAMETERS_TO_STORED_FCT = 1584, "42000", "Incorrect parameters in the call to stored function %-.192s";
     ER_NATIVE_FCT_NAME_COLLISION = 1585, "HY000", "This function '%-.192s' has the same name as a native function";
     ER_BINLOG_UNSAFE_STATEMENT = 1592, "HY000", "Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. %s";
+    ER_REPLICA_CORRUPT_EVENT = 1610, "HY000", "Corrupted replication event was detected";
     ER_NEED_REPREPARE = 1615, "HY000", "Prepared statement needs to be re-prepared";
     WARN_NO_CONNECTION_METADATA = 1617, "HY000", "The connection metadata structure does not exist";
     WARN_OPTION_IGNORED = 1618, "HY000", "<%-.64s> option ignored";
@@ -386,6 +388,7 @@ errors! {
     ER_SAME_NAME_PARTITION_FIELD = 1652, "HY000", "Duplicate partition field name '%-.192s'";
     ER_FIELD_TYPE_NOT_ALLOWED_AS_PARTITION_FIELD = 1659, "HY000", "Field '%-.192s' is of a not allowed type for this type of partitioning";
     ER_BINLOG_UNSAFE_SYSTEM_FUNCTION = 1674, "HY000", "Statement is unsafe because it uses a system function that may return a different value on the replica.";
+    ER_REPLICA_CONVERSION_FAILED = 1677, "HY000", "Column %d of table '%-.192s.%-.192s' cannot be converted from type '%-.50s' to type '%-.50s'";
     ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT = 1681, "HY000", "'%s' is deprecated and will be removed in a future release.";
     ER_WARN_I_S_SKIPPED_TABLE = 1684, "HY000", "Table '%s'.'%s' was skipped since its definition is being modified by concurrent DDL statement";
     ER_SPATIAL_MUST_HAVE_GEOM_COL = 1687, "42000", "A SPATIAL index may only contain a geometrical type column";
@@ -471,6 +474,7 @@ errors! {
     ER_NO_FT_MATERIALIZED_SUBQUERY = 3018, "HY000", "Cannot create FULLTEXT index on materialized subquery";
     ER_INNODB_UNDO_LOG_FULL = 3019, "HY000", "Undo Log error: %s";
     ER_INVALID_ARGUMENT_FOR_LOGARITHM = 3020, "2201E", "Invalid argument for logarithm";
+    ER_REPLICA_CHANNEL_IO_THREAD_MUST_STOP = 3021, "HY000", "This operation cannot be performed with a running replica io thread; run STOP REPLICA IO_THREAD FOR CHANNEL '%s' first.";
     ER_QUERY_TIMEOUT = 3024, "HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     ER_NON_RO_SELECT_DISABLE_TIMER = 3025, "HY000", "Select is not a read only statement, disabling timer";
     ER_AGGREGATE_ORDER_FOR_UNION = 3028, "HY000", "Expression #%u of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT";
@@ -488,6 +492,10 @@ errors! {
     ER_INCORRECT_TYPE = 3064, "HY000", "Incorrect type for argument %s in function %s.";
     ER_FIELD_IN_ORDER_NOT_SELECT = 3065, "HY000", "Expression #%u of ORDER BY clause is not in SELECT list, references column '%-.192s' which is not in SELECT list; this is incompatible with %s";
     ER_INVALID_JSON_DATA = 3069, "HY000", "Invalid JSON data provided to function %s: %s";
+    ER_REPLICA_CHANNEL_DOES_NOT_EXIST = 3074, "HY000", "Replica channel '%s' does not exist.";
+    ER_REPLICA_CHANNEL_MUST_STOP = 3081, "HY000", "This operation cannot be performed with running replication threads; run STOP REPLICA FOR CHANNEL '%s' first";
+    ER_REPLICA_CHANNEL_WAS_RUNNING = 3083, "HY000", "Replication thread(s) for channel '%s' are already runnning.";
+    ER_REPLICA_CHANNEL_WAS_NOT_RUNNING = 3084, "HY000", "Replication thread(s) for channel '%s' are already stopped.";
     ER_WARN_DEPRECATED_SQLMODE = 3090, "HY000", "Changing sql mode '%s' is deprecated. It will be removed in a future release.";
     ER_GROUP_REPLICATION_STOP_APPLIER_THREAD_TIMEOUT = 3095, "HY000", "The STOP GROUP_REPLICATION command execution is incomplete: The applier thread got the stop signal while it was busy. The applier thread will stop once the current task is complete.";
     ER_BEFORE_DML_VALIDATION_ERROR = 3098, "HY000", "The table does not comply with the requirements by an external plugin.";

@@ -541,6 +541,8 @@ impl Session {
             Change::Copy { spec, .. } => (spec.schema.clone(), spec.name.clone()),
             _ => (def.schema.clone(), def.name.clone()),
         };
+        // Replication coordinates are written with the last step.
+        self.carried.deferred = target.is_some();
         let rows = self.apply_change(cx, &def, change, (others, verify, !counted))?;
         let rows = if counted { rows } else { 0 };
         let engine = self.server.engine.clone();
@@ -561,6 +563,7 @@ impl Session {
                 .cloned()
                 .ok_or_else(|| missing(&schema, &name))?;
             let renamed = foreign::renamed(&self.schema, &[(def, schema, name)]);
+            self.carried.deferred = false;
             self.change(cx, move || engine.alter_definitions(renamed))?;
         }
         let info = if uncounted {

@@ -178,7 +178,9 @@ impl Session {
             let names = "SUPER or SET_ANY_DEFINER";
             self.rights.need_super_or(&["SET_ANY_DEFINER"], names)?;
             let accounts = self.server.engine.catalog().accounts();
-            if accounts.get(&definer.0, &definer.1).is_none() {
+            // A source may have accounts that its replica does not have.
+            let may_be_absent = self.rights.is_replica();
+            if !may_be_absent && accounts.get(&definer.0, &definer.1).is_none() {
                 let code = ErrorCode::ER_NO_SUCH_USER;
                 return Err(SqlError::new(code, &[&definer.0, &definer.1]));
             }

@@ -186,6 +186,17 @@ pub(super) fn empty(
     Ok(Response::Rows(set))
 }
 
+/// A result of one row, whose values are found by the names of the columns.
+pub(super) fn one_row(
+    columns: &[(&str, Cell)],
+    value: impl Fn(&str) -> Value,
+) -> Result<Response, SqlError> {
+    let types: Vec<_> = columns.iter().map(|(name, c)| (*name, c.ty())).collect();
+    let mut set = RowSet::new(&types);
+    set.push(columns.iter().map(|(name, _)| value(name)).collect());
+    Ok(Response::Rows(set))
+}
+
 fn texts(set: &mut RowSet, row: &[&str]) {
     set.push(row.iter().map(|s| Value::from(*s)).collect());
 }

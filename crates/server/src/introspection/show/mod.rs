@@ -4,6 +4,7 @@ mod databases;
 mod facts;
 pub mod filter;
 mod process;
+mod replica;
 pub mod schema;
 mod status;
 mod variables;
@@ -67,7 +68,7 @@ impl Session {
                 }
                 facts::empty(facts::BINARY_LOG_STATUS, None)
             }
-            Show::ReplicaStatus => facts::empty(facts::REPLICA_STATUS, None),
+            Show::ReplicaStatus(channel) => self.show_replica_status(cx, channel.as_ref()),
             Show::Replicas => {
                 let names = "REPLICATION SLAVE";
                 self.rights

@@ -210,10 +210,16 @@ impl Session {
         };
         let asked = Arc::new(AtomicBool::new(false));
         let flag = asked.clone();
-        let job = move || nfold_engine::stoppable(flag, f);
-        blocking(cx, &asked, job)
+        let carried = self.carried.take();
+        let job =
+            move || nfold_engine::with_coordinates(carried, || nfold_engine::stoppable(flag, f));
+        let (result, left) = blocking(cx, &asked, job)
             .map_err(nfold_exec::Interrupt::to_sql)?
-            .ok_or_else(panicked)
+            .ok_or_else(panicked)?;
+        if left.is_some() {
+            self.carried.pending = left;
+        }
+        Ok(result)
     }
 
     /// The account that a name means; `CURRENT_USER` is the session's account.

@@ -1,0 +1,122 @@
+//! What replication keeps in the dictionary: for each channel its configuration and its
+//! coordinates. Both are bytes here.
+//!
+//! # Invariants
+//! - C1. Coordinates change in the transaction whose changes they cover: that of applied rows, or
+//!   that of a DDL statement over the dictionary. A crash leaves both or neither.
+//!
+//! # Concurrency
+//! A DDL statement runs on a thread that may block. [`with_coordinates`] hands the coordinates to
+//! the engine there, in a variable of the thread.
+
+use std::cell::RefCell;
+
+use crate::dictionary::{self, ObjectKind};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::session::EngineSession;
+use crate::stats::block;
+
+/// What is stored for a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelRecord {
+    Configuration,
+    Coordinates,
+}
+
+impl ChannelRecord {
+    fn kind(self) -> ObjectKind {
+        match self {
+            ChannelRecord::Configuration => ObjectKind::Channel,
+            ChannelRecord::Coordinates => ObjectKind::Coordinates,
+        }
+    }
+}
+
+/// Coordinates that a DDL statement is to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCoordinates {
+    pub channel: String,
+    pub data: Vec<u8>,
+}
+
+thread_local! {
+    static PENDING: RefCell<Option<PendingCoordinates>> = const { RefCell::new(None) };
+}
+
+/// Calls `f`, whose first change of a definition writes the coordinates in the same transaction
+/// (C1). Also returns the coordinates if nothing has changed, and they are not written.
+pub fn with_coordinates<T>(
+    pending: Option<PendingCoordinates>,
+    f: impl FnOnce() -> T,
+) -> (T, Option<PendingCoordinates>) {
+    PENDING.set(pending);
+    let result = f();
+    (result, PENDING.take())
+}
+
+impl Engine {
+    /// What is stored for a channel, or `None`. Blocks.
+    ///
+    /// # Errors
+    /// A damaged dictionary.
+    pub fn channel_record(
+        &self,
+        record: ChannelRecord,
+        channel: &str,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
+        let mut session = EngineSession::internal(self.shared())?;
+        session.begin_internal();
+        let dictionary = &self.shared().dictionary;
+        let found = dictionary::get(&mut session, dictionary, record.kind(), channel.as_bytes());
+        block(|| session.rollback())?;
+        found
+    }
+
+    /// Stores or removes records of a channel in one transaction. Blocks.
+    ///
+    /// # Errors
+    /// The errors of writing.
+    pub fn put_channel_records(
+        &self,
+        channel: &str,
+        records: &[(ChannelRecord, Option<&[u8]>)],
+    ) -> Result<(), EngineError> {
+        let _one = self.shared().ddl.lock();
+        let (dictionary, id) = (&self.shared().dictionary, channel.as_bytes());
+        self.change_dictionary(|session| {
+            for (record, data) in records {
+                match data {
+                    Some(data) => dictionary::put(session, dictionary, record.kind(), id, data)?,
+                    None => drop(dictionary::remove(session, dictionary, record.kind(), id)?),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the coordinates of a channel as a part of the session's transaction (C1). Blocks.
+    ///
+    /// # Errors
+    /// The errors of writing.
+    pub fn put_coordinates(
+        &self,
+        session: &mut EngineSession,
+        channel: &str,
+        data: &[u8],
+    ) -> Result<(), EngineError> {
+        let (dictionary, kind) = (&self.shared().dictionary, ObjectKind::Coordinates);
+        dictionary::put(session, dictionary, kind, channel.as_bytes(), data)
+    }
+
+    /// Writes the coordinates that the thread's DDL statement carries, if there are any.
+    pub(crate) fn put_pending_coordinates(
+        &self,
+        session: &mut EngineSession,
+    ) -> Result<(), EngineError> {
+        match PENDING.take() {
+            Some(pending) => self.put_coordinates(session, &pending.channel, &pending.data),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The durable state of a channel: how to reach its source, and how far it has been applied.
+//!
+//! # Picture
+//! ```text
+//! configuration  u8 version = 1 · fields: u8 field · u32 length · bytes
+//! coordinates    u8 version = 1 · u64 position · u32 length, file · GTID set (nfold_binlog::GtidSet)
+//!                · u32 length, database · u32 length, table
+//! ```
+//! Integers are little-endian; docs/replication.md lists the fields.
+
+use nfold_binlog::{BinlogError, GtidSet};
+use nfold_protocol::Reader;
+
+const VERSION: u8 = 1;
+
+/// How to reach the source of a channel (CHANGE REPLICATION SOURCE TO).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelConfig {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: String,
+    /// SOURCE_AUTO_POSITION: the source finds the transactions that are missing here by GTIDs.
+    pub auto_position: bool,
+    /// SOURCE_CONNECT_RETRY, in seconds.
+    pub connect_retry_s: u32,
+    /// SOURCE_RETRY_COUNT; 0: for ever.
+    pub retry_count: u64,
+    /// SOURCE_HEARTBEAT_PERIOD, in milliseconds; 0: none.
+    pub heartbeat_ms: u32,
+    /// SOURCE_SSL
+    pub ssl: bool,
+    /// GET_SOURCE_PUBLIC_KEY: the source may send the key that encrypts the password.
+    pub get_public_key: bool,
+}
+
+impl Default for ChannelConfig {
+    fn default() -> Self {
+        ChannelConfig {
+            host: String::new(),
+            port: 3306,
+            user: String::new(),
+            password: String::new(),
+            auto_position: false,
+            connect_retry_s: 60,
+            retry_count: 10,
+            heartbeat_ms: 30_000,
+            ssl: false,
+            get_public_key: false,
+        }
+    }
+}
+
+/// The numbers of the fields of a configuration.
+mod field {
+    pub const HOST: u8 = 1;
+    pub const PORT: u8 = 2;
+    pub const USER: u8 = 3;
+    pub const PASSWORD: u8 = 4;
+    pub const AUTO_POSITION: u8 = 5;
+    pub const CONNECT_RETRY: u8 = 6;
+    pub const RETRY_COUNT: u8 = 7;
+    pub const HEARTBEAT: u8 = 8;
+    pub const SSL: u8 = 9;
+    pub const GET_PUBLIC_KEY: u8 = 10;
+}
+
+impl ChannelConfig {
+    /// Appends the stored form.
+    pub fn store(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        let mut put = |field: u8, bytes: &[u8]| {
+            out.push(field);
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        };
+        put(field::HOST, self.host.as_bytes());
+        put(field::PORT, &u64::from(self.port).to_le_bytes());
+        put(field::USER, self.user.as_bytes());
+        put(field::PASSWORD, self.password.as_bytes());
+        let numbers = [
+            (field::AUTO_POSITION, self.auto_position.into()),
+            (field::CONNECT_RETRY, self.connect_retry_s.into()),
+            (field::RETRY_COUNT, self.retry_count),
+            (field::HEARTBEAT, self.heartbeat_ms.into()),
+            (field::SSL, self.ssl.into()),
+            (field::GET_PUBLIC_KEY, self.get_public_key.into()),
+        ];
+        for (field, number) in numbers {
+            put(field, &u64::to_le_bytes(number));
+        }
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`BinlogError::Malformed`]; a field that this version does not know.
+    pub fn load(bytes: &[u8]) -> Result<ChannelConfig, BinlogError> {
+        let mut config = ChannelConfig::default();
+        let mut r = Reader::new(bytes);
+        if r.u8("version of a channel")? != VERSION {
+            return Err(BinlogError::Malformed("version of a channel"));
+        }
+        while !r.is_empty() {
+            let field = r.u8("field of a channel")?;
+            let length = r.u32("length of a field")? as usize;
+            let value = r.take(length, "value of a field")?;
+            let text = || String::from_utf8_lossy(value).into_owned();
+            let number = || Reader::new(value).u64("number of a channel");
+            match field {
+                field::HOST => config.host = text(),
+                field::PORT => config.port = number()? as u16,
+                field::USER => config.user = text(),
+                field::PASSWORD => config.password = text(),
+                field::AUTO_POSITION => config.auto_position = number()? != 0,
+                field::CONNECT_RETRY => config.connect_retry_s = number()? as u32,
+                field::RETRY_COUNT => config.retry_count = number()?,
+                field::HEARTBEAT => config.heartbeat_ms = number()? as u32,
+                field::SSL => config.ssl = number()? != 0,
+                field::GET_PUBLIC_KEY => config.get_public_key = number()? != 0,
+                _ => return Err(BinlogError::Malformed("field of a channel")),
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// How far a channel has been applied. All transactions before the position, and no others, are in
+/// the tables.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Coordinates {
+    /// The source's file; empty: its first one.
+    pub file: String,
+    /// The position behind the last applied transaction.
+    pub position: u64,
+    /// The applied transactions.
+    pub gtids: GtidSet,
+    /// The database and the name of a table that exists already, although its CREATE TABLE ...
+    /// SELECT is behind the position. It must be dropped before the channel goes on.
+    pub unfinished: Option<(String, String)>,
+}
+
+impl Coordinates {
+    /// Appends the stored form.
+    pub fn store(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        out.extend_from_slice(&self.position.to_le_bytes());
+        out.extend_from_slice(&(self.file.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.file.as_bytes());
+        self.gtids.store(out);
+        let (database, table) = self.unfinished.as_ref().map_or(("", ""), |(d, t)| (d, t));
+        for name in [database, table] {
+            out.extend_from_slice(&(name.len() as u32).to_le_bytes());
+            out.extend_from_slice(name.as_bytes());
+        }
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// [`BinlogError::Malformed`].
+    pub fn load(bytes: &[u8]) -> Result<Coordinates, BinlogError> {
+        let mut r = Reader::new(bytes);
+        if r.u8("version of coordinates")? != VERSION {
+            return Err(BinlogError::Malformed("version of coordinates"));
+        }
+        let position = r.u64("position")?;
+        let file = name(&mut r)?;
+        let gtids = GtidSet::load(&mut r)?;
+        let (database, table) = (name(&mut r)?, name(&mut r)?);
+        match r.is_empty() {
+            true => Ok(Coordinates {
+                file,
+                position,
+                gtids,
+                unfinished: (!table.is_empty()).then_some((database, table)),
+            }),
+            false => Err(BinlogError::Malformed("bytes behind coordinates")),
+        }
+    }
+}
+
+fn name(r: &mut Reader<'_>) -> Result<String, BinlogError> {
+    let length = r.u32("length of a name")? as usize;
+    Ok(String::from_utf8_lossy(r.take(length, "name")?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stored_channel_is_read_back(host in ".{0,20}", port: u16, password in ".{0,20}",
+            retry: u64, heartbeat: u32, flags: [bool; 3]) {
+            let config = ChannelConfig {
+                host, port, password, retry_count: retry, heartbeat_ms: heartbeat,
+                auto_position: flags[0], ssl: flags[1], get_public_key: flags[2],
+                ..ChannelConfig::default()
+            };
+            let mut stored = Vec::new();
+            config.store(&mut stored);
+            prop_assert_eq!(ChannelConfig::load(&stored), Ok(config));
+        }
+
+        #[test]
+        fn stored_coordinates_are_read_back(file in ".{0,20}", position: u64, last in 1..99u64) {
+            let text = format!("11111111-1111-1111-1111-111111111111:1-{last}:blue:7,3-1-{last}");
+            let gtids = GtidSet::parse(&text).expect("a set");
+            let unfinished = (last > 50).then(|| ("d".to_owned(), file.clone() + "t"));
+            let at = Coordinates { file, position, gtids, unfinished };
+            let mut stored = Vec::new();
+            at.store(&mut stored);
+            prop_assert_eq!(Coordinates::load(&stored), Ok(at));
+        }
+
+        #[test]
+        fn damaged_state_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = ChannelConfig::load(&bytes);
+            let _ = Coordinates::load(&bytes);
+        }
+    }
+}

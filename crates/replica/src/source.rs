@@ -1,0 +1,320 @@
+//! A connection to a replication source, from the login to its stream of events.
+//!
+//! # Picture
+//! ```text
+//! login ─▶ SELECT: uuid, checksums ─▶ SET: heartbeat, checksums, our uuid ─▶ COM_REGISTER_SLAVE
+//!       ─▶ COM_BINLOG_DUMP_GTID │ COM_BINLOG_DUMP ─▶ 0 · event ─▶ 0 · event ─▶ ...
+//! ```
+
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use nfold_binlog::{BinlogError, GtidSet};
+use nfold_protocol::response::parse_err;
+use nfold_protocol::{Malformed, Reader};
+
+use crate::ChannelConfig;
+use crate::login::log_in;
+use crate::stream::Wire;
+
+const COM_QUERY: u8 = 3;
+const COM_BINLOG_DUMP: u8 = 0x12;
+const COM_REGISTER_SLAVE: u8 = 0x15;
+const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
+/// The position of a file's first event.
+const FIRST_POSITION: u64 = 4;
+
+/// Why a source cannot be followed.
+#[derive(Debug)]
+pub enum SourceError {
+    /// The connection broke, or was not made. It may be tried again.
+    Io(io::Error),
+    /// The source answers with an error.
+    Server { code: u16, message: String },
+    /// The source speaks otherwise than expected.
+    Protocol(String),
+}
+
+impl SourceError {
+    /// The error of an ERR packet.
+    pub(crate) fn refused(packet: &[u8]) -> SourceError {
+        match parse_err(packet) {
+            Ok((code, _, message)) => SourceError::Server {
+                code,
+                message: String::from_utf8_lossy(message).into_owned(),
+            },
+            Err(e) => e.into(),
+        }
+    }
+
+    /// Whether the same attempt may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            SourceError::Io(_) => true,
+            // Too many connections, shutdown, lost connection.
+            SourceError::Server { code, .. } => {
+                matches!(code, 1040 | 1053 | 1077 | 1158..=1161 | 2013)
+            }
+            SourceError::Protocol(_) => false,
+        }
+    }
+
+    /// MySQL's number for the error.
+    pub fn code(&self) -> u16 {
+        match self {
+            SourceError::Io(_) => 2003,
+            SourceError::Server { code, .. } => *code,
+            SourceError::Protocol(_) => 13_117,
+        }
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceError::Io(e) => write!(f, "{e}"),
+            SourceError::Server { message, .. } => f.write_str(message),
+            SourceError::Protocol(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+impl From<io::Error> for SourceError {
+    fn from(e: io::Error) -> Self {
+        SourceError::Io(e)
+    }
+}
+
+impl From<Malformed> for SourceError {
+    fn from(e: Malformed) -> Self {
+        SourceError::Protocol(e.to_string())
+    }
+}
+
+impl From<BinlogError> for SourceError {
+    fn from(e: BinlogError) -> Self {
+        SourceError::Protocol(e.to_string())
+    }
+}
+
+/// Where the stream of events begins.
+#[derive(Debug, Clone, Copy)]
+pub enum StartAt<'a> {
+    /// Behind these transactions.
+    Gtids(&'a GtidSet),
+    /// At this position of a file; with an empty name, the source's first file.
+    Position { file: &'a str, position: u64 },
+}
+
+/// A connection to a source.
+pub struct Source {
+    wire: Wire,
+    packet: Vec<u8>,
+    pub version: String,
+    /// `@@server_uuid`; empty for a source that has none.
+    pub uuid: String,
+    pub server_id: u32,
+    /// Whether events have checksums.
+    pub checksums: bool,
+}
+
+/// The rows of a text result; `None` is NULL.
+type TextRows = Vec<Vec<Option<String>>>;
+
+impl Source {
+    /// Connects, logs in, and reads the source's settings.
+    ///
+    /// # Errors
+    /// The source cannot be reached, or refuses.
+    pub fn connect(config: &ChannelConfig) -> Result<Source, SourceError> {
+        let wire = Wire::connect(&config.host, config.port)?;
+        wire.set_timeout(Some(Duration::from_secs(60)))?;
+        let (wire, version) = log_in(wire, config)?;
+        let mut source = Source {
+            wire,
+            packet: Vec::new(),
+            version,
+            uuid: String::new(),
+            server_id: 0,
+            checksums: false,
+        };
+        let rows = source.query("SELECT @@server_id, @@binlog_checksum, @@log_bin")?;
+        let value = |n: usize| rows.first().and_then(|row| row.get(n)?.clone());
+        let value = |n: usize| value(n).unwrap_or_default();
+        source.server_id = value(0).parse().unwrap_or(0);
+        source.checksums = !value(1).eq_ignore_ascii_case("NONE");
+        if value(2) != "1" {
+            return Err(SourceError::Server {
+                code: 1236,
+                message: "Binary log is not open".into(),
+            });
+        }
+        if !source.is_mariadb() {
+            let rows = source.query("SELECT @@server_uuid")?;
+            let uuid = rows.into_iter().flatten().next().flatten();
+            source.uuid = uuid.unwrap_or_default();
+        }
+        Ok(source)
+    }
+
+    /// Whether the source is a MariaDB.
+    pub fn is_mariadb(&self) -> bool {
+        self.version.contains("MariaDB")
+    }
+
+    /// A second handle of the socket. Another thread ends a wait for events by shutting it down.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn handle(&self) -> io::Result<TcpStream> {
+        self.wire.handle()
+    }
+
+    /// Runs a statement and returns its rows.
+    ///
+    /// # Errors
+    /// The source's error, or a broken connection.
+    pub fn query(&mut self, sql: &str) -> Result<TextRows, SourceError> {
+        let mut command = vec![COM_QUERY];
+        command.extend_from_slice(sql.as_bytes());
+        self.wire.command(&command)?;
+        self.receive()?;
+        if self.packet.first() == Some(&0) {
+            return Ok(Vec::new());
+        }
+        let columns = Reader::new(&self.packet).lenenc_int("number of columns")?;
+        for _ in 0..columns {
+            self.receive()?;
+        }
+        self.end_of_rows()?;
+        let mut rows = Vec::new();
+        while !self.end_of_rows()? {
+            let mut r = Reader::new(&self.packet);
+            let mut row = Vec::new();
+            for _ in 0..columns {
+                row.push(match r.rest().first() {
+                    Some(0xfb) => {
+                        r.u8("NULL")?;
+                        None
+                    }
+                    _ => {
+                        let text = r.lenenc_bytes("value")?;
+                        Some(String::from_utf8_lossy(text).into_owned())
+                    }
+                });
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Receives a packet; whether it is an EOF packet.
+    fn end_of_rows(&mut self) -> Result<bool, SourceError> {
+        self.receive()?;
+        Ok(self.packet.first() == Some(&0xfe) && self.packet.len() < 9)
+    }
+
+    fn receive(&mut self) -> Result<(), SourceError> {
+        self.wire.receive(&mut self.packet)?;
+        match self.packet.first() {
+            Some(0xff) => Err(SourceError::refused(&self.packet)),
+            Some(_) => Ok(()),
+            None => Err(SourceError::Protocol("empty packet".into())),
+        }
+    }
+
+    /// Starts the stream of events. `server_id` and `uuid` are those of this server.
+    ///
+    /// # Errors
+    /// The source refuses, or the connection breaks. Some refusals come with the first event.
+    pub fn start(
+        &mut self,
+        config: &ChannelConfig,
+        (server_id, uuid): (u32, &str),
+        at: StartAt<'_>,
+    ) -> Result<(), SourceError> {
+        let heartbeat_ns = u64::from(config.heartbeat_ms) * 1_000_000;
+        self.query(&format!(
+            "SET @master_heartbeat_period = {heartbeat_ns}, \
+             @source_heartbeat_period = {heartbeat_ns}, \
+             @master_binlog_checksum = @@global.binlog_checksum, \
+             @source_binlog_checksum = @@global.binlog_checksum"
+        ))?;
+        if !uuid.is_empty() {
+            self.query(&format!(
+                "SET @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"
+            ))?;
+        }
+        // Without an event and without a heartbeat, the connection is lost.
+        let silence = match config.heartbeat_ms {
+            0 => None,
+            ms => Some(Duration::from_millis(u64::from(ms) * 2 + 5_000)),
+        };
+        self.wire.set_timeout(silence)?;
+        self.register(server_id)?;
+        let command = match at {
+            StartAt::Gtids(set) => dump_gtid(server_id, set),
+            StartAt::Position { file, position } => dump(server_id, file, position)?,
+        };
+        Ok(self.wire.command(&command)?)
+    }
+
+    /// COM_REGISTER_SLAVE, so that the source lists this server in SHOW REPLICAS.
+    fn register(&mut self, server_id: u32) -> Result<(), SourceError> {
+        let mut command = vec![COM_REGISTER_SLAVE];
+        command.extend_from_slice(&server_id.to_le_bytes());
+        // Host, user and password, which only a report shows; port, rank, the source's id.
+        command.extend_from_slice(&[0, 0, 0]);
+        command.extend_from_slice(&0u16.to_le_bytes());
+        command.extend_from_slice(&0u32.to_le_bytes());
+        command.extend_from_slice(&0u32.to_le_bytes());
+        self.wire.command(&command)?;
+        self.receive()
+    }
+
+    /// Waits for the next event, and returns its bytes.
+    ///
+    /// # Errors
+    /// The source's error; a broken connection; the end of the stream.
+    pub fn next_event(&mut self) -> Result<&[u8], SourceError> {
+        self.receive()?;
+        match self.packet[0] {
+            0 => Ok(&self.packet[1..]),
+            0xfe => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            _ => Err(SourceError::Protocol("unknown packet in the events".into())),
+        }
+    }
+}
+
+fn dump(server_id: u32, file: &str, position: u64) -> Result<Vec<u8>, SourceError> {
+    let position = u32::try_from(position.max(FIRST_POSITION)).map_err(|_| {
+        SourceError::Protocol(format!(
+            "the position {position} of file '{file}' is beyond 4 GiB, which COM_BINLOG_DUMP cannot \
+             name; use SOURCE_AUTO_POSITION"
+        ))
+    })?;
+    let mut command = vec![COM_BINLOG_DUMP];
+    command.extend_from_slice(&position.to_le_bytes());
+    command.extend_from_slice(&0u16.to_le_bytes());
+    command.extend_from_slice(&server_id.to_le_bytes());
+    command.extend_from_slice(file.as_bytes());
+    Ok(command)
+}
+
+fn dump_gtid(server_id: u32, set: &GtidSet) -> Vec<u8> {
+    const THROUGH_GTID: u16 = 4;
+    let mut encoded = Vec::new();
+    set.encode(&mut encoded);
+    let mut command = vec![COM_BINLOG_DUMP_GTID];
+    command.extend_from_slice(&THROUGH_GTID.to_le_bytes());
+    command.extend_from_slice(&server_id.to_le_bytes());
+    command.extend_from_slice(&0u32.to_le_bytes());
+    command.extend_from_slice(&FIRST_POSITION.to_le_bytes());
+    command.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
+    command.extend_from_slice(&encoded);
+    command
+}

@@ -1,0 +1,108 @@
+//! SHOW REPLICA STATUS.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nfold_catalog::Privileges;
+use nfold_exec::ExecCx;
+use nfold_types::{ErrorCode, SqlError, Timestamp, Value};
+
+use super::facts;
+use crate::session::Session;
+use crate::session::replication::{ChannelError, ChannelPhase, load_config};
+use crate::session::response::Response;
+
+/// A time as `yymmdd hh:mm:ss`, in the server's zone.
+fn short_time(error: Option<&ChannelError>) -> String {
+    let Some(error) = error else {
+        return String::new();
+    };
+    let zone = nfold_types::temporal::TimeZone::system();
+    let Some(at) = zone.to_local(Timestamp::from_micros(error.at_us, 0)) else {
+        return String::new();
+    };
+    let date = at.date();
+    format!(
+        "{:02}{:02}{:02} {:02}:{:02}:{:02}",
+        date.year() % 100,
+        date.month(),
+        date.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    )
+}
+
+impl Session {
+    /// SHOW REPLICA STATUS: one row if the channel is configured.
+    pub(crate) fn show_replica_status(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        channel: Option<&String>,
+    ) -> Result<Response, SqlError> {
+        let names = "SUPER, REPLICATION CLIENT";
+        if !self.rights.has_global(Privileges::SUPER) {
+            self.rights
+                .need_global(Privileges::REPLICATION_CLIENT, names)?;
+        }
+        if let Some(name) = channel.filter(|name| !name.is_empty()) {
+            let code = ErrorCode::ER_REPLICA_CHANNEL_DOES_NOT_EXIST;
+            return Err(SqlError::new(code, &[name]));
+        }
+        let server = self.server.clone();
+        let config = self.change(cx, move || Ok(load_config(&server.engine)))??;
+        let Some(config) = config.filter(|c| !c.host.is_empty()) else {
+            return facts::empty(facts::REPLICA_STATUS, None);
+        };
+        let status = self.server.replication.with_status(|status| status.clone());
+        let runs = status.phase != ChannelPhase::Stopped;
+        let behind = status.event_time.map_or(0, |time| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            now.map_or(0, |d| d.as_secs()).saturating_sub(time.into())
+        });
+        let word = |on: bool| if on { "Yes" } else { "No" };
+        let (state, reads) = match status.phase {
+            ChannelPhase::Stopped => ("", "No"),
+            ChannelPhase::Connecting => ("Connecting to source", "Connecting"),
+            ChannelPhase::Running => ("Waiting for source to send event", "Yes"),
+        };
+        let code = |e: &Option<ChannelError>| e.as_ref().map_or(0, |e| u64::from(e.code));
+        let message =
+            |e: &Option<ChannelError>| e.as_ref().map_or(String::new(), |e| e.message.clone());
+        let (source, applier) = (&status.source_error, &status.applier_error);
+        facts::one_row(facts::REPLICA_STATUS, |name| match name {
+            "Replica_IO_State" => state.into(),
+            "Source_Host" => config.host.as_str().into(),
+            "Source_User" => config.user.as_str().into(),
+            "Source_Port" => Value::UInt(config.port.into()),
+            "Connect_Retry" => Value::UInt(config.connect_retry_s.into()),
+            "Source_Log_File" => status.read_file.as_str().into(),
+            "Relay_Source_Log_File" => status.applied.file.as_str().into(),
+            "Read_Source_Log_Pos" => Value::UInt(status.read_position),
+            "Exec_Source_Log_Pos" => Value::UInt(status.applied.position),
+            "Replica_IO_Running" => reads.into(),
+            "Replica_SQL_Running" => word(runs).into(),
+            "Last_Errno" | "Last_SQL_Errno" => Value::UInt(code(applier)),
+            "Last_Error" | "Last_SQL_Error" => message(applier).into(),
+            "Last_IO_Errno" => Value::UInt(code(source)),
+            "Last_IO_Error" => message(source).into(),
+            "Last_IO_Error_Timestamp" => short_time(source.as_ref()).into(),
+            "Last_SQL_Error_Timestamp" => short_time(applier.as_ref()).into(),
+            "Until_Condition" => "None".into(),
+            "Source_SSL_Allowed" => word(config.ssl).into(),
+            "Source_SSL_Verify_Server_Cert" => "No".into(),
+            "Seconds_Behind_Source" if status.phase == ChannelPhase::Running => Value::UInt(behind),
+            "Seconds_Behind_Source" | "SQL_Remaining_Delay" => Value::Null,
+            "Source_Server_Id" => Value::UInt(status.source_id.into()),
+            "Source_UUID" => status.source_uuid.as_str().into(),
+            "Replica_SQL_Running_State" if runs => "Waiting for an event from the source".into(),
+            "Source_Retry_Count" => Value::UInt(config.retry_count),
+            "Retrieved_Gtid_Set" => status.retrieved.to_string().into(),
+            "Executed_Gtid_Set" => status.applied.gtids.to_string().into(),
+            "Auto_Position" => Value::UInt(config.auto_position.into()),
+            "Get_Source_public_key" => Value::UInt(config.get_public_key.into()),
+            "Skip_Counter" | "Relay_Log_Pos" | "Relay_Log_Space" | "Until_Log_Pos"
+            | "SQL_Delay" => Value::UInt(0),
+            _ => "".into(),
+        })
+    }
+}

@@ -1,0 +1,465 @@
+//! Applies events in their order: the bounds of transactions, positions, DDL statements.
+//!
+//! # Picture
+//! ```text
+//! Gtid ─▶ Query BEGIN ─▶ (Table_map ─▶ rows)* ─▶ Xid          a transaction: rows and coordinates
+//! Gtid ─▶ Query CREATE TABLE ..                               DDL: definition and coordinates
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nfold_binlog::{Event, EventReader, Gtid, Header, QueryEvent, TableMap, event_name};
+use nfold_engine::ChannelRecord;
+use nfold_replica::Coordinates;
+use nfold_sql::ast::{BeginOptions, Statement};
+use nfold_types::{ErrorCode, SqlError};
+
+use super::fiber::SessionThread;
+use super::{context, rows};
+use crate::session::cx::FiberExec;
+use crate::session::replication::{CHANNEL, pending};
+use crate::session::vars::VarValue;
+use crate::session::{ServerState, Session};
+
+/// The error that stops the channel. Its message names the event.
+#[derive(Debug)]
+pub(super) struct ApplyError {
+    pub code: u16,
+    pub message: String,
+}
+
+/// Why an event cannot be applied.
+#[derive(Debug)]
+enum Refusal {
+    Sql(SqlError),
+    Other(String),
+}
+
+impl From<SqlError> for Refusal {
+    fn from(e: SqlError) -> Self {
+        Refusal::Sql(e)
+    }
+}
+
+impl From<nfold_binlog::BinlogError> for Refusal {
+    fn from(e: nfold_binlog::BinlogError) -> Self {
+        Refusal::Other(e.to_string())
+    }
+}
+
+/// See the module's header.
+pub(super) struct Applier {
+    server: Arc<ServerState>,
+    thread: SessionThread,
+    /// What is applied and committed.
+    committed: Coordinates,
+    reader: EventReader,
+    /// The source's file, and the position behind the last event read.
+    file: String,
+    position: u64,
+    /// The tables of the statement at hand.
+    tables: HashMap<u64, Arc<TableMap>>,
+    gtid: Option<Gtid>,
+    in_transaction: bool,
+    /// The transaction has been applied already.
+    skips: bool,
+    /// The SET statement that ran last.
+    settings: String,
+}
+
+impl Applier {
+    pub fn open(server: &Arc<ServerState>, at: Coordinates) -> Result<Applier, SqlError> {
+        let mut thread = SessionThread::open(server)?;
+        thread.run(|_, session| {
+            let level = VarValue::text("READ-COMMITTED");
+            session
+                .env
+                .vars
+                .set_known(&[("transaction_isolation", level)]);
+            Ok(())
+        })?;
+        Ok(Applier {
+            server: server.clone(),
+            thread,
+            file: at.file.clone(),
+            position: at.position,
+            committed: at,
+            reader: EventReader::new(false),
+            tables: HashMap::new(),
+            gtid: None,
+            in_transaction: false,
+            skips: false,
+            settings: String::new(),
+        })
+    }
+
+    /// The id of the session that applies.
+    pub fn session_id(&self) -> u32 {
+        self.thread.id()
+    }
+
+    pub fn committed(&self) -> &Coordinates {
+        &self.committed
+    }
+
+    /// Begins with a new connection to the source. An open transaction is rolled back, because the
+    /// source sends it again.
+    pub fn reconnected(&mut self, checksums: bool) -> Result<(), SqlError> {
+        self.reader = EventReader::new(checksums);
+        self.file = self.committed.file.clone();
+        self.position = self.committed.position;
+        self.tables.clear();
+        self.gtid = None;
+        self.skips = false;
+        if std::mem::take(&mut self.in_transaction) {
+            self.thread
+                .run(|fiber, session| session.rollback(&mut FiberExec { fiber }))?;
+        }
+        let Some((database, table)) = self.committed.unfinished.clone() else {
+            return Ok(());
+        };
+        let name = |text: &str| format!("`{}`", text.replace('`', "``"));
+        let sql = format!("DROP TABLE IF EXISTS {}.{}", name(&database), name(&table));
+        let after = Coordinates {
+            unfinished: None,
+            ..self.committed.clone()
+        };
+        self.settings = String::new();
+        self.thread
+            .run(|cx, session| session.run_internal(cx, b"SET sql_mode = DEFAULT"))?;
+        self.define(String::new(), sql.into_bytes(), &after)?;
+        self.committed_to(after);
+        Ok(())
+    }
+
+    /// Applies one event (P1).
+    ///
+    /// # Errors
+    /// The error that stops the channel.
+    pub fn event(&mut self, bytes: &[u8]) -> Result<(), ApplyError> {
+        let header = Header::read(bytes);
+        let start = self.position;
+        let done = self.reader.read(bytes).map_err(Refusal::from);
+        let done = done.and_then(|(header, event)| {
+            self.advance(&header, &event);
+            self.apply(&header, event)
+        });
+        let Err(refusal) = done else {
+            self.publish(header.ok());
+            return Ok(());
+        };
+        let (name, code) = header.map_or(("Unknown", 0), |h| (event_name(h.code), h.code));
+        let (errno, what) = match refusal {
+            Refusal::Sql(e) => (e.errno(), e.message.to_string()),
+            Refusal::Other(text) => (ErrorCode::ER_REPLICA_CORRUPT_EVENT.errno(), text),
+        };
+        let gtid = self.gtid.as_ref().map(|g| format!(" of transaction {g}"));
+        Err(ApplyError {
+            code: errno,
+            message: format!(
+                "Cannot apply the {name} event (type {code}){} at position {start} of the source's \
+                 file '{}': {what}",
+                gtid.unwrap_or_default(),
+                self.file,
+            ),
+        })
+    }
+
+    /// Moves the position behind an event.
+    fn advance(&mut self, header: &Header, event: &Event) {
+        match event {
+            Event::Rotate { file, position } => {
+                self.file.clone_from(file);
+                self.position = *position;
+            }
+            _ if header.is_artificial() || header.end == 0 => {}
+            _ => {
+                // The event has the lower 32 bits only.
+                let high = self.position & !u64::from(u32::MAX);
+                let end = high | u64::from(header.end);
+                let wrapped = end < self.position;
+                self.position = end + if wrapped { 1 << 32 } else { 0 };
+            }
+        }
+    }
+
+    /// Shows the progress in SHOW REPLICA STATUS.
+    fn publish(&self, header: Option<Header>) {
+        self.server.replication.with_status(|status| {
+            status.read_file.clone_from(&self.file);
+            status.read_position = self.position;
+            let time = header.map_or(0, |h| h.timestamp);
+            let busy = self.in_transaction || self.gtid.is_some();
+            status.event_time = (busy && time != 0).then_some(time);
+        });
+    }
+
+    fn apply(&mut self, header: &Header, event: Event) -> Result<(), Refusal> {
+        match event {
+            Event::FormatDescription(f) if f.version != 4 => {
+                let text = format!("version {} of the binary log", f.version);
+                Err(Refusal::Other(text))
+            }
+            Event::FormatDescription(_)
+            | Event::Rotate { .. }
+            | Event::PreviousGtids(_)
+            | Event::RowsQuery(_)
+            | Event::Heartbeat { .. }
+            | Event::Stop => Ok(()),
+            Event::Gtid(gtid) => {
+                if self.in_transaction {
+                    return Err(Refusal::Other(
+                        "the transaction before it has no end".into(),
+                    ));
+                }
+                let known = |g: &Gtid| self.committed.gtids.contains(g);
+                self.skips = gtid.gtid.as_ref().is_some_and(known);
+                self.server.replication.with_status(|status| {
+                    gtid.gtid.iter().for_each(|gtid| status.retrieved.add(gtid));
+                });
+                self.gtid = gtid.gtid;
+                Ok(())
+            }
+            Event::Query(query) => self.query(header, *query),
+            Event::TableMap(map) => {
+                self.tables.insert(map.id, Arc::from(map));
+                Ok(())
+            }
+            Event::Rows(event) => {
+                if !self.in_transaction {
+                    return Err(Refusal::Other("rows outside of a transaction".into()));
+                }
+                let map = self.tables.get(&event.table_id).cloned();
+                let map = map.ok_or_else(|| {
+                    Refusal::Other(format!("no Table_map for table {}", event.table_id))
+                })?;
+                if event.ends_statement() {
+                    self.tables.clear();
+                }
+                if self.skips {
+                    return Ok(());
+                }
+                self.thread.run(move |fiber, session| {
+                    rows::apply(session, &mut FiberExec { fiber }, &map, &event).map(drop)
+                })?;
+                Ok(())
+            }
+            Event::Xid(_) => self.commit(),
+            Event::Payload(payload) => payload.each(&mut |header, event| {
+                self.apply(header, event).map_err(|e| {
+                    let text = format!("in its {} event: ", event_name(header.code));
+                    match e {
+                        Refusal::Other(what) => Refusal::Other(text + &what),
+                        Refusal::Sql(e) => {
+                            Refusal::Sql(SqlError::with_message(e.code, text + &e.message))
+                        }
+                    }
+                })
+            }),
+            Event::Unknown => Err(Refusal::Other("this type of event is not supported".into())),
+        }
+    }
+
+    fn query(&mut self, header: &Header, query: QueryEvent) -> Result<(), Refusal> {
+        if query.error != 0 {
+            let text = format!(
+                "the statement failed on the source with error {}",
+                query.error
+            );
+            return Err(Refusal::Other(text));
+        }
+        let words = first_words(&query.sql);
+        match (words.as_str(), self.in_transaction) {
+            ("BEGIN", false) => {
+                self.in_transaction = true;
+                if self.skips {
+                    return Ok(());
+                }
+                self.settings(header, &query)?;
+                self.thread.run(|fiber, session| {
+                    let mut cx = FiberExec { fiber };
+                    session.begin(&mut cx, &BeginOptions::default()).map(drop)
+                })?;
+                Ok(())
+            }
+            ("COMMIT", true) => self.commit(),
+            ("CREATE TABLE", true) => {
+                let suffix = suffix_of_create(&query.sql);
+                let length = suffix.ok_or_else(|| unsupported("CREATE TABLE"))?;
+                match self.skips {
+                    true => Ok(()),
+                    false => self.create_filled(header, query, length),
+                }
+            }
+            (words, true) => {
+                let savepoint = ["SAVEPOINT", "ROLLBACK TO", "RELEASE SAVEPOINT"];
+                if !savepoint.iter().any(|s| words.starts_with(s)) {
+                    return Err(unsupported(words));
+                }
+                if self.skips {
+                    return Ok(());
+                }
+                self.thread
+                    .run(move |cx, session| session.run_internal(cx, &query.sql))?;
+                Ok(())
+            }
+            (words, false) => {
+                let changes_rows = [
+                    "INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "XA",
+                ];
+                if changes_rows.contains(&words.split(' ').next().unwrap_or_default()) {
+                    return Err(unsupported(words));
+                }
+                if self.skips {
+                    return Ok(());
+                }
+                self.settings(header, &query)?;
+                let after = self.after();
+                self.define(query.database, query.sql, &after)?;
+                self.committed_to(after);
+                Ok(())
+            }
+        }
+    }
+
+    /// Applies the settings of a statement to the session.
+    fn settings(&mut self, header: &Header, query: &QueryEvent) -> Result<(), Refusal> {
+        let text = context::set_statement(&query.context, header.timestamp)?;
+        if text == self.settings {
+            return Ok(());
+        }
+        let statement = text.clone();
+        self.thread
+            .run(move |cx, session| session.run_internal(cx, statement.as_bytes()))?;
+        self.settings = text;
+        Ok(())
+    }
+
+    /// Runs a statement that commits by itself, together with the coordinates `after` it.
+    fn define(
+        &mut self,
+        database: String,
+        sql: Vec<u8>,
+        after: &Coordinates,
+    ) -> Result<(), SqlError> {
+        let carried = pending(after);
+        let left = self.thread.run(move |cx, session| {
+            session.use_database_of_source(&database);
+            session.carried.pending = Some(carried);
+            session.carried.deferred = false;
+            let done = session.run_internal(cx, &sql);
+            let left = session.carried.pending.take();
+            done.map(|()| left)
+        })?;
+        if let Some(left) = left {
+            // Nothing has changed.
+            let records = [(ChannelRecord::Coordinates, Some(&*left.data))];
+            let stored = self.server.engine.put_channel_records(CHANNEL, &records);
+            stored.map_err(|e| nfold_exec::engine_error(&e))?;
+        }
+        Ok(())
+    }
+
+    /// CREATE TABLE ... SELECT, which the source writes as a statement with `START TRANSACTION` at
+    /// its end, and rows. The table is visible before its rows. The coordinates name it until they
+    /// are committed, so that a restart drops it first.
+    fn create_filled(
+        &mut self,
+        header: &Header,
+        query: QueryEvent,
+        length: usize,
+    ) -> Result<(), Refusal> {
+        self.settings(header, &query)?;
+        let sql = query.sql[..length].to_vec();
+        let text = sql.clone();
+        let name = self.thread.run(move |_, session| {
+            let lexing = session.env.vars.settings().lexing;
+            match nfold_sql::parser::parse(&text, lexing)? {
+                Statement::CreateTable(create) => Ok(create.name),
+                _ => Err(SqlError::not_supported("this form of CREATE TABLE")),
+            }
+        })?;
+        let database = name
+            .schema
+            .map_or(query.database.clone(), |schema| schema.value);
+        let after = Coordinates {
+            unfinished: Some((database, name.name.value)),
+            ..self.committed.clone()
+        };
+        self.define(query.database, sql, &after)?;
+        self.committed = after;
+        self.thread.run(|fiber, session| {
+            let mut cx = FiberExec { fiber };
+            session.begin(&mut cx, &BeginOptions::default()).map(drop)
+        })?;
+        Ok(())
+    }
+
+    /// The coordinates behind the transaction at hand.
+    fn after(&self) -> Coordinates {
+        let mut after = self.committed.clone();
+        after.unfinished = None;
+        after.file.clone_from(&self.file);
+        after.position = self.position;
+        if let Some(gtid) = &self.gtid {
+            after.gtids.add(gtid);
+        }
+        after
+    }
+
+    fn commit(&mut self) -> Result<(), Refusal> {
+        if !self.in_transaction {
+            return Err(Refusal::Other(
+                "the end of a transaction that has no beginning".into(),
+            ));
+        }
+        let after = self.after();
+        if !self.skips {
+            let data = pending(&after).data;
+            self.thread.run(move |fiber, session: &mut Session| {
+                let engine = session.server.engine.clone();
+                let stored = engine.put_coordinates(&mut session.engine, CHANNEL, &data);
+                stored.map_err(|e| nfold_exec::engine_error(&e))?;
+                session.commit(&mut FiberExec { fiber })
+            })?;
+        }
+        self.in_transaction = false;
+        self.committed_to(after);
+        Ok(())
+    }
+
+    fn committed_to(&mut self, after: Coordinates) {
+        self.committed = after;
+        self.gtid = None;
+        self.skips = false;
+        self.tables.clear();
+        let applied = self.committed.clone();
+        self.server
+            .replication
+            .with_status(|status| status.applied = applied);
+    }
+}
+
+fn unsupported(words: &str) -> Refusal {
+    let text = format!(
+        "{words}: statements that change rows are applied from row events only \
+         (binlog_format = ROW on the source)"
+    );
+    Refusal::Other(text)
+}
+
+/// The length of a CREATE TABLE without the `START TRANSACTION` at its end; `None` without one.
+fn suffix_of_create(sql: &[u8]) -> Option<usize> {
+    const SUFFIX: &[u8] = b"START TRANSACTION";
+    let text = sql.trim_ascii_end();
+    let at = text.len().checked_sub(SUFFIX.len())?;
+    text[at..].eq_ignore_ascii_case(SUFFIX).then_some(at)
+}
+
+/// The first two words of a statement in upper case.
+fn first_words(sql: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&sql[..sql.len().min(64)]).to_ascii_uppercase();
+    let words: Vec<&str> = text.split_ascii_whitespace().take(2).collect();
+    words.join(" ")
+}

@@ -1,0 +1,153 @@
+//! The thread of a channel: connects, reads events, and tries again after a lost connection.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nfold_replica::{ChannelConfig, Source, SourceError, StartAt};
+
+use super::applier::{Applier, ApplyError};
+use crate::session::ServerState;
+use crate::session::replication::{ChannelError, ChannelPhase, ChannelStart, StopSignal};
+
+/// Why the stream of events has ended.
+enum End {
+    Source(SourceError),
+    Applier(ApplyError),
+}
+
+impl From<SourceError> for End {
+    fn from(e: SourceError) -> Self {
+        End::Source(e)
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn launch(
+    server: Arc<ServerState>,
+    start: ChannelStart,
+) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("nfold-replica".into())
+        .spawn(move || {
+            follow(&server, start);
+            server.replication.with_status(|status| {
+                status.phase = ChannelPhase::Stopped;
+                status.event_time = None;
+            });
+        })
+}
+
+fn error(code: u16, message: String) -> Option<ChannelError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Some(ChannelError {
+        code,
+        message,
+        at_us: now.map_or(0, |d| d.as_micros() as i64),
+    })
+}
+
+fn follow(server: &Arc<ServerState>, start: ChannelStart) {
+    let ChannelStart {
+        config,
+        coordinates,
+        signal,
+    } = start;
+    let status = &server.replication;
+    let mut applier = match Applier::open(server, coordinates) {
+        Ok(applier) => applier,
+        Err(e) => {
+            let error = error(e.errno(), e.message.to_string());
+            return status.with_status(|s| s.applier_error = error);
+        }
+    };
+    signal.set_session(applier.session_id());
+    let mut attempts = 0;
+    while !signal.is_set() {
+        let end = stream(server, &config, &mut applier, &signal, &mut attempts);
+        signal.watch(None);
+        if signal.is_set() {
+            break;
+        }
+        match end {
+            Ok(()) => break,
+            Err(End::Applier(e)) => {
+                tracing::error!("the replication channel stops: {}", e.message);
+                return status.with_status(|s| s.applier_error = error(e.code, e.message));
+            }
+            Err(End::Source(e)) => {
+                attempts += 1;
+                let (user, host, port) = (&config.user, &config.host, config.port);
+                let retry = config.connect_retry_s;
+                let shown = match e.is_transient() {
+                    true => format!(
+                        "Error connecting to source '{user}@{host}:{port}'. This was attempt \
+                         {attempts}/{}, with a delay of {retry} seconds between attempts. Message: {e}",
+                        config.retry_count
+                    ),
+                    false => format!("Source '{user}@{host}:{port}': {e}"),
+                };
+                tracing::warn!("replication: {shown}");
+                status.with_status(|s| {
+                    s.source_error = error(e.code(), shown);
+                    s.phase = ChannelPhase::Connecting;
+                });
+                let tried_all = config.retry_count != 0 && attempts >= config.retry_count;
+                if !e.is_transient() || tried_all {
+                    return;
+                }
+                signal.sleep(Duration::from_secs(retry.into()));
+            }
+        }
+    }
+}
+
+/// Connects, and applies events until the connection ends.
+fn stream(
+    server: &Arc<ServerState>,
+    config: &ChannelConfig,
+    applier: &mut Applier,
+    signal: &StopSignal,
+    attempts: &mut u64,
+) -> Result<(), End> {
+    let mut source = Source::connect(config)?;
+    signal.watch(source.handle().ok());
+    if source.is_mariadb() {
+        let text = "MariaDB as a source is not supported".to_owned();
+        return Err(SourceError::Protocol(text).into());
+    }
+    let own_id = server.int("server_id") as u32;
+    if own_id == source.server_id {
+        let text =
+            "the source and this server have the same server_id; these ids must be different";
+        return Err(SourceError::Protocol(text.into()).into());
+    }
+    applier.reconnected(source.checksums).map_err(|e| {
+        End::Applier(ApplyError {
+            code: e.errno(),
+            message: e.message.to_string(),
+        })
+    })?;
+    let committed = applier.committed().clone();
+    let at = match config.auto_position {
+        true => StartAt::Gtids(&committed.gtids),
+        false => StartAt::Position {
+            file: &committed.file,
+            position: committed.position,
+        },
+    };
+    source.start(config, (own_id, ""), at)?;
+    server.replication.with_status(|status| {
+        status.source_id = source.server_id;
+        status.source_uuid.clone_from(&source.uuid);
+    });
+    loop {
+        let event = source.next_event()?;
+        *attempts = 0;
+        server.replication.with_status(|status| {
+            status.phase = ChannelPhase::Running;
+            status.source_error = None;
+        });
+        applier.event(event).map_err(End::Applier)?;
+    }
+}

@@ -1,0 +1,70 @@
+//! The settings under which a statement of the source runs, as one SET statement.
+
+use std::fmt::Write;
+
+use nfold_binlog::QueryContext;
+use nfold_types::{CollationId, ErrorCode, SqlError};
+
+/// The statement that gives a session the settings of a source's session.
+///
+/// # Errors
+/// A setting that does not exist here.
+pub(super) fn set_statement(cx: &QueryContext, timestamp: u32) -> Result<String, SqlError> {
+    let mut text = format!(
+        "SET foreign_key_checks = {}, unique_checks = {}, sql_auto_is_null = {}, timestamp = {timestamp}.{:06}",
+        u8::from(!cx.no_foreign_key_checks),
+        u8::from(!cx.no_unique_checks),
+        u8::from(cx.auto_is_null),
+        cx.microseconds,
+    );
+    let mut put = |name: &str, value: &dyn std::fmt::Display| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ", {name} = {value}");
+    };
+    if let Some(mode) = cx.sql_mode {
+        put("sql_mode", &mode);
+    }
+    if let Some((increment, offset)) = cx.auto_increment {
+        put("auto_increment_increment", &increment);
+        put("auto_increment_offset", &offset);
+    }
+    if let Some((client, connection, server)) = cx.collations {
+        let client = collation(client)?.charset.name;
+        put("character_set_client", &format_args!("'{client}'"));
+        let connection = collation(connection)?.name;
+        put("collation_connection", &format_args!("'{connection}'"));
+        put(
+            "collation_server",
+            &format_args!("'{}'", collation(server)?.name),
+        );
+    }
+    if let Some(zone) = &cx.time_zone {
+        put("time_zone", &format_args!("'{}'", zone.replace('\'', "''")));
+    }
+    if let Some(on) = cx.explicit_defaults_for_timestamp {
+        put("explicit_defaults_for_timestamp", &u8::from(on));
+    }
+    if let Some(id) = cx.collation_for_utf8mb4 {
+        put(
+            "default_collation_for_utf8mb4",
+            &format_args!("'{}'", collation(id)?.name),
+        );
+    }
+    if cx.sql_require_primary_key == Some(true) {
+        put("sql_require_primary_key", &1);
+    }
+    if cx.default_table_encryption == Some(true) {
+        return Err(SqlError::not_supported("default_table_encryption"));
+    }
+    // English (en_US) is number 0.
+    if let Some(locale) = cx.lc_time_names.filter(|n| *n != 0) {
+        put("lc_time_names", &locale);
+    }
+    Ok(text)
+}
+
+fn collation(id: u16) -> Result<&'static nfold_types::Collation, SqlError> {
+    CollationId(id)
+        .get()
+        .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&id]))
+}

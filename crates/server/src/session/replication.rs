@@ -1,0 +1,282 @@
+//! What sessions see of the replication channel: whether it runs, how far it is, why it stopped.
+//!
+//! # Concurrency
+//! One mutex, which the channel's thread takes for each event, and SHOW REPLICA STATUS for each
+//! call. No other statement takes it.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nfold_binlog::GtidSet;
+use nfold_engine::{ChannelRecord, Engine, EngineError, PendingCoordinates};
+use nfold_replica::{ChannelConfig, Coordinates};
+use nfold_types::{ErrorCode, SqlError};
+use parking_lot::{Condvar, Mutex};
+
+use super::ServerState;
+use crate::net::worker::{KillKind, Registry};
+
+/// The name of the only channel.
+pub(crate) const CHANNEL: &str = "";
+
+/// An error of the channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChannelError {
+    pub code: u16,
+    pub message: String,
+    /// In microseconds since 1970.
+    pub at_us: i64,
+}
+
+/// What the channel's thread is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ChannelPhase {
+    #[default]
+    Stopped,
+    Connecting,
+    Running,
+}
+
+/// The state that SHOW REPLICA STATUS shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ChannelStatus {
+    pub phase: ChannelPhase,
+    pub source_id: u32,
+    pub source_uuid: String,
+    /// The place behind the last event that was received.
+    pub read_file: String,
+    pub read_position: u64,
+    /// The transactions received since the channel started.
+    pub retrieved: GtidSet,
+    /// What is applied and committed.
+    pub applied: Coordinates,
+    /// The time of the event that is being applied, in seconds since 1970; `None`: all is applied.
+    pub event_time: Option<u32>,
+    pub source_error: Option<ChannelError>,
+    pub applier_error: Option<ChannelError>,
+}
+
+/// Requests the channel's thread to stop, and ends what it waits for.
+#[derive(Default)]
+pub(crate) struct StopSignal {
+    asked: AtomicBool,
+    /// The connection to the source.
+    socket: Mutex<Option<TcpStream>>,
+    /// The id of the session that applies events.
+    session: AtomicU32,
+    pause: (Mutex<()>, Condvar),
+}
+
+impl StopSignal {
+    pub fn is_set(&self) -> bool {
+        self.asked.load(Relaxed)
+    }
+
+    /// Sets the connection that [`Self::set`] closes.
+    pub fn watch(&self, socket: Option<TcpStream>) {
+        *self.socket.lock() = socket;
+        if self.is_set() {
+            self.close();
+        }
+    }
+
+    pub fn set_session(&self, id: u32) {
+        self.session.store(id, Relaxed);
+    }
+
+    fn close(&self) {
+        if let Some(socket) = &*self.socket.lock() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn set(&self, registry: &Registry) {
+        {
+            let _pause = self.pause.0.lock();
+            self.asked.store(true, Relaxed);
+        }
+        self.pause.1.notify_all();
+        self.close();
+        registry.kill(self.session.load(Relaxed), KillKind::Connection);
+    }
+
+    /// Sleeps, but not longer than until the signal is set.
+    pub fn sleep(&self, time: Duration) {
+        let end = Instant::now() + time;
+        let mut pause = self.pause.0.lock();
+        while !self.is_set() && !self.pause.1.wait_until(&mut pause, end).timed_out() {}
+    }
+}
+
+/// A running channel.
+struct Running {
+    signal: Arc<StopSignal>,
+    thread: JoinHandle<()>,
+}
+
+/// What the channel's thread begins with.
+pub(crate) struct ChannelStart {
+    pub config: ChannelConfig,
+    pub coordinates: Coordinates,
+    pub signal: Arc<StopSignal>,
+}
+
+/// Starts the thread of a channel.
+pub(crate) type Launcher = fn(Arc<ServerState>, ChannelStart) -> std::io::Result<JoinHandle<()>>;
+
+/// The replication channel of the server.
+#[derive(Default)]
+pub(crate) struct Replication {
+    status: Mutex<ChannelStatus>,
+    /// Held while the channel is started, stopped or configured.
+    running: Mutex<Option<Running>>,
+    pub launcher: OnceLock<Launcher>,
+}
+
+fn engine_error(e: EngineError) -> SqlError {
+    nfold_exec::engine_error(&e)
+}
+
+fn damaged(e: nfold_binlog::BinlogError) -> SqlError {
+    SqlError::with_message(ErrorCode::ER_REPLICA_AM_INIT_REPOSITORY, e.to_string())
+}
+
+/// The stored configuration of the channel. Blocks.
+pub(crate) fn load_config(engine: &Engine) -> Result<Option<ChannelConfig>, SqlError> {
+    let stored = engine.channel_record(ChannelRecord::Configuration, CHANNEL);
+    let stored = stored.map_err(engine_error)?;
+    stored
+        .map(|data| ChannelConfig::load(&data).map_err(damaged))
+        .transpose()
+}
+
+/// The stored coordinates of the channel. Blocks.
+pub(crate) fn load_coordinates(engine: &Engine) -> Result<Coordinates, SqlError> {
+    let stored = engine.channel_record(ChannelRecord::Coordinates, CHANNEL);
+    match stored.map_err(engine_error)? {
+        Some(data) => Coordinates::load(&data).map_err(damaged),
+        None => Ok(Coordinates::default()),
+    }
+}
+
+/// Coordinates for [`nfold_engine::with_coordinates`].
+pub(crate) fn pending(at: &Coordinates) -> PendingCoordinates {
+    let mut data = Vec::new();
+    at.store(&mut data);
+    PendingCoordinates {
+        channel: CHANNEL.into(),
+        data,
+    }
+}
+
+impl Replication {
+    /// Calls `f` with the state.
+    pub fn with_status<T>(&self, f: impl FnOnce(&mut ChannelStatus) -> T) -> T {
+        f(&mut self.status.lock())
+    }
+
+    /// Reads how far the channel is, when the server starts. Blocks.
+    ///
+    /// # Errors
+    /// The stored state cannot be read.
+    pub fn load(&self, engine: &Engine) -> Result<(), SqlError> {
+        let applied = load_coordinates(engine)?;
+        self.with_status(|status| status.applied = applied);
+        Ok(())
+    }
+
+    /// `@@gtid_executed` and `@@gtid_purged`: the transactions that are in the tables. No binary
+    /// log has them, so all of them are purged.
+    pub fn executed_gtids(&self) -> String {
+        self.with_status(|status| status.applied.gtids.to_string())
+    }
+
+    /// START REPLICA. Returns false if it runs already. Blocks.
+    ///
+    /// # Errors
+    /// 1200 without a configuration.
+    pub fn start(&self, server: &Arc<ServerState>) -> Result<bool, SqlError> {
+        let mut running = self.running.lock();
+        if running.as_ref().is_some_and(|r| !r.thread.is_finished()) {
+            return Ok(false);
+        }
+        let config = load_config(&server.engine)?.filter(|c| !c.host.is_empty());
+        let config = config.ok_or_else(|| SqlError::new(ErrorCode::ER_BAD_REPLICA, &[]))?;
+        let coordinates = load_coordinates(&server.engine)?;
+        let launcher = self.launcher.get();
+        let launcher = launcher.ok_or_else(|| SqlError::not_supported("START REPLICA"))?;
+        let signal = Arc::new(StopSignal::default());
+        *self.status.lock() = ChannelStatus {
+            phase: ChannelPhase::Connecting,
+            read_file: coordinates.file.clone(),
+            read_position: coordinates.position,
+            applied: coordinates.clone(),
+            ..ChannelStatus::default()
+        };
+        let start = ChannelStart {
+            config,
+            coordinates,
+            signal: signal.clone(),
+        };
+        let thread = launcher(server.clone(), start).map_err(|e| {
+            let text = format!("cannot start a thread for the replica: {e}");
+            SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text)
+        })?;
+        *running = Some(Running { signal, thread });
+        Ok(true)
+    }
+
+    /// STOP REPLICA. Returns false if it did not run. Blocks until the thread has ended.
+    pub fn stop(&self, registry: &Registry) -> bool {
+        let Some(Running { signal, thread }) = self.running.lock().take() else {
+            return false;
+        };
+        let ran = !thread.is_finished();
+        signal.set(registry);
+        if thread.join().is_err() {
+            tracing::error!("the thread of the replication channel panicked");
+        }
+        ran
+    }
+
+    /// Stores a changed configuration, and coordinates. `change` gets the stored ones. Blocks.
+    ///
+    /// # Errors
+    /// 3021 or 3081 (`must_stop`) while the channel runs; the errors of `change`.
+    pub fn configure(
+        &self,
+        engine: &Engine,
+        must_stop: ErrorCode,
+        change: impl FnOnce(&mut Option<ChannelConfig>, &mut Coordinates) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let running = self.running.lock();
+        if running.as_ref().is_some_and(|r| !r.thread.is_finished()) {
+            return Err(SqlError::new(must_stop, &[&CHANNEL]));
+        }
+        let (mut config, mut at) = (load_config(engine)?, load_coordinates(engine)?);
+        change(&mut config, &mut at)?;
+        let config = config.map(|config| {
+            let mut data = Vec::new();
+            config.store(&mut data);
+            data
+        });
+        let coordinates = pending(&at).data;
+        let records = [
+            (ChannelRecord::Configuration, config.as_deref()),
+            (ChannelRecord::Coordinates, Some(&*coordinates)),
+        ];
+        engine
+            .put_channel_records(CHANNEL, &records)
+            .map_err(engine_error)?;
+        *self.status.lock() = ChannelStatus {
+            read_file: at.file.clone(),
+            read_position: at.position,
+            applied: at,
+            ..ChannelStatus::default()
+        };
+        Ok(())
+    }
+}

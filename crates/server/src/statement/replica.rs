@@ -1,0 +1,239 @@
+//! CHANGE REPLICATION SOURCE TO, START REPLICA, STOP REPLICA, RESET REPLICA.
+
+use nfold_binlog::GtidSet;
+use nfold_catalog::Privileges;
+use nfold_exec::ExecCx;
+use nfold_replica::{ChannelConfig, Coordinates};
+use nfold_sql::ast::{ChangeSource, SourceOption, SourceValue};
+use nfold_types::{ErrorCode, Level, SqlError};
+
+use crate::session::Session;
+use crate::session::replication::CHANNEL;
+use crate::session::response::Response;
+
+/// The longest SOURCE_HEARTBEAT_PERIOD in seconds.
+const MAX_HEARTBEAT_S: f64 = 4_294_967.0;
+
+impl Session {
+    fn need_replication(&self) -> Result<(), SqlError> {
+        let names = "SUPER or REPLICATION_SLAVE_ADMIN";
+        self.rights.need_global(Privileges::SUPER, names)
+    }
+
+    /// Error 1235 for a channel with a name. `exists`: error 3074, because it must exist.
+    fn only_channel(channel: Option<&String>, exists: bool) -> Result<(), SqlError> {
+        match channel.filter(|name| !name.is_empty()) {
+            None => Ok(()),
+            Some(name) if exists => {
+                let code = ErrorCode::ER_REPLICA_CHANNEL_DOES_NOT_EXIST;
+                Err(SqlError::new(code, &[name]))
+            }
+            Some(_) => Err(SqlError::not_supported("replication channels with a name")),
+        }
+    }
+
+    /// CHANGE REPLICATION SOURCE TO
+    pub(crate) fn change_source(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        change: &ChangeSource,
+    ) -> Result<Response, SqlError> {
+        self.need_replication()?;
+        Session::only_channel(change.channel.as_ref(), false)?;
+        let (server, options) = (self.server.clone(), change.options.clone());
+        self.blocking_sql(cx, move || {
+            let busy = ErrorCode::ER_REPLICA_CHANNEL_IO_THREAD_MUST_STOP;
+            server
+                .replication
+                .configure(&server.engine, busy, |config, at| {
+                    let mut new = config.take().unwrap_or_default();
+                    apply_options(&options, &mut new, at)?;
+                    *config = Some(new);
+                    Ok(())
+                })
+        })?;
+        Ok(Response::ok())
+    }
+
+    /// START REPLICA
+    pub(crate) fn start_replica(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        channel: Option<&String>,
+    ) -> Result<Response, SqlError> {
+        self.need_replication()?;
+        Session::only_channel(channel, true)?;
+        let server = self.server.clone();
+        let started = self.blocking_sql(cx, move || server.replication.start(&server))?;
+        if !started {
+            let code = ErrorCode::ER_REPLICA_CHANNEL_WAS_RUNNING;
+            self.conditions.push(Level::Note, code, &[&CHANNEL]);
+        }
+        Ok(Response::ok())
+    }
+
+    /// STOP REPLICA
+    pub(crate) fn stop_replica(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        channel: Option<&String>,
+    ) -> Result<Response, SqlError> {
+        self.need_replication()?;
+        Session::only_channel(channel, true)?;
+        let server = self.server.clone();
+        let stopped =
+            self.blocking_sql(cx, move || Ok(server.replication.stop(&server.registry)))?;
+        if !stopped {
+            let code = ErrorCode::ER_REPLICA_CHANNEL_WAS_NOT_RUNNING;
+            self.conditions.push(Level::Note, code, &[&CHANNEL]);
+        }
+        Ok(Response::ok())
+    }
+
+    /// RESET REPLICA: forgets the source's file and position. With ALL, the configuration as well.
+    /// The applied GTIDs stay, because they tell what the tables contain.
+    pub(crate) fn reset_replica(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        all: bool,
+        channel: Option<&String>,
+    ) -> Result<Response, SqlError> {
+        self.need_replication()?;
+        Session::only_channel(channel, true)?;
+        let server = self.server.clone();
+        self.blocking_sql(cx, move || {
+            let busy = ErrorCode::ER_REPLICA_CHANNEL_MUST_STOP;
+            server
+                .replication
+                .configure(&server.engine, busy, |config, at| {
+                    if all {
+                        *config = None;
+                    }
+                    (at.file, at.position) = (String::new(), 0);
+                    Ok(())
+                })
+        })?;
+        Ok(Response::ok())
+    }
+
+    /// SET GLOBAL gtid_purged: the tables contain these transactions, which a copy of the source
+    /// brought. `+set` adds to those that they contain already.
+    ///
+    /// # Errors
+    /// 1231 for another text, 3546 if the sets overlap or the new one lacks some of the old one.
+    pub(super) fn set_gtid_purged(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        value: &str,
+    ) -> Result<(), SqlError> {
+        let added = value.trim_start().strip_prefix('+');
+        let set = GtidSet::parse(added.unwrap_or(value)).map_err(|_| {
+            let names: [&dyn std::fmt::Display; 2] = [&"gtid_purged", &value];
+            SqlError::new(ErrorCode::ER_WRONG_VALUE_FOR_VAR, &names)
+        })?;
+        let (server, adds) = (self.server.clone(), added.is_some());
+        self.blocking_sql(cx, move || {
+            let busy = ErrorCode::ER_REPLICA_CHANNEL_MUST_STOP;
+            server.replication.configure(&server.engine, busy, |_, at| {
+                let code = ErrorCode::ER_CANT_SET_GTID_PURGED_DUE_SETS_CONSTRAINTS;
+                if adds && set.without(&at.gtids) != set {
+                    let why = "the added gtid set must not overlap with @@GLOBAL.GTID_EXECUTED";
+                    return Err(SqlError::new(code, &[&why]));
+                }
+                if !adds && !at.gtids.is_subset(&set) {
+                    let why = "the new value must be a superset of the old value";
+                    return Err(SqlError::new(code, &[&why]));
+                }
+                at.gtids.add_all(&set);
+                Ok(())
+            })
+        })
+    }
+
+    /// Runs `f` on a thread that may block.
+    fn blocking_sql<T: Send + 'static>(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        f: impl FnOnce() -> Result<T, SqlError> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        self.change(cx, move || Ok(f()))?
+    }
+}
+
+/// Changes a configuration and the coordinates by the options of the statement.
+fn apply_options(
+    options: &[SourceOption],
+    config: &mut ChannelConfig,
+    at: &mut Coordinates,
+) -> Result<(), SqlError> {
+    let (host, port) = (config.host.clone(), config.port);
+    let mut position = false;
+    for option in options {
+        let name = option.name.as_str();
+        match name {
+            "SOURCE_HOST" => config.host = text(option)?,
+            "SOURCE_PORT" => config.port = number(option, u16::MAX.into())? as u16,
+            "SOURCE_USER" => config.user = text(option)?,
+            "SOURCE_PASSWORD" => config.password = text(option)?,
+            "SOURCE_AUTO_POSITION" => config.auto_position = number(option, 1)? != 0,
+            "SOURCE_CONNECT_RETRY" => {
+                config.connect_retry_s = number(option, u32::MAX.into())? as u32;
+            }
+            "SOURCE_RETRY_COUNT" => config.retry_count = number(option, u64::MAX)?,
+            "SOURCE_HEARTBEAT_PERIOD" => config.heartbeat_ms = heartbeat(option)?,
+            "SOURCE_SSL" => config.ssl = number(option, 1)? != 0,
+            "GET_SOURCE_PUBLIC_KEY" => config.get_public_key = number(option, 1)? != 0,
+            "SOURCE_LOG_FILE" => {
+                (at.file, position) = (text(option)?, true);
+            }
+            "SOURCE_LOG_POS" => {
+                (at.position, position) = (number(option, u64::MAX)?, true);
+            }
+            _ => return Err(SqlError::not_supported(format!("the option {name}"))),
+        }
+    }
+    if position && config.auto_position {
+        return Err(SqlError::new(ErrorCode::ER_BAD_REPLICA_AUTO_POSITION, &[]));
+    }
+    // Another source has other files.
+    let moved = (&host, port) != (&config.host, config.port) && !host.is_empty();
+    if moved && !position {
+        (at.file, at.position) = (String::new(), 0);
+    }
+    Ok(())
+}
+
+fn wrong(option: &SourceOption) -> SqlError {
+    let text = format!("wrong value of the option {}", option.name);
+    SqlError::with_message(ErrorCode::ER_WRONG_ARGUMENTS, text)
+}
+
+fn text(option: &SourceOption) -> Result<String, SqlError> {
+    match &option.value {
+        SourceValue::Text(text) => String::from_utf8(text.clone()).map_err(|_| wrong(option)),
+        SourceValue::Number(_) => Err(wrong(option)),
+    }
+}
+
+fn number(option: &SourceOption, max: u64) -> Result<u64, SqlError> {
+    match &option.value {
+        SourceValue::Number(text) => {
+            let value = text.parse().ok().filter(|n| *n <= max);
+            value.ok_or_else(|| wrong(option))
+        }
+        SourceValue::Text(_) => Err(wrong(option)),
+    }
+}
+
+/// A number of seconds with a fraction, in milliseconds.
+fn heartbeat(option: &SourceOption) -> Result<u32, SqlError> {
+    let SourceValue::Number(text) = &option.value else {
+        return Err(wrong(option));
+    };
+    let seconds: f64 = text.parse().map_err(|_| wrong(option))?;
+    if !(0.0..=MAX_HEARTBEAT_S).contains(&seconds) {
+        let code = ErrorCode::ER_REPLICA_HEARTBEAT_VALUE_OUT_OF_RANGE;
+        return Err(SqlError::new(code, &[&MAX_HEARTBEAT_S]));
+    }
+    Ok((seconds * 1000.0) as u32)
+}

@@ -1,0 +1,124 @@
+//! CHANGE REPLICATION SOURCE TO, START, STOP and RESET REPLICA, with their older names.
+
+use super::{Parser, Result};
+use crate::ast::{ChangeSource, SourceOption, SourceValue, Statement};
+use crate::keywords::Kw;
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    /// `CHANGE REPLICATION SOURCE TO option = value, … [FOR CHANNEL 'name']`, `CHANGE MASTER TO …`
+    pub(super) fn change_source(&mut self) -> Result<Statement> {
+        self.advance();
+        if !self.accept_kw(Kw::MASTER) {
+            self.expect_kw(Kw::REPLICATION)?;
+            if self.at(Kw::FILTER) {
+                return self.unsupported("CHANGE REPLICATION FILTER");
+            }
+            self.expect_kw(Kw::SOURCE)?;
+        }
+        self.expect_kw(Kw::TO)?;
+        let options = self.comma_list(|p| {
+            let name = p.ident()?.value.to_ascii_uppercase();
+            let name = match name.strip_prefix("MASTER_") {
+                Some(rest) => format!("SOURCE_{rest}"),
+                None => name,
+            };
+            p.expect(TokenKind::Eq)?;
+            Ok(SourceOption {
+                name,
+                value: p.source_value()?,
+            })
+        })?;
+        let channel = self.for_channel()?;
+        Ok(Statement::ChangeSource(ChangeSource { options, channel }))
+    }
+
+    fn source_value(&mut self) -> Result<SourceValue> {
+        if self.is(TokenKind::Str) {
+            return Ok(SourceValue::Text(self.string()?));
+        }
+        let text = String::from_utf8_lossy(self.bytes()).into_owned();
+        match text.parse::<f64>() {
+            Ok(_) => {
+                self.advance();
+                Ok(SourceValue::Number(text))
+            }
+            Err(_) => self.unexpected(),
+        }
+    }
+
+    /// The rest of START REPLICA, with the cursor behind START.
+    pub(super) fn start_replica(&mut self) -> Result<Statement> {
+        self.advance();
+        match self.replica_threads()? {
+            None => return self.unsupported("START REPLICA of one of its threads"),
+            Some(_) if self.at(Kw::UNTIL) => return self.unsupported("START REPLICA UNTIL"),
+            Some(_) if self.at(Kw::USER) || self.at(Kw::PASSWORD) => {
+                return self.unsupported("START REPLICA with a user");
+            }
+            Some(()) => {}
+        }
+        Ok(Statement::StartReplica(self.for_channel()?))
+    }
+
+    /// `STOP REPLICA [FOR CHANNEL 'name']`
+    pub(super) fn stop_replica(&mut self) -> Result<Statement> {
+        self.advance();
+        if self.at(Kw::GROUP_REPLICATION) {
+            return self.unsupported("STOP GROUP_REPLICATION");
+        }
+        self.replica_word()?;
+        if self.replica_threads()?.is_none() {
+            return self.unsupported("STOP REPLICA of one of its threads");
+        }
+        Ok(Statement::StopReplica(self.for_channel()?))
+    }
+
+    /// The rest of `RESET REPLICA [ALL] [FOR CHANNEL 'name']`
+    pub(super) fn reset_replica(&mut self) -> Result<Statement> {
+        if !self.at(Kw::REPLICA) && !self.at(Kw::SLAVE) {
+            return self.unsupported("RESET");
+        }
+        self.replica_word()?;
+        let all = self.accept_kw(Kw::ALL);
+        let channel = self.for_channel()?;
+        Ok(Statement::ResetReplica { all, channel })
+    }
+
+    fn replica_word(&mut self) -> Result<()> {
+        match self.accept_kw(Kw::SLAVE) {
+            true => Ok(()),
+            false => self.expect_kw(Kw::REPLICA),
+        }
+    }
+
+    /// `[IO_THREAD] [, SQL_THREAD]`: `None` if one of the two is named alone.
+    fn replica_threads(&mut self) -> Result<Option<()>> {
+        let thread = |p: &Self| p.at(Kw::IO_THREAD) || p.at(Kw::SQL_THREAD);
+        if !thread(self) {
+            return Ok(Some(()));
+        }
+        let mut named = Vec::new();
+        loop {
+            if !thread(self) {
+                return self.unexpected();
+            }
+            named.push(self.kw());
+            self.advance();
+            if !self.accept(TokenKind::Comma) {
+                break;
+            }
+        }
+        let both = named.contains(&Kw::IO_THREAD) && named.contains(&Kw::SQL_THREAD);
+        Ok(both.then_some(()))
+    }
+
+    /// `[FOR CHANNEL 'name']`
+    pub(super) fn for_channel(&mut self) -> Result<Option<String>> {
+        if !self.accept_kw(Kw::FOR) {
+            return Ok(None);
+        }
+        self.expect_kw(Kw::CHANNEL)?;
+        Ok(Some(self.ident_or_text()?))
+    }
+}
