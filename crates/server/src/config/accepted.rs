@@ -480,3 +480,19 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     flag_both("windowing_use_high_precision", true),
     flag_both("xa_detach_on_prepare", true),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_the_variables_without_effect() {
+        let page = include_str!("../../../../docs/variables.md");
+        let lists = &page[page.find("\n## ").expect("the page has lists")..];
+        let listed: BTreeSet<_> = lists.split('`').skip(1).step_by(2).collect();
+        let accepted: BTreeSet<_> = ACCEPTED.iter().map(|def| def.name).collect();
+        assert_eq!(listed, accepted);
+    }
+}
