@@ -418,11 +418,11 @@ errors! {
     ER_SOURCE_HAS_PURGED_REQUIRED_GTIDS = 1789, "HY000", "Cannot replicate because the source purged required binary logs. Replicate the missing transactions from elsewhere, or provision a new replica from backup. Consider increasing the source's binary log expiration period. %s";
     ER_UNKNOWN_EXPLAIN_FORMAT = 1791, "HY000", "Unknown EXPLAIN format name: '%s'";
     ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, "25006", "Cannot execute statement in a READ ONLY transaction.";
+    ER_TOO_LONG_TABLE_PARTITION_COMMENT = 1793, "HY000", "Comment for table partition '%-.64s' is too long (max = %lu)";
+    ER_REPLICA_CONFIGURATION = 1794, "HY000", "Replica is not configured or failed to initialize properly. You must at least set --server-id to enable either a source or a replica. Additional error messages can be found in the MySQL error log.";
     ER_INNODB_FT_LIMIT = 1795, "HY000", "InnoDB presently supports one FULLTEXT index creation at a time";
     ER_INNODB_NO_FT_TEMP_TABLE = 1796, "HY000", "Cannot create FULLTEXT index on temporary InnoDB table";
     ER_INNODB_FT_WRONG_DOCID_COLUMN = 1797, "HY000", "Column '%-.192s' is of wrong type for an InnoDB FULLTEXT index";
-    ER_TOO_LONG_TABLE_PARTITION_COMMENT = 1793, "HY000", "Comment for table partition '%-.64s' is too long (max = %lu)";
-    ER_REPLICA_CONFIGURATION = 1794, "HY000", "Replica is not configured or failed to initialize properly. You must at least set --server-id to enable either a source or a replica. Additional error messages can be found in the MySQL error log.";
     ER_UNKNOWN_ALTER_ALGORITHM = 1800, "HY000", "Unknown ALGORITHM '%s'";
     ER_UNKNOWN_ALTER_LOCK = 1801, "HY000", "Unknown LOCK type '%s'";
     ER_COL_COUNT_DOESNT_MATCH_CORRUPTED_V2 = 1805, "HY000", "Column count of %s.%s is wrong. Expected %d, found %d. The table is probably corrupted";
