@@ -279,7 +279,7 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     int_both("max_user_connections", 0, 0, u32::MAX as u64),
     int("max_write_lock_count", u64::MAX, 1, u64::MAX),
     int("myisam_data_pointer_size", 6, 2, 7),
-    int("myisam_max_sort_file_size", 9_223_372_036_853_727_232, 0, 9_223_372_036_854_775_807),
+    int("myisam_max_sort_file_size", 9_223_372_036_853_727_232, 0, 9_223_372_036_853_727_232),
     int("myisam_mmap_size", u64::MAX, 7, u64::MAX).fixed(),
     text("myisam_recover_options", Some("OFF")).fixed(),
     int_both("myisam_sort_buffer_size", 8_388_608, 4096, u64::MAX),
