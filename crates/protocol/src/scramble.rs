@@ -17,6 +17,7 @@
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 
 /// SHA256(SHA256(password)), as stored in the cache of caching_sha2_password.
 pub type FastDigest = [u8; 32];
@@ -245,10 +246,61 @@ fn crypt_base64(d: &[u8; 32]) -> [u8; DIGEST_CHARS] {
     out
 }
 
+/// The password of a full authentication over a connection without TLS: `password`, which ends with
+/// a zero byte, xor the salt, encrypted by the server's RSA key. `key` is the PEM text that the
+/// server sends. `None` if it is no such key.
+pub fn sealed_password(key: &[u8], password: &[u8], salt: &[u8]) -> Option<Vec<u8>> {
+    let key = PublicEncryptingKey::from_der(&pem(key)?).ok()?;
+    let key = OaepPublicEncryptingKey::new(key).ok()?;
+    let pairs = password.iter().zip(salt.iter().cycle());
+    let masked: Vec<u8> = pairs.map(|(byte, salt)| byte ^ salt).collect();
+    let mut sealed = vec![0; key.ciphertext_size()];
+    let used = key.encrypt(&OAEP_SHA1_MGF1SHA1, &masked, &mut sealed, None);
+    let length = used.ok()?.len();
+    sealed.truncate(length);
+    Some(sealed)
+}
+
+/// Decodes a PEM text: the base64 between its two marker lines.
+fn pem(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let body = text.split("-----").nth(2)?;
+    let (mut out, mut bits, mut have) = (Vec::new(), 0u32, 0);
+    for b in body
+        .bytes()
+        .filter(|b| !b.is_ascii_whitespace() && *b != b'=')
+    {
+        let digit = match b {
+            b'A'..=b'Z' => b - b'A',
+            b'a'..=b'z' => b - b'a' + 26,
+            b'0'..=b'9' => b - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(digit);
+        have += 6;
+        if have >= 8 {
+            have -= 8;
+            out.push((bits >> have) as u8);
+        }
+    }
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn pem_is_base64_between_its_lines() {
+        let text = b"-----BEGIN PUBLIC KEY-----\nAAEC\n/w==\n-----END PUBLIC KEY-----\n";
+        assert_eq!(pem(text), Some(vec![0, 1, 2, 255]));
+        assert_eq!(pem(b"no key at all"), None);
+        assert_eq!(pem(b"-----BEGIN-----\n!!!!\n-----END-----"), None);
+        assert_eq!(sealed_password(text, b"secret\0", &[1; 20]), None);
+    }
 
     fn unhex(s: &str) -> Vec<u8> {
         (0..s.len() / 2)

@@ -2,10 +2,9 @@
 //!
 //! Source: MySQL Internals, "Connection Phase" and "Caching_sha2_password information".
 
-use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, cap};
 use nfold_protocol::handshake::{Login, SALT, encode_login};
-use nfold_protocol::scramble::{native_answer, sha2_answer};
+use nfold_protocol::scramble::{native_answer, sealed_password, sha2_answer};
 use nfold_protocol::{Malformed, Reader};
 
 use crate::ChannelConfig;
@@ -156,56 +155,14 @@ fn full(wire: &mut Wire, config: &ChannelConfig, salt: &[u8]) -> Result<(), Sour
         return Err(SourceError::refused(&packet));
     }
     let bad = || SourceError::Protocol("the source's public key cannot be read".into());
-    let der = pem(packet.get(1..).unwrap_or_default()).ok_or_else(bad)?;
-    let key = PublicEncryptingKey::from_der(&der).map_err(|_| bad())?;
-    let key = OaepPublicEncryptingKey::new(key).map_err(|_| bad())?;
-    for (byte, salt) in password.iter_mut().zip(salt.iter().cycle()) {
-        *byte ^= salt;
-    }
-    let mut sealed = vec![0; key.ciphertext_size()];
-    let sealed = key
-        .encrypt(&OAEP_SHA1_MGF1SHA1, &password, &mut sealed, None)
-        .map_err(|_| bad())?;
-    Ok(wire.send(sealed)?)
-}
-
-/// Decodes a PEM text: the base64 between its two marker lines.
-fn pem(text: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(text).ok()?;
-    let body = text.split("-----").nth(2)?;
-    let (mut out, mut bits, mut have) = (Vec::new(), 0u32, 0);
-    for b in body
-        .bytes()
-        .filter(|b| !b.is_ascii_whitespace() && *b != b'=')
-    {
-        let digit = match b {
-            b'A'..=b'Z' => b - b'A',
-            b'a'..=b'z' => b - b'a' + 26,
-            b'0'..=b'9' => b - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(digit);
-        have += 6;
-        if have >= 8 {
-            have -= 8;
-            out.push((bits >> have) as u8);
-        }
-    }
-    Some(out)
+    let key = packet.get(1..).unwrap_or_default();
+    let sealed = sealed_password(key, &password, salt).ok_or_else(bad)?;
+    Ok(wire.send(&sealed)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pem_is_base64_between_its_lines() {
-        let text = b"-----BEGIN PUBLIC KEY-----\nAAEC\n/w==\n-----END PUBLIC KEY-----\n";
-        assert_eq!(pem(text), Some(vec![0, 1, 2, 255]));
-        assert_eq!(pem(b"no key at all"), None);
-    }
 
     #[test]
     fn invalid_greeting_is_rejected() {
