@@ -112,7 +112,7 @@ impl DataDir {
 }
 
 /// Writes a file that only this user may read. It is written under a temporary name, synced and
-/// renamed.
+/// renamed; then its directory is synced, so that a crash leaves the old file or the new one.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let tmp = path.with_extension("tmp");
@@ -124,7 +124,9 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .open(&tmp)?;
     f.write_all(bytes)?;
     f.sync_all()?;
-    std::fs::rename(&tmp, path)
+    std::fs::rename(&tmp, path)?;
+    let directory = path.parent().filter(|d| !d.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Encodes DER bytes as PEM text (RFC 7468).

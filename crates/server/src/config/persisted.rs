@@ -88,12 +88,10 @@ impl Persisted {
             .collect()
     }
 
-    /// Stores values. If the file cannot be written, nothing changes.
-    pub fn store(&self, changes: &[(&str, Entry)]) -> io::Result<()> {
+    /// Stores a value. If the file cannot be written, nothing changes.
+    pub fn store(&self, name: &str, entry: Entry) -> io::Result<()> {
         self.change(|entries| {
-            for (name, entry) in changes {
-                entries.insert((*name).into(), entry.clone());
-            }
+            entries.insert(name.into(), entry);
         })
     }
 
@@ -190,11 +188,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = Persisted::open(dir.path()).unwrap();
         assert_eq!(first.entries(), []);
-        let values = [("max_connections", entry("150")), ("back_log", entry("9"))];
-        first.store(&values).unwrap();
-        first
-            .store(&[("sql_mode", entry("\"quoted\", ü"))])
-            .unwrap();
+        first.store("max_connections", entry("150")).unwrap();
+        first.store("back_log", entry("9")).unwrap();
+        first.store("sql_mode", entry("\"quoted\", ü")).unwrap();
         let text = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
         let statics = text.find("mysql_static_variables").unwrap();
         assert!(text[statics..].contains("back_log"), "{text}");

@@ -93,16 +93,9 @@ impl OpenedTables {
 }
 
 impl ServerState {
-    fn global_value(&self, name: &str) -> Option<VarValue> {
-        let at = vars::find(name).ok()?;
-        Some(self.globals.with_value(at, VarValue::clone))
-    }
-
     /// The roles of `mandatory_roles` that exist.
     pub(crate) fn mandatory_roles(&self) -> Vec<AccountId> {
-        let Some(VarValue::Text(Some(list))) = self.global_value("mandatory_roles") else {
-            return Vec::new();
-        };
+        let list = self.text("mandatory_roles");
         let accounts = self.engine.catalog().accounts();
         let named = list.split(',').map(|name| {
             let (user, host) = name.split_once('@').unwrap_or((name, "%"));
@@ -125,7 +118,7 @@ impl ServerState {
 
     /// `activate_all_roles_on_login`
     pub(crate) fn activates_all_roles(&self) -> bool {
-        self.global_value("activate_all_roles_on_login") == Some(VarValue::Bool(true))
+        self.flag("activate_all_roles_on_login")
     }
 
     /// Creates the state over an open engine.

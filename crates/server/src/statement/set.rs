@@ -259,10 +259,9 @@ impl Session {
                 .map_or_else(|| def.default(), |(_, v)| v);
             return Ok(Change::Special(def.name, value));
         }
-        if let Some((other, value)) = assigned.first().and_then(|(at, value)| {
-            let other = other_name(*at)?;
-            Some((other, value.clone()))
-        }) {
+        if let Some(other) = other_name(at)
+            && let Some((_, value)) = assigned.first().cloned()
+        {
             assigned.push((other, value));
         }
         storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
@@ -433,20 +432,21 @@ impl Session {
     /// Unless `only` is set, the global values change as well.
     fn persist(&mut self, assigned: &Assigned, only: bool) -> Result<(), SqlError> {
         let by = self.set_by();
+        if let Some((at, value)) = assigned.first() {
+            let name = vars::definitions()[*at].name;
+            let entry = Entry {
+                value: value.show(),
+                by: by.clone(),
+            };
+            // If the file cannot be written, the value does not change either.
+            let stored = self.server.persisted.store(name, entry);
+            stored.map_err(|e| not_written(&e))?;
+        }
         if !only {
             self.env.globals.set_all_by(assigned, Some(&by));
             self.server.globals_changed();
         }
-        let Some((at, value)) = assigned.first() else {
-            return Ok(());
-        };
-        let entry = Entry {
-            value: value.show(),
-            by,
-        };
-        let name = vars::definitions()[*at].name;
-        let stored = self.server.persisted.store(&[(name, entry)]);
-        stored.map_err(|e| not_written(&e))
+        Ok(())
     }
 
     /// RESET PERSIST. Error 3615 if the variable is not stored.
