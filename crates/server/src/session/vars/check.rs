@@ -126,10 +126,18 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(value)
         }
+        name if PROTECTIONS.contains(&name) => match plain(def, value, warnings)? {
+            VarValue::Bool(true) => Err(SqlError::not_supported(format_args!("{name} = ON"))),
+            off => own(off),
+        },
         "completion_type" => own(word(def, value, &["NO_CHAIN", "CHAIN", "RELEASE"])?),
         _ => own(plain(def, value, warnings)?),
     }
 }
+
+/// Switches that keep accounts out. Nothing here depends on them, so ON would promise a protection
+/// that does not exist.
+const PROTECTIONS: [&str; 2] = ["offline_mode", "partial_revokes"];
 
 /// A locale by its name or number.
 fn locale(name: &str, value: &Value) -> Result<VarValue, SqlError> {

@@ -9,6 +9,15 @@ fn set(name: &str, value: impl Into<Value>) -> Result<(String, usize), SqlError>
 }
 
 #[test]
+fn protections_that_do_not_exist_are_refused() {
+    for name in ["offline_mode", "partial_revokes"] {
+        let e = set(name, Value::Int(1)).unwrap_err();
+        assert_eq!(e.code, ErrorCode::ER_NOT_SUPPORTED_YET);
+        assert_eq!(set(name, Value::Int(0)).unwrap().0, "OFF");
+    }
+}
+
+#[test]
 fn variables_are_sorted_unique_and_defaults_in_range() {
     assert!(definitions().windows(2).all(|w| w[0].name < w[1].name));
     assert!(definitions().len() >= 200, "{}", definitions().len());
