@@ -44,8 +44,9 @@ thread_local! {
     static PENDING: RefCell<Option<PendingCoordinates>> = const { RefCell::new(None) };
 }
 
-/// Calls `f`, whose first change of a definition writes the coordinates in the same transaction
-/// (C1). Also returns the coordinates if nothing has changed, and they are not written.
+/// Calls `f`, a step of a DDL statement, with coordinates to write. If the step changes a
+/// definition, the transaction of that change writes them (C1). If it changes nothing, they are not
+/// written, and returned beside the result of `f`.
 pub fn with_coordinates<T>(
     pending: Option<PendingCoordinates>,
     f: impl FnOnce() -> T,
