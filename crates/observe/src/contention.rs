@@ -255,6 +255,12 @@ impl Contention {
 
     /// Begins a wait of the connection that this thread [acts for](act_for).
     pub fn enter(&self, site: Site) -> Ticket {
+        self.enter_page(site, None)
+    }
+
+    /// Begins a wait at a page. `about` describes the page, so that a report can name its index
+    /// while the first wait is still in progress.
+    pub fn enter_page(&self, site: Site, about: Option<PageAbout>) -> Ticket {
         let at = shard() % SHARDS;
         let (connection, since) = (acting_for(), Instant::now());
         let mut shard = self.shard(at);
@@ -263,6 +269,7 @@ impl Contention {
         let counts = shard.counts(&site);
         counts.waits += 1;
         counts.last = number;
+        counts.about = counts.about.or(about);
         let waiting = Waiting {
             site,
             connection,
@@ -441,6 +448,23 @@ mod tests {
         assert_eq!((hot.waits, hot.waiting.len()), (2, 0));
         assert_eq!(hot.about, Some(about));
         assert!(hot.longest <= hot.time);
+    }
+
+    #[test]
+    fn first_wait_in_progress_names_the_page() {
+        let contention = Contention::default();
+        let about = |index| PageAbout {
+            page_type: 1,
+            index,
+            level: 0,
+        };
+        let first = contention.enter_page(page(3), Some(about(40)));
+        assert_eq!(contention.report()[0].about, Some(about(40)));
+        let second = contention.enter_page(page(3), Some(about(41)));
+        assert_eq!(contention.report()[0].about, Some(about(40)));
+        contention.leave(second, Some(about(42)));
+        contention.leave(first, None);
+        assert_eq!(contention.report()[0].about, Some(about(42)));
     }
 
     #[test]

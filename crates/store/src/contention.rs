@@ -43,7 +43,7 @@ impl Core {
         if !space.hold(id.space) {
             return None;
         }
-        let ticket = self.enter_page(WaitKind::PageLatch, id);
+        let ticket = self.enter_page(WaitKind::PageLatch, id, word);
         let before = word.latch_resident();
         self.contention
             .leave(ticket, before.and_then(|w| self.about(w)));
@@ -59,15 +59,16 @@ impl Core {
         if !space.hold(id.space) {
             return 0; // For the reason given at `latch_after_wait`.
         }
-        let ticket = self.enter_page(WaitKind::PageRead, id);
+        let ticket = self.enter_page(WaitKind::PageRead, id, word);
         let seen = word.begin_read();
         self.contention.leave(ticket, self.about(seen));
         space.release();
         seen
     }
 
-    fn enter_page(&self, kind: WaitKind, id: PageId) -> Ticket {
-        self.contention.enter(Site::page(kind, id.space, id.page))
+    fn enter_page(&self, kind: WaitKind, id: PageId, word: &PageWord) -> Ticket {
+        let site = Site::page(kind, id.space, id.page);
+        self.contention.enter_page(site, self.about(word.load()))
     }
 
     /// Describes the page under this word. The frame may contain another page by now; then the
