@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use crate::account_options::AccountOptions;
 use crate::privileges::{DYNAMIC, Privileges};
 use crate::schema::eq_name;
 
@@ -72,6 +73,7 @@ pub struct Account {
     pub locked: bool,
     /// Whether the password has expired. A role is made so.
     pub expired: bool,
+    pub options: AccountOptions,
     pub global: Privileges,
     /// Grants on databases: name pattern (`%`, `_`, `\` as in GRANT) and privileges.
     pub databases: Vec<(Box<str>, Privileges)>,
@@ -95,6 +97,7 @@ impl Account {
             auth_string: Box::default(),
             locked: false,
             expired: false,
+            options: AccountOptions::default(),
             global: Privileges::NONE,
             databases: Vec::new(),
             tables: Vec::new(),

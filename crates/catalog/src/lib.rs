@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod account_options;
 pub mod codec;
 pub mod foreign_key;
 pub mod held;
@@ -23,6 +24,9 @@ pub mod stored_expr;
 pub mod user_locks;
 
 pub use account::{Account, AccountId, AccountSnapshot, DynamicGrant, RoleGrant, TableGrant};
+pub use account_options::{
+    AccountOptions, LockDays, PasswordOptions, PastPassword, ResourceLimits,
+};
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use held::HeldPrivileges;
 pub use histogram::{Histogram, HistogramBucket, HistogramType};

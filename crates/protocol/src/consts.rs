@@ -49,6 +49,7 @@ pub mod cap {
         | PLUGIN_AUTH
         | CONNECT_ATTRS
         | PLUGIN_AUTH_LENENC_DATA
+        | CAN_HANDLE_EXPIRED_PASSWORDS
         | DEPRECATE_EOF;
 }
 

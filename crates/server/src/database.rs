@@ -19,6 +19,7 @@ use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 use crate::config::{DataDir, ServerOptions};
 use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
+use crate::net::fiber::login_failures::FailureLimit;
 use crate::server::StartError;
 
 /// Table files grow by this many bytes.
@@ -40,7 +41,13 @@ impl AccountSource for CatalogAccounts {
             host: a.host.to_string(),
             plugin: a.plugin.to_string(),
             auth_string: a.auth_string.to_vec(),
+            second: a.options.password.second.to_vec(),
             locked: a.locked,
+            require_tls: a.options.require_tls,
+            failure_limit: FailureLimit {
+                attempts: a.options.password.failed_attempts,
+                days: a.options.password.lock_days,
+            },
             connection_admin: may(Privileges::SUPER)
                 || a.dynamic_grant("CONNECTION_ADMIN").is_some(),
         })

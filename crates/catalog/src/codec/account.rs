@@ -3,6 +3,9 @@
 
 use super::{BadObject, Reader, Stored, VERSION, VERSION_SECTIONS, put_bytes, put_list};
 use crate::account::{Account, AccountId, DynamicGrant, RoleGrant, TableGrant};
+use crate::account_options::{
+    AccountOptions, LockDays, PasswordOptions, PastPassword, ResourceLimits,
+};
 use crate::privileges::Privileges;
 
 /// The section of the privileges on tables and columns.
@@ -15,6 +18,11 @@ const SECTION_ROLES: u8 = 3;
 const SECTION_DEFAULT_ROLES: u8 = 4;
 /// The section of an expired password: one byte.
 const SECTION_EXPIRED: u8 = 5;
+/// The section of the options.
+const SECTION_OPTIONS: u8 = 6;
+
+/// The stored form of [`LockDays::Unbounded`].
+const UNBOUNDED: u32 = u32::MAX;
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
@@ -58,6 +66,88 @@ fn get_table(r: &mut Reader<'_>) -> Result<TableGrant, BadObject> {
     })
 }
 
+/// `u8` whether there is a number, and the number.
+fn put_number(out: &mut Vec<u8>, number: Option<u32>) {
+    out.push(number.is_some().into());
+    out.extend_from_slice(&number.unwrap_or(0).to_le_bytes());
+}
+
+fn get_number(r: &mut Reader<'_>) -> Result<Option<u32>, BadObject> {
+    let there = r.bool("number")?;
+    let number = r.u32("number")?;
+    Ok(there.then_some(number))
+}
+
+fn put_options(out: &mut Vec<u8>, options: &AccountOptions) {
+    out.push(options.require_tls.into());
+    let limits = &options.limits;
+    for limit in [
+        limits.queries_per_hour,
+        limits.updates_per_hour,
+        limits.connections_per_hour,
+        limits.connections,
+    ] {
+        out.extend_from_slice(&limit.to_le_bytes());
+    }
+    let password = &options.password;
+    out.extend_from_slice(&password.changed_s.to_le_bytes());
+    put_number(out, password.lifetime_days.map(u32::from));
+    put_number(out, password.history);
+    put_number(out, password.reuse_days);
+    put_number(out, password.require_current.map(u32::from));
+    out.extend_from_slice(&u32::from(password.failed_attempts).to_le_bytes());
+    let lock_days = match password.lock_days {
+        LockDays::Days(days) => days.into(),
+        LockDays::Unbounded => UNBOUNDED,
+    };
+    out.extend_from_slice(&lock_days.to_le_bytes());
+    put_bytes(out, &password.second);
+    put_list(out, &password.past, |out, past| {
+        out.extend_from_slice(&past.set_s.to_le_bytes());
+        put_bytes(out, &past.stored);
+    });
+    out.push(options.attribute.is_some().into());
+    put_text(out, options.attribute.as_deref().unwrap_or(""));
+}
+
+fn get_options(r: &mut Reader<'_>) -> Result<AccountOptions, BadObject> {
+    let short = |number: u32| u16::try_from(number).map_err(|_| BadObject("number"));
+    let require_tls = r.bool("require tls")?;
+    let limits = ResourceLimits {
+        queries_per_hour: r.u32("queries")?,
+        updates_per_hour: r.u32("updates")?,
+        connections_per_hour: r.u32("connections")?,
+        connections: r.u32("connections")?,
+    };
+    let password = PasswordOptions {
+        changed_s: r.u64("changed")?,
+        lifetime_days: get_number(r)?.map(short).transpose()?,
+        history: get_number(r)?,
+        reuse_days: get_number(r)?,
+        require_current: get_number(r)?.map(|current| current != 0),
+        failed_attempts: short(r.u32("failed attempts")?)?,
+        lock_days: match r.u32("lock days")? {
+            UNBOUNDED => LockDays::Unbounded,
+            days => LockDays::Days(short(days)?),
+        },
+        second: r.bytes("second password")?.into(),
+        past: r.list("past passwords", |r| {
+            Ok(PastPassword {
+                set_s: r.u64("set")?,
+                stored: r.bytes("stored")?.into(),
+            })
+        })?,
+    };
+    let noted = r.bool("attribute")?;
+    let text = r.text("attribute")?;
+    Ok(AccountOptions {
+        require_tls,
+        limits,
+        password,
+        attribute: noted.then(|| text.into()),
+    })
+}
+
 fn sections_of(account: &Account) -> Vec<(u8, Vec<u8>)> {
     let mut sections = Vec::new();
     let mut add = |kind, empty: bool, put: &dyn Fn(&mut Vec<u8>)| {
@@ -87,6 +177,10 @@ fn sections_of(account: &Account) -> Vec<(u8, Vec<u8>)> {
         put_list(out, &account.default_roles, put_id);
     });
     add(SECTION_EXPIRED, !account.expired, &|out| out.push(1));
+    let plain = account.options == AccountOptions::default();
+    add(SECTION_OPTIONS, plain, &|out| {
+        put_options(out, &account.options)
+    });
     sections
 }
 
@@ -111,6 +205,7 @@ fn get_section(kind: u8, r: &mut Reader<'_>, account: &mut Account) -> Result<()
         }
         SECTION_DEFAULT_ROLES => account.default_roles = r.list("default roles", get_id)?,
         SECTION_EXPIRED => account.expired = r.bool("expired")?,
+        SECTION_OPTIONS => account.options = get_options(r)?,
         _ => return Err(BadObject("section of an account")),
     }
     Ok(())
@@ -192,6 +287,23 @@ mod tests {
             admin_option: true,
         });
         full.default_roles.push(("r".into(), "%".into()));
+        full.options.require_tls = true;
+        full.options.limits.connections = 3;
+        full.options.attribute = Some("{}".into());
+        full.options.password = PasswordOptions {
+            changed_s: 1_700_000_000,
+            lifetime_days: Some(0),
+            history: Some(u32::MAX),
+            reuse_days: None,
+            require_current: Some(false),
+            failed_attempts: 5,
+            lock_days: LockDays::Unbounded,
+            second: Box::from(*b"*CD"),
+            past: vec![PastPassword {
+                set_s: 1,
+                stored: Box::from(*b"*EF"),
+            }],
+        };
         for account in [account(), full] {
             let mut bytes = Vec::new();
             account.encode(&mut bytes);

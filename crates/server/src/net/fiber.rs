@@ -23,6 +23,7 @@ pub(crate) mod buffer;
 pub mod handler;
 pub(crate) mod inbox;
 pub(crate) mod link;
+pub mod login_failures;
 pub(crate) mod memory;
 pub(crate) mod outbox;
 pub(crate) mod panics;

@@ -11,6 +11,7 @@
 pub mod cx;
 pub(crate) mod deadlock;
 pub mod env;
+pub(crate) mod gate;
 pub(crate) mod handlers;
 pub(crate) mod locks;
 pub(crate) mod plan_info;
@@ -31,16 +32,18 @@ pub mod vars;
 
 use std::sync::Arc;
 
-use nfold_catalog::{AccountId, SchemaSnapshot};
+use nfold_catalog::{Account, AccountId, SchemaSnapshot};
 use nfold_engine::{EngineSession, PendingCoordinates};
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
+use nfold_protocol::consts::cap;
 use nfold_sql::digest::{Digested, LiteralRole};
 use nfold_sql::parser::Deprecated;
 use nfold_types::error::Signaled;
 use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
 use crate::net::fiber::handler::LoginInfo;
+use gate::Gate;
 use handlers::OpenHandlers;
 
 pub use server::ServerState;
@@ -85,6 +88,8 @@ pub struct Session {
     pub(crate) env: Env,
     pub(crate) engine: EngineSession,
     pub(crate) rights: Rights,
+    /// What each statement must pass; `None` for an ordinary account.
+    pub(crate) gate: Option<Box<Gate>>,
     /// The newest schema that the session has seen.
     pub(crate) schema: Arc<SchemaSnapshot>,
     /// The diagnostics area: the conditions of the current or the previous statement.
@@ -119,12 +124,33 @@ pub struct Session {
     pub(crate) digested: Option<Box<Digested>>,
 }
 
+/// The gate of a new session.
+fn gate(
+    server: &ServerState,
+    login: &LoginInfo,
+    account: &Account,
+) -> Result<Option<Box<Gate>>, SqlError> {
+    let expired = account.expired || server.is_too_old(&account.options.password);
+    let copes = login.capabilities & cap::CAN_HANDLE_EXPIRED_PASSWORDS != 0;
+    if expired && !copes && server.flag("disconnect_on_expired_password") {
+        let code = ErrorCode::ER_MUST_CHANGE_PASSWORD_LOGIN;
+        return Err(SqlError::new(code, &[]));
+    }
+    let mut limits = account.options.limits;
+    if limits.connections == 0 {
+        let global = server.int("max_user_connections");
+        limits.connections = u32::try_from(global).unwrap_or(u32::MAX);
+    }
+    Gate::open(expired, &account.id(), limits, &server.usage)
+}
+
 impl Session {
     /// Opens the session of an authenticated client.
     ///
     /// # Errors
     /// 1045 if the account has just been dropped, 1049 and 1044 for the database, 1040 if the
-    /// engine has no room for another session.
+    /// engine has no room for another session, 1862 for an expired password, 1226 if the account
+    /// has too many connections.
     pub fn open(server: Arc<ServerState>, login: LoginInfo) -> Result<Session, SqlError> {
         let catalog = server.engine.catalog();
         let account = (&*login.account_user, &*login.account_host);
@@ -134,7 +160,10 @@ impl Session {
                 &[&login.user, &login.client_host, &"YES"],
             )
         })?;
-        Session::with_rights(server, login, rights)
+        let gate = gate(&server, &login, rights.account())?;
+        let mut session = Session::with_rights(server, login, rights)?;
+        session.gate = gate;
+        Ok(session)
     }
 
     /// Opens the session that applies a replication source's changes. It may do everything.
@@ -165,6 +194,7 @@ impl Session {
             env: Env::new(server.clone(), login),
             engine,
             rights,
+            gate: None,
             schema,
             conditions: Warnings::default(),
             signaled: None,

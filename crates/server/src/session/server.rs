@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nfold_catalog::{Account, AccountId, TableId};
+use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
 use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
 use nfold_observe::contention::WaitKind;
@@ -13,6 +13,7 @@ use nfold_types::ErrorCode;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
+use super::gate::AccountUsage;
 use super::locks::SharedPermits;
 use super::replication::Replication;
 use super::shared_plans::SharedPlans;
@@ -45,6 +46,8 @@ pub struct ServerState {
     pub(crate) deadlock_search: Mutex<()>,
     /// The write permits of LOCK TABLES ... READ.
     pub(crate) read_permits: SharedPermits,
+    /// The use that limited accounts make of the server.
+    pub(crate) usage: AccountUsage,
     /// The shared plan cache.
     pub(crate) plans: SharedPlans,
     /// Statistics by digest.
@@ -116,6 +119,15 @@ impl ServerState {
         roles
     }
 
+    /// Whether the password has passed its lifetime.
+    pub(crate) fn is_too_old(&self, password: &PasswordOptions) -> bool {
+        let lifetime = password.lifetime_days.map(u64::from);
+        let days = lifetime.unwrap_or_else(|| self.int("default_password_lifetime"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let age = now.map_or(0, |d| d.as_secs().saturating_sub(password.changed_s));
+        days > 0 && password.changed_s > 0 && age >= days * 24 * 60 * 60
+    }
+
     /// `activate_all_roles_on_login`
     pub(crate) fn activates_all_roles(&self) -> bool {
         self.flag("activate_all_roles_on_login")
@@ -142,6 +154,7 @@ impl ServerState {
             started: Instant::now(),
             deadlock_search: Mutex::default(),
             read_permits: SharedPermits::default(),
+            usage: AccountUsage::default(),
             plans: SharedPlans::default(),
             digests: Digests::new(
                 options.workers,

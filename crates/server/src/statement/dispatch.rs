@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_catalog::Privileges;
 use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
-use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, SetItem, Show, Statement};
+use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, Show, Statement};
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -36,6 +36,7 @@ fn commits(statement: &Statement) -> bool {
         | DropIndex { .. }
         | CreateUser(_)
         | AlterUser(_)
+        | SetPassword(_)
         | DropUser { .. }
         | RenameUser(_)
         | Grant(_)
@@ -54,7 +55,6 @@ fn commits(statement: &Statement) -> bool {
         CreateTable(c) => !c.temporary,
         DropTable(d) => !d.temporary,
         TableMaintenance(_) => true,
-        Set(items) => items.iter().any(|i| matches!(i, SetItem::Password { .. })),
         _ => false,
     }
 }
@@ -127,6 +127,7 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
+        self.pass_gate(|s| s.sets_own_password(text))?;
         if let Some(digested) = self.digested.take_if(|d| is_planned(d)) {
             let work = Work {
                 text,
@@ -227,6 +228,7 @@ impl Session {
         markers: &[Value],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
+        self.pass_gate(|s| s.sets_own_password(&statement.of.text))?;
         if same_text(&statement.database, &self.env.database) {
             return self.run_prepared_here(cx, statement, markers, sink);
         }
@@ -384,6 +386,7 @@ impl Session {
             if !leaves_data(statement) {
                 self.refuse_read_only()?;
                 self.refuse_read_only_server()?;
+                self.pass_update_gate()?;
             }
             self.commit(cx)?;
             self.table_locks_allow(statement)?;
@@ -472,6 +475,7 @@ impl Session {
             ResetReplica { all, channel } => self.reset_replica(cx, *all, channel.as_ref()),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),
+            SetPassword(set) => self.set_password(cx, set),
             DropUser { if_exists, users } => self.drop_user(cx, *if_exists, users),
             RenameUser(list) => self.rename_user(cx, list),
             Grant(g) => self.grant(cx, g),
@@ -511,7 +515,13 @@ impl Session {
                     self.server.opened.close_all();
                     self.handlers.rewind();
                 }
-                FlushItem::Privileges => {}
+                FlushItem::Privileges => {
+                    self.server.registry.login_failures().forget_all();
+                    self.server.usage.begin_hours();
+                }
+                FlushItem::Other(words) if words == "USER_RESOURCES" => {
+                    self.server.usage.begin_hours();
+                }
                 FlushItem::Status => self.env.counters.flush(),
                 FlushItem::Tables { .. } => {
                     return Err(SqlError::not_supported(

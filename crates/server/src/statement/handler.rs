@@ -271,7 +271,8 @@ impl SessionHandler for Session {
         let rewritten = self.env.vars.settings().rewritten;
         let sql = rewritten.map_or(Cow::Borrowed(sql), |set| self.lexable(set, sql));
         self.log_command("Prepare", &sql, &[]);
-        if let Err(e) = self.open_statement(cx, &sql, out) {
+        let passed = self.pass_gate(|s| s.sets_own_password(&sql));
+        if let Err(e) = passed.and_then(|()| self.open_statement(cx, &sql, out)) {
             self.refuse(out, &e);
         }
     }
@@ -361,6 +362,7 @@ impl SessionHandler for Session {
         self.log_command("Init DB", database, &[]);
         self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
             s.conditions.clear();
+            s.pass_gate(|_| false)?;
             s.use_database(&name).map(|()| Response::ok())
         });
     }
@@ -373,7 +375,8 @@ impl SessionHandler for Session {
         out: &mut ResponseWriter<'_>,
     ) {
         self.log_command("Field List", &[table, b" ", wildcard].concat(), &[]);
-        match self.field_columns(table, wildcard) {
+        let passed = self.pass_gate(|_| false);
+        match passed.and_then(|()| self.field_columns(table, wildcard)) {
             Ok(columns) => {
                 let collation = self.env.result_collation();
                 let wire: Vec<Column<'_>> =
@@ -401,6 +404,8 @@ impl SessionHandler for Session {
         let ended = self.rollback(&mut FiberExec { fiber: cx });
         ended.map_err(|e| ClientError::from(&e))?;
         self.drop_all_temporary();
+        // Its connection is no longer counted.
+        self.gate = None;
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
         self.log_login("Change user");

@@ -18,6 +18,7 @@ mod diagnostics;
 mod dispatch;
 mod explain_connection;
 mod factory;
+mod gate;
 mod handler;
 mod handler_tables;
 mod load;

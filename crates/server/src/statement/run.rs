@@ -400,6 +400,7 @@ impl Session {
             cx.limit_time(None);
             self.refuse_read_only()?;
             self.refuse_read_only_server()?;
+            self.pass_update_gate()?;
         } else if let Some(limit) = plan.shared.time_limit {
             cx.limit_time(Some(limit));
         }

@@ -33,7 +33,6 @@ enum Change<'s> {
     Special(&'static str, VarValue),
     UserVar(&'s str, &'s Expr),
     NextTransaction(SetTransaction),
-    Password(&'s SetItem),
 }
 
 /// The variables whose session value needs a privilege, as a MySQL 9.7 says.
@@ -169,7 +168,6 @@ impl Session {
                     self.scoped(scope, assigned)
                 }
             },
-            SetItem::Password { .. } => Ok(Change::Password(item)),
         }
     }
 
@@ -419,11 +417,6 @@ impl Session {
                 self.env.set_user_var(&name, value, ty.as_ref())?;
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
-            Change::Password(item) => {
-                if let SetItem::Password { account, password } = item {
-                    self.set_password(cx, account.as_ref(), password)?;
-                }
-            }
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ impl Default for Accounts {
                 .into_bytes(),
             locked: user == "locked",
             connection_admin: user == "root",
+            ..Account::default()
         };
         Accounts(vec![
             account("root", CACHING_SHA2_PASSWORD, ""),

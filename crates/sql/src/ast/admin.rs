@@ -47,11 +47,6 @@ pub enum SetItem {
     /// `CHARACTER SET charset`; `None`: DEFAULT.
     CharacterSet(Option<String>),
     Transaction(SetTransaction),
-    /// `PASSWORD [FOR account] = 'text'`; account `None`: the current one.
-    Password {
-        account: Option<AccountName>,
-        password: Vec<u8>,
-    },
 }
 
 /// The right side of a variable's assignment. As in MySQL, an unquoted word (`SET x = utf8mb4`) is
@@ -345,6 +340,8 @@ pub struct CreateUser {
 pub struct UserSpec {
     pub account: AccountName,
     pub auth: Option<UserAuth>,
+    /// `DISCARD OLD PASSWORD`
+    pub discard_old: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -352,6 +349,17 @@ pub struct UserAuth {
     /// `WITH plugin`, in lower case.
     pub plugin: Option<String>,
     pub secret: AuthSecret,
+    /// `REPLACE 'current password'`
+    pub replace: Option<Vec<u8>>,
+    /// `RETAIN CURRENT PASSWORD`
+    pub retain: bool,
+}
+
+/// `SET PASSWORD [FOR account] {= 'text' | TO RANDOM} …`. Without an account, the session's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetPassword {
+    pub account: Option<AccountName>,
+    pub auth: UserAuth,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -366,11 +374,46 @@ pub enum AuthSecret {
     Hash(Vec<u8>),
 }
 
+/// An option of CREATE USER and ALTER USER. `None` stands for DEFAULT.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserOption {
     AccountLock(bool),
-    /// An option that is accepted as in MySQL: its words in upper case.
-    Other(String),
+    /// `REQUIRE NONE` (false) and `REQUIRE SSL` (true).
+    RequireTls(bool),
+    /// `REQUIRE X509`, and SUBJECT, ISSUER and CIPHER.
+    RequireCertificate,
+    Limit(ResourceLimit, u64),
+    /// `PASSWORD EXPIRE`
+    Expire,
+    /// `PASSWORD EXPIRE {DEFAULT | NEVER | INTERVAL days DAY}`; NEVER is [`Lifetime::Never`].
+    Lifetime(Option<Lifetime>),
+    /// `PASSWORD HISTORY`
+    History(Option<u64>),
+    /// `PASSWORD REUSE INTERVAL`, in days.
+    ReuseInterval(Option<u64>),
+    /// `PASSWORD REQUIRE CURRENT [DEFAULT | OPTIONAL]`; OPTIONAL is false.
+    RequireCurrent(Option<bool>),
+    FailedAttempts(u64),
+    /// Days; `None`: UNBOUNDED.
+    LockTime(Option<u64>),
+    Comment(Vec<u8>),
+    /// The text of a JSON object.
+    Attribute(Vec<u8>),
+}
+
+/// How long a password is valid.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    Never,
+    Days(u64),
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ResourceLimit {
+    QueriesPerHour,
+    UpdatesPerHour,
+    ConnectionsPerHour,
+    Connections,
 }
 
 /// The roles of SET DEFAULT ROLE.

@@ -209,6 +209,7 @@ pub enum Statement {
     // Accounts
     CreateUser(CreateUser),
     AlterUser(CreateUser),
+    SetPassword(SetPassword),
     DropUser {
         if_exists: bool,
         users: Vec<AccountName>,

@@ -34,7 +34,7 @@ impl Parser<'_> {
     pub(super) fn create_user(&mut self) -> Result<Statement> {
         self.advance();
         let if_clause = self.if_not_exists()?;
-        let users = self.comma_list(Self::user_spec)?;
+        let users = self.comma_list(|p| p.user_spec(false))?;
         let mut options = Vec::new();
         let mut default_roles = None;
         if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
@@ -62,8 +62,12 @@ impl Parser<'_> {
                 host: String::new(),
                 current: true,
             };
-            let auth = self.identified()?;
-            let users = vec![UserSpec { account, auth }];
+            let (auth, discard_old) = self.identified(true)?;
+            let users = vec![UserSpec {
+                account,
+                auth,
+                discard_old,
+            }];
             return Ok(Statement::AlterUser(CreateUser {
                 if_clause,
                 users,
@@ -71,7 +75,7 @@ impl Parser<'_> {
                 options: Vec::new(),
             }));
         }
-        let users = self.comma_list(Self::user_spec)?;
+        let users = self.comma_list(|p| p.user_spec(true))?;
         let mut default_roles = None;
         if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
             default_roles = Some(self.default_roles()?);
@@ -86,19 +90,25 @@ impl Parser<'_> {
         }))
     }
 
-    fn user_spec(&mut self) -> Result<UserSpec> {
+    /// `alter`: for ALTER USER, which has clauses of its own.
+    fn user_spec(&mut self, alter: bool) -> Result<UserSpec> {
         let account = self.account()?;
-        let auth = self.identified()?;
-        Ok(UserSpec { account, auth })
+        let (auth, discard_old) = self.identified(alter)?;
+        Ok(UserSpec {
+            account,
+            auth,
+            discard_old,
+        })
     }
 
-    /// `IDENTIFIED [WITH plugin] [BY 'x' | BY RANDOM PASSWORD | AS 'hash'] [REPLACE 'old'] [RETAIN
-    /// CURRENT PASSWORD]`
-    fn identified(&mut self) -> Result<Option<UserAuth>> {
-        if self.accept_kws(&[Kw::DISCARD, Kw::OLD, Kw::PASSWORD])?
-            || !self.accept_kw(Kw::IDENTIFIED)
-        {
-            return Ok(None);
+    /// `IDENTIFIED [WITH plugin] [BY 'x' | BY RANDOM PASSWORD | AS 'hash']`, and for ALTER USER
+    /// `[REPLACE 'old'] [RETAIN CURRENT PASSWORD]`; or `DISCARD OLD PASSWORD`, which returns true.
+    fn identified(&mut self, alter: bool) -> Result<(Option<UserAuth>, bool)> {
+        if alter && self.accept_kws(&[Kw::DISCARD, Kw::OLD, Kw::PASSWORD])? {
+            return Ok((None, true));
+        }
+        if !self.accept_kw(Kw::IDENTIFIED) {
+            return Ok((None, false));
         }
         let plugin = if self.accept_kw(Kw::WITH) {
             Some(self.ident_or_text()?.to_ascii_lowercase())
@@ -119,17 +129,56 @@ impl Parser<'_> {
         } else {
             return self.unexpected();
         };
-        if self.accept_kw(Kw::REPLACE) {
-            self.string()?;
+        let mut auth = UserAuth {
+            plugin,
+            secret,
+            replace: None,
+            retain: false,
+        };
+        if alter && auth.secret != AuthSecret::None {
+            let hashed = matches!(auth.secret, AuthSecret::Hash(_));
+            self.replace_and_retain(&mut auth, !hashed)?;
         }
-        self.accept_kws(&[Kw::RETAIN, Kw::CURRENT, Kw::PASSWORD])?;
-        Ok(Some(UserAuth { plugin, secret }))
+        Ok((Some(auth), false))
     }
 
-    /// `[REQUIRE …] [WITH limits] [PASSWORD …] [ACCOUNT LOCK|UNLOCK] [COMMENT …]`
+    /// `[REPLACE 'current password'] [RETAIN CURRENT PASSWORD]`
+    fn replace_and_retain(&mut self, auth: &mut UserAuth, may_replace: bool) -> Result<()> {
+        if may_replace && self.accept_kw(Kw::REPLACE) {
+            auth.replace = Some(self.string()?);
+        }
+        auth.retain = self.accept_kws(&[Kw::RETAIN, Kw::CURRENT, Kw::PASSWORD])?;
+        Ok(())
+    }
+
+    /// `PASSWORD [FOR account] {= 'text' | TO RANDOM} [REPLACE 'old'] [RETAIN CURRENT PASSWORD]`
+    pub(super) fn set_password(&mut self) -> Result<Statement> {
+        self.advance();
+        let account = if self.accept_kw(Kw::FOR) {
+            Some(self.account()?)
+        } else {
+            None
+        };
+        let secret = if self.accept_kw(Kw::TO) {
+            self.expect_kw(Kw::RANDOM)?;
+            AuthSecret::Random
+        } else {
+            self.set_operator()?;
+            AuthSecret::Password(self.string()?)
+        };
+        let mut auth = UserAuth {
+            plugin: None,
+            secret,
+            replace: None,
+            retain: false,
+        };
+        self.replace_and_retain(&mut auth, true)?;
+        Ok(Statement::SetPassword(SetPassword { account, auth }))
+    }
+
+    /// `[REQUIRE …] [WITH limits] [PASSWORD …] [ACCOUNT LOCK|UNLOCK] [COMMENT … | ATTRIBUTE …]`
     fn user_options(&mut self, options: &mut Vec<UserOption>) -> Result<()> {
         loop {
-            let start = self.token.start as usize;
             match self.kw() {
                 Kw::ACCOUNT => {
                     self.advance();
@@ -138,108 +187,128 @@ impl Parser<'_> {
                         self.expect_kw(Kw::UNLOCK)?;
                     }
                     options.push(UserOption::AccountLock(lock));
-                    continue;
                 }
-                Kw::REQUIRE => self.require()?,
+                Kw::REQUIRE => options.push(self.require()?),
                 Kw::WITH => {
                     self.advance();
-                    let mut any = false;
-                    while self.is_resource_limit() {
-                        any = true;
+                    let before = options.len();
+                    while let Some(limit) = self.resource_limit() {
                         self.advance();
-                        self.number()?;
+                        options.push(UserOption::Limit(limit, self.number()?));
                     }
-                    if !any {
+                    if options.len() == before {
                         return self.unexpected();
                     }
                 }
-                Kw::PASSWORD | Kw::FAILED_LOGIN_ATTEMPTS | Kw::PASSWORD_LOCK_TIME => {
-                    self.password_option()?
-                }
-                Kw::COMMENT | Kw::ATTRIBUTE => {
+                Kw::PASSWORD => {
                     self.advance();
-                    self.string()?;
+                    options.push(self.password_option()?);
+                }
+                Kw::FAILED_LOGIN_ATTEMPTS => {
+                    self.advance();
+                    options.push(UserOption::FailedAttempts(self.number()?));
+                }
+                Kw::PASSWORD_LOCK_TIME => {
+                    self.advance();
+                    let days = match self.accept_kw(Kw::UNBOUNDED) {
+                        true => None,
+                        false => Some(self.number()?),
+                    };
+                    options.push(UserOption::LockTime(days));
+                }
+                Kw::COMMENT => {
+                    self.advance();
+                    options.push(UserOption::Comment(self.string()?));
+                    return Ok(());
+                }
+                Kw::ATTRIBUTE => {
+                    self.advance();
+                    options.push(UserOption::Attribute(self.string()?));
+                    return Ok(());
                 }
                 _ => return Ok(()),
             }
-            let words =
-                String::from_utf8_lossy(&self.text[start..self.end as usize]).to_ascii_uppercase();
-            options.push(UserOption::Other(words));
         }
     }
 
-    fn is_resource_limit(&self) -> bool {
-        matches!(
-            self.kw(),
-            Kw::MAX_QUERIES_PER_HOUR
-                | Kw::MAX_UPDATES_PER_HOUR
-                | Kw::MAX_CONNECTIONS_PER_HOUR
-                | Kw::MAX_USER_CONNECTIONS
-        )
+    fn resource_limit(&self) -> Option<ResourceLimit> {
+        Some(match self.kw() {
+            Kw::MAX_QUERIES_PER_HOUR => ResourceLimit::QueriesPerHour,
+            Kw::MAX_UPDATES_PER_HOUR => ResourceLimit::UpdatesPerHour,
+            Kw::MAX_CONNECTIONS_PER_HOUR => ResourceLimit::ConnectionsPerHour,
+            Kw::MAX_USER_CONNECTIONS => ResourceLimit::Connections,
+            _ => return None,
+        })
     }
 
-    fn require(&mut self) -> Result<()> {
+    fn require(&mut self) -> Result<UserOption> {
         self.advance();
-        if matches!(self.kw(), Kw::SSL | Kw::X509 | Kw::NONE) {
-            self.advance();
-            return Ok(());
+        if self.accept_kw(Kw::NONE) {
+            return Ok(UserOption::RequireTls(false));
         }
-        loop {
-            if !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
-                return self.unexpected();
-            }
+        if self.accept_kw(Kw::SSL) {
+            return Ok(UserOption::RequireTls(true));
+        }
+        if self.accept_kw(Kw::X509) {
+            return Ok(UserOption::RequireCertificate);
+        }
+        if !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
+            return self.unexpected();
+        }
+        while matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
             self.advance();
             self.string()?;
-            let and = self.accept_kw(Kw::AND);
-            if !and && !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
-                return Ok(());
+            if self.accept_kw(Kw::AND)
+                && !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER)
+            {
+                return self.unexpected();
             }
         }
+        Ok(UserOption::RequireCertificate)
     }
 
-    /// `PASSWORD EXPIRE …`, `PASSWORD HISTORY …`, `PASSWORD REUSE INTERVAL …`, `PASSWORD REQUIRE
-    /// CURRENT …`
-    fn password_option(&mut self) -> Result<()> {
-        if self.advance().kw != Kw::PASSWORD {
-            if !self.accept_kw(Kw::UNBOUNDED) {
-                self.number()?;
-            }
-            return Ok(());
+    /// `EXPIRE …`, `HISTORY …`, `REUSE INTERVAL …`, `REQUIRE CURRENT …`
+    fn password_option(&mut self) -> Result<UserOption> {
+        if self.accept_kw(Kw::EXPIRE) {
+            return Ok(if self.accept_kw(Kw::INTERVAL) {
+                let days = self.number()?;
+                self.expect_kw(Kw::DAY)?;
+                UserOption::Lifetime(Some(Lifetime::Days(days)))
+            } else if self.accept_kw(Kw::NEVER) {
+                UserOption::Lifetime(Some(Lifetime::Never))
+            } else if self.accept_kw(Kw::DEFAULT) {
+                UserOption::Lifetime(None)
+            } else {
+                UserOption::Expire
+            });
         }
-        match self.kw() {
-            Kw::EXPIRE => {
-                self.advance();
-                if self.accept_kw(Kw::INTERVAL) {
-                    self.number()?;
-                    self.expect_kw(Kw::DAY)?;
-                } else if matches!(self.kw(), Kw::NEVER | Kw::DEFAULT) {
-                    self.advance();
-                }
-            }
-            Kw::HISTORY => {
-                self.advance();
-                if !self.accept_kw(Kw::DEFAULT) {
-                    self.number()?;
-                }
-            }
-            Kw::REUSE => {
-                self.advance();
-                self.expect_kw(Kw::INTERVAL)?;
-                if !self.accept_kw(Kw::DEFAULT) {
-                    self.number()?;
-                    self.expect_kw(Kw::DAY)?;
-                }
-            }
-            Kw::REQUIRE => {
-                self.advance();
-                self.expect_kw(Kw::CURRENT)?;
-                if matches!(self.kw(), Kw::DEFAULT | Kw::OPTIONAL) {
-                    self.advance();
-                }
-            }
-            _ => return self.unexpected(),
+        if self.accept_kw(Kw::HISTORY) {
+            let number = self.number_or_default()?;
+            return Ok(UserOption::History(number));
         }
-        Ok(())
+        if self.accept_kw(Kw::REUSE) {
+            self.expect_kw(Kw::INTERVAL)?;
+            let days = self.number_or_default()?;
+            if days.is_some() {
+                self.expect_kw(Kw::DAY)?;
+            }
+            return Ok(UserOption::ReuseInterval(days));
+        }
+        self.expect_kw(Kw::REQUIRE)?;
+        self.expect_kw(Kw::CURRENT)?;
+        Ok(UserOption::RequireCurrent(if self.accept_kw(Kw::DEFAULT) {
+            None
+        } else {
+            Some(!self.accept_kw(Kw::OPTIONAL))
+        }))
+    }
+
+    /// A number, or `None` for DEFAULT.
+    fn number_or_default(&mut self) -> Result<Option<u64>> {
+        match self.accept_kw(Kw::DEFAULT) {
+            true => Ok(None),
+            false => self.number().map(Some),
+        }
     }
 
     pub(super) fn grant(&mut self) -> Result<Statement> {
@@ -259,6 +328,7 @@ impl Parser<'_> {
             Ok(UserSpec {
                 account: p.account()?,
                 auth: None,
+                discard_old: false,
             })
         })?;
         let mut option = grant_option;

@@ -13,6 +13,7 @@ impl Parser<'_> {
         match self.kw() {
             Kw::ROLE => return self.set_role(),
             Kw::DEFAULT => return self.set_default_role(),
+            Kw::PASSWORD => return self.set_password(),
             Kw::RESOURCE if self.peek().kw == Kw::GROUP => {
                 return self.unsupported("SET RESOURCE GROUP");
             }
@@ -128,7 +129,6 @@ impl Parser<'_> {
                 };
                 return Ok(SetItem::CharacterSet(charset));
             }
-            Kw::PASSWORD => return self.set_password(),
             _ => {}
         }
         let scope = self.scope_word();
@@ -153,7 +153,7 @@ impl Parser<'_> {
         })
     }
 
-    fn set_operator(&mut self) -> Result<()> {
+    pub(super) fn set_operator(&mut self) -> Result<()> {
         if !self.accept(TokenKind::Assign) {
             self.expect(TokenKind::Eq)?;
         }
@@ -204,23 +204,6 @@ impl Parser<'_> {
             None
         };
         Ok(SetItem::Names { charset, collation })
-    }
-
-    /// `PASSWORD [FOR account] = 'text'`
-    fn set_password(&mut self) -> Result<SetItem> {
-        self.advance();
-        let account = if self.accept_kw(Kw::FOR) {
-            Some(self.account()?)
-        } else {
-            None
-        };
-        self.set_operator()?;
-        let password = self.string()?;
-        if self.accept_kw(Kw::REPLACE) {
-            self.string()?;
-        }
-        self.accept_kws(&[Kw::RETAIN, Kw::CURRENT, Kw::PASSWORD])?;
-        Ok(SetItem::Password { account, password })
     }
 
     // Transactions

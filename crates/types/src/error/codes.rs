@@ -471,6 +471,7 @@ errors! {
     ER_REFERENCED_TRG_DOES_NOT_EXIST = 3011, "HY000", "Referenced trigger '%s' for the given action time and event type does not exist.";
     ER_EXPLAIN_NOT_SUPPORTED = 3012, "HY000", "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE";
     ER_INVALID_FIELD_SIZE = 3013, "HY000", "Invalid size for column '%-.192s'.";
+    ER_PASSWORD_EXPIRE_ANONYMOUS_USER = 3016, "HY000", "The password for anonymous user cannot be expired.";
     ER_NO_FT_MATERIALIZED_SUBQUERY = 3018, "HY000", "Cannot create FULLTEXT index on materialized subquery";
     ER_INNODB_UNDO_LOG_FULL = 3019, "HY000", "Undo Log error: %s";
     ER_INVALID_ARGUMENT_FOR_LOGARITHM = 3020, "2201E", "Invalid argument for logarithm";
@@ -601,6 +602,7 @@ errors! {
     ER_UDF_DROP_DYNAMICALLY_REGISTERED = 3623, "HY000", "DROP FUNCTION can't drop a dynamically registered user defined function";
     ER_PERSIST_ONLY_ACCESS_DENIED_ERROR = 3630, "42000", "Access denied; you need %s privileges for this operation";
     ER_CTE_MAX_RECURSION_DEPTH = 3636, "HY000", "Recursive query aborted after %u iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
+    ER_CREDENTIALS_CONTRADICT_TO_HISTORY = 3638, "HY000", "Cannot use these credentials for '%-.48s@%-.64s' because they contradict the password history policy";
     ER_WARN_BINLOG_PARTIAL_UPDATES_SUGGESTS_PARTIAL_IMAGES = 3647, "HY000", "When %.192s, the option binlog_row_value_options=%.192s will be used only for the after-image. Full values will be written in the before-image, so the saving in disk space due to binlog_row_value_options is limited to less than 50%%.";
     ER_COULD_NOT_APPLY_JSON_DIFF = 3648, "HY000", "Could not apply JSON diff in table %.*s, column %s.";
     ER_INVALID_VCPU_ID = 3652, "HY000", "Invalid cpu id %u";
@@ -695,7 +697,9 @@ errors! {
     ER_SECONDARY_ENGINE_DDL = 3890, "HY000", "You cannot perform DDLs on a table that has a secondary engine defined.";
     ER_INCORRECT_CURRENT_PASSWORD = 3891, "HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
     ER_MISSING_CURRENT_PASSWORD = 3892, "HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
+    ER_CURRENT_PASSWORD_NOT_REQUIRED = 3893, "HY000", "Do not specify the current password while changing it for other users.";
     ER_PASSWORD_CANNOT_BE_RETAINED_ON_PLUGIN_CHANGE = 3894, "HY000", "Current password can not be retained for user '%s'@'%s' because authentication plugin is being changed.";
+    ER_CURRENT_PASSWORD_CANNOT_BE_RETAINED = 3895, "HY000", "Current password can not be retained for user '%s'@'%s' because new password is empty.";
     ER_REGEXP_INVALID_FLAG = 3900, "HY000", "Invalid match mode flag in regular expression.";
     ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX = 3903, "22018", "Invalid JSON value for CAST for functional index '%-.64s'.";
     ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX = 3904, "22003", "Out of range JSON value for CAST for functional index '%-.64s'.";
@@ -720,6 +724,7 @@ errors! {
     ER_MISSING_JSON_VALUE = 3966, "22035", "No value was found by '%s' on the specified path.";
     ER_MULTIPLE_JSON_VALUES = 3967, "22034", "More than one value was found by '%s' on the specified path.";
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
+    ER_INVALID_USER_ATTRIBUTE_JSON = 3982, "HY000", "The user attribute must be a valid JSON object";
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_CHARACTER_SET_MISMATCH = 3995, "HY000", "Character set '%s' cannot be used in conjunction with '%s' in call to %s.";
     ER_REGEXP_NUMBER_TOO_BIG = 4007, "HY000", "Decimal number in regular expression is too large.";

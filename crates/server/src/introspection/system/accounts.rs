@@ -143,7 +143,9 @@ pub(super) fn schema_privileges(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), Sq
 
 pub(super) fn user_attributes(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for a in accounts(cx) {
-        put(vec![(&*a.user).into(), (&*a.host).into(), Value::Null])?;
+        let attribute = a.options.attribute.as_deref();
+        let attribute = attribute.map_or(Value::Null, Value::from);
+        put(vec![(&*a.user).into(), (&*a.host).into(), attribute])?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! The rows of the tables of `mysql`: the accounts and what was granted to them, in the form that
 //! tools read. The tables that nothing is stored in are empty.
 
-use nfold_catalog::{Account, ColumnDef, Privileges, TableDef};
-use nfold_types::{SqlError, TypeKind, Value};
+use nfold_catalog::{Account, ColumnDef, LockDays, Privileges, TableDef};
+use nfold_json::{Json, Work};
+use nfold_types::{NoCheckpoint, SqlError, TypeKind, Value};
 
 use super::accounts;
 use super::rows::{Cx, Put};
@@ -18,7 +19,9 @@ pub(super) fn rows(cx: &Cx<'_>, def: &TableDef, put: &mut Put<'_>) -> Result<(),
         match &*def.name {
             "user" => {
                 let columns = def.columns.iter();
-                put(columns.map(|c| user_value(account, c)).collect())?;
+                let row: Result<Vec<Value>, SqlError> =
+                    columns.map(|c| user_value(cx, account, c)).collect();
+                put(row?)?;
             }
             "db" => {
                 for (name, held) in &account.databases {
@@ -39,7 +42,7 @@ pub(super) fn rows(cx: &Cx<'_>, def: &TableDef, put: &mut Put<'_>) -> Result<(),
                         user.into(),
                         (&*t.table).into(),
                         (&*t.grantor).into(),
-                        timestamp(t.granted_s),
+                        cx.local(t.granted_s),
                         accounts::table_set(t.privileges),
                         accounts::column_set(t.on_any_column()),
                     ])?;
@@ -54,10 +57,16 @@ pub(super) fn rows(cx: &Cx<'_>, def: &TableDef, put: &mut Put<'_>) -> Result<(),
                             user.into(),
                             (&*t.table).into(),
                             (&**column).into(),
-                            timestamp(t.granted_s),
+                            cx.local(t.granted_s),
                             accounts::column_set(*held),
                         ])?;
                     }
+                }
+            }
+            "password_history" => {
+                for past in &account.options.password.past {
+                    let stored = Value::Bytes(past.stored.to_vec());
+                    put(vec![host.into(), user.into(), cx.local(past.set_s), stored])?;
                 }
             }
             "role_edges" => {
@@ -93,14 +102,6 @@ fn yes_no(yes: bool) -> Value {
     (if yes { "Y" } else { "N" }).into()
 }
 
-/// Seconds since 1970 as a TIMESTAMP.
-fn timestamp(seconds: u64) -> Value {
-    Value::Timestamp(nfold_types::Timestamp::from_micros(
-        seconds as i64 * 1_000_000,
-        0,
-    ))
-}
-
 /// The privilege of a column such as `Create_tmp_table_priv`.
 fn privilege_of(column: &str) -> Privileges {
     let name = match column.trim_end_matches("_priv") {
@@ -114,14 +115,65 @@ fn privilege_of(column: &str) -> Privileges {
     Privileges::by_name(&name).map_or(Privileges::NONE, |(p, _)| p)
 }
 
+/// `mysql.user.User_attributes`: a JSON object, or NULL if there is nothing to show.
+fn user_attributes(account: &Account) -> Result<Value, SqlError> {
+    let (options, password) = (&account.options, &account.options.password);
+    let work = Work::new(&NoCheckpoint);
+    let mut members = Vec::new();
+    if let Some(attribute) = &options.attribute {
+        // It was checked when it was stored.
+        let attribute = nfold_json::parse(attribute.as_bytes(), &work).unwrap_or(Json::Null);
+        members.push(("metadata".to_string(), attribute));
+    }
+    if password.failed_attempts > 0 || password.lock_days != LockDays::Days(0) {
+        let days = match password.lock_days {
+            LockDays::Days(days) => days.into(),
+            LockDays::Unbounded => -1,
+        };
+        let attempts = password.failed_attempts.into();
+        let locking = vec![
+            ("failed_login_attempts".to_string(), Json::Int(attempts)),
+            ("password_lock_time_days".to_string(), Json::Int(days)),
+        ];
+        members.push(("Password_locking".to_string(), Json::object(locking)));
+    }
+    if !password.second.is_empty() {
+        let second = String::from_utf8_lossy(&password.second).into_owned();
+        members.push(("additional_password".to_string(), Json::String(second)));
+    }
+    if members.is_empty() {
+        return Ok(Value::Null);
+    }
+    let bytes = nfold_json::binary::encode(&Json::object(members), &work)?;
+    Ok(Value::Bytes(bytes))
+}
+
 /// A column of `mysql.user`.
-fn user_value(account: &Account, c: &ColumnDef) -> Value {
-    match &*c.name {
+fn user_value(cx: &Cx<'_>, account: &Account, c: &ColumnDef) -> Result<Value, SqlError> {
+    let options = &account.options;
+    let number = |n: Option<u32>| n.map_or(Value::Null, |n| Value::UInt(n.into()));
+    Ok(match &*c.name {
         "Host" => (&*account.host).into(),
         "User" => (&*account.user).into(),
         "plugin" => (&*account.plugin).into(),
         "authentication_string" => Value::Bytes(account.auth_string.to_vec()),
         "password_expired" => yes_no(account.expired),
+        "password_last_changed" if options.password.changed_s > 0 => {
+            cx.local(options.password.changed_s)
+        }
+        "password_lifetime" => number(options.password.lifetime_days.map(u32::from)),
+        "Password_reuse_history" => number(options.password.history),
+        "Password_reuse_time" => number(options.password.reuse_days),
+        "Password_require_current" => match options.password.require_current {
+            None => Value::Null,
+            Some(required) => yes_no(required),
+        },
+        "User_attributes" => return user_attributes(account),
+        "ssl_type" if options.require_tls => "ANY".into(),
+        "max_questions" => Value::UInt(options.limits.queries_per_hour.into()),
+        "max_updates" => Value::UInt(options.limits.updates_per_hour.into()),
+        "max_connections" => Value::UInt(options.limits.connections_per_hour.into()),
+        "max_user_connections" => Value::UInt(options.limits.connections.into()),
         "account_locked" => yes_no(account.locked),
         name if name.ends_with("_priv") => yes_no(account.global.contains(privilege_of(name))),
         _ if c.nullable => Value::Null,
@@ -129,5 +181,5 @@ fn user_value(account: &Account, c: &ColumnDef) -> Value {
             TypeKind::Int => Value::UInt(0),
             _ => "".into(),
         },
-    }
+    })
 }

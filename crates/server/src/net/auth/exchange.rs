@@ -12,12 +12,15 @@
 //! An unknown user is treated like one whose password is unknown, and takes the same time for
 //! hashing.
 
+use std::time::Instant;
+
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
 use nfold_protocol::handshake::SALT;
 use nfold_protocol::scramble;
 
 use super::{Account, Authenticator};
 use crate::net::conn::Peer;
+use crate::net::fiber::login_failures::Blocked;
 
 const FAST_AUTH_OK: u8 = 3;
 const FULL_AUTH: u8 = 4;
@@ -40,6 +43,8 @@ pub(crate) enum Outcome {
         password_used: bool,
     },
     Locked,
+    /// Failed logins have blocked the account.
+    Blocked(Blocked),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,13 +142,18 @@ impl Exchange {
         self.account.as_ref().map(|a| a.auth_string.as_slice())
     }
 
+    /// The stored form of the second password, if there is one.
+    fn second(&self) -> Option<&[u8]> {
+        let second = self.account.as_ref().map(|a| a.second.as_slice());
+        second.filter(|s| !s.is_empty())
+    }
+
     fn check_answer(&mut self, auth: &Authenticator, answer: &[u8]) -> Outcome {
         match self.plugin {
             Plugin::Native => {
-                let proved = self
-                    .stored()
-                    .is_some_and(|s| scramble::native_check(s, &self.salt, answer));
-                self.decide(proved, !answer.is_empty(), None)
+                let mut stored = self.stored().into_iter().chain(self.second());
+                let proved = stored.any(|s| scramble::native_check(s, &self.salt, answer));
+                self.decide(auth, proved, !answer.is_empty(), None)
             }
             Plugin::Sha2 => self.check_sha2_answer(auth, answer),
         }
@@ -153,14 +163,14 @@ impl Exchange {
         // An empty password: nothing, or the terminating zero byte.
         if answer.is_empty() || answer == [0] {
             let proved = self.stored().is_some_and(<[u8]>::is_empty);
-            return self.decide(proved, false, None);
+            return self.decide(auth, proved, false, None);
         }
         let cached = self
             .account
             .as_ref()
             .is_some_and(|a| !a.auth_string.is_empty() && auth.cache.check(a, &self.salt, answer));
         if cached {
-            return self.decide(true, true, Some(vec![FAST_AUTH_OK]));
+            return self.decide(auth, true, true, Some(vec![FAST_AUTH_OK]));
         }
         self.stage = Stage::Password;
         Outcome::More(vec![FULL_AUTH])
@@ -181,18 +191,37 @@ impl Exchange {
             Some(s) if !s.is_empty() => s,
             _ => NO_ACCOUNT,
         };
-        let proved = scramble::sha2_full_check(stored, password) && self.account.is_some();
-        if proved && let Some(account) = &self.account {
+        let first = scramble::sha2_full_check(stored, password) && self.account.is_some();
+        if first && let Some(account) = &self.account {
             auth.cache.remember(account, password);
         }
-        self.decide(proved, true, None)
+        // The cache has the first password only, so the second one is always checked in full.
+        let mut second = self.second().into_iter();
+        let proved = first || second.any(|s| scramble::sha2_full_check(s, password));
+        self.decide(auth, proved, true, None)
     }
 
-    fn decide(&mut self, proved: bool, password_used: bool, more: Option<Vec<u8>>) -> Outcome {
-        match self.account.take() {
-            Some(account) if proved && account.locked => Outcome::Locked,
-            Some(account) if proved => Outcome::Accepted { account, more },
-            _ => Outcome::Denied { password_used },
+    fn decide(
+        &mut self,
+        auth: &Authenticator,
+        proved: bool,
+        password_used: bool,
+        more: Option<Vec<u8>>,
+    ) -> Outcome {
+        let Some(account) = self.account.take() else {
+            return Outcome::Denied { password_used };
+        };
+        if account.failure_limit.is_set() {
+            let failures = auth.registry.login_failures();
+            let (id, limit) = ((&*account.user, &*account.host), account.failure_limit);
+            if let Some(blocked) = failures.note(id, limit, proved, Instant::now()) {
+                return Outcome::Blocked(blocked);
+            }
+        }
+        match proved {
+            true if account.locked => Outcome::Locked,
+            true => Outcome::Accepted { account, more },
+            false => Outcome::Denied { password_used },
         }
     }
 }

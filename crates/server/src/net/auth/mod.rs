@@ -18,6 +18,7 @@ pub(crate) use exchange::{Exchange, Outcome};
 pub use keys::{KeyError, RsaKeys};
 
 use super::conn::Peer;
+use super::fiber::login_failures::FailureLimit;
 use super::worker::Registry;
 
 /// An account, as far as authentication needs it.
@@ -31,7 +32,12 @@ pub struct Account {
     pub plugin: String,
     /// The bytes of `mysql.user.authentication_string`.
     pub auth_string: Vec<u8>,
+    /// The stored form of a second password that is valid, too; empty: there is none.
+    pub second: Vec<u8>,
     pub locked: bool,
+    /// Whether only connections with TLS are accepted.
+    pub require_tls: bool,
+    pub failure_limit: FailureLimit,
     /// Whether the account may use the reserved connection above `max_connections` (SUPER or
     /// CONNECTION_ADMIN).
     pub connection_admin: bool,
@@ -103,6 +109,29 @@ pub fn hash_password(plugin: &str, password: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Whether `password` is the one that `stored` belongs to.
+pub fn proves_password(plugin: &str, stored: &[u8], password: &[u8]) -> bool {
+    match plugin {
+        NATIVE_PASSWORD => scramble::native_store(password).as_bytes() == stored,
+        CACHING_SHA2_PASSWORD => scramble::sha2_full_check(stored, password),
+        _ => false,
+    }
+}
+
+/// A random password of letters, digits and punctuation, which needs no escapes in SQL.
+pub fn random_password(length: usize) -> String {
+    const CHARACTERS: &[u8; 64] =
+        b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789,.-_:;!";
+    let mut bytes = vec![0; length];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .expect("the operating system gives random bytes");
+    let characters = bytes
+        .iter()
+        .map(|b| CHARACTERS[usize::from(b % 64)] as char);
+    characters.collect()
 }
 
 /// Whether `stored` has the form of `plugin`'s stored strings (otherwise `IDENTIFIED WITH plugin AS

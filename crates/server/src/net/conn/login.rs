@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use nfold_catalog::LockDays;
 use nfold_protocol::Malformed;
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, cap, status};
 use nfold_protocol::frame::{Frame, FrameError, HEADER, next_frame};
@@ -13,6 +14,7 @@ use nfold_protocol::handshake::{
     ClientHello, Greeting, Login, SALT, attributes, encode_auth_more_data, encode_auth_switch,
     parse_change_user, parse_hello,
 };
+use nfold_types::{ErrorCode, SqlError};
 
 use super::{Conn, Phase};
 use crate::net::auth::{Authenticator, Exchange, Outcome};
@@ -252,6 +254,15 @@ impl Conn {
                 if let Some(data) = more {
                     self.packet(self.sequence, |out| encode_auth_more_data(out, &data));
                 }
+                if account.require_tls && !self.transport.is_tls() {
+                    // As in MySQL, the message does not say why.
+                    return Err(denied(
+                        auth,
+                        &state.claim.user,
+                        &self.peer.host_name(),
+                        true,
+                    ));
+                }
                 let claim = std::mem::take(&mut state.claim);
                 if self.in_reserve && !account.connection_admin {
                     return Err(too_many_connections());
@@ -272,15 +283,19 @@ impl Conn {
             }
             Outcome::Denied { password_used } => {
                 let (user, host) = (&state.claim.user, self.peer.host_name());
-                if auth.log_denied {
-                    tracing::info!("access denied for user '{user}'@'{host}'");
-                }
-                let used = if password_used { "YES" } else { "NO" };
-                Err(ClientError::new(
-                    1045,
-                    "28000",
-                    format!("Access denied for user '{user}'@'{host}' (using password: {used})"),
-                ))
+                Err(denied(auth, user, &host, password_used))
+            }
+            Outcome::Blocked(blocked) => {
+                let (user, host) = (&state.claim.user, self.peer.host_name());
+                let days = |days| match days {
+                    LockDays::Days(days) => days.to_string(),
+                    LockDays::Unbounded => "unlimited".into(),
+                };
+                let (all, left) = (days(blocked.days), days(blocked.remaining));
+                let code =
+                    ErrorCode::ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK;
+                let error = SqlError::new(code, &[user, &host, &all, &left, &blocked.failures]);
+                Err(ClientError::from(&error))
             }
             Outcome::Locked => {
                 let (user, host) = (&state.claim.user, self.peer.host_name());
@@ -292,6 +307,19 @@ impl Conn {
             }
         }
     }
+}
+
+/// Error 1045.
+fn denied(auth: &Authenticator, user: &str, host: &str, password_used: bool) -> ClientError {
+    if auth.log_denied {
+        tracing::info!("access denied for user '{user}'@'{host}'");
+    }
+    let used = if password_used { "YES" } else { "NO" };
+    ClientError::new(
+        1045,
+        "28000",
+        format!("Access denied for user '{user}'@'{host}' (using password: {used})"),
+    )
 }
 
 fn bad_handshake() -> ClientError {

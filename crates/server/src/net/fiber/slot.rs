@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::inbox::{Inbox, Message};
+use super::login_failures::LoginFailures;
 
 /// The maximum length of a statement in PROCESSLIST, in bytes.
 pub const TEXT_BYTES: usize = 1024;
@@ -287,6 +288,7 @@ pub struct Registry {
     most: AtomicUsize,
     start: Instant,
     tunables: Tunables,
+    login_failures: LoginFailures,
 }
 
 /// The minimum for a statement's memory limit.
@@ -365,6 +367,7 @@ impl Default for Registry {
             count: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
             tunables: Tunables::default(),
+            login_failures: LoginFailures::default(),
             start: Instant::now(),
         }
     }
@@ -436,6 +439,11 @@ impl Registry {
     /// The time since the start (`Uptime`).
     pub fn uptime(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// The failed logins in a row, by account.
+    pub fn login_failures(&self) -> &LoginFailures {
+        &self.login_failures
     }
 
     /// The settings that SET GLOBAL changes.

@@ -1,7 +1,5 @@
 //! GRANT and REVOKE of privileges.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use nfold_catalog::privileges::{DYNAMIC, dynamic_privilege};
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{Account, AccountId, DynamicGrant, Privileges, TableGrant};
@@ -10,6 +8,7 @@ use nfold_sql::ast::{self, Grant, GrantTarget, ObjectName, Revoke};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::AccountChange;
+use super::password::now_s;
 use crate::session::Session;
 use crate::session::response::Response;
 
@@ -36,12 +35,6 @@ impl Granted {
         let columns = self.columns.iter();
         columns.fold(self.privileges, |sum, (_, p)| sum.union(*p))
     }
-}
-
-/// The time now, in seconds since 1970.
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| d.as_secs())
 }
 
 impl Session {

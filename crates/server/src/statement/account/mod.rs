@@ -1,10 +1,13 @@
 //! Accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD; `grant` has GRANT and REVOKE,
-//! `roles` the statements about roles, `show` SHOW GRANTS and SHOW CREATE USER.
+//! `roles` the statements about roles, `show` SHOW GRANTS and SHOW CREATE USER, `password` and
+//! `options` what accounts are made of.
 //!
 //! A statement computes the accounts as they are to be from those of one version, and stores them
 //! if no other session has changed an account meanwhile; otherwise it starts over.
 
 mod grant;
+mod options;
+mod password;
 mod roles;
 mod show;
 
@@ -14,12 +17,10 @@ use std::sync::atomic::AtomicBool;
 use nfold_catalog::{Account, AccountId, AccountSnapshot, Privileges};
 use nfold_exec::ExecCx;
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
-use nfold_sql::ast::{
-    AccountName, AuthSecret, CreateUser, DefaultRoles, UserAuth, UserOption, UserSpec,
-};
+use nfold_sql::ast::{AccountName, CreateUser, DefaultRoles, SetPassword, UserSpec};
 use nfold_types::{ErrorCode, Level, SqlError};
 
-use crate::net::auth::{hash_password, is_valid_hash};
+use self::password::Generated;
 use crate::session::Session;
 use crate::session::cx::blocking;
 use crate::session::response::Response;
@@ -31,6 +32,12 @@ struct AccountChange {
     gone: Vec<AccountId>,
     /// Warnings and notes, if the change succeeds.
     notes: Vec<(Level, SqlError)>,
+    /// The passwords that the server has made.
+    generated: Vec<Generated>,
+    /// Accounts whose failed logins are forgotten, if the change succeeds.
+    forgiven: Vec<AccountId>,
+    /// Whether the session's account has a new password.
+    own_password: bool,
 }
 
 impl AccountChange {
@@ -93,62 +100,6 @@ fn failed(what: &str, names: &[String], why: &str) -> SqlError {
 const EXISTS: &str = " (User account already exists)";
 const ABSENT: &str = " (User account does not exist)";
 
-/// The plugin and the stored authentication string of an IDENTIFIED clause. Without a plugin, the
-/// one of `current`.
-fn secret(auth: &UserAuth, current: &str) -> Result<(Box<str>, Box<[u8]>), SqlError> {
-    let plugin = auth.plugin.as_deref().unwrap_or(current);
-    let unknown = || SqlError::new(ErrorCode::ER_PLUGIN_IS_NOT_LOADED, &[&plugin]);
-    let stored: Vec<u8> = match &auth.secret {
-        AuthSecret::None => {
-            is_valid_hash(plugin, b"").ok_or_else(unknown)?;
-            Vec::new()
-        }
-        AuthSecret::Password(p) => {
-            let text = String::from_utf8_lossy(p);
-            hash_password(plugin, &text)
-                .ok_or_else(unknown)?
-                .into_bytes()
-        }
-        AuthSecret::Hash(hash) => {
-            if !hash.is_empty() && !is_valid_hash(plugin, hash).ok_or_else(unknown)? {
-                return Err(SqlError::new(ErrorCode::ER_PASSWORD_FORMAT, &[]));
-            }
-            hash.clone()
-        }
-        AuthSecret::Random => return Err(SqlError::not_supported("BY RANDOM PASSWORD")),
-    };
-    Ok((plugin.into(), stored.into()))
-}
-
-/// Applies ACCOUNT LOCK and similar options. An option that restricts an account but is not
-/// supported is refused, not ignored.
-fn apply_options(account: &mut Account, options: &[UserOption]) -> Result<(), SqlError> {
-    for option in options {
-        match option {
-            UserOption::AccountLock(locked) => account.locked = *locked,
-            UserOption::Other(words) if harmless(words) => {}
-            UserOption::Other(words) => return Err(SqlError::not_supported(words)),
-        }
-    }
-    Ok(())
-}
-
-/// Whether an option has no effect, because it states the default.
-fn harmless(words: &str) -> bool {
-    const KEPT: [&str; 9] = [
-        "REQUIRE NONE",
-        "PASSWORD EXPIRE DEFAULT",
-        "PASSWORD EXPIRE NEVER",
-        "PASSWORD HISTORY DEFAULT",
-        "PASSWORD REUSE INTERVAL DEFAULT",
-        "PASSWORD REQUIRE CURRENT DEFAULT",
-        "PASSWORD REQUIRE CURRENT OPTIONAL",
-        "COMMENT",
-        "ATTRIBUTE",
-    ];
-    KEPT.iter().any(|k| words.starts_with(k))
-}
-
 impl Session {
     /// Changes accounts. `f` may run several times, each time with newer accounts.
     fn change_accounts(
@@ -164,14 +115,21 @@ impl Session {
                 changed: Vec::new(),
                 gone: Vec::new(),
                 notes: Vec::new(),
+                generated: Vec::new(),
+                forgiven: Vec::new(),
+                own_password: false,
             };
             f(self, &mut change)?;
             let AccountChange {
                 changed,
                 gone,
                 notes,
+                generated,
+                mut forgiven,
+                own_password,
                 ..
             } = change;
+            forgiven.extend(gone.iter().cloned());
             let nothing = changed.is_empty() && gone.is_empty();
             let engine = self.server.engine.clone();
             let done =
@@ -180,7 +138,18 @@ impl Session {
                 for (level, note) in notes {
                     self.conditions.push_error(level, &note);
                 }
-                return Ok(Response::ok());
+                if let Some(gate) = &mut self.gate
+                    && own_password
+                {
+                    gate.password_changed();
+                }
+                for (user, host) in &forgiven {
+                    self.server.registry.login_failures().forget(user, host);
+                }
+                return Ok(match generated.is_empty() {
+                    true => Response::ok(),
+                    false => Response::Rows(password::generated_rows(generated)),
+                });
             }
         }
     }
@@ -223,7 +192,7 @@ impl Session {
     }
 
     /// The account that a name means; `CURRENT_USER` is the session's account.
-    fn named(&self, name: &AccountName) -> AccountId {
+    pub(crate) fn named(&self, name: &AccountName) -> AccountId {
         let (user, host) = self.env.account();
         match name.current {
             true => (user.into(), host.into()),
@@ -294,10 +263,14 @@ impl Session {
         let (user, host) = self.named(&spec.account);
         let id = (user, host.to_ascii_lowercase().into());
         let mut account = Account::new(id, CACHING_SHA2_PASSWORD);
+        account.options.password.changed_s = password::now_s();
+        // The new password has to follow the new rules.
+        options::apply(&mut account, &c.options)?;
         if let Some(auth) = &spec.auth {
-            (account.plugin, account.auth_string) = secret(auth, CACHING_SHA2_PASSWORD)?;
+            let expired = account.expired;
+            self.change_password(change, &mut account, auth, false)?;
+            account.expired = expired;
         }
-        apply_options(&mut account, &c.options)?;
         if let Some(DefaultRoles::List(roles)) = &c.default_roles {
             for role in roles {
                 self.grant_role(change, &mut account, (&id_of(role), false))?;
@@ -315,9 +288,13 @@ impl Session {
         c: &CreateUser,
     ) -> Result<Response, SqlError> {
         let own = c.users.iter().all(|u| self.is_own(&self.named(&u.account)));
-        let password = c.users.iter().all(|u| u.auth.is_some());
+        let second = |u: &UserSpec| u.discard_old || u.auth.as_ref().is_some_and(|a| a.retain);
+        let second = c.users.iter().any(second);
+        let password = c.users.iter().all(|u| u.auth.is_some() || u.discard_old);
         let may = own && c.options.is_empty() && (password || c.default_roles.is_some());
-        if !may {
+        if may && second {
+            self.need_second_password()?;
+        } else if !may {
             self.need_user_admin(Privileges::UPDATE, "CREATE USER")?;
         }
         self.change_accounts(cx, |session, change| {
@@ -338,11 +315,20 @@ impl Session {
                 if !may {
                     session.need_system_user(&change.accounts, &id)?;
                 }
+                let expired = std::mem::take(&mut account.expired);
+                options::apply(&mut account, &c.options)?;
+                let expires = account.expired;
+                account.expired |= expired;
                 if let Some(auth) = &spec.auth {
-                    (account.plugin, account.auth_string) = secret(auth, &account.plugin)?;
-                    account.expired = false;
+                    session.change_password(change, &mut account, auth, true)?;
+                    account.expired = expires;
                 }
-                apply_options(&mut account, &c.options)?;
+                if spec.discard_old {
+                    account.options.password.second = Box::default();
+                }
+                if options::forget_failures(&c.options) {
+                    change.forgiven.push(account.id());
+                }
                 if let Some(roles) = &c.default_roles {
                     session.set_default_roles(&mut account, roles)?;
                 }
@@ -431,63 +417,34 @@ impl Session {
     pub(crate) fn set_password(
         &mut self,
         cx: &mut dyn ExecCx,
-        name: Option<&AccountName>,
-        password: &[u8],
-    ) -> Result<(), SqlError> {
-        let id = name.map_or_else(|| self.rights.account().id(), |name| self.named(name));
+        set: &SetPassword,
+    ) -> Result<Response, SqlError> {
+        let named = set.account.as_ref().map(|name| self.named(name));
+        let id = named.unwrap_or_else(|| self.rights.account().id());
         let own = self.is_own(&id);
         if !own {
             self.rights.need_database(Privileges::UPDATE, "mysql")?;
+        } else if set.auth.retain {
+            self.need_second_password()?;
         }
-        let change = self.change_accounts(cx, |session, change| {
+        self.change_accounts(cx, |session, change| {
             let none = || SqlError::new(ErrorCode::ER_PASSWORD_NO_MATCH, &[]);
             let mut account = change.get(&id).ok_or_else(none)?;
             if !own {
                 session.need_system_user(&change.accounts, &id)?;
             }
-            let auth = UserAuth {
-                plugin: None,
-                secret: AuthSecret::Password(password.to_vec()),
-            };
-            (account.plugin, account.auth_string) = secret(&auth, &account.plugin)?;
-            account.expired = false;
+            session.change_password(change, &mut account, &set.auth, true)?;
             change.put(account);
             Ok(())
-        });
-        change.map(|_| ())
+        })
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_checked() {
-        let auth = |plugin: Option<&str>, secret| UserAuth {
-            plugin: plugin.map(Into::into),
-            secret,
-        };
-        let (plugin, stored) = secret(
-            &auth(None, AuthSecret::Password(b"x".to_vec())),
-            "mysql_native_password",
-        )
-        .unwrap();
-        assert_eq!(
-            (&*plugin, stored[0], stored.len()),
-            ("mysql_native_password", b'*', 41)
-        );
-        let bad = |a: UserAuth| secret(&a, CACHING_SHA2_PASSWORD).unwrap_err().errno();
-        assert_eq!(
-            bad(auth(Some("nix"), AuthSecret::Password(b"x".to_vec()))),
-            1524
-        );
-        assert_eq!(bad(auth(Some("nix"), AuthSecret::None)), 1524);
-        assert_eq!(bad(auth(None, AuthSecret::Hash(b"xx".to_vec()))), 1827);
-        assert!(
-            harmless("REQUIRE NONE")
-                && !harmless("REQUIRE SSL")
-                && !harmless("WITH MAX_QUERIES_PER_HOUR 5")
-        );
+    /// Error 1227 unless the account may have a second password.
+    fn need_second_password(&self) -> Result<(), SqlError> {
+        if self.rights.held().has_dynamic("APPLICATION_PASSWORD_ADMIN") {
+            return Ok(());
+        }
+        let names = "CREATE USER or APPLICATION_PASSWORD_ADMIN";
+        self.rights.need_global(Privileges::CREATE_USER, names)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nfold_catalog::{Account, AccountId, Privileges, TableGrant};
+use nfold_catalog::{Account, AccountId, LockDays, Privileges, ResourceLimits, TableGrant};
 use nfold_sql::ast::AccountName;
 use nfold_types::{ErrorCode, SqlError, Value};
 
@@ -84,14 +84,69 @@ fn create_user_text(account: &Account) -> String {
     if !account.default_roles.is_empty() {
         let _ = write!(line, " DEFAULT ROLE {}", list(&account.default_roles));
     }
-    let expire = if account.expired { "" } else { " DEFAULT" };
-    let lock = if account.locked { "LOCK" } else { "UNLOCK" };
-    let _ = write!(
-        line,
-        " REQUIRE NONE PASSWORD EXPIRE{expire} ACCOUNT {lock} PASSWORD HISTORY DEFAULT \
-         PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT"
+    line + &options_text(account)
+}
+
+/// The options of CREATE USER, in MySQL's order.
+fn options_text(account: &Account) -> String {
+    let options = &account.options;
+    let (limits, password) = (&options.limits, &options.password);
+    let mut out = format!(
+        " REQUIRE {}",
+        if options.require_tls { "SSL" } else { "NONE" }
     );
-    line
+    // Writing to a String does not fail.
+    if *limits != ResourceLimits::default() {
+        out.push_str(" WITH");
+        for (name, limit) in [
+            ("QUERIES_PER_HOUR", limits.queries_per_hour),
+            ("UPDATES_PER_HOUR", limits.updates_per_hour),
+            ("CONNECTIONS_PER_HOUR", limits.connections_per_hour),
+            ("USER_CONNECTIONS", limits.connections),
+        ] {
+            if limit > 0 {
+                let _ = write!(out, " MAX_{name} {limit}");
+            }
+        }
+    }
+    let expire = match password.lifetime_days {
+        _ if account.expired => String::new(),
+        None => " DEFAULT".into(),
+        Some(0) => " NEVER".into(),
+        Some(days) => format!(" INTERVAL {days} DAY"),
+    };
+    let lock = if account.locked { "LOCK" } else { "UNLOCK" };
+    let number = |n: Option<u32>| n.map_or_else(|| "DEFAULT".to_string(), |n| n.to_string());
+    let history = number(password.history);
+    let reuse = match password.reuse_days {
+        None => "DEFAULT".into(),
+        Some(days) => format!("{days} DAY"),
+    };
+    let current = match password.require_current {
+        None => " DEFAULT",
+        Some(false) => " OPTIONAL",
+        Some(true) => "",
+    };
+    let _ = write!(
+        out,
+        " PASSWORD EXPIRE{expire} ACCOUNT {lock} PASSWORD HISTORY {history} \
+         PASSWORD REUSE INTERVAL {reuse} PASSWORD REQUIRE CURRENT{current}"
+    );
+    if password.failed_attempts > 0 {
+        let _ = write!(out, " FAILED_LOGIN_ATTEMPTS {}", password.failed_attempts);
+    }
+    match password.lock_days {
+        LockDays::Days(0) => {}
+        LockDays::Days(days) => {
+            let _ = write!(out, " PASSWORD_LOCK_TIME {days}");
+        }
+        LockDays::Unbounded => out.push_str(" PASSWORD_LOCK_TIME UNBOUNDED"),
+    }
+    if let Some(attribute) = &options.attribute {
+        let text = attribute.replace('\\', "\\\\").replace('\'', "\\'");
+        let _ = write!(out, " ATTRIBUTE '{text}'");
+    }
+    out
 }
 
 /// `` `user`@`host` ``
