@@ -57,11 +57,16 @@ pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, Sq
         let explained = explain::explain(format, options.analyze, plan);
         return Ok(Plan::Explain(Box::new(explained)));
     }
-    let bound = bind::bind(cx, statement)?;
+    let (bound, date_constants) = bind::bind(cx, statement)?;
     let exprs = |def: &Arc<TableDef>| bind::table_exprs::table_exprs(cx, def);
     let rewritten = rewrite::rewrite(cx, bound, &exprs)?;
     let mut plan = optimize::optimize(cx, rewritten)?;
     plan.attach_exprs(&exprs)?;
+    if !date_constants.is_empty()
+        && let Some(block) = plan.first_block()
+    {
+        block.date_constants = date_constants;
+    }
     if let Plan::Query(query) = &mut plan
         && query.limit.is_none()
     {

@@ -96,6 +96,11 @@ pub fn parse_decimal(text: &[u8]) -> Parsed<Decimal> {
     }
 }
 
+/// Whether the text begins with a number.
+pub fn has_digits(text: &[u8]) -> bool {
+    Decimal::parse_prefix(text).used > 0
+}
+
 /// A text as an integer the way CAST does it: digits only, neither point nor exponent. The result
 /// spans i64 and u64; beyond that `overflow` is set and the value is the nearest bound of the two
 /// together.

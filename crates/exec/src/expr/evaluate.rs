@@ -131,6 +131,46 @@ impl<'a> EvalCx<'a> {
         Ok(None)
     }
 
+    /// Evaluates an expression where a number is wanted; the type is that of the value. MySQL reads
+    /// the number of the chosen alternative of IF, CASE and NULLIF, not of its text or date.
+    #[inline]
+    pub fn numeric(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let class = e.ty.class();
+        let chosen = matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
+        match chosen && (class == Class::String || class.is_temporal()) {
+            true => self.alternative(e),
+            false => Ok((self.val(e)?, &e.ty)),
+        }
+    }
+
+    #[inline(never)]
+    fn alternative(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let chosen = match &e.kind {
+            ExprKind::Case { whens, otherwise } => match self.branch(e, whens)? {
+                Some(at) => Some(&whens[at].1),
+                None => otherwise.as_deref(),
+            },
+            ExprKind::Call { func, args } => {
+                if let Some(number) = super::func::number_among_times(self, *func, args, &e.ty)? {
+                    return Ok((number, &e.ty));
+                }
+                if !super::func::is_unchanged(*func) {
+                    return Ok((self.val(e)?, &e.ty));
+                }
+                match args.as_slice() {
+                    [condition, yes, no] => match self.bool(condition)? {
+                        Some(true) => Some(yes),
+                        _ => Some(no),
+                    },
+                    [value, equal] => (self.bool(equal)? != Some(true)).then_some(value),
+                    _ => None,
+                }
+            }
+            _ => return Ok((self.val(e)?, &e.ty)),
+        };
+        chosen.map_or(Ok((Val::Null, &e.ty)), |e| self.numeric(e))
+    }
+
     /// As [`EvalCx::val_as`], but a DECIMAL keeps its own scale, and a date or time in a string
     /// result remains one. For the results of IF and CASE.
     pub fn val_alike(&self, e: &'a Expr, ty: &ExprType) -> Result<Val<'a>, SqlError> {
@@ -312,27 +352,6 @@ impl<'a> EvalCx<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// Whether two expressions are equal; NULL if either is NULL.
-    pub fn equal(&self, a: &'a Expr, b: &'a Expr) -> Result<Option<bool>, SqlError> {
-        Ok(self.order_of(a, b)?.map(|o| o.is_eq()))
-    }
-
-    /// Compares two expressions as MySQL's `<` does; NULL if either is NULL.
-    pub fn order_of(
-        &self,
-        a: &'a Expr,
-        b: &'a Expr,
-    ) -> Result<Option<std::cmp::Ordering>, SqlError> {
-        let sides = [nfold_plan::expr::operand(a), nfold_plan::expr::operand(b)];
-        let connection = self.env().collation();
-        let kind = nfold_plan::collate::comparison(&a.ty, &b.ty, sides, connection, "=")?;
-        let (x, y) = (self.val(a)?, self.val(b)?);
-        if kind == nfold_plan::expr::CmpKind::DateTime {
-            compare::refuse_no_date(self, [a, b], [&x, &y])?;
-        }
-        Ok(compare::order(self, kind, (&x, &a.ty), (&y, &b.ty)))
     }
 
     /// A function's string result. If it exceeds `max_allowed_packet`, NULL with warning 1301.

@@ -162,6 +162,18 @@ impl Printer<'_> {
                     {
                         text(inner)?
                     }
+                    (
+                        "nullif",
+                        [
+                            a,
+                            Expr {
+                                kind: Compare { sides, .. },
+                                ..
+                            },
+                        ],
+                    ) => {
+                        format!("nullif({},{})", text(a)?, text(&sides[1])?)
+                    }
                     ("instr", [a, b]) => format!("locate({},{})", text(b)?, text(a)?),
                     ("datediff", [a, b]) => {
                         format!("(to_days({}) - to_days({}))", text(a)?, text(b)?)

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryPlan, TableSource};
+use nfold_plan::query::{
+    AccessKind, Block, BlockWarning, DateConstant, DateText, QueryPlan, TableSource,
+};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -19,6 +21,7 @@ use super::subquery::{BlockSubqueries, CachedSubquery};
 use crate::env::RowSink;
 use crate::env::batch::{Batch, POOLED_BYTES};
 use crate::env::scratch::{Buffer, Pooled};
+use crate::expr::eval::compare;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
@@ -227,6 +230,7 @@ impl BlockExec {
             outer: outer_rows,
             st: &state,
         };
+        check_dates(&cx, &block.date_constants)?;
         let nothing = !cx.passes(&block.constant_filter)?;
         let scx = StepCx {
             rt,
@@ -266,6 +270,9 @@ impl BlockExec {
                     None => Ok(()),
                 };
             }
+        }
+        if limits.count == 0 && !block.calc_found_rows {
+            return Ok(());
         }
         let mut limiter = Limiter {
             limits,
@@ -321,6 +328,7 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
+        check_dates(&cx, &block.date_constants)?;
         if !cx.passes(&block.constant_filter)? {
             return Ok(());
         }
@@ -716,6 +724,20 @@ fn ordered(
         }
         let rows = give_sorted(rt, sorter, &mut give)?;
         rt.count_sort(rows);
+    }
+    Ok(())
+}
+
+/// Refuses constants that are compared with dates, and are none.
+///
+/// # Errors
+/// 1525.
+fn check_dates<'a>(cx: &EvalCx<'a>, constants: &'a [DateConstant]) -> Result<(), SqlError> {
+    for DateConstant { text, date } in constants {
+        match text {
+            DateText::Expr(e) => compare::refuse_constant(cx, e, &cx.val(e)?, date)?,
+            DateText::List(list) => compare::refuse_only_member(cx, *list, date)?,
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use crate::logical::collate::{charset_collation, collation_named};
-use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
+use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType, TextOrigin};
 
 /// The part of error 1235 for a cast to an array that is no key part.
 pub(super) const ARRAY_CAST: &str = "Use of CAST( .. AS .. ARRAY) outside of functional index in \
@@ -75,10 +75,18 @@ pub(super) fn cast(
         AstKind::Json => ExprType::json(nullable),
         _ => return Err(SqlError::not_supported("CAST to this type")),
     };
-    Ok(Expr {
+    Ok(cast_to(inner, ty))
+}
+
+/// Casts `inner` to `ty`.
+pub(super) fn cast_to(inner: Expr, ty: ExprType) -> Expr {
+    Expr {
         kind: ExprKind::Cast(Box::new(inner)),
-        ty,
-    })
+        ty: ExprType {
+            origin: TextOrigin::Computed,
+            ..ty
+        },
+    }
 }
 
 /// Checks the length and the digits of a CAST type.

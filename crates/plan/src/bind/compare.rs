@@ -6,10 +6,12 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 use super::BlockBinder;
 use super::expr::selected;
 use super::types::{and, is_hex, list_kind};
+use crate::logical::clauses::{DateConstant, DateText};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
-    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, is_constant, operand,
+    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin, is_constant,
+    operand,
 };
 use crate::logical::query::{QueryBody, Source, SubqueryForm};
 
@@ -53,9 +55,25 @@ fn flatten(
 impl BlockBinder<'_> {
     /// Binds `a op b` with the comparison that MySQL would choose.
     pub(crate) fn compare(&mut self, op: BinaryOp, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        self.compare_for(op, a, b, op.symbol())
+    }
+
+    /// As [`Self::compare`]. `operation` is the name of the operation in error messages.
+    fn compare_for(
+        &mut self,
+        op: BinaryOp,
+        a: Expr,
+        b: Expr,
+        operation: &str,
+    ) -> Result<Expr, SqlError> {
         let b = self.as_year(&a, b);
         let a = self.as_year(&b, a);
-        self.compare_as_is(op, a, b)
+        self.compare_as_is(op, a, b, operation)
+    }
+
+    /// The equality that NULLIF of these arguments tests.
+    pub(super) fn nullif_equal(&mut self, [a, b]: [&Expr; 2]) -> Result<Expr, SqlError> {
+        self.compare_for(BinaryOp::Eq, a.clone(), b.clone(), "nullif")
     }
 
     /// As [`Self::compare`], without the special treatment of YEAR columns.
@@ -64,10 +82,15 @@ impl BlockBinder<'_> {
         op: BinaryOp,
         a: Expr,
         b: Expr,
+        operation: &str,
     ) -> Result<Expr, SqlError> {
         let sides = [side(&a), side(&b)];
-        let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, op.symbol())?;
+        let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, operation)?;
         let kind = beside_decimal(kind, [&a, &b]);
+        if kind == CmpKind::DateTime {
+            self.note_date_constant(&a, &b);
+            self.note_date_constant(&b, &a);
+        }
         let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Compare {
@@ -77,6 +100,32 @@ impl BlockBinder<'_> {
             },
             ty: ExprType::boolean(nullable),
         })
+    }
+
+    /// Notes that `text` is compared with `date` if it is a constant string, and that a date.
+    fn note_date_constant(&self, text: &Expr, date: &Expr) {
+        let is_text = text.ty.class() == Class::String && side(text) == Operand::Constant;
+        if let Some(all) = self.cx.date_constants
+            && is_text
+            && date.ty.class().is_temporal()
+        {
+            all.borrow_mut().push(DateConstant {
+                text: DateText::Expr(text.clone()),
+                date: date.ty.col.clone(),
+            });
+        }
+    }
+
+    /// Notes that a list parameter is compared with dates.
+    fn note_date_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
+        if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.date_constants, left, kinds)
+            && left.ty.class().is_temporal()
+        {
+            all.borrow_mut().push(DateConstant {
+                text: DateText::List(list),
+                date: left.ty.col.clone(),
+            });
+        }
     }
 
     /// Wraps a constant that is compared with a YEAR column, where 20 means 2020.
@@ -274,7 +323,8 @@ impl BlockBinder<'_> {
                 let kinds = left
                     .iter()
                     .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
-                    .collect::<Result<_, _>>()?;
+                    .collect::<Result<Vec<_>, _>>()?;
+                self.note_date_list(&left, &kinds, *n);
                 let ty = ExprType::boolean(true);
                 Ok(Expr {
                     kind: ExprKind::InParam {
@@ -485,7 +535,9 @@ impl BlockBinder<'_> {
         // MySQL compares with the extreme value of the subquery, unless it is correlated.
         let subquery = &mut self.subqueries[usize::from(index)];
         let extreme = !subquery.correlated && !matches!(op, BinaryOp::Eq | BinaryOp::Ne);
-        subquery.query.types[0].cached = extreme;
+        if extreme {
+            subquery.query.types[0].origin = TextOrigin::Cached;
+        }
         let use_as = SubqueryUse::Quantified {
             left: Box::new(left),
             op,

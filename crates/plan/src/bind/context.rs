@@ -1,13 +1,14 @@
 //! The context in which a query is bound: the statement's settings, and the query's position in the
 //! statement.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 use nfold_sql::ast;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::binder::BlockBinder;
+use crate::logical::clauses::DateConstant;
 use crate::logical::context::PlanCx;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::Query;
@@ -38,6 +39,8 @@ pub(crate) struct BindCx<'a> {
     /// The statement changes rows that its derived tables may read, so these are materialized
     /// first.
     pub keeps_derived: bool,
+    /// Collects the constant strings that the statement compares with dates.
+    pub date_constants: Option<&'a RefCell<Vec<DateConstant>>>,
 }
 
 /// The common table expressions that a query may name: the first ones of a WITH clause, and those
@@ -92,14 +95,7 @@ impl<'a> BindCx<'a> {
             derived: false,
             has_dependencies: false,
             keeps_derived: false,
-        }
-    }
-
-    /// The context of a statement that changes rows.
-    pub fn for_changes(plan: &PlanCx<'a>) -> BindCx<'a> {
-        BindCx {
-            keeps_derived: true,
-            ..BindCx::new(plan)
+            date_constants: None,
         }
     }
 

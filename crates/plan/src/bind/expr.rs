@@ -6,8 +6,9 @@ use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, Decimal, ErrorCode, SqlError, TextSize, TypeKind, Value};
 
 use super::BlockBinder;
-use super::cast::{cast, check_cast_type};
+use super::cast::{cast, cast_to, check_cast_type};
 use super::compare::listed_comparison;
+use super::json;
 use super::names::display;
 use super::types::{aggregate_named, arith_type, bits_type, charset_collation, collation_named};
 use super::wide_sets;
@@ -17,7 +18,7 @@ use crate::logical::column_uses::ColumnAccess;
 use crate::logical::context::{ParamType, hex_type};
 use crate::logical::expr::{
     ArithOp, BitOp, Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse,
-    is_constant, string_type,
+    TextOrigin, is_constant, string_type,
 };
 use crate::logical::func::Infer;
 use crate::logical::query::{QueryBody, SubqueryForm};
@@ -44,6 +45,9 @@ fn extract_length(unit: ast::IntervalUnit) -> u32 {
         DayMicrosecond => 20,
     }
 }
+
+/// The length of a date as text.
+const DATE_CHARS: u64 = 10;
 
 impl BlockBinder<'_> {
     /// Binds a scalar expression.
@@ -73,6 +77,7 @@ impl BlockBinder<'_> {
                 }
                 let ty = ExprType {
                     coercibility: Coercibility::Implicit,
+                    origin: TextOrigin::Computed,
                     ..ExprType::new(col, true)
                 };
                 Ok(Expr {
@@ -266,10 +271,7 @@ impl BlockBinder<'_> {
                     Coercibility::Implicit,
                     true,
                 );
-                Ok(Expr {
-                    kind: ExprKind::Cast(Box::new(inner)),
-                    ty,
-                })
+                Ok(cast_to(inner, ty))
             }
             A::Collate { expr, collation } => self.collate(expr, collation),
             A::IntervalArith {
@@ -300,12 +302,13 @@ impl BlockBinder<'_> {
                 let expr = self.expr(expr)?;
                 let what = what.as_ref().map(|w| self.expr(w)).transpose()?;
                 let merged = collate::as_string(&expr.ty, self.cx.connection).of_string();
-                let ty = ExprType::string(
+                let mut ty = ExprType::string(
                     expr.ty.length_in(merged.collation),
                     merged.collation,
                     merged.coercibility,
                     true,
                 );
+                ty.origin = TextOrigin::Computed;
                 if wide_sets::is_wide(&ty) {
                     return Ok(wide_sets::trimmed(*side, what, expr, ty));
                 }
@@ -330,10 +333,7 @@ impl BlockBinder<'_> {
                             Coercibility::Coercible,
                             true,
                         );
-                        Ok(Expr {
-                            kind: ExprKind::Cast(Box::new(e)),
-                            ty,
-                        })
+                        Ok(cast_to(e, ty))
                     }
                 }
             }
@@ -468,10 +468,7 @@ impl BlockBinder<'_> {
                     Coercibility::Implicit,
                     true,
                 );
-                Ok(Expr {
-                    kind: ExprKind::Cast(Box::new(inner)),
-                    ty,
-                })
+                Ok(cast_to(inner, ty))
             }
         }
     }
@@ -623,16 +620,31 @@ impl BlockBinder<'_> {
     /// is no date is not refused beside a date. A constant is not converted to the type of a
     /// column.
     fn case_equal(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
-        if a.ty.col.is_json() || b.ty.col.is_json() {
-            return self.case_of_documents(a, b);
-        }
+        let (a, b) = match a.ty.col.is_json() || b.ty.col.is_json() {
+            true if a.ty.class().is_number() || b.ty.class().is_number() => {
+                return self.case_of_documents(a, b);
+            }
+            // Beside anything else a document is compared as its text.
+            true => (json::document_text(a), json::document_text(b)),
+            false => (a, b),
+        };
+        // A DATE is compared with a TIME as its text, which is no time.
+        let b = match (a.ty.class(), b.ty.class()) {
+            (Class::Time, Class::Date) => {
+                let (connection, nullable) = (self.cx.connection, b.ty.nullable);
+                let coercibility = Coercibility::Coercible;
+                let ty = ExprType::string(DATE_CHARS, connection, coercibility, nullable);
+                cast_to(b, ty)
+            }
+            _ => b,
+        };
         if !a.ty.class().is_temporal() && !b.ty.class().is_temporal() {
             if (a.ty.class(), b.ty.class()) == (Class::String, Class::String) {
                 collate::comparable([&a.ty, &b.ty].into_iter(), self.cx.connection, "case")?;
             }
             let mixed = a.ty.class() != b.ty.class();
             let text = [&a, &b].iter().any(|e| e.ty.class() == Class::String);
-            let mut equal = self.compare_as_is(BinaryOp::Eq, a, b)?;
+            let mut equal = self.compare_as_is(BinaryOp::Eq, a, b, "=")?;
             // A text beside a DECIMAL is a double here, even if it is constant.
             if let ExprKind::Compare { kind, .. } = &mut equal.kind
                 && *kind == CmpKind::Decimal
@@ -689,7 +701,10 @@ impl BlockBinder<'_> {
         );
         Ok(Expr {
             kind: ExprKind::Collate(Box::new(inner)),
-            ty,
+            ty: ExprType {
+                origin: TextOrigin::Computed,
+                ..ty
+            },
         })
     }
 
@@ -737,7 +752,7 @@ impl BlockBinder<'_> {
             col,
             nullable: true,
             coercibility: Coercibility::Coercible,
-            cached: false,
+            origin: TextOrigin::Computed,
         };
         Expr {
             kind: ExprKind::IntervalArith {
@@ -780,7 +795,11 @@ impl BlockBinder<'_> {
         if wide_sets::is_converted(name, &args) {
             return wide_sets::call(func, def, &infer, args);
         }
-        let ty = (def.infer)(&infer, &mut args)?;
+        let mut ty = (def.infer)(&infer, &mut args)?;
+        if let ("nullif", [a, b]) = (name, args.as_slice()) {
+            args[1] = self.nullif_equal([a, b])?;
+        }
+        ty.origin = def.origin(ty.origin);
         Ok(Expr {
             kind: ExprKind::Call { func, args },
             ty,
@@ -892,7 +911,7 @@ impl BlockBinder<'_> {
 pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
     let ty = ExprType {
         nullable: true,
-        cached: true,
+        origin: TextOrigin::Cached,
         ..ty
     };
     let text = ty.col.is_enum_or_set().then(|| ty.item());

@@ -67,12 +67,9 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Binds the comparison of `CASE a WHEN b` if one side is a document. The document is compared
-    /// as its text, or beside a number as the number that it converts to.
+    /// Binds the comparison of `CASE a WHEN b` if one side is a document, and the other one a
+    /// number: the document is compared as the number that it converts to.
     pub(super) fn case_of_documents(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
-        if !a.ty.class().is_number() && !b.ty.class().is_number() {
-            return self.compare_as_is(BinaryOp::Eq, document_text(a), document_text(b));
-        }
         let ty = ExprType::boolean(a.ty.nullable || b.ty.nullable);
         let kind = ExprKind::In {
             expr: Box::new(a),
@@ -186,7 +183,7 @@ impl BlockBinder<'_> {
 }
 
 /// Converts a document to its text; other values stay unchanged.
-fn document_text(e: Expr) -> Expr {
+pub(super) fn document_text(e: Expr) -> Expr {
     if !e.ty.col.is_json() {
         return e;
     }

@@ -46,26 +46,45 @@ pub(crate) use binder::{
 pub use from::view_results;
 pub use view_target::view_is_updatable;
 
+use std::cell::RefCell;
+
 use nfold_sql::ast::{self, SelectInto};
 use nfold_types::{ErrorCode, SqlError};
 
 use context::{BindCx, MAX_DEPTH, too_deep};
 
+use crate::logical::clauses::DateConstant;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::Expr;
 use crate::logical::results::ResultColumn;
 use crate::logical::statement::Statement;
 
-/// Binds a statement.
+/// Binds a statement. Returns the constants that it compares with dates as well.
 ///
 /// # Errors
 /// MySQL's errors for unknown names and invalid combinations; 1235 for unsupported syntax.
 pub(crate) fn bind(
     plan: &PlanCx<'_>,
     statement: &nfold_sql::ast::Statement,
+) -> Result<(Statement, Vec<DateConstant>), SqlError> {
+    let date_constants = RefCell::default();
+    let cx = BindCx {
+        date_constants: Some(&date_constants),
+        ..BindCx::new(plan)
+    };
+    let bound = bind_statement(&cx, statement)?;
+    Ok((bound, date_constants.into_inner()))
+}
+
+fn bind_statement(
+    cx: &BindCx<'_>,
+    statement: &nfold_sql::ast::Statement,
 ) -> Result<Statement, SqlError> {
     use nfold_sql::ast::Statement as Ast;
-    let (cx, changes) = (&BindCx::new(plan), &BindCx::for_changes(plan));
+    let changes = &BindCx {
+        keeps_derived: true,
+        ..*cx
+    };
     match statement {
         Ast::Query(q) => {
             let query = block::bind_statement(cx, q)?;

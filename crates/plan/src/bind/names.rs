@@ -11,7 +11,7 @@ use super::aggregate::shift_inwards;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::column_uses::{CheckStage, ColumnAccess};
-use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
 
 /// A column name as error messages show it.
 pub(super) fn display(c: &ColumnRef) -> String {
@@ -178,7 +178,10 @@ impl BlockBinder<'_> {
             col: column.ty.clone(),
             nullable,
             coercibility,
-            cached: false,
+            origin: match column.ty.is_blob() {
+                true => TextOrigin::Cached,
+                false => TextOrigin::Column,
+            },
         }
     }
 

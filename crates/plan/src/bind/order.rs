@@ -12,7 +12,8 @@ use super::rollup;
 use super::window;
 use super::{AGGREGATES, BlockBinder, GROUPINGS, Grouped, WINDOWS, WindowDraft};
 use crate::logical::clauses::{BlockWarning, OrderKey};
-use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind, is_constant};
+use crate::logical::func::is_volatile;
 use crate::logical::walk::outer_columns;
 
 /// A column in `e` that is not selected. A window function counts as selected if the same function
@@ -206,6 +207,12 @@ impl BlockBinder<'_> {
         Some(SqlError::new(ErrorCode::ER_WRONG_GROUP_FIELD, &[&name]))
     }
 
+    /// Whether an expression has one value for all rows, and no effect.
+    fn is_unordered(&self, e: &Expr) -> bool {
+        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+        is_constant(e) && !is_volatile(self.cx.funcs, e) && !e.any(&mut |e| variable(e))
+    }
+
     /// Binds the members of ORDER BY.
     pub(super) fn order_keys(
         &mut self,
@@ -228,10 +235,10 @@ impl BlockBinder<'_> {
                     e => self.expr(e)?,
                 },
             };
-            // Sorting by a constant has no effect.
-            let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
             // What is rolled up under one name may not be under another.
             let own = item.filter(|_| self.grouped == Grouped::RolledUp);
+            // Sorting by a constant has no effect, and the constant is not evaluated.
+            let constant = own.is_none() && self.is_unordered(&expr);
             let again = own.is_none() && keys.iter().any(|k| k.expr.kind == expr.kind);
             if !constant && !again {
                 self.order_items.push(own);

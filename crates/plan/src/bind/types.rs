@@ -11,7 +11,7 @@ pub(crate) use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::common_type::float_shape;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{
-    ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, operand,
+    ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, TextOrigin, operand,
 };
 use crate::logical::mode::SqlMode;
 
@@ -183,7 +183,7 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     let bytes = operands.iter().map(|t| t.max_length()).max().unwrap_or(0);
     let coercibility = Coercibility::Coercible;
     ExprType {
-        cached: true,
+        origin: TextOrigin::Cached,
         ..ExprType::string(bytes, CollationId::BINARY, coercibility, nullable)
     }
 }
@@ -293,9 +293,13 @@ pub(crate) fn aggregate_type(
         }
         AggFunc::Min | AggFunc::Max => ExprType {
             nullable: true,
+            origin: TextOrigin::Cached,
             ..args[0].ty.item()
         },
-        AggFunc::Any => collate::common_type(&[&args[0].ty], connection, name)?.computed(),
+        AggFunc::Any => ExprType {
+            origin: TextOrigin::Cached,
+            ..collate::common_type(&[&args[0].ty], connection, name)?.computed()
+        },
         AggFunc::GroupConcat => {
             let merged = collate::merge(args.iter().map(|a| &a.ty), connection, name)?;
             let loose = [Coercibility::Numeric, Coercibility::Ignorable];
@@ -320,7 +324,7 @@ pub(crate) fn aggregate_type(
                 col,
                 nullable: true,
                 coercibility: merged.coercibility,
-                cached: false,
+                origin: TextOrigin::Literal,
             }
         }
     })

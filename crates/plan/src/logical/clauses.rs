@@ -213,6 +213,22 @@ impl UpdateTarget {
     }
 }
 
+/// A constant string that the statement compares with values of the type `date`. MySQL checks it
+/// before it reads a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DateConstant {
+    pub text: DateText,
+    pub date: ColumnType,
+}
+
+/// The string of a [`DateConstant`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum DateText {
+    Expr(Expr),
+    /// The only member of this list parameter. A list of several members is not checked.
+    List(u32),
+}
+
 /// A warning that each run of a block gives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockWarning {

@@ -7,7 +7,7 @@ use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, SqlError, TextSize, TypeKind};
 
 use super::collate::merge;
-use super::expr::{Class, ExprType};
+use super::expr::{Class, ExprType, TextOrigin};
 
 /// The classes of types that are merged. Of two integers, strings or blobs, the larger one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,10 +164,21 @@ pub fn common_type(
                 col: string(kind, &real, merged.collation),
                 nullable,
                 coercibility: merged.coercibility,
-                cached: false,
+                origin: common_origin(&real),
             }
         }
     })
+}
+
+/// The origin of the text of one of several alternatives.
+fn common_origin(real: &[&ExprType]) -> TextOrigin {
+    let texts = real.iter().filter(|t| t.class() == Class::String);
+    let mut origins = texts.map(|t| t.origin);
+    let first = origins.next().unwrap_or(TextOrigin::Literal);
+    match origins.all(|origin| origin == first) {
+        true => first,
+        false => TextOrigin::Column,
+    }
 }
 
 fn integer(kind: MergeClass, real: &[&ExprType], unsigned: bool, nullable: bool) -> ExprType {

@@ -6,7 +6,9 @@ use nfold_types::Value;
 use nfold_types::collation::CollationId;
 
 use super::collate::Operand;
-pub use super::types::{Class, CmpKind, Coercibility, ExprType, long_string_type, string_type};
+pub use super::types::{
+    Class, CmpKind, Coercibility, ExprType, TextOrigin, long_string_type, string_type,
+};
 
 /// Arithmetic operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

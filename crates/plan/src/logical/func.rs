@@ -5,11 +5,20 @@ use nfold_types::collation::CollationId;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::collate::{self, Merged};
-use super::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, long_string_type};
+use super::expr::{
+    Class, Coercibility, Expr, ExprKind, ExprType, FuncId, TextOrigin, long_string_type,
+};
 
 /// Flag of a function that has a side effect, or that may return different values within one
 /// statement (`RAND()`, `SLEEP()`, `UUID()`). It is evaluated for each row.
 pub const VOLATILE: u8 = 1;
+
+/// Flag of a function that returns one of its arguments unchanged, which decides how its text is
+/// read as a number.
+pub const UNCHANGED: u8 = 2;
+
+/// Flag of a function whose text MySQL reads as a number without warning 1292.
+pub const UNCHECKED: u8 = 4;
 
 /// An internal function, which SQL cannot name: converts a constant that is compared with a YEAR.
 pub const YEAR_CONSTANT: &str = "a constant as YEAR";
@@ -27,8 +36,19 @@ pub struct FuncDef {
     pub max_args: u8,
     /// Computes the result type from the arguments. May wrap arguments, for example in a cast.
     pub infer: fn(&Infer<'_>, &mut [Expr]) -> Result<ExprType, SqlError>,
-    /// [`VOLATILE`] or 0.
+    /// [`VOLATILE`], [`UNCHANGED`], [`UNCHECKED`].
     pub flags: u8,
+}
+
+impl FuncDef {
+    /// The origin of the function's text. `of_arguments` is the common one of its arguments.
+    pub(crate) fn origin(&self, of_arguments: TextOrigin) -> TextOrigin {
+        match self.flags {
+            flags if flags & UNCHECKED != 0 => TextOrigin::Cached,
+            flags if flags & UNCHANGED != 0 => of_arguments,
+            _ => TextOrigin::Computed,
+        }
+    }
 }
 
 /// No limit on the number of arguments.

@@ -26,15 +26,28 @@ pub enum Coercibility {
     NoCollation = 7,
 }
 
+/// Where a string comes from. It decides which warnings reading a number from it causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextOrigin {
+    /// A literal, a parameter, or an expression that returns one unchanged: warning 1292 about
+    /// everything behind the number.
+    Literal,
+    /// A column of a table that is no TEXT or BLOB: as a literal; as a DECIMAL, text without digits
+    /// also causes warning 1366.
+    Column,
+    /// The result of a function: as a column, but as a DECIMAL without warning 1292.
+    Computed,
+    /// A value that MySQL holds in a cache, or a TEXT or BLOB column: no warning 1292.
+    Cached,
+}
+
 /// The type of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExprType {
     pub col: ColumnType,
     pub nullable: bool,
     pub coercibility: Coercibility,
-    /// Whether a string is read as a number without a warning about trailing text: MySQL caches the
-    /// value of a subquery, and a cached value never warns.
-    pub cached: bool,
+    pub origin: TextOrigin,
 }
 
 impl ExprType {
@@ -44,7 +57,7 @@ impl ExprType {
             col,
             nullable,
             coercibility: Coercibility::Numeric,
-            cached: false,
+            origin: TextOrigin::Literal,
         }
     }
 
@@ -125,7 +138,7 @@ impl ExprType {
             col: string_type(chars, collation),
             nullable,
             coercibility,
-            cached: false,
+            origin: TextOrigin::Literal,
         }
     }
 
@@ -135,7 +148,7 @@ impl ExprType {
             col: ColumnType::new(TypeKind::Null),
             nullable: true,
             coercibility: Coercibility::Ignorable,
-            cached: false,
+            origin: TextOrigin::Literal,
         }
     }
 

@@ -163,6 +163,22 @@ impl Plan {
         Ok(())
     }
 
+    /// The block that is executed first; `None` for a plan without one.
+    pub(crate) fn first_block(&mut self) -> Option<&mut Block> {
+        match self {
+            Plan::Query(query) => query.first_block(),
+            Plan::Insert(p) => match &mut p.source {
+                InsertSource::Query(query) => query.first_block(),
+                _ => None,
+            },
+            Plan::Update(p) => Some(&mut p.source),
+            Plan::Delete(p) => Some(&mut p.source),
+            Plan::UpdateTables(p) => Some(&mut p.source),
+            Plan::DeleteTables(p) => Some(&mut p.source),
+            Plan::Do(..) | Plan::Explain(_) => None,
+        }
+    }
+
     /// The foreign keys that the plan's changes concern.
     pub fn foreign_keys(&self) -> Option<&ForeignKeys> {
         let keys = match self {

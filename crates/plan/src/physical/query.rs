@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::access::{Access, AccessKind, PointPart};
 use crate::logical::clauses::{
-    Aggregate, BlockWarning, ColumnMeta, LimitPlan, OrderKey, ResultOrder, RowLocking,
+    Aggregate, BlockWarning, ColumnMeta, DateConstant, LimitPlan, OrderKey, ResultOrder, RowLocking,
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
 use crate::logical::json_table::JsonTable;
@@ -50,6 +50,16 @@ pub enum QueryBody {
 }
 
 impl QueryPlan {
+    /// The block that is executed first; `None` for a query without one.
+    pub(crate) fn first_block(&mut self) -> Option<&mut Block> {
+        match &mut self.body {
+            QueryBody::Block(block) => Some(block),
+            QueryBody::Set { left, .. } => left.first_block(),
+            QueryBody::Recursive(recursion) => recursion.seed.first_block(),
+            QueryBody::Rows(_) | QueryBody::Working(_) => None,
+        }
+    }
+
     /// The operands of a set operation and of the operations chained to it, in order.
     pub fn chain(&self) -> impl Iterator<Item = &QueryPlan> {
         let mut stack: SmallVec<[(&QueryPlan, bool); 4]> = SmallVec::from_iter([(self, true)]);
@@ -124,6 +134,8 @@ pub struct Block {
     pub calc_found_rows: bool,
     /// Warnings with each run.
     pub warnings: Vec<BlockWarning>,
+    /// In the block that the statement executes first: constants that have to be dates.
+    pub date_constants: Vec<DateConstant>,
 }
 
 /// A row slot, and the source of its rows.

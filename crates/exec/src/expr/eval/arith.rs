@@ -27,7 +27,11 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Val<'a>, SqlError
         }
         ExprKind::BitNot(inner) => Ok(bits(cx, inner)?.map_or(Val::Null, |v| Val::UInt(!v))),
         ExprKind::Bit(op, sides) => {
-            let (Some(a), Some(b)) = (bits(cx, &sides[0])?, bits(cx, &sides[1])?) else {
+            // Beside NULL the second operand is not evaluated.
+            let Some(a) = bits(cx, &sides[0])? else {
+                return Ok(Val::Null);
+            };
+            let Some(b) = bits(cx, &sides[1])? else {
                 return Ok(Val::Null);
             };
             Ok(Val::UInt(match op {

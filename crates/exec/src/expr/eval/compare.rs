@@ -11,13 +11,13 @@ use nfold_types::{Date, SqlError};
 use super::CONDITION_WORK;
 use super::{EvalCx, Val, convert};
 
-pub(crate) use super::list::in_ranges;
 pub(crate) use super::list::{has_numbers, is_no_time, member_type};
+pub(crate) use super::list::{in_ranges, refuse_only_member};
 pub use super::prepared::ListCache;
 pub(crate) use super::temporal_list::{
     Listed, as_column, beside, comparable, constant_dates, date_side, day_of_text, is_marker,
-    is_no_date, listed_time_point, lone_member, number_bounds, refuse_no_date, refuse_text,
-    rounded, row_member, time_side, year_constant,
+    is_no_date, listed_time_point, lone_member, number_bounds, refuse_constant, refuse_no_date,
+    refuse_text, rounded, row_member, time_side, year_constant,
 };
 
 use super::list::{in_list, in_param, in_result, row_equal, searched_rows};
@@ -158,7 +158,12 @@ pub fn holds(op: BinaryOp, o: Ordering) -> bool {
 pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
-            let (x, y) = (cx.val(&sides[0])?, cx.val(&sides[1])?);
+            let [a, b] = &**sides;
+            let numbers = matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::Double);
+            let ((x, x_ty), (y, y_ty)) = match numbers {
+                true => (cx.numeric(a)?, cx.numeric(b)?),
+                false => ((cx.val(a)?, &a.ty), (cx.val(b)?, &b.ty)),
+            };
             if let (CmpKind::Int, Val::Int(x), Val::Int(y)) = (kind, &x, &y) {
                 return Ok(Some(holds(*op, x.cmp(y))));
             }
@@ -193,7 +198,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             } else {
                 (x, y)
             };
-            let found = order(cx, *kind, (&x, &sides[0].ty), (&y, &sides[1].ty));
+            let found = order(cx, *kind, (&x, x_ty), (&y, y_ty));
             let found = if *kind == CmpKind::Double && found == Some(Ordering::Equal) {
                 let [a, b] = &**sides;
                 let found = exact(cx, *kind, found, (a, &x), (|| is_exact_constant(b), &y));

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, ExprType};
+use nfold_plan::expr::{Class, Coercibility, ExprType, TextOrigin};
 use nfold_types::convert::{long_number, number};
 use nfold_types::{
     CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
@@ -60,10 +60,28 @@ pub(crate) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &Expr
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
 }
 
-/// Whether MySQL reads numbers from values of this type without warning about trailing text: from a
-/// table's TEXT or BLOB column (the type of an expression has a width), and from a cached value.
+/// Whether MySQL reads integers and doubles from values of this type without warning about trailing
+/// text.
 fn is_silent(ty: &ExprType) -> bool {
-    ty.cached || ty.col.is_blob() && ty.col.width == 0
+    ty.origin == TextOrigin::Cached
+}
+
+/// The warnings about text that is no DECIMAL.
+fn warn_no_decimal(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, parsed: &number::Parsed<Decimal>) {
+    let literal = ty.origin == TextOrigin::Literal;
+    if !literal && !number::has_digits(text) {
+        let text = "Incorrect DECIMAL value: '0' for column '' at row -1";
+        let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE_FOR_FIELD;
+        let error = SqlError::with_message(code, text);
+        cx.st
+            .warnings
+            .borrow_mut()
+            .push_error(Level::Warning, &error);
+    }
+    let trailing = literal || ty.origin == TextOrigin::Column;
+    if parsed.overflow || parsed.truncated && trailing {
+        warn_incorrect(cx, "DECIMAL", text, ty);
+    }
 }
 
 /// Prepares text for reading a number: shortens very long text, with checkpoints.
@@ -270,8 +288,8 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
                 return Some(Decimal::from(bytes_as_number(text)));
             }
             let parsed = number::parse_decimal(&number_text(cx, text));
-            if ((parsed.truncated && !text.is_empty()) || parsed.overflow) && !is_silent(ty) {
-                warn_incorrect(cx, "DECIMAL", text, ty);
+            if parsed.truncated || parsed.overflow {
+                warn_no_decimal(cx, text, ty, &parsed);
             }
             parsed.value
         }

@@ -359,6 +359,23 @@ fn row_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, kind: CmpKind, several:
     }
 }
 
+/// Refuses the member of a list parameter of one member if it is no date, in a comparison with
+/// values of type `other`.
+///
+/// # Errors
+/// 1525.
+pub(crate) fn refuse_only_member(
+    cx: &EvalCx<'_>,
+    list: u32,
+    other: &nfold_types::ColumnType,
+) -> Result<(), SqlError> {
+    let mut members = cx.st.params.list(list).0.map(Val::from_ref);
+    match (members.next(), members.next()) {
+        (Some(only), None) => refuse_text(cx, &only, &member_type(cx, list, 0, &only), other),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn in_param<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -372,12 +389,8 @@ pub(crate) fn in_param<'a>(
         if x.is_null() {
             return Ok(None);
         }
-        if let (CmpKind::DateTime, 1) = (kinds[0], cx.st.params.list(list).0.len()) {
-            let only = cx.st.params.list(list).0.next().map(Val::from_ref);
-            let only = only.unwrap_or_default();
-            if expr.ty.class().is_temporal() {
-                refuse_text(cx, &only, &member_type(cx, list, 0, &only), &expr.ty.col)?;
-            }
+        if kinds[0] == CmpKind::DateTime && expr.ty.class().is_temporal() {
+            refuse_only_member(cx, list, &expr.ty.col)?;
         }
         let several = || cx.st.params.list(list).0.len() > 1;
         let column = matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. });

@@ -260,34 +260,34 @@ impl<'a> EvalCx<'a> {
         if let ExprKind::Compare { .. } = e.kind {
             return compare::eval(self, e);
         }
-        let v = self.val(e)?;
-        Ok(convert::to_bool(self, &v, &e.ty))
+        let (v, ty) = self.numeric(e)?;
+        Ok(convert::to_bool(self, &v, ty))
     }
 
     /// The value as a signed or unsigned integer, rounded. A string counts as the number at its
     /// start, with warning 1292 about the rest.
     pub fn integer(&self, e: &'a Expr) -> Result<Option<i128>, SqlError> {
-        let v = self.val(e)?;
-        Ok(self.whole_number(e, &v))
+        let (v, ty) = self.numeric(e)?;
+        Ok(self.whole_number(e, &v, ty))
     }
 
     /// Converts the value `v` of `e` to an integer. A user variable with a string value causes no
     /// warning, as in MySQL.
-    fn whole_number(&self, e: &Expr, v: &Val<'_>) -> Option<i128> {
+    fn whole_number(&self, e: &Expr, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         match (&e.kind, v) {
             (ExprKind::UserVar(_), Val::Bytes(text)) if !e.ty.col.is_json() => {
                 Some(convert::leading_integer(self, text))
             }
-            _ => convert::to_integer(self, v, &e.ty),
+            _ => convert::to_integer(self, v, ty),
         }
     }
 
     /// The value as a BIGINT. A larger value is clamped; a DECIMAL then causes warning 1292.
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
-        let v = self.val(e)?;
+        let (v, ty) = self.numeric(e)?;
         convert::warn_beyond(self, &v, false);
         Ok(self
-            .whole_number(e, &v)
+            .whole_number(e, &v, ty)
             .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
     }
 
@@ -303,14 +303,14 @@ impl<'a> EvalCx<'a> {
 
     /// The value as a double.
     pub fn f64(&self, e: &'a Expr) -> Result<Option<f64>, SqlError> {
-        let v = self.val(e)?;
-        Ok(convert::to_f64(self, &v, &e.ty))
+        let (v, ty) = self.numeric(e)?;
+        Ok(convert::to_f64(self, &v, ty))
     }
 
     /// The value as a DECIMAL.
     pub fn decimal(&self, e: &'a Expr) -> Result<Option<Decimal>, SqlError> {
-        let v = self.val(e)?;
-        Ok(convert::to_decimal(self, &v, &e.ty))
+        let (v, ty) = self.numeric(e)?;
+        Ok(convert::to_decimal(self, &v, ty))
     }
 
     /// The value as text in the character set of the expression's type; numbers and dates are in

@@ -371,15 +371,29 @@ pub(crate) fn refuse_no_date(
     values: [&Val<'_>; 2],
 ) -> Result<(), SqlError> {
     for (text, date) in [(0, 1), (1, 0)] {
-        let (e, other) = (sides[text], &sides[date].ty);
-        let constant = e.ty.class() == Class::String
-            && e.ty.coercibility != Coercibility::SysConst
-            && other.class().is_temporal()
-            && !is_marker(cx, e);
-        let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
-        if constant && nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
-            refuse_text(cx, values[text], &e.ty, &other.col)?;
-        }
+        refuse_constant(cx, sides[text], values[text], &sides[date].ty.col)?;
+    }
+    Ok(())
+}
+
+/// Refuses `e`, whose value is `v`, in a comparison with values of type `other` if it is a constant
+/// string that is no valid date.
+///
+/// # Errors
+/// 1525.
+pub(crate) fn refuse_constant(
+    cx: &EvalCx<'_>,
+    e: &Expr,
+    v: &Val<'_>,
+    other: &ColumnType,
+) -> Result<(), SqlError> {
+    let constant = e.ty.class() == Class::String
+        && e.ty.coercibility != Coercibility::SysConst
+        && Class::of(other).is_temporal()
+        && !is_marker(cx, e);
+    let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+    if constant && nfold_plan::expr::is_constant(e) && !e.any(&mut |e| variable(e)) {
+        refuse_text(cx, v, &e.ty, other)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Definitions for the function modules: the registry entry, and helpers for large values.
 
 use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::func::{FuncDef, Infer, VOLATILE};
+use nfold_plan::func::{FuncDef, Infer, UNCHANGED, UNCHECKED, VOLATILE};
 use nfold_types::{Charset, CollationId, SqlError};
 
 use crate::expr::eval::{EvalCx, EvalFn, Val};
@@ -37,11 +37,22 @@ pub(super) const fn func(
 
 /// Marks a function as volatile: it is evaluated for each row, even with constant arguments.
 pub(super) const fn volatile(f: Func) -> Func {
+    flagged(f, VOLATILE)
+}
+
+/// Marks a function that returns one of its arguments unchanged.
+pub(super) const fn unchanged(f: Func) -> Func {
+    flagged(f, UNCHANGED)
+}
+
+/// Marks a function whose text is read as a number without warning 1292.
+pub(super) const fn unchecked(f: Func) -> Func {
+    flagged(f, UNCHECKED)
+}
+
+const fn flagged(f: Func, flags: u8) -> Func {
     Func {
-        def: FuncDef {
-            flags: VOLATILE,
-            ..f.def
-        },
+        def: FuncDef { flags, ..f.def },
         ..f
     }
 }

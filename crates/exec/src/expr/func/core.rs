@@ -4,14 +4,19 @@ use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
-use super::builtin::{Evaluated, Func, Inferred, func};
+use super::builtin::{Evaluated, Func, Inferred, func, unchanged, unchecked};
 use crate::expr::eval::{EvalCx, Val, convert};
 
 pub(super) static FUNCS: &[Func] = &[
-    func("if", (3, 3), infer_if, eval_if),
-    func("ifnull", (2, 2), infer_coalesce, eval_coalesce),
-    func("coalesce", (1, ANY_ARGS), infer_coalesce, eval_coalesce),
-    func("nullif", (2, 2), infer_nullif, eval_nullif),
+    unchanged(func("if", (3, 3), infer_if, eval_if)),
+    unchecked(func("ifnull", (2, 2), infer_coalesce, eval_coalesce)),
+    unchecked(func(
+        "coalesce",
+        (1, ANY_ARGS),
+        infer_coalesce,
+        eval_coalesce,
+    )),
+    unchanged(func("nullif", (2, 2), infer_nullif, eval_nullif)),
     func(
         "isnull",
         (1, 1),
@@ -67,22 +72,18 @@ fn eval_coalesce<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
     Ok(Val::Null)
 }
 
-fn infer_nullif(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
-    if args.iter().all(|a| a.ty.class() == Class::String) {
-        cx.comparable(&[&args[0], &args[1]])?;
-    }
+fn infer_nullif(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ExprType {
         nullable: true,
         ..args[0].ty.item()
     })
 }
 
+/// The binder puts the comparison with the second argument in its place.
 fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let equal = cx.equal(&args[0], &args[1])?;
-    if equal == Some(true) {
-        Ok(Val::Null)
-    } else {
-        cx.val_alike(&args[0], ty)
+    match cx.bool(&args[1])? {
+        Some(true) => Ok(Val::Null),
+        _ => cx.val_alike(&args[0], ty),
     }
 }
 

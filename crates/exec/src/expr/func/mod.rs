@@ -29,12 +29,13 @@ use std::sync::LazyLock;
 
 use nfold_plan::expr::{Expr, FuncId};
 use nfold_plan::fulltext::MatchCall;
-use nfold_plan::func::{FuncDef, FuncSet};
+use nfold_plan::func::{FuncDef, FuncSet, UNCHANGED};
 use nfold_types::SqlError;
 use rustc_hash::FxHashMap;
 
 pub use builtin::Func;
 pub(crate) use json::document as json_document;
+pub(crate) use numeric::number_among_times;
 
 use builtin::Evaluated;
 
@@ -99,6 +100,11 @@ pub(crate) fn search<'a>(
         Some(text) => cx.st.subqueries.search(call.target, &text).map(Some),
         None => Ok(None),
     }
+}
+
+/// Whether the function returns one of its arguments unchanged: IF and NULLIF.
+pub(crate) fn is_unchanged(id: FuncId) -> bool {
+    Builtins.get(id).flags & UNCHANGED != 0
 }
 
 /// The function that evaluates `id`.

@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
-use nfold_plan::func::{ANY_ARGS, Infer, any_nullable, infer_double_null, infer_numeric_of};
-use nfold_types::{CollationId, ColumnType, Date, DateTime, ErrorCode, SqlError, TypeKind, Value};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId};
+use nfold_plan::func::{
+    ANY_ARGS, FuncSet, Infer, any_nullable, infer_double_null, infer_numeric_of,
+};
+use nfold_types::{
+    CollationId, ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, TypeKind, Value,
+};
 
-use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
+use super::builtin::{Evaluated, Func, Inferred, arg, func, unchecked, volatile};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
 
 /// A function of one double. NULL where it is not defined.
@@ -82,12 +86,15 @@ pub(super) static FUNCS: &[Func] = &[
     func("pi", (0, 0), infer_pi, |_, _, _| {
         Ok(Val::Double(std::f64::consts::PI))
     }),
-    func("greatest", (2, ANY_ARGS), infer_extreme, |cx, a, ty| {
-        extreme(cx, a, ty, true)
-    }),
-    func("least", (2, ANY_ARGS), infer_extreme, |cx, a, ty| {
+    unchecked(func(
+        "greatest",
+        (2, ANY_ARGS),
+        infer_extreme,
+        |cx, a, ty| extreme(cx, a, ty, true),
+    )),
+    unchecked(func("least", (2, ANY_ARGS), infer_extreme, |cx, a, ty| {
         extreme(cx, a, ty, false)
-    }),
+    })),
     func(
         "interval",
         (2, ANY_ARGS),
@@ -362,6 +369,37 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         ty.coercibility = Coercibility::Implicit;
     }
     Ok(ty)
+}
+
+/// GREATEST or LEAST of a TIME with other values where a number is wanted: that of the numbers.
+/// `None` for any other function, and beside dates.
+pub(crate) fn number_among_times<'a>(
+    cx: &EvalCx<'a>,
+    func: FuncId,
+    args: &'a [Expr],
+    ty: &ExprType,
+) -> Result<Option<Val<'a>>, SqlError> {
+    let greatest = match super::Builtins.get(func).name {
+        "greatest" => true,
+        "least" => false,
+        _ => return Ok(None),
+    };
+    let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
+    let time = |e: &Expr| e.ty.class() == Class::Time;
+    if ty.class() != Class::String || !args.iter().any(time) || args.iter().any(date) {
+        return Ok(None);
+    }
+    let mut best: Option<f64> = None;
+    for e in args {
+        let Some(number) = cx.f64(e)? else {
+            return Ok(Some(Val::Null));
+        };
+        let better = best.is_none_or(|b| if greatest { number > b } else { number < b });
+        if better {
+            best = Some(number);
+        }
+    }
+    Ok(best.map(|number| Decimal::from_f64(number).map_or(Val::Double(number), Val::Decimal)))
 }
 
 /// GREATEST and LEAST. NULL if any argument is NULL. Strings beside dates are compared as dates.

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nfold_json::{Json, Path};
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType, TextOrigin};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::builtin::Func;
@@ -151,7 +151,7 @@ fn long_text() -> ExprType {
         col,
         nullable: true,
         coercibility: Coercibility::Implicit,
-        cached: false,
+        origin: TextOrigin::Computed,
     }
 }
 
