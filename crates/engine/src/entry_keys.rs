@@ -62,7 +62,7 @@ impl Table {
         let parts = index.key.parts();
         let external = |part: &nfold_types::key::KeyPart| {
             let field = self.layout().raw(row, part.ordinal);
-            matches!(field, Ok(nfold_types::row::RawField::External(_)))
+            field.is_ok_and(|field| field.pointer().is_some())
         };
         let whole = match RowLayout::has_external(row) && parts.iter().any(external) {
             true => Some(self.row_of_index(ordinal, row)?),

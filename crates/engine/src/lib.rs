@@ -43,6 +43,7 @@ mod table;
 mod tests;
 mod transactions;
 mod undo;
+mod value_changes;
 mod write;
 
 pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};

@@ -15,6 +15,8 @@
 //!     first one is rolled back. Purge takes the records of a transaction newest first, so earlier
 //!     versions of that transaction may name a chain that is gone. Purge computes index keys of
 //!     these versions; hence a column of an index is never shared, but written anew.
+//!     A version may also describe a value by its changes since the chain was written
+//!     ([`value_changes`]).
 //! O4. A chain that no row names yet, or any more, is listed in the table's
 //!     [`orphaned`](crate::orphaned).
 
@@ -30,6 +32,7 @@ use crate::orphaned::{SLOT_LOG, Slot};
 use crate::pending_chains::{PendingChain, PendingChains};
 use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
+use crate::value_changes;
 
 const NEXT: usize = PAGE_HEADER;
 const USED: usize = PAGE_HEADER + 4;
@@ -223,6 +226,21 @@ fn longest_inline(key_len: usize) -> usize {
     MAX_INLINE.min(MAX_ENTRY - CLUSTERED_HEADER - key_len.min(MAX_KEY))
 }
 
+/// The value of a chain without the changes of a row, and without waiting for its pages.
+pub(crate) fn chain_in_memory(
+    store: &Store,
+    space: SpaceId,
+    chain: OverflowPointer,
+) -> Result<Option<Vec<u8>>, Stop> {
+    let mut value = Vec::with_capacity(usize::try_from(chain.length).unwrap_or(0) + OVER);
+    let mut next = chain.first_page;
+    match read_pages(store, space, chain, &mut next, (0, &mut value)) {
+        Ok(()) => Ok(Some(value)),
+        Err(Stop::Wait(_)) => Ok(None),
+        Err(stop) => Err(stop),
+    }
+}
+
 /// Whether values of `row` have to move out, behind a key of `key_len` bytes.
 pub(crate) fn is_long((key_len, row): (usize, &[u8])) -> bool {
     row.len() > longest_inline(key_len)
@@ -373,13 +391,17 @@ pub(crate) fn inflate(
         false => out.reserve(room),
     }
     let put = |ordinal, field: RawField<'_>, out: &mut Vec<u8>| match field {
-        RawField::External(chain) if wanted(ordinal) => {
+        RawField::External(chain) | RawField::Patched(chain, _) if wanted(ordinal) => {
+            let start = out.len();
             match pending.take(space, &chain) {
                 Some(whole) => out.extend_from_slice(&whole.bytes),
                 None => {
                     let read = read_chain(store, space, chain, pending, out);
                     read.map_err(InflateStop::Stop)?;
                 }
+            }
+            if let RawField::Patched(_, changes) = field {
+                value_changes::apply(changes, start, out).map_err(|_| InflateStop::Damaged)?;
             }
             Ok(false)
         }
@@ -424,8 +446,5 @@ fn pointers_of<'r>(
         true => layout.columns().len(),
         false => 0,
     };
-    (0..columns).filter_map(|ordinal| match layout.raw(row, ordinal) {
-        Ok(RawField::External(chain)) => Some((ordinal, chain)),
-        _ => None,
-    })
+    (0..columns).filter_map(|ordinal| Some((ordinal, layout.raw(row, ordinal).ok()?.pointer()?)))
 }

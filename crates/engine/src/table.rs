@@ -391,7 +391,7 @@ impl Table {
             // Values are short as a rule: then no key has to be made.
             let longest = |part: &KeyPart| match self.layout.raw(row, part.ordinal) {
                 Ok(RawField::Var(bytes)) => bytes.len() * LONGEST_WEIGHTS + PART_MARKS,
-                Ok(RawField::External(_)) => MAX_KEY,
+                Ok(RawField::External(_) | RawField::Patched(..)) => MAX_KEY,
                 _ => FIXED_PART,
             };
             let parts = index.key.parts();
@@ -479,6 +479,12 @@ impl Table {
         Ok(out)
     }
 
+    /// Whether a column is a part of an index.
+    pub(crate) fn is_in_key(&self, ordinal: usize) -> bool {
+        let mut parts = self.indexes.iter().flat_map(|index| index.key.parts());
+        parts.any(|part| part.ordinal == ordinal)
+    }
+
     /// Puts values in the places of the overflow pointers of columns that an index covers
     /// (overflow::O3).
     pub(crate) fn inflate_key_columns(
@@ -489,7 +495,7 @@ impl Table {
         let parts = || self.indexes.iter().flat_map(|index| index.key.parts());
         let is_external = |part: &KeyPart| {
             let field = self.layout.raw(row, part.ordinal);
-            matches!(field, Ok(RawField::External(_)))
+            field.is_ok_and(|field| field.pointer().is_some())
         };
         if !parts().any(is_external) {
             return Ok(());

@@ -12,6 +12,7 @@ use nfold_types::{ColumnType, TextSize, TypeKind, Value, ValueRef};
 
 use crate::*;
 
+mod changed_long_values;
 mod crash;
 mod damage;
 mod ddl;

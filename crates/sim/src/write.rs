@@ -221,6 +221,10 @@ impl Locking {
                         new = Arc::new(row);
                         same_long = column != B;
                     }
+                    if !self.skips_long && rng.one_in(3) {
+                        new = with_small_change(row, &new, rng);
+                        same_long = false;
+                    }
                     Change::Update {
                         id,
                         image,
@@ -234,6 +238,22 @@ impl Locking {
         }
         changes
     }
+}
+
+/// The row `new` with a long value that differs little from that of `old`, if that has one.
+fn with_small_change(old: &[Value], new: &[Value], rng: &mut SimRng) -> Arc<Row> {
+    let mut row = new.to_vec();
+    if let Value::Bytes(text) = &old[B] {
+        let mut text = text.clone();
+        for _ in 0..rng.below(3) {
+            let at = rng.below(text.len() as u64 + 1) as usize;
+            let end = (at + rng.below(20) as usize).min(text.len());
+            let inserted = b"changed".repeat(rng.below(3) as usize);
+            text.splice(at..end, inserted);
+        }
+        row[B] = Value::Bytes(text);
+    }
+    Arc::new(row)
 }
 
 /// A change of one row.

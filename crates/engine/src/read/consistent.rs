@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nfold_btree::{Cursor, EntryBatch, GetMany, PointScan, RowHint, TreeShape};
 use nfold_types::key::prefix_successor;
-use nfold_types::row::{RawField, RowLayout};
+use nfold_types::row::RowLayout;
 
 use crate::batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch};
 use crate::error::{Stop, lift};
@@ -560,7 +560,8 @@ pub(super) fn emit(
 /// Whether some of these columns are on overflow pages.
 pub(super) fn needs_chains(table: &Table, columns: &[usize], image: &[u8]) -> bool {
     let layout = table.layout();
-    let external = |c: &usize| matches!(layout.raw(image, *c), Ok(RawField::External(_)));
+    let pointer = |c: &usize| layout.raw(image, *c).ok()?.pointer();
+    let external = |c: &usize| pointer(c).is_some();
     RowLayout::has_external(image) && columns.iter().any(external)
 }
 

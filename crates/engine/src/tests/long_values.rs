@@ -9,13 +9,13 @@ use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 
 const LONG: usize = 50_000;
 
-fn long(id: i64, k: i64, letter: &str) -> Row {
+pub(super) fn long(id: i64, k: i64, letter: &str) -> Row {
     let text = letter.repeat(LONG);
     (id, Some(k), Some(format!("s{id}")), Some(text))
 }
 
 /// A table with rows of these ids; `k` is the id.
-fn filled(db: &Db, s: &mut EngineSession, ids: std::ops::Range<i64>) -> Arc<Table> {
+pub(super) fn filled(db: &Db, s: &mut EngineSession, ids: std::ops::Range<i64>) -> Arc<Table> {
     let table = db.table();
     for id in ids {
         assert_eq!(insert(s, &table, &long(id, id, "a")), WriteOutcome::Done);
@@ -25,7 +25,7 @@ fn filled(db: &Db, s: &mut EngineSession, ids: std::ops::Range<i64>) -> Arc<Tabl
 }
 
 /// The chains of the newest version of a row.
-fn chains(table: &Table, id: i64) -> Vec<OverflowPointer> {
+pub(super) fn chains(table: &Table, id: i64) -> Vec<OverflowPointer> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let values = [ValueRef::Int(id)];
     table.key_layout(0).encode_values(values, &mut key).unwrap();

@@ -26,6 +26,7 @@ mod clustered;
 mod delete;
 mod elements;
 mod insert;
+mod patched;
 mod secondary;
 mod update;
 

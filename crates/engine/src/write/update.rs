@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfold_txn::locks::LockMode;
 use nfold_types::row::RowLayout;
 
-use crate::error::Stop;
+use crate::error::{EngineError, Stop};
 use crate::overflow::Mover;
 use crate::session::EngineSession;
 use crate::table::Table;
@@ -13,7 +13,7 @@ use crate::write::clustered::{self, Change, Inserted};
 use crate::write::delete::locate;
 use crate::write::insert::undo_own_steps;
 use crate::write::secondary::Differs;
-use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
+use crate::write::{Progress, Work, WriteOutcome, buffers, elements, patched, secondary};
 
 /// One row to be changed. Reuse it for the next row with [`UpdateOp::row`].
 pub struct UpdateOp {
@@ -29,6 +29,8 @@ pub struct UpdateOp {
     differs: Vec<Differs>,
     /// The old clustered row is marked already (the primary key changes).
     left: bool,
+    /// Long values that change little are described by their changes already.
+    described: bool,
 }
 
 impl UpdateOp {
@@ -48,6 +50,7 @@ impl UpdateOp {
             moves: false,
             differs: Vec::new(),
             left: false,
+            described: false,
         }
     }
 
@@ -58,6 +61,7 @@ impl UpdateOp {
     pub fn row(&mut self, old: &[u8], row_id: Option<u64>) -> &mut Vec<u8> {
         self.work.reset();
         (self.row_id, self.moves, self.left) = (row_id, false, false);
+        self.described = false;
         self.old.clear();
         self.old.extend_from_slice(old);
         self.new.clear();
@@ -125,10 +129,25 @@ impl UpdateOp {
     fn change_row(&mut self, session: &mut EngineSession) -> Result<Option<WriteOutcome>, Stop> {
         let (table, work) = (&*self.table, &mut self.work);
         let owner = session.write_id()?;
+        if !self.moves && !self.described {
+            let (key, versions) = (&work.primary, (&self.old[..], &mut self.new));
+            patched::describe_long_values(session, table, key, versions, &mut work.current)?;
+            self.described = true;
+        }
         let long = (work.primary.len(), &self.new[..]);
-        work.moved_out = work
-            .mover
-            .run(session.store(), table, owner, long, &mut work.moved)?;
+        let (store, moved) = (session.store(), &mut work.moved);
+        work.moved_out = match work.mover.run(store, table, owner, long, moved) {
+            Err(Stop::Error(EngineError::RowTooLarge))
+                if patched::has_described_values(table, &self.new) =>
+            {
+                // The whole values take less room, as all of them can move out.
+                self.new = table.whole_row(&self.new, session.pending_chains())?;
+                work.mover.reset();
+                let long = (work.primary.len(), &self.new[..]);
+                work.mover.run(store, table, owner, long, moved)?
+            }
+            moved_out => moved_out?,
+        };
         if self.moves && !self.left {
             let buffers = (&mut work.current, &mut work.value);
             let change = Change::Delete;

@@ -13,6 +13,7 @@
 //! ..            last end offset      variable bytes
 //!
 //! an external field's bytes:   u32 first page · u64 length in bytes · u64 owner: the transaction that wrote it      (20 bytes)
+//!                              then the changes of the value since it was written, if any, as the engine encodes them
 //! ```
 //! Integers are little-endian. Fixed columns:
 //!
@@ -95,6 +96,8 @@ pub enum RawField<'a> {
     Var(&'a [u8]),
     /// A variable-length column whose bytes lie on overflow pages.
     External(OverflowPointer),
+    /// The same, and the changes of these bytes since they were written there. Not empty.
+    Patched(OverflowPointer, &'a [u8]),
 }
 
 /// Why a row could not be read or written.
@@ -353,7 +356,7 @@ impl RowLayout {
                 let at = start + slot.place as usize;
                 out[at..at + slot.width as usize].copy_from_slice(bytes);
             }
-            RawField::Var(_) | RawField::External(_) => {}
+            RawField::Var(_) | RawField::External(_) | RawField::Patched(..) => {}
         }
         match slot.width {
             0 => {
@@ -460,7 +463,11 @@ impl RowLayout {
         if !external {
             return Ok(RawField::Var(bytes));
         }
-        OverflowPointer::read(bytes).map(RawField::External)
+        let (pointer, changes) = OverflowPointer::read(bytes)?;
+        Ok(match changes {
+            [] => RawField::External(pointer),
+            _ => RawField::Patched(pointer, changes),
+        })
     }
 
     #[inline]
@@ -515,7 +522,9 @@ impl RowLayout {
         match self.raw(row, ordinal)? {
             RawField::Null => Ok(None),
             RawField::Var(bytes) => Ok(Some(bytes)),
-            RawField::External(pointer) => Err(RowError::External(pointer)),
+            RawField::External(pointer) | RawField::Patched(pointer, _) => {
+                Err(RowError::External(pointer))
+            }
             RawField::Fixed(_) => Err(RowError::Corrupt("not a variable-length column")),
         }
     }
@@ -537,7 +546,7 @@ impl RowLayout {
         }
         let (bytes, external) = self.var_field(row, slot.place as usize)?;
         if external {
-            Err(RowError::External(OverflowPointer::read(bytes)?))
+            Err(RowError::External(OverflowPointer::read(bytes)?.0))
         } else {
             Ok(ValueRef::Bytes(bytes))
         }
@@ -644,9 +653,21 @@ impl RawField<'_> {
         match self {
             RawField::Var(bytes) => out.extend_from_slice(bytes),
             RawField::External(pointer) => out.extend_from_slice(&pointer.to_bytes()),
+            RawField::Patched(pointer, changes) => {
+                out.extend_from_slice(&pointer.to_bytes());
+                out.extend_from_slice(changes);
+            }
             RawField::Null | RawField::Fixed(_) => {}
         }
-        matches!(self, RawField::External(_))
+        self.pointer().is_some()
+    }
+
+    /// Where the bytes of a field on overflow pages are.
+    pub fn pointer(self) -> Option<OverflowPointer> {
+        match self {
+            RawField::External(pointer) | RawField::Patched(pointer, _) => Some(pointer),
+            _ => None,
+        }
     }
 }
 
@@ -660,11 +681,12 @@ impl OverflowPointer {
         out
     }
 
-    fn read(bytes: &[u8]) -> Result<OverflowPointer, RowError> {
-        let bytes = bytes
-            .try_into()
-            .map_err(|_| RowError::Corrupt("overflow pointer of a wrong size"))?;
-        Ok(OverflowPointer::from_bytes(bytes))
+    /// The pointer of an external field, and the changes behind it.
+    fn read(bytes: &[u8]) -> Result<(OverflowPointer, &[u8]), RowError> {
+        let (pointer, changes) = bytes
+            .split_first_chunk()
+            .ok_or(RowError::Corrupt("overflow pointer cut off"))?;
+        Ok((OverflowPointer::from_bytes(pointer), changes))
     }
 
     /// Reads the stored form.

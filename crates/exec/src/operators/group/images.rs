@@ -198,7 +198,7 @@ impl KnownKeys {
                     self.key.extend_from_slice(bytes);
                 }
                 // The evaluator reads the value, or tells of the damage.
-                Ok(RawField::External(_)) | Err(_) => {
+                Ok(RawField::External(_) | RawField::Patched(..)) | Err(_) => {
                     self.key.clear();
                     return false;
                 }
