@@ -279,3 +279,49 @@ fn index_made_later_has_an_entry_for_each_element() {
     commit(&mut s);
     assert_sound(&db.engine, &table);
 }
+
+#[test]
+fn check_finds_an_entry_of_another_element() {
+    let db = Db::new();
+    let mut s = db.session();
+    let def = db.engine.create_table(array_table()).unwrap();
+    let table = db.engine.table(def.id).unwrap();
+    s.statement_begin(Isolation::RepeatableRead, false);
+    for id in 0..3 {
+        let mut op = InsertOp::new(table.clone());
+        encode_arrays(&table, id, &(Some(vec![id, id + 5]), vec![]), op.row());
+        assert_eq!(block(|| s.insert(&mut op)).unwrap(), WriteOutcome::Done);
+    }
+    block(|| s.statement_end(true)).unwrap();
+    commit(&mut s);
+    assert_sound(&db.engine, &table);
+    // The entry of element 6 of row 1 becomes one of element 9: as many entries as before.
+    let tags = index_of(&table, "tags");
+    let key = |element: i64| {
+        let mut key = Vec::new();
+        let (own, primary) = (table.key_layout(tags), table.key_layout(0));
+        own.encode_values([ValueRef::Int(element)], &mut key)
+            .unwrap();
+        primary.encode_values([ValueRef::Int(1)], &mut key).unwrap();
+        key
+    };
+    let (store, tree) = (table.store(), &table.index(tags).tree);
+    let mut value = Vec::new();
+    assert!(tree.get(store, &key(6), &mut value).unwrap());
+    let mut mtr = store.mtr();
+    let mut pos = tree
+        .leaf_for_write(store, &mut mtr, &key(6), nfold_btree::Room::Unchanged)
+        .unwrap();
+    assert!(pos.found);
+    mtr.reserve(1000, table.def().space, 0).unwrap();
+    tree.remove_at(&mut mtr, &mut pos);
+    mtr.commit();
+    let mut mtr = store.mtr();
+    let room = nfold_btree::Room::Value(value.len());
+    let mut pos = tree.leaf_for_write(store, &mut mtr, &key(9), room).unwrap();
+    mtr.reserve(1000, table.def().space, 0).unwrap();
+    tree.insert_at(&mut mtr, &mut pos, &key(9), &value);
+    mtr.commit();
+    let problems = db.engine.check_table(&table).unwrap().problems;
+    assert_eq!(problems, ["index 'tags' lacks 1 elements of the rows"]);
+}
