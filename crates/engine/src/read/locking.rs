@@ -766,7 +766,7 @@ fn give_row_of(
 
 /// A table without a primary key: writes need the row's clustered key, which its image does not
 /// hold.
-fn give_row_id(table: &Table, primary: &[u8], out: &mut RowBatch) {
+pub(super) fn give_row_id(table: &Table, primary: &[u8], out: &mut RowBatch) {
     if table.has_hidden_row_id()
         && let Ok(bytes) = primary.try_into()
     {

@@ -88,4 +88,7 @@ pub struct ReadSpec {
     /// committed last, for the caller to see whether they match
     /// ([`RowBatch::is_unlocked`](crate::RowBatch::is_unlocked)).
     pub semi_consistent: bool,
+    /// A read by a secondary index also gives the rows' hidden row ids
+    /// ([`RowBatch::row_id`](crate::RowBatch::row_id)). Locking reads always do.
+    pub row_ids: bool,
 }

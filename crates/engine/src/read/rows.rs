@@ -2,6 +2,7 @@
 //! on row-location hints.
 
 use super::consistent::{Consistent, KeyOrigin, Source, Stage, emit, has_key, image_of};
+use super::locking::give_row_id;
 use super::newest::{self, Origin};
 use super::page_rows::VisibleRows;
 use super::visibility::{damaged, resolve_row, visible};
@@ -127,7 +128,7 @@ impl Consistent {
         };
         let mut next = at;
         while next < self.get.found().len() {
-            if self.adopted {
+            if self.adopted && !spec.row_ids {
                 next += self.resolve_unchanged(view, next, out);
             }
             let i = next;
@@ -188,8 +189,12 @@ impl Consistent {
                     point: asked.point,
                 }
             };
+            let (primary, before) = (origin.primary, out.len());
             if page_rows {
                 out.push_span(asked.point as usize, image_span);
+                if spec.row_ids {
+                    give_row_id(table, primary, out);
+                }
                 continue;
             }
             // The batch cannot grow while a value in it is read.
@@ -206,6 +211,9 @@ impl Consistent {
                 origin,
                 out,
             )?;
+            if spec.row_ids && out.len() > before {
+                give_row_id(table, primary, out);
+            }
         }
         self.stage = if by_key || matches!(self.source, Source::IndexProbes) {
             Stage::Fill

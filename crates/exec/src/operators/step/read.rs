@@ -52,6 +52,8 @@ pub(super) fn read_spec(
         semi_consistent: rt.semi_consistent
             && block.joins.len() == 1
             && block.lock.of_slot(table) == Some(LockStrength::Update),
+        // Repeated finds of a row are dropped by its key.
+        row_ids: matches!(access.kind, AccessKind::Fulltext(_)),
     }
 }
 
