@@ -28,7 +28,8 @@ pub struct Token<'t> {
 }
 
 /// The words of a text, of any length: maximal runs of word characters. Of an index with the
-/// parser ngram: all runs of its number of characters without a space.
+/// parser ngram: all runs of its number of characters without a space or punctuation mark of one
+/// byte (as MySQL's parser, which takes longer marks such as an ideographic full stop).
 pub struct Words<'t> {
     rest: &'t [u8],
     collation: &'static Collation,
@@ -43,7 +44,7 @@ impl<'t> Words<'t> {
         while chars < self.ngram_chars {
             let char = self.rest.get(len..).filter(|rest| !rest.is_empty())?;
             let char_len = charset.step(char).max(1);
-            if char[0] == b' ' {
+            if char_len == 1 && !self.word_at(char).1 {
                 self.rest = &self.rest[len + 1..];
                 (len, chars) = (0, 0);
                 continue;
@@ -61,15 +62,20 @@ impl<'t> Words<'t> {
 
     /// The length of the first character of the rest, and whether it belongs to a word.
     fn first(&self) -> Option<(usize, bool)> {
-        let &byte = self.rest.first()?;
+        (!self.rest.is_empty()).then(|| self.word_at(self.rest))
+    }
+
+    /// The length of the first character of a text that is not empty, and whether it belongs to a
+    /// word.
+    fn word_at(&self, text: &[u8]) -> (usize, bool) {
         let charset = self.collation.charset;
-        if byte < 0x80 && charset.is_ascii_compatible() {
-            return Some((1, byte.is_ascii_alphanumeric() || byte == b'_'));
+        if text[0] < 0x80 && charset.is_ascii_compatible() {
+            return (1, text[0].is_ascii_alphanumeric() || text[0] == b'_');
         }
-        Some(match charset.decode(self.rest) {
+        match charset.decode(text) {
             Some((c, len)) => (len.max(1), is_word_char(c)),
             None => (1, false),
-        })
+        }
     }
 }
 
@@ -230,19 +236,27 @@ mod tests {
     }
 
     #[test]
-    fn ngrams_end_at_spaces_and_have_no_stop_word() {
+    fn ngrams_end_at_short_marks_and_have_no_stop_word() {
         let mut t = tokenizer();
         t.options.ngram_chars = 2;
         let mut found = Vec::new();
         t.indexed(
-            "xyz, q \u{4e2d}\u{56fd}\u{4eba} nag".as_bytes(),
+            "xyz, q-r e_f \u{4e2d}\u{56fd}\u{3002}\u{4eba} nag".as_bytes(),
             &mut |word| {
                 found.push(String::from_utf8_lossy(word).into_owned());
             },
         );
         assert_eq!(
             found,
-            ["xy", "yz", "z,", "\u{4e2d}\u{56fd}", "\u{56fd}\u{4eba}"]
+            [
+                "xy",
+                "yz",
+                "e_",
+                "_f",
+                "\u{4e2d}\u{56fd}",
+                "\u{56fd}\u{3002}",
+                "\u{3002}\u{4eba}"
+            ]
         );
     }
 
