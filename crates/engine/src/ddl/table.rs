@@ -50,14 +50,16 @@ pub struct TableSpec {
 }
 
 /// Which indexes come first in a definition, and are looked at first for duplicates: unique ones
-/// without NULLs, other unique ones, others, full-text indexes.
+/// without NULLs, other unique ones, others, full-text indexes. Of unique ones of a sort, those
+/// with column prefixes come last.
 pub(super) fn rank(kind: IndexKind, columns: &[ColumnDef], parts: &[IndexPart]) -> u8 {
+    let by_prefix = |whole: u8| whole + u8::from(parts.iter().any(|p| p.prefix_len.is_some()));
     match kind {
         IndexKind::Primary | IndexKind::HiddenRowId => 0,
-        IndexKind::Unique if parts.iter().all(|p| !columns[p.column].nullable) => 1,
-        IndexKind::Unique => 2,
-        IndexKind::Secondary => 3,
-        IndexKind::Fulltext(_) => 4,
+        IndexKind::Unique if parts.iter().all(|p| !columns[p.column].nullable) => by_prefix(1),
+        IndexKind::Unique => by_prefix(3),
+        IndexKind::Secondary => 5,
+        IndexKind::Fulltext(_) => 6,
     }
 }
 
