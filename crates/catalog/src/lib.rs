@@ -30,7 +30,10 @@ pub use account_options::{
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use held::HeldPrivileges;
 pub use histogram::{Histogram, HistogramBucket, HistogramType};
-pub use mdl::{Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SessionWait, sharer_of};
+pub use mdl::{
+    Mdl, MdlBusy, MdlExclusive, MdlSlot, MdlWaiting, SERVER_DDL, SERVER_WRITES, SessionWait,
+    sharer_of,
+};
 pub use privileges::Privileges;
 pub use schema::{
     ColumnDef, ColumnDefault, DatabaseDef, FulltextOptions, IndexDef, IndexId, IndexKind,

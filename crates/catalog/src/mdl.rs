@@ -24,6 +24,8 @@
 //!
 //! I5. A session never waits for itself: its own announcements and claims do not block its next
 //!     claim. Sessions without an id share the number 0, and block each other.
+//! I6. A slot's `server` word is set from before a statement changes stored rows or definitions
+//!     until it has ended (with its commit, under autocommit). COMMIT sets it anew.
 //!
 //! # Concurrency
 //! Dekker's pattern. Shared side: store own entry (Relaxed), light barrier, load `closing_count`.
@@ -59,7 +61,19 @@ use smallvec::SmallVec;
 use crate::schema::TableId;
 
 /// Ids that a slot holds without touching its overflow list.
-const INLINE: usize = 14;
+const INLINE: usize = 13;
+
+/// Every statement that changes stored rows or definitions announces it, and FLUSH TABLES WITH READ
+/// LOCK claims it. No table has this id.
+pub const SERVER_WRITES: TableId = TableId(1 << 60);
+/// Every statement that changes definitions or accounts announces it, and LOCK INSTANCE FOR BACKUP
+/// claims it.
+pub const SERVER_DDL: TableId = TableId(SERVER_WRITES.0 + 1);
+
+/// The bit of [`SERVER_WRITES`] or [`SERVER_DDL`] in a slot.
+fn server_bit(id: u64) -> Option<u64> {
+    (id == SERVER_WRITES.0 || id == SERVER_DDL.0).then(|| 1 << (id - SERVER_WRITES.0))
+}
 
 /// Why a shared metadata lock was not taken now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +83,9 @@ pub struct MdlBusy;
 #[repr(align(128))]
 struct Slot {
     entries: [AtomicU64; INLINE],
+    /// Which of [`SERVER_WRITES`] and [`SERVER_DDL`] the statement announces, as bits. They end
+    /// with the statement, not with the transaction.
+    server: AtomicU64,
     /// Id of the session that uses the slot. 0: a session without an id, which the search for
     /// deadlocks skips.
     session: AtomicU64,
@@ -81,6 +98,7 @@ impl Slot {
     fn new() -> Self {
         Slot {
             entries: std::array::from_fn(|_| AtomicU64::new(0)),
+            server: AtomicU64::new(0),
             session: AtomicU64::new(0),
             overflow_len: AtomicU64::new(0),
             overflow: Mutex::new(Vec::new()),
@@ -88,6 +106,9 @@ impl Slot {
     }
 
     fn holds(&self, id: u64) -> bool {
+        if let Some(bit) = server_bit(id) {
+            return self.server.load(Ordering::Acquire) & bit != 0;
+        }
         self.entries.iter().any(|e| e.load(Ordering::Acquire) == id)
             || (self.overflow_len.load(Ordering::Acquire) > 0 && self.overflow.lock().contains(&id))
     }
@@ -349,6 +370,29 @@ impl Mdl {
         if busy { Err(MdlBusy) } else { Ok(claim) }
     }
 
+    /// Claims `id`, one of [`SERVER_WRITES`] and [`SERVER_DDL`], without waiting for the statements
+    /// that announce it: none can announce it from now on, and the claim counts once
+    /// [`MdlExclusive::is_alone`] is true. The claim belongs to no session, so that sessions can
+    /// share it.
+    pub fn claim_server(self: &Arc<Self>, id: TableId) -> MdlExclusive {
+        let mut inner = self.inner.lock();
+        inner.claims += 1;
+        let number = inner.claims;
+        inner.closing.push(Claimed {
+            table: id.0,
+            claim: number,
+            session: 0,
+        });
+        self.closing_count
+            .store(inner.closing.len() as u64, Ordering::SeqCst);
+        self.barrier.heavy();
+        MdlExclusive {
+            mdl: self.clone(),
+            number,
+            granted: true,
+        }
+    }
+
     /// Before the schema names `new`, which takes the place of `old`: a session that has claimed
     /// `old` has claimed `new` as well (I4).
     pub fn replace(&self, old: TableId, new: TableId) {
@@ -426,6 +470,13 @@ impl MdlExclusive {
         let mut claims = inner.claims_on(id.0);
         claims.any(|c| c.claim == self.number)
     }
+
+    /// Whether no session announces an id of the claim.
+    pub fn is_alone(&self) -> bool {
+        let inner = self.mdl.inner.lock();
+        let mut own = inner.closing.iter().filter(|c| c.claim == self.number);
+        own.all(|c| !inner.slots.iter().any(|slot| slot.holds(c.table)))
+    }
 }
 
 impl Drop for MdlExclusive {
@@ -469,6 +520,46 @@ impl MdlSlot {
             return Err(MdlBusy);
         }
         Ok(())
+    }
+
+    /// Announces [`SERVER_WRITES`] and [`SERVER_DDL`], as wanted, until [`Self::leave_server`].
+    ///
+    /// # Errors
+    /// [`MdlBusy`]: a session has claimed one of them; try again after a short sleep.
+    pub fn enter_server(&mut self, writes: bool, ddl: bool) -> Result<(), MdlBusy> {
+        let bits = u64::from(writes) | u64::from(ddl) << 1;
+        self.slot.server.store(bits, Ordering::Relaxed);
+        self.mdl.barrier.light();
+        if self.mdl.closing_count.load(Ordering::Relaxed) != 0 {
+            let session = self.session();
+            let claimed = |id: TableId| self.mdl.is_closing(id.0, session);
+            if writes && claimed(SERVER_WRITES) || ddl && claimed(SERVER_DDL) {
+                self.leave_server();
+                return Err(MdlBusy);
+            }
+        }
+        Ok(())
+    }
+
+    /// Announces what the session's slot `own` announces. The ids cannot be claimed in between.
+    pub fn share_server(&mut self, own: &MdlSlot) {
+        let bits = own.slot.server.load(Ordering::Relaxed);
+        self.slot.server.store(bits, Ordering::Release);
+    }
+
+    /// Whether the statement has announced itself by [`Self::enter_server`].
+    #[inline]
+    pub fn is_in_server(&self) -> bool {
+        self.slot.server.load(Ordering::Relaxed) != 0
+    }
+
+    /// Ends what [`Self::enter_server`] began.
+    #[inline]
+    pub fn leave_server(&mut self) {
+        if self.is_in_server() {
+            // Release: see `release_to`.
+            self.slot.server.store(0, Ordering::Release);
+        }
     }
 
     fn session(&self) -> u64 {
@@ -540,6 +631,7 @@ impl MdlSlot {
 impl Drop for MdlSlot {
     fn drop(&mut self) {
         self.release_all();
+        self.leave_server();
         self.slot.session.store(0, Ordering::Relaxed);
         self.mdl.inner.lock().free.push(self.slot.clone());
     }

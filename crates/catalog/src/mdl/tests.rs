@@ -264,3 +264,34 @@ fn victim_of_a_deadlock_is_woken() {
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     assert!(pause_is_over(&read, &wakes) && read.is_victim());
 }
+
+#[test]
+fn server_claim_waits_for_statements_and_keeps_out_new_ones() {
+    let mdl = Arc::new(Mdl::new());
+    let (mut running, mut next) = (mdl.slot(1), mdl.slot(2));
+    running.enter_server(true, false).expect("no claim");
+    let claim = mdl.claim_server(SERVER_WRITES);
+    assert!(!claim.is_alone() && running.is_in_server());
+    assert!(next.enter_server(true, false).is_err(), "claimed");
+    assert!(!next.is_in_server());
+    next.enter_server(false, true).expect("another id");
+    assert!(next.acquire(T1).is_ok(), "tables are not claimed");
+    running.leave_server();
+    assert!(claim.is_alone());
+    drop(claim);
+    next.enter_server(true, true).expect("no claim");
+    assert!(!mdl.claim_server(SERVER_DDL).is_alone());
+}
+
+#[test]
+fn server_announcement_is_shared_with_another_slot() {
+    let mdl = Arc::new(Mdl::new());
+    let (mut own, mut locks) = (mdl.slot(1), mdl.slot(1));
+    own.enter_server(true, false).expect("no claim");
+    let claim = mdl.claim_server(SERVER_WRITES);
+    locks.share_server(&own);
+    own.leave_server();
+    assert!(!claim.is_alone() && locks.is_in_server());
+    drop(locks);
+    assert!(claim.is_alone());
+}

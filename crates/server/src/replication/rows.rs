@@ -33,6 +33,7 @@ pub(super) fn apply(
         .set_known(&[("foreign_key_checks", checks)]);
     let plan = plan(session, cx, map, event)?;
     session.begin_work(true);
+    session.server_locks.changed = true;
     let warnings = RefCell::new(std::mem::take(&mut session.conditions));
     let engine = session.server.engine.clone();
     let result = apply_row_event(

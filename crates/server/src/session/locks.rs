@@ -66,8 +66,8 @@ struct Locked {
 #[derive(Default)]
 pub struct TableLocks {
     tables: Vec<Locked>,
-    /// Announces the tables that are locked for READ.
-    _announced: Option<MdlSlot>,
+    /// Announces the tables that are locked for READ, and with locks for WRITE that rows change.
+    announced: Option<MdlSlot>,
     _shared: Vec<Arc<MdlExclusive>>,
     exclusive: Vec<MdlExclusive>,
 }
@@ -76,6 +76,11 @@ impl TableLocks {
     /// Whether the session has no table lock.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
+    }
+
+    /// Whether they announce changes of rows (`LOCK TABLES ... WRITE`).
+    pub(crate) fn announce_changes(&self) -> bool {
+        self.announced.as_ref().is_some_and(MdlSlot::is_in_server)
     }
 
     /// Whether the session itself has claimed this id, so that its statements need not announce it.
@@ -146,19 +151,30 @@ impl Session {
         list: &[LockTable],
     ) -> Result<Response, SqlError> {
         self.release_table_locks();
+        if list.iter().any(|t| t.write) {
+            // The slot of the locks announces it from then on.
+            self.announce_change(cx, false)?;
+        }
         let mut waiting = MdlWait::new(self);
-        self.table_locks = loop {
+        let locked = loop {
             self.refresh_schema();
-            let tables = self.tables_to_lock(list)?;
+            let tables = match self.tables_to_lock(list) {
+                Ok(tables) => tables,
+                Err(e) => break Err(e),
+            };
             let permits = tables.iter().map(|t| write_permit(t.id));
             let wanted: Vec<TableId> = tables.iter().map(|t| t.id).chain(permits).collect();
             if let Ok(locks) = self.try_lock_tables(tables)
                 && self.schema.version == self.server.engine.catalog().version()
             {
-                break locks;
+                break Ok(locks);
             }
-            waiting.pause(self, cx, &wanted, true)?;
+            if let Err(e) = waiting.pause(self, cx, &wanted, true) {
+                break Err(e);
+            }
         };
+        self.end_change();
+        self.table_locks = locked?;
         self.plan_context_changed();
         Ok(Response::ok())
     }
@@ -206,6 +222,9 @@ impl Session {
         written.dedup();
         written.extend(written.clone().into_iter().map(write_permit));
         let mut announced = mdl.slot(self.env.connection_id());
+        if !written.is_empty() {
+            announced.share_server(self.engine.mdl_ref());
+        }
         let mut shared = Vec::new();
         for t in tables.iter().filter(|t| !is_written(t.id)) {
             announced.acquire(t.id)?;
@@ -217,7 +236,7 @@ impl Session {
         Ok(TableLocks {
             exclusive: vec![mdl.try_exclusive(own, &written)?],
             tables,
-            _announced: Some(announced),
+            announced: Some(announced),
             _shared: shared,
         })
     }
@@ -237,6 +256,7 @@ impl Session {
             self.commit(cx)?;
             self.release_table_locks();
         }
+        self.unlock_all_tables();
         Ok(Response::ok())
     }
 
@@ -289,6 +309,25 @@ impl Session {
             self.table_locks
                 .allow(&schema, name, opens.then_some(name), write)
         })
+    }
+
+    /// Checks whether FLUSH TABLES may run under the table locks: for these tables, or for all.
+    ///
+    /// # Errors
+    /// 1100 and 1099 as for [`TableLocks::allow`].
+    pub(crate) fn table_locks_allow_flush(&self, names: &[ObjectName]) -> Result<(), SqlError> {
+        for name in names {
+            let schema = self.schema_of(name)?;
+            (self.table_locks).allow(&schema, name.name.as_str(), None, true)?;
+        }
+        let mut locked = self.table_locks.tables.iter();
+        match locked.find(|t| names.is_empty() && !t.write) {
+            None => Ok(()),
+            Some(t) => {
+                let code = ErrorCode::ER_TABLE_NOT_LOCKED_FOR_WRITE;
+                Err(SqlError::new(code, &[&t.name]))
+            }
+        }
     }
 
     /// Updates the table locks after DDL: recreated tables have new ids, renamed tables have new

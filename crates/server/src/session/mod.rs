@@ -21,6 +21,7 @@ pub mod privilege;
 pub(crate) mod replication;
 pub mod response;
 pub(crate) mod server;
+pub(crate) mod server_locks;
 pub(crate) mod shared_plans;
 pub(crate) mod statistics;
 pub(crate) mod storage;
@@ -53,6 +54,7 @@ use locks::TableLocks;
 use plans::PlanMap;
 use prepared::PreparedStatements;
 use privilege::Rights;
+use server_locks::ServerLocks;
 use statistics::{DigestIds, Facts};
 use temporary::TemporaryTables;
 use transaction::NextTransaction;
@@ -101,6 +103,8 @@ pub struct Session {
     pub(crate) read_only: bool,
     /// LOCK TABLES.
     pub(crate) table_locks: TableLocks,
+    /// FLUSH TABLES WITH READ LOCK, LOCK INSTANCE FOR BACKUP.
+    pub(crate) server_locks: ServerLocks,
     pub(crate) temporary: TemporaryTables,
     pub(crate) prepared: PreparedStatements,
     pub(crate) plans: PlanMap,
@@ -201,6 +205,7 @@ impl Session {
             next_transaction: NextTransaction::default(),
             read_only: false,
             table_locks: TableLocks::default(),
+            server_locks: ServerLocks::default(),
             temporary: TemporaryTables::new(server.engine.clone()),
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
@@ -229,6 +234,7 @@ impl Session {
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
         self.release_table_locks();
+        self.release_server_locks();
         self.drop_all_temporary();
         let mut login = self.env.login.clone();
         login.database = None;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
 use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
-use nfold_observe::contention::WaitKind;
+use nfold_observe::contention::{Site, WaitKind, WaitPlace};
 use nfold_observe::digests::Digests;
 use nfold_types::ErrorCode;
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use rustc_hash::FxHashSet;
 use super::gate::AccountUsage;
 use super::locks::SharedPermits;
 use super::replication::Replication;
+use super::server_locks::ServerLock;
 use super::shared_plans::SharedPlans;
 use super::storage;
 use super::system_schemas::SystemTables;
@@ -48,6 +49,10 @@ pub struct ServerState {
     pub(crate) read_permits: SharedPermits,
     /// The use that limited accounts make of the server.
     pub(crate) usage: AccountUsage,
+    /// FLUSH TABLES WITH READ LOCK
+    pub(crate) read_lock: ServerLock,
+    /// LOCK INSTANCE FOR BACKUP
+    pub(crate) backup_lock: ServerLock,
     /// The shared plan cache.
     pub(crate) plans: SharedPlans,
     /// Statistics by digest.
@@ -155,6 +160,8 @@ impl ServerState {
             deadlock_search: Mutex::default(),
             read_permits: SharedPermits::default(),
             usage: AccountUsage::default(),
+            read_lock: ServerLock::default(),
+            backup_lock: ServerLock::default(),
             plans: SharedPlans::default(),
             digests: Digests::new(
                 options.workers,
@@ -206,11 +213,23 @@ impl ServerState {
             let mut own = waits.iter().filter(|(connection, _)| *connection == id);
             own.any(|(_, site)| site.kind == kind)
         };
+        let metadata_wait = |id| {
+            let is_wait = |(connection, site): &&(u32, Site)| {
+                *connection == id && site.kind == WaitKind::MetadataLock
+            };
+            waits
+                .iter()
+                .find(is_wait)
+                .map(|(_, site)| site.place == WaitPlace::Server)
+        };
         let state = |p: &ProcessInfo| match p.text {
             None => "",
             Some(_) if waits_for(p.id, WaitKind::UserLock) => "User lock",
-            Some(_) if waits_for(p.id, WaitKind::MetadataLock) => "Waiting for table metadata lock",
-            Some(_) => "executing",
+            Some(_) => match metadata_wait(p.id) {
+                Some(true) => "Waiting for global read lock",
+                Some(false) => "Waiting for table metadata lock",
+                None => "executing",
+            },
         };
         let with_state = processes.into_iter().map(|p| {
             let state = state(&p);

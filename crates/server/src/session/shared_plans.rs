@@ -155,6 +155,8 @@ pub struct SharedPlan {
     pub schema_version: u64,
     /// Whether the statement may change rows.
     pub writes: bool,
+    /// Whether it may change rows of tables that are not temporary.
+    pub changes_stored: bool,
     /// The time limit in a MAX_EXECUTION_TIME hint.
     pub time_limit: Option<Duration>,
     /// What takes the rows, in place of the client.

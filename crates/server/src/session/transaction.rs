@@ -215,17 +215,21 @@ impl Session {
         failed: Option<&SqlError>,
     ) -> Result<(), SqlError> {
         if failed.is_some_and(|e| e.code == ErrorCode::ER_LOCK_DEADLOCK) {
-            return self.rollback(cx);
+            let ended = self.rollback(cx);
+            self.end_change();
+            return ended;
         }
         if failed.is_some() && self.engine.in_transaction() {
             finish(cx, || self.engine.statement_end(false))?;
         }
         let own = self.engine.is_explicit() || !self.env.vars.settings().autocommit;
-        match failed {
+        let ended = match failed {
             _ if own && self.engine.in_transaction() => Ok(()),
             None => self.commit(cx),
             Some(_) => self.rollback(cx),
-        }
+        };
+        self.end_change();
+        ended
     }
 
     /// Counts the end of a statement or of a transaction, which both end in the engine in MySQL.
@@ -240,6 +244,25 @@ impl Session {
 
     /// Commits the open transaction, if there is one.
     pub fn commit(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        if std::mem::take(&mut self.server_locks.changed) && self.engine.has_writes() {
+            return self.commit_announced(cx);
+        }
+        self.commit_now(cx)
+    }
+
+    /// Commits changes of tables that are not temporary. A transaction that cannot wait for the end
+    /// of FLUSH TABLES WITH READ LOCK is rolled back.
+    fn commit_announced(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        if let Err(e) = self.announce_change(cx, false) {
+            self.rollback(cx)?;
+            return Err(e);
+        }
+        let done = self.commit_now(cx);
+        self.end_change();
+        done
+    }
+
+    fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let done = finish(cx, || self.engine.commit());
         if done.is_err() && self.engine.in_transaction() {
             finish(cx, || self.engine.rollback())?;
@@ -252,6 +275,7 @@ impl Session {
     /// Rolls back the open transaction, if there is one.
     pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         self.read_only = false;
+        self.server_locks.changed = false;
         (self.temporary.made, self.temporary.dropped) = (false, false);
         if self.engine.in_transaction() {
             return finish(cx, || self.engine.rollback());

@@ -59,6 +59,14 @@ fn commits(statement: &Statement) -> bool {
     }
 }
 
+/// Whether a statement changes stored definitions or accounts, so that it waits for the end of
+/// FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
+fn changes_definitions(statement: &Statement) -> bool {
+    commits(statement)
+        && !leaves_data(statement)
+        && !matches!(statement, Statement::TableMaintenance(_))
+}
+
 /// Whether a statement that commits changes neither tables nor accounts.
 fn leaves_data(statement: &Statement) -> bool {
     use Statement::*;
@@ -391,6 +399,10 @@ impl Session {
             self.commit(cx)?;
             self.table_locks_allow(statement)?;
         }
+        let is_ddl = changes_definitions(statement);
+        if is_ddl {
+            self.begin_ddl(cx)?;
+        }
         let mut response = self.dispatch(cx, statement, text, sink);
         if commits(statement) && response.is_ok() && !matches!(statement, Statement::LockTables(_))
         {
@@ -401,6 +413,9 @@ impl Session {
         }
         if !self.engine.in_transaction() {
             self.engine.mdl().release_all();
+        }
+        if is_ddl {
+            self.end_ddl();
         }
         if let Ok(Response::Done(done)) = &response
             && !matches!(statement, Statement::GetDiagnostics(_))
@@ -451,6 +466,8 @@ impl Session {
             Savepoint(name) => self.savepoint(name.as_str()),
             LockTables(list) => self.lock_tables(cx, list),
             UnlockTables => self.unlock_tables(cx),
+            LockInstance => self.lock_instance(cx, true),
+            UnlockInstance => self.lock_instance(cx, false),
             Set(items) => self.set(cx, items, text),
             ResetPersist { if_exists, name } => self.reset_persist(*if_exists, name.as_ref()),
             Use(name) => self.use_database(name.as_str()).map(|()| Response::ok()),
@@ -468,7 +485,7 @@ impl Session {
             Show(show) => self.show(cx, show),
             Describe { table, column } => show::schema::describe(self, cx, table, column.as_ref()),
             ExplainConnection(options, id) => self.explain_connection(cx, options, *id, sink),
-            Flush(f) => self.flush(f),
+            Flush(f) => self.flush(cx, f),
             ChangeSource(change) => self.change_source(cx, change),
             StartReplica(channel) => self.start_replica(cx, channel.as_ref()),
             StopReplica(channel) => self.stop_replica(cx, channel.as_ref()),
@@ -501,17 +518,25 @@ impl Session {
     }
 
     /// FLUSH. Most items need no action, because their data is always current.
-    fn flush(&mut self, f: &Flush) -> Result<Response, SqlError> {
+    fn flush(&mut self, cx: &mut dyn ExecCx, f: &Flush) -> Result<Response, SqlError> {
         for item in &f.what {
             self.need_flush(item)?;
         }
         for item in &f.what {
             match item {
                 FlushItem::Tables {
-                    read_lock: false,
-                    for_export: false,
-                    ..
+                    for_export: true, ..
                 } => {
+                    return Err(SqlError::not_supported("FLUSH TABLES ... FOR EXPORT"));
+                }
+                FlushItem::Tables {
+                    names, read_lock, ..
+                } => {
+                    match (read_lock, names.is_empty()) {
+                        (false, _) => self.table_locks_allow_flush(names)?,
+                        (true, true) => self.lock_all_tables(cx)?,
+                        (true, false) => self.flush_and_lock(cx, names)?,
+                    }
                     self.server.opened.close_all();
                     self.handlers.rewind();
                 }
@@ -523,11 +548,6 @@ impl Session {
                     self.server.usage.begin_hours();
                 }
                 FlushItem::Status => self.env.counters.flush(),
-                FlushItem::Tables { .. } => {
-                    return Err(SqlError::not_supported(
-                        "FLUSH TABLES WITH READ LOCK and FOR EXPORT",
-                    ));
-                }
                 FlushItem::Other(words) if words.contains("LOGS") => {
                     let is = |kind| words.contains(kind) || *words == "LOGS";
                     if is("SLOW") {

@@ -28,6 +28,7 @@ mod run;
 mod scalar;
 mod select_into;
 mod server_file;
+mod server_locks;
 mod set;
 
 pub use factory::{Sessions, server_state};

@@ -305,6 +305,7 @@ impl Session {
         }
         let opened = self.server.opened.open(&ids);
         (self.env.counters).add(StatusCounter::OpenedTables, opened);
+        let changes_stored = writes(&parsed.statement) && uses.iter().any(is_write);
         let (named, reads) = (parsed.named_by_text as usize, plan.reads());
         let shared = SharedPlan {
             access: access_bits(&reads),
@@ -316,6 +317,7 @@ impl Session {
             ids,
             schema_version: self.schema.version,
             writes: writes(&parsed.statement),
+            changes_stored,
             time_limit,
             into: result_target(&parsed.statement),
             deprecated: parsed.deprecated.clone(),
@@ -380,6 +382,10 @@ impl Session {
     /// Announces the plan's tables. False: the schema has changed, and the plan is not valid any
     /// more.
     fn lock_for(&mut self, cx: &mut dyn ExecCx, plan: &SharedPlan) -> Result<bool, SqlError> {
+        if plan.changes_stored {
+            self.announce_change(cx, false)?;
+            self.server_locks.changed = true;
+        }
         let mdl = self.engine.mdl();
         if plan.ids.iter().any(|&id| mdl.acquire(id).is_err()) {
             let ids = &plan.ids;

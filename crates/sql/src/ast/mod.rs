@@ -149,6 +149,10 @@ pub enum Statement {
     ReleaseSavepoint(Ident),
     LockTables(Vec<LockTable>),
     UnlockTables,
+    /// `LOCK INSTANCE FOR BACKUP`
+    LockInstance,
+    /// `UNLOCK INSTANCE`
+    UnlockInstance,
 
     // Session
     /// All assignments of one SET, in order.

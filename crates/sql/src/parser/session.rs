@@ -277,8 +277,10 @@ impl Parser<'_> {
 
     pub(super) fn lock(&mut self) -> Result<Statement> {
         self.advance();
-        if self.at(Kw::INSTANCE) {
-            return self.unsupported("LOCK INSTANCE FOR BACKUP");
+        if self.accept_kw(Kw::INSTANCE) {
+            self.expect_kw(Kw::FOR)?;
+            self.expect_kw(Kw::BACKUP)?;
+            return Ok(Statement::LockInstance);
         }
         if !self.accept_kw(Kw::TABLE) {
             self.expect_kw(Kw::TABLES)?;
@@ -300,8 +302,8 @@ impl Parser<'_> {
 
     pub(super) fn unlock(&mut self) -> Result<Statement> {
         self.advance();
-        if self.at(Kw::INSTANCE) {
-            return self.unsupported("UNLOCK INSTANCE");
+        if self.accept_kw(Kw::INSTANCE) {
+            return Ok(Statement::UnlockInstance);
         }
         if !self.accept_kw(Kw::TABLE) {
             self.expect_kw(Kw::TABLES)?;
