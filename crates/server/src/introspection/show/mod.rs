@@ -1,6 +1,7 @@
 //! SHOW statements: results from the state of the session and the server.
 
 mod databases;
+mod engine_status;
 mod facts;
 pub mod filter;
 mod process;

@@ -1,4 +1,4 @@
-//! SHOW STATUS, SHOW ENGINE INNODB STATUS, and the answer to COM_STATISTICS.
+//! SHOW STATUS, SHOW ENGINE, and the answer to COM_STATISTICS.
 
 use nfold_catalog::Privileges;
 use nfold_observe::CounterValues;
@@ -200,30 +200,6 @@ impl Session {
             ]);
         }
         Response::Rows(set)
-    }
-
-    fn innodb_status(&self) -> String {
-        let connections = self.server.registry.processes();
-        let of_session = |id: u64, out: &mut String| {
-            let Some(p) = connections.iter().find(|p| u64::from(p.id) == id) else {
-                return;
-            };
-            let (host, user) = (&p.identity.host, &p.identity.user);
-            out.push_str(&format!("MySQL thread id {id} {host} {user}\n"));
-            if let Some(text) = &p.text {
-                out.push_str(&String::from_utf8_lossy(text));
-                out.push('\n');
-            }
-        };
-        let frame = "=====================================";
-        let mut text = format!("\n{frame}\nINNODB MONITOR OUTPUT\n{frame}\n");
-        text.push_str(&self.server.engine.transaction_report(&of_session));
-        text.push_str("--------\nCOUNTERS\n--------\n");
-        for (name, value) in self.server.status_values(None) {
-            text.push_str(&format!("{name} {value}\n"));
-        }
-        text.push_str("----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================\n");
-        text
     }
 
     /// The answer to COM_STATISTICS.

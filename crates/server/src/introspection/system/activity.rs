@@ -1,13 +1,18 @@
-//! Connections, variables and counters.
+//! Connections, variables and counters; what the engine counts, under MySQL's names: INNODB_METRICS
+//! and its kin, and the summaries of files, waits and memory in `performance_schema`.
 
 use nfold_protocol::command::command_name;
 use nfold_types::{SqlError, Timestamp, Value};
+use rustc_hash::FxHashMap;
 
 use nfold_catalog::Privileges;
 
+use super::accounts::need_process;
 use super::rows::{Cx, Put};
+use super::schema;
 use crate::config::table::OptionKind;
 use crate::config::{SetBy, Source};
+use crate::introspection::table_facts::row_format;
 use crate::net::worker::ProcessInfo;
 use crate::session::vars::{Scope, VarDef, definitions};
 
@@ -174,4 +179,206 @@ pub(super) fn status(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(),
     values
         .into_iter()
         .try_for_each(|(name, value)| put(vec![name.into(), value.into()]))
+}
+
+/// The metrics that MySQL counts by default: name, subsystem, type, the status variable with the
+/// value (`-`: always 0), comment.
+const METRICS: &str = include_str!("innodb_metrics.txt");
+
+/// The page sizes of compressed tables, which do not exist.
+const COMPRESSED_PAGES: [i64; 5] = [1024, 2048, 4096, 8192, 16_384];
+
+const PAGE_BYTES: u64 = 16_384;
+const PS_PER_NS: u64 = 1000;
+
+pub(super) fn innodb_metrics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    need_process(cx)?;
+    let status: FxHashMap<_, _> = cx.server.status_values(None).into_iter().collect();
+    let elapsed = cx.server.started.elapsed().as_secs();
+    for line in METRICS.lines() {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().unwrap_or_default();
+        let (name, subsystem, kind, variable, comment) = (next(), next(), next(), next(), next());
+        let count = match name {
+            "buffer_pool_size" => cx.server.engine.store_status().pool_pages_total * PAGE_BYTES,
+            "buffer_data_reads" => cx.server.engine.store_status().pages_read * PAGE_BYTES,
+            "buffer_data_written" => cx.server.engine.store_status().pages_written * PAGE_BYTES,
+            _ => status
+                .get(variable)
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(0),
+        };
+        let is_value = kind == "value";
+        let number = |n: u64| Value::Int(n as i64);
+        let average = (!is_value).then(|| count as f64 / elapsed.max(1) as f64);
+        let average = average.map_or(Value::Null, Value::Double);
+        put(vec![
+            name.into(),
+            subsystem.into(),
+            number(count),
+            number(count),
+            Value::Null,
+            average.clone(),
+            number(count),
+            number(count),
+            Value::Null,
+            average,
+            cx.local(schema::server_start(cx)),
+            Value::Null,
+            number(elapsed),
+            Value::Null,
+            "enabled".into(),
+            kind.into(),
+            comment.into(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// INNODB_CMP: there are no compressed pages.
+pub(super) fn compression(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    need_process(cx)?;
+    COMPRESSED_PAGES.iter().try_for_each(|size| {
+        let mut row = vec![Value::Int(*size)];
+        row.extend(std::iter::repeat_n(Value::Int(0), 5));
+        put(row)
+    })
+}
+
+/// INNODB_CMPMEM
+pub(super) fn compression_memory(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    compression(cx, put)
+}
+
+pub(super) fn buffer_pool_stats(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    need_process(cx)?;
+    let s = cx.server.engine.store_status();
+    let used = s.pool_pages_total.saturating_sub(s.pool_pages_free);
+    let zero = || Value::UInt(0);
+    let rate = || Value::Float(0.0);
+    let mut row: Vec<Value> = [0, s.pool_pages_total, s.pool_pages_free, used, 0]
+        .map(Value::UInt)
+        .into();
+    row.push(Value::UInt(s.pool_pages_dirty));
+    row.extend(std::iter::repeat_with(zero).take(6));
+    row.extend([rate(), rate()]);
+    row.extend([s.pages_read, s.pages_created, s.pages_written].map(Value::UInt));
+    row.extend([rate(), rate(), rate()]);
+    row.extend(std::iter::repeat_with(zero).take(4));
+    row.extend([Value::UInt(s.read_ahead), zero(), rate(), rate()]);
+    row.extend(std::iter::repeat_with(zero).take(4));
+    put(row)
+}
+
+/// Each table has a file of its own.
+pub(super) fn tablespaces(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for def in schema::stored(cx)? {
+        let bytes = Value::UInt(schema::file_bytes(cx, def));
+        put(vec![
+            Value::UInt(def.space.into()),
+            schema::path(def).into(),
+            Value::UInt(16_417),
+            row_format(def).into(),
+            Value::UInt(PAGE_BYTES),
+            Value::UInt(0),
+            "Single".into(),
+            Value::UInt(4096),
+            bytes.clone(),
+            bytes,
+            Value::UInt(0),
+            "8.0.0".into(),
+            Value::UInt(1),
+            "N".into(),
+            "normal".into(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Counts and bytes of one kind of file. Times are not measured.
+struct FileUse {
+    event: &'static str,
+    /// Calls and bytes.
+    reads: (u64, u64),
+    writes: (u64, u64),
+    syncs: u64,
+}
+
+fn file_uses(cx: &Cx<'_>) -> [FileUse; 2] {
+    let s = cx.server.engine.store_status();
+    [
+        FileUse {
+            event: "wait/io/file/innodb/innodb_data_file",
+            reads: (s.reads, s.pages_read * PAGE_BYTES),
+            writes: (s.pages_written, s.pages_written * PAGE_BYTES),
+            syncs: 0,
+        },
+        FileUse {
+            event: "wait/io/file/innodb/innodb_log_file",
+            reads: (0, 0),
+            writes: (s.log_writes, s.log_bytes_written),
+            syncs: s.log_syncs,
+        },
+    ]
+}
+
+pub(super) fn files_by_event(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    for file in file_uses(cx) {
+        let times = || std::iter::repeat_n(Value::UInt(0), 4);
+        let all = file.reads.0 + file.writes.0 + file.syncs;
+        let mut row = vec![file.event.into(), Value::UInt(all)];
+        row.extend(times());
+        for (calls, bytes) in [file.reads, file.writes] {
+            row.push(Value::UInt(calls));
+            row.extend(times());
+            row.push(Value::Int(bytes as i64));
+        }
+        row.push(Value::UInt(file.syncs));
+        row.extend(times());
+        put(row)?;
+    }
+    Ok(())
+}
+
+/// The waits of `SHOW ENGINE NFOLD CONTENTION`, by kind. The shortest one is not known.
+pub(super) fn waits(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    use nfold_observe::contention::KINDS;
+    let report = cx.server.engine.contention().report();
+    KINDS.iter().try_for_each(|kind| {
+        let mut total = (0u64, 0u64, 0u64);
+        for site in report.iter().filter(|s| s.site.kind == *kind) {
+            let ns = |d: std::time::Duration| d.as_nanos() as u64;
+            total.0 += site.waits;
+            total.1 += ns(site.time);
+            total.2 = total.2.max(ns(site.longest));
+        }
+        let (waits, time, longest) = total;
+        let picoseconds = |ns: u64| Value::UInt(ns.saturating_mul(PS_PER_NS));
+        put(vec![
+            format!("wait/nfold/{}", kind.name().replace(' ', "_")).into(),
+            Value::UInt(waits),
+            picoseconds(time),
+            Value::UInt(0),
+            picoseconds(time / waits.max(1)),
+            picoseconds(longest),
+        ])
+    })
+}
+
+/// The buffer pool, and what the allocator counts.
+pub(super) fn memory(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    let pool = cx.server.engine.store_status().pool_pages_total * PAGE_BYTES;
+    let allocated = nfold_memory::allocated_by_all();
+    let events = [
+        ("memory/innodb/buf_buf_pool", pool),
+        ("memory/nfold/allocated", allocated),
+    ];
+    events.into_iter().try_for_each(|(event, bytes)| {
+        let used = Value::Int(bytes as i64);
+        let mut row = vec![event.into(), Value::UInt(1), Value::UInt(0)];
+        row.extend([Value::UInt(bytes), Value::UInt(0)]);
+        row.extend([0, 1, 1, 0].map(Value::Int));
+        row.extend([used.clone(), used]);
+        put(row)
+    })
 }

@@ -189,6 +189,104 @@ CREATE TABLE FILES (
   `EXTRA` varchar(256)
 );
 
+CREATE TABLE INNODB_BUFFER_POOL_STATS (
+  `POOL_ID` bigint unsigned NOT NULL,
+  `POOL_SIZE` bigint unsigned NOT NULL,
+  `FREE_BUFFERS` bigint unsigned NOT NULL,
+  `DATABASE_PAGES` bigint unsigned NOT NULL,
+  `OLD_DATABASE_PAGES` bigint unsigned NOT NULL,
+  `MODIFIED_DATABASE_PAGES` bigint unsigned NOT NULL,
+  `PENDING_DECOMPRESS` bigint unsigned NOT NULL,
+  `PENDING_READS` bigint unsigned NOT NULL,
+  `PENDING_FLUSH_LRU` bigint unsigned NOT NULL,
+  `PENDING_FLUSH_LIST` bigint unsigned NOT NULL,
+  `PAGES_MADE_YOUNG` bigint unsigned NOT NULL,
+  `PAGES_NOT_MADE_YOUNG` bigint unsigned NOT NULL,
+  `PAGES_MADE_YOUNG_RATE` float(12,0) NOT NULL,
+  `PAGES_MADE_NOT_YOUNG_RATE` float(12,0) NOT NULL,
+  `NUMBER_PAGES_READ` bigint unsigned NOT NULL,
+  `NUMBER_PAGES_CREATED` bigint unsigned NOT NULL,
+  `NUMBER_PAGES_WRITTEN` bigint unsigned NOT NULL,
+  `PAGES_READ_RATE` float(12,0) NOT NULL,
+  `PAGES_CREATE_RATE` float(12,0) NOT NULL,
+  `PAGES_WRITTEN_RATE` float(12,0) NOT NULL,
+  `NUMBER_PAGES_GET` bigint unsigned NOT NULL,
+  `HIT_RATE` bigint unsigned NOT NULL,
+  `YOUNG_MAKE_PER_THOUSAND_GETS` bigint unsigned NOT NULL,
+  `NOT_YOUNG_MAKE_PER_THOUSAND_GETS` bigint unsigned NOT NULL,
+  `NUMBER_PAGES_READ_AHEAD` bigint unsigned NOT NULL,
+  `NUMBER_READ_AHEAD_EVICTED` bigint unsigned NOT NULL,
+  `READ_AHEAD_RATE` float(12,0) NOT NULL,
+  `READ_AHEAD_EVICTED_RATE` float(12,0) NOT NULL,
+  `LRU_IO_TOTAL` bigint unsigned NOT NULL,
+  `LRU_IO_CURRENT` bigint unsigned NOT NULL,
+  `UNCOMPRESS_TOTAL` bigint unsigned NOT NULL,
+  `UNCOMPRESS_CURRENT` bigint unsigned NOT NULL
+);
+
+CREATE TABLE INNODB_CMP (
+  `page_size` int NOT NULL,
+  `compress_ops` int NOT NULL,
+  `compress_ops_ok` int NOT NULL,
+  `compress_time` int NOT NULL,
+  `uncompress_ops` int NOT NULL,
+  `uncompress_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_CMPMEM (
+  `page_size` int NOT NULL,
+  `buffer_pool_instance` int NOT NULL,
+  `pages_used` int NOT NULL,
+  `pages_free` int NOT NULL,
+  `relocation_ops` bigint NOT NULL,
+  `relocation_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_CMPMEM_RESET (
+  `page_size` int NOT NULL,
+  `buffer_pool_instance` int NOT NULL,
+  `pages_used` int NOT NULL,
+  `pages_free` int NOT NULL,
+  `relocation_ops` bigint NOT NULL,
+  `relocation_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_CMP_PER_INDEX (
+  `database_name` varchar(192) NOT NULL DEFAULT '',
+  `table_name` varchar(192) NOT NULL DEFAULT '',
+  `index_name` varchar(192) NOT NULL DEFAULT '',
+  `compress_ops` int NOT NULL,
+  `compress_ops_ok` int NOT NULL,
+  `compress_time` int NOT NULL,
+  `uncompress_ops` int NOT NULL,
+  `uncompress_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_CMP_PER_INDEX_RESET (
+  `database_name` varchar(192) NOT NULL DEFAULT '',
+  `table_name` varchar(192) NOT NULL DEFAULT '',
+  `index_name` varchar(192) NOT NULL DEFAULT '',
+  `compress_ops` int NOT NULL,
+  `compress_ops_ok` int NOT NULL,
+  `compress_time` int NOT NULL,
+  `uncompress_ops` int NOT NULL,
+  `uncompress_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_CMP_RESET (
+  `page_size` int NOT NULL,
+  `compress_ops` int NOT NULL,
+  `compress_ops_ok` int NOT NULL,
+  `compress_time` int NOT NULL,
+  `uncompress_ops` int NOT NULL,
+  `uncompress_time` int NOT NULL
+);
+
+CREATE TABLE INNODB_DATAFILES (
+  `SPACE` varbinary(256),
+  `PATH` varchar(512) COLLATE utf8mb3_bin NOT NULL
+);
+
 CREATE TABLE INNODB_FIELDS (
   `INDEX_ID` varbinary(256),
   `NAME` varchar(64) NOT NULL,
@@ -225,6 +323,26 @@ CREATE TABLE INNODB_INDEXES (
   `MERGE_THRESHOLD` int NOT NULL
 );
 
+CREATE TABLE INNODB_METRICS (
+  `NAME` varchar(193) NOT NULL DEFAULT '',
+  `SUBSYSTEM` varchar(193) NOT NULL DEFAULT '',
+  `COUNT` bigint NOT NULL,
+  `MAX_COUNT` bigint,
+  `MIN_COUNT` bigint,
+  `AVG_COUNT` float(12,0),
+  `COUNT_RESET` bigint NOT NULL,
+  `MAX_COUNT_RESET` bigint,
+  `MIN_COUNT_RESET` bigint,
+  `AVG_COUNT_RESET` float(12,0),
+  `TIME_ENABLED` datetime,
+  `TIME_DISABLED` datetime,
+  `TIME_ELAPSED` bigint,
+  `TIME_RESET` datetime,
+  `STATUS` varchar(193) NOT NULL DEFAULT '',
+  `TYPE` varchar(193) NOT NULL DEFAULT '',
+  `COMMENT` varchar(193) NOT NULL DEFAULT ''
+);
+
 CREATE TABLE INNODB_TABLES (
   `TABLE_ID` bigint unsigned NOT NULL,
   `NAME` varchar(655) NOT NULL DEFAULT '',
@@ -236,6 +354,32 @@ CREATE TABLE INNODB_TABLES (
   `SPACE_TYPE` varchar(10) DEFAULT '',
   `INSTANT_COLS` int NOT NULL,
   `TOTAL_ROW_VERSIONS` int NOT NULL
+);
+
+CREATE TABLE INNODB_TABLESPACES (
+  `SPACE` int unsigned NOT NULL,
+  `NAME` varchar(655) NOT NULL DEFAULT '',
+  `FLAG` int unsigned NOT NULL,
+  `ROW_FORMAT` varchar(22),
+  `PAGE_SIZE` int unsigned NOT NULL,
+  `ZIP_PAGE_SIZE` int unsigned NOT NULL,
+  `SPACE_TYPE` varchar(10),
+  `FS_BLOCK_SIZE` int unsigned NOT NULL,
+  `FILE_SIZE` bigint unsigned NOT NULL,
+  `ALLOCATED_SIZE` bigint unsigned NOT NULL,
+  `AUTOEXTEND_SIZE` bigint unsigned NOT NULL,
+  `SERVER_VERSION` varchar(10),
+  `SPACE_VERSION` int unsigned NOT NULL,
+  `ENCRYPTION` varchar(1),
+  `STATE` varchar(10)
+);
+
+CREATE TABLE INNODB_TABLESPACES_BRIEF (
+  `SPACE` varbinary(256),
+  `NAME` varchar(268) COLLATE utf8mb3_bin NOT NULL,
+  `PATH` varchar(512) COLLATE utf8mb3_bin NOT NULL,
+  `FLAG` varbinary(256),
+  `SPACE_TYPE` varchar(7) NOT NULL DEFAULT ''
 );
 
 CREATE TABLE INNODB_TABLESTATS (

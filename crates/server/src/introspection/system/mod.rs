@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! *.sql ── once ──▶ TableDef ─┬─▶ binder, DESCRIBE, SHOW TABLES
-//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ digests ──▶ executor
+//!                             └─▶ rows: schema │ columns │ keys │ accounts │ facts │ activity │ ... ──▶ executor
 //! ```
 //! No row is stored: each read computes the rows of the whole table from the schema snapshot, the
 //! engine's statistics, the accounts and the registry of connections. Rows that an account may not
@@ -71,7 +71,10 @@ impl SystemTables for Tables {
 /// The definitions of the tables of each system schema, in the order of [`SCHEMAS`].
 const TEXTS: [&str; 3] = [
     include_str!("information_schema.sql"),
-    include_str!("performance_schema.sql"),
+    concat!(
+        include_str!("performance_schema.sql"),
+        include_str!("instruments.sql")
+    ),
     include_str!("mysql.sql"),
 ];
 
@@ -82,13 +85,16 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
         .flat_map(|((schema, collation), text)| {
             text.split(");\n").map(|t| (*schema, *collation, t))
         });
-    texts
+    let mut all: Vec<_> = texts
         .filter(|(_, _, text)| text.contains("CREATE TABLE"))
         .enumerate()
         .map(|(n, (schema, collation, text))| {
             Arc::new(define(n as u64, schema, collation, &format!("{text})")))
         })
-        .collect()
+        .collect();
+    let place = |t: &TableDef| SCHEMAS.iter().position(|(schema, _)| *t.schema == **schema);
+    all.sort_by(|a, b| (place(a), &a.name).cmp(&(place(b), &b.name)));
+    all
 });
 
 /// Binds a definition of `*.sql`. No stored table has such an id.

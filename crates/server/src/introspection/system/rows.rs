@@ -173,6 +173,12 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "KEYWORDS" => facts::keywords(put),
         "PROCESSLIST" => activity::processlist(cx, put),
         "INNODB_TRX" => locks::innodb_trx(cx, put),
+        "INNODB_METRICS" => activity::innodb_metrics(cx, put),
+        "INNODB_CMP" | "INNODB_CMP_RESET" => activity::compression(cx, put),
+        "INNODB_CMPMEM" | "INNODB_CMPMEM_RESET" => activity::compression_memory(cx, put),
+        "INNODB_CMP_PER_INDEX" | "INNODB_CMP_PER_INDEX_RESET" => accounts::need_process(cx),
+        "INNODB_BUFFER_POOL_STATS" => activity::buffer_pool_stats(cx, put),
+        "INNODB_TABLESPACES" => activity::tablespaces(cx, put),
         // The other tables are always empty: routines, triggers, events, grants on tables
         // and columns, traces.
         _ => Ok(()),
@@ -194,6 +200,9 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "data_locks" => locks::data_locks(cx, put),
         "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
+        "file_summary_by_event_name" => activity::files_by_event(cx, put),
+        "events_waits_summary_global_by_event_name" => activity::waits(cx, put),
+        "memory_summary_global_by_event_name" => activity::memory(cx, put),
         // The other tables contain measurements that do not exist here, as in MySQL with
         // performance_schema=OFF.
         _ => Ok(()),

@@ -96,9 +96,19 @@ fn created(cx: &Cx<'_>, def: &TableDef) -> u64 {
     if !is_system_table(def) {
         return def.create_time;
     }
+    server_start(cx)
+}
+
+/// When the server started, in seconds since 1970.
+pub(super) fn server_start(cx: &Cx<'_>) -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let up = cx.server.started.elapsed().as_secs();
     now.map_or(0, |d| d.as_secs().saturating_sub(up))
+}
+
+/// The bytes of a table's pages, those of its indexes included.
+pub(super) fn file_bytes(cx: &Cx<'_>, def: &TableDef) -> u64 {
+    sizes(cx, def).map_or(0, |s| s.data + s.index)
 }
 
 /// One row of TABLES.
@@ -234,7 +244,7 @@ pub(super) fn stored<'a>(cx: &'a Cx<'_>) -> Result<Vec<&'a TableDef>, SqlError> 
 }
 
 /// `database/table`, the format of the engine's tables.
-fn path(def: &TableDef) -> String {
+pub(super) fn path(def: &TableDef) -> String {
     format!("{}/{}", def.schema, def.name)
 }
 
