@@ -76,8 +76,11 @@ check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project a
 	tests/apps/django/run
 	tests/apps/node/run
 
-apps: check-apps ## the same of all applications: Airflow as well
+apps: check-apps ## the same of all applications: Airflow, MediaWiki and phpMyAdmin as well, and the tools of administrators
 	tests/apps/airflow/run
+	tests/apps/mediawiki/run
+	tests/apps/phpmyadmin/run
+	tests/apps/tools/run
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run

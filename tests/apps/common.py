@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +74,31 @@ def install(*packages):
     for words in (["-q", "update"], ["-q", "-y", "install", "--no-install-recommends", *packages]):
         environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
         subprocess.run([*sudo, *environment, "apt-get", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def unpack(cache, *packages):
+    """Unpacks Debian's packages without installing them, once for each list of packages. Returns
+    the root of their tree."""
+    root, stamp = os.path.join(cache, "root"), os.path.join(cache, "packages")
+    wanted = "\n".join(packages)
+    if os.path.exists(stamp) and open(stamp).read() == wanted:
+        return root
+    downloads = os.path.join(cache, "downloads")
+    for directory in (root, downloads):
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
+    command = ["apt-get", "-q", "download", *packages]
+    quiet = {"cwd": downloads, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if subprocess.run(command, **quiet).returncode:
+        sudo = [] if os.geteuid() == 0 else ["sudo"]
+        subprocess.run([*sudo, "apt-get", "-q", "update"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, **quiet)
+    for name in sorted(os.listdir(downloads)):
+        subprocess.run(["dpkg-deb", "-x", os.path.join(downloads, name), root], check=True)
+    shutil.rmtree(downloads)
+    with open(stamp, "w") as f:
+        f.write(wanted)
+    return root
 
 
 def python_environment(cache, *packages):

@@ -34,30 +34,6 @@ def install(*modules):
         common.install(*missing)
 
 
-def unpack(cache, *packages):
-    """Unpacks Debian's packages, once for each list of packages. Returns the root of their tree."""
-    root, stamp = os.path.join(cache, "root"), os.path.join(cache, "packages")
-    wanted = "\n".join(packages)
-    if os.path.exists(stamp) and open(stamp).read() == wanted:
-        return root
-    downloads = os.path.join(cache, "downloads")
-    for directory in (root, downloads):
-        shutil.rmtree(directory, ignore_errors=True)
-        os.makedirs(directory)
-    command = ["apt-get", "-q", "download", *packages]
-    quiet = {"cwd": downloads, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    if subprocess.run(command, **quiet).returncode:
-        sudo = [] if os.geteuid() == 0 else ["sudo"]
-        subprocess.run([*sudo, "apt-get", "-q", "update"], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(command, check=True, **quiet)
-    for name in sorted(os.listdir(downloads)):
-        subprocess.run(["dpkg-deb", "-x", os.path.join(downloads, name), root], check=True)
-    shutil.rmtree(downloads)
-    with open(stamp, "w") as f:
-        f.write(wanted)
-    return root
-
-
 def replace(path, *pairs):
     """Replaces texts in a file, which has them; `pairs` is old, new, old, new ..."""
     with open(path) as f:
@@ -65,8 +41,19 @@ def replace(path, *pairs):
     for old, new in zip(pairs[::2], pairs[1::2]):
         assert old in text, (path, old)
         text = text.replace(old, new)
+    os.remove(path)  # a link to the unpacked file
     with open(path, "w") as f:
         f.write(text)
+
+
+def copy(source, target):
+    """Copies a directory of files that are not changed in place: by hard links where it can."""
+    def link(one, other):
+        try:
+            os.link(one, other, follow_symlinks=False)
+        except OSError:
+            shutil.copy2(one, other, follow_symlinks=False)
+    shutil.copytree(source, target, symlinks=True, copy_function=link)
 
 
 class Site:
