@@ -14,6 +14,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 # Seconds of load by the lab's client: measured, and before that.
 LOAD_S = 1.5
 WARMUP_S = 0.5
+# A session with many things of a kind: the units that are measured, and seconds of statements
+# before that.
+LAST_UNITS = 1000
+STEADY_S = 1.0
 
 
 class TooLong(Exception):
@@ -67,6 +71,23 @@ class Work:
         before = self.server.cpu()
         self.execute(*statements, connection=connection)
         self.measured_cpu = (self.measured_cpu or 0) + self.server.cpu() - before
+
+    def measure_last(self, unit):
+        """Runs the statements `unit(n)` for each n below `size` on one connection, and counts the
+        processor time of the last LAST_UNITS of them: what a unit costs beside all those before it.
+        Returns their number.
+
+        Other statements come first, so that a cell of few units is not measured in the session's
+        first tenth of a second and one of many in its third second: the processor time of one and
+        the same statement may differ by more than the rule allows."""
+        begun = time.monotonic()
+        while time.monotonic() < begun + STEADY_S:
+            self.execute("DO 1")
+        first = max(0, self.size - LAST_UNITS)
+        if first:
+            self.execute(*(statement for n in range(first) for statement in unit(n)))
+        self.measure(*[statement for n in range(first, self.size) for statement in unit(n)])
+        return self.size - first
 
     def waiters(self, run, release, seconds=0.5):
         """`size` connections do `run(cursor, n)` and wait; `release()` ends it `seconds` later.
