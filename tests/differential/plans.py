@@ -13,6 +13,8 @@ from compare import differences
 COLUMNS = [("a", "INT"), ("b", "INT NOT NULL"), ("c", "VARCHAR(6)"), ("d", "DATE"), ("e", "DECIMAL(5,1)"), ("f", "BIGINT UNSIGNED"), ("g", "VARCHAR(4) NOT NULL")]
 COMPARE = ["=", "=", "=", "<", ">", "<=", ">=", "<>", "<=>"]
 PER_ROUND = 150
+INTEGERS = {"id", "a", "b", "f"}
+HINTS = ["INDEX_MERGE", "INDEX_MERGE", "NO_INDEX_MERGE", "SKIP_SCAN", "SKIP_SCAN", "NO_SKIP_SCAN"]
 
 
 def _kind(definition):
@@ -247,6 +249,15 @@ def _chain(rng, tables, conditions, used):
     return source, scope
 
 
+def _hinted(rng, tables):
+    """(a SELECT with hints about access paths, whether its rows come in one order only)"""
+    text, ordered = _select(rng, tables)
+    hints = [f"{rng.choice(HINTS)}(t{n})" for n in range(1, 4) if rng.random() < 0.4]
+    if hints:
+        text = text.replace("SELECT ", f"SELECT /*+ {' '.join(hints)} */ ", 1)
+    return text, ordered
+
+
 def _select(rng, tables):
     """(a SELECT, whether its rows come in one order only)"""
     outer = rng.random() < 0.5
@@ -268,10 +279,13 @@ def _select(rng, tables):
         return f"SELECT {items} FROM {source}{where} ORDER BY {', '.join(keys)}{limit}", True
     if shape < 0.65:
         alias, column, _ = rng.choice(scope)
-        return f"SELECT DISTINCT {alias}.id, {alias}.{column} FROM {source}{where}", False
+        items = f"{alias}.id, {alias}.{column}" if rng.random() < 0.5 or column not in INTEGERS else f"{alias}.{column}"
+        return f"SELECT DISTINCT {items} FROM {source}{where}", False
     keys = rng.sample(plain, rng.randint(0, 2))
-    aggregates = [f"{rng.choice(['COUNT(', 'COUNT(DISTINCT ', 'MIN(', 'MAX(', 'SUM(', 'AVG('])}{rng.choice(plain)})" for _ in range(rng.randint(1, 3))]
-    text = f"SELECT {', '.join(keys + aggregates + ['COUNT(*)'])} FROM {source}{where}"
+    functions = rng.choice([["COUNT(", "COUNT(DISTINCT ", "MIN(", "MAX(", "SUM(", "AVG("], ["MIN(", "MAX(", "COUNT(DISTINCT "]])
+    aggregates = [f"{rng.choice(functions)}{rng.choice(plain)})" for _ in range(rng.randint(1, 3))]
+    counted = ["COUNT(*)"] if len(functions) > 3 else []
+    text = f"SELECT {', '.join(keys + aggregates + counted)} FROM {source}{where}"
     if not keys:
         return text, False
     text += f" GROUP BY {', '.join(keys)}"
@@ -325,7 +339,7 @@ def run(sides, database, seed, count):
                 for side in sides:
                     side.run("ROLLBACK")
             else:
-                sql, ordered = _select(rng, tables)
+                sql, ordered = _hinted(rng, tables)
                 found = _wrong(differences(*[side.run(sql, prepared) for side in sides], ordered=ordered))
             if found:
                 differ += 1

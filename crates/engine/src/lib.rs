@@ -59,7 +59,8 @@ pub use nfold_store::{
 };
 pub use nfold_txn::Isolation;
 pub use read::{
-    KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock, reborrow,
+    KeyPrefixes, KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock,
+    reborrow,
 };
 pub use replication::{ChannelRecord, PendingCoordinates, with_coordinates};
 pub use row_hint::RowHintStatus;

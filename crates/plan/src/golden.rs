@@ -63,13 +63,13 @@ impl FuncSet for Functions {
     }
 }
 
-/// Statistics: table 1 has 10,000 rows, table 2 has 1,000 rows, other tables have 100.
+/// Statistics: tables 1, 4 and 5 have 10,000 rows, table 2 has 1,000 rows, other tables have 100.
 struct Info;
 
 impl PlanInfo for Info {
     fn stats(&self, table: TableId) -> Option<Arc<TableStats>> {
         let rows = match table.0 {
-            1 => 10_000,
+            1 | 4 | 5 => 10_000,
             2 => 1_000,
             _ => 100,
         };
@@ -80,7 +80,10 @@ impl PlanInfo for Info {
         Some(Arc::new(TableStats {
             rows,
             avg_row_bytes: 100,
-            indexes: vec![index(rows), index(rows / 10)],
+            indexes: match table.0 {
+                5 => vec![index(rows), index(10)],
+                _ => vec![index(rows), index(rows / 10), index(rows / 100)],
+            },
             ..TableStats::default()
         }))
     }
@@ -100,7 +103,8 @@ impl PlanInfo for Info {
 }
 
 /// A table of INT columns and one CHAR(8), with a primary key on the first column and an index `k`
-/// on the second.
+/// on the second. Table `m` has an index `y` on its last column too, and the only index of table
+/// `n` has its second and third column.
 fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
     let column = |(n, name): (usize, &&str)| ColumnDef {
         name: (*name).into(),
@@ -118,15 +122,16 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         visibility: nfold_catalog::Visibility::Visible,
         histogram: None,
     };
+    let part = |column: usize| IndexPart {
+        column,
+        prefix_len: None,
+        desc: false,
+    };
     let index = |n: usize, name: &str, kind: IndexKind| IndexDef {
         id: IndexId(10 * id + n as u64),
         name: name.into(),
         kind,
-        parts: vec![IndexPart {
-            column: n,
-            prefix_len: None,
-            desc: false,
-        }],
+        parts: vec![part(n)],
         root: 0,
         comment: Box::default(),
         btree: false,
@@ -138,10 +143,24 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
         schema: "d".into(),
         name: name.into(),
         columns: columns.iter().enumerate().map(column).collect(),
-        indexes: vec![
-            index(0, "PRIMARY", IndexKind::Primary),
-            index(1, "k", IndexKind::Secondary),
-        ],
+        indexes: match name {
+            "n" => vec![
+                index(0, "PRIMARY", IndexKind::Primary),
+                IndexDef {
+                    parts: [1, 2].map(part).to_vec(),
+                    ..index(1, "kx", IndexKind::Secondary)
+                },
+            ],
+            "m" => vec![
+                index(0, "PRIMARY", IndexKind::Primary),
+                index(1, "k", IndexKind::Secondary),
+                index(columns.len() - 1, "y", IndexKind::Secondary),
+            ],
+            _ => vec![
+                index(0, "PRIMARY", IndexKind::Primary),
+                index(1, "k", IndexKind::Secondary),
+            ],
+        },
         collation: COLLATION,
         options: TableOptions::default(),
         space: 0,
@@ -154,7 +173,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
     })
 }
 
-/// Calls `f` with the context of a statement over the tables `a`, `b` and `c`.
+/// Calls `f` with the context of a statement over the tables `a`, `b`, `c`, `m` and `n`.
 fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T {
     let mut snapshot = SchemaSnapshot::default();
     snapshot.put_database(DatabaseDef {
@@ -164,6 +183,8 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
     snapshot.put_table(table(1, "a", &["id", "k", "x", "text"]));
     snapshot.put_table(table(2, "b", &["id", "k", "x"]));
     snapshot.put_table(table(3, "c", &["id", "k", "x"]));
+    snapshot.put_table(table(4, "m", &["id", "k", "x", "y"]));
+    snapshot.put_table(table(5, "n", &["id", "k", "x", "y"]));
     f(&PlanCx {
         snapshot: &snapshot,
         stored: &snapshot,
@@ -182,7 +203,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         group_concat_max_len: 1024,
         div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
         foreign_key_checks: true,
-        use_invisible_indexes: false,
+        switches: crate::Switches::DEFAULT,
         explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
     })
 }

@@ -30,7 +30,7 @@ use nfold_types::SqlError;
 pub use logical::column_uses::{ColumnAccess, ColumnUse, ColumnUses, ViewScope};
 pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::literals::Literals;
-pub use logical::mode::SqlMode;
+pub use logical::mode::{SqlMode, Switches};
 pub use logical::{
     changed_view, collate, expr, file_rows, fulltext, func, json_table, results, table_exprs,
 };

@@ -19,6 +19,7 @@ pub mod lexer;
 pub mod list;
 pub mod literal;
 pub mod parser;
+mod path_hint;
 pub mod printer;
 pub mod stored;
 mod time_limit;

@@ -162,6 +162,27 @@ impl Read {
         }
     }
 
+    /// Appends to `out` the primary keys that the entries of a secondary index lead to, and looks
+    /// up no row. Some may be of rows that have no such entry in the snapshot: the caller tests the
+    /// rows. Returns false if there are no more. After a wait, call again. Not for a locking read.
+    ///
+    /// # Errors
+    /// I/O errors and corruption.
+    pub fn next_keys(
+        &mut self,
+        session: &mut EngineSession,
+        out: &mut EqualityKeys,
+    ) -> Result<bool, Stop> {
+        let Inner::Consistent(read) = &mut self.inner else {
+            debug_assert!(false, "a locking read returns rows");
+            return Ok(false);
+        };
+        session.open_view();
+        session.check_usable(self.table.index(self.spec.index))?;
+        let view = session.view();
+        read.next_keys(&self.table, &self.spec, session, &view, out)
+    }
+
     /// Row `i` of a batch of this read does not match: in READ COMMITTED and below its locks are
     /// given up, if this read took them.
     pub fn release(&self, session: &mut EngineSession, batch: &RowBatch, i: usize) {
@@ -421,7 +442,7 @@ impl Consistent {
     }
 
     /// Brings the next entries.
-    fn fill(
+    pub(super) fn fill(
         &mut self,
         table: &Table,
         spec: &ReadSpec,

@@ -26,6 +26,7 @@ mod locking;
 mod newest;
 mod page_rows;
 mod point;
+mod prefixes;
 mod probes;
 mod raw_rows;
 pub(crate) mod release;
@@ -36,6 +37,7 @@ mod visibility;
 pub use consistent::Read;
 pub use key_probe::KeyProbe;
 pub use page_rows::{PageRow, PageRowSink, PageRows, reborrow};
+pub use prefixes::KeyPrefixes;
 
 pub(crate) use visibility::{Resolved, Scratch, View, damaged, previous_version};
 

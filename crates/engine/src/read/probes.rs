@@ -11,12 +11,13 @@
 //! Bytes read from a leaf count after the scan has validated the leaf. Before that they may be
 //! garbage; if validation fails, the keys made of them are removed.
 
-use super::View;
-use super::consistent::{Consistent, KeyOrigin, Stage};
+use super::consistent::{Consistent, KeyOrigin, Source, Stage};
 use super::rows::sort_nearly_sorted;
 use super::visibility::damaged;
+use super::{ReadSpec, View};
+use crate::batch::EqualityKeys;
 use crate::error::{Stop, lift};
-use crate::record::{SECONDARY_HEADER, SecondaryHead};
+use crate::record::{SECONDARY_HEADER, SecondaryEntry, SecondaryHead};
 use crate::session::EngineSession;
 use crate::table::Table;
 use nfold_btree::{EntryBatch, GetMany, LeafEntries, LeafEntry, PointSink};
@@ -173,5 +174,42 @@ impl Consistent {
             self.stage = Stage::Rows;
         }
         Ok(())
+    }
+
+    /// As [`Read::next_keys`](super::Read::next_keys).
+    pub(super) fn next_keys(
+        &mut self,
+        table: &Table,
+        spec: &ReadSpec,
+        session: &EngineSession,
+        view: &View<'_>,
+        out: &mut EqualityKeys,
+    ) -> Result<bool, Stop> {
+        if self.stage == Stage::Done || !self.more {
+            return Ok(false);
+        }
+        self.fill(table, spec, session, view)?;
+        match self.source {
+            Source::IndexProbes => {
+                (0..self.get.len()).for_each(|i| out.push(self.get.key(i as u32)));
+                self.get.clear();
+            }
+            _ => {
+                let entries = match self.source {
+                    Source::Points => self.scan.entries(),
+                    _ => &self.entries,
+                };
+                for entry in entries.entries() {
+                    let value = SecondaryEntry::parse(entries.value(entry)).ok_or_else(damaged)?;
+                    if value.deleted && view.sees(value.trx) {
+                        continue; // visibility::V1
+                    }
+                    let primary = value.primary_key(entries.key(entry)).ok_or_else(damaged)?;
+                    out.push(primary);
+                }
+            }
+        }
+        self.stage = Stage::Fill;
+        Ok(self.more)
     }
 }

@@ -3,8 +3,8 @@
 use nfold_catalog::{IndexDef, TableDef};
 use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::query::{
-    Access, AccessKind, JoinStep, PointPart, QueryBody, RangePart, SCAN_ROW_COST, TableSlot,
-    TableSource,
+    Access, AccessKind, JoinStep, LOOKUP_COST, MergeBranch, MergeKind, PointPart, QueryBody,
+    RangePart, SCAN_ROW_COST, SkipRows, SkipScan, TableSlot, TableSource,
 };
 
 use super::json::Json;
@@ -162,6 +162,34 @@ impl BlockCx<'_> {
                     .field("lookup_condition", Json::text(condition))
                     .field("lookup_references", Json::texts(["const".to_string()]))
             }
+            AccessKind::Skip(scan) => {
+                let (words, kind) = match scan.rows {
+                    SkipRows::Values(_) => ("index skip scan", "index_skip_scan"),
+                    SkipRows::Ends { .. } => {
+                        ("index skip scan for grouping", "group_index_skip_scan")
+                    }
+                };
+                let operation = on(words, access.covering, false);
+                let operation = match self.bounds_of_skip(def, index, scan) {
+                    Some(text) => format!("{operation} over {text}"),
+                    None => operation,
+                };
+                by_index(of_table, operation, kind)
+                    .field("key_columns", key_columns(def, index, scan.parts))
+            }
+            AccessKind::Merge(merge) => {
+                let branches = merge.branches.iter();
+                let inputs = branches.map(|branch| self.merge_branch(def, slot, branch));
+                let mut node = of_table.kind("rowid_ordered_merge");
+                node.operation = match merge.kind {
+                    MergeKind::Union => "Deduplicate rows sorted by row ID",
+                    MergeKind::SortUnion => "Sort-deduplicate by row ID",
+                    MergeKind::Intersection => "Intersect rows sorted by row ID",
+                }
+                .into();
+                node.inputs = inputs.collect();
+                node.estimated(cost, rows)
+            }
             AccessKind::Points(parts) if parts.iter().all(is_equality) => {
                 let whole = index.is_unique() && parts.len() == index.parts.len();
                 let single = if whole { "single-row " } else { "" };
@@ -191,6 +219,38 @@ impl BlockCx<'_> {
                 .field("ranges", Json::texts([text]))
             }
         }
+    }
+
+    /// What a skip scan allows for the part after the skipped ones.
+    fn bounds_of_skip(&self, def: &TableDef, index: &IndexDef, scan: &SkipScan) -> Option<String> {
+        let column = column(def, index, scan.parts);
+        match &scan.rows {
+            SkipRows::Values(AccessKind::Range { range, .. }) => Some(self.bounds(&column, range)),
+            SkipRows::Values(AccessKind::Points(parts)) => {
+                let values = self.values(parts.first()?);
+                let values = values.iter().map(|value| format!("({column} {value})"));
+                Some(values.collect::<Vec<_>>().join(" OR "))
+            }
+            _ => None,
+        }
+    }
+
+    /// One index of an index merge.
+    fn merge_branch(&self, def: &TableDef, slot: &TableSlot, branch: &MergeBranch) -> Node {
+        let index = &def.indexes[branch.index];
+        let (name, key) = (short_name(&slot.alias), index_name(index));
+        let (ranges, parts) = self.ranges(def, index, &branch.kind);
+        let text = ranges_text(&ranges);
+        let mut node = Node::default()
+            .kind("index")
+            .field("covering", Json::Bool(false))
+            .field("index_name", Json::text(key))
+            .field("index_access_type", Json::text("index_range_scan"))
+            .field("key_columns", key_columns(def, index, parts))
+            .field("ranges", Json::texts([text.clone()]));
+        let key = short_name(key);
+        node.operation = format!("Index range scan on {name} using {key} over {text}");
+        node.estimated(LOOKUP_COST + branch.rows * SCAN_ROW_COST, branch.rows)
     }
 
     /// The subqueries whose values a path looks up.
@@ -238,6 +298,8 @@ impl BlockCx<'_> {
                 (list.iter().map(|r| self.bounds(&column, r)).collect(), 1)
             }
             AccessKind::Full
+            | AccessKind::Merge(_)
+            | AccessKind::Skip(_)
             | AccessKind::Fulltext(_)
             | AccessKind::Source
             | AccessKind::Hash { .. }

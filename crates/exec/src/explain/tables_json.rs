@@ -274,6 +274,10 @@ impl<'b> BlockJson<'b> {
             table.push(("used_key_parts", Json::texts(read.key_parts)));
             table.push(("key_length", Json::text(read.key_length.to_string())));
         }
+        if let Some(merge) = read.merge {
+            table.push(("key", Json::text(merge.combined)));
+            table.push(("key_length", Json::text(merge.key_lengths)));
+        }
         if !read.refs.is_empty() {
             table.push(("ref", Json::texts(read.refs)));
         }

@@ -5,8 +5,9 @@ use std::cell::RefCell;
 
 use nfold_plan::expr::{Expr, ExprKind, is_constant};
 use nfold_plan::query::{
-    Access, Block, GroupPlan, HASH_BUILD_COST, LOOKUP_COST, LOOKUP_ROW_COST, LimitPlan, QueryBody,
-    QueryPlan, Recursion, SCAN_ROW_COST, SubqueryPlan, WindowFunc, WindowPass, sort_cost,
+    Access, AccessKind, Block, GroupPlan, HASH_BUILD_COST, LOOKUP_COST, LOOKUP_ROW_COST, LimitPlan,
+    QueryBody, QueryPlan, Recursion, SCAN_ROW_COST, SubqueryPlan, WindowFunc, WindowPass,
+    sort_cost,
 };
 use nfold_sql::ast::SetOp;
 
@@ -52,9 +53,16 @@ impl Builder<'_> {
 
     /// The estimated cost of reading `rows` rows by an access path.
     pub fn read_cost(&self, access: &Access, rows: f64) -> f64 {
-        let by_row = match access.index == 0 || access.covering {
-            true => SCAN_ROW_COST,
-            false => LOOKUP_ROW_COST,
+        let by_row = match &access.kind {
+            AccessKind::Merge(merge) => {
+                let branches = merge.branches.iter();
+                let keys = branches
+                    .map(|b| LOOKUP_COST + b.rows * SCAN_ROW_COST)
+                    .sum::<f64>();
+                return keys + rows * LOOKUP_ROW_COST;
+            }
+            _ if access.index == 0 || access.covering => SCAN_ROW_COST,
+            _ => LOOKUP_ROW_COST,
         };
         LOOKUP_COST + rows * by_row
     }

@@ -427,7 +427,7 @@ impl Db {
             group_concat_max_len: 1024,
             div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
             foreign_key_checks: true,
-            use_invisible_indexes: false,
+            switches: nfold_plan::Switches::DEFAULT,
             explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
             snapshot: &snapshot,
             stored: &snapshot,

@@ -180,6 +180,7 @@ pub(super) fn block(
     let mut b = BlockBinder::new(cx, outer);
     b.is_existence_test = form == SubqueryForm::Existence;
     let mut info = b.from(&s.from)?;
+    b.path_hints(&s.path_hints);
     let lock = b.locking(locking)?;
     info.straight |= s.options.straight_join;
     let conditions = b.where_conditions(&mut info, s.selection.as_ref())?;

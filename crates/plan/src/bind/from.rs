@@ -188,7 +188,7 @@ impl BlockBinder<'_> {
         };
         let hints = match &source {
             Source::Table(def) => {
-                index_hints(def, &alias, &t.hints, self.cx.use_invisible_indexes)?
+                index_hints(def, &alias, &t.hints, self.cx.uses_invisible_indexes())?
             }
             _ => IndexHints::default(),
         };

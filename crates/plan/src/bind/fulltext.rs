@@ -50,7 +50,7 @@ impl BlockBinder<'_> {
         let fits = |index: &&nfold_catalog::IndexDef| {
             let parts = index.shown_parts();
             index.fulltext().is_some()
-                && (index.visible || self.cx.use_invisible_indexes)
+                && (index.visible || self.cx.uses_invisible_indexes())
                 && parts.iter().all(|p| named(p.column))
                 && places.iter().all(|at| {
                     let column = usize::from(at.column);

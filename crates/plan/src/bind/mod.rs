@@ -24,6 +24,7 @@ mod json;
 mod load;
 mod names;
 mod order;
+mod path_hints;
 mod rollup;
 mod set;
 mod stored;
@@ -137,6 +138,7 @@ fn as_subquery(e: &ast::Expr) -> ast::Expr {
     let select = ast::Select {
         distinct: false,
         options: ast::SelectOptions::default(),
+        path_hints: Vec::new(),
         items: vec![item],
         from: Vec::new(),
         selection: None,

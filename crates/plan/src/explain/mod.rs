@@ -501,6 +501,10 @@ fn show(read: TableAccess, out: &mut Row, extra: &mut Vec<String>, filtered: boo
     }
     out[6] = read.key;
     out[8] = list(read.refs);
+    if let Some(merge) = read.merge {
+        (out[6], out[7]) = (Some(merge.keys), Some(merge.key_lengths));
+        extra.push(format!("Using {}", merge.combined));
+    }
     // A range over a secondary index is tested on the index entries, which MySQL calls an index
     // condition.
     if read.index_condition {
@@ -509,10 +513,12 @@ fn show(read: TableAccess, out: &mut Row, extra: &mut Vec<String>, filtered: boo
     if read.kind == "const" {
         return;
     }
-    if filtered || (read.kind == "range" && !read.index_condition) {
+    if filtered || (read.kind == "range" && !read.index_condition && read.skip.is_none()) {
         extra.push("Using where".into());
     }
-    if read.covering {
+    if let Some(skip) = read.skip {
+        extra.push(skip.into());
+    } else if read.covering {
         extra.push("Using index".into());
     }
 }

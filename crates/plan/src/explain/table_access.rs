@@ -4,12 +4,14 @@ use nfold_catalog::TableDef;
 use nfold_types::TypeKind;
 
 use crate::logical::expr::{ExprKind, is_constant};
-use crate::physical::{Access, AccessKind, Block, PointPart, TableSource};
+use crate::physical::{
+    Access, AccessKind, Block, IndexMerge, MergeKind, PointPart, SkipRows, TableSource,
+};
 
 /// The access path of a base table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableAccess {
-    /// `const`, `eq_ref`, `ref`, `fulltext`, `range`, `index` or `ALL`.
+    /// `const`, `eq_ref`, `ref`, `fulltext`, `index_merge`, `range`, `index` or `ALL`.
     pub kind: &'static str,
     pub possible_keys: Vec<String>,
     pub key: Option<String>,
@@ -17,11 +19,25 @@ pub struct TableAccess {
     pub key_parts: Vec<String>,
     /// In bytes.
     pub key_length: u64,
+    /// Of an index merge: its indexes and their key lengths, and how they are combined.
+    pub merge: Option<MergedKeys>,
+    /// Of a skip scan: what MySQL calls it.
+    pub skip: Option<&'static str>,
     /// What the key parts are compared with.
     pub refs: Vec<String>,
     pub covering: bool,
     /// Whether the conditions of a range are tested on the entries of a secondary index.
     pub index_condition: bool,
+}
+
+/// The indexes of an index merge.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MergedKeys {
+    /// Names, separated by commas, as the lengths are.
+    pub keys: String,
+    pub key_lengths: String,
+    /// `union(a,b)`, for example.
+    pub combined: String,
 }
 
 /// The access path of the table in slot `slot` of a block.
@@ -34,17 +50,13 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
         true => "PRIMARY".to_string(),
         false => def.indexes[i].name.to_string(),
     };
-    let used_parts = match &access.kind {
-        AccessKind::Points(p) => p.len(),
-        AccessKind::Range { prefix, .. } => prefix.len() + 1,
-        AccessKind::Ranges(_) => 1,
-        AccessKind::Fulltext(_) => 0,
-        _ => index.parts.len(),
-    };
+    let used_parts = used_parts(&access.kind).unwrap_or(index.parts.len());
     let (kind, has_key) = match &access.kind {
         AccessKind::Points(parts) => (points_type(def, access, parts), true),
         AccessKind::Range { .. } | AccessKind::Ranges(_) => ("range", true),
         AccessKind::Fulltext(_) => ("fulltext", true),
+        AccessKind::Merge(_) => ("index_merge", false),
+        AccessKind::Skip(_) => ("range", true),
         AccessKind::Full if access.index == 0 && access.reverse => ("index", true),
         AccessKind::Full if access.index == 0 && !access.covering => ("ALL", false),
         AccessKind::Full => ("index", true),
@@ -55,7 +67,15 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
         kind,
         possible_keys: access.possible.iter().map(|&i| key_name(i)).collect(),
         covering: access.covering,
+        skip: match &access.kind {
+            AccessKind::Skip(scan) => Some(match scan.rows {
+                SkipRows::Values(_) => "Using index for skip scan",
+                SkipRows::Ends { .. } => "Using index for group-by",
+            }),
+            _ => None,
+        },
         index_condition: kind == "range"
+            && !matches!(access.kind, AccessKind::Skip(_))
             && access.index != 0
             && !access.covering
             && def.array_part(&def.indexes[access.index]).is_none(),
@@ -67,6 +87,9 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
             .map(|p| def.columns[p.column].name.to_string())
             .collect();
         read.key_length = key_len(def, access.index, used_parts);
+    }
+    if let AccessKind::Merge(merge) = &access.kind {
+        read.merge = Some(merged_keys(def, merge, &key_name));
     }
     if let AccessKind::Fulltext(_) = &access.kind {
         read.refs = vec!["const".into()];
@@ -82,6 +105,48 @@ pub fn table_access(b: &Block, slot: usize, access: &Access) -> TableAccess {
         read.refs = parts.iter().map(|p| reference(b, p)).collect();
     }
     read
+}
+
+/// The number of key parts that a path uses, if that is not all of them.
+fn used_parts(kind: &AccessKind) -> Option<usize> {
+    match kind {
+        AccessKind::Points(p) => Some(p.len()),
+        AccessKind::Range { prefix, .. } => Some(prefix.len() + 1),
+        AccessKind::Ranges(_) => Some(1),
+        AccessKind::Fulltext(_) => Some(0),
+        AccessKind::Skip(scan) => Some(match &scan.rows {
+            SkipRows::Values(_) => scan.parts + 1,
+            SkipRows::Ends { any, last, first } => {
+                let ends = *any || *last || !matches!(first, AccessKind::Full);
+                scan.parts + usize::from(ends)
+            }
+        }),
+        _ => None,
+    }
+}
+
+fn merged_keys(
+    def: &TableDef,
+    merge: &IndexMerge,
+    key_name: &dyn Fn(usize) -> String,
+) -> MergedKeys {
+    let names: Vec<String> = merge.branches.iter().map(|b| key_name(b.index)).collect();
+    let lengths = merge.branches.iter().map(|branch| {
+        let parts = used_parts(&branch.kind).unwrap_or(0);
+        key_len(def, branch.index, parts).to_string()
+    });
+    let lengths: Vec<String> = lengths.collect();
+    let word = match merge.kind {
+        MergeKind::Union => "union",
+        MergeKind::SortUnion => "sort_union",
+        MergeKind::Intersection => "intersect",
+    };
+    let keys = names.join(",");
+    MergedKeys {
+        combined: format!("{word}({keys})"),
+        keys,
+        key_lengths: lengths.join(","),
+    }
 }
 
 /// What a key part is compared with: `const`, a column, or `func`.

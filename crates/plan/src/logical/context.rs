@@ -12,7 +12,7 @@ use nfold_types::{Checkpoint, ColumnType, SqlError};
 use super::column_uses::ColumnUses;
 use super::func::FuncSet;
 use super::literals::Literals;
-use super::mode::SqlMode;
+use super::mode::{SqlMode, Switches};
 use super::types::{Coercibility, ExprType};
 
 /// What the planner reads from the layers above, besides the schema.
@@ -59,8 +59,8 @@ pub struct PlanCx<'a> {
     pub group_concat_max_len: usize,
     /// `div_precision_increment`: how many decimals a division adds to those of the dividend.
     pub div_precision_increment: u8,
-    /// `use_invisible_indexes` of `optimizer_switch`.
-    pub use_invisible_indexes: bool,
+    /// `optimizer_switch`.
+    pub switches: Switches,
     /// `explain_format`, and `explain_json_format_version`.
     pub explain_format: (ExplainFormat, u8),
 }
@@ -111,6 +111,11 @@ fn kind_types(kinds: KindSet, connection: CollationId) -> Vec<ExprType> {
 }
 
 impl<'a> PlanCx<'a> {
+    /// Whether plans may use invisible indexes.
+    pub(crate) fn uses_invisible_indexes(&self) -> bool {
+        self.switches.has(Switches::USE_INVISIBLE_INDEXES)
+    }
+
     /// The stored tables, and whether foreign keys between them are checked.
     pub(crate) fn foreign(&self) -> (&'a SchemaSnapshot, bool) {
         (self.stored, self.foreign_key_checks)

@@ -1,4 +1,5 @@
-//! The bits of `sql_mode` that have an effect after lexing.
+//! The bits of `sql_mode` that have an effect after lexing, and the switches of `optimizer_switch`
+//! that change plans.
 
 /// A set of SQL modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -32,5 +33,45 @@ impl SqlMode {
     /// The union of two sets.
     pub fn with(self, other: SqlMode) -> SqlMode {
         SqlMode(self.0 | other.0)
+    }
+}
+
+/// A set of switches of `optimizer_switch` that are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Switches(u32);
+
+impl Switches {
+    pub const INDEX_MERGE: Switches = Switches(1);
+    pub const INDEX_MERGE_UNION: Switches = Switches(2);
+    pub const INDEX_MERGE_SORT_UNION: Switches = Switches(4);
+    pub const INDEX_MERGE_INTERSECTION: Switches = Switches(8);
+    pub const USE_INVISIBLE_INDEXES: Switches = Switches(16);
+    pub const SKIP_SCAN: Switches = Switches(32);
+
+    const NAMES: [(&'static str, Switches); 6] = [
+        ("index_merge", Switches::INDEX_MERGE),
+        ("index_merge_union", Switches::INDEX_MERGE_UNION),
+        ("index_merge_sort_union", Switches::INDEX_MERGE_SORT_UNION),
+        (
+            "index_merge_intersection",
+            Switches::INDEX_MERGE_INTERSECTION,
+        ),
+        ("use_invisible_indexes", Switches::USE_INVISIBLE_INDEXES),
+        ("skip_scan", Switches::SKIP_SCAN),
+    ];
+
+    /// MySQL's default.
+    pub const DEFAULT: Switches = Switches(1 | 2 | 4 | 8 | 32);
+
+    /// The switches of a value of `optimizer_switch`.
+    pub fn of(value: &str) -> Switches {
+        let words = value.split(',').filter_map(|word| word.strip_suffix("=on"));
+        let bit = |word: &str| Switches::NAMES.iter().find(|(name, _)| *name == word);
+        Switches(words.filter_map(bit).fold(0, |set, (_, bit)| set | bit.0))
+    }
+
+    /// Whether all switches of `other` are on.
+    pub fn has(self, other: Switches) -> bool {
+        self.0 & other.0 == other.0
     }
 }

@@ -148,6 +148,34 @@ pub(crate) struct IndexHints {
     pub ignore: Vec<usize>,
     /// FORCE INDEX: scan the table only if no index can be used.
     pub force: bool,
+    pub index_merge: PathChoice,
+    pub skip_scan: PathChoice,
+}
+
+/// What an optimizer hint says about a kind of access path.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum PathChoice {
+    #[default]
+    ByCost,
+    /// It is preferred, by these indexes. No index means all of them.
+    Forced(Vec<usize>),
+    /// It is not used, by these indexes. No index means all of them.
+    Forbidden(Vec<usize>),
+}
+
+impl PathChoice {
+    /// Whether the path may use `index`.
+    pub fn allows(&self, index: usize) -> bool {
+        match self {
+            PathChoice::ByCost => true,
+            PathChoice::Forced(list) => list.is_empty() || list.contains(&index),
+            PathChoice::Forbidden(list) => !list.is_empty() && !list.contains(&index),
+        }
+    }
+
+    pub fn is_forced(&self) -> bool {
+        matches!(self, PathChoice::Forced(_))
+    }
 }
 
 /// How the rows of a table are joined to an outer row.

@@ -7,6 +7,7 @@ use nfold_types::Value;
 use super::condition::{ColumnValues, OnColumn, Reader, merge_range};
 use super::joins::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
 use super::order::{self, WantedOrder};
+use super::skip_scan;
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::fulltext::MatchCall;
@@ -73,20 +74,21 @@ fn full_scan(index: usize, covering: bool) -> Access {
     path(index, covering, AccessKind::Full)
 }
 
-struct Chooser<'c> {
-    block: &'c Block,
-    slot: u16,
-    def: &'c TableDef,
-    stats: Option<&'c TableStats>,
-    rows: f64,
-    used: Vec<bool>,
+/// Finds the access paths of one table.
+pub(super) struct Chooser<'c> {
+    pub block: &'c Block,
+    pub slot: u16,
+    pub def: &'c TableDef,
+    pub stats: Option<&'c TableStats>,
+    pub rows: f64,
+    pub used: Vec<bool>,
     /// Whether the statement locks rows exclusively, so that each row must be read. A shared lock
     /// of a covering index lies on the index entry alone.
     locks_rows: bool,
     /// Usable conditions that restrict one column, each with its position in `usable`.
-    values: Vec<(usize, OnColumn)>,
+    pub values: Vec<(usize, OnColumn)>,
     row_values: Vec<RowValues>,
-    usable: &'c [&'c Expr],
+    pub usable: &'c [&'c Expr],
 }
 
 /// IN over row constructors: the position of the condition in `usable`, the column and the keys of
@@ -106,51 +108,35 @@ pub(crate) fn choose(
     hints: &IndexHints,
     wanted: Option<WantedOrder>,
 ) -> Candidate {
-    let list_count = |n: u32| match cx.params.get(n as usize) {
-        Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
-        _ => 1,
-    };
-    let reader = Reader {
-        block,
-        t,
-        list_count: &list_count,
-    };
-    let values = usable
-        .iter()
-        .enumerate()
-        .filter_map(|(n, c)| reader.read(c).map(|s| (n, s)))
-        .collect();
-    let row_values = usable
-        .iter()
-        .enumerate()
-        .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
-        .collect();
-    // Zero rows mean that the table has not been counted, not that it is empty.
-    let stats = stats.filter(|s| s.rows > 0);
-    let chooser = Chooser {
-        block,
-        slot: t as u16,
-        def,
-        stats,
-        rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
-        used: block.tables[t].used.clone(),
-        locks_rows: block.locks_to_change(t),
-        values,
-        row_values,
-        usable,
-    };
+    let chooser = Chooser::new(cx, block, t, def, stats, usable);
     let mut possible = Vec::new();
     let mut all = Vec::new();
     for i in 0..def.indexes.len() {
-        let allowed =
-            hints.only.as_ref().is_none_or(|only| only.contains(&i)) && !hints.ignore.contains(&i);
-        if !allowed {
+        if !allows(hints, i) {
             continue;
         }
         if let Some(c) = chooser.by_search(cx, i).or_else(|| chooser.by_key_parts(i)) {
             possible.push(i);
             all.push(c);
         }
+    }
+    let wanted_paths = hints.index_merge.is_forced() || hints.skip_scan.is_forced();
+    // No other path is cheaper than a lookup of one row.
+    let mut forced = false;
+    if wanted_paths || !all.iter().any(|c| c.rows <= 1.0) {
+        let several = chooser.by_several(cx, hints, &all);
+        possible.extend(
+            several
+                .iter()
+                .flat_map(|c| c.access.kind.indexes(c.access.index)),
+        );
+        possible.sort_unstable();
+        possible.dedup();
+        forced = wanted_paths && !several.is_empty();
+        if forced {
+            all.clear();
+        }
+        all.extend(several);
     }
     let scan = chooser.scans(hints);
     let scanned = scan.iter().map(|c| c.cost).fold(f64::MAX, f64::min);
@@ -159,7 +145,7 @@ pub(crate) fn choose(
     for c in all.iter_mut().filter(|c| c.access.kind.has_subquery()) {
         c.cost = c.cost.min(scanned * SUBQUERY_LOOKUP_SHARE);
     }
-    if !hints.force || all.is_empty() {
+    if !forced && !hints.force || all.is_empty() {
         all.extend(scan);
     }
     for c in &mut all {
@@ -203,8 +189,82 @@ fn matching<'e>(cx: &PlanCx<'_>, e: &'e Expr) -> Option<&'e Expr> {
     (number > 0.0 || greater && number == 0.0).then_some(search)
 }
 
+/// Whether index hints allow index `i`.
+pub(super) fn allows(hints: &IndexHints, i: usize) -> bool {
+    hints.only.as_ref().is_none_or(|only| only.contains(&i)) && !hints.ignore.contains(&i)
+}
+
+impl<'c> Chooser<'c> {
+    /// A chooser for slot `t`, whose rows pass the conditions `usable`.
+    pub(super) fn new(
+        cx: &PlanCx<'_>,
+        block: &'c Block,
+        t: usize,
+        def: &'c TableDef,
+        stats: Option<&'c TableStats>,
+        usable: &'c [&'c Expr],
+    ) -> Chooser<'c> {
+        let list_count = |n: u32| match cx.params.get(n as usize) {
+            Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
+            _ => 1,
+        };
+        let reader = Reader {
+            block,
+            t,
+            list_count: &list_count,
+        };
+        let values = usable
+            .iter()
+            .enumerate()
+            .filter_map(|(n, c)| reader.read(c).map(|s| (n, s)))
+            .collect();
+        let row_values = usable
+            .iter()
+            .enumerate()
+            .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
+            .collect();
+        // Zero rows mean that the table has not been counted, not that it is empty.
+        let stats = stats.filter(|s| s.rows > 0);
+        Chooser {
+            block,
+            slot: t as u16,
+            def,
+            stats,
+            rows: stats.map_or(UNKNOWN_ROWS, |s| (s.rows as f64).max(1.0)),
+            used: block.tables[t].used.clone(),
+            locks_rows: block.locks_to_change(t),
+            values,
+            row_values,
+            usable,
+        }
+    }
+}
+
 impl Chooser<'_> {
-    fn covering(&self, i: usize) -> bool {
+    /// Index merges and skip scans. `single` are the other paths by an index. If hints demand a
+    /// kind, paths of that kind only.
+    fn by_several(
+        &self,
+        cx: &PlanCx<'_>,
+        hints: &IndexHints,
+        single: &[Candidate],
+    ) -> Vec<Candidate> {
+        let merges = self.by_merge(cx, hints, single);
+        if hints.index_merge.is_forced() && !merges.is_empty() {
+            return merges;
+        }
+        let distinct = skip_scan::distinct_rows(cx, self.block, self.usable);
+        let skips = self.by_skip(cx, hints, distinct.as_ref());
+        if hints.skip_scan.is_forced() && !skips.is_empty() {
+            return skips;
+        }
+        match hints.index_merge.is_forced() || hints.skip_scan.is_forced() {
+            true => Vec::new(),
+            false => merges.into_iter().chain(skips).collect(),
+        }
+    }
+
+    pub(super) fn covering(&self, i: usize) -> bool {
         !self.locks_rows && covers(self.def, i, &self.used)
     }
 
@@ -213,9 +273,7 @@ impl Chooser<'_> {
         let mut out = Vec::new();
         for i in 0..self.def.indexes.len() {
             let covering = i > 0 && self.covering(i);
-            let allowed = i == 0
-                || (hints.only.as_ref().is_none_or(|o| o.contains(&i))
-                    && !hints.ignore.contains(&i));
+            let allowed = i == 0 || allows(hints, i);
             if (i == 0 || covering) && allowed {
                 let width = if covering { 0.8 } else { 1.0 };
                 let row = SCAN_ROW * width + self.long_conditions_cost();
@@ -280,7 +338,7 @@ impl Chooser<'_> {
 
     /// The path by the first parts of index `i`, as far as conditions restrict them. The parts of
     /// the primary key follow those of a secondary index.
-    fn by_key_parts(&self, i: usize) -> Option<Candidate> {
+    pub(super) fn by_key_parts(&self, i: usize) -> Option<Candidate> {
         let index = &self.def.indexes[i];
         let mut points: Vec<PointPart> = Vec::new();
         let mut count = 1f64;
@@ -437,7 +495,11 @@ impl Chooser<'_> {
     /// position, the values, their number, and whether the list implies the whole condition.
     /// `first`: the column is the first one of the index, where the values of a subquery can be
     /// used too.
-    fn point_on(&self, column: usize, first: bool) -> Option<(usize, PointPart, usize, bool)> {
+    pub(super) fn point_on(
+        &self,
+        column: usize,
+        first: bool,
+    ) -> Option<(usize, PointPart, usize, bool)> {
         let mut best: Option<(usize, PointPart, usize, bool)> = None;
         for (n, on) in &self.values {
             if on.column != column {
@@ -474,7 +536,11 @@ impl Chooser<'_> {
         found.reduce(|a, b| if b.1.len() > a.1.len() { b } else { a })
     }
 
-    fn range_on(&self, column: usize, prefix: bool) -> Option<(RangePart, bool, Vec<usize>)> {
+    pub(super) fn range_on(
+        &self,
+        column: usize,
+        prefix: bool,
+    ) -> Option<(RangePart, bool, Vec<usize>)> {
         let mut merged: Option<RangePart> = None;
         let mut taken = Vec::new();
         for (n, on) in &self.values {

@@ -6,11 +6,13 @@ mod condition;
 mod dml;
 mod equalities;
 mod histogram;
+mod index_merge;
 mod joins;
 mod order;
 mod outer;
 mod relation;
 mod search;
+mod skip_scan;
 mod subquery;
 
 #[cfg(test)]

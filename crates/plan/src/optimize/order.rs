@@ -93,7 +93,7 @@ fn in_key_order(access: &Access) -> bool {
         kind if kind.has_subquery() => access.index == 0 || access.covering,
         AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
         // A range for each value of a list; the ranges are sorted by these values.
-        AccessKind::Range { .. } => true,
+        AccessKind::Range { .. } | AccessKind::Skip(_) => true,
         _ => false,
     }
 }
@@ -128,7 +128,9 @@ fn gives(def: &TableDef, access: &Access, keys: &[(usize, bool)]) -> Option<bool
             }
         }
     }
-    Some(reverse.unwrap_or(false))
+    let reverse = reverse.unwrap_or(false);
+    let forwards = matches!(access.kind, AccessKind::Skip(_));
+    (!reverse || !forwards).then_some(reverse)
 }
 
 fn order_keys(block: &Block, t: usize) -> Option<Vec<(usize, bool)>> {

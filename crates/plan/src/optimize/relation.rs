@@ -12,7 +12,7 @@ use super::histogram;
 use super::joins::{UNKNOWN_ROWS, filters_build_side, selectivity};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
-use crate::physical::{Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
+use crate::physical::{AccessKind, Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
 
 /// The share of rows that an equality of two columns keeps without statistics.
 const UNKNOWN_EQUALITY: f64 = 0.1;
@@ -315,6 +315,12 @@ fn found_rows(
     let implied = conditions.iter().zip(shares);
     let mut implied = implied.filter(|(e, _)| own.access.implied.contains(e));
     let known = implied.clone().next().is_some();
+    // The conditions of an index merge or a skip scan are tested on its rows, and counted there.
+    if let (AccessKind::Merge(_) | AccessKind::Skip(_), Some((_, stats))) =
+        (&own.access.kind, cx.table(t))
+    {
+        return stats.rows as f64;
+    }
     let share: Option<f64> = implied.try_fold(1.0, |all, (_, share)| Some(all * (*share)?));
     match (cx.table(t), share) {
         (Some((_, stats)), Some(share)) if known => stats.rows as f64 * share,

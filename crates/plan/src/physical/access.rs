@@ -39,6 +39,9 @@ pub enum AccessKind {
     },
     /// A union of ranges over the first part of the index, in any order.
     Ranges(Vec<RangePart>),
+    /// The rows whose primary keys several indexes find. The conditions are tested on the rows.
+    Merge(Box<IndexMerge>),
+    Skip(Box<SkipScan>),
     /// The rows that a full-text search may find: a call of MATCH ([`crate::fulltext::MatchCall`]).
     Fulltext(Box<Expr>),
     /// Derived tables and views: the rows come from `TableSlot::source`.
@@ -55,6 +58,60 @@ pub enum AccessKind {
     },
     /// A condition can never hold: no rows.
     Empty,
+}
+
+/// Several indexes that are read for primary keys alone. The rows of the union or intersection of
+/// these keys are then looked up in the order of the primary key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexMerge {
+    pub kind: MergeKind,
+    pub branches: Vec<MergeBranch>,
+    /// The number of keys beyond which a scan of the table costs less.
+    pub most: usize,
+}
+
+/// How the keys of an index merge are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Each branch returns its keys in order.
+    Union,
+    SortUnion,
+    Intersection,
+}
+
+/// One index of an index merge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeBranch {
+    pub index: usize,
+    /// Equalities or ranges.
+    pub kind: AccessKind,
+    /// The estimated number of rows.
+    pub rows: f64,
+}
+
+/// A read of an index whose first parts are not restricted. For each of their distinct values it
+/// reads some rows; the conditions are tested on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkipScan {
+    /// The number of first parts.
+    pub parts: usize,
+    pub rows: SkipRows,
+    /// The number of values after which the rest of the index is read.
+    pub most: usize,
+}
+
+/// The rows that a skip scan reads of each value of the first parts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SkipRows {
+    /// Those with an equality or a range over the next part alone.
+    Values(AccessKind),
+    /// One row of `first`, which is a range over the next part, all of its values or none. With
+    /// `any` one row of all values as well, with `last` the last one.
+    Ends {
+        first: AccessKind,
+        any: bool,
+        last: bool,
+    },
 }
 
 /// One equality of a hash join.
@@ -123,7 +180,13 @@ impl Access {
     /// Calls `f` with each expression of the path, mutably.
     pub(crate) fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         self.implied.iter_mut().for_each(&mut *f);
-        match &mut self.kind {
+        self.kind.each_expr_mut(f);
+    }
+}
+
+impl AccessKind {
+    fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        match self {
             AccessKind::Full | AccessKind::Source | AccessKind::Empty => {}
             AccessKind::Fulltext(search) => f(search),
             AccessKind::Points(parts) => parts.iter_mut().for_each(|p| p.each_expr_mut(f)),
@@ -132,6 +195,11 @@ impl Access {
                 range.each_expr_mut(f);
             }
             AccessKind::Ranges(ranges) => ranges.iter_mut().for_each(|r| r.each_expr_mut(f)),
+            AccessKind::Merge(merge) => {
+                let branches = merge.branches.iter_mut();
+                branches.for_each(|branch| branch.kind.each_expr_mut(f));
+            }
+            AccessKind::Skip(scan) => scan.rows.kind_mut().each_expr_mut(f),
             AccessKind::Hash {
                 build,
                 keys,
@@ -145,9 +213,7 @@ impl Access {
             }
         }
     }
-}
 
-impl AccessKind {
     /// Calls `f` with each expression whose value the path looks up.
     pub fn each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         match self {
@@ -158,8 +224,18 @@ impl AccessKind {
                 range.each_expr(f);
             }
             AccessKind::Ranges(list) => list.iter().for_each(|r| r.each_expr(f)),
+            AccessKind::Merge(merge) => merge.branches.iter().for_each(|b| b.kind.each_expr(f)),
+            AccessKind::Skip(scan) => scan.rows.kind().each_expr(f),
             AccessKind::Hash { build, .. } => build.kind.each_expr(f),
             AccessKind::Full | AccessKind::Source | AccessKind::Empty => {}
+        }
+    }
+
+    /// The indexes that the path reads; `index` is the one of the access.
+    pub(crate) fn indexes(&self, index: usize) -> Vec<usize> {
+        match self {
+            AccessKind::Merge(merge) => merge.branches.iter().map(|b| b.index).collect(),
+            _ => vec![index],
         }
     }
 
@@ -167,6 +243,19 @@ impl AccessKind {
     pub fn has_subquery(&self) -> bool {
         let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
         matches!(self, AccessKind::Points(parts) if parts.iter().any(by_subquery))
+    }
+}
+
+impl SkipRows {
+    /// What bounds the part after the skipped ones.
+    pub fn kind(&self) -> &AccessKind {
+        let (SkipRows::Values(kind) | SkipRows::Ends { first: kind, .. }) = self;
+        kind
+    }
+
+    fn kind_mut(&mut self) -> &mut AccessKind {
+        let (SkipRows::Values(kind) | SkipRows::Ends { first: kind, .. }) = self;
+        kind
     }
 }
 

@@ -9,7 +9,10 @@ pub mod query;
 pub mod reads;
 mod size;
 
-pub use access::{Access, AccessKind, HashKey, PointPart, RangePart};
+pub use access::{
+    Access, AccessKind, HashKey, IndexMerge, MergeBranch, MergeKind, PointPart, RangePart,
+    SkipRows, SkipScan,
+};
 pub use plan::*;
 pub use query::*;
 

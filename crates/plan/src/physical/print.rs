@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    Access, AccessKind, Block, JoinStep, JoinType, Plan, PointPart, QueryBody, QueryPlan,
-    RangePart, SubqueryPlan, TableSlot, TableSource,
+    Access, AccessKind, Block, JoinStep, JoinType, MergeBranch, MergeKind, Plan, PointPart,
+    QueryBody, QueryPlan, RangePart, SkipRows, SubqueryPlan, TableSlot, TableSource,
 };
 use crate::logical::print::{Lines, SlotNames, used_names};
 
@@ -140,6 +140,43 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
         AccessKind::Ranges(list) => {
             let list: Vec<String> = list.iter().map(|r| bounds(r, names)).collect();
             format!("ranges of {index} {}", list.join(" or "))
+        }
+        AccessKind::Merge(merge) => {
+            let branch = |branch: &MergeBranch| {
+                let path = Access {
+                    index: branch.index,
+                    covering: false,
+                    reverse: false,
+                    kind: branch.kind.clone(),
+                    implied: Vec::new(),
+                    possible: Vec::new(),
+                };
+                self::access(slot, &path, names)
+            };
+            let branches: Vec<String> = merge.branches.iter().map(branch).collect();
+            let word = match merge.kind {
+                MergeKind::Union => "union",
+                MergeKind::SortUnion => "sorted union",
+                MergeKind::Intersection => "intersection",
+            };
+            format!("{word} of ({})", branches.join("; "))
+        }
+        AccessKind::Skip(scan) => {
+            let rows = match scan.rows.kind() {
+                AccessKind::Points(parts) => points(parts),
+                AccessKind::Range { range, .. } => bounds(range, names),
+                _ => String::new(),
+            };
+            let ends = match scan.rows {
+                SkipRows::Values(_) => "rows",
+                SkipRows::Ends { last: false, .. } => "first row",
+                SkipRows::Ends {
+                    first: AccessKind::Empty,
+                    ..
+                } => "last row",
+                SkipRows::Ends { last: true, .. } => "first and last row",
+            };
+            format!("skip {} parts of {index} to {ends} {rows}", scan.parts)
         }
         AccessKind::Hash {
             build,

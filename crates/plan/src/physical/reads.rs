@@ -118,8 +118,13 @@ fn block(b: &Block, reads: &mut Reads) {
                             _ => reads.full_join += 1,
                         }
                     }
-                    AccessKind::Range { .. } | AccessKind::Ranges(_) if at == 0 => reads.range += 1,
-                    AccessKind::Range { .. } | AccessKind::Ranges(_) => reads.range_join += 1,
+                    AccessKind::Range { .. }
+                    | AccessKind::Ranges(_)
+                    | AccessKind::Merge(_)
+                    | AccessKind::Skip(_) => match at {
+                        0 => reads.range += 1,
+                        _ => reads.range_join += 1,
+                    },
                     AccessKind::Points(parts) if at == 0 && has_several_keys(parts) => {
                         reads.range += 1
                     }

@@ -138,7 +138,15 @@ fn access(a: &Access) -> usize {
                 .map(|k| expr(&k.inner) + expr(&k.outer))
                 .sum::<usize>();
         }
-        kind => kind.each_expr(&mut |e| bytes += expr(e)),
+        kind => {
+            if let AccessKind::Merge(merge) = kind {
+                bytes += size_of_val(&**merge) + size_of_val(&*merge.branches);
+            }
+            if let AccessKind::Skip(scan) = kind {
+                bytes += size_of_val(&**scan);
+            }
+            kind.each_expr(&mut |e| bytes += expr(e));
+        }
     }
     bytes
 }

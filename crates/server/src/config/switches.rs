@@ -1,5 +1,5 @@
-//! `optimizer_switch`: stores and shows MySQL's switches. Plans depend on `use_invisible_indexes`
-//! only.
+//! `optimizer_switch`: stores and shows MySQL's switches. Plans depend on those of
+//! [`nfold_plan::Switches`].
 
 use nfold_types::{ErrorCode, SqlError, Value};
 

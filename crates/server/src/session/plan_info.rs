@@ -70,7 +70,7 @@ pub fn plan_cx<'a>(
         foreign_key_checks: settings.foreign_key_checks,
         group_concat_max_len: settings.group_concat_max_len,
         div_precision_increment: settings.div_precision_increment,
-        use_invisible_indexes: settings.use_invisible_indexes,
+        switches: settings.switches,
         explain_format: settings.explain_format,
     }
 }

@@ -59,6 +59,7 @@ pub struct Cte {
 pub struct Select {
     pub distinct: bool,
     pub options: SelectOptions,
+    pub path_hints: Vec<PathHint>,
     pub items: Vec<SelectItem>,
     /// The comma list. Empty without FROM, and for FROM DUAL.
     pub from: Vec<TableRef>,
@@ -68,6 +69,23 @@ pub struct Select {
     pub with_rollup: bool,
     pub having: Option<Expr>,
     pub windows: Vec<(Ident, Window)>,
+}
+
+/// An optimizer hint about the access path of one table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathHint {
+    pub kind: PathHintKind,
+    pub table: String,
+    /// No index means all of them.
+    pub indexes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathHintKind {
+    IndexMerge,
+    NoIndexMerge,
+    SkipScan,
+    NoSkipScan,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

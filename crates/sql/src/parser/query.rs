@@ -6,7 +6,7 @@ use super::{CteSeen, Deprecated, MAX_SUBQUERIES, Parser, Result};
 use crate::ast::*;
 use crate::keywords::Kw;
 use crate::lexer::TokenKind;
-use crate::time_limit;
+use crate::{path_hint, time_limit};
 use nfold_types::error::{ErrorCode, SqlError};
 
 impl Parser<'_> {
@@ -260,7 +260,8 @@ impl Parser<'_> {
     /// Takes the hint behind the first word of a block, and returns the milliseconds of its
     /// MAX_EXECUTION_TIME; `None` as well for 0, which has no effect.
     pub(super) fn time_limit_hint(&mut self) -> Option<u32> {
-        let times = time_limit::of_hint(self.hint.take()?.text(self.text));
+        let hint = self.hint.take()?;
+        let times = time_limit::of_hint(hint.text(self.text));
         let (&first, others) = times.split_first()?;
         let warnings = others.iter().map(|&ms| Deprecated::SecondTimeLimit(ms));
         self.deprecated.extend(warnings);
@@ -272,6 +273,8 @@ impl Parser<'_> {
     fn select(&mut self, into: &mut Option<SelectInto>) -> Result<Select> {
         self.hint = None;
         self.expect_kw(Kw::SELECT)?;
+        let hint = self.hint.as_ref().map(|hint| hint.text(self.text));
+        let path_hints = hint.map_or_else(Vec::new, path_hint::of_hint);
         let time_limit = self.time_limit_hint();
         let (distinct, mut options) = self.select_options()?;
         options.max_execution_ms = time_limit;
@@ -311,6 +314,7 @@ impl Parser<'_> {
         Ok(Select {
             distinct,
             options,
+            path_hints,
             items,
             from,
             selection,

@@ -6,6 +6,7 @@
 //! access path are tested on the rows.
 
 mod range;
+mod suffix;
 mod value;
 
 use nfold_engine::{EqualityKeys, KeyBytes, KeyRange, Table};
@@ -21,6 +22,8 @@ use std::cell::LazyCell;
 use super::eval::compare::is_exact_constant;
 use super::eval::{EvalCx, Val, compare};
 use super::func::search as full_text_search;
+pub(crate) use suffix::Suffixes;
+
 use range::{ByteRange, End, PartBounds, like_prefix, merge};
 use value::{Integers, KeyValue, key_value, listed, time_point, time_point_member};
 
@@ -75,6 +78,15 @@ struct WordGroup {
 }
 
 impl Scratch {
+    fn clear(&mut self) {
+        self.arena.clear();
+        self.members.clear();
+        self.groups.clear();
+        self.near.clear();
+        self.words.clear();
+        self.word_group = None;
+    }
+
     /// Stores members of part `at` as words, as long as they are integers that the column can hold.
     /// Returns how many members it stored. The caller adds the rest, if any, in the general form,
     /// to which the words are converted then.
@@ -134,6 +146,10 @@ impl Scratch {
 pub(crate) enum BoundKind {
     Points,
     Ranges,
+    /// Keys that an index merge finds.
+    Merged,
+    /// The values of the first parts of an index, one after the other.
+    Skipped,
     Empty,
 }
 
@@ -184,7 +200,8 @@ impl BoundAccess {
         self.unkeyed = false;
         let layout = table.key_layout(index);
         match kind {
-            AccessKind::Full => {
+            // If an index merge or a skip scan cannot be used, all rows are read and tested.
+            AccessKind::Full | AccessKind::Merge(_) | AccessKind::Skip(_) => {
                 self.ranges.push(KeyRange::all());
                 Ok(BoundKind::Ranges)
             }
@@ -292,12 +309,7 @@ impl BoundAccess {
         layout: &KeyLayout,
         parts: &'a [PointPart],
     ) -> Result<bool, SqlError> {
-        self.scratch.arena.clear();
-        self.scratch.members.clear();
-        self.scratch.groups.clear();
-        self.scratch.near.clear();
-        self.scratch.words.clear();
-        self.scratch.word_group = None;
+        self.scratch.clear();
         let mut at = 0;
         while at < parts.len() {
             let start = self.scratch.members.len() as u32;

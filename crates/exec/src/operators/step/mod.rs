@@ -16,8 +16,10 @@ mod hashed;
 mod integer_keys;
 mod lookup;
 mod measured;
+mod merge;
 mod nested_outer;
 mod read;
+mod skip;
 mod slot;
 mod swapped;
 

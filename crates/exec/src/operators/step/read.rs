@@ -17,6 +17,9 @@ use crate::expr::eval::EvalCx;
 use crate::expr::keys::{BoundAccess, BoundKind};
 use crate::runtime::{Runtime, engine_error};
 
+use super::merge::Merge;
+use super::skip::Skip;
+
 /// Which locks the reads of slot `table` take.
 pub(crate) fn row_lock(rt: &Runtime<'_>, block: &Block, table: usize) -> RowLock {
     match block.lock.of_slot(table) {
@@ -90,6 +93,14 @@ impl HandlerCalls {
         }
     }
 
+    /// The lookups of the rows of an index merge. In MySQL it reads each row by its position.
+    fn of_merged_rows() -> HandlerCalls {
+        HandlerCalls {
+            step: Some(StatusCounter::HandlerReadRnd),
+            ..HandlerCalls::default()
+        }
+    }
+
     /// A range begins. `scan`: in MySQL it is a table scan.
     fn of_range(
         counters: &SessionCounters,
@@ -159,6 +170,9 @@ pub(crate) struct TableReader {
     elements: usize,
     /// Of a full-text search that may find a row several times: the keys of the rows found.
     found: Option<FxHashSet<Box<[u8]>>>,
+    /// Of an index merge, and of a skip scan.
+    merge: Option<Box<Merge>>,
+    skip: Option<Box<Skip>>,
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
@@ -216,6 +230,17 @@ impl TableReader {
             }
             _ => false,
         };
+        // Neither locks rows: a locking read scans the table.
+        let (mut merge, mut skip) = (None, None);
+        match &access.kind {
+            AccessKind::Merge(m) if spec.lock == RowLock::None => {
+                merge = Some(Box::new(Merge::new(m)));
+            }
+            AccessKind::Skip(scan) if spec.lock == RowLock::None => {
+                skip = Some(Box::new(Skip::new(&table, &spec, scan)));
+            }
+            _ => {}
+        }
         TableReader {
             table,
             spec,
@@ -229,6 +254,8 @@ impl TableReader {
             scans: whole && !access.covering && !access.reverse && !ordered,
             elements: 0,
             found: None,
+            merge,
+            skip,
             unique,
             calls: HandlerCalls::default(),
         }
@@ -241,13 +268,21 @@ impl TableReader {
             self.found = None;
             self.bound = BoundAccess::default();
             self.bound_bytes = 0;
+            if let Some(merge) = &mut self.merge {
+                merge.give_back();
+            }
+            if let Some(skip) = &mut self.skip {
+                skip.give_back();
+            }
         }
     }
 
     /// The memory that it keeps, approximately, in bytes.
     #[inline]
     pub fn memory(&self) -> usize {
-        self.bound_bytes + self.read.as_ref().map_or(0, |read| read.memory())
+        let merge = self.merge.as_ref().map_or(0, |merge| merge.memory());
+        let skip = self.skip.as_ref().map_or(0, |skip| skip.memory());
+        self.bound_bytes + merge + skip + self.read.as_ref().map_or(0, |read| read.memory())
     }
 
     /// Binds the access path. Returns whether its conditions hold for every row found.
@@ -278,7 +313,34 @@ impl TableReader {
         }
         self.next_range = 0;
         self.open = self.kind == BoundKind::Points;
+        if let (Some(merge), AccessKind::Merge(path)) = (&mut self.merge, &access.kind) {
+            merge.bind(cx, &self.table, path)?;
+            self.kind = BoundKind::Merged;
+        }
+        if let (Some(skip), AccessKind::Skip(scan)) = (&mut self.skip, &access.kind) {
+            skip.bind(cx, scan)?;
+            self.kind = BoundKind::Skipped;
+        }
         Ok(self.bound.exact)
+    }
+
+    /// Begins to look up the next keys of an index merge. False: there are no more. If they are too
+    /// many, the table is scanned.
+    #[cold]
+    fn open_merged(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
+        let Some(merge) = &mut self.merge else {
+            return Ok(false);
+        };
+        match merge.next_keys(rt, &self.table, &mut self.bound.points)? {
+            Some(true) => {
+                self.bind_points();
+                self.calls = HandlerCalls::of_merged_rows();
+                self.open = true;
+            }
+            Some(false) => return Ok(false),
+            None => self.kind = BoundKind::Ranges,
+        }
+        Ok(true)
     }
 
     /// If a subquery returns too many values to look up, the table is scanned, in any order.
@@ -320,7 +382,7 @@ impl TableReader {
         Ok(match kind {
             BoundKind::Points => Point::At(self.bound.points.key(0)),
             BoundKind::Empty => Point::None,
-            BoundKind::Ranges => Point::Ranges,
+            BoundKind::Ranges | BoundKind::Merged | BoundKind::Skipped => Point::Ranges,
         })
     }
 
@@ -353,6 +415,15 @@ impl TableReader {
         mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
         loop {
+            if let (BoundKind::Skipped, Some(skip)) = (self.kind, &mut self.skip) {
+                return skip.next(rt, out);
+            }
+            if !self.open && self.kind == BoundKind::Merged {
+                if !self.open_merged(rt)? {
+                    return Ok(false);
+                }
+                continue;
+            }
             if !self.open {
                 if self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len() {
                     return Ok(false);
@@ -393,6 +464,12 @@ impl TableReader {
                 self.calls.ended(rt.counters);
             }
             self.open = false;
+            if self.kind == BoundKind::Merged && out.is_empty() && out.taken() == 0 {
+                continue;
+            }
+            if self.kind == BoundKind::Merged {
+                return Ok(true);
+            }
             let last = self.kind != BoundKind::Ranges || self.next_range == self.bound.ranges.len();
             if last || !out.is_empty() || out.taken() > 0 {
                 return Ok(!last);

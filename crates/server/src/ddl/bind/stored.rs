@@ -217,7 +217,7 @@ fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
         foreign_key_checks: false,
         group_concat_max_len: 1024,
         div_precision_increment: 4,
-        use_invisible_indexes: false,
+        switches: nfold_plan::Switches::DEFAULT,
         explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use nfold_plan::SqlMode;
+use nfold_plan::{SqlMode, Switches};
 use nfold_sql::ast::{ExplainFormat, IsolationLevel};
 use nfold_sql::lexer::LexMode;
 use nfold_types::collation::CollationId;
@@ -50,8 +50,8 @@ pub struct Settings {
     pub sql_notes: bool,
     pub sql_safe_updates: bool,
     pub foreign_key_checks: bool,
-    /// From `optimizer_switch`.
-    pub use_invisible_indexes: bool,
+    /// `optimizer_switch`.
+    pub switches: Switches,
     /// `explain_format`, and `explain_json_format_version`.
     pub explain_format: (ExplainFormat, u8),
     pub restrict_fk_on_non_standard_key: bool,
@@ -130,7 +130,7 @@ impl Settings {
             self.sql_select_limit,
             self.sql_safe_updates,
             self.foreign_key_checks,
-            (self.use_invisible_indexes, self.explain_format),
+            (self.switches, self.explain_format),
         )
     }
 
@@ -195,7 +195,7 @@ impl Settings {
             sql_notes: flag(p.sql_notes),
             sql_safe_updates: flag(p.sql_safe_updates),
             foreign_key_checks: flag(p.foreign_key_checks),
-            use_invisible_indexes: text(p.optimizer_switch).contains("use_invisible_indexes=on"),
+            switches: Switches::of(text(p.optimizer_switch)),
             explain_format: (
                 match text(p.explain_format) {
                     "TRADITIONAL" | "TRADITIONAL_STRICT" => ExplainFormat::Traditional,
