@@ -19,7 +19,7 @@ use crate::{BinlogError, GtidSet, tagged};
 const CHECKSUM: usize = 4;
 
 /// The numbers of event types.
-mod code {
+pub(crate) mod code {
     pub const QUERY: u8 = 2;
     pub const STOP: u8 = 3;
     pub const ROTATE: u8 = 4;
@@ -121,6 +121,11 @@ impl Header {
             end: r.u32("end position")?,
             flags: r.u16("flags")?,
         })
+    }
+
+    /// Whether it is a QUERY event.
+    pub fn is_query(&self) -> bool {
+        self.code == code::QUERY
     }
 
     /// Whether the event was made for the connection, and is in no file.

@@ -158,6 +158,12 @@ impl GtidSet {
         }
     }
 
+    /// The highest number of a source's transactions without a tag; 0: it has none.
+    pub fn highest(&self, uuid: SourceUuid) -> u64 {
+        let intervals = self.sources.get(&(uuid, Tag::default()));
+        intervals.and_then(|all| all.last()).map_or(0, |i| i.1 - 1)
+    }
+
     /// Adds all transactions of another set.
     pub fn add_all(&mut self, other: &GtidSet) {
         for (source, intervals) in &other.sources {

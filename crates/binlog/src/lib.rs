@@ -32,6 +32,7 @@ mod rows;
 mod table_map;
 mod tagged;
 mod value;
+pub mod write;
 
 #[cfg(test)]
 mod tests;

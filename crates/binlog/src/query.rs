@@ -73,10 +73,11 @@ impl QueryEvent {
 }
 
 impl QueryContext {
+    pub(crate) const AUTO_IS_NULL: u32 = 1 << 14;
+    pub(crate) const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
+    pub(crate) const NO_UNIQUE_CHECKS: u32 = 1 << 27;
+
     fn read(bytes: &[u8]) -> Result<QueryContext, BinlogError> {
-        const AUTO_IS_NULL: u32 = 1 << 14;
-        const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
-        const NO_UNIQUE_CHECKS: u32 = 1 << 27;
         /// More databases than the event lists.
         const TOO_MANY_DATABASES: u8 = 254;
         let mut cx = QueryContext::default();
@@ -85,9 +86,9 @@ impl QueryContext {
             match r.u8("kind of a setting")? {
                 0 => {
                     let flags = r.u32("flags")?;
-                    cx.auto_is_null = flags & AUTO_IS_NULL != 0;
-                    cx.no_foreign_key_checks = flags & NO_FOREIGN_KEY_CHECKS != 0;
-                    cx.no_unique_checks = flags & NO_UNIQUE_CHECKS != 0;
+                    cx.auto_is_null = flags & Self::AUTO_IS_NULL != 0;
+                    cx.no_foreign_key_checks = flags & Self::NO_FOREIGN_KEY_CHECKS != 0;
+                    cx.no_unique_checks = flags & Self::NO_UNIQUE_CHECKS != 0;
                 }
                 1 => cx.sql_mode = Some(r.u64("sql_mode")?),
                 2 => {

@@ -53,8 +53,8 @@ pub struct RowsEvent {
 }
 
 impl RowsEvent {
-    const STATEMENT_END: u16 = 1;
-    const NO_FOREIGN_KEY_CHECKS: u16 = 2;
+    pub(crate) const STATEMENT_END: u16 = 1;
+    pub(crate) const NO_FOREIGN_KEY_CHECKS: u16 = 2;
 
     pub(crate) fn read(
         kind: RowChangeKind,

@@ -25,11 +25,15 @@ pub struct TableMap {
 }
 
 /// The types of optional fields.
-mod optional {
+pub(crate) mod optional {
     pub const SIGNEDNESS: u64 = 1;
     pub const DEFAULT_CHARSET: u64 = 2;
     pub const COLUMN_CHARSET: u64 = 3;
     pub const COLUMN_NAME: u64 = 4;
+    pub const SET_MEMBERS: u64 = 5;
+    pub const ENUM_MEMBERS: u64 = 6;
+    pub const SIMPLE_PRIMARY_KEY: u64 = 8;
+    pub const PRIMARY_KEY_WITH_PREFIX: u64 = 9;
     pub const ENUM_DEFAULT_CHARSET: u64 = 10;
     pub const ENUM_COLUMN_CHARSET: u64 = 11;
 }

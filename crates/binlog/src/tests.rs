@@ -2,3 +2,4 @@
 
 mod gtid_sets;
 mod recorded;
+mod written;

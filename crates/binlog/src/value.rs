@@ -17,6 +17,7 @@ pub(crate) mod field {
     pub const LONG: u8 = 3;
     pub const FLOAT: u8 = 4;
     pub const DOUBLE: u8 = 5;
+    pub const NULL: u8 = 6;
     pub const LONGLONG: u8 = 8;
     pub const INT24: u8 = 9;
     pub const DATE: u8 = 10;
@@ -53,13 +54,13 @@ pub struct ColumnFormat {
 }
 
 /// The bytes of `digits` decimal digits in a packed DECIMAL.
-const fn packed_digits(digits: usize) -> usize {
+pub(crate) const fn packed_digits(digits: usize) -> usize {
     const PART: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
     digits / 9 * 4 + PART[digits % 9]
 }
 
 /// The bytes of the fraction of a second with `fsp` digits.
-const fn fraction_bytes(fsp: u8) -> usize {
+pub(crate) const fn fraction_bytes(fsp: u8) -> usize {
     fsp.div_ceil(2) as usize
 }
 
@@ -89,35 +90,50 @@ fn integer(bytes: &[u8], unsigned: bool) -> Value {
     }
 }
 
+/// The bytes of the metadata of a type code; `None`: unknown.
+fn metadata_bytes(code: u8) -> Option<u8> {
+    Some(match code {
+        field::FLOAT
+        | field::DOUBLE
+        | field::BLOB
+        | field::JSON
+        | field::GEOMETRY
+        | field::VECTOR
+        | field::TIMESTAMP2
+        | field::DATETIME2
+        | field::TIME2 => 1,
+        field::VARCHAR
+        | field::BIT
+        | field::NEWDECIMAL
+        | field::STRING
+        | field::ENUM
+        | field::SET => 2,
+        field::TINY
+        | field::SHORT
+        | field::LONG
+        | field::LONGLONG
+        | field::INT24
+        | field::DATE
+        | field::NEWDATE
+        | field::YEAR => 0,
+        _ => return None,
+    })
+}
+
 impl ColumnFormat {
+    /// The bytes of its metadata.
+    pub(crate) fn metadata_bytes(&self) -> u8 {
+        metadata_bytes(self.code).unwrap_or(0)
+    }
+
     /// Reads the metadata of a type code.
     pub(crate) fn read(code: u8, r: &mut Reader<'_>) -> Result<ColumnFormat, BinlogError> {
         let what = "metadata of a column";
-        let metadata = match code {
-            field::FLOAT
-            | field::DOUBLE
-            | field::BLOB
-            | field::JSON
-            | field::GEOMETRY
-            | field::VECTOR
-            | field::TIMESTAMP2
-            | field::DATETIME2
-            | field::TIME2 => (r.u8(what)?, 0),
-            field::VARCHAR
-            | field::BIT
-            | field::NEWDECIMAL
-            | field::STRING
-            | field::ENUM
-            | field::SET => (r.u8(what)?, r.u8(what)?),
-            field::TINY
-            | field::SHORT
-            | field::LONG
-            | field::LONGLONG
-            | field::INT24
-            | field::DATE
-            | field::NEWDATE
-            | field::YEAR => (0, 0),
-            other => return Err(BinlogError::Unsupported(format!("column type {other}"))),
+        let metadata = match metadata_bytes(code) {
+            Some(0) => (0, 0),
+            Some(1) => (r.u8(what)?, 0),
+            Some(_) => (r.u8(what)?, r.u8(what)?),
+            None => return Err(BinlogError::Unsupported(format!("column type {code}"))),
         };
         Ok(ColumnFormat {
             code,
@@ -298,17 +314,22 @@ impl ColumnFormat {
         })
     }
 
-    /// Reads the bytes of a string, BLOB or JSON value.
-    pub(crate) fn read_bytes<'r>(&self, r: &mut Reader<'r>) -> Result<&'r [u8], BinlogError> {
+    /// The bytes of the length in front of a string, BLOB or JSON value.
+    pub(crate) fn length_bytes(&self) -> Result<usize, BinlogError> {
         let (a, b) = self.metadata;
-        let prefix = match self.real_code() {
+        Ok(match self.real_code() {
             field::VARCHAR if u16::from_le_bytes([a, b]) < 256 => 1,
             field::VARCHAR => 2,
             field::STRING if string_length((a, b)) < 256 => 1,
             field::STRING => 2,
             field::BLOB | field::JSON if (1..=4).contains(&a) => usize::from(a),
             _ => return Err(BinlogError::Unsupported(self.describe())),
-        };
+        })
+    }
+
+    /// Reads the bytes of a string, BLOB or JSON value.
+    pub(crate) fn read_bytes<'r>(&self, r: &mut Reader<'r>) -> Result<&'r [u8], BinlogError> {
+        let prefix = self.length_bytes()?;
         let length = little_endian(r.take(prefix, "length of a value")?);
         let length = usize::try_from(length).map_err(|_| BinlogError::Malformed("length"))?;
         Ok(r.take(length, "value")?)

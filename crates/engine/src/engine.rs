@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use nfold_btree::BtreeRedo;
 use nfold_catalog::{AccountSnapshot, Catalog, SchemaSnapshot, TableDef, TableId};
 use nfold_store::{
-    Disk, PageMut, RecoveryProgress, RecoveryReport, RedoHandler, Store, StoreError, StoreOptions,
-    StoreStatus,
+    Attachments, Disk, Lsn, PageMut, RecoveryProgress, RecoveryReport, RedoHandler, Store,
+    StoreError, StoreOptions, StoreStatus,
 };
 use nfold_txn::undo::{UNDO_OP_FIRST, UNDO_OP_LAST, UndoRedo};
 use nfold_txn::{TrxOptions, TrxRecovery, TrxStatus, TrxSystem};
@@ -197,6 +197,31 @@ impl Engine {
     /// How often that led to the row.
     pub fn row_hint_status(&self) -> RowHintStatus {
         self.shared.row_hints.status()
+    }
+
+    /// The attachments of commits, for the thread that writes the binary log.
+    pub fn attachments(&self) -> &Attachments {
+        self.shared.store.attachments()
+    }
+
+    /// The largest attachment of a commit in bytes.
+    pub fn max_attachment(&self) -> usize {
+        self.shared.store.max_attachment()
+    }
+
+    /// The LSN up to which the log is durable.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.shared.store.durable_lsn()
+    }
+
+    /// Waits until the log is durable up to `lsn`, without requesting a sync. Blocks.
+    pub fn block_until_durable(&self, lsn: Lsn) {
+        self.shared.store.block_until_durable(lsn);
+    }
+
+    /// Makes all log durable that is filled now. Blocks.
+    pub fn sync_log(&self) {
+        self.shared.store.sync_log();
     }
 
     /// A session; `number` names it in status views.

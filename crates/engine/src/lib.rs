@@ -25,6 +25,7 @@ mod distinct;
 mod engine;
 mod entry_keys;
 mod error;
+mod journal;
 mod locks;
 mod lost_entries;
 mod orphaned;
@@ -52,17 +53,19 @@ pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};
 pub use engine::{Engine, EngineOptions, OpenReport};
 pub use error::{EngineError, Stop};
+pub use journal::{ChangeJournal, JournalEntry};
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
-    Disk, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus,
-    StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
+    Attachment, AttachmentReader, Attachments, Disk, DiskFile, Lsn, OpenMode, PAGE_SIZE, RealDisk,
+    RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus, StoreError, StoreOptions, Wait,
+    gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
 pub use read::{
     KeyPrefixes, KeyProbe, LockWaitPolicy, PageRow, PageRowSink, PageRows, Read, ReadSpec, RowLock,
     reborrow,
 };
-pub use replication::{ChannelRecord, PendingCoordinates, with_coordinates};
+pub use replication::{ChannelRecord, PendingCoordinates, StatementWrites, with_statement_writes};
 pub use row_hint::RowHintStatus;
 pub use session::{EngineSession, TrxOptions};
 pub use stats::block;

@@ -6,8 +6,8 @@
 //!   that of a DDL statement over the dictionary. A crash leaves both or neither.
 //!
 //! # Concurrency
-//! A DDL statement runs on a thread that may block. [`with_coordinates`] hands the coordinates to
-//! the engine there, in a variable of the thread.
+//! A DDL statement runs on a thread that may block. [`with_statement_writes`] hands the
+//! coordinates to the engine there, in a variable of the thread.
 
 use std::cell::RefCell;
 
@@ -40,17 +40,27 @@ pub struct PendingCoordinates {
     pub data: Vec<u8>,
 }
 
-thread_local! {
-    static PENDING: RefCell<Option<PendingCoordinates>> = const { RefCell::new(None) };
+/// What the transaction of a DDL statement's change writes besides the change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatementWrites {
+    pub coordinates: Option<PendingCoordinates>,
+    /// Bytes that the commit carries in the log.
+    pub attachment: Option<Vec<u8>>,
 }
 
-/// Calls `f`, a step of a DDL statement, with coordinates to write. If the step changes a
-/// definition, the transaction of that change writes them (C1). If it changes nothing, they are not
-/// written, and returned beside the result of `f`.
-pub fn with_coordinates<T>(
-    pending: Option<PendingCoordinates>,
+thread_local! {
+    static PENDING: RefCell<StatementWrites> = const {
+        RefCell::new(StatementWrites { coordinates: None, attachment: None })
+    };
+}
+
+/// Calls `f`, a step of a DDL statement. If the step changes a definition, the transaction of that
+/// change writes `pending` (C1). If it changes nothing, `pending` is not written, and returned
+/// beside the result of `f`.
+pub fn with_statement_writes<T>(
+    pending: StatementWrites,
     f: impl FnOnce() -> T,
-) -> (T, Option<PendingCoordinates>) {
+) -> (T, StatementWrites) {
     PENDING.set(pending);
     let result = f();
     (result, PENDING.take())
@@ -110,13 +120,20 @@ impl Engine {
         dictionary::put(session, dictionary, kind, channel.as_bytes(), data)
     }
 
-    /// Writes the coordinates that the thread's DDL statement carries, if there are any.
-    pub(crate) fn put_pending_coordinates(
+    /// Writes what the thread's DDL statement carries.
+    pub(crate) fn put_statement_writes(
         &self,
         session: &mut EngineSession,
     ) -> Result<(), EngineError> {
-        match PENDING.take() {
-            Some(pending) => self.put_coordinates(session, &pending.channel, &pending.data),
+        let StatementWrites {
+            coordinates,
+            attachment,
+        } = PENDING.take();
+        if let Some(bytes) = attachment {
+            session.attach(bytes);
+        }
+        match coordinates {
+            Some(at) => self.put_coordinates(session, &at.channel, &at.data),
             None => Ok(()),
         }
     }

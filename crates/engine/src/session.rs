@@ -21,6 +21,8 @@ use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
 
 use crate::error::{EngineError, Stop, lift};
+use crate::journal::ChangeJournal;
+use crate::overflow;
 use crate::pending_chains::PendingChains;
 use crate::read::View;
 use crate::row_hint::RowHints;
@@ -56,6 +58,8 @@ pub struct EngineSession {
     /// durable.
     is_kept: bool,
     pending_chains: PendingChains,
+    /// The changes of the open transaction, if the caller records them.
+    journal: Option<Box<ChangeJournal>>,
 }
 
 static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
@@ -78,6 +82,7 @@ impl EngineSession {
             mark: 0,
             refused: false,
             pending_chains: PendingChains::default(),
+            journal: None,
         })
     }
 
@@ -242,6 +247,7 @@ impl EngineSession {
     fn end(&mut self) {
         self.explicit = false;
         self.is_kept = false;
+        self.journal = None;
         self.mark = 0;
         self.mdl.release_all();
     }
@@ -256,9 +262,14 @@ impl EngineSession {
     /// # Errors
     /// [`EngineError::NoSuchSavepoint`]
     pub fn rollback_to(&mut self, name: &str) -> Result<(), Stop> {
+        let mark = self.trx.savepoint_mark(name);
         self.trx
             .rollback_to_savepoint(name, &self.applier)
-            .map_err(lift)
+            .map_err(lift)?;
+        if let (Some(journal), Some(mark)) = (&mut self.journal, mark) {
+            journal.truncate(mark);
+        }
+        Ok(())
     }
 
     /// RELEASE SAVEPOINT
@@ -396,7 +407,58 @@ impl EngineSession {
 
     /// Undoes what came after a mark; call again after a wait.
     pub(crate) fn undo_to(&mut self, mark: u32) -> Result<(), Stop> {
-        self.trx.rollback_to_mark(mark, &self.applier).map_err(lift)
+        self.trx
+            .rollback_to_mark(mark, &self.applier)
+            .map_err(lift)?;
+        if let Some(journal) = &mut self.journal {
+            journal.truncate(mark);
+        }
+        Ok(())
+    }
+
+    /// Records the change that was made last. `write` appends its description.
+    ///
+    /// # Errors
+    /// The error of `write`.
+    pub fn record_change<E>(
+        &mut self,
+        table: &Table,
+        kind: u8,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let at = (self.trx.mark(), self.mark);
+        let journal = self.journal.get_or_insert_default();
+        journal.add(at, (table.def().id, kind), write)
+    }
+
+    /// The recorded changes of the open transaction.
+    pub fn journal(&self) -> Option<&ChangeJournal> {
+        self.journal
+            .as_deref()
+            .filter(|journal| !journal.is_empty())
+    }
+
+    /// Takes the recorded changes out of the transaction.
+    pub fn take_journal(&mut self) -> Option<Box<ChangeJournal>> {
+        self.journal.take().filter(|journal| !journal.is_empty())
+    }
+
+    /// Sets the bytes that the commit of the open transaction carries in the log, at most
+    /// [`Engine::max_attachment`](crate::Engine::max_attachment).
+    pub fn attach(&mut self, bytes: Vec<u8>) {
+        self.trx.attach(bytes);
+    }
+
+    /// Writes a row image to `out` with all long values in the place of their overflow pointers;
+    /// call again after a wait.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn whole_row(&self, table: &Table, row: &[u8], out: &mut Vec<u8>) -> Result<(), Stop> {
+        let from = (self.store(), table.def().space);
+        let pending = &self.pending_chains;
+        out.clear();
+        overflow::inflate(from, table.layout(), row, |_| true, pending, out)
     }
 
     /// Keeps the table's estimated row count.

@@ -71,6 +71,10 @@ pub trait SessionEnv {
         Some(self.collation().known().charset)
     }
     fn last_insert_id(&self) -> u64;
+    /// The flags with which row changes are recorded for the binary log; `None`: they are not.
+    fn logged_changes(&self) -> Option<u8> {
+        None
+    }
     /// `LAST_INSERT_ID(expr)`.
     fn set_last_insert_id(&self, id: u64);
     fn found_rows(&self) -> u64;

@@ -7,6 +7,7 @@ pub(crate) mod spill;
 pub(crate) mod working;
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -163,6 +164,16 @@ impl<'s> Runtime<'s> {
             return self.cx.cx().interrupted().map_err(Interrupt::to_sql);
         }
         self.tick()
+    }
+
+    /// Records a row change that was made last in the session's journal.
+    pub fn record_change(&self, table: &Table, kind: u8, bytes: &[u8]) {
+        let mut session = self.session.borrow_mut();
+        let write = |out: &mut Vec<u8>| {
+            out.extend_from_slice(bytes);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = session.record_change(table, kind, write);
     }
 
     /// Runs `job` on a thread that may block, while other sessions continue.

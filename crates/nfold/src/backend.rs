@@ -44,8 +44,9 @@ pub fn open(
     datadir: &DataDir,
     registry: &Arc<Registry>,
 ) -> Result<Backend, StartError> {
-    let engine = database::open(options, datadir)?;
-    let state = server_state(options, engine.clone(), registry.clone());
+    let database = database::open(options, datadir)?;
+    let engine = database.engine.clone();
+    let state = server_state(options, database, registry.clone());
     Ok(Backend {
         accounts: Arc::new(CatalogAccounts(engine.catalog().clone())),
         sessions: Arc::new(Sessions(state.clone())),

@@ -38,6 +38,10 @@ pub enum Command<'a> {
     /// `true` permits several statements in one query.
     SetOption(bool),
     ResetConnection,
+    /// A replica introduces itself.
+    RegisterReplica(RegisterReplica<'a>),
+    /// A replica requests the events of the binary log.
+    BinlogDump(BinlogDump<'a>),
     /// Any other command byte. The server answers with error 1047.
     Unknown(u8),
 }
@@ -51,6 +55,80 @@ pub struct ExecuteHeader<'a> {
     pub cursor: u8,
     /// The null bitmap, the types and the values.
     pub parameters: &'a [u8],
+}
+
+/// COM_REGISTER_SLAVE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisterReplica<'a> {
+    pub server_id: u32,
+    pub host: &'a [u8],
+    pub port: u16,
+}
+
+/// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinlogDump<'a> {
+    /// Whether the dump ends at the end of the files instead of waiting for more.
+    pub ends: bool,
+    pub server_id: u32,
+    /// Empty: the first file.
+    pub file: &'a [u8],
+    pub position: u64,
+    /// The transactions that the replica has, if they say where the dump begins.
+    pub gtids: Option<&'a [u8]>,
+}
+
+impl<'a> BinlogDump<'a> {
+    const NON_BLOCK: u16 = 1;
+
+    fn by_position(body: &'a [u8]) -> Result<BinlogDump<'a>, Malformed> {
+        let mut r = Reader::new(body);
+        let position = r.u32("position")?;
+        let flags = r.u16("flags")?;
+        Ok(BinlogDump {
+            ends: flags & Self::NON_BLOCK != 0,
+            server_id: r.u32("server id")?,
+            file: r.rest(),
+            position: position.into(),
+            gtids: None,
+        })
+    }
+
+    fn by_gtids(body: &'a [u8]) -> Result<BinlogDump<'a>, Malformed> {
+        let mut r = Reader::new(body);
+        let flags = r.u16("flags")?;
+        let server_id = r.u32("server id")?;
+        let length = r.u32("length of the file")?;
+        let file = r.take(length as usize, "file")?;
+        let position = r.u64("position")?;
+        let length = r.u32("length of the GTID set")?;
+        Ok(BinlogDump {
+            ends: flags & Self::NON_BLOCK != 0,
+            server_id,
+            file,
+            position,
+            gtids: Some(r.take(length as usize, "GTID set")?),
+        })
+    }
+}
+
+impl<'a> RegisterReplica<'a> {
+    fn read(body: &'a [u8]) -> Result<RegisterReplica<'a>, Malformed> {
+        let mut r = Reader::new(body);
+        let server_id = r.u32("server id")?;
+        let length = r.u8("length of the host")?;
+        let host = r.take(length.into(), "host")?;
+        for what in ["user", "password"] {
+            let length = r.u8(what)?;
+            r.take(length.into(), what)?;
+        }
+        let port = r.u16("port")?;
+        Ok(RegisterReplica {
+            server_id,
+            host,
+            port,
+        })
+    }
 }
 
 /// Parses one payload. An empty payload is malformed (MySQL answers it with error 1047).
@@ -111,6 +189,9 @@ pub fn parse(payload: &[u8]) -> Result<Command<'_>, Malformed> {
             1 => Command::SetOption(false),
             _ => Command::Unknown(code),
         },
+        com::REGISTER_REPLICA => Command::RegisterReplica(RegisterReplica::read(body)?),
+        com::BINLOG_DUMP => Command::BinlogDump(BinlogDump::by_position(body)?),
+        com::BINLOG_DUMP_GTID => Command::BinlogDump(BinlogDump::by_gtids(body)?),
         other => Command::Unknown(other),
     })
 }
@@ -136,6 +217,9 @@ pub fn command_name(code: u8) -> &'static str {
         com::SET_OPTION => "Set option",
         com::STMT_FETCH => "Fetch",
         com::RESET_CONNECTION => "Reset Connection",
+        com::REGISTER_REPLICA => "Register Replica",
+        com::BINLOG_DUMP => "Binlog Dump",
+        com::BINLOG_DUMP_GTID => "Binlog Dump GTID",
         _ => "Error",
     }
 }

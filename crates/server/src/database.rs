@@ -10,13 +10,16 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nfold_binlog::SourceUuid;
 use nfold_catalog::{Account as StoredAccount, Catalog, Privileges};
 use nfold_engine::{
-    Engine, EngineOptions, OpenReport, RealDisk, RecoveryPhase, RecoveryProgress, StoreOptions,
+    AttachmentReader, Disk, Engine, EngineOptions, OpenReport, RealDisk, RecoveryPhase,
+    RecoveryProgress, StoreOptions,
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
-use crate::config::{DataDir, ServerOptions};
+use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables};
+use crate::config::{DataDir, ServerOptions, server_uuid};
 use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
 use crate::net::fiber::login_failures::FailureLimit;
@@ -26,6 +29,12 @@ use crate::server::StartError;
 const EXTEND_BYTES: u64 = 4 << 20;
 /// The time between two log lines about one phase of recovery.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// An open engine, and its binary log.
+pub struct OpenDatabase {
+    pub engine: Arc<Engine>,
+    pub binlog: Option<Arc<BinaryLog>>,
+}
 
 /// The current accounts of the catalog.
 pub struct CatalogAccounts(pub Arc<Catalog>);
@@ -56,13 +65,13 @@ impl AccountSource for CatalogAccounts {
 
 /// Opens the database in a data directory, recovers it if necessary, and creates `root` if there is
 /// no account. Blocks.
-pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
+pub fn open(options: &ServerOptions, datadir: &DataDir) -> Result<OpenDatabase, StartError> {
     open_with(options, engine_options(options), datadir)
 }
 
 /// As [`open`], but without background threads: [`Engine::step_background`] does their work. Runs
 /// with the same calls are identical.
-pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Engine>, StartError> {
+pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<OpenDatabase, StartError> {
     let mut engine = engine_options(options);
     engine.store.io_threads = 0;
     engine.store.huge_pages = false;
@@ -71,9 +80,9 @@ pub fn open_inline(options: &ServerOptions, datadir: &DataDir) -> Result<Arc<Eng
 
 fn open_with(
     options: &ServerOptions,
-    engine: EngineOptions,
+    mut engine: EngineOptions,
     datadir: &DataDir,
-) -> Result<Arc<Engine>, StartError> {
+) -> Result<OpenDatabase, StartError> {
     let line = |e: nfold_engine::EngineError| {
         StartError(format!(
             "cannot open the database in {}: {e}",
@@ -84,7 +93,10 @@ fn open_with(
     let direct = values
         .text("innodb_flush_method")
         .is_some_and(|m| m.starts_with("O_DIRECT"));
-    let disk = Arc::new(RealDisk::new(datadir.path(), direct));
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(datadir.path(), direct));
+    let log = open_binlog(options, datadir, &disk)
+        .map_err(|e| StartError(format!("cannot open the binary log: {e}")))?;
+    engine.store.attachments = log.clone().map(|log| log as Arc<dyn AttachmentReader>);
     let said = Cell::new(None);
     let start = Instant::now();
     let progress = |p: RecoveryProgress| say_progress(&p, &said);
@@ -93,7 +105,36 @@ fn open_with(
     if engine.catalog().accounts().iter().next().is_none() {
         make_root(&engine).map_err(line)?;
     }
-    Ok(engine)
+    if let Some(log) = &log {
+        log.start(&engine)
+            .map_err(|e| StartError(format!("cannot begin a file of the binary log: {e}")))?;
+    }
+    Ok(OpenDatabase {
+        engine,
+        binlog: log,
+    })
+}
+
+/// Opens the files of the binary log. `None`: there are none, and `log_bin` is OFF.
+fn open_binlog(
+    options: &ServerOptions,
+    datadir: &DataDir,
+    disk: &Arc<dyn Disk>,
+) -> std::io::Result<Option<Arc<BinaryLog>>> {
+    let v = &options.values;
+    let uuid = server_uuid(datadir.path())?;
+    let log_options = BinlogOptions {
+        uuid: SourceUuid::parse(&uuid).unwrap_or_default(),
+        server_version: options.server_version.clone(),
+        gtids: v.text("gtid_mode") == Some("ON"),
+        tunables: BinlogTunables {
+            server_id: v.int("server_id") as u32,
+            checksums: v.text("binlog_checksum") != Some("NONE"),
+            max_bytes: v.int("max_binlog_size"),
+            expire_s: v.int("binlog_expire_logs_seconds"),
+        },
+    };
+    BinaryLog::open(disk, log_options, v.flag("log_bin"))
 }
 
 fn engine_options(options: &ServerOptions) -> EngineOptions {
@@ -112,6 +153,7 @@ fn engine_options(options: &ServerOptions) -> EngineOptions {
             doublewrite: v.flag("innodb_doublewrite"),
             huge_pages: true,
             extend_bytes: EXTEND_BYTES,
+            attachments: None,
             fatal: Some(Arc::new(|message: &str| {
                 tracing::error!("{message}; going on would lose data: the server ends");
                 std::process::abort();

@@ -75,9 +75,9 @@ impl Embedded {
         let mut options = ServerOptions::from_values(values).map_err(|e| line(&e))?;
         let datadir = DataDir::open(dir).map_err(|e| line(&e))?;
         options.datadir = datadir.path().to_path_buf();
-        let engine = database::open_inline(&options, &datadir)?;
+        let database = database::open_inline(&options, &datadir)?;
         let registry = Arc::new(Registry::default());
-        let state = server_state(&options, engine, registry.clone());
+        let state = server_state(&options, database, registry.clone());
         let seed = Seed {
             registry,
             state,

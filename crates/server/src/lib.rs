@@ -13,6 +13,7 @@
 //! config                       options and the data directory
 //! ```
 
+pub mod binlog;
 pub mod config;
 pub mod database;
 pub mod ddl;

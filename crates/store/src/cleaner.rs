@@ -243,6 +243,9 @@ impl Core {
         let horizon = self.log.horizon(); // I3: first
         fence(Ordering::SeqCst);
         let mut lsn = self.oldest_change(horizon);
+        if let Some(floor) = self.attachments.floor() {
+            lsn = lsn.min(floor);
+        }
         if planted::is(Bug::WrongCheckpoint) {
             lsn = horizon;
         }

@@ -9,12 +9,14 @@
 //!                   ├ log        durability                               (log/)
 //!                   ├ control    the control file and its limits          (log/control.rs)
 //!                   ├ cleaning   page writes, checkpoints                 (cleaner.rs)
+//!                   ├ attachments  bytes that commits carry               (attachments.rs)
 //!                   └ lifecycle  start, stop, fatal errors                (core.rs)
 //! ```
 //! # Concurrency
 //! The lock order is: `cleaner`, page latch, then `control`, the log writer and `free`. No page
 //! latch is held during I/O, except in a fallback of [`crate::Mtr::free_page`] that loads a page.
 
+use crate::attachments::Attachments;
 use crate::buffer::Pool;
 use crate::cleaner::{Cleaner, Cleaning};
 use crate::disk::Disk;
@@ -63,6 +65,7 @@ pub(crate) struct Core {
     pub(crate) control: CachePadded<ControlHandle>,
     pub(crate) cleaning: CachePadded<Cleaning>,
     pub(crate) lifecycle: CachePadded<Lifecycle>,
+    pub(crate) attachments: CachePadded<Attachments>,
     pub(crate) options: StoreOptions,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) redo: Arc<dyn RedoHandler>,
@@ -110,6 +113,7 @@ impl Core {
                 threaded: AtomicBool::new(false),
                 stopping: AtomicBool::new(false),
             }),
+            attachments: CachePadded::default(),
             options,
             disk,
             redo,

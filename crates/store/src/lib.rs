@@ -3,6 +3,7 @@
 //! The layers above use [`Store`]. It returns optimistic [`PageRef`]s for reading and [`Mtr`]s for
 //! atomic changes. It never blocks a worker: a call that has to wait returns a [`Wait`].
 
+mod attachments;
 #[allow(unsafe_code)]
 mod buf;
 mod buffer;
@@ -33,6 +34,7 @@ mod store;
 mod wait;
 mod wait_record;
 
+pub use crate::attachments::{Attachment, AttachmentReader, Attachments};
 pub use crate::pool_resize::{ResizePhase, ResizeStatus};
 pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
 pub use error::{Stop, StoreError};

@@ -1,5 +1,6 @@
 //! The configuration of a store.
 
+use crate::attachments::AttachmentReader;
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct StoreOptions {
     pub huge_pages: bool,
     /// The increment by which a space file grows once it is larger than this.
     pub extend_bytes: u64,
+    /// Reads the attachments that a crash has left in the log.
+    pub attachments: Option<Arc<dyn AttachmentReader>>,
     /// See [`FatalHook`].
     pub fatal: Option<FatalHook>,
 }
@@ -63,6 +66,7 @@ impl Default for StoreOptions {
             doublewrite: true,
             huge_pages: false,
             extend_bytes: 1 << 20,
+            attachments: None,
             fatal: None,
         }
     }

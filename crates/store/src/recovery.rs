@@ -6,6 +6,7 @@
 //!   → repair torn pages from the doublewrite file
 //!   → scan the log of generation g from C to its end E      (first pass: finds E)
 //!   → sync the log: after a kill, its end may be only in the page cache
+//!   → pass the attachments above what their reader has to it          (recovery/attachments.rs)
 //!   → apply every record to pages whose LSN is below its end (second pass: recovery/replay.rs)
 //!   → write all pages
 //!   → control file: checkpoint E', generation g+1, where E' = E rounded up to a block
@@ -40,6 +41,7 @@ use crate::status::{RecoveryPhase, RecoveryProgress, RecoveryReport};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+mod attachments;
 mod damage;
 mod replay;
 
@@ -180,6 +182,9 @@ fn recover(
     files.sync_all()?;
     disk.sync_dir()
         .map_err(|e| StoreError::io(&e, "syncing the directory"))?;
+    if let Some(reader) = &options.attachments {
+        attachments::pass_on(&files, &old, end, &**reader)?;
+    }
     report.end_lsn = end;
     report.clean = end == old.checkpoint;
     let start = (old.generation + 1, next_block(end));

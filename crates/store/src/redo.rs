@@ -6,6 +6,7 @@
 //! 2 INIT        u16 type, u16 level, u64 index id, u32 incarnation
 //! 3 ZERO        u16 offset, u16 length
 //! 4 NEWEST_TRX  u64 id: raises the header field to it
+//! 5 ATTACHMENT  bytes of a layer above (attachments.rs); changes no page, and names page 0 of space 0
 //! ```
 //! INIT zeroes the page and writes its header, so recovery does not need the page's old contents.
 
@@ -16,6 +17,7 @@ pub(crate) const WRITE: u8 = 1;
 pub(crate) const INIT: u8 = 2;
 pub(crate) const ZERO: u8 = 3;
 pub(crate) const NEWEST_TRX: u8 = 4;
+pub(crate) const ATTACHMENT: u8 = 5;
 /// Operations below this belong to the store.
 pub(crate) const FIRST_USER_OP: u8 = 0x20;
 

@@ -7,6 +7,7 @@
 //! [`Store::read`] of a resident page loads the space pointer, the chunk pointer, the page word and
 //! the frame's clock mark. It writes only the clock mark, and only if that is clear.
 
+use crate::attachments::Attachments;
 use crate::core::{Core, Count};
 use crate::disk::Disk;
 use crate::error::{Stop, StoreError};
@@ -356,6 +357,33 @@ impl Store {
     /// syncs are short and no other thread waits for one.
     pub fn finish_syncs(&self, may_block: bool) {
         self.core.log.request_held(may_block);
+    }
+
+    /// Waits until the log is durable up to `lsn`, without requesting a sync. Blocks.
+    pub fn block_until_durable(&self, lsn: Lsn) {
+        if self.core.log.durable() < lsn {
+            Wait::on(self.core.log.durable.clone(), lsn).block();
+        }
+    }
+
+    /// Makes all log durable that is filled now. Blocks.
+    pub fn sync_log(&self) {
+        self.core.log.sync_to(self.core.log.horizon());
+    }
+
+    /// The attachments of commits.
+    pub fn attachments(&self) -> &Attachments {
+        &self.core.attachments
+    }
+
+    /// The largest attachment in bytes.
+    pub fn max_attachment(&self) -> usize {
+        (self.core.log.max_mtr() / 4) as usize
+    }
+
+    /// The files beside which the store has its own.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.core.disk
     }
 
     /// A wait until the horizon reaches `lsn`; `None` if it has.

@@ -129,6 +129,8 @@ pub struct Trx {
     undo: TrxUndo,
     savepoints: Savepoints,
     record: UndoRecord,
+    /// Bytes that the commit carries in the log.
+    attachment: Option<Vec<u8>>,
     /// The status views know of it.
     noted: bool,
     /// The first change that could not be undone, because its table is damaged.
@@ -156,6 +158,7 @@ impl Trx {
             },
             savepoints: Savepoints::default(),
             record: UndoRecord::default(),
+            attachment: None,
             noted: false,
             stuck: None,
             broken: None,
@@ -304,6 +307,18 @@ impl Trx {
     pub fn lock(&mut self, request: &LockRequest<'_>) -> Step<Locked> {
         let owner = self.owner().clone();
         self.system.locks().lock(&owner, request)
+    }
+
+    /// Sets the bytes that the commit carries in the log, at most
+    /// [`Store::max_attachment`](nfold_store::Store::max_attachment). They are dropped if the
+    /// transaction has changed nothing, or is rolled back.
+    pub fn attach(&mut self, bytes: Vec<u8>) {
+        self.attachment = Some(bytes);
+    }
+
+    /// The mark of a savepoint.
+    pub fn savepoint_mark(&self, name: &str) -> Option<u32> {
+        self.savepoints.changes_before(name)
     }
 
     /// Releases a record lock on a row that turned out not to match; see
@@ -475,17 +490,49 @@ impl Trx {
         if self.undo.id == 0 {
             return Ok(None);
         }
-        let Trx { system, undo, .. } = self;
+        let Trx {
+            system,
+            undo,
+            attachment,
+            ..
+        } = self;
         if undo.undo_no == 0 {
             system.end_rollback(undo)?;
             return Ok(None);
         }
         let mut mtr = system.store().mtr();
+        if let Some(bytes) = attachment.take() {
+            return Trx::fill_attached(system, undo, mtr, (bytes, attachment)).map(Some);
+        }
         let prep = system.undo().prepare_end(&mut mtr, undo)?;
         let (id, status) = (undo.id, &system.views().status);
         Ok(Some(system.undo().end(mtr, prep, undo, true, |end| {
             status.set_committed(id, end)
         })))
+    }
+
+    /// Fills the commit together with its attachment. After a wait `left` has the bytes again.
+    fn fill_attached(
+        system: &TrxSystem,
+        undo: &mut TrxUndo,
+        mut mtr: Mtr<'_>,
+        (bytes, left): (Vec<u8>, &mut Option<Vec<u8>>),
+    ) -> Step<Lsn> {
+        let prep = match system.undo().prepare_end_with(&mut mtr, undo, bytes.len()) {
+            Ok(prep) => prep,
+            Err(stop) => {
+                *left = Some(bytes);
+                return Err(stop);
+            }
+        };
+        let (store, id, status) = (system.store(), undo.id, &system.views().status);
+        mtr.attach(&bytes);
+        // The mini-transaction begins behind every horizon that is known now.
+        let floor = store.horizon().load();
+        Ok(system.undo().end(mtr, prep, undo, true, |end| {
+            status.set_committed(id, end);
+            store.attachments().push(floor, end, bytes);
+        }))
     }
 
     /// Rolls back the transaction. Changes that damaged tables prevent from being undone are left
@@ -558,6 +605,7 @@ impl Trx {
         self.release()?;
         self.close_note();
         self.savepoints.clear();
+        self.attachment = None;
         self.broken = None;
         self.undo = TrxUndo {
             stream: self.undo.stream,

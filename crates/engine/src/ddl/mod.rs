@@ -50,7 +50,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         self.change_leftovers(|session| {
             change(session)?;
-            self.put_pending_coordinates(session)
+            self.put_statement_writes(session)
         })
     }
 

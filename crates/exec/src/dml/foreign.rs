@@ -15,6 +15,7 @@ use nfold_plan::foreign::{ChildKey, ForeignKeys, ParentIndex};
 use nfold_types::key::KeyLayout;
 use nfold_types::{ErrorCode, SqlError, TypeKind, ValueRef};
 
+use super::change_log::{ChangeLog, change_kind};
 use super::duplicate::{duplicate_error, index_key, is_needed, read_locked};
 use super::row_exprs::RowExprs;
 use crate::runtime::Runtime;
@@ -336,6 +337,7 @@ fn delete_child(
     let mut op = DeleteOp::new(table.clone());
     op.row(old, row_id);
     rt.drive(|session| session.delete(&mut op))?;
+    ChangeLog::add_cascaded(rt, table, change_kind::DELETE, [Some(old), None])?;
     let change = RowChange {
         old: Some(old),
         ..RowChange::default()
@@ -379,6 +381,8 @@ fn update_child(
     if let WriteOutcome::Duplicate { index } = rt.drive(|session| session.update(&mut op))? {
         return Err(duplicate_error(rt, table, index, op.image()));
     }
+    let images = [Some(old), Some(op.image())];
+    ChangeLog::add_cascaded(rt, table, change_kind::UPDATE, images)?;
     let change = RowChange {
         old: Some(old),
         new: Some(op.image()),

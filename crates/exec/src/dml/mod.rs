@@ -12,6 +12,7 @@
 //!  row_events.rs ──▶ rows of a replication source, found by key
 //!     │
 //!     └──▶ pipeline.rs   row_exprs.rs   generated columns, CHECK ──▶ changes a row ──▶ foreign.rs   its parents, its children, cascades
+//!                                                                      └──▶ change_log.rs   its row event, if there is a binary log
 //! ```
 //!
 //! # Invariants
@@ -23,6 +24,7 @@
 mod array_elements;
 mod assignment;
 mod auto_increment;
+pub mod change_log;
 mod conflict;
 mod copied_rows;
 mod delete;

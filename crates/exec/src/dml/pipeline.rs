@@ -10,6 +10,7 @@ use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{ErrorCode, SqlError};
 
+use super::change_log::{ChangeLog, change_kind};
 use super::foreign::{self, Probes, RowChange};
 use super::row_exprs::RowExprs;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef};
@@ -45,6 +46,8 @@ pub(crate) struct TableChanges {
     foreign: Option<Foreign>,
     /// The view through which rows change, if it checks them (WITH CHECK OPTION).
     view: Option<Arc<ChangedView>>,
+    /// Records the changes for the binary log.
+    log: Option<Box<ChangeLog>>,
     insert: Option<InsertOp>,
     /// Boxed, because most statements need only one of them.
     update: Option<Box<UpdateOp>>,
@@ -84,6 +87,7 @@ impl TableChanges {
             })
         });
         TableChanges {
+            log: ChangeLog::new(rt, &table),
             table,
             exprs: RowExprs::new(rt, exprs, ignore).map(Box::new),
             foreign,
@@ -131,11 +135,15 @@ impl TableChanges {
         {
             return Ok(RowOutcome::Refused(refused));
         }
-        let Some(foreign) = &mut self.foreign else {
-            return rt.drive(|session| session.insert(op)).map(RowOutcome::from);
-        };
-        let mark = rt.change_mark();
+        let mark = self.foreign.as_ref().map_or(0, |_| rt.change_mark());
         let outcome = rt.drive(|session| session.insert(op))?;
+        if let (Some(log), WriteOutcome::Done) = (&mut self.log, &outcome) {
+            let images = [None, Some(op.image())];
+            log.add(rt, &self.table, change_kind::INSERT, images)?;
+        }
+        let Some(foreign) = &mut self.foreign else {
+            return Ok(outcome.into());
+        };
         let change = RowChange {
             new: Some(op.image()),
             ..RowChange::default()
@@ -192,11 +200,15 @@ impl TableChanges {
         {
             return Ok(RowOutcome::Refused(refused));
         }
-        let Some(foreign) = &mut self.foreign else {
-            return rt.drive(|session| session.update(op)).map(RowOutcome::from);
-        };
-        let mark = rt.change_mark();
+        let mark = self.foreign.as_ref().map_or(0, |_| rt.change_mark());
         let outcome = rt.drive(|session| session.update(op))?;
+        if let (Some(log), WriteOutcome::Done) = (&mut self.log, &outcome) {
+            let images = [Some(op.old_image()), Some(op.image())];
+            log.add(rt, &self.table, change_kind::UPDATE, images)?;
+        }
+        let Some(foreign) = &mut self.foreign else {
+            return Ok(outcome.into());
+        };
         let change = RowChange {
             old: Some(op.old_image()),
             new: Some(op.image()),
@@ -243,13 +255,16 @@ impl TableChanges {
             insert,
             delete,
             foreign,
+            log,
             ..
         } = self;
         rt.counters.add(StatusCounter::HandlerDelete, 1);
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         let Some(foreign) = foreign else {
             op.row(image, row_id);
-            return rt.drive(|session| session.delete(op)).map(RowOutcome::from);
+            let outcome = rt.drive(|session| session.delete(op))?;
+            record_delete(rt, log, table, &outcome, image)?;
+            return Ok(outcome.into());
         };
         let mut now = std::mem::take(&mut foreign.read_again);
         let mut image = image;
@@ -263,6 +278,7 @@ impl TableChanges {
         let mark = rt.change_mark();
         op.row(image, row_id);
         let outcome = rt.drive(|session| session.delete(op))?;
+        record_delete(rt, log, table, &outcome, image)?;
         let change = RowChange {
             old: Some(image),
             replacement: insert.as_ref().map(InsertOp::image).filter(|_| replaced),
@@ -271,6 +287,22 @@ impl TableChanges {
         let checked = foreign.checked(rt, table, (outcome, mark), change);
         foreign.read_again = now;
         checked
+    }
+}
+
+/// Records a deleted row for the binary log.
+fn record_delete(
+    rt: &Runtime<'_>,
+    log: &mut Option<Box<ChangeLog>>,
+    table: &Table,
+    outcome: &WriteOutcome,
+    image: &[u8],
+) -> Result<(), SqlError> {
+    match (log, outcome) {
+        (Some(log), WriteOutcome::Done) => {
+            log.add(rt, table, change_kind::DELETE, [Some(image), None])
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ mod ini;
 mod limits;
 mod option;
 mod persisted;
+mod server_uuid;
 pub mod switches;
 pub mod table;
 mod values;
@@ -21,6 +22,7 @@ pub use datadir::{DataDir, DataDirError, pem_encode, write_private};
 pub use ini::{ConfigError, Line, read};
 pub use limits::Limits;
 pub use persisted::{Entry, Persisted, SetBy};
+pub use server_uuid::server_uuid;
 pub use values::{Source, Value, Values};
 
 /// The start-up options of the server.

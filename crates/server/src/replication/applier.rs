@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nfold_binlog::{Event, EventReader, Gtid, Header, QueryEvent, TableMap, event_name};
+use nfold_binlog::{
+    Event, EventReader, Gtid, Header, QueryEvent, SourceUuid, TableMap, event_name,
+};
 use nfold_engine::ChannelRecord;
 use nfold_replica::Coordinates;
 use nfold_sql::ast::{BeginOptions, Statement};
@@ -344,12 +346,14 @@ impl Applier {
         after: &Coordinates,
     ) -> Result<(), SqlError> {
         let carried = pending(after);
+        let gtid = self.gtid.as_ref().and_then(writable_gtid);
         let left = self.thread.run(move |cx, session| {
             session.use_database_of_source(&database);
-            session.carried.pending = Some(carried);
+            session.carried.pending.coordinates = Some(carried);
             session.carried.deferred = false;
+            session.source_gtid = gtid;
             let done = session.run_internal(cx, &sql);
-            let left = session.carried.pending.take();
+            let left = session.carried.pending.coordinates.take();
             done.map(|()| left)
         })?;
         if let Some(left) = left {
@@ -417,7 +421,9 @@ impl Applier {
         let after = self.after();
         if !self.skips {
             let data = pending(&after).data;
+            let gtid = self.gtid.as_ref().and_then(writable_gtid);
             self.thread.run(move |fiber, session: &mut Session| {
+                session.source_gtid = gtid;
                 let engine = session.server.engine.clone();
                 let stored = engine.put_coordinates(&mut session.engine, CHANNEL, &data);
                 stored.map_err(|e| nfold_exec::engine_error(&e))?;
@@ -438,6 +444,14 @@ impl Applier {
         self.server
             .replication
             .with_status(|status| status.applied = applied);
+    }
+}
+
+/// The GTID of the source's transaction for this server's own binary log, if it can be written.
+fn writable_gtid(gtid: &Gtid) -> Option<(SourceUuid, u64)> {
+    match gtid {
+        Gtid::MySql { uuid, tag, number } if tag.as_str().is_empty() => Some((*uuid, *number)),
+        _ => None,
     }
 }
 

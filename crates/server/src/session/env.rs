@@ -219,7 +219,7 @@ impl Env {
     fn with_var<T>(&self, at: usize, global: bool, f: impl FnOnce(&VarValue) -> T) -> T {
         let def = &vars::definitions()[at];
         if matches!(def.name, "gtid_executed" | "gtid_purged") {
-            return f(&VarValue::text(self.server.replication.executed_gtids()));
+            return f(&VarValue::text(self.server.gtids(def.name).to_string()));
         }
         if global || def.scope == Scope::Global {
             return self.globals.with_value(at, f);
@@ -366,6 +366,16 @@ impl SessionEnv for Env {
     )]
     fn lock_wait_timeout(&self) -> Duration {
         self.vars.settings().innodb_lock_wait_timeout
+    }
+
+    fn logged_changes(&self) -> Option<u8> {
+        let log = self.server.binlog.as_ref()?;
+        let settings = self.vars.settings();
+        let flags = match settings.foreign_key_checks {
+            true => 0,
+            false => nfold_exec::change_kind::NO_FOREIGN_KEYS,
+        };
+        (log.is_active() && settings.sql_log_bin).then_some(flags)
     }
 
     fn isolation(&self) -> nfold_engine::Isolation {

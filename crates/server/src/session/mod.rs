@@ -8,6 +8,7 @@
 //! ```
 //! `statement`, a folder above this one, runs the statements of a session.
 
+mod change_events;
 pub mod cx;
 pub(crate) mod deadlock;
 pub mod env;
@@ -33,8 +34,9 @@ pub mod vars;
 
 use std::sync::Arc;
 
+use nfold_binlog::SourceUuid;
 use nfold_catalog::{Account, AccountId, SchemaSnapshot};
-use nfold_engine::{EngineSession, PendingCoordinates};
+use nfold_engine::{EngineSession, StatementWrites};
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
 use nfold_protocol::consts::cap;
@@ -66,20 +68,20 @@ pub(crate) struct FreeWork {
     pub markers: Vec<Value>,
 }
 
-/// The replication coordinates that a DDL statement writes together with its change.
+/// What a DDL statement writes together with its change.
 #[derive(Default)]
-pub(crate) struct CarriedCoordinates {
-    pub pending: Option<PendingCoordinates>,
+pub(crate) struct CarriedWrites {
+    pub pending: StatementWrites,
     /// The statement has several steps, and this is not the last one.
     pub deferred: bool,
 }
 
-impl CarriedCoordinates {
-    /// The coordinates for a step of the statement.
-    pub fn take(&mut self) -> Option<PendingCoordinates> {
+impl CarriedWrites {
+    /// The writes for a step of the statement.
+    pub fn take(&mut self) -> StatementWrites {
         match self.deferred {
-            true => None,
-            false => self.pending.take(),
+            true => StatementWrites::default(),
+            false => std::mem::take(&mut self.pending),
         }
     }
 }
@@ -122,8 +124,10 @@ pub struct Session {
     pub(crate) text_warnings: Vec<Deprecated>,
     /// Whether the connection ends after this command (`COMMIT RELEASE`, or KILL of its own id).
     pub(crate) close_after: bool,
-    /// Replication coordinates for the next change of a definition.
-    pub(crate) carried: CarriedCoordinates,
+    /// What the next change of a definition writes.
+    pub(crate) carried: CarriedWrites,
+    /// The GTID of the source's transaction that the session applies.
+    pub(crate) source_gtid: Option<(SourceUuid, u64)>,
     /// The digest of the current text, borrowed from the worker. `None` while the statement runs.
     pub(crate) digested: Option<Box<Digested>>,
 }
@@ -217,7 +221,8 @@ impl Session {
             free_work: None,
             text_warnings: Vec::new(),
             close_after: false,
-            carried: CarriedCoordinates::default(),
+            carried: CarriedWrites::default(),
+            source_gtid: None,
             digested: None,
             server,
         };

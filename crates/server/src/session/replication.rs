@@ -162,7 +162,7 @@ pub(crate) fn load_coordinates(engine: &Engine) -> Result<Coordinates, SqlError>
     }
 }
 
-/// Coordinates for [`nfold_engine::with_coordinates`].
+/// Coordinates for [`nfold_engine::with_statement_writes`].
 pub(crate) fn pending(at: &Coordinates) -> PendingCoordinates {
     let mut data = Vec::new();
     at.store(&mut data);
@@ -188,10 +188,9 @@ impl Replication {
         Ok(())
     }
 
-    /// `@@gtid_executed` and `@@gtid_purged`: the transactions that are in the tables. No binary
-    /// log has them, so all of them are purged.
-    pub fn executed_gtids(&self) -> String {
-        self.with_status(|status| status.applied.gtids.to_string())
+    /// The transactions of the source that are in the tables.
+    pub fn applied_gtids(&self) -> GtidSet {
+        self.with_status(|status| status.applied.gtids.clone())
     }
 
     /// START REPLICA. Returns false if it runs already. Blocks.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nfold_binlog::GtidSet;
 use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
 use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
@@ -21,7 +22,8 @@ use super::shared_plans::SharedPlans;
 use super::storage;
 use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
-use crate::config::{Persisted, ServerOptions, Source};
+use crate::binlog::{BinaryLog, BinlogTunables};
+use crate::config::{Persisted, ServerOptions, Source, server_uuid};
 use crate::database::machine_memory;
 use crate::general_log::GeneralLog;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
@@ -64,6 +66,8 @@ pub struct ServerState {
     /// Tables that statements have used.
     pub(crate) opened: OpenedTables,
     pub(crate) replication: Replication,
+    /// `None`: there are no files of a binary log, and `log_bin` is OFF.
+    pub(crate) binlog: Option<Arc<BinaryLog>>,
     /// Status counters of the sessions.
     pub session_counters: Arc<AllSessionCounters>,
     /// Set once the workers run.
@@ -141,7 +145,7 @@ impl ServerState {
     /// Creates the state over an open engine.
     pub fn new(
         options: &ServerOptions,
-        engine: Arc<Engine>,
+        (engine, binlog): (Arc<Engine>, Option<Arc<BinaryLog>>),
         registry: Arc<Registry>,
         system_tables: &'static dyn SystemTables,
     ) -> Arc<ServerState> {
@@ -169,6 +173,7 @@ impl ServerState {
             ),
             opened: OpenedTables::default(),
             replication: Replication::default(),
+            binlog,
             session_counters: Arc::default(),
             counters: OnceLock::new(),
         };
@@ -185,6 +190,9 @@ impl ServerState {
         self.plans.set_limit(self.int("nfold_plan_cache_size"));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
         storage::hand_over(self);
+        if let Some(log) = &self.binlog {
+            log.set_tunables(self.binlog_tunables());
+        }
         let datadir = self.text("datadir");
         let file = |name| Path::new(&*datadir).join(&*self.text(name));
         let to_files = vars::logs_to_files(&self.text("log_output"));
@@ -193,6 +201,33 @@ impl ServerState {
             .configure(slow && to_files, file("slow_query_log_file"));
         self.general_log
             .configure(general && to_files, file("general_log_file"));
+    }
+
+    fn binlog_tunables(&self) -> BinlogTunables {
+        BinlogTunables {
+            server_id: self.int("server_id") as u32,
+            checksums: &*self.text("binlog_checksum") == "CRC32",
+            max_bytes: self.int("max_binlog_size"),
+            expire_s: self.int("binlog_expire_logs_seconds"),
+        }
+    }
+
+    /// `gtid_executed`, the transactions that are in the tables, and `gtid_purged`, those of them
+    /// that are not in the files of the binary log.
+    pub(crate) fn gtids(&self, name: &str) -> GtidSet {
+        let applied = self.replication.applied_gtids();
+        let Some(log) = &self.binlog else {
+            return applied;
+        };
+        // Blocks for the time of a sync, at most: the session's own commits are to be in the sets.
+        log.catch_up();
+        let (mut executed, mut purged) = log.gtids();
+        if name == "gtid_executed" {
+            executed.add_all(&applied);
+            return executed;
+        }
+        purged.add_all(&applied.without(&executed));
+        purged
     }
 
     /// `nfold_server_memory`; 0: four fifths of the machine's memory without the buffer pool.
@@ -281,6 +316,9 @@ impl ServerState {
     /// the list of the buffer pool's pages if configured.
     pub fn end(&self) {
         self.replication.stop(&self.registry);
+        if let Some(log) = &self.binlog {
+            log.close(&self.engine);
+        }
         self.slow_log.close();
         self.general_log.close();
         let (file, percent) = self.pool_list_file();
@@ -318,6 +356,10 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
         ),
         ("hostname", VarValue::text(hostname.trim())),
         ("datadir", path(&options.datadir.join(""))),
+        (
+            "server_uuid",
+            VarValue::text(server_uuid(&options.datadir).unwrap_or_default()),
+        ),
         ("basedir", VarValue::text("/usr/")),
         ("port", VarValue::Int(u64::from(options.port))),
         ("system_time_zone", VarValue::text(system_zone())),

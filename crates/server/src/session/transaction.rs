@@ -263,6 +263,12 @@ impl Session {
     }
 
     fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        if self.engine.journal().is_some()
+            && let Err(e) = self.attach_changes(cx)
+        {
+            self.rollback(cx)?;
+            return Err(e);
+        }
         let done = finish(cx, || self.engine.commit());
         if done.is_err() && self.engine.in_transaction() {
             finish(cx, || self.engine.rollback())?;

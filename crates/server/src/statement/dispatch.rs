@@ -51,6 +51,7 @@ fn commits(statement: &Statement) -> bool {
         | StartReplica(_)
         | StopReplica(_)
         | ResetReplica { .. }
+        | ResetBinaryLogs(_)
         | LockTables(_) => true,
         CreateTable(c) => !c.temporary,
         DropTable(d) => !d.temporary,
@@ -78,7 +79,28 @@ fn leaves_data(statement: &Statement) -> bool {
             | StartReplica(_)
             | StopReplica(_)
             | ResetReplica { .. }
+            | ResetBinaryLogs(_)
     )
+}
+
+/// Whether the binary log has the statement's text. Accounts are each server's own.
+fn is_logged(statement: &Statement) -> bool {
+    use Statement::*;
+    match statement {
+        CreateDatabase(_)
+        | AlterDatabase(_)
+        | DropDatabase { .. }
+        | CreateView(_)
+        | DropView { .. }
+        | Truncate(_)
+        | RenameTable(_)
+        | AlterTable(_)
+        | CreateIndex(_)
+        | DropIndex { .. } => true,
+        CreateTable(c) => !c.temporary && c.query.is_none(),
+        DropTable(d) => !d.temporary,
+        _ => false,
+    }
 }
 
 /// Whether a DDL statement may change or drop tables that exist.
@@ -403,7 +425,13 @@ impl Session {
         if is_ddl {
             self.begin_ddl(cx)?;
         }
+        if self.server.binlog.is_some() && is_logged(statement) {
+            self.carried.deferred = false;
+            self.carried.pending.attachment = self.statement_attachment(text);
+        }
         let mut response = self.dispatch(cx, statement, text, sink);
+        // A statement that has changed nothing is not in the binary log.
+        self.carried.pending.attachment = None;
         if commits(statement) && response.is_ok() && !matches!(statement, Statement::LockTables(_))
         {
             response = self.renew_table_locks(cx).and(response);
@@ -490,6 +518,9 @@ impl Session {
             StartReplica(channel) => self.start_replica(cx, channel.as_ref()),
             StopReplica(channel) => self.stop_replica(cx, channel.as_ref()),
             ResetReplica { all, channel } => self.reset_replica(cx, *all, channel.as_ref()),
+            PurgeTo(file) => self.purge_to(cx, file),
+            PurgeBefore(time) => self.purge_before(cx, time, text),
+            ResetBinaryLogs(to) => self.reset_binary_logs(cx, *to),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),
             SetPassword(set) => self.set_password(cx, set),
@@ -555,6 +586,9 @@ impl Session {
                     }
                     if is("GENERAL") {
                         self.server.general_log.reopen();
+                    }
+                    if is("BINARY") {
+                        self.rotate_binary_log(cx)?;
                     }
                 }
                 FlushItem::Other(words) => {

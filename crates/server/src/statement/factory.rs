@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use nfold_engine::Engine;
-
 use crate::config::ServerOptions;
+use crate::database::OpenDatabase;
 use crate::introspection::system::Tables;
 use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::net::worker::{FiberCx, Registry};
@@ -13,10 +12,11 @@ use crate::session::{ServerState, Session};
 /// Creates the state that all sessions over an open engine share.
 pub fn server_state(
     options: &ServerOptions,
-    engine: Arc<Engine>,
+    database: OpenDatabase,
     registry: Arc<Registry>,
 ) -> Arc<ServerState> {
-    let state = ServerState::new(options, engine, registry, &Tables);
+    let database = (database.engine, database.binlog);
+    let state = ServerState::new(options, database, registry, &Tables);
     // It is empty.
     let _ = state.replication.launcher.set(crate::replication::launch);
     state

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
 use nfold_observe::digests::access;
-use nfold_protocol::command::ExecuteHeader;
+use nfold_protocol::command::{BinlogDump, ExecuteHeader, RegisterReplica};
 use nfold_protocol::consts::{cap, status};
-use nfold_protocol::response::Column;
+use nfold_protocol::response::{self, Column};
 use nfold_sql::digest::Digested;
 use nfold_sync::words::prefetch_value;
 use nfold_types::{Charset, ErrorCode, SqlError};
@@ -461,7 +461,32 @@ impl SessionHandler for Session {
         self.engine.prefetch_rest();
     }
 
+    fn register_replica(
+        &mut self,
+        _: &FiberCx<'_>,
+        replica: RegisterReplica<'_>,
+        out: &mut ResponseWriter<'_>,
+    ) {
+        match self.register(replica) {
+            Ok(()) => out.ok(&response::Ok::default()),
+            Err(e) => out.error(&e),
+        }
+    }
+
+    fn binlog_dump(
+        &mut self,
+        cx: &FiberCx<'_>,
+        dump: BinlogDump<'_>,
+        out: &mut ResponseWriter<'_>,
+    ) {
+        self.dump(cx, dump, out);
+        self.end_if_asked();
+    }
+
     fn disconnected(&mut self, cx: &FiberCx<'_>) {
+        if let Some(log) = &self.server.binlog {
+            log.unregister(self.env.login.connection_id);
+        }
         self.log_command("Quit", b"", &[]);
         if let Err(e) = self.rollback(&mut FiberExec { fiber: cx }) {
             tracing::error!(

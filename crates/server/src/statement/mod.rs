@@ -7,12 +7,15 @@
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              ├─▶ handler_tables: HANDLER
 //!                                              ├─▶ replica: the replication channel
+//!                                              ├─▶ binlog_dump: events for replicas; binary_logs: FLUSH, PURGE, RESET
 //!                                              └─▶ ddl, introspection: the folders below
 //! applied: statements of a replication source
 //! ```
 
 mod account;
 mod applied;
+mod binary_logs;
+mod binlog_dump;
 mod client_text;
 mod diagnostics;
 mod dispatch;

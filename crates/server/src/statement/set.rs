@@ -250,6 +250,11 @@ impl Session {
                 checked?
             }
         };
+        if let (Some(log), Some((_, value))) = (&self.server.binlog, assigned.first())
+            && log.is_active()
+        {
+            self.refuse_log_setting(def.name, value)?;
+        }
         if scope == VarScope::Session && is_special(def.name) {
             let value = assigned
                 .into_iter()

@@ -215,8 +215,14 @@ pub enum Show {
     ReplicaStatus(Option<String>),
     /// `SHOW REPLICAS`
     Replicas,
-    /// `SHOW BINLOG EVENTS` and `SHOW RELAYLOG EVENTS`
-    LogEvents,
+    /// `SHOW BINLOG EVENTS [IN 'file'] [FROM position] [LIMIT ...]`
+    BinlogEvents {
+        file: Option<String>,
+        from: Option<u64>,
+        limit: Option<ShowLimit>,
+    },
+    /// `SHOW RELAYLOG EVENTS`
+    RelayLogEvents,
     Profiles,
     /// Another SHOW statement of MySQL: error 1235 with this name.
     Unsupported(&'static str),

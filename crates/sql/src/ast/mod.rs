@@ -210,6 +210,13 @@ pub enum Statement {
         channel: Option<String>,
     },
 
+    /// `PURGE BINARY LOGS TO 'file'`
+    PurgeTo(String),
+    /// `PURGE BINARY LOGS BEFORE time`
+    PurgeBefore(Box<Expr>),
+    /// `RESET BINARY LOGS AND GTIDS [TO number]`
+    ResetBinaryLogs(Option<u64>),
+
     // Accounts
     CreateUser(CreateUser),
     AlterUser(CreateUser),

@@ -86,6 +86,7 @@ impl Parser<'_> {
             Kw::CHANGE => self.change_source(),
             Kw::STOP => self.stop_replica(),
             Kw::RESET => self.reset(),
+            Kw::PURGE => self.purge(),
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
             kw => match unsupported_verb(kw) {
@@ -335,7 +336,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
         Kw::HELP => "HELP",
         Kw::INSTALL => "INSTALL",
         Kw::UNINSTALL => "UNINSTALL",
-        Kw::PURGE => "PURGE BINARY LOGS",
         Kw::BINLOG => "BINLOG",
         Kw::CACHE => "CACHE INDEX",
         Kw::IMPORT => "IMPORT TABLE",

@@ -76,6 +76,16 @@ impl Parser<'_> {
 
     /// The rest of `RESET REPLICA [ALL] [FOR CHANNEL 'name']`
     pub(super) fn reset_replica(&mut self) -> Result<Statement> {
+        if self.accept_kw(Kw::BINARY) {
+            for word in [Kw::LOGS, Kw::AND, Kw::GTIDS] {
+                self.expect_kw(word)?;
+            }
+            let to = match self.accept_kw(Kw::TO) {
+                true => Some(self.number()?),
+                false => None,
+            };
+            return Ok(Statement::ResetBinaryLogs(to));
+        }
         if !self.at(Kw::REPLICA) && !self.at(Kw::SLAVE) {
             return self.unsupported("RESET");
         }
@@ -83,6 +93,21 @@ impl Parser<'_> {
         let all = self.accept_kw(Kw::ALL);
         let channel = self.for_channel()?;
         Ok(Statement::ResetReplica { all, channel })
+    }
+
+    /// `PURGE {BINARY | MASTER} LOGS {TO 'file' | BEFORE time}`
+    pub(super) fn purge(&mut self) -> Result<Statement> {
+        self.advance();
+        if !self.accept_kw(Kw::MASTER) {
+            self.expect_kw(Kw::BINARY)?;
+        }
+        self.expect_kw(Kw::LOGS)?;
+        if self.accept_kw(Kw::BEFORE) {
+            return Ok(Statement::PurgeBefore(Box::new(self.expr()?)));
+        }
+        self.expect_kw(Kw::TO)?;
+        let file = self.string()?;
+        Ok(Statement::PurgeTo(String::from_utf8_lossy(&file).into()))
     }
 
     fn replica_word(&mut self) -> Result<()> {

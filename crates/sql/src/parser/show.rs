@@ -181,10 +181,26 @@ impl Parser<'_> {
                 self.deprecated.push(Deprecated::Profiles("SHOW PROFILE"));
                 return self.unsupported_show("SHOW PROFILE");
             }
-            Kw::BINLOG | Kw::RELAYLOG => {
+            Kw::BINLOG => {
+                self.expect_kw(Kw::EVENTS)?;
+                let file = match self.accept_kw(Kw::IN) {
+                    true => Some(self.ident_or_text()?),
+                    false => None,
+                };
+                let from = match self.accept_kw(Kw::FROM) {
+                    true => Some(self.number()?),
+                    false => None,
+                };
+                Show::BinlogEvents {
+                    file,
+                    from,
+                    limit: self.show_limit()?,
+                }
+            }
+            Kw::RELAYLOG => {
                 self.expect_kw(Kw::EVENTS)?;
                 self.rest_of_statement();
-                Show::LogEvents
+                Show::RelayLogEvents
             }
             Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),
             _ => {

@@ -32,6 +32,7 @@
 mod alloc;
 mod reserve;
 
+use crate::attachments;
 use crate::core::{Core, Count};
 use crate::error::{Stop, StoreError};
 use crate::log::format;
@@ -326,6 +327,19 @@ impl<'a> Mtr<'a> {
                 page.id()
             ));
         }
+    }
+
+    /// Logs an attachment, for whose log bytes [`reserve`](Self::reserve) has made room.
+    pub fn attach(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(attachments::PIECE) {
+            let page = PageId { space: 0, page: 0 };
+            format::push_record(&mut self.records, redo::ATTACHMENT, page, &[piece]);
+        }
+    }
+
+    /// The log bytes of an attachment of `len` bytes, at most.
+    pub fn attachment_log(len: usize) -> usize {
+        len + format::RECORD_HEADER * (len / attachments::PIECE + 1)
     }
 
     /// Raises the page's newest transaction id to `id`, and logs that.

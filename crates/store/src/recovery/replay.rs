@@ -152,6 +152,9 @@ fn split(bytes: &[u8], start: Lsn, end: Lsn, batches: &mut [Batch]) -> Result<()
     let before: Vec<usize> = batches.iter().map(|b| b.bytes.len()).collect();
     let mut records = Records::new(bytes);
     for record in records.by_ref() {
+        if record.op == redo::ATTACHMENT {
+            continue;
+        }
         let hash = record.id.packed().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let batch = &mut batches[hash as usize % before.len()];
         push_record(&mut batch.bytes, record.op, record.id, &[record.payload]);
@@ -252,6 +255,9 @@ impl<'a> Redo<'a> {
     }
 
     fn apply_record(&mut self, record: Record<'_>, end: Lsn) -> Result<(), StoreError> {
+        if record.op == redo::ATTACHMENT {
+            return Ok(());
+        }
         let Some(at) = self.hold(record, end)? else {
             return Ok(());
         };

@@ -346,6 +346,19 @@ impl UndoLog {
         self.prepare_len(mtr, trx, SHORT, 0)
     }
 
+    /// As [`prepare_end`](Self::prepare_end), with room for an attachment of `len` bytes.
+    pub(crate) fn prepare_end_with(
+        &self,
+        mtr: &mut Mtr<'_>,
+        trx: &TrxUndo,
+        len: usize,
+    ) -> Step<UndoPrep> {
+        let prep = self.prepare_end(mtr, trx)?;
+        mtr.reserve(Mtr::attachment_log(len), prep.space, 0)
+            .map_err(Stop::lift)?;
+        Ok(prep)
+    }
+
     /// Ends a transaction with a commit or end record and commits `mtr`. `ended` runs with the LSN
     /// of the end, before the horizon gets there.
     pub(crate) fn end(

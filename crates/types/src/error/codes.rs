@@ -198,6 +198,7 @@ errors! {
     ER_CANNOT_ADD_FOREIGN = 1215, "HY000", "Cannot add foreign key constraint";
     ER_NO_REFERENCED_ROW = 1216, "23000", "Cannot add or update a child row: a foreign key constraint fails";
     ER_ROW_IS_REFERENCED = 1217, "23000", "Cannot delete or update a parent row: a foreign key constraint fails";
+    ER_ERROR_WHEN_EXECUTING_COMMAND = 1220, "HY000", "Error when executing command %s: %-.512s";
     ER_WRONG_USAGE = 1221, "HY000", "Incorrect usage of %s and %s";
     ER_WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, "21000", "The used SELECT statements have a different number of columns";
     ER_CANT_UPDATE_WITH_READLOCK = 1223, "HY000", "Can't execute the query because you have a conflicting read lock";
@@ -294,6 +295,7 @@ errors! {
     ER_VIEW_NONUPD_CHECK = 1368, "HY000", "CHECK OPTION on non-updatable view '%-.192s.%-.192s'";
     ER_VIEW_CHECK_FAILED = 1369, "HY000", "CHECK OPTION failed '%-.192s.%-.192s'";
     ER_PROCACCESS_DENIED_ERROR = 1370, "42000", "%-.16s command denied to user '%-.48s'@'%-.64s' for routine '%-.192s'";
+    ER_UNKNOWN_TARGET_BINLOG = 1373, "HY000", "Target log not found in binlog index";
     ER_NO_BINARY_LOGGING = 1381, "HY000", "You are not using binary logging";
     ER_PS_MANY_PARAM = 1390, "HY000", "Prepared statement contains too many placeholders";
     ER_KEY_PART_0 = 1391, "HY000", "Key part '%-.192s' length cannot be 0";
@@ -395,6 +397,7 @@ errors! {
     ER_TOO_LONG_INDEX_COMMENT = 1688, "HY000", "Comment for index '%-.64s' is too long (max = %lu)";
     ER_DATA_OUT_OF_RANGE = 1690, "22003", "%s value is out of range in '%s'";
     ER_BINLOG_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE = 1692, "HY000", "Mixing self-logging and non-self-logging engines in a statement is unsafe.";
+    ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN = 1694, "HY000", "Cannot modify @@session.sql_log_bin inside a transaction";
     ER_ACCESS_DENIED_NO_PASSWORD_ERROR = 1698, "28000", "Access denied for user '%-.48s'@'%-.64s'";
     ER_TRUNCATE_ILLEGAL_FK = 1701, "42000", "Cannot truncate a table referenced in a foreign key constraint (%.192s)";
     ER_PLUGIN_IS_PERMANENT = 1702, "HY000", "Plugin '%s' is force_plus_permanent and can not be unloaded";

@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nfold_catalog::{DatabaseDef, Privileges, SchemaSnapshot, TableDef};
+use nfold_engine::ChangeJournal;
 use nfold_exec::{Checkpoints, ExecCx, Executable, StatementResult, execute};
 use nfold_plan::bind::query_results;
 use nfold_plan::results::ResultColumn;
@@ -23,6 +24,7 @@ use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::database::DATABASES;
 use crate::ddl::bind;
+use crate::ddl::show::{Quoting, create_table};
 use crate::session::Session;
 use crate::session::locks::{ids_of, is_write};
 use crate::session::plan_info::{Info, plan_cx};
@@ -58,14 +60,20 @@ impl Session {
             insert.columns = Some(bind::table::named(&results));
             self.make_and_fill(cx, c, (&database, &results), (&insert, text), sink)
         });
-        let (def, result) = match done {
+        let (def, journal, result) = match done {
             Ok(done) => done,
             Err(e) => {
                 self.rollback(cx)?;
                 return Err(e);
             }
         };
-        self.give_name(cx, c, def)?;
+        if let Err(e) = self.attach_table(cx, &def, journal) {
+            self.abandon(cx, def);
+            return Err(e);
+        }
+        let named = self.give_name(cx, c, def);
+        self.carried.pending.attachment = None;
+        named?;
         Ok(self.after_rows(result, sink))
     }
 
@@ -160,7 +168,7 @@ impl Session {
         (database, results): (&DatabaseDef, &[ResultColumn]),
         (insert, text): (&Insert, &[u8]),
         sink: &mut WireSink<'_, '_>,
-    ) -> Result<(Arc<TableDef>, StatementResult), SqlError> {
+    ) -> Result<(Arc<TableDef>, Option<Box<ChangeJournal>>, StatementResult), SqlError> {
         let spec = self.with_ddl_cx(database.collation, |ddl| {
             bind::table::bind(c, results, &database.name, ddl)
         })?;
@@ -168,12 +176,14 @@ impl Session {
         let def = self.change(cx, move || engine.create_unnamed_table(spec))?;
         let sight = self.temporary.sight(&self.schema);
         let filled = self.fill(cx, (&sight, &def), (insert, text), sink);
+        // The binary log has the rows together with the table.
+        let journal = self.engine.take_journal();
         let ended = match &filled {
             Ok(_) => self.commit(cx),
             Err(_) => self.rollback(cx),
         };
         match filled.and_then(|result| ended.map(|()| result)) {
-            Ok(result) => Ok((def, result)),
+            Ok(result) => Ok((def, journal, result)),
             Err(e) => {
                 self.abandon(cx, def);
                 Err(e)
@@ -214,6 +224,25 @@ impl Session {
         );
         self.conditions = warnings.into_inner();
         result
+    }
+
+    /// Sets the events that the change which names the table carries for the binary log.
+    fn attach_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        def: &TableDef,
+        journal: Option<Box<ChangeJournal>>,
+    ) -> Result<(), SqlError> {
+        if self.logging().is_none() {
+            return Ok(());
+        }
+        let zone = &self.env.vars.settings().zone;
+        let sql = create_table((def, false), 0, zone, Quoting { always: true });
+        let sql = format!("{sql} START TRANSACTION");
+        let attachment = self.filled_table(cx, &def.schema, sql, journal.as_deref())?;
+        self.carried.deferred = false;
+        self.carried.pending.attachment = attachment;
+        Ok(())
     }
 
     /// Names the filled table.

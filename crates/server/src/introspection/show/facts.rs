@@ -92,6 +92,11 @@ pub(super) const BINARY_LOG_STATUS: &[(&str, Cell)] = &[
     ("Binlog_Ignore_DB", NAME),
     ("Executed_Gtid_Set", NAME),
 ];
+pub(super) const BINARY_LOGS: &[(&str, Cell)] = &[
+    ("Log_name", NAME),
+    ("File_size", BIGINT),
+    ("Encrypted", NAME),
+];
 pub(super) const REPLICA_STATUS: &[(&str, Cell)] = &[
     ("Replica_IO_State", NAME),
     ("Source_Host", NAME),
@@ -174,6 +179,11 @@ pub(super) const PROFILES: &[(&str, Cell)] = &[
     ("Duration", Cell::Number(TypeKind::Double)),
     ("Query", Cell::Text(40)),
 ];
+
+/// The names and types of columns, for a [`RowSet`].
+pub(super) fn types<'n>(columns: &[(&'n str, Cell)]) -> Vec<(&'n str, ColumnType)> {
+    columns.iter().map(|(name, c)| (*name, c.ty())).collect()
+}
 
 /// An empty result with these columns, for a feature that does not exist here.
 pub(super) fn empty(

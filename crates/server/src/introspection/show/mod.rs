@@ -1,5 +1,6 @@
 //! SHOW statements: results from the state of the session and the server.
 
+mod binlog;
 mod databases;
 mod engine_status;
 mod facts;
@@ -67,20 +68,30 @@ impl Session {
                     self.rights
                         .need_global(Privileges::REPLICATION_CLIENT, names)?;
                 }
-                facts::empty(facts::BINARY_LOG_STATUS, None)
+                self.show_binary_log_status(cx)
             }
             Show::ReplicaStatus(channel) => self.show_replica_status(cx, channel.as_ref()),
             Show::Replicas => {
                 let names = "REPLICATION SLAVE";
                 self.rights
                     .need_global(Privileges::REPLICATION_SLAVE, names)?;
-                facts::empty(facts::REPLICAS, None)
+                self.show_replicas()
             }
-            Show::LogEvents => facts::empty(facts::LOG_EVENTS, None),
+            Show::RelayLogEvents => facts::empty(facts::LOG_EVENTS, None),
+            Show::BinlogEvents { file, from, limit } => {
+                let names = "REPLICATION SLAVE";
+                self.rights
+                    .need_global(Privileges::REPLICATION_SLAVE, names)?;
+                self.show_binlog_events(cx, (file.as_deref(), *from), *limit)
+            }
             Show::Profiles => facts::empty(facts::PROFILES, None),
             Show::BinaryLogs => {
-                let code = nfold_types::ErrorCode::ER_NO_BINARY_LOGGING;
-                Err(SqlError::new(code, &[]))
+                if !self.rights.has_super_or(&[]) {
+                    let names = "SUPER, REPLICATION CLIENT";
+                    self.rights
+                        .need_global(Privileges::REPLICATION_CLIENT, names)?;
+                }
+                self.show_binary_logs(cx)
             }
             Show::Unsupported(what) => Err(SqlError::not_supported(what)),
             Show::Tables { .. }

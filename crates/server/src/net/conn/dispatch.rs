@@ -296,6 +296,8 @@ fn answer(
         Command::FieldList { table, wildcard } => session.field_list(cx, table, wildcard, out),
         Command::ResetConnection => session.reset_connection(cx, out),
         Command::ProcessKill(id) => session.kill(cx, id, out),
+        Command::RegisterReplica(replica) => session.register_replica(cx, replica, out),
+        Command::BinlogDump(dump) => session.binlog_dump(cx, dump, out),
         Command::Statistics => out.raw(session.statistics(cx).as_bytes()),
         Command::Quit
         | Command::SetOption(_)

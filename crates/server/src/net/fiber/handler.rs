@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use nfold_protocol::command::ExecuteHeader;
+use nfold_protocol::command::{BinlogDump, ExecuteHeader, RegisterReplica};
 use nfold_types::{ErrorCode, SqlError};
 
 pub use crate::config::Limits;
@@ -113,6 +113,19 @@ pub trait SessionHandler: Send {
     fn change_user(&mut self, cx: &FiberCx<'_>, login: LoginInfo) -> Result<(), ClientError>;
     /// COM_PROCESS_KILL.
     fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>);
+    /// COM_REGISTER_SLAVE.
+    fn register_replica(
+        &mut self,
+        _: &FiberCx<'_>,
+        _: RegisterReplica<'_>,
+        out: &mut ResponseWriter<'_>,
+    ) {
+        out.error(&ClientError::new(1047, "08S01", "Unknown command"));
+    }
+    /// COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID: sends events until the client is gone.
+    fn binlog_dump(&mut self, _: &FiberCx<'_>, _: BinlogDump<'_>, out: &mut ResponseWriter<'_>) {
+        out.error(&ClientError::new(1047, "08S01", "Unknown command"));
+    }
     /// The answer to COM_STATISTICS.
     fn statistics(&mut self, cx: &FiberCx<'_>) -> String;
     /// The current `nfold_protocol::consts::status::*`. `IN_TRANS` exempts the next command from

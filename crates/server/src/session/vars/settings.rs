@@ -77,6 +77,7 @@ pub struct Settings {
     pub long_query_ns: u64,
     pub min_examined_row_limit: u64,
     pub sql_log_off: bool,
+    pub sql_log_bin: bool,
 }
 
 macro_rules! places {
@@ -91,7 +92,7 @@ places! {
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
-    long_query_time, min_examined_row_limit, sql_log_off,
+    long_query_time, min_examined_row_limit, sql_log_off, sql_log_bin,
     explain_format, explain_json_format_version,
 }
 
@@ -228,6 +229,7 @@ impl Settings {
             },
             min_examined_row_limit: int(p.min_examined_row_limit),
             sql_log_off: flag(p.sql_log_off),
+            sql_log_bin: flag(p.sql_log_bin),
         }
     }
 }

@@ -180,12 +180,13 @@ impl Session {
         let asked = Arc::new(AtomicBool::new(false));
         let flag = asked.clone();
         let carried = self.carried.take();
-        let job =
-            move || nfold_engine::with_coordinates(carried, || nfold_engine::stoppable(flag, f));
+        let job = move || {
+            nfold_engine::with_statement_writes(carried, || nfold_engine::stoppable(flag, f))
+        };
         let (result, left) = blocking(cx, &asked, job)
             .map_err(nfold_exec::Interrupt::to_sql)?
             .ok_or_else(panicked)?;
-        if left.is_some() {
+        if left != nfold_engine::StatementWrites::default() {
             self.carried.pending = left;
         }
         Ok(result)

@@ -1,0 +1,312 @@
+//! The events of a transaction for the binary log: made of the session's recorded changes at the
+//! commit, or of the text of a DDL statement.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nfold_binlog::write::{
+    ImageColumns, RowsHead, Stamp, TableColumn, TableMapHead, end_statement, query_event,
+    rows_event, table_map_event,
+};
+use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind};
+use nfold_catalog::{IndexKind, TableId};
+use nfold_engine::{ChangeJournal, JournalEntry, Table};
+use nfold_exec::{ExecCx, SessionEnv, change_kind, logged_columns};
+use nfold_types::{Charset, Collation, ErrorCode, SqlError, Value};
+
+use super::Session;
+use super::cx::blocking;
+use crate::binlog::{BinaryLog, Group, GroupEvents};
+
+/// The bytes of rows in one event, except for larger rows (`binlog_row_event_max_size`).
+const ROWS_EVENT_BYTES: usize = 8192;
+/// Larger transactions go through a file of their own, in bytes.
+const MAX_ATTACHED: usize = 256 << 10;
+/// The bytes of a transaction's fields before its events, at most.
+const GROUP_HEAD: usize = 64;
+
+/// A recorded change and the bytes of its rows.
+type Change<'a> = (&'a JournalEntry, &'a [u8]);
+
+fn now_us() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |d| d.as_micros() as u64)
+}
+
+impl Session {
+    /// The binary log, if the session's changes are recorded in it.
+    pub(crate) fn logging(&self) -> Option<&Arc<BinaryLog>> {
+        let log = self.server.binlog.as_ref().filter(|log| log.is_active());
+        log.filter(|_| self.env.vars.settings().sql_log_bin)
+    }
+
+    fn stamp(&self, log: &BinaryLog) -> Stamp {
+        Stamp {
+            timestamp: (self.env.now().micros() / 1_000_000) as u32,
+            server_id: log.server_id(),
+        }
+    }
+
+    /// Sets the events that the commit of the open transaction carries.
+    ///
+    /// # Errors
+    /// The file of a large transaction cannot be written.
+    #[cold]
+    pub(super) fn attach_changes(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+        let Some(journal) = self.engine.take_journal() else {
+            return Ok(());
+        };
+        let Some(log) = self.server.binlog.clone().filter(|log| log.is_active()) else {
+            return Ok(());
+        };
+        let stamp = self.stamp(&log);
+        let mut events = Vec::with_capacity(journal.len_bytes() * 5 / 4 + 512);
+        query_event(
+            &mut events,
+            stamp,
+            &self.described(b"BEGIN".to_vec(), false),
+        );
+        self.rows_of(&journal, stamp, &mut events)?;
+        drop(journal);
+        let bytes = self.group(cx, &log, events, false)?;
+        self.engine.attach(bytes);
+        Ok(())
+    }
+
+    /// The bytes that the commit of a DDL statement carries; `None`: it is not recorded.
+    pub(crate) fn statement_attachment(&mut self, sql: &[u8]) -> Option<Vec<u8>> {
+        let log = self.logging()?.clone();
+        let mut events = Vec::new();
+        query_event(
+            &mut events,
+            self.stamp(&log),
+            &self.described(sql.to_vec(), true),
+        );
+        let group = Group {
+            is_statement: true,
+            server_id: log.server_id(),
+            commit_us: now_us(),
+            gtid: self.source_gtid,
+            events: GroupEvents::Here(&events),
+        };
+        Some(group.encode())
+    }
+
+    /// The bytes that the commit of a table created with rows carries; `None`: it is not recorded.
+    ///
+    /// # Errors
+    /// As [`Self::attach_changes`].
+    pub(crate) fn filled_table(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        database: &str,
+        sql: String,
+        journal: Option<&ChangeJournal>,
+    ) -> Result<Option<Vec<u8>>, SqlError> {
+        let Some(log) = self.logging().cloned() else {
+            return Ok(None);
+        };
+        let stamp = self.stamp(&log);
+        let mut events = Vec::new();
+        query_event(
+            &mut events,
+            stamp,
+            &self.described(b"BEGIN".to_vec(), false),
+        );
+        let create = QueryEvent {
+            database: database.into(),
+            ..self.described(sql.into_bytes(), false)
+        };
+        query_event(&mut events, stamp, &create);
+        if let Some(journal) = journal {
+            self.rows_of(journal, stamp, &mut events)?;
+        }
+        self.group(cx, &log, events, false).map(Some)
+    }
+
+    /// The bytes that a commit carries for these events.
+    fn group(
+        &self,
+        cx: &mut dyn ExecCx,
+        log: &Arc<BinaryLog>,
+        events: Vec<u8>,
+        is_statement: bool,
+    ) -> Result<Vec<u8>, SqlError> {
+        let group = Group {
+            is_statement,
+            server_id: log.server_id(),
+            commit_us: now_us(),
+            gtid: self.source_gtid,
+            events: GroupEvents::Here(&events),
+        };
+        let limit = self.server.engine.max_attachment().min(MAX_ATTACHED);
+        if events.len() + GROUP_HEAD <= limit {
+            return Ok(group.encode());
+        }
+        let (commit_us, gtid) = (group.commit_us, group.gtid);
+        let store = log.clone();
+        let stored = blocking(cx, &AtomicBool::new(false), move || {
+            store.store_large(&events)
+        });
+        let name = stored
+            .map_err(nfold_exec::Interrupt::to_sql)?
+            .unwrap_or_else(|| Err(std::io::Error::other("the thread panicked")))
+            .map_err(|e| {
+                let text = format!("a transaction for the binary log cannot be stored: {e}");
+                SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text)
+            })?;
+        let group = Group {
+            is_statement,
+            server_id: log.server_id(),
+            commit_us,
+            gtid,
+            events: GroupEvents::InFile(&name),
+        };
+        Ok(group.encode())
+    }
+
+    /// A statement with the session's settings.
+    fn described(&self, sql: Vec<u8>, is_ddl: bool) -> QueryEvent {
+        let settings = self.env.vars.settings();
+        let number = |name| match self.env.sysvar(None, name) {
+            Ok(Value::UInt(n)) => n,
+            Ok(Value::Int(n)) => n as u64,
+            _ => 0,
+        };
+        let text = |name| match self.env.sysvar(None, name) {
+            Ok(Value::Bytes(text)) => String::from_utf8_lossy(&text).into_owned(),
+            _ => String::new(),
+        };
+        let client = match settings.rewritten {
+            // The text was rewritten for the lexer.
+            Some(_) => Some(&nfold_types::charset::UTF8MB4),
+            None => Charset::by_name(&text("character_set_client")),
+        };
+        let client = client.map_or(255, |set| set.default_collation.0);
+        let mode = super::vars::parse_modes(&text("sql_mode")).map_or(0, |mode| mode.0);
+        let mut context = QueryContext {
+            no_foreign_key_checks: !settings.foreign_key_checks,
+            sql_mode: Some(mode),
+            collations: Some((client, settings.collation.0, settings.collation_server.0)),
+            is_atomic_ddl: is_ddl,
+            ..QueryContext::default()
+        };
+        if is_ddl {
+            let zone = text("time_zone");
+            context.time_zone = Some(zone).filter(|zone| !zone.eq_ignore_ascii_case("SYSTEM"));
+            let auto = settings.auto_increment_increment as u16;
+            let offset = settings.auto_increment_offset as u16;
+            context.auto_increment = Some((auto, offset)).filter(|both| *both != (1, 1));
+            context.microseconds = (self.env.now().micros() % 1_000_000) as u32;
+            let explicit = number("explicit_defaults_for_timestamp");
+            context.explicit_defaults_for_timestamp = Some(explicit != 0);
+            let utf8 = Collation::by_name(&text("default_collation_for_utf8mb4"));
+            context.collation_for_utf8mb4 = utf8.map(|c| c.id.0);
+            context.sql_require_primary_key = Some(number("sql_require_primary_key") != 0);
+        }
+        QueryEvent {
+            thread: self.env.login.connection_id,
+            error: 0,
+            database: self.env.database.as_deref().unwrap_or_default().into(),
+            context,
+            sql,
+        }
+    }
+
+    /// Appends the row events of recorded changes.
+    fn rows_of(
+        &self,
+        journal: &ChangeJournal,
+        stamp: Stamp,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let full = &*self.server.text("binlog_row_metadata") == "FULL";
+        let changes: Vec<Change<'_>> = journal.iter().collect();
+        for statement in changes.chunk_by(|a, b| a.0.statement == b.0.statement) {
+            let mut tables: Vec<(TableId, Arc<Table>)> = Vec::new();
+            for (entry, _) in statement {
+                if tables.iter().all(|(id, _)| *id != entry.table) {
+                    let table = self.server.engine.table(entry.table);
+                    let table = table.ok_or_else(|| {
+                        let text = "a changed table is gone before its commit";
+                        SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text)
+                    })?;
+                    tables.push((entry.table, table));
+                }
+            }
+            for (_, table) in &tables {
+                put_table(out, stamp, table, full);
+            }
+            let flags = statement.iter().fold(0, |all, (entry, _)| all | entry.kind);
+            let no_foreign_key_checks = flags & change_kind::NO_FOREIGN_KEYS != 0;
+            let mut last = out.len();
+            let same = |a: &Change<'_>, b: &Change<'_>| {
+                let of = |c: &Change<'_>| (c.0.table, c.0.kind & change_kind::MASK);
+                of(a) == of(b)
+            };
+            for run in statement.chunk_by(same) {
+                let Some((entry, _)) = run.first() else {
+                    continue;
+                };
+                let table = tables.iter().find(|(id, _)| *id == entry.table);
+                let columns = table.map_or(0, |(_, t)| logged_columns(t.def()).len());
+                let all = ImageColumns::all(columns);
+                let head = RowsHead {
+                    kind: match entry.kind & change_kind::MASK {
+                        change_kind::INSERT => RowChangeKind::Insert,
+                        change_kind::UPDATE => RowChangeKind::Update,
+                        _ => RowChangeKind::Delete,
+                    },
+                    table_id: entry.table.0,
+                    columns,
+                    first: &all,
+                    second: &all,
+                    no_foreign_key_checks,
+                    no_unique_checks: false,
+                };
+                let mut rows = Vec::new();
+                for (i, (_, bytes)) in run.iter().enumerate() {
+                    rows.extend_from_slice(bytes);
+                    if rows.len() >= ROWS_EVENT_BYTES || i + 1 == run.len() {
+                        last = out.len();
+                        rows_event(out, stamp, &head, &rows);
+                        rows.clear();
+                    }
+                }
+            }
+            end_statement(&mut out[last..]);
+        }
+        Ok(())
+    }
+}
+
+/// Appends the TABLE_MAP of a table.
+fn put_table(out: &mut Vec<u8>, stamp: Stamp, table: &Table, full: bool) {
+    let def = table.def();
+    let logged = logged_columns(def);
+    let columns: Vec<TableColumn<'_>> = logged
+        .iter()
+        .map(|&c| TableColumn {
+            name: &def.columns[c].name,
+            ty: &def.columns[c].ty,
+            nullable: def.columns[c].nullable,
+        })
+        .collect();
+    let primary = def.indexes.iter().find(|i| i.kind == IndexKind::Primary);
+    let parts = primary.into_iter().flat_map(|index| &index.parts);
+    let key: Vec<(usize, u64)> = parts
+        .filter_map(|part| {
+            let at = logged.iter().position(|&c| c == part.column)?;
+            Some((at, part.prefix_len.map_or(0, u64::from)))
+        })
+        .collect();
+    let head = TableMapHead {
+        id: def.id.0,
+        database: &def.schema,
+        table: &def.name,
+        full,
+        primary_key: &key,
+    };
+    table_map_event(out, stamp, &head, &columns);
+}

@@ -1,0 +1,419 @@
+"""Nfold as a source, which another Nfold follows. With NFOLD_REPLICATION_REPLICA=PORT a real MySQL
+9.7 follows it, too: gtid_mode = ON, user sb, password sb. The channel of that server is reset, and
+so are its binary log and GTIDs."""
+
+import os
+import random
+import threading
+import time
+
+import pymysql
+
+import replica
+import server
+
+PORT = os.environ.get("NFOLD_REPLICATION_REPLICA")
+OPTIONS = {"server_id": 71, "innodb_buffer_pool_size": "64M", "log_bin": "ON", "gtid_mode": "ON"}
+
+
+def mysql():
+    return pymysql.connect(host="127.0.0.1", port=int(PORT), user="sb", password="sb", autocommit=True,
+                           charset="utf8mb4")
+
+
+def skipped(test):
+    """The test, or a message without a MySQL."""
+    def run(srv):
+        if PORT is None:
+            print(f"skipped {test.__name__}: NFOLD_REPLICATION_REPLICA names no MySQL")
+            return
+        test(srv)
+    run.__name__ = test.__name__
+    return run
+
+
+def begin(srv):
+    """A source with an empty log and the accounts that the tests use."""
+    src = srv.connect().cursor()
+    for schema in ("rep", "rep2"):
+        src.execute(f"DROP DATABASE IF EXISTS {schema}")
+    src.execute("CREATE USER IF NOT EXISTS sb IDENTIFIED BY 'sb'")
+    src.execute("GRANT ALL ON *.* TO sb")
+    src.execute("RESET BINARY LOGS AND GTIDS")
+    src.execute("CREATE DATABASE rep")
+    src.execute("USE rep")
+    return src
+
+
+def follow(srv, cur, is_mysql, more="SOURCE_AUTO_POSITION = 1"):
+    """Makes the server behind `cur` a replica without data."""
+    cur.execute("STOP REPLICA")
+    for schema in ("rep", "rep2"):
+        cur.execute(f"DROP DATABASE IF EXISTS {schema}")
+    cur.execute("RESET REPLICA ALL")
+    if is_mysql:
+        cur.execute("RESET BINARY LOGS AND GTIDS")
+    replica.change(cur, srv.port, more)
+    cur.execute("START REPLICA")
+
+
+def executed(cur):
+    cur.execute("SELECT @@global.gtid_executed")
+    return cur.fetchone()[0].replace("\n", "")
+
+
+def caught_up(src, cur, timeout=60):
+    """Waits until the replica has everything that the source has committed."""
+    wanted = executed(src)
+    end = time.monotonic() + timeout
+    while True:
+        s = replica.status(cur)
+        if s["Executed_Gtid_Set"].replace("\n", "") == wanted:
+            return
+        # A lost connection is tried again.
+        stopped = s["Last_SQL_Error"] or s["Replica_IO_Running"] == "No"
+        assert not stopped, (s["Last_SQL_Error"], s["Last_IO_Error"], wanted, s["Executed_Gtid_Set"])
+        assert time.monotonic() < end, (wanted, s)
+        time.sleep(0.02)
+
+
+class Follower:
+    """Another Nfold that follows."""
+
+    def __init__(self, srv, **options):
+        self.srv = server.Server({"server_id": 72, "innodb_buffer_pool_size": "64M", **options}).start()
+        self.cur = self.srv.connect().cursor()
+        follow(srv, self.cur, False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.srv.__exit__(*error)
+
+
+def fill(src):
+    """Statements of many kinds."""
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20), KEY (v))")
+    src.execute("INSERT INTO t (v) VALUES ('one'), ('two'), (NULL)")
+    src.execute("UPDATE t SET v = 'zwei' WHERE id = 2")
+    src.execute("DELETE FROM t WHERE id = 1")
+    src.execute("REPLACE INTO t VALUES (3, 'three'), (4, 'four')")
+    src.execute("INSERT INTO t VALUES (4, 'x') ON DUPLICATE KEY UPDATE v = 'vier'")
+    src.execute("INSERT IGNORE INTO t VALUES (4, 'y'), (5, 'five')")
+    src.execute("CREATE TABLE nokey (a INT, b TEXT)")
+    src.execute("INSERT INTO nokey VALUES (1, REPEAT('x', 9000)), (1, NULL), (2, 'two')")
+    src.execute("UPDATE nokey SET a = a + 1")
+    src.execute("DELETE FROM nokey WHERE a = 3")
+    src.execute("CREATE TABLE parent (id INT PRIMARY KEY)")
+    src.execute("CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) "
+                "ON DELETE CASCADE ON UPDATE SET NULL)")
+    src.execute("INSERT INTO parent VALUES (1), (2), (3)")
+    src.execute("INSERT INTO child VALUES (1, 1), (2, 1), (3, 2), (4, 3)")
+    src.execute("DELETE FROM parent WHERE id = 1")
+    src.execute("UPDATE parent SET id = 9 WHERE id = 2")
+    src.execute("BEGIN")
+    src.execute("INSERT INTO t (v) VALUES ('kept')")
+    src.execute("SAVEPOINT a")
+    src.execute("INSERT INTO t (v) VALUES ('undone')")
+    src.execute("ROLLBACK TO a")
+    try:
+        src.execute("INSERT INTO parent VALUES (20), (3)")
+        raise AssertionError("a duplicate")
+    except pymysql.err.IntegrityError:
+        pass
+    src.execute("UPDATE t, parent SET t.v = 'multi', parent.id = 30 WHERE t.id = 5 AND parent.id = 3")
+    src.execute("COMMIT")
+    src.execute("BEGIN")
+    src.execute("INSERT INTO t (v) VALUES ('rolled back')")
+    src.execute("ROLLBACK")
+    src.execute("CREATE TABLE copied AS SELECT id, v FROM t")
+    src.execute("CREATE TEMPORARY TABLE tmp (id INT)")
+    src.execute("INSERT INTO tmp VALUES (1)")
+    src.execute("INSERT INTO t (v) SELECT 'from temporary' FROM tmp")
+    src.execute("DROP TEMPORARY TABLE tmp")
+    src.execute("CREATE DATABASE rep2")
+    src.execute("CREATE TABLE rep2.a (id INT PRIMARY KEY, g INT AS (id * 2) STORED, h INT AS (id + 1) VIRTUAL, KEY (h))")
+    src.execute("INSERT INTO rep2.a (id) VALUES (1), (2)")
+    src.execute("UPDATE rep2.a SET id = id + 10")
+    src.execute("ALTER TABLE t ADD COLUMN n INT DEFAULT 7, ADD KEY (n)")
+    src.execute("INSERT INTO t (v, n) VALUES ('new column', 1)")
+    src.execute("RENAME TABLE nokey TO renamed")
+    src.execute("CREATE TABLE gone (id INT)")
+    src.execute("DROP TABLE gone, copied")
+    src.execute("TRUNCATE TABLE rep2.a")
+    src.execute("INSERT INTO rep2.a (id) VALUES (7)")
+    src.execute("CREATE VIEW w AS SELECT id FROM t")
+    src.execute("SET sql_mode = 'ANSI_QUOTES'")
+    src.execute('CREATE TABLE "quoted" (id INT PRIMARY KEY)')
+    src.execute("SET sql_mode = DEFAULT")
+    src.execute("SET sql_log_bin = 0")
+    src.execute("CREATE TABLE own (id INT)")
+    src.execute("INSERT INTO own VALUES (1)")
+    src.execute("DROP TABLE own")
+    src.execute("SET sql_log_bin = 1")
+
+
+TYPES = """CREATE TABLE types (id INT PRIMARY KEY AUTO_INCREMENT, ti TINYINT, tu TINYINT UNSIGNED, si SMALLINT,
+    su SMALLINT UNSIGNED, mi MEDIUMINT, mu MEDIUMINT UNSIGNED, i INT, iu INT UNSIGNED, bi BIGINT, bu BIGINT UNSIGNED,
+    f FLOAT, d DOUBLE, n DECIMAL(30,10), n2 DECIMAL(65,30), n3 DECIMAL(9,0), n4 DECIMAL(5,5), b1 BIT(1), b9 BIT(9),
+    b64 BIT(64), y YEAR, da DATE, t0 TIME, t1 TIME(1), t3 TIME(3), t6 TIME(6), dt0 DATETIME, dt2 DATETIME(2),
+    dt4 DATETIME(4), dt6 DATETIME(6), ts0 TIMESTAMP NULL, ts3 TIMESTAMP(3) NULL, ts6 TIMESTAMP(6) NULL, c CHAR(5),
+    cl CHAR(255), vc VARCHAR(10), vl VARCHAR(300), l1 VARCHAR(10) CHARACTER SET latin1, u2 CHAR(5) CHARACTER SET ucs2,
+    bn BINARY(6), vb VARBINARY(300), tt TINYTEXT, tx TEXT, mt MEDIUMTEXT, lt LONGTEXT, tb TINYBLOB, bl BLOB,
+    mb MEDIUMBLOB, lb LONGBLOB, e ENUM('a','b','c'), s SET('x','y','z'), s9 SET('a','b','c','d','e','f','g','h','i'),
+    j JSON)"""
+
+
+def random_value(rnd, kind):
+    if rnd.random() < 0.15:
+        return None
+    if "int" in kind or kind in ("bit", "year", "float", "double", "decimal"):
+        return rnd.choice([0, 1, -1, 255, 10 ** rnd.randrange(30), -(10 ** rnd.randrange(30)),
+                           rnd.uniform(-1e6, 1e6), 1.5])
+    if kind == "date":
+        return rnd.choice(["0000-00-00", "1000-01-01", "9999-12-31", "2024-02-29"])
+    if kind == "time":
+        return rnd.choice(["-838:59:59", "838:59:59", "-00:00:00.5", "00:00:00", "12:34:56.789012", "-12:00:01.000001"])
+    if kind in ("datetime", "timestamp"):
+        return rnd.choice(["2024-02-29 23:59:59.999999", "1970-01-01 00:00:01", "2038-01-19 03:14:07",
+                           "2001-09-09 01:46:40.123456", "0000-00-00 00:00:00"])
+    if kind == "json":
+        return rnd.choice(['{"a": [1, 2.5, {"b": null}], "c": "é"}', "[]", "3", '"x"', "18446744073709551615", "true"])
+    if kind in ("enum", "set"):
+        return rnd.choice(["a", "b", "", "x", "x,z", "a,i"])
+    if "blob" in kind or "binary" in kind:
+        return bytes(rnd.randrange(256) for _ in range(rnd.choice([0, 1, 5, 200]))) + rnd.choice([b"", b"\0\0"])
+    return rnd.choice(["", "a", "ab  ", "héllo", "ü" * 5, "x" * 200])
+
+
+def fill_types(src):
+    src.execute(TYPES)
+    src.execute("SET time_zone = '+00:00', sql_mode = ''")
+    src.execute("INSERT INTO types () VALUES ()")
+    rnd = random.Random(7)
+    src.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'rep' "
+                "AND table_name = 'types' AND column_name <> 'id' ORDER BY ordinal_position")
+    columns = src.fetchall()
+    for _ in range(150):
+        values = [random_value(rnd, k) for _, k in columns]
+        src.execute(f"INSERT INTO types ({', '.join(c for c, _ in columns)}) "
+                    f"VALUES ({', '.join(['%s'] * len(columns))})", values)
+    for _ in range(100):
+        n, k = rnd.choice(columns)
+        src.execute(f"UPDATE types SET {n} = %s WHERE id %% 7 = %s", (random_value(rnd, k), rnd.randrange(7)))
+    src.execute("DELETE FROM types WHERE id %% 11 = %s", (rnd.randrange(11),))
+    src.execute("SET time_zone = DEFAULT, sql_mode = DEFAULT")
+
+
+def test_statements_show_the_log(srv):
+    src = begin(srv)
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    src.execute("INSERT INTO t VALUES (1)")
+    src.execute("SELECT @@server_uuid, @@log_bin, @@gtid_mode")
+    uuid, on, mode = src.fetchone()
+    assert len(uuid) == 36 and (on, mode) == (1, "ON")
+    assert executed(src) == f"{uuid}:1-3"
+    src.execute("SHOW BINARY LOG STATUS")
+    file, position, _, _, gtids = src.fetchone()
+    assert (file, gtids) == ("binlog.000001", f"{uuid}:1-3")
+    src.execute("SHOW BINARY LOGS")
+    assert src.fetchall() == (("binlog.000001", position, "No"),)
+    src.execute("SHOW BINLOG EVENTS")
+    events = src.fetchall()
+    assert [e[2] for e in events] == [
+        "Format_desc", "Previous_gtids", "Gtid", "Query", "Gtid", "Query", "Gtid", "Query", "Table_map", "Write_rows",
+        "Xid"], events
+    assert events[-1][4] == position and events[0][1] == 4
+    assert events[3][5].startswith("CREATE DATABASE rep") and events[7][5] == "BEGIN"
+    assert events[8][5].endswith("(rep.t)") and events[9][5].endswith("flags: STMT_END_F")
+    src.execute(f"SHOW BINLOG EVENTS IN 'binlog.000001' FROM {events[6][1]} LIMIT 1, 2")
+    assert src.fetchall() == events[7:9]
+    src.execute("FLUSH BINARY LOGS")
+    src.execute("INSERT INTO t VALUES (2)")
+    src.execute("SHOW BINARY LOGS")
+    assert [r[0] for r in src.fetchall()] == ["binlog.000001", "binlog.000002"]
+    src.execute("SHOW BINLOG EVENTS IN 'binlog.000001'")
+    assert src.fetchall()[-1][2::3] == ("Rotate", "binlog.000002;pos=4")
+    src.execute("PURGE BINARY LOGS TO 'binlog.000002'")
+    src.execute("SHOW BINARY LOGS")
+    assert [r[0] for r in src.fetchall()] == ["binlog.000002"]
+    src.execute("SELECT @@gtid_executed, @@gtid_purged")
+    assert src.fetchone() == (f"{uuid}:1-4", f"{uuid}:1-3")
+    for statement, code in (("PURGE BINARY LOGS TO 'binlog.000009'", 1373), ("SHOW BINLOG EVENTS IN 'x'", 1220),
+                            ("SET binlog_row_image = MINIMAL", 1235), ("SET gtid_next = '" + uuid + ":9'", 1235)):
+        try:
+            src.execute(statement)
+            raise AssertionError(statement)
+        except pymysql.err.Error as e:
+            assert e.args[0] == code, (statement, e)
+    srv.stop()
+    srv.start()
+    src = srv.connect().cursor()
+    assert executed(src) == f"{uuid}:1-4"
+    src.execute("SHOW BINARY LOGS")
+    assert [r[0] for r in src.fetchall()] == ["binlog.000002", "binlog.000003"]
+
+
+def test_size_bounds_a_file(srv):
+    src = begin(srv)
+    src.execute("SET GLOBAL max_binlog_size = 8192")
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(3000))")
+    for n in range(20):
+        src.execute("INSERT INTO t VALUES (%s, %s)", (n, "x" * 3000))
+    src.execute("SET GLOBAL max_binlog_size = DEFAULT")
+    src.execute("SHOW BINARY LOGS")
+    sizes = [r[1] for r in src.fetchall()]
+    assert len(sizes) > 5 and all(8192 <= s < 16384 for s in sizes[:-1]), sizes
+    with Follower(srv) as f:
+        caught_up(src, f.cur)
+        replica.compare(src, f.cur, "rep")
+
+
+def test_nfold_follows(srv):
+    src = begin(srv)
+    with Follower(srv) as f:
+        fill(src)
+        fill_types(src)
+        caught_up(src, f.cur)
+        for schema in ("rep", "rep2"):
+            replica.compare(src, f.cur, schema)
+        src.execute("SHOW REPLICAS")
+        assert [r[0] for r in src.fetchall()] == [72]
+
+
+def test_replica_hands_on_the_transactions(srv):
+    src = begin(srv)
+    with Follower(srv, log_bin="ON", gtid_mode="ON") as middle:
+        middle.cur.execute("CREATE USER sb IDENTIFIED BY 'sb'")
+        middle.cur.execute("GRANT ALL ON *.* TO sb")
+        with Follower(middle.srv, server_id=73) as last:
+            fill(src)
+            caught_up(src, middle.cur)
+            caught_up(src, last.cur)
+            for schema in ("rep", "rep2"):
+                replica.compare(src, middle.cur, schema)
+                replica.compare(src, last.cur, schema)
+
+
+def test_large_transaction_arrives(srv):
+    src = begin(srv)
+    with Follower(srv) as f:
+        src.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(200), b LONGBLOB)")
+        src.execute("BEGIN")
+        src.execute("INSERT INTO t (v, b) VALUES ('blob', REPEAT('b', 3000000))")
+        for _ in range(20):
+            src.executemany("INSERT INTO t (v) VALUES (%s)", [("v" * 150,)] * 1000)
+        src.execute("UPDATE t SET v = CONCAT(v, 'x') WHERE id % 2 = 0")
+        src.execute("COMMIT")
+        caught_up(src, f.cur)
+        replica.compare(src, f.cur, "rep")
+    end = time.monotonic() + 30
+    while [n for n in os.listdir(srv.datadir) if n.startswith("binlog-large")]:
+        assert time.monotonic() < end, "the file of a large transaction is left"
+        time.sleep(0.1)
+
+
+def test_purged_files_refuse_a_replica(srv):
+    src = begin(srv)
+    src.execute("FLUSH BINARY LOGS")
+    src.execute("PURGE BINARY LOGS TO 'binlog.000002'")
+    with Follower(srv) as f:
+        s = replica.wait_stopped(f.cur)
+        assert s["Last_IO_Errno"] == 1236 and "purged" in s["Last_IO_Error"], s
+
+
+def load(srv, ended, counts):
+    """Transactions and DDL until `ended` is set, over kills of the server. counts[0]: the last
+    transaction that was acknowledged; counts[1]: the last one that was sent."""
+    rnd = random.Random(3)
+    n, c = 0, None
+    while not ended.is_set():
+        try:
+            if c is None:
+                c = srv.connect(database="rep").cursor()
+                c.execute("SELECT COALESCE(MAX(n), 0) FROM log")
+                n = c.fetchone()[0]
+            n += 1
+            counts[1] = n
+            c.execute("BEGIN")
+            c.execute("INSERT INTO log VALUES (%s)", (n,))
+            for _ in range(rnd.randrange(1, 20)):
+                c.execute("INSERT INTO t (n, v) VALUES (%s, %s)", (rnd.randrange(1000), "v" * rnd.randrange(50)))
+            c.execute("UPDATE t SET n = n + 1 WHERE n = %s", (rnd.randrange(1000),))
+            c.execute("DELETE FROM t WHERE n = %s", (rnd.randrange(1000),))
+            c.execute("COMMIT")
+            counts[0] = n
+            if n % 40 == 0:
+                c.execute(f"ALTER TABLE t ADD COLUMN c{n} INT DEFAULT {n}")
+            if n % 40 == 20:
+                c.execute(f"CREATE TABLE IF NOT EXISTS x{n} (id INT PRIMARY KEY)")
+        except (pymysql.err.Error, OSError):
+            c = None
+            time.sleep(0.05)
+
+
+def kill_rounds(srv, src_of, cur_of, rounds):
+    src = src_of()
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, v VARCHAR(50), KEY (n))")
+    src.execute("CREATE TABLE log (n INT PRIMARY KEY)")
+    ended, counts = threading.Event(), [0, 0]
+    thread = threading.Thread(target=load, args=(srv, ended, counts))
+    thread.start()
+    try:
+        rnd = random.Random(4)
+        for _ in range(rounds):
+            time.sleep(rnd.uniform(0.2, 0.9))
+            srv.kill()
+            srv.start()
+    finally:
+        time.sleep(0.5)
+        ended.set()
+        thread.join()
+    src, cur = srv.connect().cursor(), cur_of()
+    caught_up(src, cur, 120)
+    replica.compare(src, cur, "rep")
+    cur.execute("SELECT COUNT(*), MAX(n) FROM rep.log")
+    count, last = cur.fetchone()
+    assert count == last and 0 < counts[0] <= last <= counts[1], (count, last, counts)
+    src.execute("SELECT @@server_uuid")
+    uuid = src.fetchone()[0]
+    assert executed(src).startswith(f"{uuid}:1-") and "," not in executed(src), executed(src)
+
+
+def test_kill_9_of_the_source_loses_and_repeats_nothing(srv):
+    src = begin(srv)
+    with Follower(srv) as f:
+        kill_rounds(srv, lambda: src, lambda: f.cur, int(os.environ.get("ROUNDS", "6")))
+
+
+@skipped
+def test_mysql_follows(srv):
+    src, cur = begin(srv), mysql().cursor()
+    follow(srv, cur, True)
+    fill(src)
+    fill_types(src)
+    caught_up(src, cur)
+    for schema in ("rep", "rep2"):
+        replica.compare(src, cur, schema)
+    cur.execute("STOP REPLICA")
+    src.execute("SET GLOBAL binlog_checksum = NONE, GLOBAL binlog_row_metadata = FULL")
+    src.execute("INSERT INTO t (v) VALUES ('without checksum')")
+    cur.execute("START REPLICA")
+    src.execute("FLUSH BINARY LOGS")
+    src.execute("INSERT INTO t (v) VALUES ('next file')")
+    src.execute("SET GLOBAL binlog_checksum = CRC32, GLOBAL binlog_row_metadata = DEFAULT")
+    src.execute("INSERT INTO t (v) VALUES ('with checksum')")
+    caught_up(src, cur)
+    replica.compare(src, cur, "rep")
+    cur.execute("STOP REPLICA")
+
+
+@skipped
+def test_mysql_follows_over_kills_of_the_source(srv):
+    src, cur = begin(srv), mysql().cursor()
+    follow(srv, cur, True)
+    try:
+        kill_rounds(srv, lambda: src, lambda: cur, int(os.environ.get("ROUNDS", "6")))
+    finally:
+        cur.execute("STOP REPLICA")
