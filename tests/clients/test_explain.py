@@ -86,3 +86,29 @@ def test_explain_for_another_connection(srv):
             assert e.args[0] == error, e
         else:
             raise AssertionError(f"connection {connection} was explained")
+
+
+def test_index_merges_and_skip_scans_in_mysqls_words(srv):
+    cursor = cursor_of(srv, "explain_paths")
+    cursor.execute("SET SESSION cte_max_recursion_depth = 10000")
+    cursor.execute("CREATE TABLE p (id INT PRIMARY KEY, a INT, b INT, c INT NOT NULL, KEY a (a), KEY b (b), KEY cb (c, b))")
+    cursor.execute("INSERT INTO p WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)"
+                   " SELECT i, i % 700, i % 400, i % 5 FROM n")
+    cursor.execute("ANALYZE TABLE p")
+
+    def row(sql):
+        cursor.execute("EXPLAIN FORMAT=TRADITIONAL " + sql)
+        (found,) = cursor.fetchall()
+        return found[4], found[6], found[7], found[11]
+    assert row("SELECT c FROM p WHERE a = 5 OR b = 7") == ("index_merge", "a,b", "5,5", "Using union(a,b); Using where")
+    assert row("SELECT c FROM p WHERE a IN (5, 6) OR b = 7") == ("index_merge", "a,b", "5,5", "Using sort_union(a,b); Using where")
+    assert row("SELECT /*+ INDEX_MERGE(p) */ c FROM p WHERE a = 5 AND b = 7") == ("index_merge", "a,b", "5,5", "Using intersect(a,b); Using where")
+    assert row("SELECT DISTINCT c FROM p") == ("range", "cb", "4", "Using index for group-by")
+    assert row("SELECT c, MIN(b) FROM p GROUP BY c") == ("range", "cb", "9", "Using index for group-by")
+    assert row("SELECT /*+ SKIP_SCAN(p cb) */ c FROM p WHERE b < 7") == ("range", "cb", "9", "Using where; Using index for skip scan")
+    cursor.execute("SET optimizer_switch = 'index_merge=off,skip_scan=off'")
+    assert row("SELECT c FROM p WHERE a = 5 OR b = 7")[0] == "ALL"
+    cursor.execute("EXPLAIN FORMAT=TREE SELECT /*+ INDEX_MERGE(p a, b) */ id FROM p WHERE a = 5 OR b = 7")
+    operations = [line.strip().split("  (")[0] for line in cursor.fetchone()[0].splitlines()]
+    assert operations == ["-> Filter: ((p.a = 5) or (p.b = 7))", "-> Deduplicate rows sorted by row ID",
+                          "-> Index range scan on p using a over (a = 5)", "-> Index range scan on p using b over (b = 7)"]

@@ -199,15 +199,18 @@ impl Chooser<'_> {
             let next = parts
                 .get(n)
                 .filter(|p| p.column == column && p.prefix_len.is_none())?;
-            let ordered = orders_like_key(&self.def.columns[column].ty.kind) && !next.desc;
+            let definition = &self.def.columns[column];
+            // NULL comes last in descending order.
+            let ordered =
+                orders_like_key(&definition.ty.kind) && !(next.desc && definition.nullable);
             let alone = outside.next().is_none() && !self.reads(column);
-            let ends = needs.ends_of(column).filter(|_| ordered && alone)?;
-            Some((n, Some(ends)))
+            let (min, max) = needs.ends_of(column).filter(|_| ordered && alone)?;
+            Some((n, Some(if next.desc { (max, min) } else { (min, max) })))
         })?;
         // A row for each key is no better than a scan.
         let prefixes = self.distinct_prefixes(i, n)?;
         let (min, max) = ends.unwrap_or((false, false));
-        // NULL comes first in the index, and MIN ignores it.
+        // NULL comes first in the index, and MIN ignores it. In descending order MIN is last.
         let nullable = min && self.def.columns[parts[n].column].nullable;
         let range = RangePart {
             not_null: true,

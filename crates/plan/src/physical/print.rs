@@ -176,7 +176,8 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
                 } => "last row",
                 SkipRows::Ends { last: true, .. } => "first and last row",
             };
-            format!("skip {} parts of {index} to {ends} {rows}", scan.parts)
+            let text = format!("skip {} parts of {index} to {ends} {rows}", scan.parts);
+            text.trim_end().to_string()
         }
         AccessKind::Hash {
             build,
