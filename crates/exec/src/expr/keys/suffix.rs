@@ -58,7 +58,7 @@ impl BoundAccess {
                 self.encode_single(cx, layout, at, &parts[0])?;
                 let s = &mut self.scratch;
                 suffixes.all = !s.near.is_empty() || self.unkeyed;
-                if !suffixes.all && !(s.members.is_empty() && s.words.is_empty()) {
+                if !(suffixes.all || s.members.is_empty() && s.words.is_empty()) {
                     s.groups.push((0, s.members.len() as u32));
                     s.spell_out();
                     product(s, &mut suffixes.keys);
