@@ -47,7 +47,7 @@ fn small_changes_share_the_chain() {
     }
     while db.engine.step_background().unwrap() {}
     for (version, s) in versions.iter().zip(&mut snapshots) {
-        assert_eq!(all(s, &table), [version.clone()]);
+        assert_eq!(all(s, &table), std::slice::from_ref(version));
         commit(s);
     }
     // A value that is read, but stays as it is.
@@ -98,7 +98,7 @@ fn rollback_of_small_changes_keeps_the_chain() {
     block(|| s.rollback()).unwrap();
     assert_eq!(chains(&table, 1), before);
     assert_purged(&db.engine, &table);
-    assert_eq!(all(&mut s, &table), [committed.clone()]);
+    assert_eq!(all(&mut s, &table), std::slice::from_ref(&committed));
     // A chain of the same transaction, shared by its second change.
     update(&mut s, &table, 1, &long(1, 1, "b"));
     update(&mut s, &table, 1, &edited(&long(1, 1, "b"), 8, 1, "c"));
