@@ -233,7 +233,8 @@ pub(crate) fn check(
         };
         let text = with_cx(sql.as_bytes(), mode, |cx| {
             let statement = parse(sql.as_bytes(), LexMode::default())?;
-            stage(cx, crate::bind::bind(cx, &statement)?)
+            let (bound, _) = crate::bind::bind(cx, &statement)?;
+            stage(cx, bound)
         });
         let text = text.unwrap_or_else(|e: SqlError| format!("error {}\n", e.errno()));
         found.push_str(&format!("{line}\n{text}\n"));

@@ -90,14 +90,18 @@ impl<'a> EvalCx<'a> {
                 },
             },
             Cast(inner) => {
-                let v = self.val(inner)?;
+                let (v, from) = match e.ty.class() {
+                    Class::Date | Class::Time | Class::DateTime => self.alternative(inner)?,
+                    Class::Decimal | Class::Double => self.numeric(inner)?,
+                    _ => (self.val(inner)?, &inner.ty),
+                };
                 if let Val::Double(number) = v
                     && e.ty.col.kind == TypeKind::BigInt
                     && !e.ty.col.unsigned
                 {
                     self.refuse_beyond_integers(number, inner)?;
                 }
-                convert::cast(self, v, &inner.ty, &e.ty)?
+                convert::cast(self, v, from, &e.ty)?
             }
             Collate(inner) => match self.bytes(inner)? {
                 Some(text) => Val::Bytes(text),
@@ -138,37 +142,54 @@ impl<'a> EvalCx<'a> {
         let class = e.ty.class();
         let chosen = matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
         match chosen && (class == Class::String || class.is_temporal()) {
-            true => self.alternative(e),
+            true => self.number_of(e),
             false => Ok((self.val(e)?, &e.ty)),
         }
     }
 
     #[inline(never)]
-    fn alternative(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
-        let chosen = match &e.kind {
-            ExprKind::Case { whens, otherwise } => match self.branch(e, whens)? {
-                Some(at) => Some(&whens[at].1),
-                None => otherwise.as_deref(),
-            },
-            ExprKind::Call { func, args } => {
-                if let Some(number) = super::func::number_among_times(self, *func, args, &e.ty)? {
-                    return Ok((number, &e.ty));
-                }
-                if !super::func::is_unchanged(*func) {
-                    return Ok((self.val(e)?, &e.ty));
-                }
-                match args.as_slice() {
-                    [condition, yes, no] => match self.bool(condition)? {
-                        Some(true) => Some(yes),
-                        _ => Some(no),
-                    },
-                    [value, equal] => (self.bool(equal)? != Some(true)).then_some(value),
-                    _ => None,
-                }
-            }
-            _ => return Ok((self.val(e)?, &e.ty)),
+    fn number_of(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let ExprKind::Call { func, args } = &e.kind else {
+            return self.alternative(e);
         };
-        chosen.map_or(Ok((Val::Null, &e.ty)), |e| self.numeric(e))
+        if let Some(number) = super::func::number_among_times(self, *func, args, &e.ty)? {
+            return Ok((number, &e.ty));
+        }
+        match args.as_slice() {
+            [value, equal] if super::func::is_unchanged(*func) => match self.bool(equal)? {
+                Some(true) => Ok((Val::Null, &e.ty)),
+                _ => self.numeric(value),
+            },
+            _ => self.alternative(e),
+        }
+    }
+
+    /// Evaluates an expression where a date or time is wanted: the value, and its type, of the
+    /// alternative that IF or CASE chooses, not of their common type.
+    pub fn alternative(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let mut e = e;
+        loop {
+            let chosen = match &e.kind {
+                ExprKind::Case { whens, otherwise } => match self.branch(e, whens)? {
+                    Some(at) => Some(&whens[at].1),
+                    None => otherwise.as_deref(),
+                },
+                ExprKind::Call { func, args } if super::func::is_unchanged(*func) => {
+                    match args.as_slice() {
+                        [condition, yes, no] => match self.bool(condition)? {
+                            Some(true) => Some(yes),
+                            _ => Some(no),
+                        },
+                        _ => return Ok((self.val(e)?, &e.ty)),
+                    }
+                }
+                _ => return Ok((self.val(e)?, &e.ty)),
+            };
+            match chosen {
+                Some(chosen) => e = chosen,
+                None => return Ok((Val::Null, &e.ty)),
+            }
+        }
     }
 
     /// As [`EvalCx::val_as`], but a DECIMAL keeps its own scale, and a date or time in a string

@@ -73,7 +73,12 @@ impl BlockBinder<'_> {
 
     /// The equality that NULLIF of these arguments tests.
     pub(super) fn nullif_equal(&mut self, [a, b]: [&Expr; 2]) -> Result<Expr, SqlError> {
-        self.compare_for(BinaryOp::Eq, a.clone(), b.clone(), "nullif")
+        let (a, b, operation) = (a.clone(), b.clone(), "nullif");
+        // Only a literal is a year of two digits here.
+        match b.kind {
+            ExprKind::Call { .. } => self.compare_as_is(BinaryOp::Eq, a, b, operation),
+            _ => self.compare_for(BinaryOp::Eq, a, b, operation),
+        }
     }
 
     /// As [`Self::compare`], without the special treatment of YEAR columns.

@@ -13,11 +13,12 @@ use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
+use super::cast::cast_to;
 use super::{BindCx, BlockBinder, Dependency, ScopeColumn, ScopeSlot, block};
 use crate::logical::clauses::AggFunc;
 use crate::logical::column_uses::{ColumnUses, ViewScope};
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind};
 use crate::logical::json_table::JsonTable;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{
@@ -260,7 +261,12 @@ impl BlockBinder<'_> {
         ))
     }
 
-    fn derived(&mut self, query: Query, alias: &Ident, names: &[Ident]) -> Result<(), SqlError> {
+    fn derived(
+        &mut self,
+        mut query: Query,
+        alias: &Ident,
+        names: &[Ident],
+    ) -> Result<(), SqlError> {
         if !names.is_empty() && names.len() != query.types.len() {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
@@ -270,6 +276,9 @@ impl BlockBinder<'_> {
         }
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.types.len());
         let merged = query.is_merged();
+        if !merged {
+            store_members(&mut query);
+        }
         for (i, (meta, ty)) in query.columns.iter().zip(&query.types).enumerate() {
             let name = names
                 .get(i)
@@ -287,11 +296,20 @@ impl BlockBinder<'_> {
                 }
                 _ => meta.made,
             };
+            let computed = match &query.body {
+                QueryBody::Block(b) if !is_subquery(&query, i) => {
+                    let column = matches!(b.select[i].kind, ExprKind::Outer { .. });
+                    !column && (kept || is_any(&query, i))
+                }
+                _ => false,
+            };
             columns.push(ScopeColumn {
                 name,
                 ty: match (kept, merged) {
+                    (_, false) if computed => ty.stored_value().col,
                     (true, _) if is_subquery(&query, i) => ty.stored_subquery().col,
                     (true, _) => ty.kept().col,
+                    (false, false) if ty.class() == Class::Null => ty.kept().col,
                     (false, true) => ty.col.clone(),
                     (false, false) => ty.column(),
                 },
@@ -697,13 +715,37 @@ fn is_subquery(query: &Query, column: usize) -> bool {
 
 /// Whether a column of `query` is the value of an aggregate.
 fn is_aggregate(query: &Query, column: usize) -> bool {
+    aggregate_of(query, column).is_some_and(|func| func != AggFunc::Any)
+}
+
+/// Whether a column of `query` is an ANY_VALUE.
+fn is_any(query: &Query, column: usize) -> bool {
+    aggregate_of(query, column) == Some(AggFunc::Any)
+}
+
+/// The aggregate whose value a column of `query` is.
+fn aggregate_of(query: &Query, column: usize) -> Option<AggFunc> {
     let QueryBody::Block(b) = &query.body else {
-        return false;
+        return None;
     };
-    b.group.as_ref().is_some_and(|group| {
-        let at = b.select[column].as_column().filter(|at| at.table == 0);
-        let place = at.and_then(|at| usize::from(at.column).checked_sub(group.first_aggregate()));
-        let aggregate = place.and_then(|place| group.aggregates.get(place));
-        aggregate.is_some_and(|aggregate| aggregate.func != AggFunc::Any)
-    })
+    let group = b.group.as_ref()?;
+    let at = b.select[column].as_column().filter(|at| at.table == 0)?;
+    let place = usize::from(at.column).checked_sub(group.first_aggregate())?;
+    group.aggregates.get(place).map(|aggregate| aggregate.func)
+}
+
+/// Converts computed members of ENUM and SET columns to texts, which a temporary table stores.
+fn store_members(query: &mut Query) {
+    for i in 0..query.types.len() {
+        let computed = query.columns[i].made || is_any(query, i);
+        if let QueryBody::Block(b) = &mut query.body
+            && computed
+            && query.types[i].col.is_enum_or_set()
+        {
+            let text = query.types[i].kept();
+            let member = std::mem::replace(&mut b.select[i], Expr::null());
+            b.select[i] = cast_to(member, text.clone());
+            query.types[i] = text;
+        }
+    }
 }

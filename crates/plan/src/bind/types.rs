@@ -11,7 +11,8 @@ pub(crate) use crate::logical::collate::{charset_collation, collation_named};
 use crate::logical::common_type::float_shape;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{
-    ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, TextOrigin, operand,
+    ArithOp, Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, MAX_KEPT_CHARS, TextOrigin,
+    operand,
 };
 use crate::logical::mode::SqlMode;
 
@@ -188,9 +189,6 @@ pub(crate) fn bits_type(operands: &[&ExprType], nullable: bool) -> ExprType {
     }
 }
 
-/// MySQL's temporary tables store longer strings as TEXT or BLOB.
-const MAX_KEPT_CHARS: u32 = 512;
-
 /// The maximum length of a binary string argument of BIT_AND, BIT_OR and BIT_XOR, in bytes.
 const MAX_BITS_BYTES: u64 = 511;
 
@@ -201,7 +199,8 @@ fn whole_digits(a: &ExprType) -> u32 {
             a.col.width.saturating_sub(u32::from(a.col.decimals))
         }
         Class::Double => 21,
-        Class::String | Class::Json => 20,
+        Class::String => a.byte_length().min(20) as u32,
+        Class::Json => 20,
         Class::Null => 0,
         _ => {
             let (p, s) = a.decimal_shape();

@@ -6,6 +6,7 @@ use nfold_types::Value;
 use nfold_types::collation::CollationId;
 
 use super::collate::Operand;
+pub(crate) use super::types::MAX_KEPT_CHARS;
 pub use super::types::{
     Class, CmpKind, Coercibility, ExprType, TextOrigin, long_string_type, string_type,
 };

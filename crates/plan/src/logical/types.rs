@@ -3,7 +3,10 @@
 
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
-use nfold_types::{ColumnType, TypeKind};
+use nfold_types::{ColumnType, TextSize, TypeKind};
+
+/// MySQL's temporary tables store longer strings as TEXT or BLOB.
+pub(crate) const MAX_KEPT_CHARS: u32 = 512;
 
 /// The coercibility of an expression's collation; a lower value wins (manual, "Collation
 /// Coercibility in Expressions").
@@ -220,12 +223,26 @@ impl ExprType {
         ty.kept()
     }
 
-    /// As [`Self::stored_subquery`], for any computed value in a temporary table of result rows: a
-    /// string has no fixed length.
+    /// As [`Self::stored_subquery`], for any computed value in a temporary table of rows: a string
+    /// has no fixed length, and one of more than [`MAX_KEPT_CHARS`] is a TEXT or BLOB.
     pub fn stored_value(&self) -> Self {
         let mut ty = self.stored_subquery();
-        if matches!(ty.col.kind, TypeKind::Char(_) | TypeKind::Binary(_)) {
-            ty.col = string_type(self.max_length(), ty.col.collation);
+        let (chars, collation) = (self.max_length(), ty.col.collation);
+        match ty.col.kind {
+            TypeKind::VarChar(_) | TypeKind::VarBinary(_) if chars > MAX_KEPT_CHARS.into() => {
+                let size = TextSize::Normal;
+                let kind = match collation == CollationId::BINARY {
+                    true => TypeKind::Blob(size),
+                    false => TypeKind::Text(size),
+                };
+                ty.col = ColumnType::string(kind, collation);
+                ty.col.width = u32::try_from(self.byte_length()).unwrap_or(u32::MAX);
+            }
+            TypeKind::Char(_) | TypeKind::Binary(_) => ty.col = string_type(chars, collation),
+            TypeKind::Text(_) | TypeKind::Blob(_) if chars <= MAX_KEPT_CHARS.into() => {
+                ty.col = string_type(chars, collation);
+            }
+            _ => {}
         }
         ty
     }

@@ -345,8 +345,8 @@ impl<'a> EvalCx<'a> {
 
     /// The value as a DATETIME. An invalid value is NULL with warning 1292.
     pub fn datetime(&self, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
-        let v = self.val(e)?;
-        Ok(convert::to_datetime(self, &v, &e.ty))
+        let (v, ty) = self.alternative(e)?;
+        Ok(convert::to_datetime(self, &v, ty))
     }
 
     /// The value as a DATE. An invalid value is NULL with warning 1292.
@@ -356,8 +356,8 @@ impl<'a> EvalCx<'a> {
 
     /// The value as a TIME. An invalid value is NULL with warning 1292.
     pub fn time(&self, e: &'a Expr) -> Result<Option<Time>, SqlError> {
-        let v = self.val(e)?;
-        Ok(convert::to_time(self, &v, &e.ty))
+        let (v, ty) = self.alternative(e)?;
+        Ok(convert::to_time(self, &v, ty))
     }
 
     /// The session's local time at the start of the statement, truncated to `fsp` digits.

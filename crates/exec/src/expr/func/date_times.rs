@@ -85,14 +85,14 @@ fn asked<'a>(
     e: &'a Expr,
     asked: TemporalTarget,
 ) -> Result<Option<DateTime>, SqlError> {
-    let v = cx.val(e)?;
-    Ok(convert::to_asked(cx, &v, &e.ty, asked))
+    let (v, ty) = cx.alternative(e)?;
+    Ok(convert::to_asked(cx, &v, ty, asked))
 }
 
 /// An argument as a date and time with zero parts allowed. The string '0000-00-00' is NULL under
 /// NO_ZERO_DATE.
 fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTime>, SqlError> {
-    let v = cx.val(e)?;
+    let (v, ty) = cx.alternative(e)?;
     let flags = DateFlags {
         no_zero_date: matches!(v, Val::Bytes(_)) && cx.env().sql_mode().has(SqlMode::NO_ZERO_DATE),
         ..DateFlags::default()
@@ -100,7 +100,7 @@ fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTi
     Ok(convert::to_asked(
         cx,
         &v,
-        &e.ty,
+        ty,
         TemporalTarget { date, flags },
     ))
 }

@@ -368,6 +368,14 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         ty.col = ColumnType::string(kind, collation);
         ty.coercibility = Coercibility::Implicit;
     }
+    // Beside a time the text has no fixed length.
+    if args.iter().any(|e| e.ty.class().is_temporal()) {
+        ty.col.kind = match ty.col.kind {
+            TypeKind::Char(n) => TypeKind::VarChar(n),
+            TypeKind::Binary(n) => TypeKind::VarBinary(n),
+            kind => kind,
+        };
+    }
     Ok(ty)
 }
 
