@@ -417,3 +417,14 @@ def test_mysql_follows_over_kills_of_the_source(srv):
         kill_rounds(srv, lambda: src, lambda: cur, int(os.environ.get("ROUNDS", "6")))
     finally:
         cur.execute("STOP REPLICA")
+
+
+def test_options_that_the_log_cannot_be_written_with_are_refused(srv):
+    for option, value in (("binlog_row_image", "MINIMAL"), ("binlog_format", "STATEMENT"), ("binlog_transaction_compression", "ON"),
+                          ("gtid_mode", "ON_PERMISSIVE")):
+        refused = server.Server({**OPTIONS, option: value})
+        try:
+            refused.start_refused()
+            assert f"{option} = {value} is not supported with log_bin = ON" in refused.tail(), refused.tail()
+        finally:
+            refused.__exit__(None, None, None)

@@ -18,8 +18,8 @@ use nfold_engine::{
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
-use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables};
-use crate::config::{DataDir, ServerOptions, server_uuid};
+use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables, ONLY_VALUES};
+use crate::config::{DataDir, ServerOptions, Values, server_uuid};
 use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
 use crate::net::fiber::login_failures::FailureLimit;
@@ -115,6 +115,28 @@ fn open_with(
     })
 }
 
+/// Checks the options that the binary log depends on, as SET checks the variables.
+fn refuse_log_options(v: &Values) -> std::io::Result<()> {
+    let refused = |name: &str, shown: &str| {
+        let text = format!("{name} = {shown} is not supported with log_bin = ON");
+        Err(std::io::Error::new(std::io::ErrorKind::Unsupported, text))
+    };
+    for (name, only) in ONLY_VALUES {
+        let shown = match only {
+            "OFF" if v.flag(name) => "ON",
+            "OFF" => "OFF",
+            _ => v.text(name).unwrap_or(""),
+        };
+        if !shown.eq_ignore_ascii_case(only) {
+            return refused(name, shown);
+        }
+    }
+    match v.text("gtid_mode").unwrap_or("OFF") {
+        "ON" | "OFF" => Ok(()),
+        other => refused("gtid_mode", other),
+    }
+}
+
 /// Opens the files of the binary log. `None`: there are none, and `log_bin` is OFF.
 fn open_binlog(
     options: &ServerOptions,
@@ -122,6 +144,9 @@ fn open_binlog(
     disk: &Arc<dyn Disk>,
 ) -> std::io::Result<Option<Arc<BinaryLog>>> {
     let v = &options.values;
+    if v.flag("log_bin") {
+        refuse_log_options(v)?;
+    }
     let uuid = server_uuid(datadir.path())?;
     let log_options = BinlogOptions {
         uuid: SourceUuid::parse(&uuid).unwrap_or_default(),

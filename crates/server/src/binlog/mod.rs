@@ -46,6 +46,15 @@ use writer::{Writer, WriterOptions};
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 const SYNC_BYTES: u64 = 4 << 20;
 
+/// The only values of variables with which the binary log can be written.
+pub(crate) const ONLY_VALUES: [(&str, &str); 5] = [
+    ("binlog_encryption", "OFF"),
+    ("binlog_format", "ROW"),
+    ("binlog_row_image", "FULL"),
+    ("binlog_row_value_options", ""),
+    ("binlog_transaction_compression", "OFF"),
+];
+
 /// The settings of the binary log.
 #[derive(Debug, Clone)]
 pub struct BinlogOptions {

@@ -9,7 +9,7 @@ use nfold_types::temporal::parse::parse_datetime;
 use nfold_types::temporal::{DateFlags, TimeZone};
 use nfold_types::{DateTime, ErrorCode, SqlError, Value};
 
-use crate::binlog::{BinaryLog, file_number};
+use crate::binlog::{BinaryLog, ONLY_VALUES, file_number};
 use crate::session::Session;
 use crate::session::response::Response;
 use crate::session::vars::VarValue;
@@ -111,17 +111,6 @@ impl Session {
     }
 }
 
-/// The only values of variables with which the binary log can be written.
-const ONLY_VALUES: [(&str, &str); 7] = [
-    ("binlog_encryption", "OFF"),
-    ("binlog_format", "ROW"),
-    ("binlog_row_image", "FULL"),
-    ("binlog_row_value_options", ""),
-    ("binlog_transaction_compression", "OFF"),
-    ("gtid_next", "AUTOMATIC"),
-    ("gtid_mode", ""),
-];
-
 impl Session {
     /// Checks a value that the binary log depends on.
     ///
@@ -136,17 +125,18 @@ impl Session {
             let code = ErrorCode::ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN;
             return Err(SqlError::new(code, &[]));
         }
-        let Some((_, only)) = ONLY_VALUES.iter().find(|(n, _)| *n == name) else {
-            return Ok(());
+        let only = match name {
+            "gtid_mode" => self.server.text(name).to_string(),
+            "gtid_next" => "AUTOMATIC".to_string(),
+            _ => match ONLY_VALUES.iter().find(|(n, _)| *n == name) {
+                Some((_, only)) => (*only).to_string(),
+                None => return Ok(()),
+            },
         };
         let shown = match value.to_value() {
             Value::Bytes(text) => String::from_utf8_lossy(&text).into_owned(),
             Value::Int(0) | Value::UInt(0) => "OFF".into(),
             _ => "ON".into(),
-        };
-        let only = match name {
-            "gtid_mode" => self.server.text(name).to_string(),
-            _ => (*only).to_owned(),
         };
         match shown.eq_ignore_ascii_case(&only) {
             true => Ok(()),
