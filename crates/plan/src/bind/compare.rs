@@ -74,7 +74,7 @@ impl BlockBinder<'_> {
     /// The equality that NULLIF of these arguments tests.
     pub(super) fn nullif_equal(&mut self, [a, b]: [&Expr; 2]) -> Result<Expr, SqlError> {
         let (a, b, operation) = (a.clone(), b.clone(), "nullif");
-        // Only a literal is a year of two digits here.
+        // Beside a YEAR column a literal 20 is the year 2020. A computed 20 is not.
         match b.kind {
             ExprKind::Call { .. } => self.compare_as_is(BinaryOp::Eq, a, b, operation),
             _ => self.compare_for(BinaryOp::Eq, a, b, operation),
@@ -107,7 +107,8 @@ impl BlockBinder<'_> {
         })
     }
 
-    /// Notes that `text` is compared with `date` if it is a constant string, and that a date.
+    /// Records `text` for the check before the first row if it is a constant string and `date` is
+    /// a date or time: execution refuses it if it is no date.
     fn note_date_constant(&self, text: &Expr, date: &Expr) {
         let is_text = text.ty.class() == Class::String && side(text) == Operand::Constant;
         if let Some(all) = self.cx.date_constants
@@ -121,7 +122,7 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Notes that a list parameter is compared with dates.
+    /// As [`Self::note_date_constant`], for a list parameter beside `left`.
     fn note_date_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
         if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.date_constants, left, kinds)
             && left.ty.class().is_temporal()

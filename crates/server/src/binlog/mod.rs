@@ -8,8 +8,8 @@
 //! crash ─▶ recovery of the engine ─▶ the groups that were not synced, again
 //! ```
 //! # Invariants
-//! - L1: a transaction comes into a file after its commit is durable. So no file, and no replica,
-//!   has a transaction that a crash takes back.
+//! - L1: a transaction is written to a file only after its commit is durable. So neither a file nor
+//!   a replica has a transaction that a crash undoes.
 //! - L2: the engine's log keeps a transaction until its file is synced. XID, or the number of a DDL
 //!   statement, is the LSN of the commit, so recovery knows the last transaction that is in a file.
 //! - L3: transactions stand in the order of their commits. A transaction that is written again
@@ -311,7 +311,7 @@ impl BinaryLog {
         *self.tunables.lock()
     }
 
-    /// Passes changed settings. With or without checksums a new file begins.
+    /// Takes over changed settings. If `binlog_checksum` has changed, the next file begins.
     pub fn set_tunables(&self, tunables: BinlogTunables) {
         let before = std::mem::replace(&mut *self.tunables.lock(), tunables);
         self.server_id.store(tunables.server_id, Relaxed);

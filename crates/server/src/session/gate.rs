@@ -110,7 +110,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// The gate of a new session; `None` if it needs none.
+    /// The gate of a new session whose password has expired or whose account has limits.
     ///
     /// # Errors
     /// 1226 if the account has too many connections.
@@ -119,18 +119,14 @@ impl Gate {
         id: &AccountId,
         limits: ResourceLimits,
         usage: &AccountUsage,
-    ) -> Result<Option<Box<Gate>>, SqlError> {
-        let limited = limits != ResourceLimits::default();
-        let usage = match limited {
+    ) -> Result<Box<Gate>, SqlError> {
+        let usage = match limits != ResourceLimits::default() {
             true => Some(usage.connect(id, limits)?),
             false => None,
         };
-        let needed = limited || must_change_password;
-        Ok(needed.then(|| {
-            Box::new(Gate {
-                must_change_password,
-                usage,
-            })
+        Ok(Box::new(Gate {
+            must_change_password,
+            usage,
         }))
     }
 
@@ -202,7 +198,7 @@ mod tests {
             ..ResourceLimits::default()
         };
         let open = || Gate::open(false, &id, limits, &usage);
-        let mut first = open().unwrap().unwrap();
+        let mut first = open().unwrap();
         let refused = open().err().unwrap();
         assert_eq!(refused.errno(), 1226);
         assert!(refused.message.contains("max_user_connections"));
@@ -219,8 +215,7 @@ mod tests {
         let usage = AccountUsage::default();
         let id: AccountId = ("u".into(), "%".into());
         let none = ResourceLimits::default();
-        assert!(Gate::open(false, &id, none, &usage).unwrap().is_none());
-        let mut gate = Gate::open(true, &id, none, &usage).unwrap().unwrap();
+        let mut gate = Gate::open(true, &id, none, &usage).unwrap();
         assert_eq!(gate.pass(|| false).unwrap_err().errno(), 1820);
         assert!(gate.pass(|| true).is_ok());
         gate.password_changed();

@@ -35,7 +35,7 @@ pub mod vars;
 use std::sync::Arc;
 
 use nfold_binlog::SourceUuid;
-use nfold_catalog::{Account, AccountId, SchemaSnapshot};
+use nfold_catalog::{Account, AccountId, ResourceLimits, SchemaSnapshot};
 use nfold_engine::{EngineSession, StatementWrites};
 use nfold_exec::{ExecCx, Params};
 use nfold_plan::ParamType;
@@ -149,7 +149,10 @@ fn gate(
         let global = server.int("max_user_connections");
         limits.connections = u32::try_from(global).unwrap_or(u32::MAX);
     }
-    Gate::open(expired, &account.id(), limits, &server.usage)
+    match expired || limits != ResourceLimits::default() {
+        true => Gate::open(expired, &account.id(), limits, &server.usage).map(Some),
+        false => Ok(None),
+    }
 }
 
 impl Session {

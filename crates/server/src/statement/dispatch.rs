@@ -23,6 +23,28 @@ use crate::session::{FreeWork, Session};
 /// an Implicit Commit").
 fn commits(statement: &Statement) -> bool {
     use Statement::*;
+    let other = matches!(
+        statement,
+        CreateUser(_)
+            | AlterUser(_)
+            | SetPassword(_)
+            | DropUser { .. }
+            | RenameUser(_)
+            | Grant(_)
+            | Revoke(_)
+            | Role(
+                RoleStatement::Create { .. }
+                    | RoleStatement::Drop { .. }
+                    | RoleStatement::SetDefault { .. },
+            )
+            | TableMaintenance(_)
+    );
+    other || leaves_data(statement) || changes_schema(statement)
+}
+
+/// Whether a statement creates, changes or drops stored databases, tables, indexes or views.
+fn changes_schema(statement: &Statement) -> bool {
+    use Statement::*;
     match statement {
         CreateDatabase(_)
         | AlterDatabase(_)
@@ -33,29 +55,9 @@ fn commits(statement: &Statement) -> bool {
         | RenameTable(_)
         | AlterTable(_)
         | CreateIndex(_)
-        | DropIndex { .. }
-        | CreateUser(_)
-        | AlterUser(_)
-        | SetPassword(_)
-        | DropUser { .. }
-        | RenameUser(_)
-        | Grant(_)
-        | Revoke(_)
-        | Role(
-            RoleStatement::Create { .. }
-            | RoleStatement::Drop { .. }
-            | RoleStatement::SetDefault { .. },
-        )
-        | Flush(_)
-        | ChangeSource(_)
-        | StartReplica(_)
-        | StopReplica(_)
-        | ResetReplica { .. }
-        | ResetBinaryLogs(_)
-        | LockTables(_) => true,
+        | DropIndex { .. } => true,
         CreateTable(c) => !c.temporary,
         DropTable(d) => !d.temporary,
-        TableMaintenance(_) => true,
         _ => false,
     }
 }
@@ -83,24 +85,11 @@ fn leaves_data(statement: &Statement) -> bool {
     )
 }
 
-/// Whether the binary log has the statement's text. Accounts are each server's own.
+/// Whether the binary log has the statement's text. CREATE TABLE ... SELECT is logged with its
+/// rows, and accounts are each server's own.
 fn is_logged(statement: &Statement) -> bool {
-    use Statement::*;
-    match statement {
-        CreateDatabase(_)
-        | AlterDatabase(_)
-        | DropDatabase { .. }
-        | CreateView(_)
-        | DropView { .. }
-        | Truncate(_)
-        | RenameTable(_)
-        | AlterTable(_)
-        | CreateIndex(_)
-        | DropIndex { .. } => true,
-        CreateTable(c) => !c.temporary && c.query.is_none(),
-        DropTable(d) => !d.temporary,
-        _ => false,
-    }
+    let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
+    changes_schema(statement) && !with_rows
 }
 
 /// Whether a DDL statement may change or drop tables that exist.
