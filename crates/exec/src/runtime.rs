@@ -22,7 +22,7 @@ use nfold_observe::contention::{Site, WaitKind};
 use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::expr::{ExprType, SubqueryUse};
 use nfold_plan::fulltext::SearchTarget;
-use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
+use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings, append_in_pieces};
 
 use crate::env::params::Params;
 use crate::env::{Checkpoints, FileSource, Interrupt, SessionEnv, StatementFiber};
@@ -164,6 +164,17 @@ impl<'s> Runtime<'s> {
             return self.cx.cx().interrupted().map_err(Interrupt::to_sql);
         }
         self.tick()
+    }
+
+    /// Appends a row, whose columns may be large, with checkpoints.
+    #[inline]
+    pub fn copy_row(&self, row: &[u8], out: &mut RowBatch) -> Result<(), SqlError> {
+        let mut copied = Ok(());
+        out.push_with(0, |out| {
+            copied = append_in_pieces(row, out, self);
+            copied.is_ok()
+        });
+        copied
     }
 
     /// Records a row change that was made last in the session's journal.

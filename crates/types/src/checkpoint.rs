@@ -19,18 +19,46 @@ pub trait Checkpoint {
 /// Bytes that are copied between two checkpoints.
 const COPY_BYTES: usize = 64 << 10;
 
-/// A copy of a large text, made in pieces.
+/// A copy of a text that may be large, made in pieces.
 ///
 /// # Errors
 /// The statement must end.
 pub fn copy_in_pieces(text: &[u8], checkpoint: &dyn Checkpoint) -> Result<Vec<u8>, SqlError> {
-    let mut copy = Vec::with_capacity(text.len());
+    let mut copy = Vec::new();
+    append_in_pieces(text, &mut copy, checkpoint)?;
+    Ok(copy)
+}
+
+/// Appends a text or a row that may be large, in pieces with checkpoints between them.
+///
+/// # Errors
+/// The statement must end. A part of the text may have been appended.
+#[inline]
+pub fn append_in_pieces(
+    text: &[u8],
+    out: &mut Vec<u8>,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), SqlError> {
+    if text.len() <= COPY_BYTES {
+        out.extend_from_slice(text);
+        return Ok(());
+    }
+    append_large(text, out, checkpoint)
+}
+
+#[cold]
+fn append_large(
+    text: &[u8],
+    out: &mut Vec<u8>,
+    checkpoint: &dyn Checkpoint,
+) -> Result<(), SqlError> {
+    out.reserve(text.len());
     for piece in text.chunks(COPY_BYTES) {
-        copy.extend_from_slice(piece);
+        out.extend_from_slice(piece);
         // New memory costs more than the copy.
         checkpoint.checkpoint(piece.len() as u64 / 2)?;
     }
-    Ok(copy)
+    Ok(())
 }
 
 /// A computation that is never stopped: tests and short texts.

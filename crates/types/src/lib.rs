@@ -27,7 +27,7 @@ pub mod value;
 pub mod wire;
 
 pub use charset::Charset;
-pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint, copy_in_pieces};
+pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint, append_in_pieces, copy_in_pieces};
 pub use collation::{Collation, CollationId};
 pub use decimal::Decimal;
 pub use error::{ErrorCode, Level, SqlError, Warning, Warnings};

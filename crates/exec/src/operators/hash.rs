@@ -19,7 +19,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 
 use nfold_engine::RowBatch;
-use nfold_types::SqlError;
+use nfold_types::{SqlError, append_in_pieces};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::sort::Sorter;
@@ -191,8 +191,8 @@ impl HashTable {
         if let Some(sorter) = &mut self.sorter {
             return sorter.push(rt, &hash.to_be_bytes(), image);
         }
+        rt.copy_row(image, &mut self.rows)?;
         self.by_hash.push(hash);
-        self.rows.push(0, image);
         self.bytes += image.len() + 64;
         if self.bytes > memory_limit(rt) {
             self.spill(rt)?;
@@ -312,7 +312,7 @@ impl SortedFile {
             }
             buffer.extend_from_slice(&hash.to_le_bytes());
             buffer.extend_from_slice(&(image.len() as u32).to_le_bytes());
-            buffer.extend_from_slice(image);
+            append_in_pieces(image, &mut buffer, rt)?;
             block_bytes += HEAD + image.len();
             if block_bytes >= BLOCK_BYTES {
                 block_bytes = 0;
@@ -448,7 +448,7 @@ impl SortedFile {
                 return Ok(None);
             }
             if hash == place.hash {
-                out.push(0, image);
+                rt.copy_row(image, out)?;
             }
             at = after;
         }

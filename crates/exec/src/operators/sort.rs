@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::thread::LocalKey;
 
-use nfold_types::{Checkpoint, SqlError};
+use nfold_types::{Checkpoint, SqlError, append_in_pieces};
 
 use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::env::stoppable_sort;
@@ -142,8 +142,8 @@ impl Sorter {
             entries.reserve(FIRST_ROWS);
         }
         let start = arena.len() as u32;
-        arena.extend_from_slice(key);
-        arena.extend_from_slice(row);
+        append_in_pieces(key, arena, rt)?;
+        append_in_pieces(row, arena, rt)?;
         entries.push(Entry {
             head: head_of(key),
             start,

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use nfold_engine::RowBatch;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, SqlError, append_in_pieces};
 
 use super::Runtime;
 use crate::env::scratch::Pooled;
@@ -183,10 +183,10 @@ impl SpillWriter {
         for n in [shared, a.len() - shared, b.len()] {
             self.buffer.extend_from_slice(&(n as u32).to_le_bytes());
         }
-        self.buffer.extend_from_slice(&a[shared..]);
-        self.buffer.extend_from_slice(b);
+        append_in_pieces(&a[shared..], &mut self.buffer, rt)?;
+        append_in_pieces(b, &mut self.buffer, rt)?;
         self.last.truncate(shared);
-        self.last.extend_from_slice(&a[shared..]);
+        append_in_pieces(&a[shared..], &mut self.last, rt)?;
         self.records += 1;
         if self.buffer.len() >= self.write_bytes {
             self.flush(rt)?;
@@ -272,7 +272,7 @@ impl SpillReader {
         self.have(rt, HEAD + rest + b)?;
         let start = self.at + HEAD;
         self.a.truncate(shared);
-        self.a.extend_from_slice(&self.buffer[start..start + rest]);
+        append_in_pieces(&self.buffer[start..start + rest], &mut self.a, rt)?;
         self.b = (start + rest, start + rest + b);
         self.at = self.b.1;
         Ok(true)
@@ -324,12 +324,13 @@ impl Spool {
         match &mut self.file {
             Some(file) => file.push(rt, &extra.to_le_bytes(), row),
             None => {
+                let mut copied = Ok(());
                 self.memory.push_with(0, |out| {
                     out.extend_from_slice(&extra.to_le_bytes());
-                    out.extend_from_slice(row);
-                    true
+                    copied = append_in_pieces(row, out, rt);
+                    copied.is_ok()
                 });
-                Ok(())
+                copied
             }
         }
     }

@@ -25,6 +25,30 @@ fn checkpoint_ticks_when_work_is_due() {
 }
 
 #[test]
+fn copies_of_long_rows_look_whether_the_statement_was_killed() {
+    let db = Db::new();
+    db.create("t", &["id int", "s longtext"], &["primary id"]);
+    const ROWS: u64 = 4;
+    const BYTES: u64 = 2_000_000;
+    for id in 1..=ROWS {
+        db.exec(&format!(
+            "INSERT INTO t VALUES ({id}, REPEAT('x', {BYTES}))"
+        ));
+    }
+    db.env.memory.set(64 << 10);
+    for sql in [
+        "SELECT LENGTH(s) FROM (SELECT s FROM t ORDER BY -id LIMIT 4) x",
+        "SELECT LENGTH(a.s) + LENGTH(b.s) FROM t a JOIN t b ON a.id + 0 = b.id + 0",
+    ] {
+        // `ticks` runs it twice.
+        let ticks = db.ticks(sql) / 2;
+        // Each row is copied into memory, and from there into the buffer of a file.
+        let least = 2 * ROWS * BYTES / (256 << 10);
+        assert!(ticks > least, "{ticks} ticks of {sql}, at least {least}");
+    }
+}
+
+#[test]
 fn killed_computation_ends_with_error_1317() {
     let db = Db::new();
     for sql in [

@@ -27,6 +27,7 @@ use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_types::row::RowLayout;
 use nfold_types::{
     Checkpoint, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Value, ValueRef, Warnings,
+    append_in_pieces,
 };
 
 use crate::env::SessionEnv;
@@ -219,16 +220,7 @@ impl<'a> EvalCx<'a> {
     /// Appends text, with checkpoints if it is long.
     #[inline]
     pub fn append(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
-        if text.len() <= COPY_BYTES {
-            out.extend_from_slice(text);
-            return Ok(());
-        }
-        out.reserve(text.len());
-        for piece in text.chunks(COPY_BYTES) {
-            out.extend_from_slice(piece);
-            self.checkpoint(COPY_WORK)?;
-        }
-        Ok(())
+        append_in_pieces(text, out, self.st.checkpoint)
     }
 
     /// Builds a string of pieces: `append` is called with the start and end of each piece.

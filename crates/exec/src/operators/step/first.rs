@@ -167,7 +167,7 @@ impl StepCx<'_, '_> {
             let Some((_, image)) = rows.next(self.rt)? else {
                 return Ok(false);
             };
-            out.push(0, image);
+            self.rt.copy_row(image, out)?;
         }
         Ok(true)
     }

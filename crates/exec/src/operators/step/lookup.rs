@@ -180,7 +180,7 @@ impl StepCx<'_, '_> {
                 More::Computed => match &mut me.made {
                     Some(rows) => match rows.next(self.rt)? {
                         Some((_, image)) => {
-                            me.inner.push(0, image);
+                            self.rt.copy_row(image, &mut me.inner)?;
                             More::Computed
                         }
                         None => More::No,
