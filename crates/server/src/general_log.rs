@@ -11,10 +11,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::log_file::{LogFile, LogName};
 use crate::slow_log::instant;
+use crate::unix_time::unix_time;
 
 /// The log of one server; see the module's header.
 pub struct GeneralLog(Arc<LogFile>);
@@ -56,8 +56,7 @@ impl GeneralLog {
     /// Logs a command. `command` is MySQL's name for it, `argument` the client's text.
     #[cold]
     pub fn write(&self, connection: u32, command: &str, argument: &[u8]) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now_us = now.map_or(0, |d| d.as_micros() as i64);
+        let now_us = unix_time().as_micros() as i64;
         self.0.write(argument.len(), |to| {
             append(now_us, connection, command, argument, &mut to.bytes);
         });

@@ -29,3 +29,4 @@ pub mod server;
 pub mod session;
 pub mod slow_log;
 pub mod statement;
+mod unix_time;

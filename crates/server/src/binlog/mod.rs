@@ -24,6 +24,7 @@ mod files;
 mod group;
 mod writer;
 
+use crate::unix_time::unix_time;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use nfold_binlog::{GtidSet, SourceUuid};
 use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, OpenMode};
@@ -411,8 +412,7 @@ impl BinaryLog {
         if expire_s == 0 {
             return Ok(());
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = now.map_or(0, |d| d.as_secs()).saturating_sub(expire_s);
+        let time = unix_time().as_secs().saturating_sub(expire_s);
         let number = self.first_ended_after(writer.number, time);
         self.purge_below(writer, number).map(drop)
     }

@@ -1,8 +1,8 @@
 //! Writes transactions into the files of the binary log.
 
+use crate::unix_time::unix_time;
 use std::io;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nfold_binlog::write::{self, GtidHead, Stamp};
 use nfold_binlog::{BinlogError, Gtid, GtidSet, Header, SourceUuid, Tag};
@@ -37,11 +37,6 @@ fn version_number(version: &str) -> u32 {
             .unwrap_or(0)
     };
     next() * 10_000 + next() * 100 + next()
-}
-
-fn now_s() -> u32 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |d| d.as_secs() as u32)
 }
 
 /// The last file of the binary log.
@@ -135,7 +130,7 @@ impl Writer {
         executed: GtidSet,
     ) -> io::Result<(Arc<dyn DiskFile>, FileContents)> {
         let stamp = Stamp {
-            timestamp: now_s(),
+            timestamp: unix_time().as_secs() as u32,
             server_id,
         };
         let mut head = write::FILE_MAGIC.to_vec();
@@ -287,7 +282,7 @@ impl Writer {
     pub fn rotate(&mut self, announced: bool, checksums: bool) -> io::Result<()> {
         let next = self.number + 1;
         let stamp = Stamp {
-            timestamp: now_s(),
+            timestamp: unix_time().as_secs() as u32,
             server_id: self.server_id,
         };
         let mut event = Vec::new();
@@ -312,7 +307,7 @@ impl Writer {
     /// The server shuts down.
     pub fn close(&mut self) -> io::Result<()> {
         let stamp = Stamp {
-            timestamp: now_s(),
+            timestamp: unix_time().as_secs() as u32,
             server_id: self.server_id,
         };
         let mut event = Vec::new();

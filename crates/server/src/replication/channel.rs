@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nfold_replica::{ChannelConfig, Source, SourceError, StartAt};
 
 use super::applier::{Applier, ApplyError};
 use crate::session::ServerState;
 use crate::session::replication::{ChannelError, ChannelPhase, ChannelStart, StopSignal};
+use crate::unix_time::unix_time;
 
 /// Why the stream of events has ended.
 enum End {
@@ -39,11 +40,10 @@ pub(crate) fn launch(
 }
 
 fn error(code: u16, message: String) -> Option<ChannelError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Some(ChannelError {
         code,
         message,
-        at_us: now.map_or(0, |d| d.as_micros() as i64),
+        at_us: unix_time().as_micros() as i64,
     })
 }
 

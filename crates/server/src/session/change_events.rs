@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nfold_binlog::write::{
     ImageColumns, RowsHead, Stamp, TableColumn, TableMapHead, end_statement, query_event,
@@ -18,6 +17,7 @@ use nfold_types::{Charset, Collation, ErrorCode, SqlError, Value};
 use super::Session;
 use super::cx::blocking;
 use crate::binlog::{BinaryLog, Group, GroupEvents};
+use crate::unix_time::unix_time;
 
 /// The bytes of rows in one event, except for larger rows (`binlog_row_event_max_size`).
 const ROWS_EVENT_BYTES: usize = 8192;
@@ -28,11 +28,6 @@ const GROUP_HEAD: usize = 64;
 
 /// A recorded change and the bytes of its rows.
 type Change<'a> = (&'a JournalEntry, &'a [u8]);
-
-fn now_us() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |d| d.as_micros() as u64)
-}
 
 impl Session {
     /// The binary log, if the session's changes are recorded in it.
@@ -86,7 +81,7 @@ impl Session {
         let group = Group {
             is_statement: true,
             server_id: log.server_id(),
-            commit_us: now_us(),
+            commit_us: unix_time().as_micros() as u64,
             gtid: self.source_gtid,
             events: GroupEvents::Here(&events),
         };
@@ -136,7 +131,7 @@ impl Session {
         let group = Group {
             is_statement,
             server_id: log.server_id(),
-            commit_us: now_us(),
+            commit_us: unix_time().as_micros() as u64,
             gtid: self.source_gtid,
             events: GroupEvents::Here(&events),
         };

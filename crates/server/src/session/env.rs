@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nfold_catalog::UserLockSession;
 use nfold_exec::SessionEnv;
@@ -26,6 +26,7 @@ use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use super::{ServerState, deadlock};
 use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
 use crate::net::worker::Exceeded;
+use crate::unix_time::unix_time;
 
 /// The longest name of a user variable, in characters.
 const USER_VAR_CHARS: usize = 64;
@@ -89,9 +90,7 @@ pub struct Env {
 
 /// The system's clock, in microseconds since 1970.
 fn clock_us() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_micros() as i64)
+    unix_time().as_micros() as i64
 }
 
 impl Env {

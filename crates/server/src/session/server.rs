@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use nfold_binlog::GtidSet;
 use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
@@ -29,6 +29,7 @@ use crate::general_log::GeneralLog;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
+use crate::unix_time::unix_time;
 
 /// The minimum for the default of `nfold_server_memory`.
 const MIN_SERVER_MEMORY: u64 = 256 << 20;
@@ -132,8 +133,7 @@ impl ServerState {
     pub(crate) fn is_too_old(&self, password: &PasswordOptions) -> bool {
         let lifetime = password.lifetime_days.map(u64::from);
         let days = lifetime.unwrap_or_else(|| self.int("default_password_lifetime"));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let age = now.map_or(0, |d| d.as_secs().saturating_sub(password.changed_s));
+        let age = unix_time().as_secs().saturating_sub(password.changed_s);
         days > 0 && password.changed_s > 0 && age >= days * 24 * 60 * 60
     }
 

@@ -7,7 +7,6 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nfold_catalog::histogram::{STRING_CHARS, ValueCount, buckets_of};
 use nfold_catalog::schema::eq_name;
@@ -23,6 +22,7 @@ use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 use super::maintenance::Lines;
 use crate::session::Session;
 use crate::session::plan_info::{Info, plan_cx};
+use crate::unix_time::unix_time;
 
 const BUCKETS: u64 = 100;
 const BUCKETS_MAX: u64 = 1024;
@@ -172,12 +172,6 @@ fn bytes_of_hex(hex: &[u8]) -> Box<[u8]> {
         .collect()
 }
 
-/// Microseconds since 1970 UTC.
-fn now_us() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_micros() as u64)
-}
-
 impl Session {
     /// Runs the statement for one table.
     pub(super) fn change_histograms(
@@ -315,7 +309,7 @@ impl Session {
             buckets_specified: most as u32,
             auto_update: update.auto_update,
             sampling_rate: rate,
-            updated_us: now_us(),
+            updated_us: unix_time().as_micros() as u64,
         })
     }
 

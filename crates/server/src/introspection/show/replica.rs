@@ -1,7 +1,5 @@
 //! SHOW REPLICA STATUS.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use nfold_catalog::Privileges;
 use nfold_exec::ExecCx;
 use nfold_types::{ErrorCode, SqlError, Timestamp, Value};
@@ -10,6 +8,7 @@ use super::facts;
 use crate::session::Session;
 use crate::session::replication::{ChannelError, ChannelPhase, load_config};
 use crate::session::response::Response;
+use crate::unix_time::unix_time;
 
 /// A time as `yymmdd hh:mm:ss`, in the server's zone.
 fn short_time(error: Option<&ChannelError>) -> String {
@@ -55,10 +54,9 @@ impl Session {
         };
         let status = self.server.replication.with_status(|status| status.clone());
         let runs = status.phase != ChannelPhase::Stopped;
-        let behind = status.event_time.map_or(0, |time| {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            now.map_or(0, |d| d.as_secs()).saturating_sub(time.into())
-        });
+        let behind = status
+            .event_time
+            .map_or(0, |time| unix_time().as_secs().saturating_sub(time.into()));
         let word = |on: bool| if on { "Yes" } else { "No" };
         let (state, reads) = match status.phase {
             ChannelPhase::Stopped => ("", "No"),

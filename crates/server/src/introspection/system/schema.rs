@@ -7,6 +7,7 @@ use nfold_types::{SqlError, Value};
 use super::rows::{Cx, Put};
 use super::{INFORMATION, is_system_table};
 use crate::introspection::table_facts::{create_options, row_format};
+use crate::unix_time::unix_time;
 
 /// The size of a page in bytes.
 const PAGE_BYTES: u64 = 16384;
@@ -101,9 +102,8 @@ fn created(cx: &Cx<'_>, def: &TableDef) -> u64 {
 
 /// When the server started, in seconds since 1970.
 pub(super) fn server_start(cx: &Cx<'_>) -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let up = cx.server.started.elapsed().as_secs();
-    now.map_or(0, |d| d.as_secs().saturating_sub(up))
+    let up = cx.server.started.elapsed();
+    unix_time().saturating_sub(up).as_secs()
 }
 
 /// The bytes of a table's pages, those of its indexes included.

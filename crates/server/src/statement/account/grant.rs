@@ -8,9 +8,9 @@ use nfold_sql::ast::{self, Grant, GrantTarget, ObjectName, Revoke};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::AccountChange;
-use super::password::now_s;
 use crate::session::Session;
 use crate::session::response::Response;
+use crate::unix_time::unix_time;
 
 /// The level on which privileges are granted.
 enum GrantLevel {
@@ -363,7 +363,7 @@ fn add(account: &mut Account, place: &GrantLevel, granted: &Granted, grantor: &s
                 }
             }
             grant.columns.sort();
-            (grant.grantor, grant.granted_s) = (grantor.into(), now_s());
+            (grant.grantor, grant.granted_s) = (grantor.into(), unix_time().as_secs());
             account.tables.retain(|t| !t.is_empty());
             let key = |t: &TableGrant| (t.database.clone(), t.table.clone());
             account.tables.sort_by_key(key);

@@ -24,6 +24,7 @@ use self::password::Generated;
 use crate::session::Session;
 use crate::session::cx::blocking;
 use crate::session::response::Response;
+use crate::unix_time::unix_time;
 
 /// What a statement does to the accounts of one version.
 struct AccountChange {
@@ -264,7 +265,7 @@ impl Session {
         let (user, host) = self.named(&spec.account);
         let id = (user, host.to_ascii_lowercase().into());
         let mut account = Account::new(id, CACHING_SHA2_PASSWORD);
-        account.options.password.changed_s = password::now_s();
+        account.options.password.changed_s = unix_time().as_secs();
         // The new password has to follow the new rules.
         options::apply(&mut account, &c.options)?;
         if let Some(auth) = &spec.auth {

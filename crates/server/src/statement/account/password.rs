@@ -3,8 +3,6 @@
 //!
 //! Source: MySQL manual, "Password Management".
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use nfold_catalog::{Account, PastPassword, Privileges};
 use nfold_sql::ast::{AuthSecret, UserAuth};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
@@ -14,14 +12,9 @@ use crate::net::auth::{hash_password, is_valid_hash, proves_password, random_pas
 use crate::session::Session;
 use crate::session::response::{RowSet, text_type};
 use crate::session::vars::{self, VarValue};
+use crate::unix_time::unix_time;
 
 const DAY_S: u64 = 24 * 60 * 60;
-
-/// Seconds since 1970.
-pub(super) fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| d.as_secs())
-}
 
 /// A password that the server made.
 pub(super) struct Generated {
@@ -132,7 +125,7 @@ impl Session {
         }
         account.auth_string = new;
         account.expired = false;
-        account.options.password.changed_s = now_s();
+        account.options.password.changed_s = unix_time().as_secs();
         change.own_password |= known && self.is_own(&account.id());
         if let (AuthSecret::Random, Some(password)) = (&auth.secret, password) {
             change.generated.push(Generated {
@@ -195,7 +188,7 @@ impl Session {
         let history = policy.history.unwrap_or_else(|| global("password_history"));
         let interval = policy.reuse_days;
         let days = interval.unwrap_or_else(|| global("password_reuse_interval"));
-        let now = now_s();
+        let now = unix_time().as_secs();
         let counts = |at: usize, past: &PastPassword| {
             at < history as usize
                 || now.saturating_sub(past.set_s) < u64::from(days).saturating_mul(DAY_S)
