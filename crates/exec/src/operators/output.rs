@@ -272,11 +272,14 @@ fn put_rows<'i, const BINARY: bool>(
         let Some(mut frames) = sink.frames() else {
             return put_singly(next..count, &image, &mut rows, sink);
         };
-        let mut done = Ok(());
-        while done.is_ok() && next < count && (next == first || !frames.is_full()) {
-            done = frames.row(|out| rows.row(image(next), out));
+        // One row goes in even if the buffer is full.
+        let done = loop {
+            let done = frames.row(|out| rows.row(image(next), out));
             next += 1;
-        }
+            if done.is_err() || next == count || frames.is_full() {
+                break done;
+            }
+        };
         let whole = (next - first) as u64 - u64::from(done.is_err());
         sink.framed(whole)?;
         done.map_err(|e| row_error(&e))?;

@@ -45,7 +45,9 @@ impl RowFrames<'_> {
             return Ok(());
         }
         let header = len as u32 | u32::from(*self.sequence) << 24;
-        self.out[start..start + HEADER].copy_from_slice(&header.to_le_bytes());
+        if let Some(place) = self.out[start..].first_chunk_mut() {
+            *place = header.to_le_bytes();
+        }
         *self.sequence = self.sequence.wrapping_add(1);
         Ok(())
     }
