@@ -350,7 +350,7 @@ impl TrxSystem {
         }
         let mut mtr = self.store.mtr();
         let prep = self.undo.prepare_end(&mut mtr, undo)?;
-        Ok(self.undo.end(mtr, prep, undo, false, |end| {
+        Ok(self.undo.end(&mut mtr, prep, undo, false, |end| {
             self.views.status.set_aborted(id, end)
         }))
     }

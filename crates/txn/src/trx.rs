@@ -502,11 +502,11 @@ impl Trx {
         }
         let mut mtr = system.store().mtr();
         if let Some(bytes) = attachment.take() {
-            return Trx::fill_attached(system, undo, mtr, (bytes, attachment)).map(Some);
+            return Trx::fill_attached(system, undo, &mut mtr, (bytes, attachment)).map(Some);
         }
         let prep = system.undo().prepare_end(&mut mtr, undo)?;
         let (id, status) = (undo.id, &system.views().status);
-        Ok(Some(system.undo().end(mtr, prep, undo, true, |end| {
+        Ok(Some(system.undo().end(&mut mtr, prep, undo, true, |end| {
             status.set_committed(id, end)
         })))
     }
@@ -515,10 +515,10 @@ impl Trx {
     fn fill_attached(
         system: &TrxSystem,
         undo: &mut TrxUndo,
-        mut mtr: Mtr<'_>,
+        mtr: &mut Mtr<'_>,
         (bytes, left): (Vec<u8>, &mut Option<Vec<u8>>),
     ) -> Step<Lsn> {
-        let prep = match system.undo().prepare_end_with(&mut mtr, undo, bytes.len()) {
+        let prep = match system.undo().prepare_end_with(mtr, undo, bytes.len()) {
             Ok(prep) => prep,
             Err(stop) => {
                 *left = Some(bytes);

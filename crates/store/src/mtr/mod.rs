@@ -383,17 +383,21 @@ impl<'a> Mtr<'a> {
 
     /// Appends the redo to the log, stamps the changed pages and releases all latches. Does not
     /// wait for the disk.
-    pub fn commit(self) -> MtrEnd {
+    ///
+    /// The mini-transaction is empty afterwards, as a new one. It is not consumed, because each
+    /// move would copy its 700 bytes.
+    pub fn commit(&mut self) -> MtrEnd {
         self.commit_with(|_| {})
     }
 
     /// As [`commit`](Self::commit). Calls `f` with the end LSN after the log range is reserved and
     /// before it is marked as filled. So the effects of `f` are visible to every thread that reads
     /// a horizon at or above that LSN. If nothing was changed, `f` receives the current horizon.
-    pub fn commit_with(mut self, f: impl FnOnce(Lsn)) -> MtrEnd {
+    pub fn commit_with(&mut self, f: impl FnOnce(Lsn)) -> MtrEnd {
         if !self.changed() {
             let lsn = self.core.log.horizon();
             f(lsn);
+            self.release();
             return MtrEnd {
                 start: lsn,
                 end: lsn,
@@ -415,7 +419,39 @@ impl<'a> Mtr<'a> {
         });
         self.records = records;
         self.records.clear();
+        self.release();
         MtrEnd { start, end }
+    }
+
+    /// Whether there are latches or reservations. There are none after a commit.
+    #[inline]
+    fn holds_any(&self) -> bool {
+        let held = self.pages.len() + self.frames.len() + self.claims.len();
+        held as u64 + self.log_claimed != 0
+    }
+
+    /// Releases the latches, and gives back what was reserved and not used.
+    fn release(&mut self) {
+        for held in &self.pages {
+            if held.state != State::Released {
+                held.word.release_unchanged(held.before);
+            }
+        }
+        self.pages.clear();
+        for frame in &self.frames {
+            self.core.give_frame(*frame);
+        }
+        self.frames.clear();
+        if self.log_claimed != 0 {
+            self.core.log.unclaim(std::mem::take(&mut self.log_claimed));
+        }
+        for claim in &self.claims {
+            if claim.pages > 0 {
+                claim.space.claimed.fetch_sub(claim.pages, Ordering::SeqCst);
+            }
+            self.core.unpin_header(claim.space);
+        }
+        self.claims.clear();
     }
 
     /// A corruption error that names a latched page.
@@ -434,20 +470,8 @@ impl Drop for Mtr<'_> {
         if self.changed() {
             self.core.die("I1: a changed mini-transaction was dropped");
         }
-        for held in &self.pages {
-            if held.state != State::Released {
-                held.word.release_unchanged(held.before);
-            }
-        }
-        for frame in &self.frames {
-            self.core.give_frame(*frame);
-        }
-        self.core.log.unclaim(self.log_claimed);
-        for claim in &self.claims {
-            if claim.pages > 0 {
-                claim.space.claimed.fetch_sub(claim.pages, Ordering::SeqCst);
-            }
-            self.core.unpin_header(claim.space);
+        if self.holds_any() {
+            self.release();
         }
         let records = std::mem::take(&mut self.records);
         if records.capacity() > 0 && records.capacity() <= KEEP_RECORDS {

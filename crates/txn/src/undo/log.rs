@@ -363,7 +363,7 @@ impl UndoLog {
     /// of the end, before the horizon gets there.
     pub(crate) fn end(
         &self,
-        mut mtr: Mtr<'_>,
+        mtr: &mut Mtr<'_>,
         prep: UndoPrep,
         trx: &mut TrxUndo,
         committed: bool,
@@ -386,7 +386,7 @@ impl UndoLog {
             body_len: 0,
             first_long: 0,
         };
-        self.append_record(&mut mtr, prep, trx, header, &[]);
+        self.append_record(mtr, prep, trx, header, &[]);
         let mut entry = Ended {
             end: 0,
             id: trx.id,
