@@ -62,12 +62,10 @@ fn changes_schema(statement: &Statement) -> bool {
     }
 }
 
-/// Whether a statement changes stored definitions or accounts, so that it waits for the end of
-/// FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
+/// Whether a statement that commits changes stored definitions or accounts, so that it waits for
+/// the end of FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
 fn changes_definitions(statement: &Statement) -> bool {
-    commits(statement)
-        && !leaves_data(statement)
-        && !matches!(statement, Statement::TableMaintenance(_))
+    !leaves_data(statement) && !matches!(statement, Statement::TableMaintenance(_))
 }
 
 /// Whether a statement that commits changes neither tables nor accounts.
@@ -401,7 +399,8 @@ impl Session {
             self.warn_of_text(statement);
         }
         self.refresh_rights();
-        if commits(statement) {
+        let commits = commits(statement);
+        if commits {
             if !leaves_data(statement) {
                 self.refuse_read_only()?;
                 self.refuse_read_only_server()?;
@@ -410,7 +409,7 @@ impl Session {
             self.commit(cx)?;
             self.table_locks_allow(statement)?;
         }
-        let is_ddl = changes_definitions(statement);
+        let is_ddl = commits && changes_definitions(statement);
         if is_ddl {
             self.begin_ddl(cx)?;
         }
@@ -421,8 +420,7 @@ impl Session {
         let mut response = self.dispatch(cx, statement, text, sink);
         // A statement that has changed nothing is not in the binary log.
         self.carried.pending.attachment = None;
-        if commits(statement) && response.is_ok() && !matches!(statement, Statement::LockTables(_))
-        {
+        if commits && response.is_ok() && !matches!(statement, Statement::LockTables(_)) {
             response = self.renew_table_locks(cx).and(response);
         }
         if !self.handlers.is_empty() && changes_tables(statement) {
