@@ -17,7 +17,8 @@ use nfold_observe::SessionCounters;
 use nfold_plan::query::ColumnMeta;
 use nfold_plan::{SqlMode, Value, VarScope};
 use nfold_types::collation::CollationId;
-use nfold_types::temporal::TimeZone;
+use nfold_types::convert::store::StoreMode;
+use nfold_types::temporal::{DateFlags, TimeZone};
 use nfold_types::wire::RowFrames;
 use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType, Locale};
 use nfold_types::{SqlError, Timestamp};
@@ -346,5 +347,23 @@ pub trait RowSink {
     /// The file that the statement reads, if it is LOAD DATA.
     fn file(&mut self) -> Option<&mut dyn FileSource> {
         None
+    }
+}
+
+/// How values are stored under the session's settings.
+#[inline]
+pub(crate) fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
+    let sql_mode = env.sql_mode();
+    StoreMode {
+        strict,
+        ignore,
+        dates: DateFlags {
+            no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
+            no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
+            allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
+        },
+        truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
+        time_zone: env.time_zone().clone(),
+        now: env.now(),
     }
 }

@@ -139,8 +139,9 @@ fn double_with_other(double: f64, other: Scalar<'_>) -> Ordering {
         if order != Some(Ordering::Equal) {
             return order.unwrap_or(Ordering::Equal);
         }
-        // Both round to the same double: the exact values decide.
-        return (double as i128).cmp(&integer);
+        // Both are the same double: as in MySQL, its shortest text decides.
+        let exact = Decimal::from_f64(double);
+        return exact.map_or(Ordering::Equal, |v| v.cmp(&decimal_of(integer)));
     }
     match Decimal::from_f64(double) {
         Some(exact) => match other {

@@ -16,6 +16,7 @@ use nfold_types::{ErrorCode, SqlError, Value, Warnings};
 
 use super::array_elements;
 use crate::expr::documents;
+use crate::expr::eval::array_elements::{Target, ends_statement};
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, row_error};
 use crate::expr::func::json_document;
 use crate::fulltext::entries::DocumentWords;
@@ -168,12 +169,13 @@ impl CompletedRow<'_> {
         else {
             return Ok(Value::Null);
         };
-        let to = array_elements::Target {
-            element,
+        let to = Target {
+            element: &element.ty,
+            column: &element.name,
             index: self.index_name(g.column),
             row: self.number,
         };
-        array_elements::packed(&cx, self.values, &to, &doc).map(Value::Bytes)
+        array_elements::packed(&cx, &self.values.mode, &to, &doc).map(Value::Bytes)
     }
 
     /// The options of the full-text index whose hidden column this is.
@@ -293,13 +295,4 @@ impl CompletedRow<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether an error ends the statement, and is not caused by the expression: KILL, a time limit, or
-/// a damaged row.
-pub(super) fn ends_statement(e: &SqlError) -> bool {
-    matches!(
-        e.code,
-        ErrorCode::ER_QUERY_INTERRUPTED | ErrorCode::ER_QUERY_TIMEOUT | ErrorCode::ER_UNKNOWN_ERROR
-    )
 }

@@ -14,6 +14,8 @@ const MEMBER_WORK: u64 = 50;
 #[derive(Debug, Clone, Copy)]
 enum Bound {
     Value(ValueRef<'static>),
+    /// TRUE or FALSE: an integer, except beside documents.
+    Bool(bool),
     Bytes {
         start: u32,
         len: u32,
@@ -168,7 +170,7 @@ impl Params {
         let start = self.arena.len() as u32;
         let value = match lit {
             Lit::Null => ValueRef::Null,
-            Lit::Bool(b) => ValueRef::Int(i64::from(*b)),
+            Lit::Bool(b) => return Ok(Bound::Bool(*b)),
             Lit::Int { negative, value } => return Ok(Bound::Value(integer(*negative, *value))),
             Lit::Decimal { negative, text } => {
                 let d = Decimal::parse_prefix(text).value;
@@ -207,6 +209,7 @@ impl Params {
     fn resolve(&self, bound: Bound) -> ValueRef<'_> {
         match bound {
             Bound::Value(v) => v,
+            Bound::Bool(b) => ValueRef::Int(i64::from(b)),
             Bound::Bytes { start, len } | Bound::Binary { start, len } => {
                 ValueRef::Bytes(&self.arena[start as usize..(start + len) as usize])
             }
@@ -245,11 +248,20 @@ impl Params {
 
     /// Whether member `i` of list or rows slot `n` is a hexadecimal or bit literal.
     pub fn is_binary_member(&self, n: u32, i: usize) -> bool {
+        matches!(self.member(n, i), Some(Bound::Binary { .. }))
+    }
+
+    /// Whether member `i` of list or rows slot `n` is TRUE or FALSE.
+    pub fn is_boolean_member(&self, n: u32, i: usize) -> bool {
+        matches!(self.member(n, i), Some(Bound::Bool(_)))
+    }
+
+    fn member(&self, n: u32, i: usize) -> Option<Bound> {
         match self.slots.get(n as usize) {
             Some(SlotValue::Many { start, len, .. }) if i < *len as usize => {
-                matches!(self.members[*start as usize + i], Bound::Binary { .. })
+                Some(self.members[*start as usize + i])
             }
-            _ => false,
+            _ => None,
         }
     }
 

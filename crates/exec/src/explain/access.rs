@@ -355,6 +355,7 @@ impl BlockCx<'_> {
         let equal = |e: &Expr| format!("= {}", self.texts.expr(e, scope));
         match part {
             PointPart::Eq { expr, .. } => vec![equal(expr)],
+            PointPart::Elements { value, .. } => vec![equal(value)],
             PointPart::In(list) | PointPart::AnyEq(list) => list.iter().map(equal).collect(),
             PointPart::List { list, at, .. } => {
                 let rows = self.texts.list(*list, &Expr::null());

@@ -227,7 +227,13 @@ impl<'a> EvalCx<'a> {
         }
         Ok(match ty.class() {
             Class::String => {
-                convert::to_text(self, v, from, ty.collation()).map_or(Val::Null, Val::Bytes)
+                // Only a binary constant beside a document becomes text of another set.
+                let binary = from.class() == Class::String && from.col.charset().is_binary();
+                let text = match binary && !ty.col.charset().is_binary() {
+                    true => convert::to_text_for(self, v, from, ty.collation())?,
+                    false => convert::to_text(self, v, from, ty.collation()),
+                };
+                text.map_or(Val::Null, Val::Bytes)
             }
             Class::Int => match convert::to_integer(self, &v, from) {
                 Some(i) if ty.col.unsigned || matches!(ty.col.kind, TypeKind::Bit(_)) => {

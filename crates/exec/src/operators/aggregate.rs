@@ -420,7 +420,7 @@ impl Acc {
             }
             State::Array(elements) => {
                 self.bytes += document_bytes(args);
-                elements.push(json::of_sql(cx, &args[0], &plan.args[0].ty)?);
+                elements.push(json::of_expr(cx, &plan.args[0], &args[0])?);
             }
             State::Object(members) => {
                 if args[0].is_null() {
@@ -429,7 +429,7 @@ impl Acc {
                 }
                 self.bytes += document_bytes(args);
                 let name = json::utf8(cx, &args[0], &plan.args[0].ty);
-                members.push((name, json::of_sql(cx, &args[1], &plan.args[1].ty)?));
+                members.push((name, json::of_expr(cx, &plan.args[1], &args[1])?));
             }
             State::ConcatOrdered(texts) => {
                 let order = &values[plan.args.len()..];

@@ -7,12 +7,11 @@ use nfold_json::Work;
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value_in};
-use nfold_types::temporal::DateFlags;
 use nfold_types::{
     Checkpoint, CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
 };
 
-use crate::env::SessionEnv;
+use crate::env::{SessionEnv, store_mode};
 use crate::expr::documents;
 use crate::expr::eval::{EvalCx, Val, convert, json};
 use crate::runtime::Runtime;
@@ -266,24 +265,6 @@ impl ColumnValues {
                 Ok(implicit_default(&column.ty))
             }
         }
-    }
-}
-
-/// How values are stored under the session's settings.
-#[inline]
-fn store_mode(env: &dyn SessionEnv, strict: bool, ignore: bool) -> StoreMode {
-    let sql_mode = env.sql_mode();
-    StoreMode {
-        strict,
-        ignore,
-        dates: DateFlags {
-            no_zero_in_date: sql_mode.has(SqlMode::NO_ZERO_IN_DATE),
-            no_zero_date: sql_mode.has(SqlMode::NO_ZERO_DATE),
-            allow_invalid: sql_mode.has(SqlMode::ALLOW_INVALID_DATES),
-        },
-        truncate_fractional: sql_mode.has(SqlMode::TIME_TRUNCATE_FRACTIONAL),
-        time_zone: env.time_zone().clone(),
-        now: env.now(),
     }
 }
 

@@ -51,9 +51,16 @@ fn bytes_of_digits(digits: usize) -> usize {
 impl Opaque {
     /// A DECIMAL.
     pub fn decimal(value: &Decimal) -> Opaque {
+        Opaque::decimal_in_groups(value, 1)
+    }
+
+    /// A DECIMAL whose integer digits are padded to a multiple of `group`. MySQL computes with
+    /// groups of nine digits, and stores a computed value so.
+    pub fn decimal_in_groups(value: &Decimal, group: usize) -> Opaque {
         let scale = usize::from(value.scale());
         let digits = value.magnitude().to_string();
         let whole = digits.len().saturating_sub(scale).max(1);
+        let whole = whole.next_multiple_of(group);
         let padded = format!("{digits:0>width$}", width = whole + scale);
         let (int, frac) = padded.split_at(whole);
         let mut bytes = vec![(whole + scale) as u8, scale as u8];

@@ -616,6 +616,38 @@ impl BlockBinder<'_> {
         Some(e)
     }
 
+    /// Binds the comparison of `CASE a WHEN b` if one side is a document, and the other one a binary
+    /// string: it becomes text unless the document is NULL, with error 3854 if it is none.
+    fn case_of_binary(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
+        let document = if a.ty.col.is_json() { &a } else { &b };
+        let known = Expr {
+            ty: ExprType::boolean(false),
+            kind: ExprKind::Is {
+                expr: Box::new(document.clone()),
+                test: IsTest::Null,
+                negated: true,
+            },
+        };
+        let text = |e: Expr| match (is_binary(&e), self.cx.funcs.find("coalesce")) {
+            (true, Some((func, _))) => {
+                let (chars, collation) = (e.ty.max_length(), CollationId::UTF8MB4_BIN);
+                let ty = ExprType::string(chars, collation, e.ty.coercibility, e.ty.nullable);
+                let kind = ExprKind::Call {
+                    func,
+                    args: vec![e],
+                };
+                Expr { kind, ty }
+            }
+            _ => json::document_text(e),
+        };
+        let (a, b) = (text(a), text(b));
+        let equal = self.compare_as_is(BinaryOp::Eq, a, b, "=")?;
+        Ok(Expr {
+            ty: equal.ty.clone(),
+            kind: ExprKind::And(vec![known, equal]),
+        })
+    }
+
     /// Binds the comparison of `CASE a WHEN b`. It compares as `a IN (b, ...)` does: a string that
     /// is no date is not refused beside a date. A constant is not converted to the type of a
     /// column.
@@ -625,6 +657,7 @@ impl BlockBinder<'_> {
                 return self.case_of_documents(a, b);
             }
             // Beside anything else a document is compared as its text.
+            true if is_binary(&a) || is_binary(&b) => return self.case_of_binary(a, b),
             true => (json::document_text(a), json::document_text(b)),
             false => (a, b),
         };
@@ -926,4 +959,9 @@ pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
         },
         None => value,
     }
+}
+
+/// Whether an expression is a binary string.
+fn is_binary(e: &Expr) -> bool {
+    e.ty.class() == Class::String && e.ty.col.charset().is_binary()
 }

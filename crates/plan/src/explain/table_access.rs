@@ -175,13 +175,18 @@ fn reference(b: &Block, p: &PointPart) -> String {
 
 fn points_type(def: &TableDef, access: &Access, parts: &[PointPart]) -> &'static str {
     let index = &def.indexes[access.index];
-    let single = parts.iter().all(|p| matches!(p, PointPart::Eq { .. }));
-    if !single {
+    let is_single = |p: &PointPart| match p {
+        PointPart::Eq { .. } => true,
+        PointPart::Elements { to, .. } => to.member,
+        _ => false,
+    };
+    if !parts.iter().all(is_single) {
         return "range";
     }
-    let constant = parts
-        .iter()
-        .all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)));
+    let constant = parts.iter().all(|p| match p {
+        PointPart::Eq { expr, .. } => is_constant(expr),
+        _ => true,
+    });
     let whole = index.is_unique() && parts.len() == index.parts.len();
     match (whole, constant) {
         (true, true) => "const",

@@ -2,8 +2,8 @@
 //! expression holds no engine handle and no parameter value, so one tree serves every execution.
 
 use nfold_sql::ast::{BinaryOp, IntervalUnit, IsTest, TrimSide, VarScope};
-use nfold_types::Value;
 use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, Value};
 
 use super::collate::Operand;
 pub(crate) use super::types::MAX_KEPT_CHARS;
@@ -114,11 +114,11 @@ pub enum ExprKind {
         rows: Vec<Vec<(CmpKind, Expr)>>,
         negated: bool,
     },
-    /// Whether a column of a multi-valued key part has any or `all` of these elements, which are
-    /// constants of the element type. It stands for MEMBER OF, JSON_OVERLAPS and JSON_CONTAINS.
+    /// Whether a column of a multi-valued key part has any or `all` of some elements. It stands for
+    /// MEMBER OF, JSON_OVERLAPS and JSON_CONTAINS.
     ArrayHas {
         column: Box<Expr>,
-        elements: Vec<Expr>,
+        elements: ArrayElements,
         all: bool,
     },
     /// IN with the list of a parameter slot. `left` has as many expressions as a row of the list.
@@ -175,6 +175,31 @@ pub enum ExprKind {
     },
     /// DEFAULT(column): a constant default.
     Default(Value),
+}
+
+/// The elements that [`ExprKind::ArrayHas`] looks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArrayElements {
+    /// Constants of the element type.
+    Known(Vec<Expr>),
+    /// Those of a constant operand whose value is known when the statement runs. If they do not
+    /// convert to the element type, the replaced `call` decides.
+    Computed {
+        value: Box<Expr>,
+        to: Box<ElementTarget>,
+        call: Box<Expr>,
+    },
+}
+
+/// How the operand of MEMBER OF, JSON_OVERLAPS or JSON_CONTAINS is converted to elements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ElementTarget {
+    /// MEMBER OF: the operand is one element. Otherwise it is a document.
+    pub member: bool,
+    /// JSON_CONTAINS: a row must have all elements.
+    pub all: bool,
+    /// The type of the elements.
+    pub element: ColumnType,
 }
 
 /// How an expression uses a subquery.
@@ -253,7 +278,13 @@ macro_rules! each_operand {
                 column, elements, ..
             } => {
                 $f(column);
-                elements.$iter().for_each(&mut *$f);
+                match elements {
+                    ArrayElements::Known(list) => list.$iter().for_each(&mut *$f),
+                    ArrayElements::Computed { value, call, .. } => {
+                        $f(value);
+                        $f(call);
+                    }
+                }
             }
             InParam { left, .. } => left.$iter().for_each(&mut *$f),
             Like {

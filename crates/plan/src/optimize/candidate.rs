@@ -351,7 +351,9 @@ impl Chooser<'_> {
             let prefix = part.prefix_len.is_some();
             if let Some((n, mut say, c, whole)) = self.point_on(part.column, at == 0) {
                 let values = matches!(say, PointPart::Subquery { .. });
-                if let PointPart::Subquery { most, .. } = &mut say {
+                if let PointPart::Subquery { most, .. } | PointPart::Elements { most, .. } =
+                    &mut say
+                {
                     *most = self.most_values(i);
                 }
                 points.push(say);

@@ -6,8 +6,13 @@ use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ColumnType, TypeKind};
 
 use super::joins::slots_of;
-use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse, is_constant};
+use crate::logical::expr::{
+    ArrayElements, Class, CmpKind, ColumnAt, Expr, ExprKind, SubqueryUse, is_constant,
+};
 use crate::physical::{Block, PointPart, RangePart};
+
+/// The number of elements that the planner expects in a document that it does not know.
+const UNKNOWN_ELEMENTS: usize = 4;
 
 /// The values that a condition allows for a column.
 #[allow(clippy::large_enum_variant)] // few of them, for the time of planning
@@ -246,20 +251,7 @@ impl Reader<'_> {
                 elements,
                 all,
             } => {
-                // A row that has all elements has the first one.
-                let looked_up = match all {
-                    true => elements.get(..1)?,
-                    false => elements.as_slice(),
-                };
-                let part = match looked_up {
-                    [] => return None,
-                    [only] if elements.len() == 1 && !all => PointPart::Eq {
-                        expr: only.clone(),
-                        null_safe: false,
-                    },
-                    several => PointPart::In(several.to_vec()),
-                };
-                let count = looked_up.len();
+                let (part, count) = element_points(elements, *all)?;
                 Some(OnColumn {
                     column: self.own(column)?,
                     values: ColumnValues::Points { part, count },
@@ -469,6 +461,39 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// The elements to look up, and their number.
+fn element_points(elements: &ArrayElements, all: bool) -> Option<(PointPart, usize)> {
+    let list = match elements {
+        ArrayElements::Known(list) => list,
+        ArrayElements::Computed { value, to, .. } => {
+            let part = PointPart::Elements {
+                value: value.clone(),
+                to: to.clone(),
+                most: 0,
+            };
+            let count = match to.member || to.all {
+                true => 1,
+                false => UNKNOWN_ELEMENTS,
+            };
+            return Some((part, count));
+        }
+    };
+    // A row that has all elements has the first one.
+    let looked_up = match all {
+        true => list.get(..1)?,
+        false => list.as_slice(),
+    };
+    let part = match looked_up {
+        [] => return None,
+        [only] if list.len() == 1 && !all => PointPart::Eq {
+            expr: only.clone(),
+            null_safe: false,
+        },
+        several => PointPart::In(several.to_vec()),
+    };
+    Some((part, looked_up.len()))
 }
 
 fn compared_values(op: BinaryOp, value: &Expr) -> Option<ColumnValues> {

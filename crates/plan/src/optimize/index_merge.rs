@@ -143,7 +143,7 @@ impl Chooser<'_> {
     fn key_branch(&self, cx: &PlanCx<'_>, found: Candidate) -> Option<Branch> {
         let i = found.access.index;
         let index = &self.def.indexes[i];
-        if found.access.kind.has_subquery() || self.def.array_part(index).is_some() {
+        if found.access.kind.may_scan() || self.def.array_part(index).is_some() {
             return None;
         }
         let row = match i == 0 || self.covering(i) {

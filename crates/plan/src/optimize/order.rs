@@ -89,8 +89,8 @@ fn fixed(access: &Access) -> usize {
 /// bound.
 fn in_key_order(access: &Access) -> bool {
     match &access.kind {
-        // If the subquery returns many values, the executor scans the table by its primary key.
-        kind if kind.has_subquery() => access.index == 0 || access.covering,
+        // The executor may scan the table by its primary key.
+        kind if kind.may_scan() => access.index == 0 || access.covering,
         AccessKind::Full | AccessKind::Points(_) | AccessKind::Ranges(_) => true,
         // A range for each value of a list; the ranges are sorted by these values.
         AccessKind::Range { .. } | AccessKind::Skip(_) => true,

@@ -18,7 +18,7 @@ use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
 use crate::logical::mode::Switches;
 use crate::logical::query::IndexHints;
-use crate::physical::{AccessKind, Block, PointPart, RangePart, SkipRows, SkipScan};
+use crate::physical::{AccessKind, Block, RangePart, SkipRows, SkipScan};
 
 /// The descents for each value: one finds it, one or more read its rows.
 const DESCENTS: f64 = 2.0;
@@ -249,7 +249,7 @@ impl Chooser<'_> {
     /// Whether a condition restricts `column` to values or a range.
     fn restricts(&self, column: usize) -> bool {
         let usable = |values: &ColumnValues| match values {
-            ColumnValues::Points { part, .. } => !matches!(part, PointPart::Subquery { .. }),
+            ColumnValues::Points { part, .. } => !part.may_scan(),
             ColumnValues::Range(_) => true,
             ColumnValues::Ranges(_) => false,
         };

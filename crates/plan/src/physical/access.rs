@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::logical::expr::Expr;
+use crate::logical::expr::{ElementTarget, Expr};
 use crate::logical::types::CmpKind;
 
 /// An access path to one table.
@@ -144,6 +144,13 @@ pub enum PointPart {
         kind: CmpKind,
         most: usize,
     },
+    /// The elements of a constant for a multi-valued key part. If they do not convert to its type,
+    /// or are more than `most`, all rows are read and tested.
+    Elements {
+        value: Box<Expr>,
+        to: Box<ElementTarget>,
+        most: usize,
+    },
     /// Column `at` of a list of row constructors. Parts with the same number of rows are combined
     /// row by row.
     Rows {
@@ -244,6 +251,12 @@ impl AccessKind {
         let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
         matches!(self, AccessKind::Points(parts) if parts.iter().any(by_subquery))
     }
+
+    /// Whether the executor may scan the table instead, in the order of its primary key, once it
+    /// knows the values.
+    pub fn may_scan(&self) -> bool {
+        matches!(self, AccessKind::Points(parts) if parts.iter().any(PointPart::may_scan))
+    }
 }
 
 impl SkipRows {
@@ -260,9 +273,18 @@ impl SkipRows {
 }
 
 impl PointPart {
+    /// Whether the values that are known at run time may be no keys, or too many.
+    pub fn may_scan(&self) -> bool {
+        matches!(
+            self,
+            PointPart::Subquery { .. } | PointPart::Elements { .. }
+        )
+    }
+
     fn each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         match self {
             PointPart::Eq { expr, .. } => f(expr),
+            PointPart::Elements { value, .. } => f(value),
             PointPart::In(list) | PointPart::AnyEq(list) => list.iter().for_each(f),
             PointPart::List { .. } | PointPart::Subquery { .. } => {}
             PointPart::Rows { rows, .. } => rows.iter().flatten().for_each(f),
@@ -272,6 +294,7 @@ impl PointPart {
     fn each_expr_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match self {
             PointPart::Eq { expr, .. } => f(expr),
+            PointPart::Elements { value, .. } => f(value),
             PointPart::In(list) | PointPart::AnyEq(list) => list.iter_mut().for_each(f),
             PointPart::List { .. } | PointPart::Subquery { .. } => {}
             PointPart::Rows { rows, .. } => {

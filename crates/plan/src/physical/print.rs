@@ -208,6 +208,7 @@ fn point(p: &PointPart, names: &SlotNames) -> String {
         PointPart::In(list) | PointPart::AnyEq(list) => format!("any of {}", names.list(list)),
         PointPart::List { list, .. } => format!("list {list}"),
         PointPart::Subquery { index, .. } => format!("subquery {index}"),
+        PointPart::Elements { value, .. } => format!("elements of {}", names.expr(value)),
         PointPart::Rows { at, .. } => format!("column {at} of rows"),
     }
 }

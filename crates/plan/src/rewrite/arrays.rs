@@ -3,7 +3,8 @@
 //!
 //! As in MySQL, only constants are replaced that convert to the element type, and the condition is
 //! then one on the converted elements. A literal of the statement is a parameter of its plan; the
-//! plan is for its value alone.
+//! plan is for its value alone. Other constants, such as `?` and user variables, are converted when
+//! the statement runs, because executions share the plan.
 //!
 //! Source: MySQL manual, "CREATE INDEX Statement", "Using multi-valued Indexes".
 
@@ -14,7 +15,10 @@ use nfold_types::{ColumnType, SqlError, TypeKind, Value};
 
 use super::generated::{forget_unread, is_same, moved};
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{
+    ArrayElements, Class, ColumnAt, ElementTarget, Expr, ExprKind, ExprType, is_constant,
+};
+use crate::logical::func::is_volatile;
 use crate::logical::query::{Block, Source};
 use crate::logical::table_exprs::BindExprs;
 
@@ -36,9 +40,16 @@ pub(super) fn use_array_columns(
     if columns.is_empty() {
         return Ok(());
     }
+    let mut assigns = false;
+    let mut assigned = |e: &mut Expr| {
+        assigns |= e.any(&mut |e| matches!(e.kind, ExprKind::AssignUserVar(..)));
+    };
+    block.each_condition_mut(&mut assigned);
+    block.each_joined_expr_mut(&mut assigned);
     let mut rule = Rule {
         cx,
         columns,
+        assigns,
         used: Vec::new(),
     };
     // As in MySQL, not in the conditions of an outer join.
@@ -107,6 +118,8 @@ fn array_columns(block: &Block, exprs: &BindExprs<'_>) -> Result<Vec<ArrayColumn
 struct Rule<'r> {
     cx: &'r PlanCx<'r>,
     columns: Vec<ArrayColumn>,
+    /// Whether the block assigns user variables, which are no constants then.
+    assigns: bool,
     /// Columns that have replaced a document.
     used: Vec<ColumnAt>,
 }
@@ -117,9 +130,9 @@ impl Rule<'_> {
             ExprKind::And(list) | ExprKind::Or(list) => {
                 list.iter_mut().for_each(|e| self.replace(e));
             }
-            ExprKind::Call { func, args } => {
+            ExprKind::Call { func, .. } => {
                 let name = self.cx.funcs.get(*func).name;
-                if let Some(test) = self.test(name, args) {
+                if let Some(test) = self.test(name, e) {
                     e.kind = test;
                 }
             }
@@ -127,9 +140,14 @@ impl Rule<'_> {
         }
     }
 
-    /// The test that replaces a call.
-    fn test(&mut self, name: &str, args: &[Expr]) -> Option<ExprKind> {
-        let [first, second] = args else { return None };
+    /// The test that replaces `call`.
+    fn test(&mut self, name: &str, call: &Expr) -> Option<ExprKind> {
+        let ExprKind::Call { args, .. } = &call.kind else {
+            return None;
+        };
+        let [first, second] = args.as_slice() else {
+            return None;
+        };
         let tests: &[(&Expr, &Expr)] = match name {
             "member of" => &[(second, first)],
             "json_contains" => &[(first, second)],
@@ -141,42 +159,95 @@ impl Rule<'_> {
                 if !is_same(&column.document, document, self.cx.literals) {
                     continue;
                 }
-                let is_document = name != "member of";
-                let Some(elements) = self.elements(constant, is_document, &column.element) else {
+                let to = ElementTarget {
+                    member: name == "member of",
+                    all: name == "json_contains",
+                    element: column.element.clone(),
+                };
+                let all = to.all;
+                let Some(elements) = self.elements(constant, to, call) else {
                     continue;
                 };
                 self.used.extend(column.column.as_column());
                 return Some(ExprKind::ArrayHas {
                     column: Box::new(column.column.clone()),
                     elements,
-                    all: name == "json_contains",
+                    all,
                 });
             }
         }
         None
     }
 
-    /// The elements of a constant, converted to the element type. `document`: a string is the text
-    /// of a document.
-    fn elements(&self, constant: &Expr, document: bool, ty: &ColumnType) -> Option<Vec<Expr>> {
-        let work = Work::new(self.cx.checkpoint);
-        let mut value = self.constant(constant)?;
-        if document && let Json::String(text) = &value {
-            value = nfold_json::parse(text.as_bytes(), &work).ok()?;
+    /// The elements of a constant: converted now if its value is known, otherwise at run time.
+    fn elements(&self, value: &Expr, to: ElementTarget, call: &Expr) -> Option<ArrayElements> {
+        let fits = match to.member {
+            true => is_comparable(&value.ty, &to.element),
+            false => value.ty.col.is_json() || value.ty.class() == Class::String,
+        };
+        if !fits {
+            return None;
         }
-        let bytes = nfold_json::binary::encode(&value, &work).ok()?;
-        let doc = Doc::new(&bytes).ok()?;
-        let members: Vec<Doc<'_>> = match &value {
-            // An array is a member only of an array of arrays.
-            Json::Array(_) if !document => return None,
-            Json::Array(_) => doc.elements().ok()?.collect::<Result<_, _>>().ok()?,
-            _ => vec![doc],
+        let known = self.constant(value);
+        if let Some(known) = &known {
+            match self.known_elements(known, &to) {
+                Known::Elements(list) => return Some(ArrayElements::Known(list)),
+                Known::Never => return None,
+                Known::AtRunTime => {}
+            }
+        }
+        let reads_variable = |e: &Expr| e.any(&mut |e| matches!(e.kind, ExprKind::UserVar(_)));
+        let constant = is_constant(value)
+            && !is_volatile(self.cx.funcs, value)
+            && !(self.assigns && reads_variable(value));
+        constant.then(|| ArrayElements::Computed {
+            value: Box::new(value.clone()),
+            to: Box::new(to),
+            call: Box::new(call.clone()),
+        })
+    }
+
+    /// The elements of a known value.
+    fn known_elements(&self, value: &Json, to: &ElementTarget) -> Known {
+        let work = Work::new(self.cx.checkpoint);
+        let convert = || -> Option<Known> {
+            let parsed;
+            let value = match value {
+                Json::String(text) if !to.member => {
+                    parsed = nfold_json::parse(text.as_bytes(), &work).ok()?;
+                    &parsed
+                }
+                value => value,
+            };
+            let bytes = nfold_json::binary::encode(value, &work).ok()?;
+            let doc = Doc::new(&bytes).ok()?;
+            let members: Vec<Doc<'_>> = match value {
+                // An array is a member only of an array of arrays.
+                Json::Array(_) if to.member => return None,
+                Json::Array(_) => doc.elements().ok()?.collect::<Result<_, _>>().ok()?,
+                _ => vec![doc],
+            };
+            let empty = members.is_empty();
+            let mut list = Vec::with_capacity(members.len());
+            for member in members {
+                // No array has a NULL.
+                if matches!(member.scalar(), Ok(Some(Scalar::Null))) {
+                    match to.all {
+                        true => return None,
+                        false => continue,
+                    }
+                }
+                match element(member, &to.element, &work)? {
+                    Some(value) => {
+                        let ty = ExprType::new(to.element.clone(), false);
+                        list.push(Expr::constant(value, ty));
+                    }
+                    None => return Some(Known::AtRunTime),
+                }
+            }
+            (empty || !list.is_empty()).then_some(Known::Elements(list))
         };
-        let element = |member: &Doc<'_>| {
-            let value = element(*member, document, ty)?;
-            Some(Expr::constant(value, ExprType::new(ty.clone(), false)))
-        };
-        members.iter().map(element).collect()
+        convert().unwrap_or(Known::Never)
     }
 
     /// The value of a constant expression.
@@ -215,58 +286,91 @@ fn json_of(v: &Value) -> Option<Json> {
     })
 }
 
-/// A scalar as an element, if it converts without loss. `loose`: a number may be in quotes.
-fn element(doc: Doc<'_>, loose: bool, ty: &ColumnType) -> Option<Value> {
-    let scalar = doc.scalar().ok()??;
-    let number = match scalar {
-        Scalar::Int(_) | Scalar::UInt(_) => true,
-        Scalar::String(_) => loose,
-        _ => false,
+/// The elements of a value that is known when the plan is made.
+enum Known {
+    Elements(Vec<Expr>),
+    /// They do not convert, so that no index finds them.
+    Never,
+    AtRunTime,
+}
+
+/// Whether MEMBER OF with a value of type `ty` may use an index over elements of type `element`: it
+/// may not if the two are of different kinds.
+fn is_comparable(ty: &ExprType, element: &ColumnType) -> bool {
+    let kind = |class| match class {
+        Class::Int | Class::Decimal | Class::Double | Class::Null => class,
+        _ => Class::String,
     };
-    Some(match (&ty.kind, scalar) {
-        (TypeKind::BigInt, _) if number => {
+    let own = match ty.col.is_json() {
+        true => Class::String,
+        false => kind(ty.class()),
+    };
+    own == kind(Class::of(element))
+}
+
+/// Converts a scalar to an element as a stored one is converted. `None`: it does not convert;
+/// `Some(None)`: whether it does depends on the session.
+#[allow(clippy::option_option)]
+fn element(doc: Doc<'_>, ty: &ColumnType, work: &Work<'_>) -> Option<Option<Value>> {
+    let scalar = doc.scalar().ok()??;
+    Some(Some(match (&ty.kind, scalar) {
+        (TypeKind::BigInt, _) => {
             let value = scalar_value::integer(doc).ok()?.ok()?;
             match ty.unsigned {
                 true => Value::UInt(u64::try_from(value).ok()?),
                 false => Value::Int(i64::try_from(value).ok()?),
             }
         }
-        (TypeKind::Decimal { precision, scale }, _)
-            if number || matches!(scalar, Scalar::Double(_) | Scalar::Decimal(_)) =>
-        {
+        (TypeKind::Decimal { precision, scale }, _) => {
             let value = scalar_value::decimal(doc).ok()?.ok()?;
-            let rescaled = value.rescale(*scale).filter(|d| *d == value)?;
-            let fits = rescaled.int_digits() <= u32::from(precision - scale);
-            Value::Decimal(fits.then_some(rescaled)?)
+            let rounded = value.round(i32::from(*scale))?.rescale(*scale)?;
+            let fits = rounded.int_digits() <= u32::from(precision - scale);
+            Value::Decimal(fits.then_some(rounded)?)
         }
-        (TypeKind::VarChar(n), Scalar::String(text)) if text.chars().count() <= *n as usize => {
-            Value::Bytes(text.as_bytes().to_vec())
-        }
-        (TypeKind::VarBinary(n), Scalar::String(text)) if text.len() <= *n as usize => {
-            Value::Bytes(text.as_bytes().to_vec())
+        (TypeKind::VarChar(n) | TypeKind::VarBinary(n), scalar) => {
+            let mut text = Vec::new();
+            match scalar {
+                Scalar::Opaque(_, bytes) => text.extend_from_slice(bytes),
+                _ => nfold_json::print_unquoted(doc, work, &mut text).ok()?,
+            }
+            let fits = ty.collation.known().char_len(&text) <= *n as usize;
+            Value::Bytes(fits.then_some(text)?)
         }
         (TypeKind::Date | TypeKind::DateTime(_), Scalar::String(text)) => {
-            let parsed = parse_datetime(text.as_bytes(), DateFlags::default()).ok()?;
-            if parsed.truncated || parsed.nanos != 0 || parsed.offset_s.is_some() {
-                return None;
-            }
-            match ty.kind {
-                TypeKind::DateTime(fsp) => {
-                    let cut = parsed.value.truncate(fsp);
-                    Value::DateTime((cut.micros() == parsed.value.micros()).then_some(cut)?)
-                }
-                _ => Value::Date(parsed.date_only.then(|| parsed.value.date())?),
+            match whole_date(text, ty) {
+                Some(value) => value,
+                None => return Some(None),
             }
         }
-        (TypeKind::Time(fsp), Scalar::String(text)) => {
-            let parsed = parse_time(text.as_bytes()).ok()?;
-            let unusual = parsed.truncated || parsed.clamped || parsed.dated.is_some();
-            if unusual || parsed.nanos != 0 {
-                return None;
-            }
-            let cut = parsed.value.truncate(*fsp);
-            Value::Time((cut.micros() == parsed.value.micros()).then_some(cut)?)
+        (TypeKind::Time(fsp), Scalar::String(text)) => match whole_time(text, *fsp) {
+            Some(value) => value,
+            None => return Some(None),
+        },
+        (_, Scalar::Bool(_)) => return None,
+        _ => return Some(None),
+    }))
+}
+
+/// A complete date, or date and time, that the type stores without loss.
+fn whole_date(text: &str, ty: &ColumnType) -> Option<Value> {
+    let parsed = parse_datetime(text.as_bytes(), DateFlags::default()).ok()?;
+    if parsed.truncated || parsed.nanos != 0 || parsed.offset_s.is_some() {
+        return None;
+    }
+    match ty.kind {
+        TypeKind::DateTime(fsp) => {
+            let cut = parsed.value.truncate(fsp);
+            (cut.micros() == parsed.value.micros()).then_some(Value::DateTime(cut))
         }
-        _ => return None,
-    })
+        _ => parsed.date_only.then(|| Value::Date(parsed.value.date())),
+    }
+}
+
+/// A complete time that the type stores without loss.
+fn whole_time(text: &str, fsp: u8) -> Option<Value> {
+    let parsed = parse_time(text.as_bytes()).ok()?;
+    let unusual = parsed.truncated || parsed.clamped || parsed.dated.is_some();
+    let cut = parsed.value.truncate(fsp);
+    let whole = !unusual && parsed.nanos == 0 && cut.micros() == parsed.value.micros();
+    whole.then_some(Value::Time(cut))
 }

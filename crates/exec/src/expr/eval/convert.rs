@@ -128,9 +128,7 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Float(v) => saturate(f64::from(*v)),
         Val::Double(v) => saturate(*v),
         Val::Decimal(d) => decimal_to_i128(d),
-        Val::Bytes(doc) if ty.col.is_json() => {
-            json::converted(cx, doc, "INTEGER", |v, ty| to_integer(cx, v, ty)).unwrap_or(0)
-        }
+        Val::Bytes(doc) if ty.col.is_json() => json::integer_of(cx, doc),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_integer(cx, &v, &ty);
@@ -223,9 +221,7 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
         Val::Float(v) => f64::from(*v),
         Val::Double(v) => *v,
         Val::Decimal(d) => d.to_f64(),
-        Val::Bytes(doc) if ty.col.is_json() => {
-            json::converted(cx, doc, "DOUBLE", |v, ty| to_f64(cx, v, ty)).unwrap_or(0.0)
-        }
+        Val::Bytes(doc) if ty.col.is_json() => json::double_of(cx, doc),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_f64(cx, &v, &ty);
@@ -275,10 +271,7 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
         Val::Float(v) => decimal_of(f64::from(*v)),
         Val::Double(v) => decimal_of(*v),
         Val::Decimal(d) => *d,
-        Val::Bytes(doc) if ty.col.is_json() => {
-            let value = json::converted(cx, doc, "DECIMAL", |v, ty| to_decimal(cx, v, ty));
-            value.unwrap_or(Decimal::ZERO)
-        }
+        Val::Bytes(doc) if ty.col.is_json() => json::decimal_of(cx, doc),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_decimal(cx, &v, &ty);
@@ -538,8 +531,7 @@ pub fn cast<'a>(
         return json::cast(cx, v, from);
     }
     if from.col.is_json() && to.col.kind == TypeKind::Year {
-        let number = to_integer(cx, &v, from).and_then(|v| i64::try_from(v).ok());
-        let number = Val::Int(number.unwrap_or(0));
+        let number = Val::Int(to_integer(cx, &v, from).unwrap_or(0) as i64);
         return cast(cx, number, &ExprType::bigint(false), to);
     }
     let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
@@ -560,6 +552,7 @@ pub fn cast<'a>(
             };
             if let Val::Bytes(text) = &v
                 && !binary_number(from)
+                && !from.col.is_json()
             {
                 let parsed = number::parse_integer(&number_text(cx, text));
                 if (parsed.truncated || parsed.overflow) && is_silent(from) {

@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 
 use nfold_json::{Doc, FieldType, Json, Opaque, ParseError, Scalar, Work};
-use nfold_plan::expr::{Class, ExprType};
-use nfold_types::convert::number;
+use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
+use nfold_types::convert::number::{self, Parsed};
 use nfold_types::temporal::{DateFlags, parse};
-use nfold_types::{CollationId, ErrorCode, SqlError, TextSize, TypeKind};
+use nfold_types::{CollationId, Decimal, ErrorCode, SqlError, TextSize, TypeKind};
 
 use super::{EvalCx, Val, convert};
 
@@ -92,8 +92,7 @@ pub(crate) fn converted<T>(
     match Doc::new(doc).and_then(sql_value) {
         Ok(Some((value, ty))) if is_convertible(&value, target) => convert(&value, &ty),
         Ok(_) => {
-            let code = ErrorCode::ER_INVALID_JSON_VALUE_FOR_CAST;
-            cx.warn(code, &[&target, &"", &"", &1]);
+            warn_invalid(cx, target);
             None
         }
         Err(e) => {
@@ -103,15 +102,132 @@ pub(crate) fn converted<T>(
     }
 }
 
-/// Whether a string value is convertible to `target` (a number, date or time) as a whole.
+/// Converts a number, boolean, date or time to an SQL value and its type. `None` for others.
+fn sql_number<'v>(doc: Doc<'v>) -> Result<Option<(Val<'v>, ExprType)>, SqlError> {
+    let value = sql_value(doc)?;
+    Ok(value.filter(|(v, _)| !matches!(v, Val::Bytes(_))))
+}
+
+/// A document as an integer of BIGINT or BIGINT UNSIGNED. As for DOUBLE and DECIMAL, a string is
+/// read as far as it is a number, with warning 3156 if it is none as a whole, and a number beyond
+/// the range becomes its limit, with warning 3155.
+pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8]) -> i128 {
+    read_number(cx, doc, "INTEGER", |doc| {
+        Ok(match doc.scalar()? {
+            Some(Scalar::String(text)) => {
+                let parsed = number::parse_integer(text.as_bytes());
+                let blank = text.is_empty() || text.ends_with(is_space);
+                Some(of_text(cx, parsed, blank, "INTEGER"))
+            }
+            Some(Scalar::Double(v)) => {
+                let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
+                let beyond = match number::double_to_integer(v) {
+                    Some(v) if (low..=high).contains(&v) => return Ok(Some(v)),
+                    Some(v) => v,
+                    None if v < 0.0 => low,
+                    None => high,
+                };
+                warn_range(cx, "INTEGER");
+                Some(beyond.clamp(low, high))
+            }
+            _ => sql_number(doc)?.and_then(|(v, ty)| {
+                convert::warn_beyond(cx, &v, true);
+                convert::to_integer(cx, &v, &ty)
+            }),
+        })
+    })
+    .unwrap_or(0)
+}
+
+/// A document as a double.
+pub(super) fn double_of(cx: &EvalCx<'_>, doc: &[u8]) -> f64 {
+    read_number(cx, doc, "DOUBLE", |doc| {
+        Ok(match doc.scalar()? {
+            Some(Scalar::String(text)) => {
+                let parsed = number::parse_double(text.as_bytes());
+                Some(match text.is_empty() {
+                    true => 0.0,
+                    false => of_text(cx, parsed, text.ends_with(is_space), "DOUBLE"),
+                })
+            }
+            _ => sql_number(doc)?.and_then(|(v, ty)| convert::to_f64(cx, &v, &ty)),
+        })
+    })
+    .unwrap_or(0.0)
+}
+
+/// A document as a DECIMAL.
+pub(super) fn decimal_of(cx: &EvalCx<'_>, doc: &[u8]) -> Decimal {
+    read_number(cx, doc, "DECIMAL", |doc| {
+        Ok(match doc.scalar()? {
+            Some(Scalar::String(text)) => {
+                let parsed = number::parse_decimal(text.as_bytes());
+                Some(of_text(cx, parsed, text.is_empty(), "DECIMAL"))
+            }
+            Some(Scalar::Double(v)) if Decimal::from_f64(v).is_none() => {
+                warn_range(cx, "DECIMAL");
+                convert::to_decimal(cx, &Val::Double(v), &ExprType::double(false))
+            }
+            // As in MySQL, which converts its 64 bits as those of a BIGINT.
+            Some(Scalar::UInt(v)) => Some(Decimal::from(v as i64)),
+            _ => sql_number(doc)?.and_then(|(v, ty)| convert::to_decimal(cx, &v, &ty)),
+        })
+    })
+    .unwrap_or(Decimal::ZERO)
+}
+
+/// Applies `convert` to a document. `None` with warning 3156 if it is no number.
+fn read_number<T>(
+    cx: &EvalCx<'_>,
+    doc: &[u8],
+    target: &str,
+    convert: impl FnOnce(Doc<'_>) -> Result<Option<T>, SqlError>,
+) -> Option<T> {
+    match Doc::new(doc).and_then(convert) {
+        Ok(Some(value)) => Some(value),
+        Ok(None) => {
+            warn_invalid(cx, target);
+            None
+        }
+        Err(e) => {
+            cx.st.warnings.borrow_mut().raise(e);
+            None
+        }
+    }
+}
+
+/// The number that was read from a text. `more`: the text has more than the number.
+fn of_text<T>(cx: &EvalCx<'_>, parsed: Parsed<T>, more: bool, target: &str) -> T {
+    if parsed.overflow {
+        warn_range(cx, target);
+    } else if parsed.truncated || more {
+        warn_invalid(cx, target);
+    }
+    parsed.value
+}
+
+fn warn_range(cx: &EvalCx<'_>, target: &str) {
+    let code = ErrorCode::ER_NUMERIC_JSON_VALUE_OUT_OF_RANGE;
+    cx.warn(code, &[&target, &"", &"", &1]);
+}
+
+fn is_space(c: char) -> bool {
+    u8::try_from(c).is_ok_and(number::is_space)
+}
+
+/// Warning 3156: a document is no value of type `target`.
+fn warn_invalid(cx: &EvalCx<'_>, target: &str) {
+    let code = ErrorCode::ER_INVALID_JSON_VALUE_FOR_CAST;
+    cx.warn(code, &[&target, &"", &"", &1]);
+}
+
+/// Whether a value is convertible to `target` (DATE, DATETIME/TIMESTAMP or TIME) as a whole.
 fn is_convertible(value: &Val<'_>, target: &str) -> bool {
-    let numeric = matches!(target, "INTEGER" | "DOUBLE" | "DECIMAL");
     match value {
-        Val::Bytes(text) if numeric => !text.is_empty() && !number::parse_double(text).truncated,
         Val::Bytes(text) if target == "TIME" => parse::parse_time(text).is_ok(),
         Val::Bytes(text) => parse::parse_datetime(text, DateFlags::default()).is_ok(),
         Val::Date(_) | Val::DateTime(_) | Val::Time(_) => true,
-        _ => numeric,
+        _ => false,
     }
 }
 
@@ -160,6 +276,26 @@ pub(crate) fn of_sql(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Result<Json
         other => Json::String(utf8(cx, other, ty)),
     })
 }
+
+/// As [`of_sql`], for the value of `e`.
+pub(crate) fn of_expr(cx: &EvalCx<'_>, e: &Expr, v: &Val<'_>) -> Result<Json, SqlError> {
+    let computed = matches!(e.kind, ExprKind::Cast(_) | ExprKind::Arith(..));
+    // `-9223372036854775808` is the negation of a number that BIGINT does not have.
+    let negated = matches!(&e.kind, ExprKind::Neg(of) if of.ty.class() == Class::Int);
+    match v {
+        Val::Decimal(v) if negated && v.to_i64().is_some() => {
+            Ok(Json::Int(v.to_i64().unwrap_or_default()))
+        }
+        Val::Decimal(v) if computed => {
+            let groups = Opaque::decimal_in_groups(v, DECIMAL_GROUP);
+            Ok(Json::Opaque(groups))
+        }
+        _ => of_sql(cx, v, &e.ty),
+    }
+}
+
+/// The digits in a group of a computed DECIMAL.
+const DECIMAL_GROUP: usize = 9;
 
 /// The text of a value, in UTF-8.
 pub(crate) fn utf8(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> String {

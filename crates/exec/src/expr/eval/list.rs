@@ -154,6 +154,7 @@ pub(crate) fn in_list<'a>(
     }
     let mut unknown = false;
     let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
+    let mut is_read = false;
     for (kind, member) in list {
         cx.checkpoint(CONDITION_WORK)?;
         let (kind, v) = match listed_member(cx, &expr.ty, (*kind, member), several)? {
@@ -183,7 +184,14 @@ pub(crate) fn in_list<'a>(
         if same_bits(&x, &v) && is_walked(&expr.ty, list) {
             return Ok(Some(!negated));
         }
-        let found = member_order(cx, kind, (&x, &expr.ty), (&v, &member.ty), several);
+        let number = kind == CmpKind::Double && member.ty.class().is_number();
+        let sides = ((&x, &expr.ty), (&v, &member.ty));
+        // As in MySQL, a text beside numbers is read once, and warns once.
+        let found = match number && is_read && matches!(x, Val::Bytes(_)) {
+            true => cx.silently(|cx| member_order(cx, kind, sides.0, sides.1, several)),
+            false => member_order(cx, kind, sides.0, sides.1, several),
+        };
+        is_read |= number;
         let constant = || is_exact_constant(member);
         match exact(cx, kind, found, (expr, &x), (constant, &v)) {
             Some(Ordering::Equal) => return Ok(Some(!negated)),
@@ -312,6 +320,7 @@ pub(crate) fn member_type(cx: &EvalCx<'_>, list: u32, i: usize, v: &Val<'_>) -> 
         Val::Decimal(_) => ExprType::decimal(65, 30, false),
         Val::Double(_) | Val::Float(_) => ExprType::double(false),
         Val::Null => ExprType::null(),
+        _ if cx.st.params.is_boolean_member(list, i) => ExprType::boolean(false),
         _ => ExprType::bigint(false),
     }
 }

@@ -5,7 +5,7 @@
 //! `Option<bool>`, with `None` for NULL.
 
 pub(crate) mod arith;
-mod array_elements;
+pub(crate) mod array_elements;
 pub(crate) mod bits;
 pub(crate) mod branches;
 pub mod compare;
@@ -320,6 +320,19 @@ impl<'a> EvalCx<'a> {
     ) -> Result<Option<Cow<'a, [u8]>>, SqlError> {
         let v = self.val(e)?;
         Ok(convert::to_text(self, v, &e.ty, collation))
+    }
+
+    /// Calls `f` with a context whose warnings are ignored.
+    pub(crate) fn silently<R>(&self, f: impl FnOnce(&EvalCx<'_>) -> R) -> R {
+        let ignored = RefCell::new(Warnings::default());
+        let state = StmtState {
+            warnings: &ignored,
+            ..*self.st
+        };
+        f(&EvalCx {
+            st: &state,
+            ..*self
+        })
     }
 
     /// The value as text in the character set of the string that a function searches or changes.

@@ -330,6 +330,31 @@ impl PreparedList {
         self.keys.push((start, self.arena.len() as u32));
     }
 
+    /// Fills the list with sort keys.
+    pub fn set_keys<'k>(&mut self, all: impl Iterator<Item = &'k [u8]>, has_null: bool) {
+        self.form = ListForm::Keys;
+        self.has_null = has_null;
+        for key in all {
+            let start = self.arena.len() as u32;
+            self.arena.extend_from_slice(key);
+            self.keys.push((start, self.arena.len() as u32));
+        }
+        self.sort_keys();
+        let PreparedList { arena, keys, .. } = self;
+        keys.dedup_by(|a, b| key_at(arena, *a) == key_at(arena, *b));
+    }
+
+    /// Marks the list as one that cannot be searched.
+    pub fn set_unknown(&mut self) {
+        self.form = ListForm::Walk;
+        self.has_null = false;
+    }
+
+    /// The sort keys in ascending order.
+    pub fn sorted_keys(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.keys.iter().map(|at| key_at(&self.arena, *at))
+    }
+
     fn sort_keys(&mut self) {
         let PreparedList { arena, keys, .. } = self;
         keys.sort_unstable_by(|a, b| key_at(arena, *a).cmp(key_at(arena, *b)));
@@ -524,6 +549,13 @@ pub struct ListCache {
 }
 
 impl ListCache {
+    /// Whether the list of the expression at address `id` is prepared.
+    pub(super) fn has(&self, id: usize) -> bool {
+        let lists = self.lists.borrow();
+        let used = lists.as_ref().map(|lists| &lists.all[..lists.used]);
+        used.is_some_and(|used| used.iter().any(|l| l.id == id))
+    }
+
     /// Calls `look` with the list of the expression at address `id`. At the first use, `prepare`
     /// fills an empty list first.
     pub(crate) fn with<R>(

@@ -483,15 +483,15 @@ pub(crate) fn cast_year(cx: &EvalCx<'_>, v: &Val<'_>, from: &ExprType) -> Option
                 .trim_ascii_start()
                 .first()
                 .is_some_and(u8::is_ascii_digit);
-            if !digits && parsed.value == 0 {
+            if !digits && parsed.value <= 0 || parsed.overflow {
                 let shown = shown(cx, text, from);
                 cx.warn(ErrorCode::ER_WRONG_VALUE, &[&"YEAR", &shown]);
                 return None;
             }
-            if parsed.truncated || parsed.overflow {
+            if parsed.truncated {
                 warn_incorrect(cx, "YEAR", text, from);
             }
-            (parsed.value, true)
+            (i128::from(parsed.value as i64), true)
         }
         other => (to_integer(cx, other, from)?, false),
     };

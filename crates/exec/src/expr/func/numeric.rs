@@ -11,7 +11,7 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, unchecked, volatile};
-use crate::expr::eval::{EvalCx, Val, compare, convert};
+use crate::expr::eval::{EvalCx, Val, compare, convert, json};
 
 /// A function of one double. NULL where it is not defined.
 macro_rules! of_double {
@@ -509,11 +509,21 @@ fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> 
 
 /// Converts an argument beside dates to a date.
 fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> Option<DateTime> {
-    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
-    if temporal || matches!(v, Val::Bytes(_)) {
-        return convert::to_datetime(cx, &v, &e.ty);
+    if let (Val::Bytes(doc), true) = (&v, e.ty.col.is_json()) {
+        // Beside a DATETIME a document is read as text.
+        if !datetimes {
+            return convert::to_date(cx, &v, &e.ty);
+        }
+        let text = json::text_or_raise(cx, doc);
+        let collation = CollationId::UTF8MB4_BIN;
+        let ty = ExprType::string(text.len() as u64, collation, Coercibility::Implicit, true);
+        return convert::to_datetime(cx, &Val::string(text), &ty);
     }
+    let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
     match v {
+        v if temporal => convert::to_datetime(cx, &v, &e.ty),
+        Val::Bytes(_) if !datetimes => convert::to_date(cx, &v, &e.ty),
+
         v if datetimes || e.ty.class() == Class::String => convert::to_datetime(cx, &v, &e.ty),
         // MySQL 9.7 takes a zero for this date.
         Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),

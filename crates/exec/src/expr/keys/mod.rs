@@ -19,7 +19,9 @@ use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
 
+use super::eval::array_elements;
 use super::eval::compare::is_exact_constant;
+use super::eval::prepared::{ListForm, PreparedList};
 use super::eval::{EvalCx, Val, compare};
 use super::func::search as full_text_search;
 pub(crate) use suffix::Suffixes;
@@ -449,6 +451,31 @@ impl BoundAccess {
             }
             PointPart::Subquery { index, kind, most } => {
                 self.encode_values(cx, layout, at, (*index, *kind, *most))
+            }
+            PointPart::Elements { value, to, most } => {
+                let id = std::ptr::from_ref(part) as usize;
+                let look = |known: &mut PreparedList| {
+                    // No row has a NULL among all elements. A row that has all has the first one,
+                    // and each row has all of none.
+                    let count = match to.all {
+                        true if known.has_null => 0,
+                        true => 1,
+                        false => known.sorted_keys().len(),
+                    };
+                    let none = count > known.sorted_keys().len();
+                    if known.form != ListForm::Keys || none || count > (*most).max(1) {
+                        return false;
+                    }
+                    for key in known.sorted_keys().take(count) {
+                        let start = s.arena.len() as u32;
+                        s.arena.extend_from_slice(key);
+                        s.members.push((start, s.arena.len() as u32));
+                    }
+                    true
+                };
+                let are_keys = array_elements::with_elements(cx, id, (value, to), look)?;
+                self.unkeyed |= !are_keys;
+                Ok(())
             }
             PointPart::Rows { .. } => Ok(()),
         }

@@ -343,18 +343,19 @@ impl TableReader {
         Ok(true)
     }
 
-    /// If a subquery returns too many values to look up, the table is scanned, in any order.
+    /// If the values of a subquery or of a document are too many to look up, or no keys, the table
+    /// is scanned, in any order.
     fn scan_clustered(&mut self, access: &Access) {
-        let by_subquery = |p: &PointPart| matches!(p, PointPart::Subquery { .. });
         let AccessKind::Points(parts) = &access.kind else {
             return;
         };
-        if access.covering || !parts.iter().any(by_subquery) {
+        if access.covering || !parts.iter().any(PointPart::may_scan) {
             return;
         }
         let index = if self.bound.unkeyed { 0 } else { access.index };
         if self.spec.index != index {
             self.spec.index = index;
+            self.elements = 0;
             self.read = None;
         }
     }

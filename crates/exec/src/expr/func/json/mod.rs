@@ -120,7 +120,7 @@ fn tree<'a>(
 /// Converts an SQL value to a JSON value: a string is not parsed, NULL becomes `null`.
 fn value<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Json, SqlError> {
     let v = cx.val(e)?;
-    json::of_sql(cx, &v, &e.ty)
+    json::of_expr(cx, e, &v)
 }
 
 /// Encodes a tree as the function's result. Error 3157.
