@@ -76,6 +76,15 @@ def install(*packages):
         subprocess.run([*sudo, *environment, "apt-get", *words], check=True, stdout=subprocess.DEVNULL)
 
 
+def install_missing(*packages):
+    """Installs those of Debian's packages that are not installed."""
+    form = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev}\n", *packages]
+    there = subprocess.run(form, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.split("\n")
+    missing = [name for name in packages if f"{name} ii " not in there]
+    if missing:
+        install(*missing)
+
+
 def unpack(cache, *packages):
     """Unpacks Debian's packages without installing them, once for each list of packages. Returns
     the root of their tree."""
