@@ -70,15 +70,15 @@ check-clients: server-binary ## real clients over a real socket, bad input
 check-replication: server-binary ## a replica of a recorded binary log; of a MySQL, if NFOLD_REPLICATION_SOURCE names its port
 	tests/replication/run
 
-check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project, the ORMs of Node.js and ActiveRecord: installed, filled, queried, compared with a real MySQL's recorded answers
+check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project and the ORMs of Node.js: installed, filled, queried, compared with a real MySQL's recorded answers
 	tests/apps/wordpress/run
 	tests/apps/roundcube/run
 	tests/apps/django/run
 	tests/apps/node/run
-	tests/apps/rails/run
 
-apps: check-apps ## the same of all applications: Airflow, MediaWiki and phpMyAdmin as well, and the tools of administrators
+apps: check-apps ## the same of all applications: Airflow, MediaWiki, phpMyAdmin and ActiveRecord as well, and the tools of administrators
 	tests/apps/airflow/run
+	tests/apps/rails/run
 	tests/apps/mediawiki/run
 	tests/apps/phpmyadmin/run
 	tests/apps/tools/run
