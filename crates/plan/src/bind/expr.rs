@@ -766,6 +766,8 @@ impl BlockBinder<'_> {
             Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond
         );
         let date_only = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
+        let days = matches!(unit, DayHour | DayMinute | DaySecond | DayMicrosecond);
+        let has_days = date_only || days;
         // A hexadecimal literal is an integer here.
         let amount_fsp = if unit == Second && !amount.ty.col.zerofill {
             amount.ty.decimal_shape().1.min(6) as u8
@@ -776,7 +778,7 @@ impl BlockBinder<'_> {
         let col = match expr.ty.class() {
             Class::Date if date_only => ColumnType::new(TypeKind::Date),
             Class::Date => ColumnType::new(TypeKind::DateTime(fsp(0))),
-            Class::Time if !date_only => ColumnType::new(TypeKind::Time(fsp(expr.ty.col.fsp()))),
+            Class::Time if !has_days => ColumnType::new(TypeKind::Time(fsp(expr.ty.col.fsp()))),
             Class::Time => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
             Class::DateTime => ColumnType::new(TypeKind::DateTime(fsp(expr.ty.col.fsp()))),
             _ => ColumnType::string(TypeKind::Char(29), self.cx.connection),
