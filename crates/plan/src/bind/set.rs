@@ -457,7 +457,7 @@ pub(super) fn set_type(
     })?;
     match ty.coercibility {
         Coercibility::NoCollation => Err(mixed()),
-        _ => Ok(ty),
+        _ => Ok(ty.of_set_operation()),
     }
 }
 

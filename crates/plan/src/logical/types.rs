@@ -247,6 +247,32 @@ impl ExprType {
         ty
     }
 
+    /// The type of a column of a set operation: a string of more than [`MAX_KEPT_CHARS`] is a TEXT
+    /// or BLOB, and one of more than 255 has no fixed length.
+    pub(crate) fn of_set_operation(mut self) -> Self {
+        const MAX_FIXED: u32 = 255;
+        let collation = self.col.collation;
+        let chars = match self.col.kind {
+            TypeKind::Char(n) | TypeKind::Binary(n) if n > MAX_FIXED => n,
+            TypeKind::VarChar(n) | TypeKind::VarBinary(n) if n > MAX_KEPT_CHARS => n,
+            _ => return self,
+        };
+        let binary = collation == CollationId::BINARY;
+        self.col = ColumnType::string(
+            match (chars > MAX_KEPT_CHARS, binary) {
+                (true, true) => TypeKind::Blob(TextSize::Normal),
+                (true, false) => TypeKind::Text(TextSize::Normal),
+                (false, true) => TypeKind::VarBinary(chars),
+                (false, false) => TypeKind::VarChar(chars),
+            },
+            collation,
+        );
+        if self.col.is_blob() {
+            self.col.width = chars;
+        }
+        self
+    }
+
     /// The class in which values of this type are computed and compared.
     pub fn class(&self) -> Class {
         Class::of(&self.col)
