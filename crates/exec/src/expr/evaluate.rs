@@ -93,6 +93,7 @@ impl<'a> EvalCx<'a> {
                 let (v, from) = match e.ty.class() {
                     Class::Date | Class::Time | Class::DateTime => self.alternative(inner)?,
                     Class::Decimal | Class::Double => self.numeric(inner)?,
+                    _ if e.ty.col.kind == TypeKind::BigInt => self.dates_as_number(inner)?,
                     _ => (self.val(inner)?, &inner.ty),
                 };
                 if let Val::Double(number) = v
@@ -162,6 +163,35 @@ impl<'a> EvalCx<'a> {
             },
             _ => self.alternative(e),
         }
+    }
+
+    /// Evaluates an expression where CAST wants an integer: the number of GREATEST and LEAST among
+    /// dates, and the text of any other expression of a string type.
+    fn dates_as_number(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
+        match &e.kind {
+            ExprKind::Call { args, .. }
+                if e.ty.class() == Class::String && args.iter().any(date) =>
+            {
+                self.extreme_of_dates(e)
+            }
+            _ => Ok((self.val(e)?, &e.ty)),
+        }
+    }
+
+    #[inline(never)]
+    fn extreme_of_dates(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        if let ExprKind::Call { func, args } = &e.kind
+            && let Some(number) = super::func::number_among_times(self, *func, args, &e.ty)?
+        {
+            let number = match number {
+                Val::DateTime(d) => Val::Int(d.to_number() as i64),
+                Val::Date(d) => Val::Int(d.to_number() as i64),
+                number => number,
+            };
+            return Ok((number, &e.ty));
+        }
+        Ok((self.val(e)?, &e.ty))
     }
 
     /// Evaluates an expression where a date or time is wanted: the value, and its type, of the

@@ -379,8 +379,8 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     Ok(ty)
 }
 
-/// GREATEST or LEAST of a TIME with other values where a number is wanted: that of the numbers.
-/// `None` for any other function, and beside dates.
+/// GREATEST or LEAST of dates or times with other values where a number is wanted: of a TIME, that
+/// of the numbers; of a date, the number of the date. `None` for any other function.
 pub(crate) fn number_among_times<'a>(
     cx: &EvalCx<'a>,
     func: FuncId,
@@ -394,7 +394,10 @@ pub(crate) fn number_among_times<'a>(
     };
     let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
     let time = |e: &Expr| e.ty.class() == Class::Time;
-    if ty.class() != Class::String || !args.iter().any(time) || args.iter().any(date) {
+    if ty.class() == Class::String && args.iter().any(date) {
+        return number_among_dates(cx, args, greatest).map(Some);
+    }
+    if ty.class() != Class::String || !args.iter().any(time) {
         return Ok(None);
     }
     let mut best: Option<f64> = None;
@@ -462,22 +465,8 @@ fn extreme_date<'a>(
     greatest: bool,
 ) -> Evaluated<'a> {
     let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
-    // Of equal arguments GREATEST returns the last.
-    let wins = |o: std::cmp::Ordering| if greatest { o.is_ge() } else { o.is_lt() };
-    let mut best: Option<u64> = None;
-    for e in args {
-        let v = cx.val(e)?;
-        if v.is_null() {
-            return Ok(Val::Null);
-        }
-        let found = date_among(cx, v, e, datetimes);
-        let rank = found.map_or(if datetimes { 0 } else { u64::MAX }, |d| d.packed());
-        if best.is_none_or(|b| wins(rank.cmp(&b))) {
-            best = Some(rank);
-        }
-    }
-    match best {
-        None | Some(0) if datetimes => extreme_text(cx, args, ty, wins),
+    match extreme_rank(cx, args, greatest)? {
+        Some(0) if datetimes => extreme_text(cx, args, ty, |o| wins(o, greatest)),
         None => Ok(Val::Null),
         Some(u64::MAX) => Ok(Val::Bytes(b"16383-15-31".as_slice().into())),
         Some(packed) if !datetimes => Ok(Val::Date(DateTime::from_packed(packed, 0).date())),
@@ -489,6 +478,49 @@ fn extreme_date<'a>(
             Ok(Val::DateTime(DateTime::from_packed(packed, fsp)))
         }
     }
+}
+
+/// Whether an argument that compares in this order with the best one before it takes its place. Of
+/// equal arguments GREATEST returns the last.
+fn wins(o: std::cmp::Ordering, greatest: bool) -> bool {
+    if greatest { o.is_ge() } else { o.is_lt() }
+}
+
+/// The greatest or the least of the arguments as dates, in packed form; `None` if one is NULL.
+/// Beside a DATETIME, a value that is no date is zero. Beside dates alone it is above all dates.
+fn extreme_rank<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    greatest: bool,
+) -> Result<Option<u64>, SqlError> {
+    let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
+    let mut best: Option<u64> = None;
+    for e in args {
+        let v = cx.val(e)?;
+        if v.is_null() {
+            return Ok(None);
+        }
+        let found = date_among(cx, v, e, datetimes);
+        let rank = found.map_or(if datetimes { 0 } else { u64::MAX }, |d| d.packed());
+        if best.is_none_or(|b| wins(rank.cmp(&b), greatest)) {
+            best = Some(rank);
+        }
+    }
+    Ok(best)
+}
+
+/// The number of the greatest or the least date among the arguments.
+fn number_among_dates<'a>(cx: &EvalCx<'a>, args: &'a [Expr], greatest: bool) -> Evaluated<'a> {
+    // What MySQL reads from the bits of a date above all dates.
+    const ABOVE_ALL: i64 = 163_831_531;
+    let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
+    Ok(match extreme_rank(cx, args, greatest)? {
+        None => Val::Null,
+        Some(0) => Val::Int(0),
+        Some(u64::MAX) => Val::Int(ABOVE_ALL),
+        Some(packed) if datetimes => Val::DateTime(DateTime::from_packed(packed, 6)),
+        Some(packed) => Val::Date(DateTime::from_packed(packed, 0).date()),
+    })
 }
 
 /// The number of decimals that an argument beside DATETIMEs gives the result. A constant string has

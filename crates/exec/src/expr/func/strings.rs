@@ -366,7 +366,7 @@ fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 }
 
 /// FIELD: the position of the first argument among the others. They are compared as strings if all
-/// are strings, as integers if all are integers, otherwise as doubles.
+/// are strings, dates or times, as integers if all are integers, otherwise as doubles.
 fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     use nfold_plan::expr::Class;
     let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
@@ -375,8 +375,9 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
         return Ok(Val::Int(0));
     }
     let (strings, ints, decimals) = (
-        args.iter()
-            .all(|e| matches!(e.ty.class(), Class::String | Class::Null)),
+        args.iter().all(|e| {
+            matches!(e.ty.class(), Class::String | Class::Null) || e.ty.class().is_temporal()
+        }),
         all(Class::Int),
         args.iter()
             .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal)),
