@@ -206,13 +206,13 @@ pub fn write_double(v: f64, out: &mut Vec<u8>) {
 }
 
 /// Appends a DOUBLE as an expression turns it into text (CONCAT, CAST AS CHAR): with an exponent
-/// also where the plain form is longer than 23 bytes.
+/// also where the plain form is longer than 22 bytes.
 pub fn write_double_as_text(v: f64, out: &mut Vec<u8>) {
     if !v.is_finite() {
         return write_double(v, out);
     }
     let mut buf = ryu::Buffer::new();
-    write_scientific(buf.format_finite(v).as_bytes(), 23, out);
+    write_scientific(buf.format_finite(v).as_bytes(), 22, out);
 }
 
 /// Appends a FLOAT as an expression turns it into text: with an exponent also where the plain form

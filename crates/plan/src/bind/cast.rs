@@ -80,12 +80,14 @@ pub(super) fn cast(
 
 /// Casts `inner` to `ty`.
 pub(super) fn cast_to(inner: Expr, ty: ExprType) -> Expr {
+    // The text of a FLOAT is that of a column.
+    let origin = match ty.col.kind {
+        TypeKind::Float => TextOrigin::Column,
+        _ => TextOrigin::Computed,
+    };
     Expr {
         kind: ExprKind::Cast(Box::new(inner)),
-        ty: ExprType {
-            origin: TextOrigin::Computed,
-            ..ty
-        },
+        ty: ExprType { origin, ..ty },
     }
 }
 

@@ -321,7 +321,29 @@ fn write_member(value: u64, ty: &ExprType, out: &mut Vec<u8>) {
     charset::convert(&charset::UTF8MB4, set, &text, out);
 }
 
-/// Appends the text of a value as a client sees it, in the character set of its type.
+/// A DOUBLE of a column has no exponent up to this length; any other DOUBLE has one sooner.
+const COLUMN_DOUBLE_BYTES: usize = 23;
+
+/// Appends the text of a number of type FLOAT or DOUBLE. A FLOAT that a function returns is written
+/// as a DOUBLE; a column, and the result of CAST, is not.
+fn write_real(v: f64, float: Option<f32>, ty: &ExprType, out: &mut Vec<u8>) {
+    let fixed = ty.col.decimals < nfold_types::sql_type::NOT_FIXED_DECIMALS;
+    let returned = matches!(ty.origin, TextOrigin::Cached | TextOrigin::Computed);
+    match float {
+        _ if fixed && ty.class() == Class::Double => number::write_fixed(v, ty.col.decimals, out),
+        Some(float) if !returned => number::write_float_as_text(float, out),
+        _ => {
+            let mut plain = Vec::new();
+            number::write_double(v, &mut plain);
+            match ty.origin == TextOrigin::Column && plain.len() <= COLUMN_DOUBLE_BYTES {
+                true => out.append(&mut plain),
+                false => number::write_double_as_text(v, out),
+            }
+        }
+    }
+}
+
+/// Appends the text of a value as an expression uses it, in the character set of its type.
 pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
     match v {
         Val::Null => {}
@@ -342,16 +364,8 @@ pub fn write_text(v: &Val<'_>, ty: &ExprType, out: &mut Vec<u8>) {
             }
             _ => number::write_u64(*v, out),
         },
-        Val::Float(v) => number::write_float(*v, out),
-        Val::Double(v) => {
-            if ty.col.decimals < nfold_types::sql_type::NOT_FIXED_DECIMALS
-                && ty.class() == Class::Double
-            {
-                number::write_fixed(*v, ty.col.decimals, out);
-            } else {
-                number::write_double(*v, out);
-            }
-        }
+        Val::Float(v) => write_real(f64::from(*v), Some(*v), ty, out),
+        Val::Double(v) => write_real(*v, None, ty, out),
         Val::Decimal(d) => d.write_to(out),
         Val::Bytes(b) => out.extend_from_slice(b),
         Val::Date(d) => d.write_to(out),
@@ -644,6 +658,9 @@ fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) 
         }
         _ => usize::MAX,
     };
+    // The length of a FLOAT(M,D) counts its digits, without a sign and a point.
+    let fixed = from.class() == Class::Double && limit as u64 == from.char_length();
+    let limit = if fixed { usize::MAX } else { limit };
     let keep = collation.known().charset.char_prefix_len(&text, limit);
     if keep < text.len() {
         let kind = if collation == CollationId::BINARY {

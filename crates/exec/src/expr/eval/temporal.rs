@@ -309,6 +309,7 @@ fn time_of(v: &Val<'_>, cuts: bool) -> Option<(Time, bool)> {
         let negative = match v {
             Val::Decimal(d) => d.is_negative(),
             Val::Double(d) => *d < 0.0,
+            Val::Float(f) => *f < 0.0,
             _ => false,
         };
         let micros = i64::from(micros);
@@ -465,6 +466,7 @@ fn shown_number(v: &Val<'_>, ty: &ExprType) -> Vec<u8> {
     let mut out = Vec::new();
     match v {
         Val::UInt(n) => number::write_i64(*n as i64, &mut out),
+        Val::Float(f) => number::write_double(f64::from(*f), &mut out),
         other => write_text(other, ty, &mut out),
     }
     out
