@@ -57,15 +57,15 @@ pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, Sq
         let explained = explain::explain(format, options.analyze, plan);
         return Ok(Plan::Explain(Box::new(explained)));
     }
-    let (bound, date_constants) = bind::bind(cx, statement)?;
+    let (bound, constant_checks) = bind::bind(cx, statement)?;
     let exprs = |def: &Arc<TableDef>| bind::table_exprs::table_exprs(cx, def);
     let rewritten = rewrite::rewrite(cx, bound, &exprs)?;
     let mut plan = optimize::optimize(cx, rewritten)?;
     plan.attach_exprs(&exprs)?;
-    if !date_constants.is_empty()
+    if !constant_checks.is_empty()
         && let Some(block) = plan.first_block()
     {
-        block.date_constants = date_constants;
+        block.constant_checks = constant_checks;
     }
     if let Plan::Query(query) = &mut plan
         && query.limit.is_none()

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
-use nfold_plan::query::{
-    AccessKind, Block, BlockWarning, DateConstant, DateText, QueryPlan, TableSource,
-};
+use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -21,7 +19,7 @@ use super::subquery::{BlockSubqueries, CachedSubquery};
 use crate::env::RowSink;
 use crate::env::batch::{Batch, POOLED_BYTES};
 use crate::env::scratch::{Buffer, Pooled};
-use crate::expr::eval::compare;
+use crate::expr::eval::constant_checks::{check_numbers, check_time_points};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
@@ -230,8 +228,11 @@ impl BlockExec {
             outer: outer_rows,
             st: &state,
         };
-        check_dates(&cx, &block.date_constants)?;
+        check_time_points(&cx, &block.constant_checks)?;
         let nothing = !cx.passes(&block.constant_filter)?;
+        if !nothing {
+            check_numbers(&cx, &block.constant_checks)?;
+        }
         let scx = StepCx {
             rt,
             block,
@@ -328,10 +329,11 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        check_dates(&cx, &block.date_constants)?;
+        check_time_points(&cx, &block.constant_checks)?;
         if !cx.passes(&block.constant_filter)? {
             return Ok(());
         }
+        check_numbers(&cx, &block.constant_checks)?;
         let scx = StepCx {
             rt,
             block,
@@ -724,20 +726,6 @@ fn ordered(
         }
         let rows = give_sorted(rt, sorter, &mut give)?;
         rt.count_sort(rows);
-    }
-    Ok(())
-}
-
-/// Refuses constants that are compared with dates, and are none.
-///
-/// # Errors
-/// 1525.
-fn check_dates<'a>(cx: &EvalCx<'a>, constants: &'a [DateConstant]) -> Result<(), SqlError> {
-    for DateConstant { text, date } in constants {
-        match text {
-            DateText::Expr(e) => compare::refuse_constant(cx, e, &cx.val(e)?, date)?,
-            DateText::List(list) => compare::refuse_only_member(cx, *list, date)?,
-        }
     }
     Ok(())
 }

@@ -9,10 +9,10 @@ use std::convert::Infallible;
 use nfold_sql::ast;
 use nfold_types::{CollationId, ErrorCode, SqlError, charset};
 
-use super::types::aggregate_type;
+use super::types::{aggregate_type, is_hex};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{AggFunc, Aggregate, OrderKey};
-use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::Subquery;
 use crate::logical::walk::{each_expr, outer_columns};
@@ -61,8 +61,10 @@ impl BlockBinder<'_> {
         // SUM and AVG of DISTINCT strings compare the strings as numbers.
         if let (AggFunc::Sum | AggFunc::Avg, true, [text]) = (func, call.distinct, &mut args[..])
             && text.ty.class() == Class::String
+            && !is_hex(&text.ty)
         {
-            let inner = std::mem::replace(text, Expr::null());
+            let mut inner = std::mem::replace(text, Expr::null());
+            inner.ty.origin = TextOrigin::Stored;
             text.ty = crate::logical::expr::ExprType::double(inner.ty.nullable);
             text.kind = ExprKind::Cast(Box::new(inner));
         }

@@ -1,12 +1,14 @@
 //! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
+use std::cell::RefCell;
+
 use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::BlockBinder;
 use super::expr::selected;
 use super::types::{and, is_hex, list_kind};
-use crate::logical::clauses::{DateConstant, DateText};
+use crate::logical::clauses::{CheckedConstant, ConstantCheck};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
@@ -89,47 +91,104 @@ impl BlockBinder<'_> {
         b: Expr,
         operation: &str,
     ) -> Result<Expr, SqlError> {
-        let sides = [side(&a), side(&b)];
-        let kind = collate::comparison(&a.ty, &b.ty, sides, self.cx.connection, operation)?;
-        let kind = beside_decimal(kind, [&a, &b]);
-        if kind == CmpKind::DateTime {
-            self.note_date_constant(&a, &b);
-            self.note_date_constant(&b, &a);
+        let kind = self.comparison([&a, &b], operation)?;
+        let (mut a, mut b) = (a, b);
+        self.check_constant(&mut a, &b, kind);
+        self.check_constant(&mut b, &a, kind);
+        if matches!(kind, CmpKind::Double | CmpKind::Decimal) {
+            [&mut a, &mut b].into_iter().for_each(converted_once);
         }
-        let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
-        Ok(Expr {
-            kind: ExprKind::Compare {
-                op,
-                kind,
-                sides: Box::new([a, b]),
-            },
-            ty: ExprType::boolean(nullable),
-        })
+        Ok(compared(op, kind, a, b))
     }
 
-    /// Records `text` for the check before the first row if it is a constant string and `date` is
-    /// a date or time: execution refuses it if it is no date.
-    fn note_date_constant(&self, text: &Expr, date: &Expr) {
-        let is_text = text.ty.class() == Class::String && side(text) == Operand::Constant;
-        if let Some(all) = self.cx.date_constants
-            && is_text
-            && date.ty.class().is_temporal()
-        {
-            all.borrow_mut().push(DateConstant {
-                text: DateText::Expr(text.clone()),
-                date: date.ty.col.clone(),
-            });
+    /// As [`Self::compare_as_is`], but a constant is converted for each row.
+    pub(super) fn compare_each(
+        &mut self,
+        op: BinaryOp,
+        a: Expr,
+        b: Expr,
+        operation: &str,
+    ) -> Result<Expr, SqlError> {
+        let kind = self.comparison([&a, &b], operation)?;
+        Ok(compared(op, kind, a, b))
+    }
+
+    fn comparison(&self, sides: [&Expr; 2], operation: &str) -> Result<CmpKind, SqlError> {
+        let [a, b] = sides;
+        let operands = sides.map(|e| side(self.merged(e)));
+        let kind = collate::comparison(&a.ty, &b.ty, operands, self.cx.connection, operation)?;
+        Ok(beside_decimal(kind, sides))
+    }
+
+    /// Records a constant that is compared with `other` for the check before the first row. The
+    /// constant itself causes no more warnings then.
+    fn check_constant(&self, constant: &mut Expr, other: &Expr, kind: CmpKind) {
+        let Some(all) = self.cx.constant_checks else {
+            return;
+        };
+        let written = self.merged(constant);
+        let class = written.ty.class();
+        let text = class == Class::String;
+        let column = self.column_behind(other).map(|c| c.name);
+        let beside = other.ty.class();
+        if side(written) != Operand::Constant || !(text || class.is_number()) {
+            return;
+        }
+        let number = match kind {
+            CmpKind::Double => Class::Double,
+            _ => Class::Decimal,
+        };
+        let checked = match kind {
+            CmpKind::DateTime | CmpKind::Time
+                if beside.is_temporal() && (text || column.is_some()) =>
+            {
+                CheckedConstant::TimePoint(written.clone())
+            }
+            CmpKind::Double | CmpKind::Decimal
+                if beside.is_number() && text && column.is_some() =>
+            {
+                CheckedConstant::Number(written.clone(), number)
+            }
+            _ => return,
+        };
+        if column.is_some() {
+            constant.ty.origin = TextOrigin::Checked;
+        }
+        let check = ConstantCheck {
+            constant: checked,
+            beside: other.ty.col.clone(),
+            column,
+        };
+        // An expression of the SELECT list may be bound again for ORDER BY.
+        let mut all = all.borrow_mut();
+        if !all.contains(&check) {
+            all.push(check);
         }
     }
 
-    /// As [`Self::note_date_constant`], for a list parameter beside `left`.
-    fn note_date_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
-        if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.date_constants, left, kinds)
+    /// Records a string that a condition has as a member of OR: MySQL reads its truth once.
+    fn check_truth(&self, e: &mut Expr, all: &RefCell<Vec<ConstantCheck>>) {
+        let condition = matches!(self.clause, "where clause" | "on clause");
+        if !condition || e.ty.origin != TextOrigin::Once {
+            return;
+        }
+        all.borrow_mut().push(ConstantCheck {
+            constant: CheckedConstant::Truth(e.clone()),
+            beside: e.ty.col.clone(),
+            column: None,
+        });
+        e.ty.origin = TextOrigin::Checked;
+    }
+
+    /// As [`Self::check_constant`], for a list parameter beside `left`.
+    fn check_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
+        if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.constant_checks, left, kinds)
             && left.ty.class().is_temporal()
         {
-            all.borrow_mut().push(DateConstant {
-                text: DateText::List(list),
-                date: left.ty.col.clone(),
+            all.borrow_mut().push(ConstantCheck {
+                constant: CheckedConstant::List(list),
+                beside: left.ty.col.clone(),
+                column: self.column_behind(left).map(|c| c.name),
             });
         }
     }
@@ -140,19 +199,29 @@ impl BlockBinder<'_> {
         let value = e.ty.class() != Class::Null;
         let beside = operand(column) == Operand::Column && self.is_merged_constant(&e);
         match self.cx.funcs.find(crate::logical::func::YEAR_CONSTANT) {
-            Some((func, _)) if year && value && beside => Expr {
-                ty: ExprType::bigint(e.ty.nullable),
-                kind: ExprKind::Call {
-                    func,
-                    args: vec![e],
-                },
-            },
+            Some((func, _)) if year && value && beside => {
+                let mut e = e;
+                self.check_constant(&mut e, column, CmpKind::Double);
+                Expr {
+                    ty: ExprType::bigint(e.ty.nullable),
+                    kind: ExprKind::Call {
+                        func,
+                        args: vec![e],
+                    },
+                }
+            }
             _ => e,
         }
     }
 
     /// Whether `e` is constant, or a column of a merged derived table that stands for a constant.
     fn is_merged_constant(&self, e: &Expr) -> bool {
+        operand(self.merged(e)) == Operand::Constant
+    }
+
+    /// The expression that a column of a merged derived table stands for; any other expression
+    /// itself.
+    fn merged<'e>(&'e self, e: &'e Expr) -> &'e Expr {
         let (mut tables, mut e) = (&self.tables, e);
         while let Some(at) = e.as_column()
             && let Some(table) = tables.get(usize::from(at.table))
@@ -162,7 +231,7 @@ impl BlockBinder<'_> {
         {
             (tables, e) = (&inner.tables, selected);
         }
-        operand(e) == Operand::Constant
+        e
     }
 
     /// The columns of a row constructor or of a row subquery. Any other expression is a row of one
@@ -266,10 +335,13 @@ impl BlockBinder<'_> {
         list: &[ast::Expr],
         make: fn(Vec<Expr>) -> ExprKind,
     ) -> Result<Expr, SqlError> {
-        let list: Vec<Expr> = list
+        let mut list: Vec<Expr> = list
             .iter()
             .map(|e| self.truth(e))
             .collect::<Result<_, _>>()?;
+        if let (Some(all), true) = (self.cx.constant_checks, is_or(make)) {
+            list.iter_mut().for_each(|e| self.check_truth(e, all));
+        }
         let nullable = list.iter().any(|e| e.ty.nullable);
         Ok(Expr {
             kind: make(list),
@@ -287,8 +359,12 @@ impl BlockBinder<'_> {
         let operand = self.expr(e)?;
         let (low, high) = (self.expr(low)?, self.expr(high)?);
         let (low, high) = (self.as_year(&operand, low), self.as_year(&operand, high));
-        let parts = Box::new([operand, low, high]);
+        let mut parts = Box::new([operand, low, high]);
         let kinds = between_kinds(&parts, self.cx.connection)?;
+        if kinds == [CmpKind::Double; 2] {
+            converted_once(&mut parts[0]);
+        }
+        self.check_bounds(&mut parts, &kinds);
         let nullable = parts.iter().any(|p| p.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Between {
@@ -298,6 +374,16 @@ impl BlockBinder<'_> {
             },
             ty: ExprType::boolean(nullable),
         })
+    }
+
+    /// Records constant bounds beside a date or time. Texts are refused for `=` and its like only.
+    fn check_bounds(&self, parts: &mut [Expr; 3], kinds: &[CmpKind; 2]) {
+        let [operand, low, high] = parts;
+        for (bound, kind) in [low, high].into_iter().zip(kinds) {
+            if bound.ty.class().is_number() && operand.ty.class().is_temporal() {
+                self.check_constant(bound, operand, *kind);
+            }
+        }
     }
 
     pub(super) fn in_list(
@@ -330,7 +416,7 @@ impl BlockBinder<'_> {
                     .iter()
                     .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
                     .collect::<Result<Vec<_>, _>>()?;
-                self.note_date_list(&left, &kinds, *n);
+                self.check_list(&left, &kinds, *n);
                 let ty = ExprType::boolean(true);
                 Ok(Expr {
                     kind: ExprKind::InParam {
@@ -670,6 +756,33 @@ pub(super) fn row_kind(
         Class::Json => Some(CmpKind::Json),
         Class::Time | Class::Null => None,
     })
+}
+
+fn compared(op: BinaryOp, kind: CmpKind, a: Expr, b: Expr) -> Expr {
+    let nullable = op != BinaryOp::NullSafeEq && (a.ty.nullable || b.ty.nullable);
+    Expr {
+        kind: ExprKind::Compare {
+            op,
+            kind,
+            sides: Box::new([a, b]),
+        },
+        ty: ExprType::boolean(nullable),
+    }
+}
+
+/// Marks a constant string that is read as a number: MySQL reads it once, not for each row.
+pub(super) fn converted_once(e: &mut Expr) {
+    if e.ty.class() == Class::String
+        && e.ty.origin == TextOrigin::Literal
+        && side(e) == Operand::Constant
+    {
+        e.ty.origin = TextOrigin::Once;
+    }
+}
+
+/// Whether `make` joins conditions by OR.
+fn is_or(make: fn(Vec<Expr>) -> ExprKind) -> bool {
+    matches!(make(Vec::new()), ExprKind::Or(_))
 }
 
 /// `NOT e` if `negated`, otherwise `e`.

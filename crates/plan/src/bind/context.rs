@@ -8,7 +8,7 @@ use nfold_sql::ast;
 use nfold_types::{ErrorCode, SqlError};
 
 use super::binder::BlockBinder;
-use crate::logical::clauses::DateConstant;
+use crate::logical::clauses::ConstantCheck;
 use crate::logical::context::PlanCx;
 use crate::logical::mode::SqlMode;
 use crate::logical::query::Query;
@@ -40,7 +40,7 @@ pub(crate) struct BindCx<'a> {
     /// first.
     pub keeps_derived: bool,
     /// Collects the constant strings that the statement compares with dates.
-    pub date_constants: Option<&'a RefCell<Vec<DateConstant>>>,
+    pub constant_checks: Option<&'a RefCell<Vec<ConstantCheck>>>,
 }
 
 /// The common table expressions that a query may name: the first ones of a WITH clause, and those
@@ -95,7 +95,7 @@ impl<'a> BindCx<'a> {
             derived: false,
             has_dependencies: false,
             keeps_derived: false,
-            date_constants: None,
+            constant_checks: None,
         }
     }
 

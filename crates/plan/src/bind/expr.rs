@@ -677,7 +677,7 @@ impl BlockBinder<'_> {
             }
             let mixed = a.ty.class() != b.ty.class();
             let text = [&a, &b].iter().any(|e| e.ty.class() == Class::String);
-            let mut equal = self.compare_as_is(BinaryOp::Eq, a, b, "=")?;
+            let mut equal = self.compare_each(BinaryOp::Eq, a, b, "=")?;
             // A text beside a DECIMAL is a double here, even if it is constant.
             if let ExprKind::Compare { kind, .. } = &mut equal.kind
                 && *kind == CmpKind::Decimal
@@ -903,7 +903,7 @@ impl BlockBinder<'_> {
     }
 
     /// The column of a table that a bound name means, looked up through derived tables and views.
-    fn column_behind(&self, e: &Expr) -> Option<nfold_catalog::ColumnDef> {
+    pub(super) fn column_behind(&self, e: &Expr) -> Option<nfold_catalog::ColumnDef> {
         let (at, level) = match &e.kind {
             ExprKind::Column(at) => (at, 0),
             ExprKind::Outer { level, at } => (at, *level),

@@ -60,7 +60,8 @@ impl BlockBinder<'_> {
     /// Binds an expression as a condition. A document is true unless it is the number 0, while as a
     /// function's argument it would be converted to a number.
     pub(super) fn truth(&mut self, e: &ast::Expr) -> Result<Expr, SqlError> {
-        let e = self.expr(e)?;
+        let mut e = self.expr(e)?;
+        super::compare::converted_once(&mut e);
         match e.ty.col.is_json() {
             true => self.compare(BinaryOp::Ne, e, Expr::int(0)),
             false => Ok(e),

@@ -54,7 +54,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use context::{BindCx, MAX_DEPTH, too_deep};
 
-use crate::logical::clauses::DateConstant;
+use crate::logical::clauses::ConstantCheck;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::Expr;
 use crate::logical::results::ResultColumn;
@@ -67,14 +67,14 @@ use crate::logical::statement::Statement;
 pub(crate) fn bind(
     plan: &PlanCx<'_>,
     statement: &nfold_sql::ast::Statement,
-) -> Result<(Statement, Vec<DateConstant>), SqlError> {
-    let date_constants = RefCell::default();
+) -> Result<(Statement, Vec<ConstantCheck>), SqlError> {
+    let constant_checks = RefCell::default();
     let cx = BindCx {
-        date_constants: Some(&date_constants),
+        constant_checks: Some(&constant_checks),
         ..BindCx::new(plan)
     };
     let bound = bind_statement(&cx, statement)?;
-    Ok((bound, date_constants.into_inner()))
+    Ok((bound, constant_checks.into_inner()))
 }
 
 fn bind_statement(

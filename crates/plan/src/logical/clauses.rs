@@ -9,7 +9,7 @@ use nfold_types::{ColumnType, Value};
 
 use super::expr::Expr;
 use super::table_exprs::TableExprs;
-use super::types::ExprType;
+use super::types::{Class, ExprType};
 
 /// The description of a result column, as the protocol sends it.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,20 +213,28 @@ impl UpdateTarget {
     }
 }
 
-/// A constant string that the statement compares with values of the type `date`. MySQL checks it
-/// before it reads a row.
+/// A constant that the statement compares with values of the type `beside`. MySQL converts it
+/// before it reads a row, and warns or fails then.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DateConstant {
-    pub text: DateText,
-    pub date: ColumnType,
+pub struct ConstantCheck {
+    pub constant: CheckedConstant,
+    pub beside: ColumnType,
+    /// The name of the column, if it is compared with a column of a table.
+    pub column: Option<Arc<str>>,
 }
 
-/// The string of a [`DateConstant`].
+/// The constant of a [`ConstantCheck`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum DateText {
-    Expr(Expr),
-    /// The only member of this list parameter. A list of several members is not checked.
+pub enum CheckedConstant {
+    /// It is compared with a date or time.
+    TimePoint(Expr),
+    /// The only member of this list parameter, which is compared with a date. A list of several
+    /// members is not checked.
     List(u32),
+    /// A string that is read as a DECIMAL or as a DOUBLE.
+    Number(Expr, Class),
+    /// A string that is a condition.
+    Truth(Expr),
 }
 
 /// A warning that each run of a block gives.

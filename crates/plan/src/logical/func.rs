@@ -20,6 +20,9 @@ pub const UNCHANGED: u8 = 2;
 /// Flag of a function whose text MySQL reads as a number without warning 1292.
 pub const UNCHECKED: u8 = 4;
 
+/// Flag of a function whose text MySQL reads as a DECIMAL through an integer.
+pub const MATCHED: u8 = 8;
+
 /// An internal function, which SQL cannot name: converts a constant that is compared with a YEAR.
 pub const YEAR_CONSTANT: &str = "a constant as YEAR";
 
@@ -36,7 +39,7 @@ pub struct FuncDef {
     pub max_args: u8,
     /// Computes the result type from the arguments. May wrap arguments, for example in a cast.
     pub infer: fn(&Infer<'_>, &mut [Expr]) -> Result<ExprType, SqlError>,
-    /// [`VOLATILE`], [`UNCHANGED`], [`UNCHECKED`].
+    /// [`VOLATILE`], [`UNCHANGED`], [`UNCHECKED`], [`MATCHED`].
     pub flags: u8,
 }
 
@@ -44,6 +47,7 @@ impl FuncDef {
     /// The origin of the function's text. `of_arguments` is the common one of its arguments.
     pub(crate) fn origin(&self, of_arguments: TextOrigin) -> TextOrigin {
         match self.flags {
+            flags if flags & MATCHED != 0 => TextOrigin::Matched,
             flags if flags & UNCHECKED != 0 => TextOrigin::Cached,
             flags if flags & UNCHANGED != 0 => of_arguments,
             _ => TextOrigin::Computed,

@@ -42,6 +42,18 @@ pub enum TextOrigin {
     Computed,
     /// A value that MySQL holds in a cache, or a TEXT or BLOB column: no warning 1292.
     Cached,
+    /// The result of REGEXP_SUBSTR or REGEXP_REPLACE: as `Cached`, but a DECIMAL is the integer at
+    /// the start of the text, without a warning.
+    Matched,
+    /// A constant that MySQL converts once, when it is needed: one warning.
+    Once,
+    /// A string that MySQL stores in a DOUBLE column of its own: warning 1366.
+    Stored,
+    /// A constant that the statement checks before its first row ([`ConstantCheck`]), where it
+    /// warns: no more warnings for each row. Numbers have this origin, too.
+    ///
+    /// [`ConstantCheck`]: crate::query::ConstantCheck
+    Checked,
 }
 
 /// The type of an expression.

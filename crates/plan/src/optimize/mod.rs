@@ -190,7 +190,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         changed: b.changed,
         calc_found_rows: b.calc_found_rows,
         warnings: b.warnings,
-        date_constants: Vec::new(),
+        constant_checks: Vec::new(),
     };
     let graph = JoinGraph {
         conditions: b.conditions,

@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 
 use super::access::{Access, AccessKind, PointPart};
 use crate::logical::clauses::{
-    Aggregate, BlockWarning, ColumnMeta, DateConstant, LimitPlan, OrderKey, ResultOrder, RowLocking,
+    Aggregate, BlockWarning, ColumnMeta, ConstantCheck, LimitPlan, OrderKey, ResultOrder,
+    RowLocking,
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
 use crate::logical::json_table::JsonTable;
@@ -135,7 +136,7 @@ pub struct Block {
     /// Warnings with each run.
     pub warnings: Vec<BlockWarning>,
     /// In the block that the statement executes first: constants that have to be dates.
-    pub date_constants: Vec<DateConstant>,
+    pub constant_checks: Vec<ConstantCheck>,
 }
 
 /// A row slot, and the source of its rows.

@@ -120,7 +120,7 @@ fn block(b: &Block) -> usize {
         + order(&b.order)
         + subqueries(&b.subqueries)
         + size_of_val(&*b.warnings)
-        + size_of_val(&*b.date_constants)
+        + size_of_val(&*b.constant_checks)
 }
 
 fn access(a: &Access) -> usize {

@@ -139,6 +139,12 @@ fn blank_around(text: &[u8], start: usize, at: usize) -> Option<OddDelimiter> {
     })
 }
 
+/// A blank before the value.
+pub fn leading_blank(text: &[u8]) -> Option<OddDelimiter> {
+    let start = text.iter().take_while(|b| is_space(**b)).count();
+    blank_around(text, start, text.len())
+}
+
 /// Checks a date against the flags; `zero` tells that every part of the whole value is zero.
 pub fn check_date(date: Date, zero: bool, flags: DateFlags) -> Result<(), TemporalError> {
     if zero {

@@ -55,20 +55,54 @@ pub(crate) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
     text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned()
 }
 
+/// Whether the statement has checked this constant, and warned about it, before its first row.
+pub(super) fn is_checked(ty: &ExprType) -> bool {
+    ty.origin == TextOrigin::Checked
+}
+
+/// Whether a value of this type has caused all its warnings. A constant that is converted once is
+/// known by the address of its type.
+fn has_warned(cx: &EvalCx<'_>, ty: &ExprType) -> bool {
+    match ty.origin {
+        TextOrigin::Checked => true,
+        TextOrigin::Once => {
+            let constant = std::ptr::from_ref(ty) as usize;
+            !cx.st.lists.warned.borrow_mut().insert(constant)
+        }
+        _ => false,
+    }
+}
+
 pub(crate) fn warn_incorrect(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    if has_warned(cx, ty) {
+        return;
+    }
     let shown = shown(cx, text, ty);
     cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
+}
+
+/// Warning 1366 for a string that MySQL stores in a DOUBLE column without a name.
+fn warn_not_stored(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) {
+    let shown = shown(cx, text, ty);
+    let message = format!("Incorrect DOUBLE value: '{shown}' for column '' at row 1");
+    let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE_FOR_FIELD;
+    let error = SqlError::with_message(code, message);
+    let mut warnings = cx.st.warnings.borrow_mut();
+    warnings.push_error(Level::Warning, &error);
 }
 
 /// Whether MySQL reads integers and doubles from values of this type without warning about trailing
 /// text.
 fn is_silent(ty: &ExprType) -> bool {
-    ty.origin == TextOrigin::Cached
+    matches!(
+        ty.origin,
+        TextOrigin::Cached | TextOrigin::Matched | TextOrigin::Checked
+    )
 }
 
 /// The warnings about text that is no DECIMAL.
 fn warn_no_decimal(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, parsed: &number::Parsed<Decimal>) {
-    let literal = ty.origin == TextOrigin::Literal;
+    let literal = matches!(ty.origin, TextOrigin::Literal | TextOrigin::Once);
     if !literal && !number::has_digits(text) {
         let text = "Incorrect DECIMAL value: '0' for column '' at row -1";
         let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE_FOR_FIELD;
@@ -234,7 +268,9 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
             let parsed = number::parse_double(&short);
             // As in MySQL, a blank string is zero without a warning.
             let blank = short.iter().all(u8::is_ascii_whitespace);
-            if ((parsed.truncated && !blank) || parsed.overflow) && !is_silent(ty) {
+            if ty.origin == TextOrigin::Stored && (parsed.truncated || parsed.overflow) {
+                warn_not_stored(cx, text, ty);
+            } else if ((parsed.truncated && !blank) || parsed.overflow) && !is_silent(ty) {
                 warn_incorrect(cx, "DOUBLE", text, ty);
             }
             parsed.value
@@ -280,8 +316,14 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
             if binary_number(ty) {
                 return Some(Decimal::from(bytes_as_number(text)));
             }
+            if ty.origin == TextOrigin::Matched {
+                let whole = number::parse_integer(&number_text(cx, text)).value;
+                return Some(Decimal::from(
+                    whole.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+                ));
+            }
             let parsed = number::parse_decimal(&number_text(cx, text));
-            if parsed.truncated || parsed.overflow {
+            if (parsed.truncated || parsed.overflow) && !is_checked(ty) {
                 warn_no_decimal(cx, text, ty, &parsed);
             }
             parsed.value

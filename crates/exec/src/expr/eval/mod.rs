@@ -9,6 +9,7 @@ pub(crate) mod array_elements;
 pub(crate) mod bits;
 pub(crate) mod branches;
 pub mod compare;
+pub(crate) mod constant_checks;
 pub mod convert;
 pub(crate) mod json;
 pub(crate) mod list;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use nfold_plan::expr::{ArithOp, Class, CmpKind, Expr, ExprKind, ExprType};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
@@ -544,6 +544,10 @@ pub struct ListCache {
     pub(crate) sequences: RefCell<FxHashMap<usize, [u64; 2]>>,
     /// How many rows each GROUP_CONCAT has put into texts.
     pub(crate) concatenated: RefCell<FxHashMap<usize, u64>>,
+    /// The types of the constants that have caused their only warning ([`TextOrigin::Once`]).
+    ///
+    /// [`TextOrigin::Once`]: nfold_plan::expr::TextOrigin::Once
+    pub(crate) warned: RefCell<FxHashSet<usize>>,
     /// The branches of each long CASE.
     pub(crate) branches: RefCell<FxHashMap<usize, Branches>>,
 }

@@ -11,13 +11,16 @@ use nfold_types::{
 };
 
 use super::convert::{
-    binary_number, cuts_fractions, in_utf8, is_wide, shown, to_bytes, to_integer, warn_incorrect,
-    write_text,
+    binary_number, cuts_fractions, in_utf8, is_checked, is_wide, shown, to_bytes, to_integer,
+    warn_incorrect, write_text,
 };
 use super::{EvalCx, Val, json};
 
 /// Warning 1292 for a string that is neither a date nor a time.
 pub(crate) fn warn_no_value(cx: &EvalCx<'_>, kind: &str, text: &[u8], ty: &ExprType) {
+    if is_checked(ty) {
+        return;
+    }
     let message = format!("Incorrect {kind} value: '{}'", shown(cx, text, ty));
     let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
     cx.st
@@ -98,13 +101,18 @@ fn parse_text(
         let date = asked.date || parsed.date_only;
         warn_incorrect(cx, if date { "date" } else { "datetime" }, text, ty);
     }
-    warn_odd(cx, parsed.odd, text);
+    warn_odd(cx, parsed.odd, text, ty);
     parsed.rounded(cx.env().time_zone(), cuts_fractions(cx))
 }
 
 /// Warning 4095 or 4096 for a delimiter other than the standard one.
-fn warn_odd(cx: &EvalCx<'_>, odd: Option<parse::OddDelimiter>, text: &[u8]) {
-    if let Some(odd) = odd {
+pub(super) fn warn_odd(
+    cx: &EvalCx<'_>,
+    odd: Option<parse::OddDelimiter>,
+    text: &[u8],
+    ty: &ExprType,
+) {
+    if let Some(odd) = odd.filter(|_| !is_checked(ty)) {
         let warning = odd.warning(text, 1);
         let level = nfold_types::error::Level::Warning;
         cx.st.warnings.borrow_mut().push_error(level, &warning);
@@ -254,6 +262,25 @@ fn datetime_of(v: &Val<'_>, asked: TemporalTarget, cuts: bool) -> Option<(DateTi
     })
 }
 
+/// Whether a number is a date and time without loss. `date`: the time of day has to be zero.
+pub(super) fn number_fits_date(cx: &EvalCx<'_>, v: &Val<'_>, date: bool) -> bool {
+    if matches!(v, Val::Int(0) | Val::UInt(0)) {
+        return true;
+    }
+    let found = datetime_of(v, TemporalTarget::by_mode(cx, false), cuts_fractions(cx));
+    found.is_some_and(|(d, lost)| !lost && !(date && d.time().micros() != 0))
+}
+
+/// Whether a number is a time without loss. `alone`: it must have no date before the time.
+pub(super) fn number_fits_time(cx: &EvalCx<'_>, v: &Val<'_>, alone: bool) -> bool {
+    let dated = alone && whole_and_micros(v, false).is_some_and(|(n, ..)| n > 99_999_999);
+    let v = match v {
+        Val::UInt(n) => &Val::Int(*n as i64),
+        v => v,
+    };
+    !dated && time_of(v, cuts_fractions(cx)).is_some_and(|(_, clamped)| !clamped)
+}
+
 /// As TIME.
 pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     let own = own_text(cx, v, ty);
@@ -272,7 +299,8 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
             if parsed.is_none_or(|p| p.truncated || p.clamped) {
                 warn_incorrect(cx, "time", text, ty);
             }
-            warn_odd(cx, parsed.and_then(|p| p.odd), text);
+            let odd = parsed.map_or_else(|| parse::leading_blank(text), |p| p.odd);
+            warn_odd(cx, odd, text, ty);
             parsed.and_then(|p| p.rounded(cx.env().time_zone(), cuts_fractions(cx)))
         }
         _ => number_as_time(cx, v, ty),
@@ -362,7 +390,7 @@ pub(crate) fn to_time_point(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Opti
             }
             match parse::parse_datetime(text, ANY_DAY) {
                 Ok(parsed) => {
-                    warn_odd(cx, parsed.odd, text);
+                    warn_odd(cx, parsed.odd, text, ty);
                     let cuts = cuts_fractions(cx);
                     parsed
                         .rounded(cx.env().time_zone(), cuts)

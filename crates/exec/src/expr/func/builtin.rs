@@ -1,7 +1,7 @@
 //! Definitions for the function modules: the registry entry, and helpers for large values.
 
 use nfold_plan::expr::{Expr, ExprType};
-use nfold_plan::func::{FuncDef, Infer, UNCHANGED, UNCHECKED, VOLATILE};
+use nfold_plan::func::{FuncDef, Infer, MATCHED, UNCHANGED, UNCHECKED, VOLATILE};
 use nfold_types::{Charset, CollationId, SqlError};
 
 use crate::expr::eval::{EvalCx, EvalFn, Val};
@@ -48,6 +48,12 @@ pub(super) const fn unchanged(f: Func) -> Func {
 /// Marks a function whose text is read as a number without warning 1292.
 pub(super) const fn unchecked(f: Func) -> Func {
     flagged(f, UNCHECKED)
+}
+
+/// Marks a function whose text is read as a DECIMAL through an integer, and as a number without
+/// warning 1292.
+pub(super) const fn matched(f: Func) -> Func {
+    flagged(f, MATCHED)
 }
 
 const fn flagged(f: Func, flags: u8) -> Func {

@@ -12,14 +12,14 @@ use nfold_regexp::{
 };
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
-use super::builtin::{Evaluated, Func, Inferred, arg, func, merged, unchecked};
+use super::builtin::{Evaluated, Func, Inferred, arg, func, matched, merged};
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
     func("regexp_like", (2, 3), infer_like, eval_like),
     func("regexp_instr", (2, 6), infer_instr, eval_instr),
-    unchecked(func("regexp_substr", (2, 5), infer_substr, eval_substr)),
-    unchecked(func("regexp_replace", (3, 6), infer_replace, eval_replace)),
+    matched(func("regexp_substr", (2, 5), infer_substr, eval_substr)),
+    matched(func("regexp_replace", (3, 6), infer_replace, eval_replace)),
 ];
 
 /// A compiled pattern with its text and flags.

@@ -1,0 +1,180 @@
+//! Constants beside columns, checked before the first row. MySQL converts such a constant once to
+//! the type of the column: it warns even if no row is read, and never again.
+
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::query::{CheckedConstant, ConstantCheck};
+use nfold_types::error::Level;
+use nfold_types::temporal::parse;
+use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
+
+use super::compare::{as_text, comparable, is_marker, refuse_constant, refuse_only_member};
+use super::temporal::{TemporalTarget, number_fits_date, number_fits_time, warn_odd};
+use super::{EvalCx, Val, convert};
+
+/// Checks the constants that are compared with dates and times, and the strings that are
+/// conditions.
+///
+/// # Errors
+/// 1525 for a string that is no date; 1292 instead in a statement that changes rows in strict mode.
+pub(crate) fn check_time_points<'a>(
+    cx: &EvalCx<'a>,
+    checks: &'a [ConstantCheck],
+) -> Result<(), SqlError> {
+    for check in checks {
+        match &check.constant {
+            CheckedConstant::TimePoint(e) => time_point(cx, e, check)?,
+            CheckedConstant::List(list) => {
+                refuse_only_member(cx, *list, &check.beside).map_err(|error| {
+                    let only = cx.st.params.list(*list).0.map(Val::from_ref).next();
+                    let text = only.unwrap_or_default();
+                    lost(cx, &text, check).unwrap_or(error)
+                })?;
+            }
+            CheckedConstant::Truth(e) => {
+                convert::to_bool(cx, &cx.val(e)?, &e.ty);
+                raised(cx)?;
+            }
+            CheckedConstant::Number(..) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks the strings that are compared with numbers.
+///
+/// # Errors
+/// 1292 for a string that is no number, in a statement that changes rows in strict mode.
+pub(crate) fn check_numbers<'a>(
+    cx: &EvalCx<'a>,
+    checks: &'a [ConstantCheck],
+) -> Result<(), SqlError> {
+    for check in checks {
+        if let CheckedConstant::Number(e, class) = &check.constant {
+            let v = cx.val(e)?;
+            let _ = match class {
+                Class::Decimal => convert::to_decimal(cx, &v, &e.ty).is_some(),
+                _ => convert::to_f64(cx, &v, &e.ty).is_some(),
+            };
+            raised(cx)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error that strict mode has made of a warning.
+fn raised(cx: &EvalCx<'_>) -> Result<(), SqlError> {
+    match cx.st.warnings.borrow_mut().take_raised() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The error for a value that is no date, in a statement that changes rows in strict mode.
+fn lost(cx: &EvalCx<'_>, v: &Val<'_>, check: &ConstantCheck) -> Option<SqlError> {
+    let strict = cx.st.warnings.borrow().is_strict();
+    let column = check.column.as_deref().filter(|_| strict)?;
+    let ty = ExprType::string(0, cx.env().collation(), Coercibility::Coercible, true);
+    Some(incorrect(cx, v, &ty, &check.beside, column))
+}
+
+/// Error 1292, which names the column.
+fn incorrect(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    ty: &ExprType,
+    beside: &ColumnType,
+    column: &str,
+) -> SqlError {
+    let kind = match beside.kind {
+        TypeKind::Date => "date",
+        TypeKind::Time(_) => "time",
+        _ => "datetime",
+    };
+    let mut text = Vec::new();
+    convert::write_text(v, ty, &mut text);
+    let shown = convert::shown(cx, &text, ty);
+    let message = format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1");
+    SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message)
+}
+
+fn time_point<'a>(cx: &EvalCx<'a>, e: &'a Expr, check: &ConstantCheck) -> Result<(), SqlError> {
+    let v = as_text(cx, cx.val(e)?, &e.ty);
+    let beside = &check.beside;
+    if v.is_null() {
+        return Ok(());
+    }
+    if is_marker(cx, e) {
+        comparable(cx, e, v, beside);
+        return Ok(());
+    }
+    let refused = match Class::of(beside) {
+        Class::Time => Ok(()),
+        _ => refuse_constant(cx, e, &v, beside),
+    };
+    let strict = cx.st.warnings.borrow().is_strict();
+    match &check.column {
+        Some(column) if refused.is_err() && strict => {
+            return Err(incorrect(cx, &v, &e.ty, beside, column));
+        }
+        None if refused.is_err() && strict => {
+            let date = beside.kind == TypeKind::Date;
+            convert::to_asked(cx, &v, &e.ty, TemporalTarget::by_mode(cx, date));
+            raised(cx)?;
+        }
+        _ => {}
+    }
+    refused?;
+    let Some(column) = &check.column else {
+        return Ok(());
+    };
+    if let Some(level) = loss(cx, &v, &e.ty, beside) {
+        let error = incorrect(cx, &v, &e.ty, beside, column);
+        cx.st.warnings.borrow_mut().push_error(level, &error);
+    }
+    raised(cx)
+}
+
+/// What is lost when a value becomes a value of the column, apart from digits of a fraction: a note
+/// if it is only the date or the time of day, in strict mode. Warns of an odd delimiter.
+fn loss(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType, column: &ColumnType) -> Option<Level> {
+    let strict = cx.env().sql_mode().has(nfold_plan::SqlMode::STRICT);
+    let time = Class::of(column) == Class::Time;
+    let (fits, whole) = match v {
+        Val::Bytes(text) if convert::is_wide(ty) => {
+            let (v, ty) = convert::in_utf8(text, ty);
+            return loss(cx, &v, &ty, column);
+        }
+        Val::Bytes(text) if text.is_empty() => return None,
+        Val::Bytes(text) if time => {
+            let Ok(parsed) = parse::parse_time(text) else {
+                return Some(Level::Warning);
+            };
+            warn_odd(cx, parsed.odd, text, ty);
+            (!parsed.truncated && !parsed.clamped, parsed.dated.is_none())
+        }
+        Val::Bytes(text) => {
+            let flags = TemporalTarget::by_mode(cx, false).flags;
+            let Ok(parsed) = parse::parse_datetime(text, flags) else {
+                return None;
+            };
+            warn_odd(cx, parsed.odd, text, ty);
+            (!parsed.truncated, true)
+        }
+        v if time => (
+            number_fits_time(cx, v, false),
+            number_fits_time(cx, v, true),
+        ),
+        v => {
+            let date = column.kind == TypeKind::Date;
+            (
+                number_fits_date(cx, v, false),
+                number_fits_date(cx, v, date),
+            )
+        }
+    };
+    match (fits, whole) {
+        (false, _) => Some(Level::Warning),
+        (true, false) if strict => Some(Level::Note),
+        _ => None,
+    }
+}
