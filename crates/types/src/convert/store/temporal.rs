@@ -314,6 +314,11 @@ struct GivenTime {
     dated: bool,
 }
 
+/// Whether the text of a time has nothing, or only a sign, between blanks.
+fn is_blank(text: &[u8]) -> bool {
+    matches!(text.trim_ascii(), [] | [b'-'])
+}
+
 fn given_time(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<GivenTime, Problem> {
     let plain = |value: Time| GivenTime {
         value,
@@ -322,7 +327,7 @@ fn given_time(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<GivenTime, Pr
         dated: false,
     };
     match value {
-        ValueRef::Bytes([]) => Ok(plain(Time::default())),
+        ValueRef::Bytes(text) if is_blank(text) => Ok(plain(Time::default())),
         ValueRef::Bytes(text) => {
             let parsed = parse_time(text)?;
             if let Some(odd) = parsed.odd {
