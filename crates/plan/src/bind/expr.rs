@@ -616,8 +616,8 @@ impl BlockBinder<'_> {
         Some(e)
     }
 
-    /// Binds the comparison of `CASE a WHEN b` if one side is a document, and the other one a binary
-    /// string: it becomes text unless the document is NULL, with error 3854 if it is none.
+    /// Binds the comparison of `CASE a WHEN b` if one side is a document and the other one a binary
+    /// string. The string becomes text unless the document is NULL, with error 3854 if it is none.
     fn case_of_binary(&mut self, a: Expr, b: Expr) -> Result<Expr, SqlError> {
         let document = if a.ty.col.is_json() { &a } else { &b };
         let known = Expr {

@@ -102,10 +102,11 @@ pub(crate) fn converted<T>(
     }
 }
 
-/// Converts a number, boolean, date or time to an SQL value and its type. `None` for others.
+/// Converts a number or boolean to an SQL value and its type. `None` for others. As in MySQL, dates
+/// and times in documents are no numbers.
 fn sql_number<'v>(doc: Doc<'v>) -> Result<Option<(Val<'v>, ExprType)>, SqlError> {
     let value = sql_value(doc)?;
-    Ok(value.filter(|(v, _)| !matches!(v, Val::Bytes(_))))
+    Ok(value.filter(|(_, ty)| ty.class().is_number()))
 }
 
 /// A document as an integer of BIGINT or BIGINT UNSIGNED. As for DOUBLE and DECIMAL, a string is
