@@ -125,11 +125,36 @@ fn in_charset(
     cx: &mut StoreCx<'_>,
     mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>, SqlError> {
-    if to.is_binary() || (to.is_ascii_compatible() && from.is_ascii(bytes)) {
+    if to.is_binary() {
         buffer.extend_from_slice(bytes);
         return Ok(buffer);
     }
+    if to.is_ascii_compatible() && from.is_ascii_compatible() && copy_ascii(bytes, &mut buffer) {
+        return Ok(buffer);
+    }
     converted(bytes, from, to, cx)
+}
+
+/// The bytes of a string that are checked and copied in one step, while they are in the first-level
+/// cache.
+const COPIED_BYTES: usize = 8 << 10;
+
+/// Appends a string of ASCII. Returns false for any other string; `to` has a part of it then.
+#[inline]
+fn copy_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
+    let (first, rest) = bytes.split_at(bytes.len().min(COPIED_BYTES));
+    if !first.is_ascii() {
+        return false;
+    }
+    to.reserve(bytes.len());
+    to.extend_from_slice(first);
+    for piece in rest.chunks(COPIED_BYTES) {
+        if !piece.is_ascii() {
+            return false;
+        }
+        to.extend_from_slice(piece);
+    }
+    true
 }
 
 /// As [`in_charset`], for bytes that need a check or a conversion.

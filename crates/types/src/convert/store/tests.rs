@@ -335,6 +335,39 @@ fn long_texts_are_cut_at_characters() {
     assert_eq!((error.errno(), error.sqlstate()), (1406, "22001"));
 }
 
+/// Texts are checked and copied in pieces.
+#[test]
+fn long_texts_are_stored_whole() {
+    let ty = ColumnType::string(
+        TypeKind::Text(TextSize::Long),
+        CollationId::UTF8MB4_0900_AI_CI,
+    );
+    let strict = mode(true);
+    for len in [0, 1, 8191, 8192, 8193, 40_000] {
+        for end in ["", "é", "\u{1F600}"] {
+            let text = format!("{}{end}", "a".repeat(len));
+            let mut warnings = Warnings::default();
+            let mut cx = StoreCx {
+                mode: &strict,
+                column: "v",
+                row: 1,
+                warnings: &mut warnings,
+            };
+            let value = ValueRef::Bytes(text.as_bytes());
+            let stored = store_value(value, ty.collation, &ty, &mut cx);
+            assert_eq!(
+                stored,
+                Ok(Value::from(text.clone())),
+                "{len} bytes and {end:?}"
+            );
+            let bad = [text.as_bytes(), b"\xFF"].concat();
+            let stored = store_value(ValueRef::Bytes(&bad), ty.collation, &ty, &mut cx);
+            let error = stored.expect_err("not UTF-8");
+            assert_eq!(error.errno(), 1366, "{len} bytes and {end:?}");
+        }
+    }
+}
+
 #[test]
 fn defaults_fit_their_columns() {
     for ty in [
