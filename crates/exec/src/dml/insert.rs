@@ -5,7 +5,7 @@ use std::thread::LocalKey;
 
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_engine::{RowBatch, Table};
-use nfold_plan::expr::{Expr, ExprKind};
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::implicit_default;
@@ -22,11 +22,48 @@ use crate::expr::documents;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::operators::column_values::ColumnValues;
+use crate::operators::row_out::RowOut;
 use crate::query::CachedQuery;
 use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 use crate::runtime::Runtime;
 use crate::runtime::result::{ChangeSummary, StatementResult};
 use crate::runtime::spill::Spool;
+
+/// Inserts the rows of a query of plain columns ([`is_plain`]), without an image of each row:
+/// copying a large text takes as long as reading it.
+struct PlainRows<'p, 'i, 's>(&'p mut Inserting<'i, 's>);
+
+impl RowOut for PlainRows<'_, '_, '_> {
+    fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
+        let inserting = &mut *self.0;
+        inserting.begin_row()?;
+        let rt = inserting.rt;
+        let state = rt.state(&NoSubqueries);
+        let to = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        for (i, e) in select.iter().enumerate() {
+            inserting.store_column(&to, i, cx.val(e)?, &e.ty)?;
+        }
+        inserting.finish_row()?;
+        Ok(true)
+    }
+}
+
+/// Whether a query returns columns of a type that its row images hold unchanged.
+fn is_plain(q: &QueryPlan) -> bool {
+    let QueryBody::Block(block) = &q.body else {
+        return false;
+    };
+    block.select.len() == q.types.len()
+        && block.select.iter().zip(&q.types).all(|(e, ty)| {
+            let number = e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year;
+            let kept = number || e.ty.col.is_string();
+            matches!(e.kind, ExprKind::Column(_)) && kept && e.ty == *ty
+        })
+}
 
 /// The state of a running INSERT or REPLACE.
 pub(super) struct Inserting<'i, 's> {
@@ -272,6 +309,9 @@ impl<'i> Inserting<'i, '_> {
                 let named = q.types.len() > plan.columns.len();
                 self.source = named.then(|| (tuple::layout_of(&q.types), Vec::new()));
                 if !reads(q, self.table.def().id) {
+                    if !named && is_plain(q) {
+                        return query.run(rt, q, &[], &mut PlainRows(self));
+                    }
                     return query.collect(rt, q, &[], &layout, &mut |image| {
                         self.write_image(&layout, q, image)
                     });
@@ -309,15 +349,25 @@ impl<'i> Inserting<'i, '_> {
         }
         for (i, ty) in q.types.iter().enumerate().take(self.plan.columns.len()) {
             let value = layout.get(image, i).map_err(|e| row_error(&e))?;
-            let column = self.plan.columns[i];
-            let def = &self.table.def().columns[column];
-            let v = Val::from_ref(value);
-            let stored = self.values.store(&cx, def, v, ty, self.rows);
-            let table = &self.table.def().name;
-            self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
-            self.not_null(column)?;
+            self.store_column(&cx, i, Val::from_ref(value), ty)?;
         }
         self.finish_row()
+    }
+
+    /// Stores value `i` of a row of the query in its column.
+    fn store_column(
+        &mut self,
+        cx: &EvalCx<'_>,
+        i: usize,
+        value: Val<'_>,
+        ty: &ExprType,
+    ) -> Result<(), SqlError> {
+        let column = self.plan.columns[i];
+        let def = &self.table.def().columns[column];
+        let stored = self.values.store(cx, def, value, ty, self.rows);
+        let table = &self.table.def().name;
+        self.row[column] = stored.map_err(|e| documents::with_table(e, table, &def.name))?;
+        self.not_null(column)
     }
 
     /// Starts a row: columns that the statement does not name get their defaults. A missing default
