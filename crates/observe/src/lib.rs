@@ -14,9 +14,11 @@ pub mod digests;
 mod histogram;
 mod session_counters;
 mod sharded;
+mod statement_kinds;
 
 pub use histogram::{Histogram, Summary};
 pub use session_counters::{
     AllSessionCounters, CounterValues, OwnCounters, SessionCounters, StatusCounter,
 };
 pub use sharded::{SHARDS, Sharded, set_shard, shard};
+pub use statement_kinds::StatementKind;

@@ -1,4 +1,5 @@
-//! Status counters with a value for each session (`Handler_%`, `Select_%`, `Sort_%` and others).
+//! Status counters with a value for each session (`Handler_%`, `Select_%`, `Sort_%`, `Com_%` and
+//! others).
 //!
 //! # Invariants
 //! - C1: only its own session adds to a session's counters, so an addition is a load and a store
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::statement_kinds::{KIND_NAMES, StatementKind};
 
 macro_rules! status_counters {
     ($($counter:ident),* $(,)?) => {
@@ -91,14 +94,24 @@ impl StatusCounter {
     }
 }
 
+/// The number of all values: those of the counters, then those of the kinds of statements.
+const VALUES: usize = COUNTERS + KIND_NAMES.len();
+
 /// The values of all counters.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CounterValues([u64; COUNTERS]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterValues([u64; VALUES]);
+
+impl Default for CounterValues {
+    fn default() -> CounterValues {
+        CounterValues([0; VALUES])
+    }
+}
 
 impl CounterValues {
-    /// Each counter with its value.
-    pub fn iter(&self) -> impl Iterator<Item = (StatusCounter, u64)> + '_ {
-        ALL.iter().copied().zip(self.0)
+    /// Each counter by the name that SHOW STATUS has for it, with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let counters = ALL.iter().map(|counter| counter.name());
+        counters.chain(KIND_NAMES.iter().copied()).zip(self.0)
     }
 
     /// The value of one counter.
@@ -114,15 +127,32 @@ impl CounterValues {
 }
 
 /// The counters of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
-pub struct SessionCounters([AtomicU64; COUNTERS]);
+pub struct SessionCounters([AtomicU64; VALUES]);
+
+impl Default for SessionCounters {
+    fn default() -> SessionCounters {
+        SessionCounters(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
 
 impl SessionCounters {
     /// Adds to a counter. Called by the counters' session alone (C1).
     #[inline]
     pub fn add(&self, counter: StatusCounter, n: u64) {
-        let value = &self.0[counter as usize];
+        self.add_at(counter as usize, n);
+    }
+
+    /// Counts a statement or a command. Called by the counters' session alone (C1).
+    #[inline]
+    pub fn count(&self, kind: StatementKind) {
+        self.add_at(COUNTERS + kind as usize, 1);
+    }
+
+    #[inline]
+    fn add_at(&self, at: usize, n: u64) {
+        let value = &self.0[at];
         value.store(value.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
@@ -244,8 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn statements_are_counted_by_their_kinds() {
+        let all = Arc::<AllSessionCounters>::default();
+        let own = all.open();
+        own.count(StatementKind::Select);
+        own.count(StatementKind::UpdateMulti);
+        own.count(StatementKind::Select);
+        let values = own.values();
+        let counted: Vec<_> = values.iter().filter(|(_, n)| *n > 0).collect();
+        assert_eq!(counted, [("Com_select", 2), ("Com_update_multi", 1)]);
+    }
+
+    #[test]
     fn names_are_those_of_the_counters() {
-        for (counter, _) in CounterValues::default().iter() {
+        for counter in ALL {
             let name = counter.name().replace('_', "").to_lowercase();
             assert_eq!(name, format!("{counter:?}").to_lowercase());
         }

@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nfold_catalog::TableId;
+use nfold_observe::StatementKind;
 use nfold_plan::query::Plan;
 use nfold_plan::{ColumnUse, Reads};
 use nfold_sql::ast::SelectInto;
@@ -153,6 +154,8 @@ pub struct SharedPlan {
     /// The ids to announce as metadata locks.
     pub ids: Vec<TableId>,
     pub schema_version: u64,
+    /// The status variable that counts the statement.
+    pub kind: Option<StatementKind>,
     /// Whether the statement may change rows.
     pub writes: bool,
     /// Whether it may change rows of tables that are not temporary.

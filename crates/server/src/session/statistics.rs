@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::hash::Hasher;
 use std::time::Instant;
 
+use nfold_observe::StatementKind;
 use nfold_observe::digests::{DigestId, DigestName, Run};
 use nfold_sql::digest::Digested;
 use nfold_sql::lexer::LexMode;
@@ -31,6 +32,8 @@ pub struct Facts {
     /// The id in its plan.
     pub digest: DigestId,
     pub run: Run,
+    /// The kind of the statement that is being planned, once it is known.
+    pub planned_kind: Option<StatementKind>,
     /// Conditions that arose after the answer: SHOW WARNINGS shows them, the answer does not count
     /// them.
     pub late: u64,

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::kind::kind_of;
 use nfold_catalog::Privileges;
 use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
+use nfold_observe::StatementKind;
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, Show, Statement};
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
@@ -245,6 +247,7 @@ impl Session {
         markers: &[Value],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
+        self.env.counters.count(StatementKind::StmtExecute);
         self.pass_gate(|s| s.sets_own_password(&statement.of.text))?;
         if same_text(&statement.database, &self.env.database) {
             return self.run_prepared_here(cx, statement, markers, sink);
@@ -392,6 +395,13 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
+        // Those that have a plan are counted when it runs.
+        let is_planned = is_query(statement) && !matches!(statement, Statement::LoadData(_));
+        if !is_planned
+            && let Some(kind) = kind_of(statement)
+        {
+            self.env.counters.count(kind);
+        }
         if !keeps_conditions(statement) {
             self.conditions.clear();
         }
@@ -609,7 +619,9 @@ impl Session {
             None => text,
         };
         self.log_command("Prepare", &text, &[]);
-        self.prepared.close_name(name);
+        if self.prepared.close_name(name) {
+            self.env.counters.count(StatementKind::StmtClose);
+        }
         let mut statement = self.parse_prepared(cx, &text)?;
         if statement.parsed.is_none() {
             let work = Work {
@@ -637,6 +649,7 @@ impl Session {
         cx: &mut dyn ExecCx,
         text: &[u8],
     ) -> Result<prepared::Statement, SqlError> {
+        self.env.counters.count(StatementKind::StmtPrepare);
         let most = self
             .env
             .globals
@@ -693,6 +706,7 @@ impl Session {
 
     fn deallocate(&mut self, name: &str) -> Result<Response, SqlError> {
         if self.prepared.close_name(name) {
+            self.env.counters.count(StatementKind::StmtClose);
             return Ok(Response::ok());
         }
         Err(SqlError::new(

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use nfold_exec::{Checkpoints, SessionEnv, WireFormat, plan_columns};
+use nfold_observe::StatementKind;
 use nfold_observe::digests::access;
 use nfold_protocol::command::{BinlogDump, ExecuteHeader, RegisterReplica};
 use nfold_protocol::consts::{cap, status};
@@ -316,6 +317,7 @@ impl SessionHandler for Session {
     }
 
     fn fetch(&mut self, _: &FiberCx<'_>, statement: u32, _: u32, out: &mut ResponseWriter<'_>) {
+        self.env.counters.count(StatementKind::StmtFetch);
         // Results are sent as a whole, so no cursor is ever open.
         let code = match self.prepared.get(statement) {
             Some(_) => SqlError::new(ErrorCode::ER_STMT_HAS_NO_OPEN_CURSOR, &[&statement]),
@@ -328,6 +330,7 @@ impl SessionHandler for Session {
     }
 
     fn send_long_data(&mut self, statement: u32, parameter: u16, data: &[u8]) {
+        self.env.counters.count(StatementKind::StmtSendLongData);
         let max = self.env.vars.settings().max_allowed_packet;
         if let Some(s) = self.prepared.get(statement) {
             s.append(parameter, data, max);
@@ -336,11 +339,13 @@ impl SessionHandler for Session {
 
     fn close_statement(&mut self, statement: u32) {
         self.log_command("Close stmt", b"", &[]);
+        self.env.counters.count(StatementKind::StmtClose);
         self.prepared.close(statement);
     }
 
     fn reset_statement(&mut self, _: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>) {
         self.log_command("Reset stmt", b"", &[]);
+        self.env.counters.count(StatementKind::StmtReset);
         match self.prepared.get(statement) {
             Some(s) => {
                 s.reset();
@@ -357,9 +362,15 @@ impl SessionHandler for Session {
         }
     }
 
+    fn ping(&mut self, out: &mut ResponseWriter<'_>) {
+        self.env.counters.count(StatementKind::AdminCommands);
+        out.ok(&response::Ok::default());
+    }
+
     fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>) {
         let name = String::from_utf8_lossy(database).into_owned();
         self.log_command("Init DB", database, &[]);
+        self.env.counters.count(StatementKind::ChangeDb);
         self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
             s.conditions.clear();
             s.pass_gate(|_| false)?;
@@ -375,6 +386,7 @@ impl SessionHandler for Session {
         out: &mut ResponseWriter<'_>,
     ) {
         self.log_command("Field List", &[table, b" ", wildcard].concat(), &[]);
+        self.env.counters.count(StatementKind::ShowFields);
         let passed = self.pass_gate(|_| false);
         match passed.and_then(|()| self.field_columns(table, wildcard)) {
             Ok(columns) => {
@@ -391,6 +403,7 @@ impl SessionHandler for Session {
 
     fn reset_connection(&mut self, cx: &FiberCx<'_>, out: &mut ResponseWriter<'_>) {
         self.log_command("Reset Connection", b"", &[]);
+        self.env.counters.count(StatementKind::AdminCommands);
         let done = self.reset(&mut FiberExec { fiber: cx });
         self.publish(cx);
         out.set_status(self.status_flags());
@@ -408,12 +421,14 @@ impl SessionHandler for Session {
         self.gate = None;
         *self = Session::open(self.server.clone(), login).map_err(|e| ClientError::from(&e))?;
         self.publish(cx);
+        self.env.counters.count(StatementKind::AdminCommands);
         self.log_login("Change user");
         Ok(())
     }
 
     fn kill(&mut self, cx: &FiberCx<'_>, connection: u32, out: &mut ResponseWriter<'_>) {
         self.log_command("Kill", connection.to_string().as_bytes(), &[]);
+        self.env.counters.count(StatementKind::Kill);
         self.answer(cx, out, WireFormat::Text, false, |s, _, _| {
             s.conditions.clear();
             s.kill_connection(u64::from(connection), KillKind::Connection)
@@ -424,6 +439,7 @@ impl SessionHandler for Session {
 
     fn statistics(&mut self, _: &FiberCx<'_>) -> String {
         self.log_command("Statistics", b"", &[]);
+        self.env.counters.count(StatementKind::AdminCommands);
         self.refresh_schema();
         self.statistics_line()
     }
@@ -467,6 +483,7 @@ impl SessionHandler for Session {
         replica: RegisterReplica<'_>,
         out: &mut ResponseWriter<'_>,
     ) {
+        self.env.counters.count(StatementKind::AdminCommands);
         match self.register(replica) {
             Ok(()) => out.ok(&response::Ok::default()),
             Err(e) => out.error(&e),
@@ -479,6 +496,7 @@ impl SessionHandler for Session {
         dump: BinlogDump<'_>,
         out: &mut ResponseWriter<'_>,
     ) {
+        self.env.counters.count(StatementKind::AdminCommands);
         self.dump(cx, dump, out);
         self.end_if_asked();
     }

@@ -24,6 +24,7 @@ mod factory;
 mod gate;
 mod handler;
 mod handler_tables;
+mod kind;
 mod load;
 mod replica;
 mod result_file;

@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::kind::kind_of;
 use nfold_catalog::Privileges;
 use nfold_exec::{
     Checkpoints, ExecCx, Executable, Params, RowSink, SessionEnv, StatementResult, execute,
@@ -104,11 +105,23 @@ impl Session {
         // An outdated plan must not be taken from the shared cache again.
         let mut anew = false;
         let mut tries = 0;
+        let mut counted = false;
         loop {
             let plan = match found.take() {
                 Some(plan) => plan,
-                None => self.plan(cx, work, anew)?,
+                None => match self.plan(cx, work, anew) {
+                    Ok(plan) => plan,
+                    Err(e) => {
+                        self.count_unplanned();
+                        return Err(e);
+                    }
+                },
             };
+            if !std::mem::replace(&mut counted, true)
+                && let Some(kind) = plan.shared.kind
+            {
+                self.env.counters.count(kind);
+            }
             match self.lock_for(cx, &plan.shared) {
                 Ok(true) => {}
                 Ok(false) if tries < MAX_RETRIES => {
@@ -195,6 +208,7 @@ impl Session {
     ) -> Result<Cached, SqlError> {
         let alone = !self.table_locks.is_empty() || !self.temporary.is_empty();
         let keep = !alone && work.digested.key().len() <= MAX_KEY_BYTES;
+        self.facts.planned_kind = None;
         if !keep {
             return self.plan_anew(cx, work);
         }
@@ -202,6 +216,7 @@ impl Session {
         let catalog = self.server.engine.catalog();
         let (schema, account_version) = (catalog.version(), catalog.account_version());
         if !anew && let Some(shared) = self.server.plans.get(work, plan_context, schema) {
+            self.facts.planned_kind = shared.kind;
             self.check_uses(&shared.uses)?;
             self.check_columns(&shared.columns)?;
             return Ok(Cached::new(shared, account_version, false));
@@ -211,6 +226,14 @@ impl Session {
             self.server.plans.put(work, plan_context, &plan.shared);
         }
         Ok(plan)
+    }
+
+    /// Counts a statement that could not be planned, if its kind is known.
+    #[cold]
+    fn count_unplanned(&mut self) {
+        if let Some(kind) = self.facts.planned_kind.take() {
+            self.env.counters.count(kind);
+        }
     }
 
     /// The number of the session's plan context.
@@ -242,6 +265,8 @@ impl Session {
                 &owned
             }
         };
+        let kind = kind_of(&parsed.statement);
+        self.facts.planned_kind = kind;
         let hinted = parsed.statement.max_execution_ms();
         let time_limit = hinted.map(|ms| Duration::from_millis(ms.into()));
         if time_limit.is_some() {
@@ -308,6 +333,7 @@ impl Session {
         let changes_stored = writes(&parsed.statement) && uses.iter().any(is_write);
         let (named, reads) = (parsed.named_by_text as usize, plan.reads());
         let shared = SharedPlan {
+            kind,
             access: access_bits(&reads),
             reads,
             key: PlanKey::new(work, &literals.roles(&parsed.roles), named),

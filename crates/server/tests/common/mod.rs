@@ -352,6 +352,10 @@ impl SessionHandler for Session {
         out.ok(&OkPacket::default());
     }
 
+    fn ping(&mut self, out: &mut ResponseWriter<'_>) {
+        out.ok(&OkPacket::default());
+    }
+
     fn init_db(&mut self, cx: &FiberCx<'_>, name: &[u8], out: &mut ResponseWriter<'_>) {
         cx.set_database(Some(&String::from_utf8_lossy(name)));
         out.ok(&OkPacket::default());

@@ -104,7 +104,7 @@ impl Session {
         );
         let reads: u64 = counted
             .iter()
-            .filter(|(c, _)| c.name().starts_with("Handler_read"))
+            .filter(|(c, _)| c.starts_with("Handler_read"))
             .map(|(_, n)| n)
             .sum();
         _ = writeln!(

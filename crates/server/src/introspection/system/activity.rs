@@ -176,9 +176,13 @@ pub(super) fn persisted_variables(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), 
 pub(super) fn status(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
     let own = (!global).then(|| cx.env.counters.values());
     let values = cx.server.status_values(own.as_ref());
-    values
+    // As in MySQL, which has other tables for what statements do.
+    let shown = values
         .into_iter()
-        .try_for_each(|(name, value)| put(vec![name.into(), value.into()]))
+        .filter(|(name, _)| !name.starts_with("Com_") || *name == "Com_stmt_reprepare");
+    shown
+        .map(|(name, value)| vec![name.into(), value.into()])
+        .try_for_each(put)
 }
 
 /// The metrics that MySQL counts by default: name, subsystem, type, the status variable with the

@@ -291,7 +291,7 @@ fn answer(
             parameter,
             data,
         } => session.send_long_data(statement, parameter, data),
-        Command::Ping => out.ok(&response::Ok::default()),
+        Command::Ping => session.ping(out),
         Command::InitDb(name) => session.init_db(cx, name, out),
         Command::FieldList { table, wildcard } => session.field_list(cx, table, wildcard, out),
         Command::ResetConnection => session.reset_connection(cx, out),

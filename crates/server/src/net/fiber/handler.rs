@@ -97,6 +97,8 @@ pub trait SessionHandler: Send {
     /// Sends no answer, even if the statement does not exist.
     fn close_statement(&mut self, statement: u32);
     fn reset_statement(&mut self, cx: &FiberCx<'_>, statement: u32, out: &mut ResponseWriter<'_>);
+    /// Answers OK.
+    fn ping(&mut self, out: &mut ResponseWriter<'_>);
     fn init_db(&mut self, cx: &FiberCx<'_>, database: &[u8], out: &mut ResponseWriter<'_>);
     fn field_list(
         &mut self,
