@@ -338,6 +338,17 @@ impl TableDef {
         self.clustered().kind == IndexKind::Primary
     }
 
+    /// The unique key that MySQL shows as the primary key of a table without one: the first over
+    /// whole columns that are all NOT NULL.
+    pub fn promoted_key(&self) -> Option<usize> {
+        let whole = |p: &IndexPart| p.prefix_len.is_none() && !self.columns[p.column].nullable;
+        let serves = |i: &IndexDef| i.kind == IndexKind::Unique && i.parts.iter().all(whole);
+        match self.indexes.first()?.kind {
+            IndexKind::Primary => None,
+            _ => self.indexes.iter().position(serves),
+        }
+    }
+
     /// Ordinal of the AUTO_INCREMENT column.
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|c| c.auto_increment)

@@ -241,13 +241,15 @@ pub(crate) fn key_flags(def: &TableDef, column: usize) -> u16 {
     if !c.nullable && matches!(c.default, nfold_catalog::ColumnDefault::None) && !c.auto_increment {
         flags |= ColumnFlags::NO_DEFAULT_VALUE;
     }
-    for index in &def.indexes {
+    let promoted = def.promoted_key();
+    for (n, index) in def.indexes.iter().enumerate() {
         let Some(at) = index.shown_parts().iter().position(|p| p.column == column) else {
             continue;
         };
         flags |= ColumnFlags::PART_KEY;
         match index.kind {
             nfold_catalog::IndexKind::Primary => flags |= ColumnFlags::PRI_KEY,
+            _ if promoted == Some(n) => flags |= ColumnFlags::PRI_KEY,
             nfold_catalog::IndexKind::Unique if index.parts.len() == 1 => {
                 flags |= ColumnFlags::UNIQUE_KEY
             }

@@ -38,21 +38,14 @@ pub fn column_key(def: &TableDef, column: usize) -> &'static str {
         let first = i.shown_parts().first();
         first.is_some_and(|p| p.column == column)
     };
-    if visible().any(|i| i.kind == IndexKind::Primary && i.parts.iter().any(|p| p.column == column))
-    {
+    let explicit = visible().find(|i| i.kind == IndexKind::Primary);
+    let primary = explicit.or_else(|| def.promoted_key().map(|n| &def.indexes[n]));
+    if primary.is_some_and(|i| i.parts.iter().any(|p| p.column == column)) {
         return "PRI";
     }
     let alone = |i: &&nfold_catalog::IndexDef| i.kind == IndexKind::Unique && i.parts.len() == 1;
     if visible().filter(first).any(|i| alone(&i)) {
-        // A table without a primary key shows its first unique key over NOT NULL columns as one.
-        let promoted = !def.has_primary_key()
-            && visible()
-                .find(|i| {
-                    i.kind == IndexKind::Unique
-                        && i.parts.iter().all(|p| !def.columns[p.column].nullable)
-                })
-                .is_some_and(|i| first(&i));
-        return if promoted { "PRI" } else { "UNI" };
+        return "UNI";
     }
     if visible().any(|i| first(&i)) {
         "MUL"

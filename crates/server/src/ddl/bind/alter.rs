@@ -532,19 +532,7 @@ impl Alter<'_> {
         let found = indexes
             .find(|i| eq_name(&i.name, name))
             .ok_or_else(unknown)?;
-        let implicit_primary = || {
-            let mut indexes = self.new.indexes.iter().chain(&self.add);
-            let not_null = |i: &IndexSpec| {
-                let mut parts = i.parts.iter();
-                i.kind == IndexKind::Unique && parts.all(|p| !self.new.columns[p.column].nullable)
-            };
-            let has_primary = indexes.clone().any(|i| i.kind == IndexKind::Primary);
-            !has_primary
-                && indexes
-                    .find(|i| not_null(i))
-                    .is_some_and(|i| i.name == found.name)
-        };
-        if !visible && (found.kind == IndexKind::Primary || implicit_primary()) {
+        if !visible && found.kind == IndexKind::Primary {
             return Err(error(ErrorCode::ER_PK_INDEX_CANT_BE_INVISIBLE, &[]));
         }
         let indexes = self.new.indexes.iter_mut().chain(&mut self.add);

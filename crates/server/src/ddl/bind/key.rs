@@ -16,6 +16,21 @@ pub(super) const MAX_PARTS: usize = 16;
 /// The maximum number of indexes of a table.
 pub const MAX_KEYS: usize = 64;
 
+/// The key that must be visible, as in MySQL: the primary key, without one the first unique key
+/// over NOT NULL columns, those over whole columns before the others.
+pub(super) fn primary<'i>(
+    columns: &[ColumnDef],
+    indexes: &'i [IndexSpec],
+) -> Option<&'i IndexSpec> {
+    let not_null = |i: &&IndexSpec| {
+        let mut parts = i.parts.iter();
+        i.kind == IndexKind::Unique && parts.all(|p| !columns[p.column].nullable)
+    };
+    let order = |i: &&IndexSpec| i.parts.iter().any(|p| p.prefix_len.is_some());
+    let explicit = indexes.iter().find(|i| i.kind == IndexKind::Primary);
+    explicit.or_else(|| indexes.iter().filter(not_null).min_by_key(order))
+}
+
 /// Binds a key over `columns`. A primary key makes its columns NOT NULL; a functional part adds a
 /// hidden column. `taken` are the names of earlier keys.
 pub fn bind(

@@ -253,8 +253,11 @@ pub fn check_columns(columns: &[ColumnDef], indexes: &[IndexSpec]) -> Result<(),
                 .iter()
                 .any(|p| matches!(columns[p.column].ty.kind, TypeKind::Null))
     };
-    match indexes.iter().find(too_wide) {
-        Some(_) => Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[])),
-        None => Ok(()),
+    if indexes.iter().any(|i| too_wide(&i)) {
+        return Err(error(ErrorCode::ER_PRIMARY_CANT_HAVE_NULL, &[]));
+    }
+    match key::primary(columns, indexes) {
+        Some(i) if !i.visible => Err(error(ErrorCode::ER_PK_INDEX_CANT_BE_INVISIBLE, &[])),
+        _ => Ok(()),
     }
 }
