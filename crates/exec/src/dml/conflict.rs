@@ -25,15 +25,18 @@ impl Inserting<'_, '_> {
             self.delete_conflicting()?;
             return Ok(None);
         }
-        self.duplicates += 1;
         if !self.plan.on_duplicate.is_empty() {
             if !self.find_conflicting(index)? {
                 // The existing row has been deleted meanwhile, so the next attempt can succeed.
                 return Ok(None);
             }
-            self.update_conflicting()?;
+            let changed = self.update_conflicting()?;
+            // Rows that are updated count as duplicates; with IGNORE all other rows.
+            self.duplicates += u64::from(changed != self.plan.ignore);
+            self.unchanged += u64::from(!changed);
             return Ok(Some(false));
         }
+        self.duplicates += 1;
         let table = self.table;
         let error = duplicate_error(self.rt, table, index, self.changes.inserted());
         if !self.plan.ignore {
@@ -81,8 +84,8 @@ impl Inserting<'_, '_> {
         Ok(())
     }
 
-    /// ON DUPLICATE KEY UPDATE: updates the existing row.
-    fn update_conflicting(&mut self) -> Result<(), SqlError> {
+    /// ON DUPLICATE KEY UPDATE: updates the existing row. Returns whether it has changed.
+    fn update_conflicting(&mut self) -> Result<bool, SqlError> {
         let rt = self.rt;
         let table = self.table;
         let kept = CachedSubquery::of(&self.plan.subqueries);
@@ -108,7 +111,7 @@ impl Inserting<'_, '_> {
             };
         }
         if !assigner.apply(rt, &self.values, &state, old, rows, self.rows, image)? {
-            return Ok(());
+            return Ok(false);
         }
         match self.changes.update(rt)? {
             RowOutcome::Done => {
@@ -118,15 +121,16 @@ impl Inserting<'_, '_> {
                     self.automatic.observe(rt, v);
                 }
                 self.automatic.explicit = value.or(self.automatic.explicit);
-                Ok(())
+                return Ok(true);
             }
             RowOutcome::Duplicate { index } => {
                 let error = duplicate_error(rt, table, index, self.changes.updated());
-                fail_or_warn(rt, self.plan.ignore, error)
+                fail_or_warn(rt, self.plan.ignore, error)?;
             }
-            RowOutcome::Refused(error) => fail_or_warn(rt, self.plan.ignore, error),
-            RowOutcome::Gone => Ok(()),
+            RowOutcome::Refused(error) => fail_or_warn(rt, self.plan.ignore, error)?,
+            RowOutcome::Gone => {}
         }
+        Ok(false)
     }
 }
 

@@ -90,7 +90,10 @@ pub(super) struct Inserting<'i, 's> {
     pub affected: u64,
     /// Rows that are in the table now.
     pub inserted: u64,
+    /// The number of duplicates in the OK packet's text.
     pub duplicates: u64,
+    /// The number of rows that ON DUPLICATE KEY UPDATE has found and not changed.
+    pub unchanged: u64,
     /// The number of rows that a constraint rejected (IGNORE).
     pub refused: u64,
     /// The existing rows with a key of the current row.
@@ -185,6 +188,7 @@ pub(crate) fn insert(
         affected: 0,
         inserted: 0,
         duplicates: 0,
+        unchanged: 0,
         refused: 0,
         conflicting: RowBatch::new(),
     };
@@ -224,12 +228,17 @@ impl<'i> Inserting<'i, '_> {
         let explicit = explicit.filter(|_| counts);
         StatementResult {
             affected: self.affected,
-            matched: self.affected,
+            matched: self.affected + self.unchanged,
             last_insert_id: generated.or(explicit).unwrap_or(0),
             generated_id: generated,
             summary: several.then(|| ChangeSummary::Insert {
                 records: self.rows - self.refused,
                 duplicates: self.duplicates,
+                unchanged: match &self.plan.source {
+                    InsertSource::Query(_) => 0,
+                    _ if self.plan.ignore => 0,
+                    _ => self.unchanged,
+                },
                 warnings: self.rt.warnings.borrow().total(),
             }),
             ..StatementResult::default()

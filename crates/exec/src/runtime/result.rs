@@ -15,8 +15,8 @@ pub struct StatementResult {
     pub found_rows: u64,
     /// The number of changed rows. A row changed by ON DUPLICATE KEY UPDATE counts twice.
     pub affected: u64,
-    /// UPDATE: the number of rows found, which the client sees as `affected` under
-    /// CLIENT_FOUND_ROWS.
+    /// UPDATE: the number of rows found; ON DUPLICATE KEY UPDATE: `affected` and the rows found
+    /// but not changed. The client sees it as `affected` under CLIENT_FOUND_ROWS.
     pub matched: u64,
     /// For the OK packet: the first automatic value, otherwise the last explicit one.
     pub last_insert_id: u64,
@@ -34,6 +34,8 @@ pub enum ChangeSummary {
     Insert {
         records: u64,
         duplicates: u64,
+        /// Rows that count as duplicates, too, under CLIENT_FOUND_ROWS.
+        unchanged: u64,
         warnings: u64,
     },
     Update {
@@ -67,17 +69,21 @@ impl StatementResult {
     }
 
     /// The text of the OK packet (ER_INSERT_INFO, ER_UPDATE_INFO, ER_LOAD_INFO); empty without a
-    /// summary.
-    pub fn info(&self) -> String {
+    /// summary. `found_rows`: CLIENT_FOUND_ROWS.
+    pub fn info(&self, found_rows: bool) -> String {
         let parts: &[(&str, u64)] = match self.summary {
             None => return String::new(),
             Some(ChangeSummary::Insert {
                 records,
                 duplicates,
+                unchanged,
                 warnings,
             }) => &[
                 ("Records: ", records),
-                ("  Duplicates: ", duplicates),
+                (
+                    "  Duplicates: ",
+                    duplicates + if found_rows { unchanged } else { 0 },
+                ),
                 ("  Warnings: ", warnings),
             ],
             Some(ChangeSummary::Update {

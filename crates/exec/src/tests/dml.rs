@@ -17,12 +17,12 @@ fn insert_and_its_values() {
     let db = db();
     let r = db.exec("INSERT INTO t (k, c) VALUES (1,'a'),(2,'b'),(3,NULL)");
     assert_eq!(
-        (r.affected, r.last_insert_id, r.info().as_str()),
+        (r.affected, r.last_insert_id, r.info(false).as_str()),
         (3, 1, "Records: 3  Duplicates: 0  Warnings: 0")
     );
     let r = db.exec("INSERT INTO t SET k = 1 + 9, c = CONCAT('x', 'y')");
     assert_eq!(
-        (r.affected, r.last_insert_id, r.info().as_str()),
+        (r.affected, r.last_insert_id, r.info(false).as_str()),
         (1, 4, "")
     );
     let r = db.exec("INSERT INTO t VALUES (100, 100, DEFAULT)");
@@ -68,7 +68,7 @@ fn insert_and_its_values() {
     );
     let r = db.exec("INSERT INTO t (k, c) SELECT k + 1000, c FROM t WHERE id < 3");
     assert_eq!(
-        (r.affected, r.info().as_str()),
+        (r.affected, r.info(false).as_str()),
         (2, "Records: 2  Duplicates: 0  Warnings: 0")
     );
     assert_eq!(
@@ -94,7 +94,7 @@ fn ignore_replace_and_on_duplicate() {
     db.exec("INSERT INTO t (id,k,c) VALUES (1,1,'a'),(2,2,'b')");
     let r = db.exec("INSERT IGNORE INTO t (k,c) VALUES (1,'x'),(3,'y')");
     assert_eq!(
-        (r.affected, r.info().as_str()),
+        (r.affected, r.info(false).as_str()),
         (1, "Records: 2  Duplicates: 1  Warnings: 1")
     );
     let r = db.exec("REPLACE INTO t (id,k,c) VALUES (1,2,'r')");
@@ -118,12 +118,12 @@ fn update_and_delete() {
     db.exec("INSERT INTO t (k,c) VALUES (1,'a'),(2,'b'),(3,'c'),(4,'d')");
     let r = db.exec("UPDATE t SET c = 'q' WHERE id = 2");
     assert_eq!(
-        (r.affected, r.info().as_str()),
+        (r.affected, r.info(false).as_str()),
         (1, "Rows matched: 1  Changed: 1  Warnings: 0")
     );
     let r = db.exec("UPDATE t SET c = 'q' WHERE id = 2");
     assert_eq!(
-        (r.affected, r.matched, r.info().as_str()),
+        (r.affected, r.matched, r.info(false).as_str()),
         (0, 1, "Rows matched: 1  Changed: 0  Warnings: 0")
     );
     // Each value grows into the next one's way, so order matters; and no row is met twice.

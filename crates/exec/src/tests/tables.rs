@@ -41,7 +41,7 @@ fn outcome(sql: &str, memory: usize) -> (Vec<String>, bool) {
         "{} {} {}",
         done.affected,
         done.matched,
-        done.info()
+        done.info(false)
     )];
     out.extend(db.rows("SELECT COUNT(*), SUM(k), SUM(LENGTH(s)), MAX(s) FROM t"));
     out.extend(db.rows("SELECT COUNT(*), SUM(y), SUM(LENGTH(s)), MAX(s) FROM n"));

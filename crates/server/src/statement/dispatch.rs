@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::kind::kind_of;
 use nfold_catalog::Privileges;
-use nfold_exec::{ChangeSummary, Checkpoints, ExecCx, StatementResult};
+use nfold_exec::{Checkpoints, ExecCx, StatementResult};
 use nfold_observe::StatementKind;
 use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, Show, Statement};
 use nfold_sql::digest::Digested;
@@ -357,11 +357,10 @@ impl Session {
             self.env.found_rows.set(result.found_rows);
         }
         let found_rows = sink.out.capabilities() & nfold_protocol::consts::cap::FOUND_ROWS != 0;
-        let is_update = matches!(result.summary, Some(ChangeSummary::Update { .. }));
-        let affected_rows = if found_rows && is_update {
-            result.matched
-        } else {
-            result.affected
+        // Only statements that change rows count those that they have found.
+        let affected_rows = match found_rows {
+            true => result.matched.max(result.affected),
+            false => result.affected,
         };
         self.env.row_count.set(affected_rows as i64);
         Response::Done(Done {
@@ -370,7 +369,7 @@ impl Session {
                 (None, Some(given)) => given,
                 _ => result.last_insert_id,
             },
-            info: result.info(),
+            info: result.info(found_rows),
         })
     }
 
