@@ -3,7 +3,7 @@ same seed, and the rows are compared."""
 import os
 import struct
 
-from wire import EXECUTE, QUERY, Session, lenenc, sysbench_commands
+from wire import EXECUTE, PREPARE, QUERY, Command, Session, lenenc, sysbench_commands
 
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "lua")
 ITEMS = ["in_list", "pk_point", "key_point_limit", "key_point", "key_point_no_data", "pk_range_limit"]
@@ -91,3 +91,31 @@ def test_prepared_equals_text(srv):
         assert len(texts) == len(prepared) >= 20 and any(rows for _, rows in texts), script
         for (sql, a), (_, b) in zip(texts, prepared):
             assert a == b, (sql, a[:3], b[:3])
+
+
+def test_cursor_error_is_the_whole_answer(srv):
+    """MySQL's drivers expect no error between the columns of a cursor and its first row."""
+    sql = "SELECT id, v FROM c WHERE id = 1 FOR UPDATE NOWAIT"
+    with srv.connect() as holder:
+        for statement in ["CREATE DATABASE cursors", "CREATE TABLE cursors.c (id INT PRIMARY KEY, v INT)", "INSERT INTO cursors.c VALUES (1, 1), (2, 2)", "BEGIN",
+                          "SELECT * FROM cursors.c WHERE id = 1 FOR UPDATE"]:
+            holder.cursor().execute(statement)
+        for deprecate_eof in (False, True):
+            session = Session(deprecate_eof, host="127.0.0.1", port=srv.port, user="root", database="cursors")
+            session.run(Command(bytes([PREPARE]) + sql.encode(), sql, 1))
+            answers = {}
+            for cursor in (0, 1):
+                execute = Command(struct.pack("<BIBI", EXECUTE, 1, cursor, 1), sql, 1)
+                answers[cursor] = session.run(execute)
+                assert answers[cursor][-1][:3] == b"\xff" + struct.pack("<H", 3572), answers
+            assert len(answers[1]) == 1, answers
+            # The connection is in step.
+            assert session.query("SELECT 7")[-2] == b"\x017"
+            session.close()
+        holder.rollback()
+        session = Session(host="127.0.0.1", port=srv.port, user="root", database="cursors")
+        session.run(Command(bytes([PREPARE]) + sql.encode(), sql, 1))
+        answer = session.run(Command(struct.pack("<BIBI", EXECUTE, 1, 1, 1), sql, 1))
+        kinds = columns(answer)
+        assert [binary_row(p, kinds) for p in answer[1 + len(kinds):-1]] == [[b"1", b"1"]]
+        session.close()

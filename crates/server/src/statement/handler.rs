@@ -304,7 +304,13 @@ impl SessionHandler for Session {
             Ok(()) => {
                 self.log_command("Execute", &statement.of.text, &values);
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
-                    s.run_prepared(fiber, &statement, &values, sink)
+                    let result = s.run_prepared(fiber, &statement, &values, sink);
+                    // The result of a cursor is complete in MySQL before its columns are sent, so
+                    // drivers expect no error between these and the first row.
+                    if result.is_err() && header.cursor != 0 && sink.rows == 0 {
+                        sink.out.take_back_columns();
+                    }
+                    result
                 });
                 let (text, digested) = (&statement.of.text, Some(&statement.of.digested));
                 self.count_statement(cx, started, text, digested, &values);

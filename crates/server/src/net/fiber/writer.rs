@@ -49,6 +49,9 @@ pub struct ResponseWriter<'a> {
     status: u16,
     /// The start of the open row's packet.
     row: Option<usize>,
+    /// The start of the last result in the buffer, and the sequence number of its first packet;
+    /// `None` once a part of it may have been sent.
+    result: Option<(usize, u8)>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
     /// A file that the client sends in the middle of the command. Boxed, because few commands
@@ -73,6 +76,7 @@ impl<'a> ResponseWriter<'a> {
             sequence,
             status,
             row: None,
+            result: None,
             charset: None,
             upload: None,
         }
@@ -163,8 +167,24 @@ impl<'a> ResponseWriter<'a> {
 
     /// Sends the column count and the column definitions of a result.
     pub fn columns<'c>(&mut self, columns: impl ExactSizeIterator<Item = Column<'c>>) {
-        self.packet(|out| put_int(out, columns.len() as u64));
+        self.begin_result(columns.len());
         self.definitions(columns);
+    }
+
+    /// Sends the column count.
+    fn begin_result(&mut self, columns: usize) {
+        self.result = Some((self.output.bytes.len(), self.sequence));
+        self.packet(|out| put_int(out, columns as u64));
+    }
+
+    /// Takes back the column definitions of a result that has no row yet, so that an error is the
+    /// whole answer.
+    pub fn take_back_columns(&mut self) {
+        if let Some((start, sequence)) = self.result.take() {
+            self.row = None;
+            self.output.bytes.truncate(start);
+            self.sequence = sequence;
+        }
     }
 
     /// Whether column names are sent without a conversion.
@@ -180,7 +200,7 @@ impl<'a> ResponseWriter<'a> {
         copy: &mut Vec<u8>,
     ) {
         let is_empty = columns.len() == 0;
-        self.packet(|out| put_int(out, columns.len() as u64));
+        self.begin_result(columns.len());
         let start = self.output.bytes.len();
         for c in columns {
             self.definition(&c, response::encode_column);
@@ -197,7 +217,7 @@ impl<'a> ResponseWriter<'a> {
     /// [`columns_copied`](Self::columns_copied)
     /// has copied.
     pub fn columns_of_packets(&mut self, columns: usize, packets: &[u8]) {
-        self.packet(|out| put_int(out, columns as u64));
+        self.begin_result(columns);
         let start = self.output.bytes.len();
         self.output.bytes.extend_from_slice(packets);
         renumber(&mut self.output.bytes[start..], &mut self.sequence);
@@ -314,6 +334,7 @@ impl<'a> ResponseWriter<'a> {
     /// Sends everything. Suspends while the socket is full.
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
+        self.result = None;
         flush(self.output, self.transport, self.cx)
     }
 
