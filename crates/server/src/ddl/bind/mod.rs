@@ -30,7 +30,7 @@ pub use nfold_plan::bind::column_type::named_collation;
 use nfold_types::charset::{UTF8MB4, convert};
 use nfold_types::collation::CollationId;
 use nfold_types::convert::store::StoreMode;
-use nfold_types::{ErrorCode, SqlError, Warnings};
+use nfold_types::{ErrorCode, Level, SqlError, Warnings};
 
 /// The context in which a definition is bound.
 pub struct DdlCx<'a> {
@@ -142,6 +142,9 @@ pub(crate) fn comment(
         utf8.extend_from_slice(bytes);
     }
     let mut text = String::from_utf8_lossy(&utf8).into_owned();
+    if text.bytes().any(|b| b >= 0xf0) {
+        text = in_utf8mb3(&text, cx);
+    }
     let (limit, code) = what.limit();
     if let Some((end, _)) = text.char_indices().nth(limit) {
         if cx.mode.strict {
@@ -151,4 +154,25 @@ pub(crate) fn comment(
         text.truncate(end);
     }
     Ok(text.into())
+}
+
+/// A text as MySQL stores comments, in utf8mb3: a character beyond U+FFFF becomes a question mark.
+/// The warning shows the first bytes.
+fn in_utf8mb3(text: &str, cx: &mut DdlCx<'_>) -> String {
+    const SHOWN_BYTES: usize = 6;
+    let mut shown = String::new();
+    for &b in text.as_bytes().iter().take(SHOWN_BYTES) {
+        match b {
+            b' '..=b'~' => shown.push(char::from(b)),
+            _ => shown.push_str(&format!("\\x{b:02X}")),
+        }
+    }
+    if text.len() > SHOWN_BYTES {
+        shown.push_str("...");
+    }
+    let message = format!("Cannot convert string '{shown}' from utf8mb4 to utf8mb3");
+    let warning = SqlError::with_message(ErrorCode::ER_INVALID_CHARACTER_STRING, message);
+    cx.warnings.push_error(Level::Warning, &warning);
+    let stored = |c: char| if c > '\u{ffff}' { '?' } else { c };
+    text.chars().map(stored).collect()
 }
