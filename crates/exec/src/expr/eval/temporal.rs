@@ -268,7 +268,7 @@ pub(super) fn number_fits_date(cx: &EvalCx<'_>, v: &Val<'_>, date: bool) -> bool
         return true;
     }
     let found = datetime_of(v, TemporalTarget::by_mode(cx, false), cuts_fractions(cx));
-    found.is_some_and(|(d, lost)| !lost && !(date && d.time().micros() != 0))
+    found.is_some_and(|(d, lost)| !(lost || date && d.time().micros() != 0))
 }
 
 /// Whether a number is a time without loss. `alone`: it must have no date before the time.

@@ -1,0 +1,3 @@
+CREATE TABLE half_done (id INT PRIMARY KEY);
+INSERT INTO half_done VALUES (1);
+INSERT INTO nothing VALUES (1);
