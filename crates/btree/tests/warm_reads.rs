@@ -59,6 +59,7 @@ fn setup(dir: &std::path::Path) -> (Arc<Store>, TreeHandle) {
     finish(|| mtr.reserve(TreeHandle::CREATE_LOG_BYTES, space, 1));
     let root = TreeHandle::create(&mut mtr, space, 1);
     mtr.commit();
+    drop(mtr);
     let tree = TreeHandle::open(Tree {
         space,
         root,

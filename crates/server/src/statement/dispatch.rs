@@ -396,9 +396,7 @@ impl Session {
     ) -> Result<Response, SqlError> {
         // Those that have a plan are counted when it runs.
         let is_planned = is_query(statement) && !matches!(statement, Statement::LoadData(_));
-        if !is_planned
-            && let Some(kind) = kind_of(statement)
-        {
+        if !is_planned && let Some(kind) = kind_of(statement) {
             self.env.counters.count(kind);
         }
         if !keeps_conditions(statement) {
