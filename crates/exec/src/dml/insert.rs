@@ -284,16 +284,16 @@ impl<'i> Inserting<'i, '_> {
                 }
             }
             InsertSource::Param(n) => {
-                let (members, width) = rt.params.list(*n);
+                let (members, width) = rt.params.rows(*n);
                 let from = rt.env.collation();
                 let def = self.table.def();
-                for (i, value) in members.enumerate() {
-                    if i % width == 0 {
+                let mut at = 0;
+                for (value, binary) in members {
+                    if at == 0 {
                         self.begin_row()?;
                     }
-                    let c = plan.columns[i % width];
+                    let c = plan.columns[at];
                     let column = &def.columns[c];
-                    let binary = rt.params.is_binary_member(*n, i);
                     let stored = match value {
                         ValueRef::Bytes(b) if binary && column.ty.is_numeric() => {
                             let number = binary_number(b, column.ty.is_integer());
@@ -308,7 +308,9 @@ impl<'i> Inserting<'i, '_> {
                     self.row[c] =
                         stored.map_err(|e| documents::with_table(e, &def.name, &column.name))?;
                     self.not_null(c)?;
-                    if (i + 1) % width == 0 {
+                    at += 1;
+                    if at == width {
+                        at = 0;
                         self.finish_row()?;
                     }
                 }

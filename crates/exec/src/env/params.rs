@@ -246,6 +246,19 @@ impl Params {
         )
     }
 
+    /// As [`Self::list`], with each member whether it is a hexadecimal or bit literal.
+    pub fn rows(&self, n: u32) -> (impl Iterator<Item = (ValueRef<'_>, bool)>, usize) {
+        let (members, width) = match self.slots.get(n as usize) {
+            Some(SlotValue::Many { start, len, width }) => {
+                let members = &self.members[*start as usize..][..*len as usize];
+                (members, *width as usize)
+            }
+            _ => (&[][..], 1),
+        };
+        let with_form = |b: &Bound| (self.resolve(*b), matches!(b, Bound::Binary { .. }));
+        (members.iter().map(with_form), width)
+    }
+
     /// Whether member `i` of list or rows slot `n` is a hexadecimal or bit literal.
     pub fn is_binary_member(&self, n: u32, i: usize) -> bool {
         matches!(self.member(n, i), Some(Bound::Binary { .. }))

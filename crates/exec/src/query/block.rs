@@ -228,10 +228,13 @@ impl BlockExec {
             outer: outer_rows,
             st: &state,
         };
-        check_time_points(&cx, &block.constant_checks)?;
+        let checks = &block.constant_checks;
+        if !checks.is_empty() {
+            check_time_points(&cx, checks)?;
+        }
         let nothing = !cx.passes(&block.constant_filter)?;
-        if !nothing {
-            check_numbers(&cx, &block.constant_checks)?;
+        if !nothing && !checks.is_empty() {
+            check_numbers(&cx, checks)?;
         }
         let scx = StepCx {
             rt,
@@ -329,11 +332,16 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        check_time_points(&cx, &block.constant_checks)?;
+        let checks = &block.constant_checks;
+        if !checks.is_empty() {
+            check_time_points(&cx, checks)?;
+        }
         if !cx.passes(&block.constant_filter)? {
             return Ok(());
         }
-        check_numbers(&cx, &block.constant_checks)?;
+        if !checks.is_empty() {
+            check_numbers(&cx, checks)?;
+        }
         let scx = StepCx {
             rt,
             block,

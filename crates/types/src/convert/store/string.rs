@@ -142,13 +142,21 @@ const COPIED_BYTES: usize = 8 << 10;
 /// Appends a string of ASCII. Returns false for any other string; `to` has a part of it then.
 #[inline]
 fn copy_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
-    let (first, rest) = bytes.split_at(bytes.len().min(COPIED_BYTES));
-    if !first.is_ascii() {
-        return false;
+    if bytes.len() > COPIED_BYTES {
+        return copy_long_ascii(bytes, to);
     }
+    let ascii = bytes.is_ascii();
+    if ascii {
+        to.extend_from_slice(bytes);
+    }
+    ascii
+}
+
+#[cold]
+#[inline(never)]
+fn copy_long_ascii(bytes: &[u8], to: &mut Vec<u8>) -> bool {
     to.reserve(bytes.len());
-    to.extend_from_slice(first);
-    for piece in rest.chunks(COPIED_BYTES) {
+    for piece in bytes.chunks(COPIED_BYTES) {
         if !piece.is_ascii() {
             return false;
         }
