@@ -11,6 +11,34 @@ STOPPED = {"KILL QUERY": (1317,), "time limit": (3024,), "close": ("gone",), "SI
 TOO_LARGE = (1117, 1436)  # too many columns, too deep: only found after the whole text was read
 
 
+def read_answer(sock):
+    """Reads the answer to a statement to its end: "ended", an error's number, or "gone". The rows that
+    the server has sent before it was told to stop count for the time, so they are not decoded."""
+    got, at, ends, follows = bytearray(), 0, None, False
+    while True:
+        while at + 5 > len(got) or at + 4 + int.from_bytes(got[at:at + 3], "little") > len(got):
+            if at + 4 <= len(got) and got[at:at + 3] == b"\0\0\0":
+                break  # an empty packet ends a row of several packets
+            del got[:at]
+            at = 0
+            more = sock.recv(1 << 20)
+            if not more:
+                return "gone"
+            got += more
+        size = int.from_bytes(got[at:at + 3], "little")
+        kind = got[at + 4] if size and not follows else None
+        if kind == 0xFF:
+            return int.from_bytes(got[at + 5:at + 7], "little")
+        if ends is None:
+            ends = 2 if kind else 0
+        elif kind == 0xFE and size < 9:
+            ends -= 1
+        if not ends:
+            return "ended"
+        follows = size == 0xFFFFFF
+        at += 4 + size
+
+
 class Victim(threading.Thread):
     """Runs one statement. `sent`: when its text was sent; `end`, `outcome`: when it ended, and how.
     """
@@ -26,11 +54,7 @@ class Victim(threading.Thread):
             self.conn._execute_command(pymysql.constants.COMMAND.COM_QUERY, self.sql)
             self.sent.at = time.monotonic()
             self.sent.set()
-            first = self.conn._read_packet()
-            ends = 2 if first.is_resultset_packet() else 0
-            while ends:
-                ends -= self.conn._read_packet().is_eof_packet()
-            self.outcome = "ended"
+            self.outcome = read_answer(self.conn._sock)
         except pymysql.err.MySQLError as e:
             self.outcome = e.args[0]
         except (OSError, AttributeError):  # closed meanwhile
