@@ -12,8 +12,9 @@ TOO_LARGE = (1117, 1436)  # too many columns, too deep: only found after the who
 
 
 def read_answer(sock):
-    """Reads the answer to a statement to its end: "ended", an error's number, or "gone". The rows that
-    the server has sent before it was told to stop count for the time, so they are not decoded."""
+    """Reads the answer to a statement to its end: "ended", an error's number, or "gone".
+
+    The time to read the rows that were sent before the stop counts, so they are not decoded."""
     got, at, ends, follows = bytearray(), 0, None, False
     while True:
         while at + 5 > len(got) or at + 4 + int.from_bytes(got[at:at + 3], "little") > len(got):
