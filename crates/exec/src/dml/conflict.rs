@@ -31,7 +31,8 @@ impl Inserting<'_, '_> {
                 return Ok(None);
             }
             let changed = self.update_conflicting()?;
-            // Rows that are updated count as duplicates; with IGNORE all other rows.
+            // The duplicates in MySQL's text: the rows that were changed. With IGNORE, those that
+            // were not.
             self.duplicates += u64::from(changed != self.plan.ignore);
             self.unchanged += u64::from(!changed);
             return Ok(Some(false));

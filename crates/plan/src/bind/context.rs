@@ -39,7 +39,7 @@ pub(crate) struct BindCx<'a> {
     /// The statement changes rows that its derived tables may read, so these are materialized
     /// first.
     pub keeps_derived: bool,
-    /// Collects the constant strings that the statement compares with dates.
+    /// Collects the constants that are converted before the first row.
     pub constant_checks: Option<&'a RefCell<Vec<ConstantCheck>>>,
 }
 

@@ -135,7 +135,8 @@ pub struct Block {
     pub calc_found_rows: bool,
     /// Warnings with each run.
     pub warnings: Vec<BlockWarning>,
-    /// In the block that the statement executes first: constants that have to be dates.
+    /// Constants to be converted before the first row. Only the block that the statement executes
+    /// first has them.
     pub constant_checks: Vec<ConstantCheck>,
 }
 

@@ -305,8 +305,8 @@ impl SessionHandler for Session {
                 self.log_command("Execute", &statement.of.text, &values);
                 self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
                     let result = s.run_prepared(fiber, &statement, &values, sink);
-                    // The result of a cursor is complete in MySQL before its columns are sent, so
-                    // drivers expect no error between these and the first row.
+                    // MySQL computes the whole result of a cursor before it sends the columns. So
+                    // a driver that has read the columns does not expect an error.
                     if result.is_err() && header.cursor != 0 && sink.rows == 0 {
                         sink.out.take_back_columns();
                     }

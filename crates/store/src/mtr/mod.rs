@@ -384,8 +384,8 @@ impl<'a> Mtr<'a> {
     /// Appends the redo to the log, stamps the changed pages and releases all latches. Does not
     /// wait for the disk.
     ///
-    /// The mini-transaction is empty afterwards, as a new one. It is not consumed, because each
-    /// move would copy its 700 bytes.
+    /// The mini-transaction is empty afterwards, as a new one. It is not consumed, because a move
+    /// would copy its lists of pages.
     pub fn commit(&mut self) -> MtrEnd {
         self.commit_with(|_| {})
     }

@@ -455,8 +455,9 @@ impl BoundAccess {
             PointPart::Elements { value, to, most } => {
                 let id = std::ptr::from_ref(part) as usize;
                 let look = |known: &mut PreparedList| {
-                    // No row has a NULL among all elements. A row that has all has the first one,
-                    // and each row has all of none.
+                    // A row with all elements is found by the first of them. No row is found if one
+                    // is NULL, because arrays have no NULL. Without any element every row
+                    // qualifies, so the index is of no use.
                     let count = match to.all {
                         true if known.has_null => 0,
                         true => 1,
