@@ -27,8 +27,10 @@ pub mod cap {
     pub const CAN_HANDLE_EXPIRED_PASSWORDS: u32 = 1 << 22;
     pub const SESSION_TRACK: u32 = 1 << 23;
     pub const DEPRECATE_EOF: u32 = 1 << 24;
+    pub const ZSTD_COMPRESSION_ALGORITHM: u32 = 1 << 26;
 
-    /// The capabilities that Nfold's server offers. TLS is added if a certificate is configured.
+    /// The capabilities that Nfold's server offers. TLS is added if a certificate is configured,
+    /// compression by `protocol_compression_algorithms`.
     pub const SERVER: u32 = LONG_PASSWORD
         | FOUND_ROWS
         | LONG_FLAG

@@ -71,6 +71,8 @@ pub struct Login<'a> {
     pub plugin: Option<&'a [u8]>,
     /// The connection attributes, still encoded; see [`attributes`].
     pub attributes: &'a [u8],
+    /// The level of zstd that the client compresses with, if it has that capability; otherwise 0.
+    pub zstd_level: u8,
 }
 
 /// Parses the client's response to the greeting. `offered` are the capabilities that the server
@@ -111,6 +113,11 @@ pub fn parse_hello(payload: &[u8], offered: u32) -> Result<ClientHello<'_>, Malf
     } else {
         &[]
     };
+    let zstd_level = if capabilities & cap::ZSTD_COMPRESSION_ALGORITHM != 0 {
+        r.u8("zstd level").unwrap_or_default()
+    } else {
+        0
+    };
     Ok(ClientHello::Login(Login {
         capabilities,
         max_packet,
@@ -120,6 +127,7 @@ pub fn parse_hello(payload: &[u8], offered: u32) -> Result<ClientHello<'_>, Malf
         database,
         plugin,
         attributes,
+        zstd_level,
     }))
 }
 
@@ -153,6 +161,7 @@ pub fn parse_change_user(body: &[u8], capabilities: u32) -> Result<Login<'_>, Ma
         database,
         plugin,
         attributes,
+        zstd_level: 0,
     })
 }
 
@@ -213,6 +222,9 @@ pub fn encode_login(out: &mut Vec<u8>, login: &Login<'_>) {
     if login.capabilities & cap::CONNECT_ATTRS != 0 {
         put_bytes(out, login.attributes);
     }
+    if login.capabilities & cap::ZSTD_COMPRESSION_ALGORITHM != 0 {
+        out.push(login.zstd_level);
+    }
 }
 
 #[cfg(test)]
@@ -232,6 +244,7 @@ mod tests {
             database: Some(b"test"),
             plugin: Some(b"caching_sha2_password"),
             attributes: b"\x03_os\x05linux",
+            zstd_level: 0,
         }
     }
 
@@ -275,6 +288,21 @@ mod tests {
         assert_eq!(
             attributes(login(b"").attributes),
             Ok(vec![(&b"_os"[..], &b"linux"[..])])
+        );
+    }
+
+    #[test]
+    fn the_level_of_zstd_follows_the_attributes() {
+        let mut out = vec![];
+        let sent = Login {
+            capabilities: CAPS & !cap::SSL | cap::ZSTD_COMPRESSION_ALGORITHM,
+            zstd_level: 19,
+            ..login(b"")
+        };
+        encode_login(&mut out, &sent);
+        assert_eq!(
+            parse_hello(&out, CAPS | cap::ZSTD_COMPRESSION_ALGORITHM),
+            Ok(ClientHello::Login(sent))
         );
     }
 

@@ -107,6 +107,7 @@ pub(crate) fn log_in(
         database: None,
         plugin: Some(plugin.as_bytes()),
         attributes: &[],
+        zstd_level: 0,
     };
     encode_login(&mut payload, &login);
     wire.send(&payload)?;

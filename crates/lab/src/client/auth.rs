@@ -106,6 +106,7 @@ pub(super) fn log_in(stream: Stream, dsn: &Dsn) -> Result<(Stream, Agreed), LabE
         database: dsn.db.as_deref().map(str::as_bytes),
         plugin: Some(plugin.as_bytes()),
         attributes: &[],
+        zstd_level: 0,
     };
     encode_login(&mut payload, &login);
     wire.send(&payload)?;

@@ -344,7 +344,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     flag("persisted_globals_load", true).fixed().unpersisted(),
     text("plugin_dir", Some("")).fixed().unpersisted(),
     int_both("preload_buffer_size", 32_768, 1024, 1_073_741_824),
-    text("protocol_compression_algorithms", Some("uncompressed")),
     option("proxy_user", OptionKind::Text { default: None }, Scope::Both).session().fixed().runtime(),
     int_both("query_alloc_block_size", 8192, 1024, 4_294_966_272),
     int_both("query_prealloc_size", 8192, 8192, 18_446_744_073_709_550_592),

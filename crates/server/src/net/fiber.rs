@@ -20,6 +20,7 @@
 //! connection has none.
 
 pub(crate) mod buffer;
+pub(crate) mod compression;
 pub mod handler;
 pub(crate) mod inbox;
 pub(crate) mod link;

@@ -4,6 +4,7 @@
 //! The session changes it between statements. During a statement the executor reads it through
 //! [`SessionEnv`], and writes only to its cells.
 
+use crate::net::fiber::compression::{Algorithm, ZLIB_LEVEL};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
@@ -126,6 +127,16 @@ impl Env {
             random: Cell::new(seed),
             counters,
             writes_file: Cell::new(false),
+        }
+    }
+
+    /// The algorithm and level that the connection's bytes are compressed with; empty and 0: they
+    /// are not.
+    pub fn compression(&self) -> (&'static str, u8) {
+        match Algorithm::of(self.login.capabilities) {
+            Some(Algorithm::Zlib) => ("zlib", ZLIB_LEVEL),
+            Some(Algorithm::Zstd) => ("zstd", self.login.zstd_level),
+            None => ("", 0),
         }
     }
 

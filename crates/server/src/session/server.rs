@@ -1,5 +1,6 @@
 //! The state that all sessions share: the engine, global variables, accounts, connections.
 
+use crate::net::fiber::compression::Algorithms;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -189,6 +190,8 @@ impl ServerState {
         tunables.set_server_memory(self.server_memory());
         self.plans.set_limit(self.int("nfold_plan_cache_size"));
         tunables.set_require_secure_transport(self.flag("require_secure_transport"));
+        let algorithms = Algorithms::parse(&self.text("protocol_compression_algorithms"));
+        tunables.set_compression(algorithms.unwrap_or_default());
         storage::hand_over(self);
         if let Some(log) = &self.binlog {
             log.set_tunables(self.binlog_tunables());

@@ -186,6 +186,7 @@ impl<S: Read + Write> Client<S> {
             database: None,
             plugin: Some(plugin.as_bytes()),
             attributes: b"",
+            zstd_level: 0,
         };
         let mut payload = vec![];
         // The first answer is empty: with a password, the server refuses it only after the switch

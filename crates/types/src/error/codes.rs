@@ -711,6 +711,7 @@ errors! {
     ER_FUNCTIONAL_INDEX_DATA_IS_TOO_LONG = 3907, "22001", "Data too long for functional index '%-.64s'.";
     ER_WRONG_MVI_VALUE = 3908, "HY000", "Cannot store an array or an object in a scalar key part of the index '%-.64s'.";
     ER_WARN_FUNC_INDEX_NOT_APPLICABLE = 3909, "HY000", "Cannot use functional index '%-.64s' due to type or collation conversion.";
+    ER_WRONG_COMPRESSION_ALGORITHM_CLIENT = 3922, "HY000", "Invalid compression algorithm '%.192s'.";
     ER_CONSTRAINT_NOT_FOUND = 3940, "HY000", "Constraint '%-.192s' does not exist.";
     ER_ALTER_CONSTRAINT_ENFORCEMENT_NOT_SUPPORTED = 3941, "HY000", "Altering constraint enforcement is not supported for the constraint '%-.192s'. Enforcement state alter is not supported for the PRIMARY, UNIQUE and FOREIGN KEY type constraints.";
     ER_TABLE_VALUE_CONSTRUCTOR_MUST_HAVE_COLUMNS = 3942, "HY000", "Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT statement.";

@@ -1,7 +1,7 @@
 //! SHOW STATUS, SHOW ENGINE, and the answer to COM_STATISTICS.
 
+use crate::session::env::Env;
 use nfold_catalog::Privileges;
-use nfold_observe::CounterValues;
 use nfold_sql::ast::{EngineInfo, ShowFilter, VarScope};
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 
@@ -88,10 +88,18 @@ const NEVER_COUNTED: &[&str] = &[
 impl ServerState {
     /// Name and value of every status variable, in the order of their names. `session`: the values
     /// of a session where a variable has such; those of the server if `None`.
-    pub fn status_values(&self, session: Option<&CounterValues>) -> Vec<(&'static str, String)> {
+    pub fn status_values(&self, session: Option<&Env>) -> Vec<(&'static str, String)> {
         let mut all = self.server_values();
-        let own = session.copied();
-        let counters = own.unwrap_or_else(|| self.session_counters.values());
+        let counters = match session {
+            Some(env) => env.counters.values(),
+            None => self.session_counters.values(),
+        };
+        let (algorithm, level) = session.map_or(("", 0), Env::compression);
+        all.extend([
+            ("Compression", if level > 0 { "ON" } else { "OFF" }.into()),
+            ("Compression_algorithm", algorithm.into()),
+            ("Compression_level", level.to_string()),
+        ]);
         // Counters of things that Nfold does not do, or does not count.
         let none = NEVER_COUNTED.iter().map(|name| (*name, 0));
         all.extend(
@@ -193,9 +201,9 @@ impl Session {
         scope: VarScope,
         wanted: Option<&ShowFilter>,
     ) -> Result<Response, SqlError> {
-        let own = (scope != VarScope::Global).then(|| self.env.counters.values());
+        let own = (scope != VarScope::Global).then_some(&self.env);
         let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 1024)]);
-        for (name, value) in self.server.status_values(own.as_ref()) {
+        for (name, value) in self.server.status_values(own) {
             set.push(vec![Value::from(name), Value::from(value)]);
         }
         filter::apply(&mut set, wanted, 0)?;

@@ -174,8 +174,7 @@ pub(super) fn persisted_variables(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), 
 }
 
 pub(super) fn status(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
-    let own = (!global).then(|| cx.env.counters.values());
-    let values = cx.server.status_values(own.as_ref());
+    let values = cx.server.status_values((!global).then_some(cx.env));
     // As in MySQL, which has other tables for what statements do.
     let shown = values
         .into_iter()

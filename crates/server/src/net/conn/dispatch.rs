@@ -9,6 +9,7 @@ use nfold_protocol::frame::{Frame, FrameError, HEADER, join, next_frame};
 use nfold_protocol::response;
 
 use super::{Conn, Phase};
+use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
 use crate::net::fiber::writer::{ResponseWriter, flush};
 use crate::net::worker::{FiberCx, Interrupt, counters_add};
@@ -142,7 +143,10 @@ fn login(
             conn.session = Some(session);
             conn.phase = Phase::Command;
             conn.ok_packet(status);
-            After::KeepOpen
+            match Algorithm::of(conn.capabilities) {
+                Some(algorithm) => start_compression(conn, cx, algorithm),
+                None => After::KeepOpen,
+            }
         }
         Err(e) => {
             counters_add(&cx.local.counters.aborted_connects, 1);
@@ -150,6 +154,18 @@ fn login(
             After::Close
         }
     }
+}
+
+/// Sends what the login has written. All later bytes are compressed, in both directions.
+fn start_compression(conn: &mut Conn, cx: &FiberCx<'_>, algorithm: Algorithm) -> After {
+    if flush(&mut conn.output, &mut conn.transport, cx).is_err() {
+        counters_add(&cx.local.counters.aborted_clients, 1);
+        return After::Close;
+    }
+    let early = conn.input.data();
+    conn.transport.start_compression(algorithm, early);
+    conn.input.clear();
+    After::KeepOpen
 }
 
 fn change_user(conn: &mut Conn, cx: &FiberCx<'_>, info: LoginInfo) -> After {

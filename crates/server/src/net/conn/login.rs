@@ -18,6 +18,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::{Conn, Phase};
 use crate::net::auth::{Authenticator, Exchange, Outcome};
+use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo};
 
 /// The maximum size of a packet before authentication, in bytes.
@@ -37,6 +38,7 @@ struct Claim {
     database: Option<String>,
     collation: u16,
     attributes: Vec<(String, String)>,
+    zstd_level: u8,
     /// COM_CHANGE_USER: the connection has a session already.
     change_user: bool,
 }
@@ -62,7 +64,9 @@ impl Conn {
     /// Writes the greeting, and starts the connection phase.
     pub fn greet(&mut self, auth: &Authenticator, timeout: Duration) {
         let salt = auth.new_salt();
-        let offered = cap::SERVER | if auth.tls.is_some() { cap::SSL } else { 0 };
+        let compression = auth.registry.tunables().compression().capabilities();
+        let tls = if auth.tls.is_some() { cap::SSL } else { 0 };
+        let offered = cap::SERVER | compression | tls;
         let greeting = Greeting {
             server_version: &auth.server_version,
             connection_id: self.link.slot.id,
@@ -211,6 +215,11 @@ impl Conn {
                 "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
             ));
         }
+        let is_plain = Algorithm::of(self.capabilities).is_none();
+        if is_plain && !auth.registry.tunables().compression().uncompressed {
+            let code = ErrorCode::ER_WRONG_COMPRESSION_ALGORITHM_CLIENT;
+            return Err(ClientError::from(&SqlError::new(code, &[&"uncompressed"])));
+        }
         let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
         state.claim = Claim {
             user: text(login.user),
@@ -221,6 +230,7 @@ impl Conn {
                 .iter()
                 .map(|(k, v)| (text(k), text(v)))
                 .collect(),
+            zstd_level: login.zstd_level,
             change_user,
         };
         let (exchange, outcome) = Exchange::begin(
@@ -278,6 +288,7 @@ impl Conn {
                     capabilities: self.capabilities,
                     attributes: claim.attributes,
                     tls: self.transport.is_tls(),
+                    zstd_level: claim.zstd_level,
                 };
                 Ok(LoginStep::Authenticated(info, claim.change_user))
             }

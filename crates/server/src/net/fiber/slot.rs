@@ -14,6 +14,7 @@
 //! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes, without a lock or an
 //! allocation.
 
+use super::compression::Algorithms;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Wake;
@@ -300,6 +301,7 @@ pub struct Tunables {
     connect_timeout_s: AtomicU64,
     require_secure_transport: AtomicBool,
     server_memory: AtomicU64,
+    compression: Mutex<Algorithms>,
 }
 
 impl Default for Tunables {
@@ -309,6 +311,7 @@ impl Default for Tunables {
             connect_timeout_s: AtomicU64::new(10),
             require_secure_transport: AtomicBool::new(false),
             server_memory: AtomicU64::new(u64::MAX),
+            compression: Mutex::default(),
         }
     }
 }
@@ -333,6 +336,15 @@ impl Tunables {
 
     pub fn require_secure_transport(&self) -> bool {
         self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    /// How clients may compress.
+    pub fn compression(&self) -> Algorithms {
+        *self.compression.lock()
+    }
+
+    pub fn set_compression(&self, algorithms: Algorithms) {
+        *self.compression.lock() = algorithms;
     }
 
     /// The memory limit of the server besides its page frames, in bytes.

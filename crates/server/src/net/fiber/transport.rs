@@ -1,4 +1,4 @@
-//! One non-blocking socket, with or without TLS on it.
+//! One non-blocking socket, with or without TLS and compression on it.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use mio::event::Source;
 use mio::{Interest, Registry};
 use rustls::ServerConnection;
+
+use super::compression::{Algorithm, Compression};
 
 /// The socket under a connection.
 pub(crate) enum Socket {
@@ -87,10 +89,18 @@ pub(crate) enum Received {
 
 pub(crate) struct Transport {
     socket: Socket,
-    tls: Option<Box<ServerConnection>>,
+    /// What encodes the bytes on their way to the socket; `None`: nothing does.
+    layers: Option<Box<Layers>>,
     token: mio::Token,
     /// Whether the socket is registered for its writable edge.
     wants_writable: bool,
+}
+
+/// TLS, and compression above it.
+#[derive(Default)]
+struct Layers {
+    tls: Option<ServerConnection>,
+    compression: Option<Compression>,
 }
 
 impl Transport {
@@ -102,7 +112,7 @@ impl Transport {
         }
         Ok(Transport {
             socket,
-            tls: None,
+            layers: None,
             token,
             wants_writable: false,
         })
@@ -118,14 +128,20 @@ impl Transport {
     }
 
     /// Starts TLS. `early` are bytes of the handshake that have been received already.
-    pub fn start_tls(&mut self, tls: ServerConnection, mut early: &[u8]) -> io::Result<()> {
-        let mut tls = Box::new(tls);
+    pub fn start_tls(&mut self, mut tls: ServerConnection, mut early: &[u8]) -> io::Result<()> {
         while !early.is_empty() {
             tls.read_tls(&mut early)?;
             tls.process_new_packets().map_err(io::Error::other)?;
         }
-        self.tls = Some(tls);
+        self.layers.get_or_insert_default().tls = Some(tls);
         Ok(())
+    }
+
+    /// Starts compression. `early` are compressed bytes that have been received already. All
+    /// earlier bytes must have been sent.
+    pub fn start_compression(&mut self, algorithm: Algorithm, early: &[u8]) {
+        let layers = self.layers.get_or_insert_default();
+        layers.compression = Some(Compression::new(algorithm, early));
     }
 
     /// The collected bytes of a connection without a socket; otherwise `None`.
@@ -136,10 +152,10 @@ impl Transport {
         }
     }
 
-    /// The file descriptor, if bytes are sent unencrypted.
+    /// The file descriptor, if bytes are sent as they are.
     pub fn plain_fd(&self) -> Option<RawFd> {
         match &self.socket {
-            _ if self.tls.is_some() => None,
+            _ if self.layers.is_some() => None,
             Socket::Tcp(s) => Some(s.as_raw_fd()),
             Socket::Unix(s) => Some(s.as_raw_fd()),
             Socket::Memory(_) => None,
@@ -147,59 +163,43 @@ impl Transport {
     }
 
     pub fn is_tls(&self) -> bool {
-        self.tls.is_some()
+        self.layers.as_ref().is_some_and(|l| l.tls.is_some())
+    }
+
+    /// Whether sent bytes are encrypted or compressed, which takes time of the worker.
+    pub fn is_encoded(&self) -> bool {
+        self.layers.is_some()
     }
 
     /// Whether no host on a network can read the connection: TLS, or a unix socket.
     pub fn is_secure(&self) -> bool {
-        self.tls.is_some() || matches!(self.socket, Socket::Unix(_))
+        self.is_tls() || matches!(self.socket, Socket::Unix(_))
     }
 
-    /// Reads once into `buf`, which must not be empty.
+    /// Reads once into `buf`, which must not be empty. With compression `n` may be 0: more bytes
+    /// follow without an edge.
     pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Received> {
-        let Some(tls) = &mut self.tls else {
-            return received(self.socket.recv(buf), buf.len());
-        };
-        loop {
-            match tls.reader().read(buf) {
-                Ok(0) => return Ok(Received::Closed),
-                Ok(n) => return Ok(Received::Bytes { n, drained: false }),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Received::Closed),
-                Err(e) => return Err(e),
-            }
-            match tls.read_tls(&mut self.socket) {
-                Ok(0) => return Ok(Received::Closed),
-                Ok(_) => {
-                    let state = tls.process_new_packets();
-                    if tls.wants_write() {
-                        // An alert or a handshake message. The part that does not fit is sent by
-                        // `flush_tls`.
-                        let _ = tls.write_tls(&mut self.socket);
-                    }
-                    state.map_err(io::Error::other)?;
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
-                Err(e) => return Err(e),
-            }
+        match &mut self.layers {
+            None => received(self.socket.recv(buf), buf.len()),
+            Some(layers) => layers.recv(&mut self.socket, buf),
         }
     }
 
     /// Sends as much as the socket accepts. WouldBlock if it accepts nothing.
     #[inline]
     pub fn send(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match &mut self.tls {
+        match &mut self.layers {
             None => self.socket.send(buf),
-            Some(tls) => send_tls(tls, &mut self.socket, buf),
+            Some(layers) => layers.send(&mut self.socket, buf),
         }
     }
 
-    /// Sends the encrypted bytes that TLS has buffered. True: none is left.
+    /// Sends the encoded bytes that TLS and compression have buffered. True: none is left.
     #[inline]
-    pub fn flush_tls(&mut self) -> io::Result<bool> {
-        match &mut self.tls {
+    pub fn flush_layers(&mut self) -> io::Result<bool> {
+        match &mut self.layers {
             None => Ok(true),
-            Some(tls) => drain_tls(tls, &mut self.socket),
+            Some(layers) => layers.flush(&mut self.socket),
         }
     }
 
@@ -228,10 +228,7 @@ impl Transport {
 
     /// Closes the sending side: the peer reads the end of the stream.
     pub fn shutdown_write(&mut self) {
-        if let Some(tls) = &mut self.tls {
-            tls.send_close_notify();
-            let _ = tls.write_tls(&mut self.socket);
-        }
+        self.notify_close();
         // Fails if the peer has disconnected already.
         let _ = match &self.socket {
             Socket::Tcp(s) => s.shutdown(Shutdown::Write),
@@ -242,11 +239,16 @@ impl Transport {
 
     /// Closes the connection. TLS notifies the peer if the socket accepts the message.
     pub fn close(&mut self, registry: &Registry) {
-        if let Some(tls) = &mut self.tls {
+        self.notify_close();
+        self.deregister(registry);
+    }
+
+    /// Sends TLS's notification that no more bytes follow.
+    fn notify_close(&mut self) {
+        if let Some(tls) = self.layers.as_mut().and_then(|l| l.tls.as_mut()) {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut self.socket);
         }
-        self.deregister(registry);
     }
 
     /// Removes the socket from epoll, unnoticed by the peer.
@@ -259,11 +261,103 @@ impl Transport {
     }
 }
 
-/// Encrypts and sends as much as the socket accepts. WouldBlock if it accepts nothing.
-#[inline(never)]
-fn send_tls(tls: &mut ServerConnection, socket: &mut Socket, buf: &[u8]) -> io::Result<usize> {
-    // Only a socket that has refused bytes reports that it is writable again. So WouldBlock is
-    // returned only if the socket itself has refused.
+impl Layers {
+    fn recv(&mut self, socket: &mut Socket, buf: &mut [u8]) -> io::Result<Received> {
+        let Some(compression) = &mut self.compression else {
+            return recv_below(&mut self.tls, socket, buf);
+        };
+        loop {
+            if let Some(n) = compression.read(buf)? {
+                return Ok(Received::Bytes { n, drained: false });
+            }
+            match recv_below(&mut self.tls, socket, compression.space())? {
+                Received::Bytes { n, .. } => compression.received(n),
+                other => {
+                    compression.release();
+                    return Ok(other);
+                }
+            }
+        }
+    }
+
+    /// Encodes and sends as much as the socket accepts. WouldBlock if it accepts nothing.
+    #[inline(never)]
+    fn send(&mut self, socket: &mut Socket, buf: &[u8]) -> io::Result<usize> {
+        if self.compression.is_none() {
+            return send_below(&mut self.tls, socket, buf);
+        }
+        // Only a socket that has refused bytes reports that it is writable again. So WouldBlock is
+        // returned only if the socket itself has refused.
+        if !self.flush(socket)? {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let n = self.compression.as_mut().map_or(0, |c| c.write(buf));
+        self.flush(socket)?;
+        Ok(n)
+    }
+
+    /// Sends the buffered encoded bytes. False: the socket accepts no more.
+    fn flush(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        if let Some(compression) = &mut self.compression {
+            while !compression.pending().is_empty() {
+                match send_below(&mut self.tls, socket, compression.pending()) {
+                    Ok(n) => compression.sent(n),
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        match &mut self.tls {
+            Some(tls) => drain_tls(tls, socket),
+            None => Ok(true),
+        }
+    }
+}
+
+/// Reads once from TLS or the socket.
+fn recv_below(
+    tls: &mut Option<ServerConnection>,
+    socket: &mut Socket,
+    buf: &mut [u8],
+) -> io::Result<Received> {
+    let Some(tls) = tls else {
+        return received(socket.recv(buf), buf.len());
+    };
+    loop {
+        match tls.reader().read(buf) {
+            Ok(0) => return Ok(Received::Closed),
+            Ok(n) => return Ok(Received::Bytes { n, drained: false }),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(Received::Closed),
+            Err(e) => return Err(e),
+        }
+        match tls.read_tls(socket) {
+            Ok(0) => return Ok(Received::Closed),
+            Ok(_) => {
+                let state = tls.process_new_packets();
+                if tls.wants_write() {
+                    // An alert or a handshake message. The part that does not fit is sent by
+                    // `flush_layers`.
+                    let _ = tls.write_tls(socket);
+                }
+                state.map_err(io::Error::other)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Sends by TLS or the socket, as much as the socket accepts. WouldBlock if it accepts nothing.
+fn send_below(
+    tls: &mut Option<ServerConnection>,
+    socket: &mut Socket,
+    buf: &[u8],
+) -> io::Result<usize> {
+    let Some(tls) = tls else {
+        return socket.send(buf);
+    };
+    // WouldBlock only if the socket itself has refused, as in `Layers::send`.
     if tls.is_handshaking() || !drain_tls(tls, socket)? {
         return Err(io::ErrorKind::WouldBlock.into());
     }

@@ -25,7 +25,7 @@ use super::buffer::{Input, Output};
 use super::handler::ClientError;
 use super::transport::Transport;
 use super::upload::Upload;
-use super::{FiberCx, Interrupt, add as counters_add};
+use super::{FiberCx, Interrupt, Suspend, add as counters_add};
 
 /// The number of buffered bytes at which rows are sent.
 pub const FLUSH_BYTES: usize = 256 << 10;
@@ -417,6 +417,12 @@ fn flush_blocking(
     let mut in_time = true;
     loop {
         let before = output.sent;
+        // To encrypt or compress a long answer takes long, so other sessions have their turns.
+        while transport.is_encoded() && send_once(output, transport, cx.local).map_err(lost)? {
+            if cx.slice_over() {
+                cx.suspend(Suspend::Yield);
+            }
+        }
         if send_some(output, transport, cx.local).map_err(lost)? {
             return Ok(());
         }
@@ -439,22 +445,34 @@ pub(crate) fn send_some(
     transport: &mut Transport,
     local: &crate::net::worker::Local,
 ) -> std::io::Result<bool> {
-    while !output.is_empty() {
-        match transport.send(output.pending()) {
-            Ok(n) => {
-                output.sent += n;
-                counters_add(&local.counters.bytes_sent, n as u64);
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
-            Err(e) => return Err(e),
-        }
-    }
-    if !transport.flush_tls()? {
+    while send_once(output, transport, local)? {}
+    if !output.is_empty() || !transport.flush_layers()? {
         return Ok(false);
     }
     output.reset();
     transport.want_writable(&local.poll, false)?;
     Ok(true)
+}
+
+/// Sends once. False: nothing is left to send, or the socket accepts nothing.
+#[inline]
+fn send_once(
+    output: &mut Output,
+    transport: &mut Transport,
+    local: &crate::net::worker::Local,
+) -> std::io::Result<bool> {
+    if output.is_empty() {
+        return Ok(false);
+    }
+    match transport.send(output.pending()) {
+        Ok(n) => {
+            output.sent += n;
+            counters_add(&local.counters.bytes_sent, n as u64);
+            Ok(true)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
 }
 
 /// Converts a message to another character set. A missing character is shown as `\` and the

@@ -1,5 +1,6 @@
 //! Checks and adjusts the values of SET, with MySQL's warnings.
 
+use crate::net::fiber::compression::Algorithms;
 use nfold_sql::parser::{Deprecated, OLDER_NAMES};
 use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
@@ -108,6 +109,13 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
                 return Err(wrong_value(def.name, value));
             }
             own(VarValue::text(text))
+        }
+        "protocol_compression_algorithms" => {
+            let text = text_of(def.name, value)?;
+            match Algorithms::parse(&text) {
+                Some(_) => own(VarValue::text(text)),
+                None => Err(wrong_value(def.name, value)),
+            }
         }
         "explain_format" => {
             let words = ["TRADITIONAL", "TRADITIONAL_STRICT", "TREE", "JSON"];
