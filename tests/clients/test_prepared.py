@@ -115,7 +115,7 @@ def test_cursor_error_is_the_whole_answer(srv):
         holder.rollback()
         session = Session(host="127.0.0.1", port=srv.port, user="root", database="cursors")
         session.run(Command(bytes([PREPARE]) + sql.encode(), sql, 1))
-        answer = session.run(Command(struct.pack("<BIBI", EXECUTE, 1, 1, 1), sql, 1))
+        answer = session.run(Command(struct.pack("<BIBI", EXECUTE, 1, 0, 1), sql, 1))
         kinds = columns(answer)
         assert [binary_row(p, kinds) for p in answer[1 + len(kinds):-1]] == [[b"1", b"1"]]
         session.close()

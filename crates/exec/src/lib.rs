@@ -42,5 +42,6 @@ pub use operator_pool::{ExecCx, OperatorPool};
 pub use operators::output::ResultText;
 pub use operators::text_rows::write_texts;
 pub use runtime::result::{ChangeSummary, StatementResult, full_table};
+pub use runtime::spill::{nameless_file, temporary_file_error};
 pub use runtime::{drive, engine_error};
 pub use statement::{Executable, apply_row_event, execute, plan_columns};

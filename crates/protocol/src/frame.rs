@@ -157,7 +157,7 @@ fn put_header(out: &mut [u8], at: usize, len: usize, sequence: &mut u8) {
     *sequence = sequence.wrapping_add(1);
 }
 
-/// Numbers packets, each shorter than 16 MiB, from `sequence` on.
+/// Numbers packets from `sequence` on.
 pub fn renumber(packets: &mut [u8], sequence: &mut u8) {
     let mut at = 0;
     while let Some(&mut [a, b, c, ref mut number]) = packets

@@ -15,6 +15,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -48,7 +49,8 @@ thread_local! {
     pub(crate) static MADE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-fn io_error(e: &io::Error) -> SqlError {
+/// The error of a statement whose temporary file cannot be written or read.
+pub fn temporary_file_error(e: &io::Error) -> SqlError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     if matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
         return SqlError::new(ErrorCode::ER_RECORD_FILE_FULL, &[&"temporary file"]);
@@ -75,7 +77,7 @@ fn apart<T: Send + 'static>(
         let _ = give.send(job());
     }))?;
     match take.try_recv() {
-        Ok(result) => result.map_err(|e| io_error(&e)),
+        Ok(result) => result.map_err(|e| temporary_file_error(&e)),
         Err(_) => Err(SqlError::with_message(
             ErrorCode::ER_UNKNOWN_ERROR,
             "reading or writing a temporary file failed",
@@ -85,23 +87,30 @@ fn apart<T: Send + 'static>(
 
 /// Creates a file without a name.
 pub(crate) fn nameless(rt: &Runtime<'_>) -> Result<Arc<File>, SqlError> {
+    #[cfg(test)]
+    MADE.with(|made| made.set(made.get() + 1));
+    let directory = rt.env.tmpdir();
+    apart(rt, move || nameless_file(&directory).map(Arc::new))
+}
+
+/// Creates a file without a name in `directory`. It exists as long as it is open.
+///
+/// # Errors
+/// Those of the file system.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
     let name = format!(
         "nfold-{}-{}.tmp",
         std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     );
-    #[cfg(test)]
-    MADE.with(|made| made.set(made.get() + 1));
-    let path = rt.env.tmpdir().join(name);
-    apart(rt, move || {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        fs::remove_file(&path)?;
-        Ok(Arc::new(file))
-    })
+    let path = directory.join(name);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Writes `bytes` at offset `at`, and returns the buffer.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nfold_exec::env::Interrupt as ExecInterrupt;
 use nfold_exec::{ExecCx, OperatorPool, StatementFiber};
 use nfold_observe::contention;
+use nfold_types::{ErrorCode, SqlError};
 use parking_lot::{Condvar, Mutex};
 
 use crate::net::fiber::handler::memory_exceeded;
@@ -225,6 +226,26 @@ fn run((job, done): Job) {
     }
     let allocated = nfold_memory::allocated_here() - before;
     finish.0.allocated.store(allocated, Relaxed);
+}
+
+/// Runs `job` where it may block.
+pub(crate) fn apart<T: Send + 'static>(
+    fiber: &mut dyn StatementFiber,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SqlError> {
+    let slot = Arc::new(Mutex::new(None));
+    let result = slot.clone();
+    fiber
+        .offload(Box::new(move || {
+            let value = job();
+            *result.lock() = Some(value);
+        }))
+        .map_err(ExecInterrupt::to_sql)?;
+    let failed = || {
+        let message = "reading or writing a file failed";
+        SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, message)
+    };
+    slot.lock().take().ok_or_else(failed)
 }
 
 /// Queues a job for a thread that may block, on behalf of the same connection.

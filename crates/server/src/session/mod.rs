@@ -9,6 +9,7 @@
 //! `statement`, a folder above this one, runs the statements of a session.
 
 mod change_events;
+pub(crate) mod cursor;
 pub mod cx;
 pub(crate) mod deadlock;
 pub mod env;

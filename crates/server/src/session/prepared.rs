@@ -21,6 +21,7 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError, Value, copy_in_pieces, wire};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::cursor::Cursor;
 use super::plans::Hint;
 
 /// The maximum number of parameters of a statement: the protocol counts them in 16 bits.
@@ -68,13 +69,16 @@ impl Text {
     }
 }
 
-/// Data that was sent ahead of the next execution.
+/// The state of a statement between two commands, which few have. The next execution and
+/// COM_STMT_RESET drop it.
 #[derive(Default)]
-struct Ahead {
+struct BetweenCommands {
     /// The values of COM_STMT_SEND_LONG_DATA.
     long_data: FxHashMap<u16, Vec<u8>>,
     /// An error of COM_STMT_SEND_LONG_DATA.
     failed: Option<SqlError>,
+    /// The result of the last execution, if the client fetches it in parts.
+    cursor: Option<Cursor>,
 }
 
 /// A prepared statement.
@@ -86,7 +90,7 @@ pub struct Statement {
     parameters: u16,
     /// The types that the client sent last (`code`, unsigned).
     types: SmallVec<[(u8, bool); 8]>,
-    ahead: Option<Box<Ahead>>,
+    kept: Option<Box<BetweenCommands>>,
     /// The current database at preparation. Names without a database refer to it whenever the
     /// statement runs.
     pub database: Option<Arc<str>>,
@@ -127,7 +131,7 @@ impl Statement {
             database,
             parsed: parsed.map(Box::new),
             types: SmallVec::new(),
-            ahead: None,
+            kept: None,
         })
     }
 
@@ -140,10 +144,10 @@ impl Statement {
     pub fn read_values(&mut self, block: &[u8], out: &mut Vec<Value>) -> Result<(), SqlError> {
         let malformed = |_| SqlError::new(ErrorCode::ER_WRONG_ARGUMENTS, &[&"mysqld_stmt_execute"]);
         out.clear();
-        if let Some(ahead) = &mut self.ahead
-            && let Some(e) = ahead.failed.take()
+        if let Some(kept) = &mut self.kept
+            && let Some(e) = kept.failed.take()
         {
-            self.ahead = None;
+            self.kept = None;
             return Err(e);
         }
         let count = self.parameters();
@@ -158,8 +162,8 @@ impl Statement {
         let values = p.values();
         let mut rest = values.rest();
         for (i, &(code, unsigned)) in self.types.iter().enumerate() {
-            let ahead = self.ahead.as_mut();
-            if let Some(sent) = ahead.and_then(|a| a.long_data.remove(&(i as u16))) {
+            let kept = self.kept.as_mut();
+            if let Some(sent) = kept.and_then(|k| k.long_data.remove(&(i as u16))) {
                 out.push(Value::Bytes(sent));
             } else if p.is_null(i) || code == WireType::Null as u8 {
                 out.push(Value::Null);
@@ -170,24 +174,24 @@ impl Statement {
                 );
             }
         }
-        self.ahead = None;
+        self.kept = None;
         Ok(())
     }
 
     /// COM_STMT_SEND_LONG_DATA.
     pub fn append(&mut self, parameter: u16, data: &[u8], max: usize) {
         let known = parameter < self.parameters();
-        let ahead = self.ahead.get_or_insert_default();
+        let kept = self.kept.get_or_insert_default();
         if !known {
-            ahead.failed = Some(SqlError::new(
+            kept.failed = Some(SqlError::new(
                 ErrorCode::ER_WRONG_ARGUMENTS,
                 &[&"mysqld_stmt_send_long_data"],
             ));
             return;
         }
-        let value = ahead.long_data.entry(parameter).or_default();
+        let value = kept.long_data.entry(parameter).or_default();
         if value.len() + data.len() > max {
-            ahead.failed = Some(SqlError::with_message(
+            kept.failed = Some(SqlError::with_message(
                 ErrorCode::ER_UNKNOWN_ERROR,
                 "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes",
             ));
@@ -197,9 +201,18 @@ impl Statement {
         value.extend_from_slice(data);
     }
 
+    /// The open cursor, which is closed if it is not [given back](Self::set_cursor).
+    pub fn take_cursor(&mut self) -> Option<Cursor> {
+        self.kept.as_mut()?.cursor.take()
+    }
+
+    pub fn set_cursor(&mut self, cursor: Cursor) {
+        self.kept.get_or_insert_default().cursor = Some(cursor);
+    }
+
     /// COM_STMT_RESET.
     pub fn reset(&mut self) {
-        self.ahead = None;
+        self.kept = None;
     }
 }
 

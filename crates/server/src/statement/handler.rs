@@ -25,6 +25,12 @@ use crate::session::statistics::Facts;
 /// The flag of a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;
 
+/// Error 1243, with the name of the function that finds it in MySQL.
+pub(super) fn unknown_statement(id: u32) -> SqlError {
+    let code = ErrorCode::ER_UNKNOWN_STMT_HANDLER;
+    SqlError::new(code, &[&id, &"mysql_stmt_precheck"])
+}
+
 /// The status flags that tell how tables were read.
 fn index_flags(reads: u8) -> u16 {
     if reads & access::NO_INDEX != 0 {
@@ -49,7 +55,7 @@ impl Session {
 
     /// Runs one statement and answers it. False: it failed, so the following statements of the text
     /// do not run.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         cx: &FiberCx<'_>,
         out: &mut ResponseWriter<'_>,
@@ -95,6 +101,17 @@ impl Session {
         self.finish_answer(result, out)
     }
 
+    /// The status flags at the end of a statement.
+    pub(super) fn end_flags(&self) -> u16 {
+        self.status_flags() | index_flags(self.facts.run.access)
+    }
+
+    /// How many warnings the end of an answer names.
+    pub(super) fn warning_count(&self) -> u16 {
+        let warnings = self.conditions.total() - self.facts.late;
+        warnings.min(u64::from(u16::MAX)) as u16
+    }
+
     fn finish_answer(
         &mut self,
         result: Result<Response, SqlError>,
@@ -106,9 +123,8 @@ impl Session {
         if let Ok(Response::Done(done)) = &result {
             self.facts.run.rows_affected = done.affected_rows;
         }
-        out.set_status(self.status_flags() | index_flags(self.facts.run.access));
-        let warnings = self.conditions.total() - self.facts.late;
-        let warnings = warnings.min(u64::from(u16::MAX)) as u16;
+        out.set_status(self.end_flags());
+        let warnings = self.warning_count();
         match &result {
             Ok(Response::Done(done)) => send_ok(done, warnings, out),
             Ok(Response::Rows(set)) if set.of_conditions => out.end_rows(0),
@@ -132,7 +148,7 @@ impl Session {
         lexable(set, self.env.vars.settings().lexing, text)
     }
 
-    fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
+    pub(super) fn refuse(&mut self, out: &mut ResponseWriter<'_>, e: &SqlError) {
         self.conditions.clear();
         self.after_statement(Some(e), false);
         out.set_charset(self.env.name_charset());
@@ -288,11 +304,7 @@ impl SessionHandler for Session {
         let memory = self.env.vars.settings().statement_memory;
         cx.begin_statement(memory, header.parameters.len());
         let Some(mut statement) = self.prepared.take(id) else {
-            let e = SqlError::new(
-                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
-                &[&id, &"mysqld_stmt_execute"],
-            );
-            return self.refuse(out, &e);
+            return self.refuse(out, &unknown_statement(id));
         };
         cx.set_statement_text(&statement.of.text, statement.of.number);
         let mut values = cx.pooled().values();
@@ -303,15 +315,13 @@ impl SessionHandler for Session {
         match read {
             Ok(()) => {
                 self.log_command("Execute", &statement.of.text, &values);
-                self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
-                    let result = s.run_prepared(fiber, &statement, &values, sink);
-                    // MySQL computes the whole result of a cursor before it sends the columns. So
-                    // a driver that has read the columns does not expect an error.
-                    if result.is_err() && header.cursor != 0 && sink.rows == 0 {
-                        sink.out.take_back_columns();
-                    }
-                    result
-                });
+                if header.cursor == CURSOR_READ_ONLY {
+                    self.open_cursor(cx, &mut statement, &values, out);
+                } else {
+                    self.answer(cx, out, WireFormat::Binary, false, |s, fiber, sink| {
+                        s.run_prepared(fiber, &statement, &values, sink)
+                    });
+                }
                 let (text, digested) = (&statement.of.text, Some(&statement.of.digested));
                 self.count_statement(cx, started, text, digested, &values);
             }
@@ -322,17 +332,9 @@ impl SessionHandler for Session {
         self.end_if_asked();
     }
 
-    fn fetch(&mut self, _: &FiberCx<'_>, statement: u32, _: u32, out: &mut ResponseWriter<'_>) {
+    fn fetch(&mut self, cx: &FiberCx<'_>, statement: u32, rows: u32, out: &mut ResponseWriter<'_>) {
         self.env.counters.count(StatementKind::StmtFetch);
-        // Results are sent as a whole, so no cursor is ever open.
-        let code = match self.prepared.get(statement) {
-            Some(_) => SqlError::new(ErrorCode::ER_STMT_HAS_NO_OPEN_CURSOR, &[&statement]),
-            None => SqlError::new(
-                ErrorCode::ER_UNKNOWN_STMT_HANDLER,
-                &[&statement, &"mysqld_stmt_fetch"],
-            ),
-        };
-        self.refuse(out, &code);
+        self.fetch_rows(cx, statement, rows, out);
     }
 
     fn send_long_data(&mut self, statement: u32, parameter: u16, data: &[u8]) {
@@ -358,13 +360,7 @@ impl SessionHandler for Session {
                 out.set_status(self.status_flags());
                 send_ok(&Done::default(), 0, out);
             }
-            None => {
-                let e = SqlError::new(
-                    ErrorCode::ER_UNKNOWN_STMT_HANDLER,
-                    &[&statement, &"mysqld_stmt_reset"],
-                );
-                self.refuse(out, &e);
-            }
+            None => self.refuse(out, &unknown_statement(statement)),
         }
     }
 

@@ -17,6 +17,7 @@ mod applied;
 mod binary_logs;
 mod binlog_dump;
 mod client_text;
+mod cursor;
 mod diagnostics;
 mod dispatch;
 mod explain_connection;

@@ -10,10 +10,11 @@ use nfold_protocol::lenenc::Reader;
 use nfold_sql::ast::{FileFormat, OutFile};
 use nfold_types::{Charset, ColumnType, ErrorCode, Level, SqlError, TypeKind, charset};
 
-use super::server_file::{ServerPath, apart};
+use super::server_file::ServerPath;
 use crate::net::worker::FiberCx;
 use crate::session::Session;
 use crate::session::cx::FiberExec;
+use crate::session::cx::apart;
 use crate::session::plans::{Cached, Work};
 use crate::session::response::WireSink;
 

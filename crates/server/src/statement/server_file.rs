@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nfold_catalog::Privileges;
-use nfold_exec::{FileSource, Interrupt, SessionEnv, StatementFiber};
+use nfold_exec::{FileSource, SessionEnv, StatementFiber};
 use nfold_types::{CollationId, ErrorCode, SqlError, Value};
-use parking_lot::Mutex;
 
 use crate::session::Session;
+use crate::session::cx::apart;
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -218,24 +218,4 @@ impl FileSource for ServerFile {
         *to = buffer;
         Ok(n > 0)
     }
-}
-
-/// Runs `job` where it may block.
-pub(super) fn apart<T: Send + 'static>(
-    fiber: &mut dyn StatementFiber,
-    job: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, SqlError> {
-    let slot = Arc::new(Mutex::new(None));
-    let result = slot.clone();
-    fiber
-        .offload(Box::new(move || {
-            let value = job();
-            *result.lock() = Some(value);
-        }))
-        .map_err(Interrupt::to_sql)?;
-    let failed = || {
-        let message = "reading or writing a file failed";
-        SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, message)
-    };
-    slot.lock().take().ok_or_else(failed)
 }

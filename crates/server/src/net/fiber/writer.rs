@@ -19,7 +19,7 @@ use nfold_protocol::lenenc::put_int;
 use nfold_protocol::response::{self, Column};
 use nfold_protocol::stmt::encode_prepare_ok;
 use nfold_types::wire::RowFrames;
-use nfold_types::{Charset, charset};
+use nfold_types::{Charset, SqlError, charset};
 
 use super::buffer::{Input, Output};
 use super::handler::ClientError;
@@ -34,6 +34,21 @@ pub const FLUSH_BYTES: usize = 256 << 10;
 const LOCAL_INFILE_REQUEST: u8 = 0xfb;
 /// The most bytes of column definitions that are copied for the next execution.
 const COPIED_COLUMNS_BYTES: usize = 4096;
+
+/// Keeps an answer in place of sending it.
+pub trait AnswerStore {
+    /// Takes complete packets, and leaves an empty buffer.
+    ///
+    /// # Errors
+    /// The statement must end; [`Self::take_error`] has the reason.
+    fn append(&mut self, cx: &FiberCx<'_>, packets: &mut Vec<u8>) -> Result<(), Interrupt>;
+
+    /// Forgets what it has.
+    fn clear(&mut self);
+
+    /// Why [`Self::append`] has failed.
+    fn take_error(&mut self) -> Option<SqlError>;
+}
 
 /// The destination of a session's answer.
 ///
@@ -57,6 +72,8 @@ pub struct ResponseWriter<'a> {
     /// A file that the client sends in the middle of the command. Boxed, because few commands
     /// have one.
     upload: Option<Box<Upload>>,
+    /// Takes the answer in place of the client.
+    store: Option<&'a mut dyn AnswerStore>,
 }
 
 impl<'a> ResponseWriter<'a> {
@@ -79,7 +96,19 @@ impl<'a> ResponseWriter<'a> {
             result: None,
             charset: None,
             upload: None,
+            store: None,
         }
+    }
+
+    /// Lets `store` take the packets that would be sent. The last ones, less than [`FLUSH_BYTES`],
+    /// stay in the buffer.
+    pub fn keep_in(&mut self, store: &'a mut dyn AnswerStore) {
+        self.store = Some(store);
+    }
+
+    /// Why the answer could not be kept.
+    pub fn take_store_error(&mut self) -> Option<SqlError> {
+        self.store.as_mut()?.take_error()
     }
 
     /// Sets the character set of column names and error messages. `None`: UTF-8, without
@@ -135,6 +164,12 @@ impl<'a> ResponseWriter<'a> {
     pub fn error(&mut self, e: &ClientError) {
         if let Some(at) = self.row.take() {
             self.output.bytes.truncate(at);
+        }
+        if let Some(store) = &mut self.store {
+            // Nothing of the answer was sent, so the error is all of it.
+            store.clear();
+            self.output.reset();
+            self.sequence = 0;
         }
         let message = match self.charset {
             Some(to) => Cow::Owned(message_in(to, &e.message)),
@@ -218,9 +253,7 @@ impl<'a> ResponseWriter<'a> {
     /// has copied.
     pub fn columns_of_packets(&mut self, columns: usize, packets: &[u8]) {
         self.begin_result(columns);
-        let start = self.output.bytes.len();
-        self.output.bytes.extend_from_slice(packets);
-        renumber(&mut self.output.bytes[start..], &mut self.sequence);
+        self.packets(packets);
         self.end_definitions(columns == 0);
     }
 
@@ -326,6 +359,14 @@ impl<'a> ResponseWriter<'a> {
         self.packet(|out| response::encode_end_of_rows(out, capabilities, warnings, status));
     }
 
+    /// Sends packets, with new numbers.
+    pub fn packets(&mut self, packets: &[u8]) {
+        debug_assert!(self.row.is_none(), "P1: a row is open");
+        let start = self.output.bytes.len();
+        self.output.bytes.extend_from_slice(packets);
+        renumber(&mut self.output.bytes[start..], &mut self.sequence);
+    }
+
     /// Sends a packet with this payload (COM_STATISTICS).
     pub fn raw(&mut self, payload: &[u8]) {
         self.packet(|out| out.extend_from_slice(payload));
@@ -335,6 +376,9 @@ impl<'a> ResponseWriter<'a> {
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
         self.result = None;
+        if let Some(store) = &mut self.store {
+            return store.append(self.cx, &mut self.output.bytes);
+        }
         flush(self.output, self.transport, self.cx)
     }
 
