@@ -36,7 +36,7 @@ impl BlockBinder<'_> {
         // Where no aggregate can be evaluated, ANY_VALUE(x) is x.
         let plain = self.in_aggregate || !self.aggregates_allowed;
         if let (AggFunc::Any, [arg], true) = (func, call.args.as_slice(), plain) {
-            return self.expr(arg);
+            return Ok(unchecked(self.expr(arg)?));
         }
         let misplaced = || SqlError::new(ErrorCode::ER_INVALID_GROUP_FUNC_USE, &[]);
         if !self.aggregates_allowed && self.outer.is_none() {
@@ -273,4 +273,11 @@ fn to_charset_of(ty: &ExprType, text: &[u8], connection: CollationId) -> Vec<u8>
     };
     charset::convert(connection.known().charset, to, text, &mut out);
     out
+}
+
+/// The argument of ANY_VALUE in the place of the call: MySQL reads numbers from its text without
+/// warning 1292.
+pub(super) fn unchecked(mut argument: Expr) -> Expr {
+    argument.ty.origin = TextOrigin::Cached;
+    argument
 }

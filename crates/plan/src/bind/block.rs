@@ -7,6 +7,7 @@
 use nfold_sql::ast::{self, OrderItem, Query as AstQuery, QueryBody as AstBody, Select};
 use nfold_types::{ErrorCode, SqlError};
 
+use super::aggregate::unchecked;
 use super::from::FromInfo;
 use super::group::{BoundBlock, GroupPosition, Grouper};
 use super::items::Item;
@@ -489,7 +490,10 @@ fn replace_lone_any_values(b: &BlockBinder<'_>, c: &mut Clauses) {
         return;
     }
     let values = b.aggregates.take().into_iter();
-    let values: Vec<Expr> = values.filter_map(|mut a| a.args.pop()).collect();
+    let values: Vec<Expr> = values
+        .filter_map(|mut a| a.args.pop())
+        .map(unchecked)
+        .collect();
     let exprs = c.items.iter_mut().map(|i| &mut i.expr);
     let exprs = exprs.chain(&mut c.having);
     let exprs = exprs.chain(c.drafts.iter_mut().flat_map(|d| &mut d.args));

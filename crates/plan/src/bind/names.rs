@@ -5,13 +5,14 @@ use std::sync::Arc;
 use nfold_catalog::TableDef;
 use nfold_catalog::schema::eq_name;
 use nfold_sql::ast::ColumnRef;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ColumnType, ErrorCode, SqlError};
 
 use super::aggregate::shift_inwards;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::column_uses::{CheckStage, ColumnAccess};
 use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
+use crate::logical::query::{QueryBody, Source};
 
 /// A column name as error messages show it.
 pub(super) fn display(c: &ColumnRef) -> String {
@@ -178,11 +179,27 @@ impl BlockBinder<'_> {
             col: column.ty.clone(),
             nullable,
             coercibility,
-            origin: match column.ty.is_blob() {
-                true => TextOrigin::Cached,
-                false => TextOrigin::Column,
-            },
+            origin: self.column_origin(at, &column.ty),
         }
+    }
+
+    /// The origin of a column's text: that of the function behind a column of a derived table that
+    /// MySQL merges.
+    fn column_origin(&self, at: ColumnAt, ty: &ColumnType) -> TextOrigin {
+        if ty.is_blob() {
+            return TextOrigin::Cached;
+        }
+        let source = self.tables.get(usize::from(at.table)).map(|t| &t.source);
+        if let Some(Source::Derived(q)) = source
+            && let (true, QueryBody::Block(inner)) = (q.is_merged(), &q.body)
+            && let Some(e) = inner.select.get(usize::from(at.column))
+        {
+            use TextOrigin::{Cached, Computed, Matched};
+            if let origin @ (Cached | Computed | Matched) = e.ty.origin {
+                return origin;
+            }
+        }
+        TextOrigin::Column
     }
 
     /// Resolves `c`: in this block, then in enclosing queries, then among the aliases of the select
