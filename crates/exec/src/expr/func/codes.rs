@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_types::{CollationId, DateTime, ErrorCode, SqlError, Time, TypeKind, Value};
 
@@ -113,8 +113,12 @@ fn time_image(t: Time) -> i64 {
     (1 << 47) + if t.is_negative() { !packed } else { packed }
 }
 
+fn is_column(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Column(_) | ExprKind::Outer { .. })
+}
+
 /// WEIGHT_STRING: the weights of a string. An integer or temporal value becomes eight bytes that
-/// sort like it; other numbers are NULL.
+/// sort like it, as does the number of an ENUM or SET column; other numbers are NULL.
 ///
 /// The optional arguments are the maximum length of the result in bytes, the number of characters,
 /// and flags; 0 means no limit. In a PAD SPACE collation the string is padded with spaces to the
@@ -125,6 +129,9 @@ fn eval_weights<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     let signed = |v: i64| Val::string((v as u64 ^ 1 << 63).to_be_bytes().to_vec());
     match (arg.ty.class(), v) {
         (_, Val::Int(v)) => return Ok(signed(v)),
+        (_, Val::UInt(v)) if is_column(arg) && arg.ty.col.is_enum_or_set() => {
+            return Ok(signed(v as i64));
+        }
         (Class::Int, Val::UInt(v)) => return Ok(Val::string(v.to_be_bytes().to_vec())),
         (_, Val::Date(d)) => return Ok(signed(i64::from(d.packed()))),
         (_, Val::DateTime(d)) => return Ok(signed(datetime_image(d))),

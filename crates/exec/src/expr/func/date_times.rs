@@ -41,7 +41,13 @@ fn fsp_of_constant(e: &Expr) -> u8 {
         ExprKind::IntervalArith { expr, unit, .. } if !unit.has_micros() => fsp_of(expr),
         ExprKind::Call { func, args } => match super::Builtins.get(*func).name {
             "if" => fsp_of(&args[1]).max(fsp_of(&args[2])),
-            "ifnull" | "coalesce" => args.iter().map(fsp_of).max().unwrap_or(0),
+            "ifnull" | "coalesce" => {
+                let certain = args.iter().position(|a| !a.ty.nullable);
+                let possible = certain.map_or(&args[..], |at| &args[..=at]);
+                possible.iter().map(fsp_of).max().unwrap_or(0)
+            }
+            "nullif" => fsp_of(&args[0]),
+            "greatest" | "least" if args.iter().all(|a| fsp_of(a) == 0) => 0,
             // Six digits or none.
             "addtime" | "subtime" if args.iter().all(|a| fsp_of(a) == 0) => 0,
             _ => 6,
