@@ -89,12 +89,24 @@ impl Parser<'_> {
                     _ => return self.unexpected(),
                 };
                 self.advance();
-                let values = self.paren_list(Self::handler_text)?;
+                let values = self.paren_list(Self::handler_value)?;
                 return Ok(HandlerRows::Key { op, values });
             }
         };
         self.advance();
         Ok(rows)
+    }
+
+    /// A value of a key. It is no subquery.
+    fn handler_value(&mut self) -> Result<Span> {
+        let query = matches!(
+            self.peek().kw,
+            Kw::SELECT | Kw::WITH | Kw::VALUES | Kw::TABLE
+        );
+        if self.kind() == TokenKind::LParen && query {
+            return self.unexpected();
+        }
+        self.handler_text()
     }
 
     /// The place of an expression in the text.
