@@ -6,6 +6,7 @@ use nfold_catalog::TableDef;
 use nfold_engine::{EqualityKeys, Read, ReadSpec, RowBatch, RowLock, Table};
 use nfold_json::{FieldType, Json, Opaque, Work};
 use nfold_observe::StatusCounter;
+use nfold_types::convert::append_binary;
 use nfold_types::key::{Elements, element_layout};
 use nfold_types::{
     ColumnType, ErrorCode, Level, NoCheckpoint, SqlError, TypeKind, ValueRef, charset, wire,
@@ -98,37 +99,31 @@ pub(super) fn duplicate_error(
 ) -> SqlError {
     let def: &TableDef = table.def();
     let parts = &def.indexes[index].parts;
-    let mut text = Vec::new();
+    let mut shown = String::new();
     for (n, part) in parts.iter().enumerate() {
         if n > 0 {
-            text.push(b'-');
+            shown.push('-');
         }
+        let mut text = Vec::new();
         let ty = &def.columns[part.column].ty;
         if let Some(element) = def.array_of(part.column) {
             append_array(rt, table, (image, part.column), element, &mut text);
+            append_value(&text, &ColumnType::json(), &mut shown);
             continue;
         }
         match table.layout().get(image, part.column) {
             Ok(ValueRef::Null) | Err(_) => text.extend_from_slice(b"NULL"),
             Ok(v) => {
-                let start = text.len();
                 wire::display_text(v, ty, rt.env.time_zone(), &mut text);
                 if let Some(n) = part.prefix_len {
-                    let keep = ty
-                        .collation
-                        .known()
-                        .char_prefix(&text[start..], n.into())
-                        .len();
-                    text.truncate(start + keep);
-                }
-                let set = ty.charset();
-                if ty.is_string() && !set.is_utf8() && !set.is_binary() {
-                    let own = text.split_off(start);
-                    charset::convert(set, &charset::UTF8MB4, &own, &mut text);
+                    let keep = ty.collation.known().char_prefix(&text, n.into()).len();
+                    text.truncate(keep);
                 }
             }
         }
+        append_value(&text, ty, &mut shown);
     }
+    shown.truncate(shown.floor_char_boundary(ENTRY_BYTES));
     let key = if def.indexes[index].is_clustered() {
         "PRIMARY"
     } else {
@@ -136,11 +131,38 @@ pub(super) fn duplicate_error(
     };
     SqlError::new(
         ErrorCode::ER_DUP_ENTRY,
-        &[
-            &String::from_utf8_lossy(&text),
-            &format_args!("{}.{key}", def.name),
-        ],
+        &[&shown, &format_args!("{}.{key}", def.name)],
     )
+}
+
+/// The maximum length in bytes of the key in error 1062.
+const ENTRY_BYTES: usize = 64;
+
+/// Appends a value as error 1062 shows it: text in UTF-8, up to its first zero byte, and the bytes
+/// of binary strings and BIT values. The zero bytes at the end of a BINARY value are left out,
+/// but for its first byte.
+fn append_value(text: &[u8], ty: &ColumnType, shown: &mut String) {
+    let set = ty.charset();
+    match ty.kind {
+        TypeKind::Binary(_) => {
+            let end = text.iter().rposition(|b| *b != 0).unwrap_or(0) + 1;
+            append_binary(&text[..end.min(text.len())], ENTRY_BYTES, shown);
+        }
+        TypeKind::Bit(_) => append_binary(text, ENTRY_BYTES, shown),
+        _ if ty.is_string() && set.is_binary() => append_binary(text, ENTRY_BYTES, shown),
+        _ => {
+            let mut converted = Vec::new();
+            let text = match ty.is_string() && !set.is_utf8() {
+                true => {
+                    charset::convert(set, &charset::UTF8MB4, text, &mut converted);
+                    &converted
+                }
+                false => text,
+            };
+            let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+            shown.push_str(&String::from_utf8_lossy(&text[..end]));
+        }
+    }
 }
 
 /// Appends the elements of a multi-valued key part. MySQL shows as many characters as an element

@@ -113,6 +113,7 @@ impl ColumnValues {
             mode: &self.mode,
             column: &column.name,
             row,
+            from: CollationId::UTF8MB4_BIN,
             warnings: &mut warnings,
         };
         let buffer = match column.ty.is_string() {

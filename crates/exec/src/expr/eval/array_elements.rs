@@ -299,6 +299,7 @@ fn temporal(
             mode,
             column: to.column,
             row: to.row,
+            from: CollationId::UTF8MB4_BIN,
             warnings: &mut raised,
         },
         Vec::new(),

@@ -17,42 +17,9 @@ pub fn string_collation(cx: &EvalCx<'_>, ty: &ExprType) -> CollationId {
     nfold_plan::collate::as_string(ty, cx.env().collation()).collation
 }
 
-/// The maximum length in bytes of a value in a warning.
-const SHOWN_BYTES: usize = 128;
-
-/// A value of type `ty` as a warning shows it, cut to [`SHOWN_BYTES`]. In a binary string, bytes
-/// other than printable ASCII appear as `\x00`. Other text is shown in UTF-8, up to its first zero
-/// byte.
+/// A value of type `ty` as a warning shows it.
 pub(crate) fn shown(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType) -> String {
-    let charset = string_collation(cx, ty).known().charset;
-    // A character has at most four bytes.
-    let text = &text[..text.len().min(charset.piece_end(text, 4 * SHOWN_BYTES + 4))];
-    if charset.is_binary() {
-        let mut out = String::new();
-        for b in text {
-            let printable = matches!(b, b' '..=b'~');
-            if out.len() + if printable { 1 } else { 4 } > SHOWN_BYTES {
-                break;
-            }
-            if printable {
-                out.push(char::from(*b));
-            } else {
-                out.push_str(&format!("\\x{b:02X}"));
-            }
-        }
-        return out;
-    }
-    let mut converted = Vec::new();
-    let utf8 = CollationId::UTF8MB4_BIN.known().charset;
-    let text = if charset == utf8 || charset.is_ascii(text) {
-        text
-    } else {
-        charset::convert(charset, utf8, text, &mut converted);
-        &converted
-    };
-    let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
-    let text = String::from_utf8_lossy(&text[..end]);
-    text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned()
+    nfold_types::convert::shown(text, string_collation(cx, ty))
 }
 
 /// Whether the statement has checked this constant, and warned about it, before its first row.

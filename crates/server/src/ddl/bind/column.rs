@@ -210,6 +210,7 @@ fn stored_default(
             mode: &mode,
             column: name,
             row: 1,
+            from: CollationId::UTF8MB4_BIN,
             warnings: cx.warnings,
         };
         let from = value.string.unwrap_or(CollationId::BINARY);

@@ -148,6 +148,7 @@ fn run(
                 mode,
                 column: &column.name,
                 row,
+                from: CollationId::UTF8MB4_BIN,
                 warnings: &mut warnings,
             };
             let value = match source {

@@ -9,6 +9,7 @@ mod numeric;
 mod string;
 mod temporal;
 
+use super::shown;
 pub use string::{double_text, printable};
 
 use crate::charset::{UTF8MB4, convert};
@@ -51,6 +52,8 @@ pub struct StoreCx<'a> {
     pub column: &'a str,
     /// The row's number within its statement, from 1, for messages.
     pub row: u64,
+    /// The collation of the string that is stored, for messages. [`store_value`] sets it.
+    pub from: CollationId,
     /// Collects warnings and notes.
     pub warnings: &'a mut Warnings,
 }
@@ -131,11 +134,13 @@ pub fn store_value_in(
     }
     if let ValueRef::Bytes(text) = value
         && !ty.is_string()
-        && from.known().charset.is_wide()
     {
-        let mut plain = Vec::new();
-        convert(from.known().charset, &UTF8MB4, text, &mut plain);
-        return store_value(ValueRef::Bytes(&plain), CollationId::UTF8MB4_BIN, ty, cx);
+        cx.from = from;
+        if from.known().charset.is_wide() {
+            let mut plain = Vec::new();
+            convert(from.known().charset, &UTF8MB4, text, &mut plain);
+            return store_value(ValueRef::Bytes(&plain), CollationId::UTF8MB4_BIN, ty, cx);
+        }
     }
     match &ty.kind {
         TypeKind::TinyInt
@@ -217,11 +222,6 @@ fn as_datetime(value: ValueRef<'_>, mode: &StoreMode) -> Option<DateTime> {
         }
         _ => None,
     }
-}
-
-/// Text for messages; bytes that are no UTF-8 are shown as the replacement character.
-fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
 }
 
 /// The text of a value as messages show it and as string columns take it (without a column's

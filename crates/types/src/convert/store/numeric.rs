@@ -105,7 +105,7 @@ pub(super) fn integer(
 fn integer_text_problem(text: &[u8], cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
     let parsed = Decimal::parse_prefix(text);
     if parsed.used == 0 {
-        return cx.incorrect("integer", &shown(text));
+        return cx.incorrect("integer", &shown(text, cx.from));
     }
     // An exponent without digits is taken for one ('1e' is 1).
     let rest = &text[parsed.used..];
@@ -280,7 +280,7 @@ fn decimal_text(
     if parsed.truncated {
         let no_number = Decimal::parse_prefix(text).used == 0;
         if no_number || cx.is_strict() {
-            cx.incorrect("decimal", &shown(text))?;
+            cx.incorrect("decimal", &shown(text, cx.from))?;
         } else {
             cx.truncated_note();
         }
@@ -303,7 +303,10 @@ pub(super) fn floating(
         ValueRef::Bytes(text) => {
             let parsed = parse_double(text);
             if parsed.truncated && !parsed.overflow {
-                cx.incorrect(if single { "FLOAT" } else { "DOUBLE" }, &shown(text))?;
+                cx.incorrect(
+                    if single { "FLOAT" } else { "DOUBLE" },
+                    &shown(text, cx.from),
+                )?;
             } else if parsed.overflow {
                 cx.out_of_range()?;
             }

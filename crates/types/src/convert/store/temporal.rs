@@ -8,7 +8,7 @@ use crate::temporal::parse::{
     check_date, datetime_of_number, parse_datetime, parse_time, time_of_number,
 };
 use crate::temporal::{Date, DateTime, TIME_MAX_MICROS, TemporalError, Time, Timestamp};
-use crate::{Decimal, Value, ValueRef};
+use crate::{CollationId, Decimal, Value, ValueRef};
 
 /// Why a value does not fit, named by the warning outside strict mode.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ struct Given {
 /// fractional digits.
 fn message_text(value: ValueRef<'_>, fsp: u8, cx: &StoreCx<'_>) -> String {
     match value {
-        ValueRef::Bytes(text) => shown(text),
+        ValueRef::Bytes(text) => shown(text, cx.from),
         ValueRef::DateTime(v) => fit(v, 0, fsp, cx).unwrap_or(v).with_fsp(fsp).to_string(),
         ValueRef::Time(v) => v.truncate(fsp).to_string(),
-        other => shown(&text_of(other, cx.mode)),
+        other => shown(&text_of(other, cx.mode), CollationId::UTF8MB4_BIN),
     }
 }
 

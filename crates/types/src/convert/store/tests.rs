@@ -70,6 +70,7 @@ fn answer(ty: &ColumnType, literal: &(Value, CollationId), strict: bool) -> Stri
         mode: &mode,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     let cut = |m: &str| m.replace(" for column 'v' at row 1", "");
@@ -171,6 +172,7 @@ fn ignore_makes_warnings_of_errors() {
             mode: &mode,
             column: "v",
             row: 1,
+            from: CollationId::UTF8MB4_BIN,
             warnings: &mut warnings,
         };
         let stored =
@@ -196,6 +198,7 @@ fn ignore_makes_warnings_of_errors() {
         mode: &mode,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     assert_eq!(
@@ -218,6 +221,7 @@ fn date_flags_and_fractions() {
             mode,
             column: "v",
             row: 1,
+            from: CollationId::UTF8MB4_BIN,
             warnings: &mut warnings,
         };
         let (ty, value) = (column(ty), literal(text));
@@ -319,6 +323,7 @@ fn long_texts_are_cut_at_characters() {
         mode: &lax,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     let stored = store_value(ValueRef::Bytes(text.as_bytes()), ty.collation, &ty, &mut cx);
@@ -328,6 +333,7 @@ fn long_texts_are_cut_at_characters() {
         mode: &strict,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     let error = store_value(ValueRef::Bytes(text.as_bytes()), ty.collation, &ty, &mut cx)
@@ -351,6 +357,7 @@ fn long_texts_are_stored_whole() {
                 mode: &strict,
                 column: "v",
                 row: 1,
+                from: CollationId::UTF8MB4_BIN,
                 warnings: &mut warnings,
             };
             let value = ValueRef::Bytes(text.as_bytes());
@@ -421,6 +428,7 @@ fn local_times_that_do_not_exist() {
         mode: &lax,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     let stored = store_value(value, CollationId::UTF8MB4_0900_AI_CI, &ty, &mut cx);
@@ -443,6 +451,7 @@ fn local_times_that_do_not_exist() {
         mode: &strict,
         column: "v",
         row: 1,
+        from: CollationId::UTF8MB4_BIN,
         warnings: &mut warnings,
     };
     let error =
