@@ -61,7 +61,7 @@ impl BlockBinder<'_> {
     }
 
     /// As [`Self::compare`]. `operation` is the name of the operation in error messages.
-    fn compare_for(
+    pub(super) fn compare_for(
         &mut self,
         op: BinaryOp,
         a: Expr,
@@ -71,16 +71,6 @@ impl BlockBinder<'_> {
         let b = self.as_year(&a, b);
         let a = self.as_year(&b, a);
         self.compare_as_is(op, a, b, operation)
-    }
-
-    /// The equality that NULLIF of these arguments tests.
-    pub(super) fn nullif_equal(&mut self, [a, b]: [&Expr; 2]) -> Result<Expr, SqlError> {
-        let (a, b, operation) = (a.clone(), b.clone(), "nullif");
-        // Beside a YEAR column a literal 20 is the year 2020. A computed 20 is not.
-        match b.kind {
-            ExprKind::Call { .. } => self.compare_as_is(BinaryOp::Eq, a, b, operation),
-            _ => self.compare_for(BinaryOp::Eq, a, b, operation),
-        }
     }
 
     /// As [`Self::compare`], without the special treatment of YEAR columns.

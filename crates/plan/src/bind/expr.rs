@@ -830,6 +830,11 @@ impl BlockBinder<'_> {
         if wide_sets::is_converted(name, &args) {
             return wide_sets::call(func, def, &infer, args);
         }
+        if let ("nullif", [a, b]) = (name, args.as_slice())
+            && let Some(converted) = self.as_compared(a, b)
+        {
+            args[0] = converted;
+        }
         let mut ty = (def.infer)(&infer, &mut args)?;
         if let ("nullif", [a, b]) = (name, args.as_slice()) {
             args[1] = self.nullif_equal([a, b])?;

@@ -23,6 +23,7 @@ mod items;
 mod json;
 mod load;
 mod names;
+mod nullif;
 mod order;
 mod path_hints;
 mod rollup;
