@@ -148,6 +148,7 @@ impl BlockBinder<'_> {
             constant: checked,
             beside: other.ty.col.clone(),
             column,
+            lenient: false,
         };
         // An expression of the SELECT list may be bound again for ORDER BY.
         let mut all = all.borrow_mut();
@@ -166,6 +167,7 @@ impl BlockBinder<'_> {
             constant: CheckedConstant::Truth(e.clone()),
             beside: e.ty.col.clone(),
             column: None,
+            lenient: false,
         });
         e.ty.origin = TextOrigin::Checked;
     }
@@ -179,6 +181,7 @@ impl BlockBinder<'_> {
                 constant: CheckedConstant::List(list),
                 beside: left.ty.col.clone(),
                 column: self.column_behind(left).map(|c| c.name),
+                lenient: false,
             });
         }
     }

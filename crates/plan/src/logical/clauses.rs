@@ -221,6 +221,9 @@ pub struct ConstantCheck {
     pub beside: ColumnType,
     /// The name of the column, if it is compared with a column of a table.
     pub column: Option<Arc<str>>,
+    /// Whether dates and times are checked outside of strict mode: MySQL converts the constants of
+    /// CREATE TABLE ... SELECT before strict mode begins.
+    pub lenient: bool,
 }
 
 /// The constant of a [`ConstantCheck`].

@@ -179,6 +179,15 @@ impl Plan {
         }
     }
 
+    /// Makes the plan that of CREATE TABLE ... SELECT, which compares constants with dates and
+    /// times outside of strict mode.
+    pub fn check_constants_leniently(&mut self) {
+        if let Some(block) = self.first_block() {
+            let checks = block.constant_checks.iter_mut();
+            checks.for_each(|check| check.lenient = true);
+        }
+    }
+
     /// The foreign keys that the plan's changes concern.
     pub fn foreign_keys(&self) -> Option<&ForeignKeys> {
         let keys = match self {

@@ -20,24 +20,37 @@ pub(crate) fn check_time_points<'a>(
     cx: &EvalCx<'a>,
     checks: &'a [ConstantCheck],
 ) -> Result<(), SqlError> {
+    let strict = cx.st.warnings.borrow().is_strict();
     for check in checks {
-        match &check.constant {
-            CheckedConstant::TimePoint(e) => time_point(cx, e, check)?,
-            CheckedConstant::List(list) => {
-                refuse_only_member(cx, *list, &check.beside).map_err(|error| {
-                    let only = cx.st.params.list(*list).0.map(Val::from_ref).next();
-                    let text = only.unwrap_or_default();
-                    lost(cx, &text, check).unwrap_or(error)
-                })?;
-            }
-            CheckedConstant::Truth(e) => {
-                convert::to_bool(cx, &cx.val(e)?, &e.ty);
-                raised(cx)?;
-            }
-            CheckedConstant::Number(..) => {}
+        if matches!(check.constant, CheckedConstant::Number(..)) {
+            continue;
         }
+        let timed = !matches!(check.constant, CheckedConstant::Truth(_));
+        let lenient = strict && check.lenient && timed;
+        cx.st.warnings.borrow_mut().set_strict(strict && !lenient);
+        let checked = check_time_point(cx, check);
+        cx.st.warnings.borrow_mut().set_strict(strict);
+        checked?;
     }
     Ok(())
+}
+
+fn check_time_point<'a>(cx: &EvalCx<'a>, check: &'a ConstantCheck) -> Result<(), SqlError> {
+    match &check.constant {
+        CheckedConstant::TimePoint(e) => time_point(cx, e, check),
+        CheckedConstant::List(list) => {
+            refuse_only_member(cx, *list, &check.beside).map_err(|error| {
+                let only = cx.st.params.list(*list).0.map(Val::from_ref).next();
+                let text = only.unwrap_or_default();
+                lost(cx, &text, check).unwrap_or(error)
+            })
+        }
+        CheckedConstant::Truth(e) => {
+            convert::to_bool(cx, &cx.val(e)?, &e.ty);
+            raised(cx)
+        }
+        CheckedConstant::Number(..) => Ok(()),
+    }
 }
 
 /// Checks the strings that are compared with numbers.

@@ -208,7 +208,8 @@ impl Session {
         let mut schema = sight.clone();
         schema.put_table_as(NEW, new.clone());
         let statement = Statement::Insert(Box::new(insert));
-        let plan = self.plan_in(cx, &schema, &statement, text)?;
+        let mut plan = self.plan_in(cx, &schema, &statement, text)?;
+        plan.check_constants_leniently();
         let mut operators = Executable::new(Arc::new(plan));
         let warnings = RefCell::new(std::mem::take(&mut self.conditions));
         self.begin_work(true);
