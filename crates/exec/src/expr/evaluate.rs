@@ -338,7 +338,7 @@ impl<'a> EvalCx<'a> {
         Ok(Val::string(self.in_pieces(bytes, piece)?))
     }
 
-    fn owned(v: nfold_types::Value) -> Val<'a> {
+    pub(crate) fn owned(v: nfold_types::Value) -> Val<'a> {
         match v {
             nfold_types::Value::Bytes(b) => Val::Bytes(Cow::Owned(b)),
             nfold_types::Value::Null => Val::Null,

@@ -158,6 +158,7 @@ impl Printer<'_> {
                 match (name, args.as_slice()) {
                     (n, [inner])
                         if n == nfold_plan::func::PADDED
+                            || n == nfold_plan::func::COMPUTED_ONCE
                             || n == nfold_plan::func::YEAR_CONSTANT =>
                     {
                         text(inner)?

@@ -29,6 +29,9 @@ pub const YEAR_CONSTANT: &str = "a constant as YEAR";
 /// An internal function, which SQL cannot name: pads a CHAR value with spaces to its full length.
 pub const PADDED: &str = "a padded CHAR";
 
+/// An internal function, which SQL cannot name: a constant that is computed once in an execution.
+pub const COMPUTED_ONCE: &str = "a computed constant";
+
 /// A function as the binder sees it.
 #[derive(Debug)]
 pub struct FuncDef {

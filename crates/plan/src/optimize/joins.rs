@@ -6,6 +6,7 @@
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
+use super::constants;
 use super::equalities::Equalities;
 use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
@@ -125,6 +126,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     }
     block.joins = steps;
     order::use_index_order(block);
+    constants::compute_once(cx, block);
 }
 
 /// The state of placing tables: those placed so far, and the conditions that wait for others.

@@ -3,6 +3,7 @@
 
 mod candidate;
 mod condition;
+mod constants;
 mod dml;
 mod equalities;
 mod histogram;

@@ -548,6 +548,8 @@ pub struct ListCache {
     ///
     /// [`TextOrigin::Once`]: nfold_plan::expr::TextOrigin::Once
     pub(crate) warned: RefCell<FxHashSet<usize>>,
+    /// The values of computed constants, by the address of their expression.
+    pub(crate) constants: RefCell<SmallVec<[(usize, Value); 2]>>,
     /// The branches of each long CASE.
     pub(crate) branches: RefCell<FxHashMap<usize, Branches>>,
 }

@@ -41,7 +41,26 @@ pub(super) static FUNCS: &[Func] = &[
         eval_last_insert_id,
     ),
     func("database", (0, 0), infer_database, eval_database),
+    func(
+        nfold_plan::func::COMPUTED_ONCE,
+        (1, 1),
+        |_, args| Ok(args[0].ty.clone()),
+        eval_computed_once,
+    ),
 ];
+
+/// The value of a constant, which is computed at its first use in an execution.
+fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let e = &args[0];
+    let id = std::ptr::from_ref(e) as usize;
+    let known = &cx.st.lists.constants;
+    if let Some((_, value)) = known.borrow().iter().find(|(at, _)| *at == id) {
+        return Ok(EvalCx::owned(value.clone()));
+    }
+    let value = cx.val(e)?;
+    known.borrow_mut().push((id, value.to_value()));
+    Ok(value)
+}
 
 fn infer_if(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     cx.common(&[&args[1], &args[2]])

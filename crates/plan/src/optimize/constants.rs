@@ -1,0 +1,62 @@
+//! Constants in conditions that have to be computed: `d > NOW() - INTERVAL 1 DAY`. The executor
+//! computes each once in an execution, not for each row. So does MySQL, and such a constant warns
+//! once.
+
+use crate::logical::context::PlanCx;
+use crate::logical::expr::{Class, Expr, ExprKind, is_constant};
+use crate::logical::func::{COMPUTED_ONCE, FuncSet, PADDED, YEAR_CONSTANT, is_volatile};
+use crate::physical::query::Block;
+
+/// Functions that return one of their arguments. A reader may want the argument, not its text.
+const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "least"];
+
+/// Marks the computed constants in the conditions of a block whose tables are joined. Not in UPDATE
+/// and DELETE of one table, where MySQL warns for each row.
+pub(super) fn compute_once(cx: &PlanCx<'_>, block: &mut Block) {
+    if block.changed != 0 && block.tables.len() == 1 {
+        return;
+    }
+    for step in &mut block.joins {
+        let conditions = step.on.iter_mut().chain(&mut step.filter);
+        conditions.for_each(|e| mark(cx.funcs, e));
+    }
+    block.having.iter_mut().for_each(|e| mark(cx.funcs, e));
+}
+
+fn mark(funcs: &dyn FuncSet, e: &mut Expr) {
+    if !is_computed(e) {
+        return e.each_child_mut(&mut |child| mark(funcs, child));
+    }
+    let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_) | ExprKind::SysVar { .. });
+    if !is_constant(e) || e.any(&mut |e| variable(e)) || is_volatile(funcs, e) {
+        return e.each_child_mut(&mut |child| mark(funcs, child));
+    }
+    if let ExprKind::Call { func, .. } = &e.kind {
+        let name = funcs.get(*func).name;
+        if PASSING.contains(&name) || [PADDED, YEAR_CONSTANT, COMPUTED_ONCE].contains(&name) {
+            return;
+        }
+    }
+    if let Some((func, _)) = funcs.find(COMPUTED_ONCE) {
+        let constant = std::mem::replace(e, Expr::null());
+        e.ty = constant.ty.clone();
+        e.kind = ExprKind::Call {
+            func,
+            args: vec![constant],
+        };
+    }
+}
+
+/// Whether an expression is a function, or arithmetic that may warn or is expensive. Sums of exact
+/// numbers are left alone: lists of them are prepared as they are.
+fn is_computed(e: &Expr) -> bool {
+    use ExprKind::{Arith, Call, Cast, Extract, IntervalArith, TimestampDiff};
+    let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
+    match &e.kind {
+        _ if matches!(e.ty.class(), Class::Json | Class::Null) => false,
+        Call { .. } | IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } => true,
+        Cast(inner) => !matches!(inner.kind, ExprKind::Const(_) | ExprKind::Param(_)),
+        Arith(_, sides) => !sides.iter().all(exact),
+        _ => false,
+    }
+}
