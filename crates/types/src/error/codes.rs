@@ -547,6 +547,10 @@ errors! {
     ER_CAPACITY_EXCEEDED_IN_RANGE_OPTIMIZER = 3171, "HY000", "Range optimization was not done for this query.";
     ER_CANNOT_CREATE_VIRTUAL_INDEX_CONSTRAINT = 3175, "HY000", "Cannot create index on virtual column whose base column has foreign constraint.";
     ER_MASTER_KEY_ROTATION_NOT_SUPPORTED_BY_SE = 3179, "HY000", "Master key rotation is not supported by storage engine.";
+    ER_AES_INVALID_KDF_NAME = 3235, "HY000", "KDF method name is not valid. Please use hkdf or pbkdf2_hmac method name";
+    ER_AES_INVALID_KDF_ITERATIONS = 3236, "HY000", "For KDF method pbkdf2_hmac iterations value less than 1000 or more than 65535 is not allowed due to security reasons. Please provide iterations >= 1000 and iterations < 65535";
+    WARN_AES_KEY_SIZE = 3237, "HY000", "AES key size should be %d bytes length or secure KDF methods hkdf or pbkdf2_hmac should be used, please provide exact AES key size or use KDF methods for better security.";
+    ER_AES_INVALID_KDF_OPTION_SIZE = 3238, "HY000", "KDF option size is invalid, please provide valid size < %d bytes and not NULL";
     ER_UNSUPPORT_COMPRESSED_TEMPORARY_TABLE = 3500, "HY000", "CREATE TEMPORARY TABLE is not allowed with ROW_FORMAT=COMPRESSED or KEY_BLOCK_SIZE.";
     ER_ACL_OPERATION_FAILED = 3501, "HY000", "The ACL operation failed due to the following error from SE: errcode %d - %.256s";
     ER_UNSUPPORTED_INDEX_ALGORITHM = 3502, "HY000", "This storage engine does not support the %s index algorithm, storage engine default was used instead.";

@@ -1,5 +1,6 @@
 //! AES_ENCRYPT and AES_DECRYPT (FIPS 197, with the modes of NIST SP 800-38A) under
-//! `block_encryption_mode`, and RANDOM_BYTES.
+//! `block_encryption_mode`, with the given key or one derived from it (`key_derivation`), and
+//! RANDOM_BYTES.
 
 use aes::cipher::{Array, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
@@ -8,13 +9,14 @@ use nfold_plan::func::Infer;
 use nfold_types::{CollationId, ErrorCode, SqlError, Value};
 
 use super::builtin::{Evaluated, Func, Inferred, Pace, arg, func, volatile};
+use super::key_derivation::derived;
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
-    func("aes_encrypt", (2, 3), infer_bytes, |cx, a, _| {
+    func("aes_encrypt", (2, 6), infer_bytes, |cx, a, _| {
         run(cx, a, "aes_encrypt", encrypt)
     }),
-    func("aes_decrypt", (2, 3), infer_decrypted, |cx, a, _| {
+    func("aes_decrypt", (2, 6), infer_decrypted, |cx, a, _| {
         run(cx, a, "aes_decrypt", decrypt)
     }),
     volatile(func("random_bytes", (1, 1), infer_random, eval_random)),
@@ -145,8 +147,10 @@ fn run<'a>(
         )));
     };
     let mut iv = [0; BLOCK];
+    let derivation = args.get(3..).unwrap_or_default();
     match (mode, args.get(2)) {
         (Mode::Ecb, None) => {}
+        (Mode::Ecb, Some(_)) if !derivation.is_empty() => {}
         (Mode::Ecb, Some(_)) => cx.warn(ErrorCode::WARN_OPTION_IGNORED, &[&"IV"]),
         (_, None) => {
             return Err(SqlError::new(
@@ -167,6 +171,13 @@ fn run<'a>(
     }
     let text = arg!(cx.bytes(&args[0]));
     let key = arg!(cx.bytes(&args[1]));
+    let key = match derivation {
+        [] => key,
+        options => derived(cx, options, &key, bits / 8)?.into(),
+    };
+    if key.len() > bits / 8 {
+        cx.warn(ErrorCode::WARN_AES_KEY_SIZE, &[&(bits / 8)]);
+    }
     let cipher = Cipher::new(cx, bits, &key)?;
     Ok(f(cx, &cipher, mode, iv, &text)?.map_or(Val::Null, Val::string))
 }

@@ -18,6 +18,7 @@ mod fulltext;
 mod inet6;
 mod info;
 mod json;
+mod key_derivation;
 mod numeric;
 mod regexp;
 mod strings;
