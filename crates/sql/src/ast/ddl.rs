@@ -193,6 +193,8 @@ pub enum IndexAlgorithm {
 pub struct KeyPart {
     pub target: KeyTarget,
     pub descending: bool,
+    /// Whether ASC or DESC is written.
+    pub ordered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -225,6 +225,7 @@ fn inline_key(kind: KeyKind, column: &Ident) -> KeyDef {
             prefix: None,
         },
         descending: false,
+        ordered: false,
     };
     KeyDef {
         kind,

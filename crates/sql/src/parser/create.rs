@@ -511,10 +511,12 @@ impl Parser<'_> {
             KeyTarget::Column { name, prefix }
         };
         let descending = self.accept_kw(Kw::DESC);
-        if !descending {
-            self.accept_kw(Kw::ASC);
-        }
-        Ok(KeyPart { target, descending })
+        let ordered = descending || self.accept_kw(Kw::ASC);
+        Ok(KeyPart {
+            target,
+            descending,
+            ordered,
+        })
     }
 
     /// The name of a key, which may be PRIMARY in backquotes.

@@ -57,6 +57,7 @@ pub fn generated_key(key: &ast::ForeignKey) -> KeyDef {
             prefix: None,
         },
         descending: false,
+        ordered: false,
     };
     KeyDef {
         kind: KeyKind::Index,

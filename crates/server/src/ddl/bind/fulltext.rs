@@ -104,7 +104,7 @@ fn document_column(part: &KeyPart, columns: &[ColumnDef]) -> Result<usize, SqlEr
     let found = columns.iter().position(|c| eq_name(&c.name, name.as_str()));
     let unknown = || error(ErrorCode::ER_KEY_COLUMN_DOES_NOT_EXITS, &[&name.as_str()]);
     let column = found.ok_or_else(unknown)?;
-    if part.descending {
+    if part.ordered {
         let args: [&dyn std::fmt::Display; 2] =
             [&"spatial/fulltext/hash index", &"explicit index order"];
         return Err(error(ErrorCode::ER_WRONG_USAGE, &args));

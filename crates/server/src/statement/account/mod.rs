@@ -275,6 +275,11 @@ impl Session {
         }
         if let Some(DefaultRoles::List(roles)) = &c.default_roles {
             for role in roles {
+                let (user, host) = id_of(role);
+                if change.get(&(user.clone(), host.clone())).is_none() {
+                    let code = ErrorCode::ER_USER_DOES_NOT_EXIST;
+                    return Err(SqlError::new(code, &[&format_args!("`{user}`@`{host}`")]));
+                }
                 self.grant_role(change, &mut account, (&id_of(role), false))?;
             }
             account.default_roles = self.default_roles(&account, roles)?;
