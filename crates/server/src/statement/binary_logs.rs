@@ -15,9 +15,8 @@ use crate::session::response::Response;
 use crate::session::vars::VarValue;
 
 impl Session {
-    fn active_log(&self) -> Result<Arc<BinaryLog>, SqlError> {
-        let log = self.server.binlog.clone().filter(|log| log.is_active());
-        log.ok_or_else(|| SqlError::new(ErrorCode::ER_NO_BINARY_LOGGING, &[]))
+    fn active_log(&self) -> Option<Arc<BinaryLog>> {
+        self.server.binlog.clone().filter(|log| log.is_active())
     }
 
     /// Runs `f` on a thread that may block.
@@ -38,8 +37,8 @@ impl Session {
     /// FLUSH BINARY LOGS. Without a binary log there is nothing to do.
     pub(super) fn rotate_binary_log(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         match self.active_log() {
-            Ok(log) => self.on_log(cx, &log, BinaryLog::rotate),
-            Err(_) => Ok(()),
+            Some(log) => self.on_log(cx, &log, BinaryLog::rotate),
+            None => Ok(()),
         }
     }
 
@@ -59,7 +58,7 @@ impl Session {
         file: &str,
     ) -> Result<Response, SqlError> {
         self.need_purge()?;
-        let Ok(log) = self.active_log() else {
+        let Some(log) = self.active_log() else {
             return Ok(Response::ok());
         };
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -85,7 +84,7 @@ impl Session {
             let code = ErrorCode::ER_WRONG_ARGUMENTS;
             return Err(SqlError::new(code, &[&"PURGE LOGS BEFORE"]));
         };
-        let Ok(log) = self.active_log() else {
+        let Some(log) = self.active_log() else {
             return Ok(Response::ok());
         };
         let seconds = u64::try_from(at.seconds()).unwrap_or(0);
@@ -93,14 +92,16 @@ impl Session {
         Ok(Response::ok())
     }
 
-    /// RESET BINARY LOGS AND GTIDS
+    /// RESET BINARY LOGS AND GTIDS. Without a binary log there is nothing to do.
     pub(super) fn reset_binary_logs(
         &mut self,
         cx: &mut dyn ExecCx,
         to: Option<u64>,
     ) -> Result<Response, SqlError> {
         self.rights.need_global(Privileges::RELOAD, "RELOAD")?;
-        let log = self.active_log()?;
+        let Some(log) = self.active_log() else {
+            return Ok(Response::ok());
+        };
         let number = to.unwrap_or(1);
         if !(1..=2_000_000_000).contains(&number) {
             let text = "The requested value is not valid for the number of a binary log file";

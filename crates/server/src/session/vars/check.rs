@@ -287,13 +287,16 @@ fn whole(
 }
 
 /// The bytes of which the value of a variable is a multiple.
-const BLOCKS: [(&str, u64); 9] = [
+const BLOCKS: [(&str, u64); 12] = [
     ("innodb_fsync_threshold", 16_384),
     ("join_buffer_size", 128),
     ("key_buffer_size", 4096),
     ("max_heap_table_size", 1024),
     ("myisam_max_sort_file_size", 1 << 20),
     ("net_buffer_length", 1024),
+    ("query_alloc_block_size", 1024),
+    ("query_prealloc_size", 1024),
+    ("range_alloc_block_size", 1024),
     ("read_buffer_size", 4096),
     ("transaction_alloc_block_size", 1024),
     ("transaction_prealloc_size", 1024),
