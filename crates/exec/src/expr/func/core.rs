@@ -54,11 +54,11 @@ fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
     let e = &args[0];
     let id = std::ptr::from_ref(e) as usize;
     let known = &cx.st.lists.constants;
-    if let Some((_, value)) = known.borrow().iter().find(|(at, _)| *at == id) {
+    if let Some(value) = known.borrow().get(&id) {
         return Ok(EvalCx::owned(value.clone()));
     }
     let value = cx.val(e)?;
-    known.borrow_mut().push((id, value.to_value()));
+    known.borrow_mut().insert(id, value.to_value());
     Ok(value)
 }
 
