@@ -71,7 +71,7 @@ impl<'i> Inserting<'i, '_> {
             }
             self.set_columns(file, state, &layout)?;
             self.stop_if_raised()?;
-            self.finish_row()?;
+            self.finish_row(&[])?;
             if !reader.next_line(rt)? {
                 return Ok(());
             }

@@ -1,5 +1,6 @@
 //! INSERT and REPLACE: rows from VALUES, from a parameter list, from a query or from a file.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
@@ -9,8 +10,9 @@ use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::query::{InsertPlan, InsertSource, QueryBody, QueryPlan, TableSource};
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::convert::store::implicit_default;
-use nfold_types::row::RowLayout;
+use nfold_types::row::{RowError, RowLayout};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value, ValueRef};
+use smallvec::SmallVec;
 
 use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
@@ -31,11 +33,15 @@ use crate::runtime::spill::Spool;
 
 /// Inserts the rows of a query of plain columns ([`is_plain`]), without an image of each row:
 /// copying a large text takes as long as reading it.
-struct PlainRows<'p, 'i, 's>(&'p mut Inserting<'i, 's>);
+struct PlainRows<'p, 'i, 's> {
+    inserting: &'p mut Inserting<'i, 's>,
+    /// Whether all its tables are stored, so that each value fits its column's type.
+    from_stored: bool,
+}
 
 impl RowOut for PlainRows<'_, '_, '_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
-        let inserting = &mut *self.0;
+        let inserting = &mut *self.inserting;
         inserting.begin_row()?;
         let rt = inserting.rt;
         let state = rt.state(&NoSubqueries);
@@ -44,13 +50,26 @@ impl RowOut for PlainRows<'_, '_, '_> {
             outer: &[],
             st: &state,
         };
+        let mut long = LongTexts::new();
         for (i, e) in select.iter().enumerate() {
-            inserting.store_column(&to, i, cx.val(e)?, &e.ty)?;
+            match cx.val(e)? {
+                Val::Bytes(text) if self.from_stored && inserting.keeps(i, &text, &e.ty) => {
+                    long.push((inserting.plan.columns[i], text));
+                }
+                value => inserting.store_column(&to, i, value, &e.ty)?,
+            }
         }
-        inserting.finish_row()?;
+        inserting.finish_row(&long)?;
         Ok(true)
     }
 }
+
+/// Long texts of the current row that are stored as they are, by column. They are copied only once,
+/// into the row's image; [`Inserting::row`] has NULL in their places.
+type LongTexts<'a> = SmallVec<[(usize, Cow<'a, [u8]>); 1]>;
+
+/// The least size of a long text in bytes. Shorter ones are cheap to copy.
+const LONG_TEXT_BYTES: usize = 4096;
 
 /// Whether a query returns columns of a type that its row images hold unchanged.
 fn is_plain(q: &QueryPlan) -> bool {
@@ -63,6 +82,14 @@ fn is_plain(q: &QueryPlan) -> bool {
             let kept = number || e.ty.col.is_string();
             matches!(e.kind, ExprKind::Column(_)) && kept && e.ty == *ty
         })
+}
+
+/// Whether a query reads stored tables alone.
+fn is_from_stored(q: &QueryPlan) -> bool {
+    let QueryBody::Block(block) = &q.body else {
+        return false;
+    };
+    (block.tables.iter()).all(|t| matches!(t.source, TableSource::Table(_)))
 }
 
 /// The state of a running INSERT or REPLACE.
@@ -258,7 +285,7 @@ impl<'i> Inserting<'i, '_> {
         for row in rows {
             self.begin_row()?;
             self.assign_exprs(row, state, layout, looks_back)?;
-            self.finish_row()?;
+            self.finish_row(&[])?;
         }
         Ok(())
     }
@@ -311,7 +338,7 @@ impl<'i> Inserting<'i, '_> {
                     at += 1;
                     if at == width {
                         at = 0;
-                        self.finish_row()?;
+                        self.finish_row(&[])?;
                     }
                 }
             }
@@ -321,7 +348,11 @@ impl<'i> Inserting<'i, '_> {
                 self.source = named.then(|| (tuple::layout_of(&q.types), Vec::new()));
                 if !reads(q, self.table.def().id) {
                     if !named && is_plain(q) {
-                        return query.run(rt, q, &[], &mut PlainRows(self));
+                        let mut rows = PlainRows {
+                            from_stored: is_from_stored(q),
+                            inserting: self,
+                        };
+                        return query.run(rt, q, &[], &mut rows);
                     }
                     return query.collect(rt, q, &[], &layout, &mut |image| {
                         self.write_image(&layout, q, image)
@@ -362,7 +393,17 @@ impl<'i> Inserting<'i, '_> {
             let value = layout.get(image, i).map_err(|e| row_error(&e))?;
             self.store_column(&cx, i, Val::from_ref(value), ty)?;
         }
-        self.finish_row()
+        self.finish_row(&[])
+    }
+
+    /// Whether value `i` of a row of the query is a long text that its column stores unchanged, and
+    /// that no expression of the table reads before the row's image is complete.
+    fn keeps(&self, i: usize, text: &[u8], ty: &ExprType) -> bool {
+        let column = &self.table.def().columns[self.plan.columns[i]];
+        text.len() >= LONG_TEXT_BYTES
+            && column.ty.is_blob()
+            && column.ty == ty.col
+            && self.plan.exprs.is_none()
     }
 
     /// Stores value `i` of a row of the query in its column.
@@ -504,7 +545,8 @@ impl<'i> Inserting<'i, '_> {
     }
 
     /// Completes the row with the remaining defaults and the automatic value, and inserts it.
-    pub(super) fn finish_row(&mut self) -> Result<(), SqlError> {
+    /// `long`: see [`LongTexts`].
+    pub(super) fn finish_row(&mut self, long: &[(usize, Cow<'_, [u8]>)]) -> Result<(), SqlError> {
         let rt = self.rt;
         let table = self.table;
         let def = table.def();
@@ -533,7 +575,7 @@ impl<'i> Inserting<'i, '_> {
                 .assign(rt, table, ty, zero_generates, value)?;
         }
         let before = self.refused;
-        let written = self.write(table);
+        let written = self.write(table, long);
         let refused = match &written {
             Err(e) => is_constraint_error(e),
             Ok(_) => self.refused > before,
@@ -586,14 +628,15 @@ impl<'i> Inserting<'i, '_> {
     /// Inserts the complete row. A row with a duplicate key is replaced, updated or ignored, as the
     /// statement says. Returns false if no new row is in the table: another row was updated
     /// instead, or this one was skipped.
-    fn write(&mut self, table: &Table) -> Result<bool, SqlError> {
+    fn write(&mut self, table: &Table, long: &[(usize, Cow<'_, [u8]>)]) -> Result<bool, SqlError> {
         let changes_duplicates = self.plan.replace || !self.plan.on_duplicate.is_empty();
         loop {
             let image = self.changes.begin_insert(changes_duplicates);
-            table
-                .layout()
-                .encode(self.row.iter().map(Value::as_ref), image)
-                .map_err(|e| row_error(&e))?;
+            let encoded = match long.is_empty() {
+                true => (table.layout()).encode(self.row.iter().map(Value::as_ref), image),
+                false => encode_with(table.layout(), &self.row, long, image),
+            };
+            encoded.map_err(|e| row_error(&e))?;
             let index = match self.changes.insert(self.rt)? {
                 RowOutcome::Done => {
                     self.affected += 1;
@@ -612,6 +655,21 @@ impl<'i> Inserting<'i, '_> {
             }
         }
     }
+}
+
+/// Encodes a row with its [`LongTexts`].
+#[inline(never)]
+fn encode_with(
+    layout: &RowLayout,
+    row: &[Value],
+    long: &[(usize, Cow<'_, [u8]>)],
+    image: &mut Vec<u8>,
+) -> Result<(), RowError> {
+    let values = row.iter().enumerate().map(|(c, value)| {
+        let text = long.iter().find(|(column, _)| *column == c);
+        text.map_or(value.as_ref(), |(_, text)| ValueRef::Bytes(text))
+    });
+    layout.encode(values, image)
 }
 
 /// Whether a CHECK constraint, a foreign key or a view's CHECK OPTION refuses the row.
