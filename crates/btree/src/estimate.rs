@@ -170,4 +170,45 @@ impl TreeHandle {
         }
         Ok(stats)
     }
+
+    /// Keys that divide the tree into parts of about the same size, in ascending order: up to
+    /// `most` of them, none if the tree is one leaf. Reads no more inner pages than that.
+    pub fn spread(&self, store: &Store, most: usize) -> Result<Vec<Vec<u8>>, Stop> {
+        let mut pages: Vec<PageNo> = vec![self.tree.root];
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..MAX_LEVELS {
+            let mut below: Vec<(PageNo, Vec<u8>)> = Vec::new();
+            let mut leaves = false;
+            for page_no in &pages {
+                let page = store.read(self.page_id(*page_no))?;
+                let node = Node::new(page.words());
+                let (ours, level) = (self.is_ours(node, node.level()), node.level());
+                let slot = |i: usize| {
+                    let mut key = Vec::new();
+                    node.append_key(node.slot(i), &mut key);
+                    (node.child(node.slot(i)), key)
+                };
+                let children: Vec<(PageNo, Vec<u8>)> = match level {
+                    0 => Vec::new(),
+                    _ => (0..node.count()).map(slot).collect(),
+                };
+                // A page that changed, or no longer belongs to the tree, is left out.
+                if page.validate() && ours && level > 0 {
+                    leaves |= level == 1;
+                    below.extend(children);
+                }
+            }
+            if below.is_empty() {
+                break;
+            }
+            let enough = leaves || below.len() >= most;
+            let step = below.len().div_ceil(most.max(1));
+            let taken = below.into_iter().step_by(step);
+            (pages, keys) = taken.unzip();
+            if enough {
+                break;
+            }
+        }
+        Ok(keys)
+    }
 }

@@ -3,6 +3,7 @@
 //! Table".
 
 use nfold_types::collation::CollationId;
+use nfold_types::{ColumnType, TypeKind};
 
 /// The first characters of a string, or bytes of a binary string, that a histogram distinguishes.
 pub const STRING_CHARS: usize = 42;
@@ -38,6 +39,24 @@ impl HistogramType {
         HistogramType::Enum,
         HistogramType::Set,
     ];
+
+    /// The type of a column's histogram; `None`: it cannot have one.
+    pub fn of(ty: &ColumnType) -> Option<HistogramType> {
+        Some(match ty.kind {
+            TypeKind::Enum(_) => HistogramType::Enum,
+            TypeKind::Set(_) => HistogramType::Set,
+            TypeKind::Bit(_) | TypeKind::Year => HistogramType::Int,
+            TypeKind::Float | TypeKind::Double => HistogramType::Double,
+            TypeKind::Decimal { .. } => HistogramType::Decimal,
+            TypeKind::Date => HistogramType::Date,
+            TypeKind::Time(_) => HistogramType::Time,
+            TypeKind::DateTime(_) | TypeKind::Timestamp(_) => HistogramType::DateTime,
+            TypeKind::BigInt if ty.unsigned => HistogramType::UInt,
+            _ if ty.is_integer() => HistogramType::Int,
+            _ if ty.is_string() => HistogramType::String,
+            _ => return None,
+        })
+    }
 
     /// The name in `information_schema.COLUMN_STATISTICS`.
     pub fn name(self) -> &'static str {
@@ -87,6 +106,18 @@ pub struct Histogram {
     pub sampling_rate: f64,
     /// Microseconds since 1970 UTC.
     pub updated_us: u64,
+}
+
+/// The collation that MySQL gives the histograms of numbers and temporal values.
+pub const NUMERIC_COLLATION: CollationId = CollationId(8);
+
+/// The collation of a column's histogram.
+pub fn collation_of(kind: HistogramType, ty: &ColumnType) -> CollationId {
+    match kind {
+        _ if matches!(ty.kind, TypeKind::Bit(_)) => CollationId::BINARY,
+        HistogramType::String | HistogramType::Enum | HistogramType::Set => ty.collation,
+        _ => NUMERIC_COLLATION,
+    }
 }
 
 /// A value with the number of rows that have it.

@@ -197,7 +197,7 @@ impl Catalog {
         }
     }
 
-    /// The schema's version; moves with every DDL.
+    /// The schema's version; moves with every DDL, and when statistics have changed much.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
@@ -239,6 +239,11 @@ impl Catalog {
         self.current.store(Arc::new(next));
         self.version.store(version, Ordering::Release);
         version
+    }
+
+    /// Makes all plans old, because the statistics that they were chosen by are.
+    pub fn renew_plans(&self) {
+        self.publish_schema(|_| {});
     }
 
     /// Publishes changed accounts under the next version, which it returns.

@@ -1,6 +1,13 @@
 //! Statistics that the planner reads: immutable, replaced as a whole by ANALYZE TABLE and by a
 //! background refresh.
 
+use std::sync::Arc;
+
+use crate::histogram::Histogram;
+
+/// Any plan serves a smaller table.
+const SMALL_ROWS: u64 = 1_000;
+
 /// Statistics of one index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IndexStats {
@@ -22,11 +29,28 @@ pub struct TableStats {
     /// Estimated number of different values of each column, in the order of `TableDef::columns`; 0
     /// where it is not known.
     pub columns: Vec<u64>,
+    /// The distribution of each column's values, in the order of `TableDef::columns`, where it was
+    /// sampled; empty if no column's was. Not the histograms that users make: they belong to the
+    /// definition.
+    pub histograms: Vec<Option<Arc<Histogram>>>,
     /// Seconds since 1970 UTC when they were made.
     pub analyzed_at: u64,
 }
 
 impl TableStats {
+    /// Whether these newer statistics should lead to other plans than `old`: of a table that is not
+    /// small, the rows are many more or many less, or a column has a histogram that had none.
+    pub fn differs_much(&self, old: &TableStats) -> bool {
+        let (less, more) = (self.rows.min(old.rows), self.rows.max(old.rows));
+        let known = |stats: &TableStats| stats.histograms.iter().flatten().count();
+        more >= SMALL_ROWS && (less.saturating_mul(4) <= more || known(self) > known(old))
+    }
+
+    /// The sampled distribution of a column's values.
+    pub fn histogram(&self, column: usize) -> Option<&Histogram> {
+        self.histograms.get(column)?.as_deref()
+    }
+
     /// Estimated rows that share one value of the first `parts` key parts of index `index`; at
     /// least 1.0.
     pub fn rows_per_key(&self, index: usize, parts: usize) -> f64 {

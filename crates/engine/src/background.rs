@@ -197,10 +197,12 @@ fn repair_row_hints(shared: &Arc<Shared>, stop: &Stopper) {
     }
 }
 
-/// Makes statistics anew for tables of which more than a tenth has changed.
+/// Makes statistics anew for tables of which more than a tenth has changed, or whose conditions use
+/// a column without a histogram. Plans are made anew if much is different.
 fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
     while !stop.stopped() {
         let tables: Vec<_> = shared.tables.read().values().cloned().collect();
+        let mut renew = false;
         for table in tables {
             if stop.stopped() {
                 return;
@@ -208,14 +210,21 @@ fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
             let old = table.stats();
             let changed = table.rows_changed.load(Ordering::Relaxed).unsigned_abs();
             let never = old.analyzed_at == 0;
-            if never || (changed > 16 && changed > old.rows / 10) {
+            let grown = changed > 16 && changed > old.rows / 10;
+            if never || grown || table.lacks_histogram() {
                 match stats::make(&shared.store, &table, false) {
-                    Ok(new) => table.set_stats(new),
+                    Ok(new) => {
+                        renew |= new.differs_much(&old);
+                        table.set_stats(new);
+                    }
                     Err(error) => {
                         tracing::debug!(table = %table.def().name, %error, "no statistics")
                     }
                 }
             }
+        }
+        if renew {
+            shared.catalog.renew_plans();
         }
         stop.pause(STATS_PAUSE);
     }

@@ -285,6 +285,7 @@ impl Engine {
     /// ANALYZE TABLE. Blocks, until it is done or [`stoppable`](crate::stoppable) stops it.
     pub fn analyze_table(&self, table: &Table) -> Result<(), EngineError> {
         table.set_stats(stats::make(&self.shared.store, table, true)?);
+        self.shared.catalog.renew_plans();
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod background;
 mod batch;
 mod check;
 mod check_space;
+mod column_sample;
 mod contention;
 mod counters;
 mod ddl;

@@ -1,10 +1,12 @@
 //! Statistics: made by ANALYZE TABLE from the whole table, and in the background from the first
-//! entries of each index.
+//! entries of each index. ANALYZE TABLE makes histograms of all columns, the background those of
+//! the columns that conditions use, from leaves all over the table.
 //!
 //! # Cost
-//! The background form reads at most [`SAMPLE`] entries of each index and holds nothing over waits
-//! but a key.
+//! The background form reads at most [`SAMPLE`] entries of each index, and [`LEAVES`] leaves of the
+//! clustered one. It holds nothing over waits but a key.
 
+use std::ops::Bound;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nfold_btree::{EntryBatch, KeyRange};
@@ -13,6 +15,7 @@ use nfold_store::{Stop as StoreStop, Store, Wait};
 
 use nfold_types::row::{RawField, RowLayout};
 
+use crate::column_sample::ColumnSamples;
 use crate::ddl::stop;
 use crate::distinct::DistinctCounter;
 use crate::error::EngineError;
@@ -22,6 +25,9 @@ use crate::table::Table;
 /// Entries that a background refresh looks at, per index.
 const SAMPLE: u64 = 20_000;
 
+/// Leaves that a background refresh reads for the histograms.
+const LEAVES: usize = 256;
+
 /// Makes statistics of `table`; from every entry if `whole`. Blocks: not for workers.
 pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableStats, EngineError> {
     let mut stats = TableStats {
@@ -30,7 +36,12 @@ pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableSta
     };
     for (ordinal, index) in table.indexes().iter().enumerate() {
         let size = block_stoppable(|| index.tree.stats(store))?;
-        let sample = sample(store, table, ordinal, if whole { u64::MAX } else { SAMPLE })?;
+        let mut values = match ordinal {
+            0 => ColumnSamples::new(table, &sampled_columns(table, whole), size.entries),
+            _ => ColumnSamples::new(table, &[], 0),
+        };
+        let limit = if whole { u64::MAX } else { SAMPLE };
+        let sample = sample(store, table, ordinal, limit, &mut values)?;
         let entries = if sample.complete {
             sample.entries
         } else {
@@ -53,6 +64,12 @@ pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableSta
             let columns = sample.columns.iter().map(DistinctCounter::estimate);
             let grown = |distinct| grown_distinct(distinct, sample.entries, entries);
             stats.columns = columns.map(grown).collect();
+            if !values.is_empty() {
+                if !sample.complete {
+                    values = spread_sample(store, table)?;
+                }
+                stats.histograms = values.histograms(entries, &stats.columns);
+            }
         }
     }
     Ok(stats)
@@ -70,6 +87,34 @@ fn grown_distinct(distinct: u64, sampled: u64, entries: u64) -> u64 {
     ((distinct as f64 * scale) as u64).min(entries)
 }
 
+/// The columns whose values are sampled.
+fn sampled_columns(table: &Table, whole: bool) -> Vec<usize> {
+    let all = 0..table.def().columns.len();
+    all.filter(|&column| whole || table.wants_histogram(column))
+        .collect()
+}
+
+/// Samples the columns that conditions use from leaves all over the table.
+fn spread_sample<'t>(store: &Store, table: &'t Table) -> Result<ColumnSamples<'t>, EngineError> {
+    let mut values = ColumnSamples::new(table, &sampled_columns(table, false), 0);
+    let tree = &table.index(0).tree;
+    let starts = block_stoppable(|| tree.spread(store, LEAVES))?;
+    let each = (values.rows_wanted() as usize / starts.len().max(1)).max(1);
+    let mut batch = EntryBatch::default();
+    for start in starts {
+        stop::check()?;
+        let range = KeyRange {
+            lo: Bound::Included(start),
+            hi: Bound::Unbounded,
+        };
+        let mut cursor = tree.cursor(range, false);
+        batch.clear();
+        block_stoppable(|| cursor.next_batch(tree, store, each, &mut batch))?;
+        batch.iter().for_each(|(_, value)| values.add(value));
+    }
+    Ok(values)
+}
+
 struct Sample {
     entries: u64,
     bytes: u64,
@@ -81,8 +126,14 @@ struct Sample {
 }
 
 /// Reads entries from the front of an index and counts the different values of each prefix of its
-/// parts.
-fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sample, EngineError> {
+/// parts. Entries of the clustered index are added to `values`.
+fn sample(
+    store: &Store,
+    table: &Table,
+    ordinal: usize,
+    limit: u64,
+    values: &mut ColumnSamples<'_>,
+) -> Result<Sample, EngineError> {
     let index = table.index(ordinal);
     let parts = index.key.parts().len();
     let mut sample = Sample {
@@ -105,6 +156,7 @@ fn sample(store: &Store, table: &Table, ordinal: usize, limit: u64) -> Result<Sa
         for (key, value) in batch.iter() {
             sample.bytes += value.len() as u64;
             count_columns(table.layout(), value, &mut sample.columns);
+            values.add(value);
             let equal = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
             for (n, distinct) in sample.distinct.iter_mut().enumerate() {
                 let end = index.key.prefix_bytes(key, n + 1).unwrap_or(key.len());

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
-use nfold_catalog::{IndexKind, TableDef, TableStats};
+use nfold_catalog::{HistogramType, IndexKind, TableDef, TableStats};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart, KeyRows, KeySource};
@@ -103,6 +103,8 @@ pub struct Table {
     /// Rows added less rows removed since `stats` were made.
     pub(crate) rows_changed: CachePadded<AtomicI64>,
     stats: RwLock<Arc<TableStats>>,
+    /// A bit for each column that a condition uses: its histogram belongs to the statistics.
+    histograms_wanted: AtomicU64,
     /// `stats.rows`, for readers who take no lock.
     rows_counted: AtomicU64,
     /// A damaged page was found.
@@ -146,6 +148,7 @@ impl Table {
             reserved: CachePadded::default(),
             rows_changed: CachePadded::default(),
             stats: RwLock::default(),
+            histograms_wanted: AtomicU64::new(0),
             rows_counted: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
             orphaned,
@@ -249,6 +252,34 @@ impl Table {
         self.stats.read().clone()
     }
 
+    /// Notes that a condition uses a column. Stores only the first time.
+    pub fn want_histogram(&self, column: usize) {
+        let kind = self
+            .def
+            .columns
+            .get(column)
+            .map(|c| HistogramType::of(&c.ty));
+        let bit = 1u64.checked_shl(column as u32).unwrap_or(0);
+        if kind.flatten().is_some() && self.histograms_wanted.load(Relaxed) & bit != bit {
+            self.histograms_wanted.fetch_or(bit, Relaxed);
+        }
+    }
+
+    /// Whether a condition uses a column.
+    pub(crate) fn wants_histogram(&self, column: usize) -> bool {
+        let bit = 1u64.checked_shl(column as u32).unwrap_or(0);
+        self.histograms_wanted.load(Relaxed) & bit != 0
+    }
+
+    /// Whether a wanted histogram has not been made yet.
+    pub(crate) fn lacks_histogram(&self) -> bool {
+        let wanted = self.histograms_wanted.load(Relaxed);
+        let stats = self.stats();
+        wanted != 0
+            && (0..self.def.columns.len().min(64))
+                .any(|column| wanted >> column & 1 == 1 && stats.histogram(column).is_none())
+    }
+
     /// The table is one that no restart keeps.
     pub(crate) fn of_one_session(mut self) -> Table {
         self.private = true;
@@ -294,6 +325,14 @@ impl Table {
         let same = before.all(|(n, c)| column(n) == Some(&c.name));
         if !same || self.def.columns.len() != old.def.columns.len() {
             stats.columns.clear();
+            stats.histograms.clear();
+        } else {
+            let wanted = old.histograms_wanted.load(Relaxed);
+            self.histograms_wanted.store(wanted, Relaxed);
+            let types = self.def.columns.iter().zip(&old.def.columns);
+            for ((new, before), histogram) in types.zip(&mut stats.histograms) {
+                histogram.take_if(|_| new.ty != before.ty);
+            }
         }
         // Statistics go with their index; a new index has none yet.
         let of = |id| old.def.indexes.iter().position(|i| i.id == id);

@@ -18,6 +18,8 @@ use super::types::{Coercibility, ExprType};
 /// What the planner reads from the layers above, besides the schema.
 pub trait PlanInfo {
     fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
+    /// Notes that a condition uses a column that has no histogram.
+    fn want_histogram(&self, _table: TableId, _column: usize) {}
     /// The type of a system variable. Error 1193 if it is unknown.
     fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError>;
     /// The type of a user variable's current value.

@@ -29,6 +29,12 @@ impl PlanInfo for Info<'_> {
         self.engine.table(table).map(|t| t.stats())
     }
 
+    fn want_histogram(&self, table: TableId, column: usize) {
+        if let Some(table) = self.engine.table(table) {
+            table.want_histogram(column);
+        }
+    }
+
     fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError> {
         let at = vars::find(name)?;
         self.env.scope_of(at, scope)?;

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::histogram::{STRING_CHARS, ValueCount, buckets_of};
+use nfold_catalog::histogram::{STRING_CHARS, ValueCount, buckets_of, collation_of};
 use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, Histogram, HistogramType, IndexDef, TableDef};
 use nfold_exec::{Checkpoints, ExecCx, Executable, RowSink, WireFormat, execute};
@@ -17,7 +17,7 @@ use nfold_plan::{PlanCx, plan_statement};
 use nfold_sql::ast::{HistogramChange, HistogramUpdate, ObjectName};
 use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
+use nfold_types::{ErrorCode, SqlError, TypeKind};
 
 use super::maintenance::Lines;
 use crate::session::Session;
@@ -33,9 +33,6 @@ const VALUES_BYTES_MAX: f64 = 20e6;
 /// The memory of one value, in bytes: a number, and a string.
 const NUMBER_BYTES: f64 = 32.0;
 const STRING_BYTES: f64 = 200.0;
-
-/// The collation that MySQL gives numbers and temporal values.
-const NUMERIC: CollationId = CollationId(8);
 
 /// Checks the statement itself.
 ///
@@ -74,22 +71,19 @@ fn buckets(update: &HistogramUpdate) -> u64 {
 fn values_of(column: &ColumnDef) -> Option<(HistogramType, String)> {
     use HistogramType as H;
     let name = quoted(&column.name);
-    Some(match column.ty.kind {
-        TypeKind::Enum(_) => (H::Enum, format!("{name} + 0")),
-        TypeKind::Set(_) => (H::Set, format!("{name} + 0")),
-        TypeKind::Bit(_) | TypeKind::Year => (H::Int, format!("{name} + 0")),
-        TypeKind::Float | TypeKind::Double => (H::Double, format!("{name} + 0e0")),
-        TypeKind::Decimal { .. } => (H::Decimal, name),
-        TypeKind::Date => (H::Date, name),
-        TypeKind::Time(_) => (H::Time, format!("CAST({name} AS TIME(6))")),
-        TypeKind::DateTime(_) | TypeKind::Timestamp(_) => {
-            (H::DateTime, format!("CAST({name} AS DATETIME(6))"))
+    let kind = H::of(&column.ty)?;
+    let value = match kind {
+        H::Enum | H::Set => format!("{name} + 0"),
+        H::Int if matches!(column.ty.kind, TypeKind::Bit(_) | TypeKind::Year) => {
+            format!("{name} + 0")
         }
-        TypeKind::BigInt if column.ty.unsigned => (H::UInt, name),
-        _ if column.ty.is_integer() => (H::Int, name),
-        _ if column.ty.is_string() => (H::String, format!("LEFT({name}, {STRING_CHARS})")),
-        _ => return None,
-    })
+        H::Double => format!("{name} + 0e0"),
+        H::Time => format!("CAST({name} AS TIME(6))"),
+        H::DateTime => format!("CAST({name} AS DATETIME(6))"),
+        H::String => format!("LEFT({name}, {STRING_CHARS})"),
+        H::Int | H::UInt | H::Decimal | H::Date => name,
+    };
+    Some((kind, value))
 }
 
 fn quoted(name: &str) -> String {
@@ -299,13 +293,7 @@ impl Session {
                 0 => 0.0,
                 _ => found.nulls as f64 / total as f64,
             },
-            collation: match kind {
-                _ if matches!(column.ty.kind, TypeKind::Bit(_)) => CollationId::BINARY,
-                HistogramType::String | HistogramType::Enum | HistogramType::Set => {
-                    column.ty.collation
-                }
-                _ => NUMERIC,
-            },
+            collation: collation_of(kind, &column.ty),
             buckets_specified: most as u32,
             auto_update: update.auto_update,
             sampling_rate: rate,
