@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nfold_catalog::{
-    ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart, IndexStats,
-    SchemaSnapshot, TableDef, TableId, TableOptions, TableStats,
+    ColumnDef, ColumnDefault, DatabaseDef, Histogram, HistogramBucket, HistogramType, IndexDef,
+    IndexId, IndexKind, IndexPart, IndexStats, SchemaSnapshot, TableDef, TableId, TableOptions,
+    TableStats,
 };
 use nfold_sql::ast::VarScope;
 use nfold_sql::lexer::LexMode;
@@ -63,13 +64,35 @@ impl FuncSet for Functions {
     }
 }
 
-/// Statistics: tables 1, 4 and 5 have 10,000 rows, table 2 has 1,000 rows, other tables have 100.
+/// Statistics: tables 1, 4, 5 and 6 have 10,000 rows, table 2 has 1,000 rows, other tables have
+/// 100. The columns `k`, `x` and `y` of table 6 have [`skewed`] values.
 struct Info;
+
+/// A sampled histogram: nine of ten rows have the value 1, the others one of 2 to 100, or NULL.
+fn skewed() -> Option<Arc<Histogram>> {
+    let bucket = |lower: &str, upper: &str, cumulative, distinct| HistogramBucket {
+        lower: lower.as_bytes().into(),
+        upper: upper.as_bytes().into(),
+        cumulative,
+        distinct,
+    };
+    Some(Arc::new(Histogram {
+        kind: HistogramType::Int,
+        singleton: false,
+        buckets: vec![bucket("1", "1", 0.9, 1), bucket("2", "100", 0.99, 99)],
+        null_share: 0.01,
+        collation: COLLATION,
+        buckets_specified: 100,
+        auto_update: true,
+        sampling_rate: 1.0,
+        updated_us: 0,
+    }))
+}
 
 impl PlanInfo for Info {
     fn stats(&self, table: TableId) -> Option<Arc<TableStats>> {
         let rows = match table.0 {
-            1 | 4 | 5 => 10_000,
+            1 | 4..=6 => 10_000,
             2 => 1_000,
             _ => 100,
         };
@@ -83,6 +106,10 @@ impl PlanInfo for Info {
             indexes: match table.0 {
                 5 => vec![index(rows), index(10)],
                 _ => vec![index(rows), index(rows / 10), index(rows / 100)],
+            },
+            histograms: match table.0 {
+                6 => vec![None, skewed(), skewed(), skewed()],
+                _ => Vec::new(),
             },
             ..TableStats::default()
         }))
@@ -173,7 +200,7 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
     })
 }
 
-/// Calls `f` with the context of a statement over the tables `a`, `b`, `c`, `m` and `n`.
+/// Calls `f` with the context of a statement over the tables `a`, `b`, `c`, `h`, `m` and `n`.
 fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T {
     let mut snapshot = SchemaSnapshot::default();
     snapshot.put_database(DatabaseDef {
@@ -185,6 +212,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
     snapshot.put_table(table(3, "c", &["id", "k", "x"]));
     snapshot.put_table(table(4, "m", &["id", "k", "x", "y"]));
     snapshot.put_table(table(5, "n", &["id", "k", "x", "y"]));
+    snapshot.put_table(table(6, "h", &["id", "k", "x", "y"]));
     f(&PlanCx {
         snapshot: &snapshot,
         stored: &snapshot,

@@ -5,6 +5,7 @@ use nfold_sql::ast::BinaryOp;
 use nfold_types::Value;
 
 use super::condition::{ColumnValues, OnColumn, Reader, merge_range};
+use super::histogram::Histograms;
 use super::joins::{LIST_ROWS_MAX, SCAN_ROWS_MIN, UNKNOWN_ROWS};
 use super::order::{self, WantedOrder};
 use super::skip_scan;
@@ -80,6 +81,7 @@ pub(super) struct Chooser<'c> {
     pub slot: u16,
     pub def: &'c TableDef,
     pub stats: Option<&'c TableStats>,
+    pub histograms: &'c Histograms<'c>,
     pub rows: f64,
     pub used: Vec<bool>,
     /// Whether the statement locks rows exclusively, so that each row must be read. A shared lock
@@ -103,12 +105,12 @@ pub(crate) fn choose(
     block: &Block,
     t: usize,
     def: &TableDef,
-    stats: Option<&TableStats>,
+    histograms: &Histograms<'_>,
     usable: &[&Expr],
     hints: &IndexHints,
     wanted: Option<WantedOrder>,
 ) -> Candidate {
-    let chooser = Chooser::new(cx, block, t, def, stats, usable);
+    let chooser = Chooser::new(cx, block, t, def, histograms, usable);
     let mut possible = Vec::new();
     let mut all = Vec::new();
     for i in 0..def.indexes.len() {
@@ -201,7 +203,7 @@ impl<'c> Chooser<'c> {
         block: &'c Block,
         t: usize,
         def: &'c TableDef,
-        stats: Option<&'c TableStats>,
+        histograms: &'c Histograms<'c>,
         usable: &'c [&'c Expr],
     ) -> Chooser<'c> {
         let list_count = |n: u32| match cx.params.get(n as usize) {
@@ -224,8 +226,9 @@ impl<'c> Chooser<'c> {
             .filter_map(|(n, c)| reader.read_rows(c).map(|(parts, count)| (n, parts, count)))
             .collect();
         // Zero rows mean that the table has not been counted, not that it is empty.
-        let stats = stats.filter(|s| s.rows > 0);
+        let stats = histograms.stats(t).filter(|s| s.rows > 0);
         Chooser {
+            histograms,
             block,
             slot: t as u16,
             def,
@@ -345,11 +348,14 @@ impl Chooser<'_> {
         let mut implied: Vec<usize> = Vec::new();
         let mut range: Option<(RangePart, bool, Vec<usize>)> = None;
         let mut ranges: Option<(Vec<RangePart>, usize, bool)> = None;
+        // The condition on the first part, if it alone is restricted to values.
+        let mut first = None;
         let mut at = 0;
         while at < index.parts.len() {
             let part = &index.parts[at];
             let prefix = part.prefix_len.is_some();
             if let Some((n, mut say, c, whole)) = self.point_on(part.column, at == 0) {
+                first = first.or(Some(n)).filter(|_| at == 0);
                 let values = matches!(say, PointPart::Subquery { .. });
                 if let PointPart::Subquery { most, .. } | PointPart::Elements { most, .. } =
                     &mut say
@@ -395,6 +401,8 @@ impl Chooser<'_> {
             && index.parts.iter().all(|p| p.prefix_len.is_none());
         let per_key = self.rows_per_key(i, points.len());
         let covering = self.covering(i);
+        // Only lookups in the clustered index may cost more than a scan.
+        let contested = i != 0 && !covering;
         let (kind, rows, descents) = if let Some((r, whole, ns)) = range {
             if whole {
                 implied.extend(ns);
@@ -405,15 +413,14 @@ impl Chooser<'_> {
             } else {
                 count * per_key
             };
-            let rows = (base
-                * if both {
-                    0.05
-                } else if r.not_null {
-                    0.9
-                } else {
-                    0.3333
-                })
-            .max(1.0);
+            let assumed = match both {
+                true => 0.05,
+                false if r.not_null => 0.9,
+                false => 0.3333,
+            };
+            let known = contested.then(|| self.range_share(index.parts[at].column));
+            let known = known.flatten();
+            let rows = (base * known.unwrap_or(assumed)).max(1.0);
             (
                 AccessKind::Range {
                     prefix: points,
@@ -423,10 +430,12 @@ impl Chooser<'_> {
                 count,
             )
         } else if !points.is_empty() {
-            let rows = if exact {
-                count
-            } else {
-                (count * per_key).min(self.rows.max(1.0))
+            let known = first.filter(|_| contested && !exact && points.len() == 1);
+            let known = known.and_then(|n: usize| self.known_share([self.usable[n]].into_iter()));
+            let rows = match known {
+                Some(share) => (self.rows * share).max(1.0),
+                None if exact => count,
+                None => (count * per_key).min(self.rows.max(1.0)),
             };
             (AccessKind::Points(points), rows, count)
         } else if let Some((list, n, whole)) = ranges {
@@ -466,6 +475,24 @@ impl Chooser<'_> {
             rows,
             cost: descents * DESCENT + rows * row,
         })
+    }
+
+    /// The share of rows that pass all of these conditions, if histograms tell about each.
+    fn known_share<'e>(&self, conditions: impl Iterator<Item = &'e Expr>) -> Option<f64> {
+        let shares = self.histograms.shares(conditions);
+        let known: Option<f64> = shares
+            .iter()
+            .try_fold(1.0, |all, share| Some(all * (*share)?));
+        known.filter(|_| !shares.is_empty())
+    }
+
+    /// The share of rows in the range of a column.
+    fn range_share(&self, column: usize) -> Option<f64> {
+        let bounds = self
+            .values
+            .iter()
+            .filter(|(_, on)| on.column == column && matches!(on.values, ColumnValues::Range(_)));
+        self.known_share(bounds.map(|(n, _)| self.usable[*n]))
     }
 
     fn rows_per_key(&self, i: usize, parts: usize) -> f64 {

@@ -10,7 +10,6 @@
 
 use super::candidate::{Candidate, Chooser, DESCENT, LOOKUP_ROW, SCAN_ROW, allows, path};
 use super::condition::Reader;
-use super::histogram;
 use super::joins::{SCAN_ROWS_MIN, slots_of};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind, ExprType};
@@ -131,16 +130,16 @@ impl Chooser<'_> {
     /// The cheapest way to find the keys of the rows that pass `usable`.
     fn branch(&self, cx: &PlanCx<'_>, hints: &IndexHints, usable: &[&Expr]) -> Option<Branch> {
         let t = usize::from(self.slot);
-        let chooser = Chooser::new(cx, self.block, t, self.def, self.stats, usable);
+        let chooser = Chooser::new(cx, self.block, t, self.def, self.histograms, usable);
         let indexes = (0..self.def.indexes.len())
             .filter(|&i| allows(hints, i) && hints.index_merge.allows(i));
         let paths = indexes.filter_map(|i| chooser.by_key_parts(i));
-        let branches = paths.filter_map(|found| chooser.key_branch(cx, found));
+        let branches = paths.filter_map(|found| chooser.key_branch(found));
         branches.min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
 
     /// A path by one index, if its keys alone are read.
-    fn key_branch(&self, cx: &PlanCx<'_>, found: Candidate) -> Option<Branch> {
+    fn key_branch(&self, found: Candidate) -> Option<Branch> {
         let i = found.access.index;
         let index = &self.def.indexes[i];
         if found.access.kind.may_scan() || self.def.array_part(index).is_some() {
@@ -152,7 +151,7 @@ impl Chooser<'_> {
         };
         let descents = (found.cost - found.rows * row).max(DESCENT);
         let conditions = found.access.implied.iter();
-        let shares = histogram::shares(cx, self.block, conditions);
+        let shares = self.histograms.shares(conditions);
         let share: Option<f64> = shares
             .iter()
             .try_fold(1.0, |all, share| Some(all * (*share)?));
@@ -242,7 +241,7 @@ impl Chooser<'_> {
             if own.iter().any(|c| restricted.contains(c)) {
                 continue;
             }
-            let Some(branch) = self.key_branch(cx, candidate.clone()) else {
+            let Some(branch) = self.key_branch(candidate.clone()) else {
                 continue;
             };
             let fewer = rows * (branch.path.rows / self.rows).min(1.0);

@@ -3,11 +3,14 @@
 //! the first step at which all its tables are placed. Estimates come from statistics only: the
 //! optimizer reads no index.
 
+use std::cell::RefCell;
+
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
 use super::constants;
 use super::equalities::Equalities;
+use super::histogram::Histograms;
 use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
 use super::relation::{Relation, Statistics, TableConditions};
@@ -34,6 +37,9 @@ const LIMITED_ROWS: f64 = 100.0;
 const DERIVED_ROWS: f64 = 100.0;
 /// Assumed number of rows of a JSON_TABLE, as in MySQL.
 const DOCUMENT_ROWS: f64 = 2.0;
+/// The cost, in microseconds, from which the estimates of a statement depend on the values of
+/// literals: it is much more than that of another plan for other values.
+const COSTLY: f64 = 5_000.0;
 /// The maximum length of a list parameter in estimates. The plan serves shorter lists as well, and
 /// not using an index because of a long list costs far more than using it in vain.
 pub(super) const LIST_ROWS_MAX: usize = 16;
@@ -104,6 +110,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     let mut placer = Placer {
         cx,
         block,
+        histograms: Histograms::new(cx, block),
         hints: &hints,
         limited,
         outer: OuterJoins::new(outer_joins),
@@ -133,6 +140,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
 struct Placer<'p> {
     cx: &'p PlanCx<'p>,
     block: &'p Block,
+    histograms: Histograms<'p>,
     hints: &'p [IndexHints],
     limited: bool,
     outer: OuterJoins,
@@ -149,19 +157,22 @@ impl Placer<'_> {
         if n <= 1 {
             return vec![Joined::first(0); n];
         }
-        let relations = self.relations();
+        let mut relations = self.relations();
         let sources: Vec<u64> = (0..n).map(|t| source_slots(self.block, t)).collect();
-        let mut search = JoinSearch {
-            relations: &relations,
-            outer: &self.outer,
-            sources: &sources,
-            lookups: self.block.lock.is_some() || self.block.changed != 0,
-            share: 1.0,
+        let best = |relations: &[Relation]| match straight {
+            true => self.search(relations, &sources).as_written(),
+            false => self.search(relations, &sources).cheapest(None),
         };
-        if straight {
-            return search.as_written().steps;
+        let mut whole = best(&relations);
+        if whole.cost >= COSTLY && self.histograms.may_tell_more() {
+            self.histograms.read_literals();
+            relations = self.relations();
+            whole = best(&relations);
         }
-        let whole = search.cheapest(None);
+        if straight {
+            return whole.steps;
+        }
+        let mut search = self.search(&relations, &sources);
         let block = self.block;
         let streams = block.group.is_none() && block.windows.is_empty() && !block.distinct;
         let wanted = match first_row {
@@ -191,17 +202,25 @@ impl Placer<'_> {
         }
     }
 
+    /// The search over all joined rows.
+    fn search<'s>(&'s self, relations: &'s [Relation], sources: &'s [u64]) -> JoinSearch<'s> {
+        JoinSearch {
+            relations,
+            outer: &self.outer,
+            sources,
+            lookups: self.block.lock.is_some() || self.block.changed != 0,
+            share: 1.0,
+        }
+    }
+
     /// The estimates of each table for the search.
     fn relations(&self) -> Vec<Relation> {
         let block = self.block;
-        let stats = block.tables.iter().map(|slot| match &slot.source {
-            TableSource::Table(def) => self.cx.info.stats(def.id),
-            _ => None,
-        });
         let statistics = Statistics {
             cx: self.cx,
             block,
-            stats: stats.collect(),
+            histograms: &self.histograms,
+            joint: RefCell::default(),
         };
         let list_count = |n: u32| match self.cx.params.get(n as usize) {
             Some(ParamType::List { count, .. }) => (*count).min(LIST_ROWS_MAX),
@@ -401,17 +420,30 @@ impl Placer<'_> {
                 cost: rows,
             };
         };
-        let stats = self.cx.info.stats(def.id);
-        candidate::choose(
-            self.cx,
-            self.block,
-            t,
-            def,
-            stats.as_deref(),
-            usable,
-            &self.hints[t],
-            wanted,
-        )
+        let choose = || {
+            candidate::choose(
+                self.cx,
+                self.block,
+                t,
+                def,
+                &self.histograms,
+                usable,
+                &self.hints[t],
+                wanted,
+            )
+        };
+        let found = choose();
+        // A join decides by the cost of all its tables: see `order`. A table alone may lose much by
+        // a scan, but little by lookups.
+        let scans = matches!(found.access.kind, AccessKind::Full);
+        let costly = scans && found.cost >= COSTLY && self.block.tables.len() == 1;
+        match costly && self.histograms.may_tell_more() {
+            true => {
+                self.histograms.read_literals();
+                choose()
+            }
+            false => found,
+        }
     }
 }
 

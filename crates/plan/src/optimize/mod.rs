@@ -9,6 +9,7 @@ mod equalities;
 mod histogram;
 mod index_merge;
 mod joins;
+mod joint;
 mod order;
 mod outer;
 mod relation;

@@ -2,14 +2,18 @@
 //! the effect of each condition that links it to other tables. They are computed once, so that
 //! costing a join reads numbers only and builds no expression.
 
-use nfold_catalog::{TableDef, TableStats};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nfold_catalog::{Histogram, TableDef, TableStats};
 use nfold_sql::ast::BinaryOp;
 
 use super::candidate::{self, DESCENT, LOOKUP_ROW, SCAN_ROW};
 use super::condition::{ColumnValues, Reader};
 use super::equalities::Equalities;
-use super::histogram;
+use super::histogram::Histograms;
 use super::joins::{UNKNOWN_ROWS, filters_build_side, selectivity};
+use super::joint::JointShares;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::physical::{AccessKind, Block, HASH_BUILD_COST, HASH_PROBE_COST, JoinType, TableSource};
@@ -37,6 +41,8 @@ const SWAPPED_PROBE: f64 = 0.25;
 const SWAPPED_ROWS_MIN: f64 = 4096.0;
 /// The assumed bytes of an outer row in that hash table.
 const SWAPPED_BYTES: f64 = 250.0;
+/// The smallest share of rows that equal columns keep: a histogram may miss values.
+const JOINT_MIN: f64 = 1e-7;
 /// The share of rows kept by an OR of conditions over several tables. Its implications for each
 /// single table are conditions of their own, and tested before.
 const MIXED_OR_SHARE: f64 = 0.5;
@@ -55,6 +61,54 @@ struct Link {
     /// Of an equivalence class: its columns with known distinct values, each by its slot. The own
     /// column has all slots.
     columns: Vec<(u64, f64)>,
+    /// The columns that it equates, if their histograms tell how often they are equal.
+    joint: Option<Joint>,
+}
+
+/// A column that is equal to others.
+#[derive(Debug, Clone)]
+struct Joint {
+    shares: Rc<JointShares>,
+    /// The number of the own column in the shares.
+    own: usize,
+    /// The other columns, each by its slot.
+    others: Vec<(u64, usize)>,
+}
+
+impl Joint {
+    /// How column `own` joins `others`, by histograms. Nothing is to be learned about one column
+    /// that joins a unique one.
+    fn new(cx: &Statistics<'_>, own: ColumnAt, others: &[ColumnAt]) -> Option<Joint> {
+        let known = |at: &ColumnAt| Some((*at, cx.histograms.of_column(*at)?));
+        let own = known(&own)?;
+        let mut columns: Vec<_> = others.iter().filter_map(known).chain([own]).collect();
+        let unique = |(_, (_, unique)): &(ColumnAt, (&Histogram, bool))| *unique;
+        if columns.len() < 2 || columns.len() == 2 && columns.iter().any(unique) {
+            return None;
+        }
+        columns.sort_by_key(|(at, _)| (at.table, at.column));
+        let places: Vec<ColumnAt> = columns.iter().map(|(at, _)| *at).collect();
+        let shares = cx.joint_shares(&places, || {
+            let histograms: Vec<&Histogram> = columns.iter().map(|(_, known)| known.0).collect();
+            JointShares::of(&histograms)
+        })?;
+        let mut others = Vec::new();
+        for (n, at) in places.iter().enumerate().filter(|(_, at)| **at != own.0) {
+            others.push((1u64 << at.table.min(63), n));
+        }
+        Some(Joint {
+            shares,
+            own: places.iter().position(|at| *at == own.0)?,
+            others,
+        })
+    }
+
+    /// The share of rows that is equal to a row of the placed tables.
+    fn keeps(&self, placed: u64) -> Option<f64> {
+        let others = self.others.iter().filter(|(slot, _)| slot & placed != 0);
+        let set = others.fold(0, |set, (_, n)| set | 1 << n);
+        self.shares.keeps(set, self.own).filter(|_| set != 0)
+    }
 }
 
 /// The column that a condition restricts, and for a list the number of values that it allows.
@@ -68,6 +122,23 @@ fn column_values(reader: &Reader<'_>, e: &Expr) -> (Option<usize>, Option<f64>) 
     (column, values)
 }
 
+/// The columns of slot `t` and of another one that a condition equates.
+fn equal_columns(e: &Expr, t: usize) -> Option<(ColumnAt, ColumnAt)> {
+    let ExprKind::Compare {
+        op: BinaryOp::Eq,
+        sides,
+        ..
+    } = &e.kind
+    else {
+        return None;
+    };
+    let (a, b) = (sides[0].as_column()?, sides[1].as_column()?);
+    match usize::from(a.table) == t {
+        true => Some((a, b)),
+        false => Some((b, a)),
+    }
+}
+
 /// The links of slot `t` that come from equivalence classes.
 fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Link> {
     let link = |(own, others): (ColumnAt, Vec<ColumnAt>)| {
@@ -75,6 +146,7 @@ fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Li
         let columns = others.iter().map(|at| (slot(at), *at));
         let columns = columns.chain([(u64::MAX, own)]);
         let known = |(slot, at)| distinct_values(cx, at).map(|distinct| (slot, distinct));
+        let joint = Joint::new(cx, own, &others);
         Link {
             all: 0,
             any: others.iter().fold(0, |set, at| set | slot(at)),
@@ -82,6 +154,7 @@ fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Li
             equality: true,
             keeps: UNKNOWN_EQUALITY,
             columns: columns.filter_map(known).collect(),
+            joint,
         }
     };
     equalities.links(t).map(link).collect()
@@ -121,12 +194,17 @@ impl Link {
             equality: values.is_some(),
             keeps: cx.keeps(e),
             columns: Vec::new(),
+            joint: equal_columns(e, reader.t)
+                .and_then(|(own, other)| Joint::new(cx, own, &[other])),
         }
     }
 
     /// The share of rows that it keeps, joined to the placed tables. Columns of the class whose
     /// tables are not placed have no effect yet.
     fn keeps(&self, placed: u64) -> f64 {
+        if let Some(share) = self.joint.as_ref().and_then(|joint| joint.keeps(placed)) {
+            return share.max(JOINT_MIN);
+        }
         let columns = self.columns.iter().filter(|(slot, _)| slot & placed != 0);
         match columns.fold(0.0, |most: f64, (_, distinct)| most.max(*distinct)) {
             most if most > 0.0 => 1.0 / most,
@@ -221,17 +299,36 @@ fn distinct_values(cx: &Statistics<'_>, at: ColumnAt) -> Option<f64> {
 pub(super) struct Statistics<'s> {
     pub cx: &'s PlanCx<'s>,
     pub block: &'s Block,
-    /// For each slot.
-    pub stats: Vec<Option<std::sync::Arc<TableStats>>>,
+    pub histograms: &'s Histograms<'s>,
+    /// What [`Statistics::joint_shares`] has computed.
+    pub joint: RefCell<Vec<KnownShares>>,
 }
+
+/// The joint shares of some columns; `None`: their histograms do not tell.
+pub(super) type KnownShares = (Vec<ColumnAt>, Option<Rc<JointShares>>);
 
 impl Statistics<'_> {
     fn table(&self, t: usize) -> Option<(&TableDef, &TableStats)> {
         let TableSource::Table(def) = &self.block.tables.get(t)?.source else {
             return None;
         };
-        let stats = self.stats.get(t)?.as_deref().filter(|s| s.rows > 0)?;
+        let stats = self.histograms.stats(t).filter(|s| s.rows > 0)?;
         Some((def, stats))
+    }
+
+    /// How the values of these columns coincide, computed once.
+    fn joint_shares(
+        &self,
+        columns: &[ColumnAt],
+        compute: impl FnOnce() -> Option<JointShares>,
+    ) -> Option<Rc<JointShares>> {
+        let mut known = self.joint.borrow_mut();
+        if let Some((_, shares)) = known.iter().find(|(of, _)| of == columns) {
+            return shares.clone();
+        }
+        let shares = compute().map(Rc::new);
+        known.push((columns.to_vec(), shares.clone()));
+        shares
     }
 
     /// The share of rows that an equality of these columns keeps.
@@ -245,7 +342,7 @@ impl Statistics<'_> {
 
     /// The share of rows that a condition keeps.
     fn keeps(&self, e: &Expr) -> f64 {
-        let known = histogram::shares(self.cx, self.block, std::iter::once(e));
+        let known = self.histograms.shares(std::iter::once(e));
         if let Some(share) = known.into_iter().next().flatten() {
             return share;
         }
@@ -349,7 +446,7 @@ impl Relation {
         }
         let alone = from.conditions.iter().filter(|(_, s)| others(s) == 0);
         let alone: Vec<&Expr> = alone.map(|(e, _)| *e).collect();
-        let shares = histogram::shares(cx.cx, block, alone.iter().copied());
+        let shares = cx.histograms.shares(alone.iter().copied());
         let mut passing = found_rows(cx, t, own, &alone, &shares);
         let mut late = 1.0;
         for (e, share) in alone.into_iter().zip(shares) {
@@ -419,7 +516,7 @@ impl Relation {
             }
             let columns = &index.columns[..bound.parts];
             let own = |column: Option<usize>| column.is_some_and(|c| columns.contains(&c));
-            let mut rows = index.rows_per_key[bound.parts - 1] * bound.values;
+            let mut rows = self.rows_per_key(index, &bound, placed) * bound.values;
             for local in self.locals.iter().filter(|l| !own(l.column)) {
                 rows *= local.keeps;
             }
@@ -496,7 +593,7 @@ impl Relation {
                 false => LOOKUP_ROW,
             };
             if bound.linked {
-                let rows = index.rows_per_key[bound.parts - 1] * bound.values;
+                let rows = self.rows_per_key(index, &bound, placed) * bound.values;
                 let single = bound.values == 1.0;
                 let bind = if single { 0.0 } else { BIND };
                 return Some(bind + bound.values * DESCENT + rows * (row + CANDIDATE));
@@ -517,6 +614,27 @@ impl Relation {
             Some(BIND + bound.values * DESCENT + rows * (row + CANDIDATE))
         };
         self.indexes.iter().filter_map(cost).min_by(f64::total_cmp)
+    }
+
+    /// The rows that have one value of an index's bound parts. An outer row often has a frequent
+    /// value, as far as histograms tell.
+    fn rows_per_key(&self, index: &IndexShape, bound: &BoundParts, placed: u64) -> f64 {
+        let mean = index.rows_per_key[bound.parts - 1];
+        if index.is_exact(bound.parts) {
+            return mean;
+        }
+        let bound_parts = &index.columns[..bound.parts];
+        let links = self.links.iter().filter(|link| {
+            let own = link
+                .column
+                .is_some_and(|column| bound_parts.contains(&column));
+            link.equality && own && link.is_usable(placed)
+        });
+        let joint = links.filter_map(|link| link.joint.as_ref()?.keeps(placed));
+        match bound.parts {
+            1 => joint.fold(mean, |_, share| (self.rows * share).max(JOINT_MIN)),
+            _ => mean,
+        }
     }
 
     /// How many of an index's first parts equalities bind.

@@ -10,7 +10,6 @@
 
 use super::candidate::{Candidate, Chooser, DESCENT, LOOKUP_ROW, SCAN_ROW, allows, path};
 use super::condition::ColumnValues;
-use super::histogram;
 use super::joins::orders_like_key;
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::PlanCx;
@@ -110,7 +109,7 @@ impl Chooser<'_> {
                 continue;
             }
             if on && hints.skip_scan.allows(i) && index.parts.len() > 1 {
-                found.extend(self.skip_to_values(cx, i));
+                found.extend(self.skip_to_values(i));
             }
             found.extend(distinct.and_then(|distinct| self.skip_to_ends(i, distinct)));
         }
@@ -134,7 +133,7 @@ impl Chooser<'_> {
     }
 
     /// A skip scan to the values that conditions allow for a part of index `i` after the first.
-    fn skip_to_values(&self, cx: &PlanCx<'_>, i: usize) -> Option<Candidate> {
+    fn skip_to_values(&self, i: usize) -> Option<Candidate> {
         let index = &self.def.indexes[i];
         let restricted = |column: usize| self.restricts(column);
         let parts = index.parts.iter().position(|p| restricted(p.column))?;
@@ -163,7 +162,7 @@ impl Chooser<'_> {
             }
         };
         let own = self.usable.iter().filter(|e| self.is_on(e, column));
-        let known = histogram::shares(cx, self.block, own.copied());
+        let known = self.histograms.shares(own.copied());
         let known: Option<f64> = known
             .iter()
             .try_fold(1.0, |all, share| Some(all * (*share)?));
