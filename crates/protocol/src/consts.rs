@@ -52,6 +52,7 @@ pub mod cap {
         | CONNECT_ATTRS
         | PLUGIN_AUTH_LENENC_DATA
         | CAN_HANDLE_EXPIRED_PASSWORDS
+        | SESSION_TRACK
         | DEPRECATE_EOF;
 }
 

@@ -4,7 +4,7 @@
 //! Source: page_protocol_basic_response_packets,
 //! page_protocol_com_query_response_text_resultset_column_definition.
 
-use crate::consts::{cap, column_type as ty};
+use crate::consts::{cap, column_type as ty, status};
 use crate::lenenc::{Malformed, Reader, put_bytes, put_int};
 
 /// The contents of an OK packet.
@@ -17,6 +17,9 @@ pub struct Ok<'a> {
     pub warnings: u16,
     /// A text such as `Rows matched: 1  Changed: 1  Warnings: 0`. May be empty.
     pub info: &'a str,
+    /// The encoded changes of the session's state, for clients with SESSION_TRACK; with them
+    /// `status` has SESSION_STATE_CHANGED.
+    pub state: &'a [u8],
 }
 
 /// Appends an OK payload. `header` is 0x00, or 0xfe if the packet replaces the EOF packet after
@@ -27,8 +30,11 @@ pub fn encode_ok(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>) {
     put_int(out, ok.last_insert_id);
     out.extend_from_slice(&ok.status.to_le_bytes());
     out.extend_from_slice(&ok.warnings.to_le_bytes());
-    if !ok.info.is_empty() {
+    if !ok.info.is_empty() || !ok.state.is_empty() {
         put_bytes(out, ok.info.as_bytes());
+    }
+    if !ok.state.is_empty() {
+        put_bytes(out, ok.state);
     }
 }
 
@@ -40,20 +46,12 @@ pub fn encode_eof(out: &mut Vec<u8>, warnings: u16, status: u16) {
 }
 
 /// Appends the payload that ends a list of rows, in the form that the client's capabilities
-/// require.
-pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, warnings: u16, status: u16) {
+/// require: with the changes of the session's state, or without them.
+pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, ok: &Ok<'_>) {
     if capabilities & cap::DEPRECATE_EOF != 0 {
-        encode_ok(
-            out,
-            0xfe,
-            &Ok {
-                warnings,
-                status,
-                ..Ok::default()
-            },
-        );
+        encode_ok(out, 0xfe, ok);
     } else {
-        encode_eof(out, warnings, status);
+        encode_eof(out, ok.warnings, ok.status & !status::SESSION_STATE_CHANGED);
     }
 }
 
@@ -164,15 +162,40 @@ mod tests {
                 status: 2,
                 warnings: 1,
                 info: "x",
+                state: &[],
             },
         );
         assert_eq!(out, [0, 3, 0xfc, 44, 1, 2, 0, 1, 0, 1, b'x']);
         out.clear();
-        encode_end_of_rows(&mut out, 0, 1, 2);
+        let end = Ok {
+            status: 2,
+            warnings: 1,
+            ..Ok::default()
+        };
+        encode_end_of_rows(&mut out, 0, &end);
         assert_eq!(out, [0xfe, 1, 0, 2, 0]);
         out.clear();
-        encode_end_of_rows(&mut out, cap::DEPRECATE_EOF, 1, 2);
+        encode_end_of_rows(&mut out, cap::DEPRECATE_EOF, &end);
         assert_eq!(out, [0xfe, 0, 0, 2, 0, 1, 0]);
+    }
+
+    #[test]
+    fn changes_of_the_state_follow_the_text() {
+        let changed = Ok {
+            status: status::SESSION_STATE_CHANGED,
+            state: &[1, 2, 1, b'd'],
+            ..Ok::default()
+        };
+        let mut out = vec![];
+        encode_ok(&mut out, 0, &changed);
+        assert_eq!(out, [0, 0, 0, 0, 0x40, 0, 0, 0, 4, 1, 2, 1, b'd']);
+        out.clear();
+        encode_end_of_rows(&mut out, 0, &changed);
+        assert_eq!(
+            out,
+            [0xfe, 0, 0, 0, 0],
+            "an EOF packet has no place for them"
+        );
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! The session changes it between statements. During a statement the executor reads it through
 //! [`SessionEnv`], and writes only to its cells.
 
-use crate::net::fiber::compression::{Algorithm, ZLIB_LEVEL};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,9 +21,11 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
 use nfold_types::{ColumnType, ErrorCode, Locale, SqlError, TextSize, Timestamp, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
+use super::tracking::Tracking;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use super::{ServerState, deadlock};
+use crate::net::fiber::compression::{Algorithm, ZLIB_LEVEL};
 use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
 use crate::net::worker::Exceeded;
 use crate::unix_time::unix_time;
@@ -83,6 +84,8 @@ pub struct Env {
     user_var_bytes: Cell<usize>,
     user_locks: UserLockSession,
     random: Cell<u64>,
+    /// Changes of the session's state that the client has not heard of.
+    tracking: Tracking,
     /// The session's status counters.
     pub counters: OwnCounters,
     /// The result goes into a file, so its texts keep their character sets.
@@ -108,6 +111,7 @@ impl Env {
             server,
             globals,
             vars,
+            tracking: Tracking::of_client(login.capabilities),
             login,
             active_roles: Vec::new(),
             database: None,
@@ -579,8 +583,26 @@ impl Env {
         self.changes
     }
 
-    /// Sets session variables by position.
+    /// Notes for the client that the current database was set.
+    pub(crate) fn note_database(&mut self) {
+        self.tracking.note_database(&self.vars);
+    }
+
+    /// Notes for the client that a user variable, a temporary table or a prepared statement has
+    /// changed.
+    pub(crate) fn note_change(&mut self) {
+        self.tracking.note(&self.vars);
+    }
+
+    /// The noted changes, encoded for an OK packet.
+    #[inline]
+    pub(crate) fn take_changes(&mut self) -> Option<Box<[u8]>> {
+        self.tracking.take(&self.vars, self.database.as_deref())
+    }
+
+    /// Sets session variables by position, for a SET of the client.
     pub fn set_vars(&mut self, changes: &[(usize, VarValue)]) {
+        self.tracking.note_variables(&self.vars, changes);
         self.vars.set_all(changes);
         self.changes += 1;
     }

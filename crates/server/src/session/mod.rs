@@ -30,6 +30,7 @@ pub(crate) mod storage;
 pub mod system_schemas;
 pub mod tables;
 pub(crate) mod temporary;
+pub(crate) mod tracking;
 pub(crate) mod transaction;
 pub mod vars;
 
@@ -281,6 +282,7 @@ impl Session {
         };
         let same = self.env.database.as_deref() == Some(&*def.name);
         self.env.set_database(Some(&def.name), def.collation);
+        self.env.note_database();
         if !same {
             self.plan_context_changed();
         }

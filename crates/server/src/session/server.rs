@@ -1,6 +1,5 @@
 //! The state that all sessions share: the engine, global variables, accounts, connections.
 
-use crate::net::fiber::compression::Algorithms;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -27,6 +26,7 @@ use crate::binlog::{BinaryLog, BinlogTunables};
 use crate::config::{Persisted, ServerOptions, Source, server_uuid};
 use crate::database::machine_memory;
 use crate::general_log::GeneralLog;
+use crate::net::fiber::compression::Algorithms;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;

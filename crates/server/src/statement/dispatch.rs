@@ -634,6 +634,7 @@ impl Session {
             plan.warn_of_text(&mut self.conditions);
         }
         self.prepared.set_name(name, statement);
+        self.env.note_change();
         Ok(Response::Done(Done {
             info: "Statement prepared".into(),
             ..Done::default()
@@ -703,6 +704,7 @@ impl Session {
 
     fn deallocate(&mut self, name: &str) -> Result<Response, SqlError> {
         if self.prepared.close_name(name) {
+            self.env.note_change();
             self.env.counters.count(StatementKind::StmtClose);
             return Ok(Response::ok());
         }

@@ -124,12 +124,16 @@ impl Session {
             self.facts.run.rows_affected = done.affected_rows;
         }
         out.set_status(self.end_flags());
+        if let changes @ Some(_) = self.env.take_changes() {
+            out.set_state(changes);
+        }
         let warnings = self.warning_count();
         match &result {
             Ok(Response::Done(done)) => send_ok(done, warnings, out),
             Ok(Response::Rows(set)) if set.of_conditions => out.end_rows(0),
             Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
             Err(e) => {
+                out.set_state(None);
                 out.set_more_results(false);
                 let mut error = ClientError::from(e);
                 if let Some(signaled) = self.signaled.take() {
@@ -444,6 +448,10 @@ impl SessionHandler for Session {
         self.env.counters.count(StatementKind::AdminCommands);
         self.refresh_schema();
         self.statistics_line()
+    }
+
+    fn take_changes(&mut self) -> Option<Box<[u8]>> {
+        self.env.take_changes()
     }
 
     fn status_flags(&self) -> u16 {

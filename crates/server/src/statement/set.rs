@@ -420,6 +420,7 @@ impl Session {
                 let (value, ty) = self.evaluate_variable(cx, e, text)?;
                 let name = name.to_lowercase();
                 self.env.set_user_var(&name, value, ty.as_ref())?;
+                self.env.note_change();
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
         }

@@ -138,6 +138,7 @@ impl Session {
         if self.env.database.as_deref() == Some(name) {
             let collation = self.env.vars.settings().collation_server;
             self.env.set_database(None, collation);
+            self.env.note_database();
             self.plan_context_changed();
         }
         Ok(Response::affected(tables))

@@ -261,6 +261,7 @@ impl Session {
         if d.temporary {
             let absent: Vec<String> = names.iter().map(|(s, n)| dotted(s, n)).collect();
             self.say_absent(d, &absent)?;
+            self.env.note_change();
         } else if !names.is_empty() {
             self.drop_named(cx, d, &names)?;
         }
@@ -465,6 +466,7 @@ impl Session {
     ) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(&a.name)?, a.name.name.as_str());
         if let Some(own) = self.temporary.find(&schema, name).cloned() {
+            self.env.note_change();
             return self.alter_temporary(cx, a, &own);
         }
         let renames = a

@@ -35,6 +35,7 @@ impl Session {
         self.refresh_schema();
         let database = self.target_database(&schema)?;
         self.refuse_own_like(c, &schema)?;
+        self.env.note_change();
         if self.temporary.find(&schema, name).is_some() {
             if !c.if_not_exists {
                 return Err(SqlError::new(ErrorCode::ER_TABLE_EXISTS_ERROR, &[&name]));

@@ -1,11 +1,11 @@
 //! SHOW STATUS, SHOW ENGINE, and the answer to COM_STATISTICS.
 
-use crate::session::env::Env;
 use nfold_catalog::Privileges;
 use nfold_sql::ast::{EngineInfo, ShowFilter, VarScope};
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 
 use super::filter;
+use crate::session::env::Env;
 use crate::session::response::{Response, RowSet, text_type};
 use crate::session::{ServerState, Session, storage};
 

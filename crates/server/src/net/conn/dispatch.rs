@@ -11,7 +11,7 @@ use nfold_protocol::response;
 use super::{Conn, Phase};
 use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
-use crate::net::fiber::writer::{ResponseWriter, flush};
+use crate::net::fiber::writer::{ResponseWriter, flush, with_state};
 use crate::net::worker::{FiberCx, Interrupt, counters_add};
 
 /// Why a fiber is started.
@@ -138,11 +138,11 @@ fn login(
         .slot
         .set_identity(&info.user, info.database.as_deref());
     match factory.connect(cx, info) {
-        Ok(session) => {
-            let status = session.status_flags();
+        Ok(mut session) => {
+            let (status, changes) = (session.status_flags(), session.take_changes());
             conn.session = Some(session);
             conn.phase = Phase::Command;
-            conn.ok_packet(status);
+            conn.ok_packet(status, changes.as_deref());
             match Algorithm::of(conn.capabilities) {
                 Some(algorithm) => start_compression(conn, cx, algorithm),
                 None => After::KeepOpen,
@@ -178,9 +178,9 @@ fn change_user(conn: &mut Conn, cx: &FiberCx<'_>, info: LoginInfo) -> After {
     };
     match session.change_user(cx, info) {
         Ok(()) => {
-            let status = session.status_flags();
+            let (status, changes) = (session.status_flags(), session.take_changes());
             conn.phase = Phase::Command;
-            conn.ok_packet(status);
+            conn.ok_packet(status, changes.as_deref());
             After::KeepOpen
         }
         Err(e) => {
@@ -331,13 +331,13 @@ impl Conn {
         });
     }
 
-    fn ok_packet(&mut self, status: u16) {
+    fn ok_packet(&mut self, status: u16, changes: Option<&[u8]>) {
         self.packet(self.sequence, |out| {
             let ok = response::Ok {
                 status,
                 ..response::Ok::default()
             };
-            response::encode_ok(out, 0, &ok);
+            response::encode_ok(out, 0, &with_state(ok, changes));
         });
     }
 

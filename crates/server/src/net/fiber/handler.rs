@@ -135,6 +135,10 @@ pub trait SessionHandler: Send {
     /// The current `nfold_protocol::consts::status::*`. `IN_TRANS` exempts the next command from
     /// admission.
     fn status_flags(&self) -> u16;
+    /// The changes of the session's state since the last answer, encoded for an OK packet.
+    fn take_changes(&mut self) -> Option<Box<[u8]>> {
+        None
+    }
     /// Called before a command: prefetches the session's own cache lines, without reading any of
     /// them.
     fn prefetch_own(&self) {}

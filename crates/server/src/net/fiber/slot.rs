@@ -14,7 +14,6 @@
 //! A statement stores about ten words plus its first [`TEXT_BYTES`] bytes, without a lock or an
 //! allocation.
 
-use super::compression::Algorithms;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::Wake;
@@ -23,6 +22,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::compression::Algorithms;
 use super::inbox::{Inbox, Message};
 use super::login_failures::LoginFailures;
 

@@ -62,6 +62,8 @@ pub struct ResponseWriter<'a> {
     capabilities: u32,
     sequence: u8,
     status: u16,
+    /// Encoded changes of the session's state, for the next OK or end of rows.
+    state: Option<Box<[u8]>>,
     /// The start of the open row's packet.
     row: Option<usize>,
     /// The start of the last result in the buffer, and the sequence number of its first packet;
@@ -92,6 +94,7 @@ impl<'a> ResponseWriter<'a> {
             capabilities,
             sequence,
             status,
+            state: None,
             row: None,
             result: None,
             charset: None,
@@ -133,6 +136,11 @@ impl<'a> ResponseWriter<'a> {
         self.status = flags & !status::MORE_RESULTS_EXISTS | more;
     }
 
+    /// Sets the changes of the session's state that the next OK or end of rows has.
+    pub fn set_state(&mut self, changes: Option<Box<[u8]>>) {
+        self.state = changes;
+    }
+
     /// Sets whether another result follows the current one.
     pub fn set_more_results(&mut self, more: bool) {
         if more {
@@ -153,11 +161,12 @@ impl<'a> ResponseWriter<'a> {
     /// Sends OK for a statement without rows. The status flags come from [`Self::set_status`], not
     /// from `ok`.
     pub fn ok(&mut self, ok: &response::Ok<'_>) {
+        let state = self.state.take();
         let ok = response::Ok {
             status: self.status,
             ..*ok
         };
-        self.packet(|out| response::encode_ok(out, 0, &ok));
+        self.packet(|out| response::encode_ok(out, 0, &with_state(ok, state.as_deref())));
     }
 
     /// Sends ERR. An open row is discarded.
@@ -355,8 +364,16 @@ impl<'a> ResponseWriter<'a> {
 
     /// Ends the rows.
     pub fn end_rows(&mut self, warnings: u16) {
-        let (capabilities, status) = (self.capabilities, self.status);
-        self.packet(|out| response::encode_end_of_rows(out, capabilities, warnings, status));
+        let (capabilities, state) = (self.capabilities, self.state.take());
+        let ok = response::Ok {
+            status: self.status,
+            warnings,
+            ..response::Ok::default()
+        };
+        self.packet(|out| {
+            let ok = with_state(ok, state.as_deref());
+            response::encode_end_of_rows(out, capabilities, &ok);
+        });
     }
 
     /// Sends packets, with new numbers.
@@ -431,6 +448,19 @@ impl<'a> ResponseWriter<'a> {
 
     pub(crate) fn set_capabilities(&mut self, capabilities: u32) {
         self.capabilities = capabilities;
+    }
+}
+
+/// Adds the encoded changes of the session's state to an OK packet.
+#[inline]
+pub(crate) fn with_state<'s>(ok: response::Ok<'s>, state: Option<&'s [u8]>) -> response::Ok<'s> {
+    match state {
+        None => ok,
+        Some(state) => response::Ok {
+            status: ok.status | status::SESSION_STATE_CHANGED,
+            state,
+            ..ok
+        },
     }
 }
 

@@ -1,6 +1,5 @@
 //! Checks and adjusts the values of SET, with MySQL's warnings.
 
-use crate::net::fiber::compression::Algorithms;
 use nfold_sql::parser::{Deprecated, OLDER_NAMES};
 use nfold_types::charset::Charset;
 use nfold_types::collation::CollationId;
@@ -10,6 +9,7 @@ use nfold_types::{Collation, ErrorCode, Level, Locale, SqlError, Value, Warnings
 use super::modes::ModeSet;
 use super::{VarDef, VarValue, find, parse_modes};
 use crate::config::table::OptionKind;
+use crate::net::fiber::compression::Algorithms;
 
 /// The variables that one assignment changes, by position: the assigned one, and those that depend
 /// on it (`character_set_connection` and `collation_connection`).
