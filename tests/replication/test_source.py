@@ -282,6 +282,31 @@ def test_nfold_follows(srv):
         assert [r[0] for r in src.fetchall()] == [72]
 
 
+def test_a_session_reads_its_own_writes_on_a_replica(srv):
+    """The GTIDs of the source after a commit, and WAIT_FOR_EXECUTED_GTID_SET on the replica."""
+    src = begin(srv)
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    with Follower(srv) as f:
+        cur = f.cur
+        caught_up(src, cur)
+        for n in range(200):
+            src.execute(f"INSERT INTO t VALUES ({n})")
+            gtids = executed(src)
+            cur.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, 30)", (gtids,))
+            assert cur.fetchone() == (0,)
+            cur.execute("SELECT COUNT(*) FROM rep.t")
+            assert cur.fetchone() == (n + 1,)
+        uuid, last = gtids.split(":")[0], int(gtids.split("-")[-1])
+        cur.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, 0.2)", (f"{uuid}:{last + 1}",))
+        assert cur.fetchone() == (1,), "nothing has made this transaction"
+        # A transaction that comes later ends the wait.
+        threading.Timer(0.3, src.execute, ("INSERT INTO t VALUES (1000)",)).start()
+        cur.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s)", (f"{uuid}:{last + 1}",))
+        assert cur.fetchone() == (0,)
+        cur.execute("SELECT COUNT(*) FROM rep.t")
+        assert cur.fetchone() == (201,)
+
+
 def test_replica_hands_on_the_transactions(srv):
     src = begin(srv)
     with Follower(srv, log_bin="ON", gtid_mode="ON") as middle:

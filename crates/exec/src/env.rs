@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use nfold_binlog::GtidSet;
 use nfold_catalog::UserLockSession;
 use nfold_observe::SessionCounters;
 use nfold_plan::query::ColumnMeta;
@@ -98,6 +99,10 @@ pub trait SessionEnv {
     /// The session's user-level locks; `None` if they are not supported here.
     fn user_locks(&self) -> Option<&UserLockSession> {
         None
+    }
+    /// Whether the server has executed all transactions of `set`.
+    fn has_executed(&self, _set: &GtidSet) -> bool {
+        false
     }
     /// Resolves deadlocks that this session is part of. Called when it begins to wait for a
     /// user-level lock, and repeatedly during the wait, because another session's wait may close a

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nfold_binlog::GtidSet;
 use nfold_catalog::UserLockSession;
 use nfold_exec::SessionEnv;
 use nfold_exec::eval::convert;
@@ -525,6 +526,10 @@ impl SessionEnv for Env {
         row: &mut dyn FnMut(&[Value]) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         self.server.system_tables.rows(self, schema, name, row)
+    }
+
+    fn has_executed(&self, set: &GtidSet) -> bool {
+        self.server.has_executed(set)
     }
 
     fn tmpdir(&self) -> std::path::PathBuf {

@@ -215,6 +215,16 @@ impl ServerState {
         }
     }
 
+    /// Whether `gtid_executed` has all of `set`. Commits whose transactions have no GTID yet do not
+    /// count.
+    pub(crate) fn has_executed(&self, set: &GtidSet) -> bool {
+        let mut executed = self.replication.applied_gtids();
+        if let Some(log) = &self.binlog {
+            executed.add_all(&log.gtids().0);
+        }
+        set.is_subset(&executed)
+    }
+
     /// `gtid_executed`, the transactions that are in the tables, and `gtid_purged`, those of them
     /// that are not in the files of the binary log.
     pub(crate) fn gtids(&self, name: &str) -> GtidSet {

@@ -414,7 +414,7 @@ impl<'a> Walk<'a> {
             Function(call) => {
                 let name = call.name.as_str();
                 let waits = |f: &&str| name.eq_ignore_ascii_case(f);
-                self.may_wait |= ["sleep", "get_lock", "benchmark"].iter().any(waits);
+                self.may_wait |= WAITING_FUNCTIONS.iter().any(waits);
                 self.exprs(&call.args);
                 self.order(&call.order_by);
                 call.over.iter().for_each(|w| self.window(w));
@@ -422,6 +422,14 @@ impl<'a> Walk<'a> {
         }
     }
 }
+
+/// Functions that may wait long.
+const WAITING_FUNCTIONS: [&str; 4] = [
+    "sleep",
+    "get_lock",
+    "benchmark",
+    "wait_for_executed_gtid_set",
+];
 
 /// The tables that a multi-table statement changes, according to its plan.
 pub fn changed_by(plan: &Plan) -> impl Iterator<Item = TableUse> {

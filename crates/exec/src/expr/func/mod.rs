@@ -15,6 +15,7 @@ mod dates;
 mod digest;
 mod formats;
 mod fulltext;
+mod gtids;
 mod inet6;
 mod info;
 mod json;
@@ -61,6 +62,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         formats::FUNCS,
         fulltext::FUNCS,
         info::FUNCS,
+        gtids::FUNCS,
         regexp::FUNCS,
         aes::FUNCS,
         compress::FUNCS,
