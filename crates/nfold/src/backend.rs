@@ -28,6 +28,11 @@ impl Backend {
         self.state.begin();
     }
 
+    /// What all sessions share.
+    pub fn state(&self) -> &Arc<ServerState> {
+        &self.state
+    }
+
     /// Writes the data that are only in memory, and closes the files. All sessions have ended.
     pub fn close(self) -> Result<(), StartError> {
         self.state.end();

@@ -1,6 +1,7 @@
 //! The nfold binary.
 
 mod backend;
+mod follow;
 mod logging;
 #[allow(unsafe_code)]
 mod memory;
@@ -28,6 +29,10 @@ struct Cli {
 enum Command {
     /// Serve a data directory
     Serve(serve::Args),
+    /// Copy a running MySQL, follow it, and serve the copy
+    Follow(follow::Args),
+    /// Compare a server with its replica while both run
+    Verify(nfold_follow::VerifyArgs),
     /// Find the pattern that carries a load, replay it, measure how it scales, name what stops it
     Lab(nfold_lab::Args),
 }
@@ -36,6 +41,8 @@ fn main() -> ExitCode {
     memory::give_back_large_buffers();
     match Cli::parse().command {
         Command::Serve(args) => serve::serve(&args),
+        Command::Follow(args) => follow::follow(&args),
+        Command::Verify(args) => nfold_follow::verify(&args),
         Command::Lab(args) => nfold_lab::main(&args),
     }
 }

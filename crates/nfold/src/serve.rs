@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use nfold_replica::ChannelConfig;
 use nfold_server::config::{ConfigError, DataDir, ServerOptions, Values, read};
 use nfold_server::net::worker::Registry;
 use nfold_server::server::{Bound, Server, StartError};
 
+use crate::follow::{LagLog, check_channel};
 use crate::signals::Signals;
 use crate::{backend, logging, memory, signals};
 
@@ -47,7 +49,15 @@ const MAX_SOCKET_PATH: usize = 107;
 
 /// Runs the server until a signal.
 pub fn serve(args: &Args) -> ExitCode {
-    let options = match collect(args) {
+    start(args, |options, signals| run(options, signals, None))
+}
+
+/// Reads the options, begins to log and to take signals, and calls `f`.
+pub fn start(
+    args: &Args,
+    f: impl FnOnce(ServerOptions, Signals) -> Result<(), StartError>,
+) -> ExitCode {
+    let options = match collect(args, &[]) {
         Ok(options) => options,
         Err(e) => {
             eprintln!("nfold: {e}");
@@ -55,7 +65,10 @@ pub fn serve(args: &Args) -> ExitCode {
         }
     };
     logging::start(options.log_error_verbosity, args.debug);
-    match run(options) {
+    let signals = signals::block()
+        .and_then(|()| Signals::start())
+        .map_err(|e| StartError(format!("cannot take signals: {e}")));
+    match signals.and_then(|signals| f(options, signals)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             tracing::error!("{e}");
@@ -64,8 +77,8 @@ pub fn serve(args: &Args) -> ExitCode {
     }
 }
 
-/// Defaults, option file, command line.
-fn collect(args: &Args) -> Result<ServerOptions, ConfigError> {
+/// Defaults, option file, command line, and `more`, which outweighs the others.
+pub fn collect(args: &Args, more: &[(&str, &str)]) -> Result<ServerOptions, ConfigError> {
     let mut values = Values::default();
     if let Some(file) = &args.config {
         values.apply(&read(file)?)?;
@@ -89,14 +102,19 @@ fn collect(args: &Args) -> Result<ServerOptions, ConfigError> {
             set(name, &value)?;
         }
     }
+    for (name, value) in more {
+        set(name, value)?;
+    }
     ServerOptions::from_values(values)
 }
 
-fn run(mut options: ServerOptions) -> Result<(), StartError> {
+/// Serves until a signal. `follows` is the source that the data directory must follow.
+pub fn run(
+    mut options: ServerOptions,
+    signals: Signals,
+    follows: Option<&ChannelConfig>,
+) -> Result<(), StartError> {
     let line = |e: &dyn std::fmt::Display| StartError(e.to_string());
-    let signals = signals::block()
-        .and_then(|()| Signals::start())
-        .map_err(|e| StartError(format!("cannot take signals: {e}")))?;
     tracing::info!(
         "nfold {} starts, process {}",
         options.server_version,
@@ -121,6 +139,9 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
     let bound = Bound::new(&options)?;
     let registry = Arc::new(Registry::default());
     let database = backend::open(&options, &datadir, &registry)?;
+    if let Some(source) = follows {
+        check_channel(&database, source)?;
+    }
     let server = Server::start(
         bound,
         options.clone(),
@@ -132,11 +153,16 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
     write_pid_file(&options)?;
     signals.serving();
     announce(&server, &options);
+    let lag_log = match follows {
+        Some(_) => Some(LagLog::start(database.state().clone()).map_err(|e| line(&e))?),
+        None => None,
+    };
     let signal = signals
         .wait_for_one()
         .map_err(|e| StartError(format!("cannot wait for signals: {e}")))?;
     tracing::info!("{signal}: shutting down; a second signal ends the process at once");
     tracing::info!("ending {} connections", server.registry().connections());
+    drop(lag_log);
     server.stop();
     database.close()?;
     if let Some(file) = options.values.text("pid_file") {
@@ -145,6 +171,14 @@ fn run(mut options: ServerOptions) -> Result<(), StartError> {
     tracing::info!("shut down");
     drop(datadir);
     Ok(())
+}
+
+/// The path, or one in the directory of temporary files if it is too long for a socket.
+pub fn socket_path(path: PathBuf) -> PathBuf {
+    match path.as_os_str().len() <= MAX_SOCKET_PATH {
+        true => path,
+        false => std::env::temp_dir().join(format!("nfold-{}.sock", std::process::id())),
+    }
 }
 
 fn default_socket(options: &mut ServerOptions) {

@@ -32,6 +32,8 @@ pub struct ChannelConfig {
     pub ssl: bool,
     /// GET_SOURCE_PUBLIC_KEY: the source may send the key that encrypts the password.
     pub get_public_key: bool,
+    /// NFOLD_DATABASES: the databases that are followed; empty: all of them.
+    pub databases: Vec<String>,
 }
 
 impl Default for ChannelConfig {
@@ -47,6 +49,7 @@ impl Default for ChannelConfig {
             heartbeat_ms: 30_000,
             ssl: false,
             get_public_key: false,
+            databases: Vec::new(),
         }
     }
 }
@@ -63,6 +66,8 @@ mod field {
     pub const HEARTBEAT: u8 = 8;
     pub const SSL: u8 = 9;
     pub const GET_PUBLIC_KEY: u8 = 10;
+    /// One field for each database.
+    pub const DATABASE: u8 = 11;
 }
 
 impl ChannelConfig {
@@ -78,6 +83,9 @@ impl ChannelConfig {
         put(field::PORT, &u64::from(self.port).to_le_bytes());
         put(field::USER, self.user.as_bytes());
         put(field::PASSWORD, self.password.as_bytes());
+        for database in &self.databases {
+            put(field::DATABASE, database.as_bytes());
+        }
         let numbers = [
             (field::AUTO_POSITION, self.auto_position.into()),
             (field::CONNECT_RETRY, self.connect_retry_s.into()),
@@ -118,6 +126,7 @@ impl ChannelConfig {
                 field::HEARTBEAT => config.heartbeat_ms = number()? as u32,
                 field::SSL => config.ssl = number()? != 0,
                 field::GET_PUBLIC_KEY => config.get_public_key = number()? != 0,
+                field::DATABASE => config.databases.push(text()),
                 _ => return Err(BinlogError::Malformed("field of a channel")),
             }
         }
@@ -194,8 +203,10 @@ mod tests {
     proptest! {
         #[test]
         fn stored_channel_is_read_back(host in ".{0,20}", port: u16, password in ".{0,20}",
-            retry: u64, heartbeat: u32, flags: [bool; 3]) {
+            retry: u64, heartbeat: u32, flags: [bool; 3],
+            databases in proptest::collection::vec(".{0,9}", 0..4)) {
             let config = ChannelConfig {
+                databases,
                 host, port, password, retry_count: retry, heartbeat_ms: heartbeat,
                 auto_position: flags[0], ssl: flags[1], get_public_key: flags[2],
                 ..ChannelConfig::default()

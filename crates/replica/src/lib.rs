@@ -16,9 +16,11 @@
 #![forbid(unsafe_code)]
 
 mod channel;
+mod client;
 mod login;
 mod source;
 mod stream;
 
 pub use channel::{ChannelConfig, Coordinates};
+pub use client::{Client, Done, RowValues, TextRows};
 pub use source::{Source, SourceError, StartAt};

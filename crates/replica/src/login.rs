@@ -137,7 +137,7 @@ pub(crate) fn log_in(
 fn full(wire: &mut Wire, config: &ChannelConfig, salt: &[u8]) -> Result<(), SourceError> {
     let mut password = config.password.as_bytes().to_vec();
     password.push(0);
-    if wire.is_encrypted() {
+    if wire.is_private() {
         return Ok(wire.send(&password)?);
     }
     if !config.get_public_key {

@@ -12,17 +12,17 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use nfold_binlog::{BinlogError, GtidSet};
+use nfold_protocol::Malformed;
 use nfold_protocol::response::parse_err;
-use nfold_protocol::{Malformed, Reader};
 
 use crate::ChannelConfig;
-use crate::login::log_in;
-use crate::stream::Wire;
+use crate::client::Client;
 
-const COM_QUERY: u8 = 3;
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
 const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
+/// The longest time without an answer to a query before the events.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The position of a file's first event.
 const FIRST_POSITION: u64 = 4;
 
@@ -112,9 +112,7 @@ pub enum StartAt<'a> {
 
 /// A connection to a source.
 pub struct Source {
-    wire: Wire,
-    packet: Vec<u8>,
-    pub version: String,
+    client: Client,
     /// `@@server_uuid`; empty for a source that has none.
     pub uuid: String,
     pub server_id: u32,
@@ -122,27 +120,23 @@ pub struct Source {
     pub checksums: bool,
 }
 
-/// The rows of a text result; `None` is NULL.
-type TextRows = Vec<Vec<Option<String>>>;
-
 impl Source {
     /// Connects, logs in, and reads the source's settings.
     ///
     /// # Errors
     /// The source cannot be reached, or refuses.
     pub fn connect(config: &ChannelConfig) -> Result<Source, SourceError> {
-        let wire = Wire::connect(&config.host, config.port)?;
-        wire.set_timeout(Some(Duration::from_secs(60)))?;
-        let (wire, version) = log_in(wire, config)?;
+        let client = Client::connect(config)?;
+        client.wire.set_timeout(Some(QUERY_TIMEOUT))?;
         let mut source = Source {
-            wire,
-            packet: Vec::new(),
-            version,
+            client,
             uuid: String::new(),
             server_id: 0,
             checksums: false,
         };
-        let rows = source.query("SELECT @@server_id, @@binlog_checksum, @@log_bin")?;
+        let rows = source
+            .client
+            .query("SELECT @@server_id, @@binlog_checksum, @@log_bin")?;
         let value = |n: usize| rows.first().and_then(|row| row.get(n)?.clone());
         let value = |n: usize| value(n).unwrap_or_default();
         source.server_id = value(0).parse().unwrap_or(0);
@@ -154,7 +148,7 @@ impl Source {
             });
         }
         if !source.is_mariadb() {
-            let rows = source.query("SELECT @@server_uuid")?;
+            let rows = source.client.query("SELECT @@server_uuid")?;
             let uuid = rows.into_iter().flatten().next().flatten();
             source.uuid = uuid.unwrap_or_default();
         }
@@ -163,7 +157,7 @@ impl Source {
 
     /// Whether the source is a MariaDB.
     pub fn is_mariadb(&self) -> bool {
-        self.version.contains("MariaDB")
+        self.client.version().contains("MariaDB")
     }
 
     /// A second handle of the socket. Another thread ends a wait for events by shutting it down.
@@ -171,60 +165,7 @@ impl Source {
     /// # Errors
     /// The system has no descriptor left.
     pub fn handle(&self) -> io::Result<TcpStream> {
-        self.wire.handle()
-    }
-
-    /// Runs a statement and returns its rows.
-    ///
-    /// # Errors
-    /// The source's error, or a broken connection.
-    pub fn query(&mut self, sql: &str) -> Result<TextRows, SourceError> {
-        let mut command = vec![COM_QUERY];
-        command.extend_from_slice(sql.as_bytes());
-        self.wire.command(&command)?;
-        self.receive()?;
-        if self.packet.first() == Some(&0) {
-            return Ok(Vec::new());
-        }
-        let columns = Reader::new(&self.packet).lenenc_int("number of columns")?;
-        for _ in 0..columns {
-            self.receive()?;
-        }
-        self.end_of_rows()?;
-        let mut rows = Vec::new();
-        while !self.end_of_rows()? {
-            let mut r = Reader::new(&self.packet);
-            let mut row = Vec::new();
-            for _ in 0..columns {
-                row.push(match r.rest().first() {
-                    Some(0xfb) => {
-                        r.u8("NULL")?;
-                        None
-                    }
-                    _ => {
-                        let text = r.lenenc_bytes("value")?;
-                        Some(String::from_utf8_lossy(text).into_owned())
-                    }
-                });
-            }
-            rows.push(row);
-        }
-        Ok(rows)
-    }
-
-    /// Receives a packet; whether it is an EOF packet.
-    fn end_of_rows(&mut self) -> Result<bool, SourceError> {
-        self.receive()?;
-        Ok(self.packet.first() == Some(&0xfe) && self.packet.len() < 9)
-    }
-
-    fn receive(&mut self) -> Result<(), SourceError> {
-        self.wire.receive(&mut self.packet)?;
-        match self.packet.first() {
-            Some(0xff) => Err(SourceError::refused(&self.packet)),
-            Some(_) => Ok(()),
-            None => Err(SourceError::Protocol("empty packet".into())),
-        }
+        self.client.handle()
     }
 
     /// Starts the stream of events. `server_id` and `uuid` are those of this server.
@@ -238,14 +179,14 @@ impl Source {
         at: StartAt<'_>,
     ) -> Result<(), SourceError> {
         let heartbeat_ns = u64::from(config.heartbeat_ms) * 1_000_000;
-        self.query(&format!(
+        self.client.query(&format!(
             "SET @master_heartbeat_period = {heartbeat_ns}, \
              @source_heartbeat_period = {heartbeat_ns}, \
              @master_binlog_checksum = @@global.binlog_checksum, \
              @source_binlog_checksum = @@global.binlog_checksum"
         ))?;
         if !uuid.is_empty() {
-            self.query(&format!(
+            self.client.query(&format!(
                 "SET @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"
             ))?;
         }
@@ -254,13 +195,13 @@ impl Source {
             0 => None,
             ms => Some(Duration::from_millis(u64::from(ms) * 2 + 5_000)),
         };
-        self.wire.set_timeout(silence)?;
+        self.client.wire.set_timeout(silence)?;
         self.register(server_id)?;
         let command = match at {
             StartAt::Gtids(set) => dump_gtid(server_id, set),
             StartAt::Position { file, position } => dump(server_id, file, position)?,
         };
-        Ok(self.wire.command(&command)?)
+        Ok(self.client.wire.command(&command)?)
     }
 
     /// COM_REGISTER_SLAVE, so that the source lists this server in SHOW REPLICAS.
@@ -272,8 +213,7 @@ impl Source {
         command.extend_from_slice(&0u16.to_le_bytes());
         command.extend_from_slice(&0u32.to_le_bytes());
         command.extend_from_slice(&0u32.to_le_bytes());
-        self.wire.command(&command)?;
-        self.receive()
+        self.client.command(&command).map(drop)
     }
 
     /// Waits for the next event, and returns its bytes.
@@ -281,9 +221,10 @@ impl Source {
     /// # Errors
     /// The source's error; a broken connection; the end of the stream.
     pub fn next_event(&mut self) -> Result<&[u8], SourceError> {
-        self.receive()?;
-        match self.packet[0] {
-            0 => Ok(&self.packet[1..]),
+        self.client.receive()?;
+        let packet = self.client.packet();
+        match packet[0] {
+            0 => Ok(&packet[1..]),
             0xfe => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             _ => Err(SourceError::Protocol("unknown packet in the events".into())),
         }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,28 +19,55 @@ const FULL_PACKET: usize = 0xff_ffff;
 /// The largest event; it is MySQL's bound of `replica_max_allowed_packet`, in bytes.
 const MAX_PAYLOAD: usize = 1 << 30;
 
+/// The most bytes that one system call reads ahead.
+const READ_AHEAD: usize = 64 << 10;
+
 enum Socket {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Socket {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Plain(socket) => socket.read(to),
+            Socket::Unix(socket) => socket.read(to),
+            Socket::Tls(session) => session.read(to),
+        }
+    }
 }
 
 /// A connection that sends and receives packets.
 pub(crate) struct Wire {
     socket: Socket,
     pub sequence: u8,
+    /// Bytes that were received, and how many of them have been read.
+    buffer: Vec<u8>,
+    read: usize,
 }
 
 impl Wire {
+    fn new(socket: Socket) -> Wire {
+        Wire {
+            socket,
+            sequence: 0,
+            buffer: Vec::new(),
+            read: 0,
+        }
+    }
+
+    /// Connects to a host. A host that begins with `/` is the path of a Unix socket.
     pub fn connect(host: &str, port: u16) -> io::Result<Wire> {
+        if host.starts_with('/') {
+            return UnixStream::connect(host).map(|socket| Wire::new(Socket::Unix(socket)));
+        }
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in (host, port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
-                    return Ok(Wire {
-                        socket: Socket::Plain(socket),
-                        sequence: 0,
-                    });
+                    return Ok(Wire::new(Socket::Plain(socket)));
                 }
                 Err(e) => last = e,
             }
@@ -47,25 +75,27 @@ impl Wire {
         Err(last)
     }
 
-    fn tcp(&self) -> &TcpStream {
-        match &self.socket {
-            Socket::Plain(socket) => socket,
-            Socket::Tls(session) => &session.sock,
-        }
-    }
-
-    /// A second handle of the socket, by which another thread can end a read.
+    /// A second handle of a TCP socket, by which another thread can end a read.
     pub fn handle(&self) -> io::Result<TcpStream> {
-        self.tcp().try_clone()
+        match &self.socket {
+            Socket::Plain(socket) => socket.try_clone(),
+            Socket::Tls(session) => session.sock.try_clone(),
+            Socket::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// The longest time without a byte from the source.
     pub fn set_timeout(&self, time: Option<Duration>) -> io::Result<()> {
-        self.tcp().set_read_timeout(time)
+        match &self.socket {
+            Socket::Plain(socket) => socket.set_read_timeout(time),
+            Socket::Tls(session) => session.sock.set_read_timeout(time),
+            Socket::Unix(socket) => socket.set_read_timeout(time),
+        }
     }
 
-    pub fn is_encrypted(&self) -> bool {
-        matches!(self.socket, Socket::Tls(_))
+    /// Whether a password may be sent as it is.
+    pub fn is_private(&self) -> bool {
+        matches!(self.socket, Socket::Tls(_) | Socket::Unix(_))
     }
 
     /// Starts TLS. The certificate is not verified, as in MySQL without SOURCE_SSL_CA.
@@ -89,8 +119,8 @@ impl Wire {
             session.complete_io(&mut socket)?;
         }
         Ok(Wire {
-            socket: Socket::Tls(Box::new(StreamOwned::new(session, socket))),
             sequence: self.sequence,
+            ..Wire::new(Socket::Tls(Box::new(StreamOwned::new(session, socket))))
         })
     }
 
@@ -117,10 +147,32 @@ impl Wire {
     }
 
     fn read_exact(&mut self, to: &mut [u8]) -> io::Result<()> {
-        match &mut self.socket {
-            Socket::Plain(socket) => socket.read_exact(to),
-            Socket::Tls(session) => session.read_exact(to),
+        let ready = to.len().min(self.buffer.len() - self.read);
+        let (buffered, rest) = to.split_at_mut(ready);
+        buffered.copy_from_slice(&self.buffer[self.read..self.read + ready]);
+        self.read += ready;
+        if rest.len() >= READ_AHEAD {
+            return self.socket.read_exact(rest);
         }
+        let mut filled = 0;
+        while filled < rest.len() {
+            self.buffer.resize(READ_AHEAD, 0);
+            let received = self.socket.read(&mut self.buffer);
+            self.buffer.truncate(*received.as_ref().unwrap_or(&0));
+            self.read = 0;
+            match received {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    let taken = n.min(rest.len() - filled);
+                    rest[filled..filled + taken].copy_from_slice(&self.buffer[..taken]);
+                    filled += taken;
+                    self.read = taken;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 
     /// Sends one payload as an answer to what was received last.
@@ -131,6 +183,7 @@ impl Wire {
         end_packet(&mut out, start, &mut self.sequence);
         match &mut self.socket {
             Socket::Plain(socket) => socket.write_all(&out),
+            Socket::Unix(socket) => socket.write_all(&out),
             Socket::Tls(session) => session.write_all(&out).and_then(|()| session.flush()),
         }
     }

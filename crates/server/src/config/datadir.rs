@@ -35,10 +35,26 @@ const OTHERS: [&str; 3] = ["ibdata1", "mysql.ibd", "aria_log_control"];
 /// contains.
 const OURS: &str = "nfold.control";
 
+/// Its presence says that the tables are an incomplete copy of another server.
+const UNFINISHED: &str = "nfold.unfinished-copy";
+
 impl DataDir {
     /// Creates the directory if necessary (mode 0750), and locks it. A directory of another server
-    /// is refused before anything is written to it.
+    /// is refused before anything is written to it, and so is an unfinished copy.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        let dir = DataDir::open_copy(path)?;
+        if dir.is_unfinished() {
+            return Err(DataDirError(format!(
+                "the data directory {} is an unfinished copy of another server, made by `nfold follow`: start that again, or remove \
+                 the directory",
+                dir.path.display()
+            )));
+        }
+        Ok(dir)
+    }
+
+    /// As [`Self::open`], but the directory may be an unfinished copy.
+    pub fn open_copy(path: &Path) -> Result<Self, DataDirError> {
         let error = |what: &str, e: &dyn std::fmt::Display| {
             DataDirError(format!(
                 "cannot {what} the data directory {}: {e}",
@@ -103,6 +119,44 @@ impl DataDir {
     /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the directory is an unfinished copy of another server.
+    pub fn is_unfinished(&self) -> bool {
+        self.path.join(UNFINISHED).exists()
+    }
+
+    /// Removes all files, and marks the directory durably as an unfinished copy. It must be empty,
+    /// or an unfinished copy already.
+    ///
+    /// # Errors
+    /// The directory has other data, or cannot be changed.
+    pub fn begin_copy(&self) -> io::Result<()> {
+        if !self.fresh && !self.is_unfinished() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        write_private(&self.path.join(UNFINISHED), b"")?;
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let kept = ["nfold.lock", UNFINISHED].map(std::ffi::OsStr::new);
+            if kept.contains(&&*entry.file_name()) {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => std::fs::remove_dir_all(entry.path())?,
+                false => std::fs::remove_file(entry.path())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The copy is complete: the directory may be served. All its files must be closed.
+    ///
+    /// # Errors
+    /// The directory cannot be changed.
+    pub fn end_copy(&self) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(UNFINISHED))?;
+        File::open(&self.path)?.sync_all()
     }
 
     /// Whether the directory was empty before.
@@ -172,6 +226,25 @@ mod tests {
         std::fs::write(first.path().join("x"), "x").unwrap();
         drop(first);
         assert!(!DataDir::open(&path).unwrap().is_fresh());
+    }
+
+    #[test]
+    fn unfinished_copy_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = DataDir::open(dir.path()).unwrap();
+        copy.begin_copy().unwrap();
+        std::fs::write(copy.path().join("x"), "x").unwrap();
+        drop(copy);
+        let e = DataDir::open(dir.path()).unwrap_err().to_string();
+        assert!(e.contains("unfinished copy"), "{e}");
+        let copy = DataDir::open_copy(dir.path()).unwrap();
+        copy.begin_copy().unwrap();
+        assert!(!copy.path().join("x").exists());
+        std::fs::write(copy.path().join("x"), "x").unwrap();
+        copy.end_copy().unwrap();
+        drop(copy);
+        let whole = DataDir::open(dir.path()).unwrap();
+        assert!(whole.begin_copy().is_err() && whole.path().join("x").exists());
     }
 
     #[test]

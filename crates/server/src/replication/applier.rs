@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nfold_binlog::{
     Event, EventReader, Gtid, Header, QueryEvent, SourceUuid, TableMap, event_name,
@@ -18,11 +19,16 @@ use nfold_sql::ast::{BeginOptions, Statement};
 use nfold_types::{ErrorCode, SqlError};
 
 use super::fiber::SessionThread;
+use super::filter::{Filter, Scope};
 use super::{context, rows};
 use crate::session::cx::FiberExec;
 use crate::session::replication::{CHANNEL, pending};
 use crate::session::vars::VarValue;
 use crate::session::{ServerState, Session};
+
+/// The longest time until the coordinates behind transactions that are left out are stored. The
+/// source may purge its files up to them.
+const STORE_AFTER: Duration = Duration::from_secs(10);
 
 /// The error that stops the channel. Its message names the event.
 #[derive(Debug)]
@@ -64,6 +70,11 @@ pub(super) struct Applier {
     tables: HashMap<u64, Arc<TableMap>>,
     gtid: Option<Gtid>,
     in_transaction: bool,
+    filter: Filter,
+    /// The BEGIN of a transaction of which nothing has been applied yet. Only with a filter.
+    opening: Option<(Header, QueryEvent)>,
+    /// When coordinates behind transactions that were left out were stored last.
+    stored_at: Instant,
     /// The transaction has been applied already.
     skips: bool,
     /// The SET statement that ran last.
@@ -71,7 +82,12 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    pub fn open(server: &Arc<ServerState>, at: Coordinates) -> Result<Applier, SqlError> {
+    /// `databases` are those that the channel follows; empty: all of them.
+    pub fn open(
+        server: &Arc<ServerState>,
+        at: Coordinates,
+        databases: &[String],
+    ) -> Result<Applier, SqlError> {
         let mut thread = SessionThread::open(server)?;
         thread.run(|_, session| {
             let level = VarValue::text("READ-COMMITTED");
@@ -91,6 +107,9 @@ impl Applier {
             tables: HashMap::new(),
             gtid: None,
             in_transaction: false,
+            filter: Filter::new(databases),
+            opening: None,
+            stored_at: Instant::now(),
             skips: false,
             settings: String::new(),
         })
@@ -114,6 +133,7 @@ impl Applier {
         self.tables.clear();
         self.gtid = None;
         self.skips = false;
+        self.opening = None;
         if std::mem::take(&mut self.in_transaction) {
             self.thread
                 .run(|fiber, session| session.rollback(&mut FiberExec { fiber }))?;
@@ -239,9 +259,10 @@ impl Applier {
                 if event.ends_statement() {
                     self.tables.clear();
                 }
-                if self.skips {
+                if self.skips || !self.filter.follows(&map.database) {
                     return Ok(());
                 }
+                self.begin_if_opening()?;
                 self.thread.run(move |fiber, session| {
                     rows::apply(session, &mut FiberExec { fiber }, &map, &event).map(drop)
                 })?;
@@ -278,21 +299,25 @@ impl Applier {
                 if self.skips {
                     return Ok(());
                 }
-                self.settings(header, &query)?;
-                self.thread.run(|fiber, session| {
-                    let mut cx = FiberExec { fiber };
-                    session.begin(&mut cx, &BeginOptions::default()).map(drop)
-                })?;
-                Ok(())
+                if self.filter.is_active() {
+                    self.opening = Some((*header, query));
+                    return Ok(());
+                }
+                self.begin(header, &query)
             }
             ("COMMIT", true) => self.commit(),
             ("CREATE TABLE", true) => {
                 let suffix = suffix_of_create(&query.sql);
                 let length = suffix.ok_or_else(|| unsupported("CREATE TABLE"))?;
-                match self.skips {
-                    true => Ok(()),
-                    false => self.create_filled(header, query, length),
+                if self.skips {
+                    return Ok(());
                 }
+                self.settings(header, &query)?;
+                if self.leaves_out(&query, length)? {
+                    return Ok(());
+                }
+                self.opening = None;
+                self.create_filled(header, query, length)
             }
             (words, true) => {
                 let savepoint = ["SAVEPOINT", "ROLLBACK TO", "RELEASE SAVEPOINT"];
@@ -302,6 +327,7 @@ impl Applier {
                 if self.skips {
                     return Ok(());
                 }
+                self.begin_if_opening()?;
                 self.thread
                     .run(move |cx, session| session.run_internal(cx, &query.sql))?;
                 Ok(())
@@ -318,11 +344,70 @@ impl Applier {
                 }
                 self.settings(header, &query)?;
                 let after = self.after();
+                if self.leaves_out(&query, query.sql.len())? {
+                    return self.left_out(after);
+                }
                 self.define(query.database, query.sql, &after)?;
                 self.committed_to(after);
                 Ok(())
             }
         }
+    }
+
+    /// Begins a transaction of the source.
+    fn begin(&mut self, header: &Header, query: &QueryEvent) -> Result<(), Refusal> {
+        self.settings(header, query)?;
+        self.thread.run(|fiber, session| {
+            let mut cx = FiberExec { fiber };
+            session.begin(&mut cx, &BeginOptions::default()).map(drop)
+        })?;
+        Ok(())
+    }
+
+    fn begin_if_opening(&mut self) -> Result<(), Refusal> {
+        match self.opening.take() {
+            Some((header, query)) => self.begin(&header, &query),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the filter leaves out the statement, of which the first `length` bytes count.
+    ///
+    /// # Errors
+    /// The statement changes followed databases and others, or cannot be read.
+    fn leaves_out(&mut self, query: &QueryEvent, length: usize) -> Result<bool, Refusal> {
+        if !self.filter.is_active() {
+            return Ok(false);
+        }
+        let statement = self.parse(query.sql[..length].to_vec())?;
+        match self.filter.scope(&statement, &query.database)? {
+            Scope::Followed => Ok(false),
+            Scope::Other => Ok(true),
+            Scope::Both => Err(Refusal::Other(
+                "the statement changes databases that the channel follows, and others".into(),
+            )),
+        }
+    }
+
+    /// Parses a statement with the SQL mode of the session.
+    fn parse(&mut self, sql: Vec<u8>) -> Result<Statement, SqlError> {
+        self.thread.run(move |_, session| {
+            let lexing = session.env.vars.settings().lexing;
+            nfold_sql::parser::parse(&sql, lexing)
+        })
+    }
+
+    /// Goes behind a transaction of which the filter leaves out all. The coordinates are stored
+    /// with the next transaction, or after [`STORE_AFTER`].
+    fn left_out(&mut self, after: Coordinates) -> Result<(), Refusal> {
+        if self.stored_at.elapsed() >= STORE_AFTER {
+            self.stored_at = Instant::now();
+            let records = [(ChannelRecord::Coordinates, Some(&*pending(&after).data))];
+            let stored = self.server.engine.put_channel_records(CHANNEL, &records);
+            stored.map_err(|e| nfold_exec::engine_error(&e))?;
+        }
+        self.committed_to(after);
+        Ok(())
     }
 
     /// Applies the settings of a statement to the session.
@@ -376,14 +461,10 @@ impl Applier {
     ) -> Result<(), Refusal> {
         self.settings(header, &query)?;
         let sql = query.sql[..length].to_vec();
-        let text = sql.clone();
-        let name = self.thread.run(move |_, session| {
-            let lexing = session.env.vars.settings().lexing;
-            match nfold_sql::parser::parse(&text, lexing)? {
-                Statement::CreateTable(create) => Ok(create.name),
-                _ => Err(SqlError::not_supported("this form of CREATE TABLE")),
-            }
-        })?;
+        let name = match self.parse(sql.clone())? {
+            Statement::CreateTable(create) => create.name,
+            _ => return Err(SqlError::not_supported("this form of CREATE TABLE").into()),
+        };
         let database = name
             .schema
             .map_or(query.database.clone(), |schema| schema.value);
@@ -419,6 +500,10 @@ impl Applier {
             ));
         }
         let after = self.after();
+        if self.opening.take().is_some() {
+            self.in_transaction = false;
+            return self.left_out(after);
+        }
         if !self.skips {
             let data = pending(&after).data;
             let gtid = self.gtid.as_ref().and_then(writable_gtid);

@@ -54,7 +54,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
         signal,
     } = start;
     let status = &server.replication;
-    let mut applier = match Applier::open(server, coordinates) {
+    let mut applier = match Applier::open(server, coordinates, &config.databases) {
         Ok(applier) => applier,
         Err(e) => {
             let error = error(e.errno(), e.message.to_string());

@@ -3,7 +3,8 @@
 //! # Picture
 //! ```text
 //! channel.rs   connect, read an event ─▶ applier.rs   transactions, positions, statements
-//!   ▲ retry                               │    rows.rs      row events
+//!   ▲ retry                               │    filter.rs    which databases are followed
+//!   │                                     │    rows.rs      row events
 //!   └── lost connection                   │    context.rs   the settings of statements
 //!                                         └─▶ fiber.rs      a session on this thread
 //! ```
@@ -15,6 +16,7 @@ mod applier;
 mod channel;
 mod context;
 mod fiber;
+mod filter;
 mod rows;
 
 pub(crate) use channel::launch;

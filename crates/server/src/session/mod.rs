@@ -51,6 +51,7 @@ use crate::net::fiber::handler::LoginInfo;
 use gate::Gate;
 use handlers::OpenHandlers;
 
+pub use replication::ChannelSummary;
 pub use server::ServerState;
 
 use env::Env;

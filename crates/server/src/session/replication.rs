@@ -59,6 +59,23 @@ pub(crate) struct ChannelStatus {
     pub applier_error: Option<ChannelError>,
 }
 
+/// How a channel is doing, for a log line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelSummary {
+    pub host: String,
+    pub port: u16,
+    pub databases: Vec<String>,
+    /// Whether it is connected to the source and applies its events.
+    pub runs: bool,
+    /// The age of the event that is being applied; zero if all are applied.
+    pub behind: Duration,
+    pub applied_gtids: String,
+    pub file: String,
+    pub position: u64,
+    /// Why it does not run.
+    pub error: Option<String>,
+}
+
 /// Requests the channel's thread to stop, and ends what it waits for.
 #[derive(Default)]
 pub(crate) struct StopSignal {
@@ -186,6 +203,29 @@ impl Replication {
         let applied = load_coordinates(engine)?;
         self.with_status(|status| status.applied = applied);
         Ok(())
+    }
+
+    /// How the channel is doing; `None` without a configuration. Blocks.
+    ///
+    /// # Errors
+    /// The stored configuration cannot be read.
+    pub fn summary(&self, engine: &Engine) -> Result<Option<ChannelSummary>, SqlError> {
+        let config = load_config(engine)?.filter(|c| !c.host.is_empty());
+        let status = self.with_status(|status| status.clone());
+        let now = crate::unix_time::unix_time().as_secs();
+        let behind = |time: u32| Duration::from_secs(now.saturating_sub(time.into()));
+        let error = status.applier_error.or(status.source_error);
+        Ok(config.map(|config| ChannelSummary {
+            host: config.host,
+            port: config.port,
+            databases: config.databases,
+            runs: status.phase == ChannelPhase::Running,
+            behind: status.event_time.map_or(Duration::ZERO, behind),
+            applied_gtids: status.applied.gtids.to_string(),
+            file: status.applied.file,
+            position: status.applied.position,
+            error: error.map(|e| e.message),
+        }))
     }
 
     /// The transactions of the source that are in the tables.

@@ -10,13 +10,13 @@ use nfold_engine::Engine;
 use nfold_observe::AllSessionCounters;
 use nfold_observe::contention::{Site, WaitKind, WaitPlace};
 use nfold_observe::digests::Digests;
-use nfold_types::ErrorCode;
+use nfold_types::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::gate::AccountUsage;
 use super::locks::SharedPermits;
-use super::replication::Replication;
+use super::replication::{ChannelSummary, Replication};
 use super::server_locks::ServerLock;
 use super::shared_plans::SharedPlans;
 use super::storage;
@@ -323,6 +323,14 @@ impl ServerState {
                 Err(e) => tracing::error!("the replication channel does not start: {}", e.message),
             }
         }
+    }
+
+    /// How the replication channel is doing; `None` without one. Blocks.
+    ///
+    /// # Errors
+    /// The stored configuration cannot be read.
+    pub fn channel_summary(&self) -> Result<Option<ChannelSummary>, SqlError> {
+        self.replication.summary(&self.engine)
     }
 
     /// Called at shutdown, after the sessions have ended: stops the replication channel, and writes

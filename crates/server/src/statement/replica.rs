@@ -183,6 +183,14 @@ fn apply_options(
             "SOURCE_HEARTBEAT_PERIOD" => config.heartbeat_ms = heartbeat(option)?,
             "SOURCE_SSL" => config.ssl = number(option, 1)? != 0,
             "GET_SOURCE_PUBLIC_KEY" => config.get_public_key = number(option, 1)? != 0,
+            "NFOLD_DATABASES" => {
+                let text = text(option)?;
+                let names = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|name| !name.is_empty());
+                config.databases = names.map(str::to_owned).collect();
+            }
             "SOURCE_LOG_FILE" => {
                 (at.file, position) = (text(option)?, true);
             }

@@ -72,6 +72,7 @@ impl Session {
             "Source_Host" => config.host.as_str().into(),
             "Source_User" => config.user.as_str().into(),
             "Source_Port" => Value::UInt(config.port.into()),
+            "Replicate_Do_DB" => config.databases.join(",").into(),
             "Connect_Retry" => Value::UInt(config.connect_retry_s.into()),
             "Source_Log_File" => status.read_file.as_str().into(),
             "Relay_Source_Log_File" => status.applied.file.as_str().into(),

@@ -1,0 +1,272 @@
+//! The steps of a copy, in their order.
+
+use std::time::{Duration, Instant};
+
+use nfold_replica::{ChannelConfig, Client, SourceError};
+
+use crate::check::{Facts, check};
+use crate::error::{CopyError, Finding};
+use crate::literal::{name, quoted};
+use crate::schema::{Table, definition, tables, views};
+use crate::snapshot::Position;
+use crate::{SourceUrl, rows, snapshot};
+
+/// What to copy.
+#[derive(Debug, Clone)]
+pub struct CopyOptions {
+    pub source: SourceUrl,
+    /// The databases to copy and to follow; empty: all.
+    pub databases: Vec<String>,
+    /// The connections that read in parallel.
+    pub jobs: usize,
+    /// The `server_id` of the copy.
+    pub server_id: u32,
+}
+
+/// What was copied.
+#[derive(Debug, Clone)]
+pub struct Copied {
+    pub tables: usize,
+    pub rows: u64,
+    pub time: Duration,
+    /// How long writes on the source were locked.
+    pub locked: Duration,
+    /// Where the channel starts.
+    pub position: String,
+}
+
+/// Copies a source to the empty server `target`, and configures its channel, but does not start it.
+/// `report` gets what the user should know.
+///
+/// # Errors
+/// The source cannot be copied, or a step fails. The target is incomplete then.
+pub fn copy(
+    options: &CopyOptions,
+    target: impl FnOnce() -> Result<ChannelConfig, String>,
+    report: &mut dyn FnMut(&Finding),
+) -> Result<Copied, CopyError> {
+    let begun = Instant::now();
+    let config = &options.source.0;
+    let mut source = Client::connect(config).map_err(CopyError::at(&options.source))?;
+    source.run(b"SET SESSION wait_timeout = 86400, time_zone = '+00:00'")?;
+    // Before MySQL 8.0 there is no such variable.
+    let _ = source.run(b"SET SESSION information_schema_stats_expiry = 0");
+    let mut facts = check(&mut source, &options.databases)?;
+    if facts.server_id == u64::from(options.server_id) {
+        facts.findings.push(Finding::error(
+            format!("server_id is {} on both sides", options.server_id),
+            "choose another one with --set server_id=N",
+        ));
+    }
+    tell(&facts.findings, report)?;
+    let target = target().map_err(CopyError)?;
+    let mut writer = Client::connect(&target).map_err(CopyError::at("connecting to the copy"))?;
+    writer.run(rows::WRITER)?;
+    let mut snapshot = snapshot::begin(config, &mut source, options.jobs.max(1))?;
+    let (tables, findings) = define(&mut source, &mut writer, &facts.databases)?;
+    tell(&findings, report)?;
+    let rows = rows::copy(&mut snapshot.clients, &target, &tables)?;
+    drop(snapshot.clients);
+    // Views name accounts.
+    copy_accounts(&mut source, &mut writer, report)?;
+    define_views(&mut source, &mut writer, &facts.databases, report)?;
+    if snapshot.ddl_locked {
+        source.run(b"UNLOCK INSTANCE")?;
+    }
+    configure(&mut writer, options, &facts, &snapshot.position)?;
+    Ok(Copied {
+        tables: tables.len(),
+        rows,
+        time: begun.elapsed(),
+        locked: snapshot.locked,
+        position: match facts.gtids {
+            true => snapshot.position.gtids,
+            false => format!("{} {}", snapshot.position.file, snapshot.position.position),
+        },
+    })
+}
+
+/// Reports findings. An error among them ends the copy.
+fn tell(findings: &[Finding], report: &mut dyn FnMut(&Finding)) -> Result<(), CopyError> {
+    for finding in findings {
+        report(finding);
+    }
+    match findings.iter().filter(|f| f.is_error).count() {
+        0 => Ok(()),
+        1 => Err(CopyError(
+            "the source cannot be followed for the reason above".into(),
+        )),
+        n => Err(CopyError(format!(
+            "the source cannot be followed for {n} reasons"
+        ))),
+    }
+}
+
+/// Creates the databases and tables. A table that cannot be created is a finding.
+fn define(
+    source: &mut Client,
+    target: &mut Client,
+    databases: &[String],
+) -> Result<(Vec<Table>, Vec<Finding>), CopyError> {
+    let mut all = Vec::new();
+    let mut findings = Vec::new();
+    for database in databases {
+        let quoted = name(database);
+        let sql = definition(source, &format!("DATABASE {quoted}"))?;
+        let created = target.run(sql.as_bytes());
+        created.map_err(CopyError::at(format_args!(
+            "creating the database {database}"
+        )))?;
+        target.run(format!("USE {quoted}").as_bytes())?;
+        for table in tables(source, database)? {
+            let sql = definition(source, &format!("TABLE {}", table.path()))?;
+            match target.run(sql.as_bytes()) {
+                Ok(_) => all.push(table),
+                Err(SourceError::Server { code, message }) => findings.push(Finding::error(
+                    format!(
+                        "the table {database}.{} cannot be created: error {code}: {message}",
+                        table.name
+                    ),
+                    "change it, or leave its database out with --databases",
+                )),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+    Ok((all, findings))
+}
+
+/// Creates the views. A view may use others, so they are tried until none can be created.
+fn define_views(
+    source: &mut Client,
+    target: &mut Client,
+    databases: &[String],
+    report: &mut dyn FnMut(&Finding),
+) -> Result<(), CopyError> {
+    let mut left = Vec::new();
+    for database in databases {
+        for view in views(source, database)? {
+            left.push((database, view, String::new()));
+        }
+    }
+    loop {
+        let before = left.len();
+        let mut failed = Vec::new();
+        for (database, view, _) in left {
+            let path = format!("{}.{}", name(database), name(&view));
+            // Names of the current database are shown without it.
+            let current = format!("USE {}", name(database));
+            source.run(current.as_bytes())?;
+            target.run(current.as_bytes())?;
+            let sql = definition(source, &format!("VIEW {path}"));
+            let created = sql.and_then(|sql| Ok(target.run(sql.as_bytes())?));
+            if let Err(e) = created {
+                failed.push((database, view, e.to_string()));
+            }
+        }
+        left = failed;
+        if left.is_empty() || left.len() == before {
+            break;
+        }
+    }
+    for (database, view, why) in left {
+        report(&Finding::warning(
+            format!("the view {database}.{view} is not copied: {why}"),
+            "a statement that changes or drops it stops the channel",
+        ));
+    }
+    Ok(())
+}
+
+/// Copies accounts and what is granted to them.
+fn copy_accounts(
+    source: &mut Client,
+    target: &mut Client,
+    report: &mut dyn FnMut(&Finding),
+) -> Result<(), CopyError> {
+    let accounts = source.query("SELECT user, host FROM mysql.user WHERE user NOT LIKE 'mysql.%'");
+    let accounts = match accounts {
+        Ok(accounts) => accounts,
+        Err(e) => {
+            report(&Finding::warning(
+                format!("accounts are not copied: {e}"),
+                "GRANT SELECT ON mysql.user TO the account, or create them here",
+            ));
+            return Ok(());
+        }
+    };
+    // Hashes may have bytes that no text has.
+    let _ = source.run(b"SET SESSION print_identified_with_as_hex = 1");
+    for row in accounts {
+        let [Some(user), Some(host)] = &row[..] else {
+            continue;
+        };
+        let account = format!("{}@{}", quoted(user), quoted(host));
+        if let Err(e) = copy_account(source, target, &account) {
+            report(&Finding::warning(
+                format!("the account {account} is not copied whole: {e}"),
+                "create it here, or change it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn copy_account(source: &mut Client, target: &mut Client, account: &str) -> Result<(), CopyError> {
+    let shown = source.value(&format!("SHOW CREATE USER {account}"))?;
+    let sql = shown.unwrap_or_default();
+    let rest = sql.strip_prefix("CREATE USER ").unwrap_or(&sql);
+    target.run(format!("CREATE USER IF NOT EXISTS {account}").as_bytes())?;
+    target.run(format!("ALTER USER {rest}").as_bytes())?;
+    let grants = source.query(&format!("SHOW GRANTS FOR {account}"))?;
+    let mut result = Ok(());
+    for grant in grants.into_iter().flatten().flatten() {
+        let done = target.run(grant.as_bytes());
+        result = result.and(
+            done.map(drop)
+                .map_err(|e| CopyError(format!("{e} ({grant})"))),
+        );
+    }
+    result
+}
+
+/// Configures the channel, and stores the settings of a replica.
+fn configure(
+    target: &mut Client,
+    options: &CopyOptions,
+    facts: &Facts,
+    at: &Position,
+) -> Result<(), CopyError> {
+    let source = &options.source.0;
+    let start = match facts.gtids {
+        true => "SOURCE_AUTO_POSITION = 1".to_owned(),
+        false => format!(
+            "SOURCE_LOG_FILE = {}, SOURCE_LOG_POS = {}",
+            quoted(&at.file),
+            at.position
+        ),
+    };
+    if facts.gtids && !at.gtids.is_empty() {
+        target.run(format!("SET GLOBAL gtid_purged = {}", quoted(&at.gtids)).as_bytes())?;
+    }
+    let change = format!(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = {}, SOURCE_PORT = {}, SOURCE_USER = {}, \
+         SOURCE_PASSWORD = {}, SOURCE_SSL = {}, GET_SOURCE_PUBLIC_KEY = 1, \
+         SOURCE_CONNECT_RETRY = 5, SOURCE_RETRY_COUNT = 0, NFOLD_DATABASES = {}, {start}",
+        quoted(&source.host),
+        source.port,
+        quoted(&source.user),
+        quoted(&source.password),
+        u8::from(source.ssl),
+        quoted(&options.databases.join(",")),
+    );
+    // The statement has a password, so the error does not show it.
+    let changed = target.run(change.as_bytes());
+    changed.map_err(CopyError::at("CHANGE REPLICATION SOURCE TO"))?;
+    let persist = format!(
+        "SET PERSIST_ONLY server_id = {}, PERSIST_ONLY super_read_only = ON",
+        options.server_id
+    );
+    target.run(persist.as_bytes())?;
+    Ok(())
+}

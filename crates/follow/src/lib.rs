@@ -1,0 +1,32 @@
+//! Makes a replica of a running MySQL, and compares the two: the client side of `nfold follow` and
+//! `nfold verify`.
+//!
+//! # Picture
+//! ```text
+//! check ─▶ snapshot ─▶ definitions ─▶ rows, in parallel ─▶ accounts, views ─▶ position, channel
+//!            short lock               workers with a connection to both sides
+//! ```
+//! # Invariants
+//! - C1: all rows are read from transactions that see the same moment, and the channel starts at
+//!   this moment.
+//! - C2: what is not copied is named: it is a [`Finding`], and an error ends the copy.
+//!
+//! # Not here
+//! The server that takes the copy (`nfold`), the events behind it (`nfold-server`).
+#![forbid(unsafe_code)]
+
+mod check;
+mod copy;
+mod error;
+mod literal;
+mod progress;
+mod rows;
+mod schema;
+mod snapshot;
+mod url;
+mod verify;
+
+pub use copy::{Copied, CopyOptions, copy};
+pub use error::{CopyError, Finding};
+pub use url::SourceUrl;
+pub use verify::{VerifyArgs, verify};
