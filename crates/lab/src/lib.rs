@@ -33,6 +33,7 @@ mod limits;
 pub mod lines;
 pub mod log;
 mod output;
+pub mod plan;
 pub mod probes;
 pub mod procfs;
 pub mod progress;
@@ -66,6 +67,9 @@ enum Command {
     /// Turn results of bench into one HTML page, and pictures
     #[command(after_help = report::EXAMPLES)]
     Report(report::Args),
+    /// Show where a statement spends its time, and where the optimizer's estimates are wrong
+    #[command(after_help = plan::HELP)]
+    Plan(plan::Args),
     /// Look for moments at which a server stalls under writes, and whether its disk stalled, too
     #[command(after_help = probes::stalls::EXAMPLES, args_override_self = true)]
     Stalls(probes::stalls::Args),
@@ -98,6 +102,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Report(args) => report::run(args),
+        Command::Plan(args) => plan::run(args),
         Command::Stalls(args) => probes::stalls::run(args),
         Command::Beside(args) => probes::beside::run(args),
         Command::Commits(args) => probes::commits::run(args),
@@ -156,6 +161,7 @@ mod tests {
             super::replay::HELP,
             super::bench::EXAMPLES,
             super::report::EXAMPLES,
+            super::plan::HELP,
             super::probes::stalls::EXAMPLES,
             super::probes::beside::EXAMPLES,
             super::probes::commits::EXAMPLES,
