@@ -443,6 +443,35 @@ fn ascending_inserts_fill_pages() {
 }
 
 #[test]
+fn spread_keys_divide_the_tree() {
+    let world = World::new(512, 0);
+    let spread = |most| finish(|| world.tree.spread(&world.store, most)).unwrap();
+    assert_eq!(spread(10), Vec::<Vec<u8>>::new());
+    for i in 0..20_000u32 {
+        world.put(&i.to_be_bytes(), &[3; 60]).unwrap();
+    }
+    let keys = spread(16);
+    assert!((9..=16).contains(&keys.len()), "{}", keys.len());
+    let mut apart: Vec<u32> = keys.iter().map(|key| key_number(key)).collect();
+    apart.push(20_000);
+    let widths: Vec<u32> = apart.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The last part is what remains.
+    let (last, others) = widths.split_last().unwrap();
+    assert!(
+        others.iter().all(|w| (600..=3_000).contains(w)),
+        "{widths:?}"
+    );
+    assert!(*last <= 3_000, "{widths:?}");
+}
+
+/// The number that a separator begins with: separators are as short as possible.
+fn key_number(key: &[u8]) -> u32 {
+    let mut bytes = [0; 4];
+    bytes[..key.len().min(4)].copy_from_slice(&key[..key.len().min(4)]);
+    u32::from_be_bytes(bytes)
+}
+
+#[test]
 fn range_estimates_are_accurate() {
     let world = World::new(512, 0);
     for i in 0..20_000u32 {
