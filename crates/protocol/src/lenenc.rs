@@ -26,7 +26,13 @@ impl std::error::Error for Malformed {}
 pub fn put_int(out: &mut Vec<u8>, v: u64) {
     if v < 251 {
         out.push(v as u8);
-    } else if v < 1 << 16 {
+    } else {
+        put_long_int(out, v);
+    }
+}
+
+fn put_long_int(out: &mut Vec<u8>, v: u64) {
+    if v < 1 << 16 {
         out.extend_from_slice(&[0xfc, v as u8, (v >> 8) as u8]);
     } else if v < 1 << 24 {
         out.extend_from_slice(&[0xfd, v as u8, (v >> 8) as u8, (v >> 16) as u8]);

@@ -17,9 +17,6 @@ pub struct Ok<'a> {
     pub warnings: u16,
     /// A text such as `Rows matched: 1  Changed: 1  Warnings: 0`. May be empty.
     pub info: &'a str,
-    /// The encoded changes of the session's state, for clients with SESSION_TRACK; with them
-    /// `status` has SESSION_STATE_CHANGED.
-    pub state: &'a [u8],
 }
 
 /// Appends an OK payload. `header` is 0x00, or 0xfe if the packet replaces the EOF packet after
@@ -30,12 +27,22 @@ pub fn encode_ok(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>) {
     put_int(out, ok.last_insert_id);
     out.extend_from_slice(&ok.status.to_le_bytes());
     out.extend_from_slice(&ok.warnings.to_le_bytes());
-    if !ok.info.is_empty() || !ok.state.is_empty() {
+    if !ok.info.is_empty() {
         put_bytes(out, ok.info.as_bytes());
     }
-    if !ok.state.is_empty() {
-        put_bytes(out, ok.state);
+}
+
+/// As [`encode_ok`], with encoded changes of the session's state, for clients with SESSION_TRACK.
+pub fn encode_ok_with_state(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>, state: &[u8]) {
+    let changed = Ok {
+        status: ok.status | status::SESSION_STATE_CHANGED,
+        ..*ok
+    };
+    encode_ok(out, header, &changed);
+    if ok.info.is_empty() {
+        put_bytes(out, b"");
     }
+    put_bytes(out, state);
 }
 
 /// Appends an EOF payload, for clients without DEPRECATE_EOF.
@@ -46,12 +53,20 @@ pub fn encode_eof(out: &mut Vec<u8>, warnings: u16, status: u16) {
 }
 
 /// Appends the payload that ends a list of rows, in the form that the client's capabilities
-/// require: with the changes of the session's state, or without them.
-pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, ok: &Ok<'_>) {
+/// require.
+pub fn encode_end_of_rows(out: &mut Vec<u8>, capabilities: u32, warnings: u16, status: u16) {
     if capabilities & cap::DEPRECATE_EOF != 0 {
-        encode_ok(out, 0xfe, ok);
+        encode_ok(
+            out,
+            0xfe,
+            &Ok {
+                warnings,
+                status,
+                ..Ok::default()
+            },
+        );
     } else {
-        encode_eof(out, ok.warnings, ok.status & !status::SESSION_STATE_CHANGED);
+        encode_eof(out, warnings, status);
     }
 }
 
@@ -162,40 +177,30 @@ mod tests {
                 status: 2,
                 warnings: 1,
                 info: "x",
-                state: &[],
             },
         );
         assert_eq!(out, [0, 3, 0xfc, 44, 1, 2, 0, 1, 0, 1, b'x']);
         out.clear();
-        let end = Ok {
-            status: 2,
-            warnings: 1,
-            ..Ok::default()
-        };
-        encode_end_of_rows(&mut out, 0, &end);
+        encode_end_of_rows(&mut out, 0, 1, 2);
         assert_eq!(out, [0xfe, 1, 0, 2, 0]);
         out.clear();
-        encode_end_of_rows(&mut out, cap::DEPRECATE_EOF, &end);
+        encode_end_of_rows(&mut out, cap::DEPRECATE_EOF, 1, 2);
         assert_eq!(out, [0xfe, 0, 0, 2, 0, 1, 0]);
     }
 
     #[test]
     fn changes_of_the_state_follow_the_text() {
-        let changed = Ok {
-            status: status::SESSION_STATE_CHANGED,
-            state: &[1, 2, 1, b'd'],
-            ..Ok::default()
-        };
+        let schema = [1, 2, 1, b'd'];
         let mut out = vec![];
-        encode_ok(&mut out, 0, &changed);
+        encode_ok_with_state(&mut out, 0, &Ok::default(), &schema);
         assert_eq!(out, [0, 0, 0, 0, 0x40, 0, 0, 0, 4, 1, 2, 1, b'd']);
         out.clear();
-        encode_end_of_rows(&mut out, 0, &changed);
-        assert_eq!(
-            out,
-            [0xfe, 0, 0, 0, 0],
-            "an EOF packet has no place for them"
-        );
+        let told = Ok {
+            info: "x",
+            ..Ok::default()
+        };
+        encode_ok_with_state(&mut out, 0xfe, &told, &schema);
+        assert_eq!(out, [0xfe, 0, 0, 0, 0x40, 0, 0, 1, b'x', 4, 1, 2, 1, b'd']);
     }
 
     #[test]

@@ -599,8 +599,13 @@ impl Env {
         self.tracking.note(&self.vars);
     }
 
-    /// The noted changes, encoded for an OK packet.
+    /// Whether changes were noted for the client.
     #[inline]
+    pub(crate) fn has_changes(&self) -> bool {
+        self.tracking.any()
+    }
+
+    /// The noted changes, encoded for an OK packet.
     pub(crate) fn take_changes(&mut self) -> Option<Box<[u8]>> {
         self.tracking.take(&self.vars, self.database.as_deref())
     }

@@ -262,6 +262,5 @@ pub fn send_ok(done: &Done, warnings: u16, out: &mut ResponseWriter<'_>) {
         status: 0,
         warnings,
         info: &done.info,
-        ..OkPacket::default()
     });
 }

@@ -63,8 +63,13 @@ impl Tracking {
         }
     }
 
-    /// Takes the noted changes, encoded for an OK packet; `None`: the client hears of none.
+    /// Whether changes were noted.
     #[inline]
+    pub fn any(&self) -> bool {
+        self.0.as_ref().is_some_and(|changes| changes.any)
+    }
+
+    /// Takes the noted changes, encoded for an OK packet; `None`: the client hears of none.
     pub fn take(&mut self, vars: &SessionVars, database: Option<&str>) -> Option<Box<[u8]>> {
         let changes = self.0.as_mut().filter(|changes| changes.any)?;
         encode(&std::mem::take(&mut **changes), vars, database)

@@ -112,6 +112,16 @@ impl Session {
         warnings.min(u64::from(u16::MAX)) as u16
     }
 
+    /// Lets the answer tell the client what has changed in the session.
+    #[cold]
+    fn tell_changes(&mut self, succeeded: bool, out: &mut ResponseWriter<'_>) {
+        if let Some(changes) = self.env.take_changes()
+            && succeeded
+        {
+            out.set_state(changes);
+        }
+    }
+
     fn finish_answer(
         &mut self,
         result: Result<Response, SqlError>,
@@ -124,8 +134,8 @@ impl Session {
             self.facts.run.rows_affected = done.affected_rows;
         }
         out.set_status(self.end_flags());
-        if let changes @ Some(_) = self.env.take_changes() {
-            out.set_state(changes);
+        if self.env.has_changes() {
+            self.tell_changes(result.is_ok(), out);
         }
         let warnings = self.warning_count();
         match &result {
@@ -133,7 +143,6 @@ impl Session {
             Ok(Response::Rows(set)) if set.of_conditions => out.end_rows(0),
             Ok(Response::Rows(_) | Response::Streamed) => out.end_rows(warnings),
             Err(e) => {
-                out.set_state(None);
                 out.set_more_results(false);
                 let mut error = ClientError::from(e);
                 if let Some(signaled) = self.signaled.take() {

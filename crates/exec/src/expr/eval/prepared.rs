@@ -549,7 +549,7 @@ pub struct ListCache {
     /// [`TextOrigin::Once`]: nfold_plan::expr::TextOrigin::Once
     pub(crate) warned: RefCell<FxHashSet<usize>>,
     /// The values of computed constants, by the address of their expression.
-    pub(crate) constants: RefCell<FxHashMap<usize, Value>>,
+    pub(crate) constants: RefCell<Option<Box<FxHashMap<usize, Value>>>>,
     /// The branches of each long CASE.
     pub(crate) branches: RefCell<FxHashMap<usize, Branches>>,
 }

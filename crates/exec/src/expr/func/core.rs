@@ -54,11 +54,12 @@ fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) ->
     let e = &args[0];
     let id = std::ptr::from_ref(e) as usize;
     let known = &cx.st.lists.constants;
-    if let Some(value) = known.borrow().get(&id) {
+    if let Some(value) = known.borrow().as_ref().and_then(|all| all.get(&id)) {
         return Ok(EvalCx::owned(value.clone()));
     }
     let value = cx.val(e)?;
-    known.borrow_mut().insert(id, value.to_value());
+    let mut known = known.borrow_mut();
+    known.get_or_insert_default().insert(id, value.to_value());
     Ok(value)
 }
 

@@ -11,7 +11,7 @@ use nfold_protocol::response;
 use super::{Conn, Phase};
 use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
-use crate::net::fiber::writer::{ResponseWriter, flush, with_state};
+use crate::net::fiber::writer::{ResponseWriter, flush};
 use crate::net::worker::{FiberCx, Interrupt, counters_add};
 
 /// Why a fiber is started.
@@ -337,7 +337,10 @@ impl Conn {
                 status,
                 ..response::Ok::default()
             };
-            response::encode_ok(out, 0, &with_state(ok, changes));
+            match changes {
+                Some(state) => response::encode_ok_with_state(out, 0, &ok, state),
+                None => response::encode_ok(out, 0, &ok),
+            }
         });
     }
 

@@ -62,8 +62,6 @@ pub struct ResponseWriter<'a> {
     capabilities: u32,
     sequence: u8,
     status: u16,
-    /// Encoded changes of the session's state, for the next OK or end of rows.
-    state: Option<Box<[u8]>>,
     /// The start of the open row's packet.
     row: Option<usize>,
     /// The start of the last result in the buffer, and the sequence number of its first packet;
@@ -71,11 +69,18 @@ pub struct ResponseWriter<'a> {
     result: Option<(usize, u8)>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
-    /// A file that the client sends in the middle of the command. Boxed, because few commands
-    /// have one.
-    upload: Option<Box<Upload>>,
+    /// What few commands have.
+    rare: Option<Box<Rare<'a>>>,
+}
+
+#[derive(Default)]
+struct Rare<'a> {
+    /// A file that the client sends in the middle of the command.
+    upload: Option<Upload>,
     /// Takes the answer in place of the client.
     store: Option<&'a mut dyn AnswerStore>,
+    /// Encoded changes of the session's state, for the next OK or end of rows.
+    state: Option<Box<[u8]>>,
 }
 
 impl<'a> ResponseWriter<'a> {
@@ -94,24 +99,22 @@ impl<'a> ResponseWriter<'a> {
             capabilities,
             sequence,
             status,
-            state: None,
             row: None,
             result: None,
             charset: None,
-            upload: None,
-            store: None,
+            rare: None,
         }
     }
 
     /// Lets `store` take the packets that would be sent. The last ones, less than [`FLUSH_BYTES`],
     /// stay in the buffer.
     pub fn keep_in(&mut self, store: &'a mut dyn AnswerStore) {
-        self.store = Some(store);
+        self.rare.get_or_insert_default().store = Some(store);
     }
 
     /// Why the answer could not be kept.
     pub fn take_store_error(&mut self) -> Option<SqlError> {
-        self.store.as_mut()?.take_error()
+        self.rare.as_mut()?.store.as_mut()?.take_error()
     }
 
     /// Sets the character set of column names and error messages. `None`: UTF-8, without
@@ -137,8 +140,9 @@ impl<'a> ResponseWriter<'a> {
     }
 
     /// Sets the changes of the session's state that the next OK or end of rows has.
-    pub fn set_state(&mut self, changes: Option<Box<[u8]>>) {
-        self.state = changes;
+    #[cold]
+    pub fn set_state(&mut self, changes: Box<[u8]>) {
+        self.rare.get_or_insert_default().state = Some(changes);
     }
 
     /// Sets whether another result follows the current one.
@@ -161,12 +165,25 @@ impl<'a> ResponseWriter<'a> {
     /// Sends OK for a statement without rows. The status flags come from [`Self::set_status`], not
     /// from `ok`.
     pub fn ok(&mut self, ok: &response::Ok<'_>) {
-        let state = self.state.take();
         let ok = response::Ok {
             status: self.status,
             ..*ok
         };
-        self.packet(|out| response::encode_ok(out, 0, &with_state(ok, state.as_deref())));
+        if self.rare.is_some() {
+            return self.ok_with_state(0, &ok);
+        }
+        self.packet(|out| response::encode_ok(out, 0, &ok));
+    }
+
+    /// Sends OK, with the changes of the session's state if it has some.
+    #[cold]
+    fn ok_with_state(&mut self, header: u8, ok: &response::Ok<'_>) {
+        match self.rare.as_mut().and_then(|rare| rare.state.take()) {
+            Some(state) => {
+                self.packet(|out| response::encode_ok_with_state(out, header, ok, &state));
+            }
+            None => self.packet(|out| response::encode_ok(out, header, ok)),
+        }
     }
 
     /// Sends ERR. An open row is discarded.
@@ -174,7 +191,7 @@ impl<'a> ResponseWriter<'a> {
         if let Some(at) = self.row.take() {
             self.output.bytes.truncate(at);
         }
-        if let Some(store) = &mut self.store {
+        if let Some(store) = self.rare.as_mut().and_then(|rare| rare.store.as_mut()) {
             // Nothing of the answer was sent, so the error is all of it.
             store.clear();
             self.output.reset();
@@ -364,16 +381,17 @@ impl<'a> ResponseWriter<'a> {
 
     /// Ends the rows.
     pub fn end_rows(&mut self, warnings: u16) {
-        let (capabilities, state) = (self.capabilities, self.state.take());
-        let ok = response::Ok {
-            status: self.status,
-            warnings,
-            ..response::Ok::default()
-        };
-        self.packet(|out| {
-            let ok = with_state(ok, state.as_deref());
-            response::encode_end_of_rows(out, capabilities, &ok);
-        });
+        let (capabilities, status) = (self.capabilities, self.status);
+        // An EOF packet has no place for changes of the session's state.
+        if self.rare.is_some() && capabilities & cap::DEPRECATE_EOF != 0 {
+            let ok = response::Ok {
+                status,
+                warnings,
+                ..response::Ok::default()
+            };
+            return self.ok_with_state(0xfe, &ok);
+        }
+        self.packet(|out| response::encode_end_of_rows(out, capabilities, warnings, status));
     }
 
     /// Sends packets, with new numbers.
@@ -393,7 +411,7 @@ impl<'a> ResponseWriter<'a> {
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
         self.result = None;
-        if let Some(store) = &mut self.store {
+        if let Some(store) = self.rare.as_mut().and_then(|rare| rare.store.as_mut()) {
             return store.append(self.cx, &mut self.output.bytes);
         }
         flush(self.output, self.transport, self.cx)
@@ -408,7 +426,7 @@ impl<'a> ResponseWriter<'a> {
             out.push(LOCAL_INFILE_REQUEST);
             out.extend_from_slice(name);
         });
-        self.upload = Some(Box::default());
+        self.rare.get_or_insert_default().upload = Some(Upload::default());
         self.flush()
     }
 
@@ -430,7 +448,7 @@ impl<'a> ResponseWriter<'a> {
     }
 
     fn read_upload(&mut self, stops: bool, to: &mut Vec<u8>) -> Result<bool, Interrupt> {
-        let Some(upload) = &mut self.upload else {
+        let Some(upload) = self.rare.as_mut().and_then(|rare| rare.upload.as_mut()) else {
             return Ok(false);
         };
         let read = upload.read(self.transport, (self.cx, stops), &mut self.sequence, to);
@@ -443,24 +461,11 @@ impl<'a> ResponseWriter<'a> {
 
     /// Received bytes behind the end of the requested file.
     pub(crate) fn take_unread(&mut self) -> Option<Input> {
-        self.upload.take().map(|upload| upload.into_unread())
+        self.rare.take()?.upload.map(Upload::into_unread)
     }
 
     pub(crate) fn set_capabilities(&mut self, capabilities: u32) {
         self.capabilities = capabilities;
-    }
-}
-
-/// Adds the encoded changes of the session's state to an OK packet.
-#[inline]
-pub(crate) fn with_state<'s>(ok: response::Ok<'s>, state: Option<&'s [u8]>) -> response::Ok<'s> {
-    match state {
-        None => ok,
-        Some(state) => response::Ok {
-            status: ok.status | status::SESSION_STATE_CHANGED,
-            state,
-            ..ok
-        },
     }
 }
 
