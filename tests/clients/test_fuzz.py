@@ -13,7 +13,7 @@ import pymysql
 OPTIONS = {"max_connections": "100", "innodb_buffer_pool_size": "128M", "innodb_lock_wait_timeout": "2"}
 LIMIT = 20  # seconds that one exchange may take
 CAPABILITIES = 0x0001 | 0x0008 | 0x0200 | 0x2000 | 0x8000 | 0x80000 | 0x200000 | 0x10000  # a usual client's
-SSL, COMPRESS, LOCAL_FILES, DEPRECATE_EOF = 0x0800, 0x0020, 0x0080, 0x1000000
+SSL, COMPRESS, LOCAL_FILES, DEPRECATE_EOF, ZSTD = 0x0800, 0x0020, 0x0080, 0x1000000, 0x4000000
 
 
 def packet(payload, sequence=0):
@@ -160,11 +160,16 @@ def test_tls_garbage(srv):
 
 
 def test_capabilities_that_were_not_offered(srv):
-    for more in (COMPRESS, LOCAL_FILES, COMPRESS | LOCAL_FILES | 1 << 26, 0x40000000):
-        s = logged_in(srv, CAPABILITIES & ~8 | more)
-        s.sendall(packet(b"\x03SELECT 'plain'"))
-        assert read_packet(s) == b"\x01"
-        s.close()
+    admin = srv.connect().cursor()
+    admin.execute("SET GLOBAL protocol_compression_algorithms = 'uncompressed'")
+    try:
+        for more in (COMPRESS, COMPRESS | LOCAL_FILES | ZSTD, 1 << 25, 1 << 27, 0x40000000):
+            s = logged_in(srv, CAPABILITIES & ~8 | more)
+            s.sendall(packet(b"\x03SELECT 'plain'"))
+            assert read_packet(s) == b"\x01"
+            s.close()
+    finally:
+        admin.execute("SET GLOBAL protocol_compression_algorithms = DEFAULT")
 
 
 COMMANDS = [b"\x01", b"\x02mysql", b"\x03SELECT 1, 'a', NULL", b"\x03SELECT * FROM fuzz.t WHERE a IN (1,2,3)", b"\x03INSERT INTO fuzz.t VALUES (1,2,'x')",
