@@ -74,7 +74,9 @@ fn describe_at_most(mut old: &[u8], new: &[u8], most: usize, out: &mut Vec<u8>) 
         if old.is_empty() && rest.is_empty() {
             return true;
         }
-        let room = limit.saturating_sub(out.len() + HEAD);
+        let Some(room) = limit.checked_sub(out.len() + HEAD) else {
+            return false;
+        };
         let ends = *ends.get_or_insert_with(|| common_suffix(old, rest));
         let Some((removed, inserted)) = next_change(old, rest, ends, room) else {
             return false;
@@ -191,6 +193,12 @@ mod tests {
         assert!(changed(&old, &new).is_some_and(|bytes| bytes < 5 * HEAD));
         assert_eq!(changed(&old, &text(12_000)[2000..]), None);
         assert_eq!(changed(&old, &[]), Some(HEAD));
+        assert_eq!(
+            changed(&old[..49], &[]),
+            None,
+            "a fifth of it is less than a head"
+        );
+        assert_eq!(changed(&old[..50], &[]), Some(HEAD));
         assert_eq!(changed(&old, &[&old[..], &old].concat()), None);
         // Most entries before the values, as in a document that gets a member.
         let mut new = old.clone();
