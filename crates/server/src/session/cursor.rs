@@ -107,7 +107,7 @@ impl Cursor {
     /// Adds the last packets of the answer.
     ///
     /// # Errors
-    /// Those of the temporary file, also of an earlier write.
+    /// The temporary file cannot be written.
     pub fn finish(
         &mut self,
         fiber: &mut dyn StatementFiber,

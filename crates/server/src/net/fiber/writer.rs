@@ -64,9 +64,6 @@ pub struct ResponseWriter<'a> {
     status: u16,
     /// The start of the open row's packet.
     row: Option<usize>,
-    /// The start of the last result in the buffer, and the sequence number of its first packet;
-    /// `None` once a part of it may have been sent.
-    result: Option<(usize, u8)>,
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
     /// What few commands have.
@@ -100,7 +97,6 @@ impl<'a> ResponseWriter<'a> {
             sequence,
             status,
             row: None,
-            result: None,
             charset: None,
             rare: None,
         }
@@ -234,18 +230,7 @@ impl<'a> ResponseWriter<'a> {
 
     /// Sends the column count.
     fn begin_result(&mut self, columns: usize) {
-        self.result = Some((self.output.bytes.len(), self.sequence));
         self.packet(|out| put_int(out, columns as u64));
-    }
-
-    /// Takes back the column definitions of a result that has no row yet, so that an error is the
-    /// whole answer.
-    pub fn take_back_columns(&mut self) {
-        if let Some((start, sequence)) = self.result.take() {
-            self.row = None;
-            self.output.bytes.truncate(start);
-            self.sequence = sequence;
-        }
     }
 
     /// Whether column names are sent without a conversion.
@@ -410,7 +395,6 @@ impl<'a> ResponseWriter<'a> {
     /// Sends everything. Suspends while the socket is full.
     pub fn flush(&mut self) -> Result<(), Interrupt> {
         debug_assert!(self.row.is_none(), "P1: only whole packets are sent");
-        self.result = None;
         if let Some(store) = self.rare.as_mut().and_then(|rare| rare.store.as_mut()) {
             return store.append(self.cx, &mut self.output.bytes);
         }
