@@ -138,11 +138,10 @@ impl Server {
                 let _ = child.kill();
                 let _ = child.wait();
                 let text = fs::read_to_string(&log).unwrap_or_default();
-                let last: Vec<&str> = text.lines().rev().take(3).collect();
                 return Err(LabError::usage(format!(
-                    "{} does not start; its log ends in: {}",
+                    "{} does not start; its log says: {}",
                     self.name,
-                    last.join(" / ")
+                    reason(&text)
                 )));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -228,6 +227,18 @@ const SETTINGS: &[&str] = &[
     "query_cache_type",
 ];
 
+/// The part of a server's log that says why it did not start: its first three errors, or its last
+/// three lines if it has none. The later errors of a log are mostly consequences of the first.
+fn reason(log: &str) -> String {
+    let errors = log.lines().filter(|line| line.contains("ERROR"));
+    let mut lines: Vec<&str> = errors.take(3).collect();
+    if lines.is_empty() {
+        lines = log.lines().rev().take(3).collect();
+        lines.reverse();
+    }
+    lines.join(" / ")
+}
+
 fn free_port() -> Result<u16, LabError> {
     let socket =
         std::net::TcpListener::bind("127.0.0.1:0").map_err(LabError::io("no free port"))?;
@@ -235,4 +246,22 @@ fn free_port() -> Result<u16, LabError> {
         .local_addr()
         .map_err(LabError::io("no free port"))?
         .port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn the_reason_is_the_first_errors_or_the_last_lines() {
+        let log = "1 [Note] starting\n2 [ERROR] InnoDB: no space\n3 [ERROR] Plugin InnoDB failed\n\
+                   4 [ERROR] Unknown storage engine\n5 [ERROR] Aborting\n6 [Note] bye";
+        assert_eq!(
+            reason(log),
+            "2 [ERROR] InnoDB: no space / 3 [ERROR] Plugin InnoDB failed / \
+             4 [ERROR] Unknown storage engine"
+        );
+        assert_eq!(reason("one\ntwo\nthree\nfour"), "two / three / four");
+        assert_eq!(reason(""), "");
+    }
 }
