@@ -476,22 +476,6 @@ pub fn prefetch_value<T>(what: &T) {
     }
 }
 
-/// [`prefetch_line_outer`] for every line of a range of addresses, which need not be mapped.
-#[inline]
-pub fn prefetch_addresses(range: std::ops::Range<usize>) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    for at in range.step_by(64) {
-        // SAFETY: a prefetch has no effect on memory, and does not fault.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(
-                std::ptr::without_provenance(at),
-            );
-        }
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    let _ = range;
-}
-
 /// Stores `bytes` at `off`; bytes outside the page are dropped. The caller holds the exclusive
 /// latch.
 pub fn store_bytes(words: &[AtomicU64], off: usize, bytes: &[u8]) {

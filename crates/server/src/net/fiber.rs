@@ -230,7 +230,6 @@ impl FiberCx<'_> {
 
     pub(crate) fn suspend(&self, why: Suspend) {
         let allocated = nfold_memory::allocated_here();
-        self.local.suspended_at.set((&raw const allocated).addr());
         self.yielder.suspend(why);
         self.memory.resumed(allocated);
         nfold_observe::contention::act_for(self.link.slot.id);
@@ -361,8 +360,6 @@ pub(crate) struct Local {
     pub peer_closed: Cell<bool>,
     /// Whether the connection of the current fiber is broken in both directions.
     pub peer_reset: Cell<bool>,
-    /// An address in the innermost frame of the fiber that was suspended last.
-    pub suspended_at: Cell<usize>,
     /// When a fiber read the clock last.
     pub clock: Cell<Instant>,
     /// Since when sessions have deferred work; `None` if there is none.
@@ -427,7 +424,6 @@ impl Local {
             pooled: Pooled::default(),
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
-            suspended_at: Cell::new(0),
             clock: Cell::new(Instant::now()),
             deferred: Cell::new(None),
             outbox: RefCell::new(Outbox::new()),

@@ -55,9 +55,6 @@ const ALONE: Duration = Duration::from_millis(100);
 const DEFAULT_BOUND: usize = 1024;
 /// How long, and how many bytes, the server reads from a client after an error.
 const LINGER: Duration = Duration::from_secs(5);
-/// From this number of fibers on, their stacks do not fit in the processor's second cache: a
-/// waiting statement has used 12 to 20 KiB of its stack.
-const MANY_FIBERS: usize = 32;
 const EVENTS: usize = 256;
 /// How long the run queue may delay the next epoll.
 const RUN_BUDGET: Duration = Duration::from_millis(4);
@@ -200,9 +197,6 @@ impl Worker {
         for _ in 0..self.run_queue.len() {
             if let Some(token) = self.run_queue.pop_front() {
                 self.more_follow(!self.run_queue.is_empty());
-                if let Some(&next) = self.run_queue.front() {
-                    self.prefetch_stack(next);
-                }
                 self.turn(token);
             }
             if Instant::now() >= end {
@@ -244,19 +238,6 @@ impl Worker {
         {
             entry.queued = true;
             self.run_queue.push_back(token);
-            // Its turn comes after a look at the sockets. The stacks of the others are prefetched
-            // one turn ahead of each.
-            if self.run_queue.len() == 1 {
-                self.prefetch_stack(token);
-            }
-        }
-    }
-
-    /// Prefetches the stack of a fiber that will be resumed soon, unless the processor's second
-    /// cache holds the stacks of all fibers.
-    fn prefetch_stack(&self, token: Token) {
-        if self.fibers >= MANY_FIBERS {
-            self.table.prefetch_stack(token);
         }
     }
 

@@ -5,13 +5,12 @@
 //! - I2: the generation of a token differs from that of all earlier connections at the same index,
 //!   so that late wakes and timers find nothing.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
-use nfold_sync::words::{prefetch_addresses, prefetch_line_outer, prefetch_value};
+use nfold_sync::words::{prefetch_line_outer, prefetch_value};
 
 use super::Token;
 use crate::net::conn::{After, Conn};
@@ -23,43 +22,8 @@ pub(crate) type Fiber = Coroutine<(), Suspend, Finished, DefaultStack>;
 
 pub(super) enum State {
     Idle(Box<Conn>),
-    Running {
-        fiber: Fiber,
-        waits: Suspend,
-        stack: UsedStack,
-    },
+    Running { fiber: Fiber, waits: Suspend },
     Taken,
-}
-
-/// The used part of a suspended fiber's stack, as addresses that are only prefetched.
-#[derive(Clone, Copy)]
-pub(super) struct UsedStack {
-    /// In the innermost frame.
-    pub innermost: usize,
-    /// The highest address of the stack.
-    pub base: usize,
-}
-
-/// The maximum part of a stack that is prefetched, in bytes, from the innermost frame on. A
-/// statement that waits for a lock uses 12 KiB.
-const STACK_PREFETCHED_BYTES: usize = 16 << 10;
-/// The part below the innermost frame that is prefetched too, since the fiber will write there.
-const STACK_AHEAD_BYTES: usize = 2 << 10;
-
-impl UsedStack {
-    /// The stack of a fiber that has not run yet.
-    pub fn unused(base: usize) -> UsedStack {
-        let innermost = base;
-        UsedStack { innermost, base }
-    }
-
-    /// The addresses to prefetch. None is above the stack: each page that is not mapped costs a
-    /// walk through the page tables.
-    fn prefetched(self) -> Range<usize> {
-        let most = self.innermost.saturating_add(STACK_PREFETCHED_BYTES);
-        let from = self.innermost.saturating_sub(STACK_AHEAD_BYTES);
-        from..most.min(self.base)
-    }
 }
 
 pub(super) struct Entry {
@@ -177,19 +141,6 @@ impl Table {
         }
     }
 
-    /// Prefetches the stack of a fiber that waits.
-    pub fn prefetch_stack(&self, token: Token) {
-        if let Some((_, Some(entry))) = self.places.get(token.index())
-            && let State::Running {
-                waits: Suspend::Wait(_),
-                stack,
-                ..
-            } = &entry.state
-        {
-            prefetch_addresses(stack.prefetched());
-        }
-    }
-
     pub fn remove(&mut self, token: Token) -> Option<Entry> {
         let (generation, entry) = self.places.get_mut(token.index())?;
         if *generation != token.generation() {
@@ -213,21 +164,5 @@ impl Table {
     pub fn entries(&self) -> impl Iterator<Item = (Token, &Entry)> {
         let places = self.places.iter().enumerate();
         places.filter_map(|(i, (g, e))| Some((Token::new(i as u32, *g), e.as_ref()?)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefetched_stack_is_bounded_and_ends_at_its_base() {
-        let mut stack = UsedStack::unused(1 << 30);
-        assert_eq!(stack.prefetched(), (1 << 30) - 2048..1 << 30);
-        stack.innermost -= 5000;
-        assert_eq!(stack.prefetched(), stack.innermost - 2048..1 << 30);
-        stack.innermost -= 100_000;
-        assert_eq!(stack.prefetched().len(), 2048 + 16_384);
-        assert_eq!(stack.prefetched().start, stack.innermost - 2048);
     }
 }

@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use corosensei::stack::Stack as _;
 use corosensei::{Coroutine, CoroutineResult};
 use nfold_protocol::consts::status;
 
@@ -11,7 +10,7 @@ use super::Worker;
 use crate::net::conn::{After, Conn, Job, run};
 use crate::net::fiber::memory::StatementMemory;
 use crate::net::fiber::{Local, Suspend, TIME_SLICE, add};
-use crate::net::worker::table::{Fiber, State, UsedStack};
+use crate::net::worker::table::{Fiber, State};
 use crate::net::worker::{FiberCx, Token};
 
 impl Worker {
@@ -64,7 +63,6 @@ impl Worker {
             self.only = (token, now);
         }
         let slice_end = now + TIME_SLICE;
-        let unused = UsedStack::unused(stack.base().get());
         let fiber: Fiber = Coroutine::with_stack(stack, move |yielder, ()| {
             let link = conn.link.clone();
             nfold_observe::contention::act_for(link.slot.id);
@@ -89,7 +87,6 @@ impl Worker {
         entry.state = State::Running {
             fiber,
             waits: Suspend::Yield,
-            stack: unused,
         };
         self.resume(token);
     }
@@ -98,11 +95,7 @@ impl Worker {
         let Some(entry) = self.table.get(token) else {
             return;
         };
-        let State::Running {
-            mut fiber,
-            mut stack,
-            ..
-        } = std::mem::replace(&mut entry.state, State::Taken)
+        let State::Running { mut fiber, .. } = std::mem::replace(&mut entry.state, State::Taken)
         else {
             debug_assert!(false, "only running connections are resumed");
             return;
@@ -115,10 +108,7 @@ impl Worker {
         // Even after the fiber has ended: its deferred work may be pending.
         self.local.note_deferred();
         match resumed {
-            CoroutineResult::Yield(waits) => {
-                stack.innermost = self.local.suspended_at.get();
-                self.suspended(token, fiber, (waits, stack));
-            }
+            CoroutineResult::Yield(waits) => self.suspended(token, fiber, waits),
             CoroutineResult::Return((conn, after)) => {
                 self.local.give_stack(fiber.into_stack());
                 self.fibers -= 1;
@@ -129,21 +119,12 @@ impl Worker {
         }
     }
 
-    pub(super) fn suspended(
-        &mut self,
-        token: Token,
-        fiber: Fiber,
-        (waits, stack): (Suspend, UsedStack),
-    ) {
+    pub(super) fn suspended(&mut self, token: Token, fiber: Fiber, waits: Suspend) {
         let Some(entry) = self.table.get(token) else {
             debug_assert!(false, "a connection that runs has an entry");
             return;
         };
-        entry.state = State::Running {
-            fiber,
-            waits,
-            stack,
-        };
+        entry.state = State::Running { fiber, waits };
         match waits {
             Suspend::Yield => add(&self.local.counters.yields, 1),
             Suspend::Wait(_) | Suspend::Writable(_) | Suspend::Readable(_) => {
