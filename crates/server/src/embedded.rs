@@ -253,6 +253,7 @@ impl Client<'_> {
                 statement_end: Cell::new(None),
                 memory: StatementMemory::default(),
                 masked: Cell::new(false),
+                at_first_tick: Cell::new(false),
             };
             let after = run(&mut conn, &cx, &*local.sessions, job);
             (conn, after)

@@ -143,6 +143,7 @@ impl SessionThread {
                 statement_end: Cell::new(None),
                 memory: StatementMemory::default(),
                 masked: Cell::new(false),
+                at_first_tick: Cell::new(false),
             };
             cx.begin_statement(session.env.vars.settings().statement_memory, 0);
             let work = std::panic::AssertUnwindSafe(|| f(&cx, &mut session));

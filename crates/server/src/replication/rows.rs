@@ -13,6 +13,7 @@ use crate::session::Session;
 use crate::session::locks::write_permit;
 use crate::session::plan_info::{Info, plan_cx};
 use crate::session::vars::VarValue;
+use crate::unix_time::unix_us;
 
 /// Applies an event as a statement of the open transaction. Returns the number of rows.
 ///
@@ -25,7 +26,7 @@ pub(super) fn apply(
     event: &RowsEvent,
 ) -> Result<u64, SqlError> {
     session.conditions.clear();
-    session.env.begin_statement();
+    session.env.begin_statement(unix_us());
     let checks = VarValue::Bool(!event.no_foreign_key_checks());
     session
         .env

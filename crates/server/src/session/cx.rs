@@ -32,6 +32,17 @@ fn lift(why: Interrupt) -> ExecInterrupt {
     }
 }
 
+impl FiberExec<'_, '_> {
+    /// Between two statements of one text: yields if the time slice is over.
+    ///
+    /// # Errors
+    /// The session was killed, or is out of memory.
+    pub fn between_statements(&self) -> Result<(), SqlError> {
+        let waited = self.fiber.between_statements();
+        waited.map_err(|why| lift(why).to_sql())
+    }
+}
+
 /// A future that is never ready: a sleep waits for it until its deadline.
 struct Never;
 

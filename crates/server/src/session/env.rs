@@ -29,7 +29,7 @@ use super::{ServerState, deadlock};
 use crate::net::fiber::compression::{Algorithm, ZLIB_LEVEL};
 use crate::net::fiber::handler::{LoginInfo, memory_exceeded};
 use crate::net::worker::Exceeded;
-use crate::unix_time::unix_time;
+use crate::unix_time::unix_us;
 
 /// The longest name of a user variable, in characters.
 const USER_VAR_CHARS: usize = 64;
@@ -93,11 +93,6 @@ pub struct Env {
     pub writes_file: Cell<bool>,
 }
 
-/// The system's clock, in microseconds since 1970.
-fn clock_us() -> i64 {
-    unix_time().as_micros() as i64
-}
-
 impl Env {
     /// The state of a new session.
     pub fn new(server: Arc<ServerState>, login: LoginInfo) -> Env {
@@ -106,7 +101,7 @@ impl Env {
         let session = u64::from(login.connection_id);
         let user_locks = server.engine.catalog().user_locks().clone();
         let counters = server.session_counters.open();
-        let now = clock_us();
+        let now = unix_us();
         let seed = (now as u64) ^ (u64::from(login.connection_id) << 40) | 1;
         Env {
             server,
@@ -156,19 +151,19 @@ impl Env {
         prefetch_line_outer(&self.fixed_time);
     }
 
-    /// Starts a statement: sets NOW().
+    /// Starts a statement: sets NOW() to `unix_us`, microseconds since 1970, unless `SET timestamp`
+    /// has set it.
     #[inline]
-    pub fn begin_statement(&self) {
+    pub fn begin_statement(&self, unix_us: i64) {
         self.given_insert_id.set(None);
-        self.statement_time
-            .set(self.fixed_time.unwrap_or_else(clock_us));
+        self.statement_time.set(self.fixed_time.unwrap_or(unix_us));
     }
 
     /// When the statement began, in microseconds since 1970, without regard to `SET timestamp`.
     pub fn started_us(&self) -> u64 {
         match self.fixed_time {
             None => self.statement_time.get() as u64,
-            Some(_) => clock_us() as u64,
+            Some(_) => unix_us() as u64,
         }
     }
 
@@ -368,7 +363,7 @@ impl SessionEnv for Env {
     }
 
     fn clock(&self) -> Timestamp {
-        Timestamp::from_micros(clock_us(), 6)
+        Timestamp::from_micros(unix_us(), 6)
     }
 
     fn time_zone(&self) -> &TimeZone {

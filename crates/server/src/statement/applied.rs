@@ -10,6 +10,7 @@ use crate::session::Session;
 use crate::session::cx::FiberExec;
 use crate::session::response::WireSink;
 use crate::session::system_schemas;
+use crate::unix_time::unix_us;
 
 impl Session {
     /// Runs one statement, and drops its result.
@@ -22,7 +23,7 @@ impl Session {
             Some(set) => lexable(set, settings.lexing, sql),
             None => sql.into(),
         };
-        self.env.begin_statement();
+        self.env.begin_statement(unix_us());
         cx.begin_statement(settings.statement_memory, text.len());
         let mut digested = cx.pooled().digested();
         digested.read(&text, settings.lexing);

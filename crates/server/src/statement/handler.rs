@@ -67,7 +67,7 @@ impl Session {
             &mut WireSink<'_, '_>,
         ) -> Result<Response, SqlError>,
     ) -> bool {
-        self.env.begin_statement();
+        self.env.begin_statement(cx.unix_us());
         self.facts = Facts::default();
         let mut fiber = FiberExec { fiber: cx };
         out.set_more_results(more);
@@ -217,6 +217,9 @@ impl Session {
                 Some(next) if ok && !self.close_after => at += next,
                 _ => break,
             }
+            if let Err(e) = (FiberExec { fiber: cx }).between_statements() {
+                return self.refuse(out, &e);
+            }
         }
     }
 
@@ -237,7 +240,7 @@ impl Session {
         out: &mut ResponseWriter<'_>,
     ) -> Result<(), SqlError> {
         self.conditions.clear();
-        self.env.begin_statement();
+        self.env.begin_statement(cx.unix_us());
         let memory = self.env.vars.settings().statement_memory;
         cx.begin_statement(memory, sql.len());
         let mut fiber = FiberExec { fiber: cx };

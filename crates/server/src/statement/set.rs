@@ -18,6 +18,7 @@ use crate::session::vars;
 use crate::session::vars::{
     Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name, for_connection,
 };
+use crate::unix_time::unix_us;
 
 /// A checked assignment.
 enum Change<'s> {
@@ -487,7 +488,7 @@ impl Session {
         match (name, value) {
             ("timestamp", VarValue::Real(seconds)) => {
                 self.env.fixed_time = (*seconds > 0.0).then_some((seconds * 1e6) as i64);
-                self.env.begin_statement();
+                self.env.begin_statement(unix_us());
             }
             ("last_insert_id" | "identity", VarValue::Int(n)) => self.env.last_insert_id.set(*n),
             ("insert_id", VarValue::Int(n)) => self.env.insert_id.set(*n),

@@ -76,6 +76,7 @@ impl Worker {
                 statement_end: std::cell::Cell::new(None),
                 memory: StatementMemory::default(),
                 masked: std::cell::Cell::new(false),
+                at_first_tick: std::cell::Cell::new(false),
             };
             let after = run(&mut conn, &cx, &*local.sessions, job);
             (conn, after)
