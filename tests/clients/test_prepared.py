@@ -90,6 +90,9 @@ def test_prepared_equals_text(srv):
         texts, prepared = found
         assert len(texts) == len(prepared) >= 20 and any(rows for _, rows in texts), script
         for (sql, a), (_, b) in zip(texts, prepared):
+            if "ORDER BY" not in sql.upper():
+                # New statistics may change the plan between the two, and with it the order.
+                a, b = sorted(a, key=repr), sorted(b, key=repr)
             assert a == b, (sql, a[:3], b[:3])
 
 
