@@ -541,6 +541,21 @@ impl MdlSlot {
         Ok(())
     }
 
+    /// Takes the announced tables out of the session: the returned slot, which belongs to no
+    /// session, announces them, and this one is empty. Nothing can be claimed in between.
+    pub fn hand_over(&mut self) -> MdlSlot {
+        let own = self.mdl.slot(self.session());
+        let mut handed = std::mem::replace(self, own);
+        handed.slot.session.store(0, Ordering::Relaxed);
+        handed.leave_server();
+        handed
+    }
+
+    /// The announced ids in the order of acquisition.
+    pub fn held(&self) -> impl Iterator<Item = TableId> + '_ {
+        self.held.iter().map(|id| TableId(*id))
+    }
+
     /// Announces what the session's slot `own` announces. The ids cannot be claimed in between.
     pub fn share_server(&mut self, own: &MdlSlot) {
         let bits = own.slot.server.load(Ordering::Relaxed);

@@ -25,6 +25,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashSet;
 
 use crate::background::{self, Background};
+use crate::branches::Branches;
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
 use crate::row_hint::{Repairer, RowHintStatus, RowHints};
@@ -103,6 +104,7 @@ impl Engine {
             flush_at_commit: AtomicU8::new(options.flush_at_commit),
             build_memory: options.build_memory,
             row_hints: RowHints::new(),
+            branches: Arc::new(Branches::default()),
         });
         // Rows that a definition cut short has changed are locked by it, and opening itself may
         // change them.
@@ -119,6 +121,9 @@ impl Engine {
         };
         let tables = contents.tables.len();
         let orphans = engine.adopt(contents)?;
+        let shared = &engine.shared;
+        let mdl = shared.catalog.mdl();
+        (shared.branches).recover(shared.trx.take_recovered(), || mdl.slot(0));
         if threads {
             let background = Background::start(&engine.shared)
                 .map_err(|e| StoreError::io(&e, "starting a background thread"))?;

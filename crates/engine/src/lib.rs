@@ -15,6 +15,7 @@
 
 mod background;
 mod batch;
+mod branches;
 mod check;
 mod check_space;
 mod column_sample;
@@ -33,6 +34,7 @@ mod orphaned;
 mod overflow;
 mod pending_chains;
 mod pool;
+mod prepared;
 mod read;
 pub mod record;
 mod replication;
@@ -49,6 +51,7 @@ mod value_changes;
 mod write;
 
 pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};
+pub use branches::BranchName;
 pub use check::CheckReport;
 pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};

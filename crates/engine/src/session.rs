@@ -18,8 +18,9 @@ use nfold_store::{Mtr, Store, TrxId};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
-use nfold_txn::{FlushAtCommit, Isolation, Trx, TrxSystem};
+use nfold_txn::{FlushAtCommit, Isolation, Prepared, Trx, TrxSystem};
 
+use crate::branches::Resumed;
 use crate::error::{EngineError, Stop, lift};
 use crate::journal::ChangeJournal;
 use crate::overflow;
@@ -60,6 +61,8 @@ pub struct EngineSession {
     pending_chains: PendingChains,
     /// The changes of the open transaction, if the caller records them.
     journal: Option<Box<ChangeJournal>>,
+    /// The open transaction was prepared, and is being ended.
+    resumed: Option<Box<Resumed>>,
 }
 
 static NEXT_INTERNAL: AtomicU64 = AtomicU64::new(1 << 32);
@@ -83,6 +86,7 @@ impl EngineSession {
             refused: false,
             pending_chains: PendingChains::default(),
             journal: None,
+            resumed: None,
         })
     }
 
@@ -129,6 +133,12 @@ impl EngineSession {
     /// Whether the open transaction was begun explicitly.
     pub fn is_explicit(&self) -> bool {
         self.explicit && self.trx.is_active()
+    }
+
+    /// Whether the caller has begun the open transaction, or a statement of it has worked on tables
+    /// ([`note_start`](Self::note_start)).
+    pub fn has_worked(&self) -> bool {
+        self.is_explicit() || self.trx.is_active() && self.trx.is_noted()
     }
 
     /// Whether the open transaction has changed anything.
@@ -243,8 +253,22 @@ impl EngineSession {
         Ok(())
     }
 
+    /// Makes a prepared transaction the open one.
+    pub(crate) fn resume(&mut self, prepared: Prepared, resumed: Resumed) {
+        self.trx.resume(prepared);
+        self.explicit = true;
+        self.mark = self.trx.mark();
+        self.resumed = Some(Box::new(resumed));
+    }
+
+    /// After the end of a transaction that was resumed.
+    pub(crate) fn leave_branch(&mut self) {
+        self.trx.leave_resumed();
+        self.resumed = None;
+    }
+
     #[inline]
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.explicit = false;
         self.is_kept = false;
         self.journal = None;

@@ -9,6 +9,7 @@ use nfold_txn::TrxSystem;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
+use crate::branches::Branches;
 use crate::row_hint::RowHints;
 use crate::table::Table;
 
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub flush_at_commit: AtomicU8,
     pub build_memory: usize,
     pub row_hints: RowHints,
+    pub branches: Arc<Branches>,
 }
 
 impl Shared {

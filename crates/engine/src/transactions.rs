@@ -23,7 +23,7 @@ const INTERNAL: u64 = 1 << 32;
 pub struct ActiveTrx {
     /// As in [`DataLock::trx`](crate::DataLock::trx).
     pub trx: TrxId,
-    /// The connection; 0: the server's own, or being undone in the background.
+    /// The connection; 0: the server's own, prepared, or being undone in the background.
     pub session: u64,
     /// Its session is gone, and the background rolls it back.
     pub rolling_back: bool,
@@ -74,7 +74,9 @@ impl Engine {
             };
             let on = owner.indexes.iter().filter_map(|id| tables.get(id));
             let tables: FxHashSet<u64> = on.map(|(t, _)| t.def().id.0).collect();
-            out.push(of_owner(&owner, slot, tables.len() as u64, &mut requested));
+            let mut trx = of_owner(&owner, slot, tables.len() as u64, &mut requested);
+            trx.rolling_back &= !self.shared().branches.is_prepared(owner.trx_id);
+            out.push(trx);
         }
         out.extend(slots.into_values().map(of_reader));
         out.sort_by_key(|t| (t.trx, t.session));

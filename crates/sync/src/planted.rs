@@ -11,6 +11,8 @@ pub enum Bug {
     SkippedSync = 1,
     /// Recovery does not roll back the newest transaction that a crash left unfinished.
     LostUndo,
+    /// Recovery rolls back a prepared transaction.
+    ForgottenPrepare,
     /// A checkpoint ignores the dirty pages that are still to be written.
     WrongCheckpoint,
     /// A split does not log the entries that it moves to the new page.

@@ -9,7 +9,7 @@
 //! 3. [`Trx::append_undo`] gives the undo pointer; the row is stored with it and the id; the
 //!    mini-transaction commits.
 //! 4. [`Trx::commit`] appends the commit record, whose end is the place in the commit order; or
-//!    [`Trx::rollback`] walks back.
+//!    [`Trx::rollback`] walks back. [`Trx::prepare`] may come before, and a restart in between.
 //!
 //! One read: [`Trx::snapshot`]. If the snapshot [sees](view::Snapshot::sees) a row's transaction
 //! id, the row is visible. Otherwise [`TrxSystem::find_visible`] walks the undo log.
@@ -27,6 +27,8 @@ mod applier;
 mod error;
 #[cfg(not(loom))]
 pub mod locks;
+#[cfg(not(loom))]
+mod prepared;
 #[cfg(not(loom))]
 mod purge;
 #[cfg(not(loom))]
@@ -49,6 +51,8 @@ pub mod view;
 pub use applier::RowApplier;
 #[cfg(not(loom))]
 pub use error::{Step, TxnError};
+#[cfg(not(loom))]
+pub use prepared::{Prepared, RecoveredTrx};
 #[cfg(not(loom))]
 pub use purge::{PurgeProgress, TrxStatus};
 #[cfg(not(loom))]

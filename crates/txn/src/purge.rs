@@ -378,6 +378,9 @@ impl TrxSystem {
         applier: &dyn RowApplier,
         record: &mut UndoRecord,
     ) -> Step<bool> {
+        if undo.prepared {
+            self.unprepare(undo)?;
+        }
         if undo.head.is_none() {
             return Ok(false);
         }

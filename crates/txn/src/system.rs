@@ -5,7 +5,8 @@
 //!   change of the ceiling before any change that carries the id. So after a crash the next id is
 //!   above all used ids.
 //! - T2: a transaction that a crash interrupted stays active, with its row locks implicit, until
-//!   its last change is undone.
+//!   its last change is undone; a prepared one (`prepared`) until it is committed or rolled
+//!   back.
 //! - T3: if a damaged table prevents a change from being undone, the transaction's other changes
 //!   are undone, and it is *parked*: it stays active, so no reader sees its remaining change.
 //!   Rollback is tried again after tables were repaired or dropped, and at the next start.
@@ -17,6 +18,7 @@
 pub use crate::error::block_on;
 use crate::error::{Step, TxnError};
 use crate::locks::{LockOwner, LockTable};
+use crate::prepared::RecoveredTrx;
 use crate::purge::PurgeState;
 use crate::trx::Trx;
 use crate::undo::{TrxUndo, UndoLog, UndoPtr, UndoSpaces};
@@ -62,6 +64,8 @@ pub struct TrxRecovery {
     /// Transactions that are being undone in the background, and their row changes at most.
     pub unfinished: usize,
     pub changes_to_undo: u64,
+    /// Transactions that are prepared, and wait for a commit or rollback.
+    pub prepared: usize,
     /// Ended transactions that are purged again.
     pub ended: usize,
     pub undo_pages: usize,
@@ -90,6 +94,8 @@ pub struct TrxSystem {
     pub(crate) undoing: AtomicUsize,
     /// T3
     parked: Mutex<Vec<Orphan>>,
+    /// Prepared transactions that the start has found.
+    recovered: Mutex<Vec<RecoveredTrx>>,
     pub(crate) purge: Mutex<PurgeState>,
 }
 
@@ -112,13 +118,16 @@ impl TrxSystem {
             .max(on_disk)
             .max(scanned.max_id + 1)
             .max(1);
-        let active: Vec<TrxId> = scanned.unfinished.iter().map(|u| u.id).collect();
+        let prepared = scanned.prepared.iter().map(|(u, _)| u.id);
+        let unfinished = scanned.unfinished.iter().map(|u| u.id);
+        let active: Vec<TrxId> = unfinished.chain(prepared).collect();
         let first = active.iter().copied().min().unwrap_or(next);
         if !StatusTable::can_hold(first, next) {
             return Err(TxnError::TooManyTransactions { limit: ID_SPAN });
         }
         let report = TrxRecovery {
-            unfinished: active.len(),
+            unfinished: scanned.unfinished.len(),
+            prepared: scanned.prepared.len(),
             changes_to_undo: scanned.unfinished.iter().map(|u| u.undo_no as u64).sum(),
             ended: scanned.ended.len(),
             undo_pages: scanned.pages,
@@ -136,6 +145,7 @@ impl TrxSystem {
             orphans: Mutex::new(VecDeque::new()),
             undoing: AtomicUsize::new(0),
             parked: Mutex::default(),
+            recovered: Mutex::default(),
             purge: Mutex::new(PurgeState::default()),
         });
         // No reader is older than the start.
@@ -143,9 +153,18 @@ impl TrxSystem {
         for undo in scanned.unfinished {
             system.adopt(undo, None);
         }
+        for (undo, at) in scanned.prepared {
+            let found = RecoveredTrx::open(&system, undo, at)?;
+            system.recovered.lock().push(found);
+        }
         let source = Arc::downgrade(&system);
         store.set_trx_id_source(move || source.upgrade().map_or(0, |s| s.views.next()));
         Ok((system, report))
+    }
+
+    /// The prepared transactions that the start has found; only the first call has them.
+    pub fn take_recovered(&self) -> Vec<RecoveredTrx> {
+        std::mem::take(&mut *self.recovered.lock())
     }
 
     pub fn store(&self) -> &Arc<Store> {

@@ -4,6 +4,7 @@
 //! ```text
 //!           begin                 commit: record in the log           horizon there             durable, if required
 //!   Idle ──────────▶ Active ─────────────────────────────▶ Filling ──────────────▶ Syncing ─────────────────────▶ Idle
+//!                      │ prepare: see `prepared`
 //!                      │ rollback: changes undone, end record                     (locks released)                  ▲
 //!                      └───────────────────────────────────────▶ Ended ─────────────────────────────────────────────┘
 //!                                                                     locks released
@@ -25,6 +26,7 @@
 use crate::applier::RowApplier;
 use crate::error::{Step, TxnError};
 use crate::locks::{LockKind, LockMode, LockOwner, LockRequest, Locked};
+use crate::prepared::Prepared;
 use crate::savepoints::Savepoints;
 use crate::system::TrxSystem;
 use crate::turn;
@@ -109,6 +111,8 @@ enum State {
     Active,
     Filling(Lsn),
     Syncing(Lsn),
+    /// The prepare record is in the log.
+    Preparing(Lsn),
     /// Rolled back, or committed without a change; its locks are being released.
     Ended,
 }
@@ -208,6 +212,11 @@ impl Trx {
         };
         let slots = &self.system.views().slots;
         slots.note(self.slot, since_us.max(1), about.encode());
+    }
+
+    /// Whether [`note_start`](Self::note_start) was called for the open transaction.
+    pub fn is_noted(&self) -> bool {
+        self.noted
     }
 
     /// Between `begin` and the end of `commit` or `rollback`.
@@ -535,6 +544,61 @@ impl Trx {
         }))
     }
 
+    /// Prepares the transaction and takes it out of the session, which is idle then. `name` and
+    /// `about` are stored with it: together at most [`MAX_BODY`](crate::undo::MAX_BODY) bytes.
+    /// After a wait for room or for the disk, call again.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit). The transaction stays open then.
+    pub fn prepare(&mut self, name: &[u8], about: &[u8]) -> Step<Prepared> {
+        if self.state == State::Active {
+            if let Some((_, error)) = &self.broken {
+                return Err(Stop::Error(error.clone()));
+            }
+            self.close_snapshot();
+            // One that has changed nothing gets an id, too: a restart must find it.
+            let read_only = std::mem::take(&mut self.read_only);
+            let id = self.assign_id();
+            self.read_only = read_only;
+            id?;
+            let mut mtr = self.system.store().mtr();
+            let undo = self.system.undo();
+            let prep = undo.prepare(&mut mtr, &self.undo, name.len() + about.len())?;
+            let end = undo.append_prepare(&mut mtr, prep, &mut self.undo, (name, about));
+            self.state = State::Preparing(end);
+        }
+        let State::Preparing(end) = self.state else {
+            unreachable!("only an open transaction is prepared: {:?}", self.state)
+        };
+        if let Some(wait) = self.system.store().wait_durable(end) {
+            return Err(Stop::Wait(wait));
+        }
+        let owner = self.owner().clone();
+        owner.leave_session();
+        self.owner = None;
+        let stream = self.undo.stream;
+        let undo = std::mem::take(&mut self.undo);
+        self.undo.stream = stream;
+        self.close_note();
+        self.savepoints.clear();
+        self.attachment = None;
+        self.state = State::Idle;
+        Ok(Prepared { undo, owner })
+    }
+
+    /// Makes a prepared transaction the open one of this idle `Trx`, so that it can be committed or
+    /// rolled back; see [`leave_resumed`](Self::leave_resumed).
+    pub fn resume(&mut self, prepared: Prepared) {
+        self.begin(Isolation::RepeatableRead, false);
+        self.undo = prepared.undo;
+        self.owner = Some(prepared.owner);
+    }
+
+    /// After the end of a resumed transaction: turns back to the `Trx`'s own stream.
+    pub fn leave_resumed(&mut self) {
+        self.undo.stream = self.system.undo().stream_for(self.slot);
+    }
+
     /// Rolls back the transaction. Changes that damaged tables prevent from being undone are left
     /// to the background (system::T3). After a wait, call again.
     pub fn rollback(&mut self, applier: &dyn RowApplier) -> Step<()> {
@@ -543,7 +607,7 @@ impl Trx {
                 self.close_snapshot();
                 return Ok(());
             }
-            State::Active => {}
+            State::Active | State::Preparing(_) => {}
             // Too late: it is committed.
             State::Filling(_) | State::Syncing(_) => {
                 return self.commit(FlushAtCommit::Lazy).map(|_| ());
@@ -620,7 +684,7 @@ impl Trx {
 impl Drop for Trx {
     fn drop(&mut self) {
         self.close_snapshot();
-        if self.state == State::Active && self.undo.id != 0 {
+        if matches!(self.state, State::Active | State::Preparing(_)) && self.undo.id != 0 {
             self.system
                 .adopt(std::mem::take(&mut self.undo), self.owner.take());
         }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// Who holds locks and waits for them. One per transaction that needs one; shared with the queues.
 pub struct LockOwner {
-    session: u64,
+    session: AtomicU64,
     trx_id: AtomicU64,
     /// The number of row changes so far, which a rollback would have to undo.
     changes: AtomicU64,
@@ -60,7 +60,7 @@ impl LockOwner {
     /// `session`: a number for the status views.
     pub fn new(session: u64, keeps_gaps: bool) -> Arc<LockOwner> {
         Arc::new(LockOwner {
-            session,
+            session: AtomicU64::new(session),
             trx_id: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             keeps_gaps: AtomicBool::new(keeps_gaps),
@@ -75,7 +75,7 @@ impl LockOwner {
         OwnerInfo {
             owner: Arc::as_ptr(self) as usize,
             trx_id: self.trx_id(),
-            session: self.session,
+            session: self.session(),
             changes: self.changes(),
             locks: state.held.len(),
             sorts: state.kinds.len(),
@@ -86,7 +86,12 @@ impl LockOwner {
     }
 
     pub fn session(&self) -> u64 {
-        self.session
+        self.session.load(Ordering::Relaxed)
+    }
+
+    /// The transaction belongs to no session any more.
+    pub(crate) fn leave_session(&self) {
+        self.session.store(0, Ordering::Relaxed);
     }
 
     /// 0 until the transaction has an id.

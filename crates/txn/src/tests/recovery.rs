@@ -176,3 +176,115 @@ fn a_crash_in_the_middle_of_undoing_is_no_harm() {
     let w = w.after_kill();
     assert_eq!(w.recovery.unfinished, 0, "the end record is there");
 }
+
+#[test]
+fn a_prepared_transaction_waits_for_its_end() {
+    for commit in [true, false] {
+        let w = World::new(0);
+        let mut a = w.begun();
+        for key in [b"a", b"b", b"d"] {
+            w.write(&mut a, key, Some(b"1")).unwrap();
+        }
+        w.commit(&mut a);
+        a.begin(Isolation::RepeatableRead, false);
+        w.write(&mut a, b"a", Some(b"2")).unwrap();
+        w.write(&mut a, b"b", None).unwrap();
+        a.savepoint("s");
+        w.write(&mut a, b"d", Some(b"2")).unwrap();
+        block_on(|| a.rollback_to_savepoint("s", &w)).unwrap();
+        w.write(&mut a, b"c", Some(b"2")).unwrap();
+        let id = a.id();
+        // The body of the record does not fit in a page.
+        let about = vec![7; 50_000];
+        let prepared = block_on(|| a.prepare(b"name", &about)).unwrap();
+        assert!(!a.is_active() && prepared.id() == id);
+        let before = rows(&[("a", "1"), ("b", "1"), ("d", "1")]);
+        assert_eq!(w.scan(&mut w.begun()), before);
+        // Its session goes on.
+        a.begin(Isolation::RepeatableRead, false);
+        w.write(&mut a, b"e", Some(b"1")).unwrap();
+        w.commit(&mut a);
+        w.run_background();
+        drop((a, prepared));
+        let w = w.after_crash(7);
+        let w = w.after_kill();
+        assert_eq!((w.recovery.unfinished, w.recovery.prepared), (0, 1));
+        w.run_background();
+        let before = rows(&[("a", "1"), ("b", "1"), ("d", "1"), ("e", "1")]);
+        assert_eq!(w.scan(&mut w.begun()), before);
+        let mut b = w.begun();
+        assert!(matches!(
+            w.try_write(&mut b, b"a", Some(b"3")),
+            Err(Stop::Wait(_))
+        ));
+        drop(b);
+        let found = w.system.take_recovered().pop().unwrap();
+        assert_eq!((&*found.name, found.about), (&b"name"[..], about));
+        assert_eq!(found.prepared.id(), id);
+        let mut c = w.session();
+        c.resume(found.prepared);
+        if commit {
+            w.commit(&mut c);
+        } else {
+            block_on(|| c.rollback(&w)).unwrap();
+        }
+        c.leave_resumed();
+        let after = match commit {
+            true => rows(&[("a", "2"), ("c", "2"), ("d", "1"), ("e", "1")]),
+            false => before,
+        };
+        assert_eq!(w.scan(&mut w.begun()), after);
+        drop(c);
+        w.run_background();
+        assert_eq!(w.entries().len(), after.len(), "purged");
+        flush(&w.store);
+        let w = w.after_kill();
+        assert_eq!((w.recovery.unfinished, w.recovery.prepared), (0, 0));
+        assert_eq!(w.scan(&mut w.begun()), after);
+    }
+}
+
+/// prepared::Q2
+#[test]
+fn a_transaction_that_is_undone_in_part_is_not_prepared() {
+    let w = World::new(0);
+    let mut a = w.begun();
+    for n in 0..40u8 {
+        w.write(&mut a, &[n], Some(b"old")).unwrap();
+    }
+    w.commit(&mut a);
+    let before = w.scan(&mut w.begun());
+    a.begin(Isolation::RepeatableRead, false);
+    for n in 0..40u8 {
+        w.write(&mut a, &[n], Some(b"new")).unwrap();
+    }
+    let prepared = block_on(|| a.prepare(b"name", b"")).unwrap();
+    a.resume(prepared);
+    // The background undoes a part of it.
+    drop(a);
+    block_on(|| w.system.rollback_step(&w, 7)).unwrap();
+    flush(&w.store);
+    let w = w.after_kill();
+    assert_eq!((w.recovery.unfinished, w.recovery.prepared), (1, 0));
+    w.run_background();
+    assert_eq!(w.scan(&mut w.begun()), before);
+}
+
+#[test]
+fn a_prepared_transaction_without_changes_is_found() {
+    let w = World::new(0);
+    let mut a = w.session();
+    a.begin(Isolation::RepeatableRead, true);
+    drop(block_on(|| a.prepare(b"empty", b"")).unwrap());
+    drop(a);
+    let w = w.after_kill();
+    assert_eq!((w.recovery.unfinished, w.recovery.prepared), (0, 1));
+    let found = w.system.take_recovered().pop().unwrap();
+    let mut b = w.session();
+    b.resume(found.prepared);
+    block_on(|| b.rollback(&w)).unwrap();
+    drop(b);
+    flush(&w.store);
+    let w = w.after_kill();
+    assert_eq!((w.recovery.unfinished, w.recovery.prepared), (0, 0));
+}

@@ -63,10 +63,32 @@ pub struct TrxUndo {
     pub(crate) undo_no: u32,
     /// Purge has something to do for one of its records.
     pub(crate) loud: bool,
+    /// It has a prepare record that was not taken back.
+    pub(crate) prepared: bool,
     pub(crate) stream: usize,
     pub(crate) pages: PageList,
     /// The bytes of one record; kept for its memory.
     pub(crate) scratch: Vec<u8>,
+}
+
+impl TrxUndo {
+    /// The header of a short record that is about the transaction, and not about a row.
+    #[inline]
+    fn header(&self, kind: UndoKind) -> UndoHeader {
+        UndoHeader {
+            len: SHORT as u16,
+            kind,
+            flags: 0,
+            undo_no: self.undo_no + 1,
+            trx_id: self.id,
+            table_id: 0,
+            prev_of_trx: self.head,
+            old: OldVersion::default(),
+            key_len: 0,
+            body_len: 0,
+            first_long: 0,
+        }
+    }
 }
 
 /// Room for one record: the stream's page is latched, or a new one is reserved. See
@@ -341,6 +363,38 @@ impl UndoLog {
         next
     }
 
+    /// Appends a prepare record with a name and a description, and commits `mtr`. Returns the end
+    /// of the record in the log. The room was made by [`prepare`](Self::prepare).
+    pub(crate) fn append_prepare(
+        &self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        trx: &mut TrxUndo,
+        (name, about): (&[u8], &[u8]),
+    ) -> Lsn {
+        let body_len = name.len() + about.len();
+        let long = long_pages(body_len) > 0;
+        let header = UndoHeader {
+            len: (HEADER + if long { 0 } else { body_len }) as u16,
+            flags: if long { FLAG_LONG } else { 0 },
+            key_len: name.len() as u16,
+            body_len: body_len as u32,
+            ..trx.header(UndoKind::Prepare)
+        };
+        self.append_record(mtr, prep, trx, header, &[name, about]);
+        trx.prepared = true;
+        mtr.commit().end
+    }
+
+    /// Appends the record that takes a prepare record back, and commits `mtr`. The room was made by
+    /// [`prepare_end`](Self::prepare_end).
+    pub(crate) fn append_unprepare(&self, mtr: &mut Mtr<'_>, prep: UndoPrep, trx: &mut TrxUndo) {
+        let header = trx.header(UndoKind::Unprepare);
+        self.append_record(mtr, prep, trx, header, &[]);
+        mtr.commit();
+        trx.prepared = false;
+    }
+
     /// Makes room for a commit or end record.
     pub(crate) fn prepare_end(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo) -> Step<UndoPrep> {
         self.prepare_len(mtr, trx, SHORT, 0)
@@ -369,23 +423,11 @@ impl UndoLog {
         committed: bool,
         ended: impl FnOnce(Lsn),
     ) -> Lsn {
-        let header = UndoHeader {
-            len: SHORT as u16,
-            kind: if committed {
-                UndoKind::Commit
-            } else {
-                UndoKind::End
-            },
-            flags: 0,
-            undo_no: trx.undo_no + 1,
-            trx_id: trx.id,
-            table_id: 0,
-            prev_of_trx: trx.head,
-            old: OldVersion::default(),
-            key_len: 0,
-            body_len: 0,
-            first_long: 0,
+        let kind = match committed {
+            true => UndoKind::Commit,
+            false => UndoKind::End,
         };
+        let header = trx.header(kind);
         self.append_record(mtr, prep, trx, header, &[]);
         let mut entry = Ended {
             end: 0,

@@ -13,10 +13,10 @@
 //!  record  0 u16 length in the page   2 u8 kind   3 u8 flags (1: the body is in overflow pages, 2: purge skips it)
 //!          4 u32 undo number          8 u48 transaction id      14 u16 row flags of the previous version
 //!         16 u64 table id            24 u64 previous record of this transaction
-//!         ── commit and end records stop here ──
+//!         ── commit, end and unprepare records stop here ──
 //!         32 u64 undo pointer of the row's previous version     40 u48 its transaction id    46 u16 key length
 //!         48 u32 body length         52 u32 first overflow page
-//!         56 body: key, then the row image of the previous version
+//!         56 body: key, then the row image of the previous version; of a prepare record two strings
 //!
 //!  pointer  page: 32 bits, the highest names the file (`spaces`) · offset: 16 · low bits of the undo number: 16        0: none
 //! ```
@@ -44,8 +44,8 @@
 //!
 //! # Failure
 //! At start all pages are scanned. A transaction without a commit or end record is undone in the
-//! background; one that ended is purged once more, which changes nothing the second time. A chain
-//! that ends in a freed page was purged to the end before.
+//! background, unless it is prepared; one that ended is purged once more, which changes nothing the
+//! second time. A chain that ends in a freed page was purged to the end before.
 //!
 //! # Not here
 //! Undoing and purging rows: [`RowApplier`](crate::RowApplier).

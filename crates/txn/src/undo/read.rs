@@ -50,7 +50,7 @@ impl UndoLog {
             }
             let header = header.ok_or_else(gone)?;
             out.set(ptr, &header);
-            if !body || !header.kind.is_row() {
+            if !body || !header.kind.has_body() {
                 out.key_len = 0;
             } else if header.is_long() {
                 self.read_long(ptr, &header, out)?;

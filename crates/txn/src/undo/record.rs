@@ -55,6 +55,11 @@ pub enum UndoKind {
     Commit = 4,
     /// The transaction was rolled back, all of it.
     End = 5,
+    /// The transaction is prepared: a restart keeps it until it is told how to end it. In the place
+    /// of a key and an image are the bytes that describe it.
+    Prepare = 6,
+    /// A prepared transaction is to be rolled back: from here on it is like an unprepared one.
+    Unprepare = 7,
 }
 
 impl UndoKind {
@@ -65,13 +70,28 @@ impl UndoKind {
             3 => UndoKind::DeleteMark,
             4 => UndoKind::Commit,
             5 => UndoKind::End,
+            6 => UndoKind::Prepare,
+            7 => UndoKind::Unprepare,
             _ => return None,
         })
     }
 
     /// Whether it is about a row, and not about the transaction.
     pub fn is_row(self) -> bool {
-        !matches!(self, UndoKind::Commit | UndoKind::End)
+        matches!(
+            self,
+            UndoKind::Insert | UndoKind::Update | UndoKind::DeleteMark
+        )
+    }
+
+    /// Whether it is the last record of its transaction.
+    pub(super) fn is_end(self) -> bool {
+        matches!(self, UndoKind::Commit | UndoKind::End)
+    }
+
+    /// Whether a body follows the record's header.
+    pub(super) fn has_body(self) -> bool {
+        self.is_row() || self == UndoKind::Prepare
     }
 }
 
@@ -143,7 +163,7 @@ impl UndoHeader {
         );
         out.extend_from_slice(&self.table_id.to_le_bytes());
         out.extend_from_slice(&self.prev_of_trx.0.to_le_bytes());
-        if self.kind.is_row() {
+        if self.kind.has_body() {
             out.extend_from_slice(&self.old.undo.0.to_le_bytes());
             out.extend_from_slice(
                 &((self.old.trx_id & TRX_MASK) | (self.key_len as u64) << 48).to_le_bytes(),
@@ -180,7 +200,7 @@ impl UndoHeader {
             first_long: 0,
         };
         let mut expected = SHORT;
-        if kind.is_row() {
+        if kind.has_body() {
             let version = u64_at(40);
             header.old.undo = UndoPtr(u64_at(32));
             header.old.trx_id = version & TRX_MASK;
@@ -302,7 +322,7 @@ mod tests {
             let mut all = [0; HEADER];
             all[..32].copy_from_slice(&bytes);
             all[32..].copy_from_slice(&more);
-            all[2] %= 7;
+            all[2] %= 9;
             if let Some(h) = UndoHeader::decode(&all) {
                 prop_assert!(h.len as usize <= CAPACITY && h.body_len as usize <= MAX_BODY);
                 prop_assert!(h.key_len as u32 <= h.body_len);

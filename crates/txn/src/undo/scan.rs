@@ -14,6 +14,7 @@ use super::{
 };
 use crate::error::TxnError;
 use nfold_store::{PAGE_SIZE, PageNo, PageType, Stop, StoreError, TrxId};
+use nfold_sync::planted::{self, Bug};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Pages whose loads are queued before they are looked at.
@@ -22,10 +23,13 @@ const READ_AHEAD: PageNo = 64;
 /// One transaction found in the undo pages.
 #[derive(Default)]
 struct ScannedTrx {
-    /// The record with the highest number.
+    /// The highest number of a record, and the last row record there.
     newest: Option<(u32, UndoPtr)>,
     /// Its commit or end record: committed, head of the chain, page.
     end: Option<(bool, UndoPtr, PageNo)>,
+    /// Its prepare record, and whether that was taken back.
+    prepare: Option<UndoPtr>,
+    unprepared: bool,
     pages: PageList,
 }
 
@@ -50,6 +54,8 @@ struct Scan {
 /// The result: what to undo, what to purge.
 pub(crate) struct Scanned {
     pub unfinished: Vec<TrxUndo>,
+    /// With their prepare records.
+    pub prepared: Vec<(TrxUndo, UndoPtr)>,
     pub ended: Vec<Ended>,
     pub max_id: TrxId,
     pub pages: usize,
@@ -78,6 +84,7 @@ impl UndoLog {
         let mut known: FxHashSet<PageNo> = FxHashSet::default();
         let mut result = Scanned {
             unfinished: Vec::new(),
+            prepared: Vec::new(),
             ended: Vec::new(),
             max_id: 0,
             pages: 0,
@@ -107,6 +114,7 @@ impl UndoLog {
             self.pages.seal(*page);
         }
         result.unfinished.sort_by_key(|u| u.id);
+        result.prepared.sort_by_key(|(u, _)| u.id);
         result.ended.sort_by_key(|e| e.id);
         Ok(result)
     }
@@ -198,10 +206,16 @@ impl ScannedTrx {
             self.pages.push(page);
         }
         if self.newest.is_none_or(|(no, _)| h.undo_no > no) {
-            self.newest = Some((h.undo_no, ptr));
+            let head = if h.kind.is_row() { ptr } else { h.prev_of_trx };
+            self.newest = Some((h.undo_no, head));
         }
-        if !h.kind.is_row() {
-            self.end = Some((h.kind == UndoKind::Commit, h.prev_of_trx, page));
+        match h.kind {
+            UndoKind::Prepare => self.prepare = Some(ptr),
+            UndoKind::Unprepare => self.unprepared = true,
+            kind if kind.is_end() => {
+                self.end = Some((kind == UndoKind::Commit, h.prev_of_trx, page));
+            }
+            _ => {}
         }
     }
 
@@ -229,14 +243,20 @@ impl ScannedTrx {
                 });
             }
             (None, Some((undo_no, head))) => {
-                out.unfinished.push(TrxUndo {
+                let undo = TrxUndo {
                     id,
                     head,
                     undo_no,
                     stream: 0,
                     pages: self.pages,
                     ..TrxUndo::default()
-                });
+                };
+                match self.prepare {
+                    Some(at) if !self.unprepared && !planted::is(Bug::ForgottenPrepare) => {
+                        out.prepared.push((undo, at));
+                    }
+                    _ => out.unfinished.push(undo),
+                }
             }
             (None, None) => {}
         }

@@ -1,0 +1,168 @@
+//! Branches of distributed transactions (XA): the names in use, and the prepared transactions,
+//! which belong to no session.
+//!
+//! # Picture
+//! ```text
+//!  claim_branch ─▶ Open ──EngineSession::prepare──▶ Prepared ──resume_branch──▶ Ending ──▶ gone
+//!                   │ BranchName dropped: gone          ▲
+//!                                                     start: found in the undo log
+//! ```
+//! # Invariants
+//! B1. A name is in the map from its claim until its transaction has ended. So two transactions
+//!     that are not ended never share one.
+//! B2. A prepared transaction holds the metadata locks that it had, after a restart as well: the
+//!     prepare record has them.
+//!
+//! # Not here
+//! What a name consists of: the caller's bytes.
+
+use std::sync::Arc;
+
+use nfold_catalog::{MdlSlot, TableId};
+use nfold_store::TrxId;
+use nfold_txn::{Prepared, RecoveredTrx};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+enum Branch {
+    /// A session works for it.
+    Open,
+    Prepared(Box<PreparedBranch>),
+    /// A session commits it or rolls it back.
+    Ending(TrxId),
+}
+
+struct PreparedBranch {
+    trx: Prepared,
+    mdl: MdlSlot,
+    /// Only the session that prepared it may end it, as long as that session lasts.
+    attached: bool,
+}
+
+/// The branches of one engine, by name.
+#[derive(Default)]
+pub(crate) struct Branches(Mutex<FxHashMap<Box<[u8]>, Branch>>);
+
+impl Branches {
+    /// Takes over what the start has found (B2).
+    pub fn recover(&self, found: Vec<RecoveredTrx>, slot: impl Fn() -> MdlSlot) {
+        for trx in found {
+            let mut mdl = slot();
+            for id in trx.about.as_chunks().0 {
+                // Nothing is claimed before the server serves.
+                let taken = mdl.acquire(TableId(u64::from_le_bytes(*id)));
+                debug_assert!(taken.is_ok(), "B2: no claim at the start");
+            }
+            let branch = PreparedBranch {
+                trx: trx.prepared,
+                mdl,
+                attached: false,
+            };
+            let name = trx.name.into_boxed_slice();
+            self.0
+                .lock()
+                .insert(name, Branch::Prepared(Box::new(branch)));
+        }
+    }
+
+    /// Claims a name for a branch that a session begins; `None` if it is in use.
+    pub fn claim(self: &Arc<Self>, name: &[u8]) -> Option<BranchName> {
+        let mut all = self.0.lock();
+        if all.contains_key(name) {
+            return None;
+        }
+        all.insert(name.into(), Branch::Open);
+        Some(BranchName {
+            all: self.clone(),
+            name: name.into(),
+        })
+    }
+
+    /// The names of the prepared branches, the oldest first.
+    pub fn prepared(&self) -> Vec<Box<[u8]>> {
+        let all = self.0.lock();
+        let mut found: Vec<_> = all
+            .iter()
+            .filter_map(|(name, branch)| match branch {
+                Branch::Prepared(prepared) => Some((prepared.trx.id(), name.clone())),
+                _ => None,
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Takes a prepared branch out, to be ended. `own`: by the session that prepared it. `None`:
+    /// there is no such branch, or it is another session's.
+    pub fn take(self: &Arc<Self>, name: &[u8], own: bool) -> Option<(Prepared, Resumed)> {
+        let mut all = self.0.lock();
+        let id = match all.get(name) {
+            Some(Branch::Prepared(prepared)) if own || !prepared.attached => prepared.trx.id(),
+            _ => return None,
+        };
+        let Some(Branch::Prepared(branch)) = all.insert(name.into(), Branch::Ending(id)) else {
+            return None;
+        };
+        let resumed = Resumed {
+            all: self.clone(),
+            name: name.into(),
+            _mdl: branch.mdl,
+        };
+        Some((branch.trx, resumed))
+    }
+
+    /// Whether a transaction without a session is prepared, or is being ended after that.
+    pub fn is_prepared(&self, id: TrxId) -> bool {
+        self.0.lock().values().any(|branch| match branch {
+            Branch::Open => false,
+            Branch::Prepared(prepared) => prepared.trx.id() == id,
+            Branch::Ending(ending) => *ending == id,
+        })
+    }
+}
+
+/// A session's claim on a name, until the transaction is prepared or the claim is dropped.
+pub struct BranchName {
+    all: Arc<Branches>,
+    name: Box<[u8]>,
+}
+
+impl BranchName {
+    pub fn bytes(&self) -> &[u8] {
+        &self.name
+    }
+}
+
+impl BranchName {
+    /// The branch is prepared now. `attached`: no other session may end it before the claim is
+    /// dropped.
+    pub(crate) fn put(&self, trx: Prepared, mdl: MdlSlot, attached: bool) {
+        let branch = Box::new(PreparedBranch { trx, mdl, attached });
+        let mut all = self.all.0.lock();
+        all.insert(self.name.clone(), Branch::Prepared(branch));
+    }
+}
+
+impl Drop for BranchName {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock();
+        match all.get_mut(&self.name) {
+            Some(Branch::Open) => drop(all.remove(&self.name)),
+            Some(Branch::Prepared(prepared)) => prepared.attached = false,
+            Some(Branch::Ending(_)) | None => {}
+        }
+    }
+}
+
+/// A branch that a session is ending; its metadata locks last until this is dropped.
+pub(crate) struct Resumed {
+    all: Arc<Branches>,
+    name: Box<[u8]>,
+    _mdl: MdlSlot,
+}
+
+impl Drop for Resumed {
+    fn drop(&mut self) {
+        self.all.0.lock().remove(&self.name);
+    }
+}
