@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use nfold_engine::{
-    Engine, EngineError, EngineSession, Isolation, LockWaitPolicy, RowBatch, Stop, StoreError,
-    TrxOptions, Wait,
+    BranchName, Engine, EngineError, EngineSession, Isolation, LockWaitPolicy, RowBatch, Stop,
+    StoreError, TrxOptions, Wait,
 };
 use nfold_store::SimRng;
 
+use crate::branches::Branch;
 use crate::foreign::ForeignKey;
 use crate::model::{Changes, Db, Rows, rows_with, same_where_changed};
 use crate::select::{Reading, Wanted};
@@ -28,6 +29,8 @@ enum Doing {
     /// Rolls back to the savepoint with this index.
     RollbackTo(usize),
     Commit,
+    /// Prepares the transaction under this name.
+    Prepare(BranchName),
     Rollback,
 }
 
@@ -73,6 +76,7 @@ pub enum Stepped {
     /// No transaction is open, and none is begun.
     Idle,
     Committed(Changes),
+    Prepared(Vec<u8>, Branch),
 }
 
 impl Actor {
@@ -98,6 +102,21 @@ impl Actor {
         matches!(self.doing, Doing::Commit).then_some(&self.changes)
     }
 
+    /// The preparation in progress, if there is one.
+    pub fn preparing(&self) -> Option<(Vec<u8>, Branch)> {
+        match &self.doing {
+            Doing::Prepare(name) => Some((name.bytes().to_vec(), self.as_branch())),
+            _ => None,
+        }
+    }
+
+    fn as_branch(&self) -> Branch {
+        Branch {
+            changes: self.changes.clone(),
+            touched: self.touched.clone(),
+        }
+    }
+
     /// Whether the open transaction has used a table. Then DDL on that table must wait.
     pub fn uses(&self, table: &str) -> bool {
         self.touched.contains(table)
@@ -118,7 +137,7 @@ impl Actor {
             self.choose(rng, around)?;
             // Committing is a separate step, so that the model knows of the commit before it
             // begins.
-            if matches!(self.doing, Doing::Commit) {
+            if matches!(self.doing, Doing::Commit | Doing::Prepare(_)) {
                 return Ok(Stepped::Going);
             }
         }
@@ -183,6 +202,11 @@ impl Actor {
             Doing::EndStatement(ok) => format!("trx {trx} ends its statement: {ok}"),
             Doing::RollbackTo(at) => format!("trx {trx} rolls back to savepoint {at}"),
             Doing::Commit => format!("trx {trx} commits {} changes", self.changes.len()),
+            Doing::Prepare(name) => format!(
+                "trx {trx} prepares {} changes as {:?}",
+                self.changes.len(),
+                name.bytes()
+            ),
             Doing::Rollback => format!("trx {trx} rolls back"),
         }
     }
@@ -190,7 +214,7 @@ impl Actor {
     /// Handles an I/O error: the statement fails, and a rollback is retried.
     fn give_up(&mut self) {
         match self.doing {
-            Doing::Commit | Doing::Rollback => self.doing = Doing::Rollback,
+            Doing::Commit | Doing::Prepare(_) | Doing::Rollback => self.doing = Doing::Rollback,
             Doing::EndStatement(false) | Doing::RollbackTo(_) => {}
             _ => self.doing = Doing::EndStatement(false),
         }
@@ -228,10 +252,14 @@ impl Actor {
             usable.retain(has_foreign_key);
         }
         if self.steps_left == 0 || usable.is_empty() || around.ending {
-            self.doing = if rng.one_in(6) {
-                Doing::Rollback
-            } else {
-                Doing::Commit
+            self.doing = match rng.below(12) {
+                0 | 1 => Doing::Rollback,
+                2 | 3 if !around.ending => {
+                    let name = format!("{} of {}", around.now, self.number);
+                    let claimed = around.engine.claim_branch(name.as_bytes());
+                    Doing::Prepare(claimed.ok_or("the name of a branch is in use")?)
+                }
+                _ => Doing::Commit,
             };
             return Ok(());
         }
@@ -389,6 +417,12 @@ impl Actor {
                 self.session.commit()?;
                 self.end();
                 return Ok(Ok(Stepped::Committed(std::mem::take(&mut self.changes))));
+            }
+            Doing::Prepare(name) => {
+                self.session.prepare(name, false)?;
+                let (name, branch) = (name.bytes().to_vec(), self.as_branch());
+                self.end();
+                return Ok(Ok(Stepped::Prepared(name, branch)));
             }
             Doing::Rollback => {
                 self.session.rollback()?;

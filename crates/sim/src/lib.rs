@@ -32,6 +32,10 @@
 //! M8. *Foreign keys*: no committed or recovered state has a child without a parent. A change of a
 //! child or a parent is refused if and only if the newest rows forbid it, and a cascade finds every
 //! child (`foreign`).
+//! M9. *Prepared transactions*: one that was acknowledged is listed after each crash and shutdown
+//! until it is committed or rolled back; its changes are invisible and its rows locked until then.
+//! The one whose preparation or end a crash interrupted is prepared, or is as before or after it
+//! (`branches`).
 //!
 //! A failure names its seed, which replays it. The simulated disk is in the store's crate
 //! ([`nfold_store::disk::sim`]), so that the crates below the engine can use it in their tests.
@@ -49,6 +53,7 @@ macro_rules! tell {
 }
 
 mod actor;
+mod branches;
 mod damage;
 mod ddl;
 mod faults;
@@ -81,6 +86,10 @@ mod tests {
         assert!(total.definitions > 100, "{total:?}");
         assert!(total.recovered_unfinished > 10, "{total:?}");
         assert!(total.undo_files > 10, "{total:?}");
+        assert!(
+            total.branches > 20 && total.recovered_branches > 20,
+            "{total:?}"
+        );
         assert!(total.damaged > 20, "{total:?}");
         assert!(total.refused < total.damaged / 2, "{total:?}");
     }

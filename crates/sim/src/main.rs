@@ -66,12 +66,13 @@ fn main() {
     });
     let (total, passed, failed) = total.into_inner().unwrap_or_else(|e| e.into_inner());
     println!(
-        "{} seeds: {} commits, {} DDL statements, {} crashes, {} unfinished transactions recovered, {} damaged disks opened or ({}) rejected",
+        "{} seeds: {} commits, {} DDL statements, {} crashes, {} unfinished and {} prepared transactions recovered, {} damaged disks opened or ({}) rejected",
         passed + failed,
         total.commits,
         total.definitions,
         total.crashes,
         total.recovered_unfinished,
+        total.recovered_branches,
         total.damaged,
         total.refused
     );

@@ -16,9 +16,10 @@ const CRASHES: u32 = 4;
 /// A seed that takes longer hangs, which counts as a finding, too.
 const HANG: Duration = Duration::from_secs(60);
 
-const BUGS: [Bug; 8] = [
+const BUGS: [Bug; 9] = [
     Bug::SkippedSync,
     Bug::LostUndo,
+    Bug::ForgottenPrepare,
     Bug::WrongCheckpoint,
     Bug::UnloggedSplit,
     Bug::MissedValidation,

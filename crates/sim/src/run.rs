@@ -8,6 +8,7 @@ use nfold_engine::{Engine, EngineOptions, StoreOptions};
 use nfold_store::{SimDisk, SimRng};
 
 use crate::actor::{Actor, StepContext, Stepped};
+use crate::branches::Branches;
 use crate::damage::{self, Allowed};
 use crate::ddl::Ddl;
 use crate::faults::{Ending, Faults};
@@ -22,6 +23,9 @@ pub struct Outcome {
     pub commits: u64,
     pub definitions: u64,
     pub recovered_unfinished: u64,
+    /// Prepared transactions that ended, and those that an opening has found.
+    pub branches: u64,
+    pub recovered_branches: u64,
     /// Undo files that were abandoned for new ones.
     pub undo_files: u64,
     /// Disks that were opened with flipped bits, and those of them that were rejected.
@@ -38,6 +42,8 @@ impl Outcome {
         self.commits += other.commits;
         self.definitions += other.definitions;
         self.recovered_unfinished += other.recovered_unfinished;
+        self.branches += other.branches;
+        self.recovered_branches += other.recovered_branches;
         self.undo_files += other.undo_files;
         self.damaged += other.damaged;
         self.refused += other.refused;
@@ -78,6 +84,7 @@ pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
         now: 0,
         faulty: false,
         faults: Faults::default(),
+        branches: Branches::default(),
         outcome: Outcome::default(),
     };
     while world.outcome.crashes < crashes {
@@ -110,9 +117,10 @@ pub(crate) struct World {
     /// The step of the last DDL statement on each table.
     changed_at: BTreeMap<String, u64>,
     /// The number of the current step.
-    now: u64,
+    pub now: u64,
     faulty: bool,
     faults: Faults,
+    pub branches: Branches,
     pub outcome: Outcome,
 }
 
@@ -200,7 +208,7 @@ impl World {
 
     /// Makes `after` the committed state, after a commit or a DDL statement. Returns the previous
     /// state.
-    fn put_db(&mut self, after: Db) -> Db {
+    pub(crate) fn put_db(&mut self, after: Db) -> Db {
         let before = std::mem::replace(&mut self.db, after);
         self.before.push_back(before.clone());
         let limit = if self.lazy {
@@ -225,6 +233,7 @@ impl World {
             engine.set_undo_limit(Some(pages << 14));
         }
         self.outcome.recovered_unfinished += report.trx.unfinished as u64;
+        self.outcome.recovered_branches += report.trx.prepared as u64;
         verify::after_recovery(self, &engine)?;
         let mut actors = Vec::new();
         for number in 0..1 + self.rng.below(5) {
@@ -272,11 +281,15 @@ impl World {
         if self.rng.one_in(80) && !self.faulty {
             verify::check_tables(self, engine)?;
         }
+        if self.rng.one_in(20) && !self.faulty {
+            self.end_branch(engine)?;
+        }
         if self.rng.one_in(15) {
             return self.define(engine, actors);
         }
         let n = self.rng.below(actors.len() as u64) as usize;
-        if self.rng.one_in(120) {
+        // The end of a preparation is waited for, whether or not the connection lasts.
+        if self.rng.one_in(120) && actors[n].preparing().is_none() {
             tell!("{} actor {} is lost", self.now, n + 1);
             // A lost connection: its transaction is rolled back in the background.
             actors[n] = Actor::new(engine, n as u64 + 1).map_err(|e| e.to_string())?;
@@ -311,6 +324,7 @@ impl World {
         let after = actor.committing().map(|changes| applied(&self.db, changes));
         let known = self.maybe.len();
         self.maybe.extend(after);
+        self.branches.preparing = actor.preparing();
         let around = StepContext {
             engine,
             db: &self.db,
@@ -322,6 +336,12 @@ impl World {
         };
         let stepped = actor.step(&mut self.rng, &around)?;
         self.maybe.truncate(known);
+        self.branches.preparing = None;
+        if let Stepped::Prepared(name, branch) = &stepped {
+            (self.branches.prepared).insert(name.clone(), branch.clone());
+            // It is durable, and so are all commits before it.
+            self.maybe.clear();
+        }
         if let Stepped::Committed(changes) = &stepped {
             let after = applied(&self.db, changes);
             if let Some(orphan) = orphan(&after) {
@@ -338,7 +358,8 @@ impl World {
 
     /// Runs a DDL statement.
     fn define(&mut self, engine: &Engine, actors: &[Actor]) -> Result<(), String> {
-        let used = |table: &str| actors.iter().any(|a| a.uses(table));
+        let branches = &self.branches;
+        let used = |t: &str| branches.use_table(t) || actors.iter().any(|a| a.uses(t));
         let Some(ddl) = Ddl::choose(&self.db, &mut self.rng, self.scale.foreign, used) else {
             return Ok(());
         };
@@ -388,6 +409,10 @@ impl World {
 
     /// Ends all transactions, and checks that none waits for ever (M6).
     fn end_well(&mut self, engine: &Engine, actors: &mut [Actor]) -> Result<(), String> {
+        // No actor must wait for one.
+        while !self.branches.prepared.is_empty() {
+            self.end_branch(engine)?;
+        }
         let mut idle = vec![false; actors.len()];
         for _ in 0..MAX_END_ROUNDS {
             let n = self.rng.below(actors.len() as u64) as usize;
