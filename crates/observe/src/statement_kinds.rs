@@ -128,4 +128,10 @@ statement_kinds! {
     UnlockTables "Com_unlock_tables",
     Update "Com_update",
     UpdateMulti "Com_update_multi",
+    XaCommit "Com_xa_commit",
+    XaEnd "Com_xa_end",
+    XaPrepare "Com_xa_prepare",
+    XaRecover "Com_xa_recover",
+    XaRollback "Com_xa_rollback",
+    XaStart "Com_xa_start",
 }

@@ -249,6 +249,12 @@ fn say_report(report: &OpenReport, took: Duration) {
             trx.changes_to_undo
         );
     }
+    if trx.prepared > 0 {
+        tracing::info!(
+            "{} prepared transactions wait for XA COMMIT or XA ROLLBACK; XA RECOVER lists them",
+            trx.prepared
+        );
+    }
     for page in &store.corrupt_pages {
         tracing::error!("page {page:?} could not be recovered");
     }

@@ -461,7 +461,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     text("version_compile_zlib", Some("1.3.1")).fixed().runtime().unpersisted(),
     text("version_with_update", Some("")).fixed().runtime().unpersisted(),
     flag_both("windowing_use_high_precision", true),
-    flag_both("xa_detach_on_prepare", true),
 ];
 
 #[cfg(test)]

@@ -231,6 +231,7 @@ const EFFECTIVE: &[OptionDef] = &[
     option("version_compile_os", OptionKind::Text { default: Some("Linux") }, Scope::Global).fixed().runtime().unpersisted(),
     int_both("wait_timeout", 28_800, 1, 31_536_000),
     option("warning_count", OptionKind::Int { default: 0, min: 0, max: u64::MAX }, Scope::Session).fixed().runtime(),
+    flag_both("xa_detach_on_prepare", true),
 ];
 
 /// The number of all options.

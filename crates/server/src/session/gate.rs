@@ -1,7 +1,8 @@
 //! What some sessions must pass before each statement: an expired password, which allows only
-//! statements that set a new one, and the limits of the account (MAX_QUERIES_PER_HOUR and its kin).
+//! statements that set a new one, the limits of the account (MAX_QUERIES_PER_HOUR and its kin), and
+//! the state of a distributed transaction's branch.
 //!
-//! A session of an ordinary account has no gate.
+//! A session of an ordinary account without a branch has no gate.
 //!
 //! # Concurrency
 //! The sessions of one limited account share a mutex. Accounts without limits share nothing.
@@ -13,6 +14,8 @@ use nfold_catalog::{AccountId, ResourceLimits};
 use nfold_types::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+
+use super::branch::OpenBranch;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -107,6 +110,8 @@ impl Drop for OpenUsage {
 pub(crate) struct Gate {
     must_change_password: bool,
     usage: Option<OpenUsage>,
+    /// The branch of a distributed transaction that the session works on.
+    pub branch: Option<OpenBranch>,
 }
 
 impl Gate {
@@ -127,7 +132,22 @@ impl Gate {
         Ok(Box::new(Gate {
             must_change_password,
             usage,
+            branch: None,
         }))
+    }
+
+    /// The gate of a session that needs one for its branch alone.
+    pub fn of_ordinary_account() -> Box<Gate> {
+        Box::new(Gate {
+            must_change_password: false,
+            usage: None,
+            branch: None,
+        })
+    }
+
+    /// Whether the session has something to pass.
+    pub fn is_needed(&self) -> bool {
+        self.must_change_password || self.usage.is_some() || self.branch.is_some()
     }
 
     /// Counts a statement. `sets_password`: whether it sets the password of the session's account.

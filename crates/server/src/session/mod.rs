@@ -8,6 +8,7 @@
 //! ```
 //! `statement`, a folder above this one, runs the statements of a session.
 
+pub(crate) mod branch;
 mod change_events;
 pub(crate) mod cursor;
 pub mod cx;
@@ -244,6 +245,7 @@ impl Session {
     /// Resets everything but the account (COM_RESET_CONNECTION).
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
+        self.leave_branch();
         self.release_table_locks();
         self.release_server_locks();
         self.drop_all_temporary();

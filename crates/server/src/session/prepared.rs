@@ -229,6 +229,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
             | GetDiagnostics(_)
             | Handler(_)
             | Begin(_)
+            | Xa(_)
             | RollbackTo(_)
             | Savepoint(_)
             | ReleaseSavepoint(_)

@@ -141,7 +141,10 @@ pub fn engine_isolation(level: IsolationLevel) -> Isolation {
 
 /// Runs `f` again after each wait, regardless of KILL: a commit or rollback is not abandoned
 /// half-way.
-fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Result<(), SqlError> {
+pub(crate) fn finish(
+    cx: &mut dyn ExecCx,
+    mut f: impl FnMut() -> Result<(), Stop>,
+) -> Result<(), SqlError> {
     loop {
         let mut wait = match f() {
             Ok(()) => return Ok(()),
@@ -153,7 +156,7 @@ fn finish(cx: &mut dyn ExecCx, mut f: impl FnMut() -> Result<(), Stop>) -> Resul
 }
 
 impl Session {
-    fn characteristics(&self) -> (Isolation, bool) {
+    pub(crate) fn characteristics(&self) -> (Isolation, bool) {
         let s = self.env.vars.settings();
         let isolation = self.next_transaction.isolation.unwrap_or(s.isolation);
         (
@@ -216,6 +219,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         if failed.is_some_and(|e| e.code == ErrorCode::ER_LOCK_DEADLOCK) {
             let ended = self.rollback(cx);
+            self.branch_was_rolled_back(ErrorCode::ER_XA_RBDEADLOCK);
             self.end_change();
             return ended;
         }

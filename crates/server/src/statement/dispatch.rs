@@ -7,7 +7,9 @@ use super::kind::kind_of;
 use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, StatementResult};
 use nfold_observe::StatementKind;
-use nfold_sql::ast::{Flush, FlushItem, PrepareSource, RoleStatement, Show, Statement};
+use nfold_sql::ast::{
+    Flush, FlushItem, MaintenanceKind, PrepareSource, RoleStatement, Show, Statement,
+};
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
 use nfold_types::{ErrorCode, Level, SqlError, Value};
@@ -23,7 +25,7 @@ use crate::session::{FreeWork, Session};
 
 /// Whether a statement commits the open transaction before it runs (manual, "Statements That Cause
 /// an Implicit Commit").
-fn commits(statement: &Statement) -> bool {
+pub(super) fn commits(statement: &Statement) -> bool {
     use Statement::*;
     let other = matches!(
         statement,
@@ -39,8 +41,9 @@ fn commits(statement: &Statement) -> bool {
                     | RoleStatement::Drop { .. }
                     | RoleStatement::SetDefault { .. },
             )
-            | TableMaintenance(_)
     );
+    let other =
+        other || matches!(statement, TableMaintenance(m) if m.kind != MaintenanceKind::Checksum);
     other || leaves_data(statement) || changes_schema(statement)
 }
 
@@ -146,7 +149,7 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        self.pass_gate(|s| s.sets_own_password(text))?;
+        self.pass_gate_to_run(cx, text)?;
         if let Some(digested) = self.digested.take_if(|d| is_planned(d)) {
             let work = Work {
                 text,
@@ -248,7 +251,7 @@ impl Session {
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         self.env.counters.count(StatementKind::StmtExecute);
-        self.pass_gate(|s| s.sets_own_password(&statement.of.text))?;
+        self.pass_gate_to_run(cx, &statement.of.text)?;
         if same_text(&statement.database, &self.env.database) {
             return self.run_prepared_here(cx, statement, markers, sink);
         }
@@ -486,6 +489,7 @@ impl Session {
             RollbackTo(name) => self.use_savepoint(cx, name.as_str(), false),
             ReleaseSavepoint(name) => self.use_savepoint(cx, name.as_str(), true),
             Savepoint(name) => self.savepoint(name.as_str()),
+            Xa(xa) => self.xa(cx, xa),
             LockTables(list) => self.lock_tables(cx, list),
             UnlockTables => self.unlock_tables(cx),
             LockInstance => self.lock_instance(cx, true),

@@ -1,5 +1,6 @@
 //! The check before each statement of a session that has a [`Gate`](crate::session::gate::Gate).
 
+use nfold_exec::ExecCx;
 use nfold_sql::ast::Statement;
 use nfold_sql::parser::parse;
 use nfold_types::SqlError;
@@ -21,6 +22,37 @@ impl Session {
             true => self.pass_closed_gate(sets_password),
             false => Ok(()),
         }
+    }
+
+    /// As [`Self::pass_gate`], for a statement that runs now. It also has to be one that the
+    /// session's branch allows.
+    ///
+    /// # Errors
+    /// Also those of [`Self::pass_branch`].
+    #[inline]
+    pub(super) fn pass_gate_to_run(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<(), SqlError> {
+        match self.gate.is_some() {
+            true => self.pass_closed_gate_to_run(cx, text),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn pass_closed_gate_to_run(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+    ) -> Result<(), SqlError> {
+        self.pass_closed_gate(|s| s.sets_own_password(text))?;
+        let passed = self.pass_branch(cx, text);
+        if passed.is_err() {
+            self.conditions.clear();
+        }
+        passed
     }
 
     #[cold]

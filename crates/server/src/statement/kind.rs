@@ -3,7 +3,7 @@
 use nfold_observe::StatementKind as Kind;
 use nfold_sql::ast::{
     CreateUser, Delete, EngineInfo, Handler, HandlerAction, Insert, InsertSource, MaintenanceKind,
-    Privileges, Revoke, RoleStatement, Show, Statement, TableRef, Update,
+    Privileges, Revoke, RoleStatement, Show, Statement, TableRef, Update, Xa,
 };
 
 /// The kind of a statement; EXPLAIN has that of the explained one. `None`: it is not counted.
@@ -34,6 +34,14 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<Kind> {
         S::RollbackTo(_) => Kind::RollbackToSavepoint,
         S::Savepoint(_) => Kind::Savepoint,
         S::ReleaseSavepoint(_) => Kind::ReleaseSavepoint,
+        S::Xa(xa) => match **xa {
+            Xa::Start(..) => Kind::XaStart,
+            Xa::End { .. } => Kind::XaEnd,
+            Xa::Prepare(_) => Kind::XaPrepare,
+            Xa::Commit { .. } => Kind::XaCommit,
+            Xa::Rollback(_) => Kind::XaRollback,
+            Xa::Recover { .. } => Kind::XaRecover,
+        },
         S::LockTables(_) => Kind::LockTables,
         S::UnlockTables => Kind::UnlockTables,
         S::LockInstance => Kind::LockInstance,

@@ -6,6 +6,7 @@
 //!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              ├─▶ handler_tables: HANDLER
+//!                                              ├─▶ xa: XA
 //!                                              ├─▶ replica: the replication channel
 //!                                              ├─▶ binlog_dump: events for replicas; binary_logs: FLUSH, PURGE, RESET
 //!                                              └─▶ ddl, introspection: the folders below
@@ -35,5 +36,6 @@ mod select_into;
 mod server_file;
 mod server_locks;
 mod set;
+mod xa;
 
 pub use factory::{Sessions, server_state};

@@ -37,7 +37,7 @@ enum Change<'s> {
 }
 
 /// The variables whose session value needs a privilege, as a MySQL 9.7 says.
-const RESTRICTED: [&str; 32] = [
+const RESTRICTED: [&str; 33] = [
     "binlog_direct_non_transactional_updates",
     "binlog_format",
     "binlog_row_image",
@@ -70,6 +70,7 @@ const RESTRICTED: [&str; 32] = [
     "sql_log_bin",
     "sql_log_off",
     "sql_require_primary_key",
+    "xa_detach_on_prepare",
 ];
 
 impl Session {
@@ -388,6 +389,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         match change {
             Change::Session(assigned) => {
+                self.refuse_autocommit(&assigned)?;
                 let before = self.env.vars.settings().clone();
                 self.env.set_vars(&assigned);
                 // SET SESSION also applies to the next transaction, in place of an earlier SET

@@ -12,6 +12,7 @@ mod file;
 mod handler;
 mod json;
 mod query;
+mod xa;
 
 pub use admin::*;
 pub use ddl::*;
@@ -21,6 +22,7 @@ pub use file::*;
 pub use handler::*;
 pub use json::*;
 pub use query::*;
+pub use xa::*;
 
 /// A half-open range of byte offsets in the statement's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -147,6 +149,7 @@ pub enum Statement {
     RollbackTo(Ident),
     Savepoint(Ident),
     ReleaseSavepoint(Ident),
+    Xa(Box<Xa>),
     LockTables(Vec<LockTable>),
     UnlockTables,
     /// `LOCK INSTANCE FOR BACKUP`

@@ -56,6 +56,7 @@ impl Parser<'_> {
                 self.expect_kw(Kw::SAVEPOINT)?;
                 Ok(Statement::ReleaseSavepoint(self.ident()?))
             }
+            Kw::XA => self.xa(),
             Kw::LOCK => self.lock(),
             Kw::UNLOCK => self.unlock(),
             Kw::SET => self.set(),
@@ -332,7 +333,6 @@ impl Parser<'_> {
 fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",
-        Kw::XA => "XA",
         Kw::HELP => "HELP",
         Kw::INSTALL => "INSTALL",
         Kw::UNINSTALL => "UNINSTALL",

@@ -41,6 +41,7 @@ mod table;
 mod table_options;
 mod types;
 mod view;
+mod xa;
 
 use crate::ast::{Expr, Ident, ObjectName, SelectInto, Span, Statement};
 use crate::digest::{Digested, LiteralRole, Slot, SlotKind};

@@ -303,7 +303,10 @@ errors! {
     ER_VIEW_NO_INSERT_FIELD_LIST = 1394, "HY000", "Can not insert into join view '%-.192s.%-.192s' without fields list";
     ER_VIEW_DELETE_MERGE_VIEW = 1395, "HY000", "Can not delete from join view '%-.192s.%-.192s'";
     ER_CANNOT_USER = 1396, "HY000", "Operation %s failed for %.256s";
+    ER_XAER_NOTA = 1397, "XAE04", "XAER_NOTA: Unknown XID";
+    ER_XAER_INVAL = 1398, "XAE05", "XAER_INVAL: Invalid arguments (or unsupported command)";
     ER_XAER_RMFAIL = 1399, "XAE07", "XAER_RMFAIL: The command cannot be executed when global transaction is in the  %.64s state";
+    ER_XAER_OUTSIDE = 1400, "XAE09", "XAER_OUTSIDE: Some work is done outside global transaction";
     ER_XAER_RMERR = 1401, "XAE03", "XAER_RMERR: Fatal error occurred in the transaction branch - check your data for consistency";
     ER_XA_RBROLLBACK = 1402, "XA100", "XA_RBROLLBACK: Transaction branch was rolled back";
     ER_NONEXISTING_PROC_GRANT = 1403, "42000", "There is no such grant defined for user '%-.48s' on host '%-.255s' on routine '%-.192s'";
@@ -328,6 +331,7 @@ errors! {
     ER_WRONG_LOCK_OF_SYSTEM_TABLE = 1428, "HY000", "You can't combine write-locking of system tables with other tables or lock types";
     ER_STACK_OVERRUN_NEED_MORE = 1436, "HY000", "Thread stack overrun:  %ld bytes used of a %ld byte stack, and %ld bytes needed.  Use 'mysqld --thread_stack=#' to specify a bigger stack.";
     ER_TOO_BIG_DISPLAYWIDTH = 1439, "42000", "Display width out of range for column '%-.192s' (max = %lu)";
+    ER_XAER_DUPID = 1440, "XAE08", "XAER_DUPID: The XID already exists";
     ER_DATETIME_FUNCTION_OVERFLOW = 1441, "22008", "Datetime function: %-.32s field overflow";
     ER_CANT_UPDATE_USED_TABLE_IN_SF_OR_TRG = 1442, "HY000", "Can't update table '%-.192s' in stored function/trigger because it is already used by statement which invoked this stored function/trigger.";
     ER_VIEW_PREVENT_UPDATE = 1443, "HY000", "The definition of table '%-.192s' prevents operation %.192s on table '%-.192s'.";
@@ -370,6 +374,8 @@ errors! {
     ER_NATIVE_FCT_NAME_COLLISION = 1585, "HY000", "This function '%-.192s' has the same name as a native function";
     ER_BINLOG_UNSAFE_STATEMENT = 1592, "HY000", "Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. %s";
     ER_REPLICA_CORRUPT_EVENT = 1610, "HY000", "Corrupted replication event was detected";
+    ER_XA_RBTIMEOUT = 1613, "XA106", "XA_RBTIMEOUT: Transaction branch was rolled back: took too long";
+    ER_XA_RBDEADLOCK = 1614, "XA102", "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was detected";
     ER_NEED_REPREPARE = 1615, "HY000", "Prepared statement needs to be re-prepared";
     WARN_NO_CONNECTION_METADATA = 1617, "HY000", "The connection metadata structure does not exist";
     WARN_OPTION_IGNORED = 1618, "HY000", "<%-.64s> option ignored";
@@ -740,6 +746,7 @@ errors! {
     ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN = 4028, "HY000", "A table must have at least one visible column.";
     ER_CLIENT_INTERACTION_TIMEOUT = 4031, "HY000", "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
     ER_TOO_MANY_WINDOWS = 4086, "HY000", "Too many windows in SELECT: %d. Maximum allowed is %d. Use named windows to share windows between window functions.";
+    ER_XA_TEMP_TABLE = 4091, "HY000", "XA: Temporary tables cannot be accessed inside XA transactions when xa_detach_on_prepare=ON";
     ER_WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is deprecated. Prefer the standard '%c'.";
     ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is superfluous and is deprecated. Please remove.";
     ER_CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";

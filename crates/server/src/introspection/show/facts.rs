@@ -225,7 +225,7 @@ pub(super) fn engines() -> Response {
     let comment = "Supports transactions, row-level locking, and lock-free reads (Nfold)";
     texts(
         &mut set,
-        &["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"],
+        &["InnoDB", "DEFAULT", comment, "YES", "YES", "YES"],
     );
     Response::Rows(set)
 }

@@ -17,7 +17,7 @@ pub const PLUGINS: [(&str, &str); 3] = [
 ];
 
 pub(super) fn engines(put: &mut Put<'_>) -> Result<(), SqlError> {
-    let row = ["InnoDB", "DEFAULT", ENGINE_COMMENT, "YES", "NO", "YES"];
+    let row = ["InnoDB", "DEFAULT", ENGINE_COMMENT, "YES", "YES", "YES"];
     put(row.iter().map(|s| Value::from(*s)).collect())
 }
 
