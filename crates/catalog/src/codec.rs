@@ -23,9 +23,12 @@ use crate::schema::{
 };
 use crate::stored_expr::BoundExprs;
 
+pub use statistics::{StoredColumnStats, StoredIndexStats, StoredStats};
+
 mod account;
 mod fulltext;
 mod histogram;
+mod statistics;
 mod stored_expr;
 
 const VERSION: u8 = 1;

@@ -1,5 +1,5 @@
 //! Statistics that the planner reads: immutable, replaced as a whole by ANALYZE TABLE and by a
-//! background refresh.
+//! background refresh. Their stored form is [`StoredStats`](crate::codec::StoredStats).
 
 use std::sync::Arc;
 

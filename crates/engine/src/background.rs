@@ -15,6 +15,7 @@ use nfold_txn::TxnError;
 use parking_lot::{Condvar, Mutex};
 
 use crate::row_hint::Repairer;
+use crate::saved_stats;
 use crate::shared::Shared;
 use crate::stats::{self, block};
 use crate::undo::Applier;
@@ -211,7 +212,8 @@ fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
             let changed = table.rows_changed.load(Ordering::Relaxed).unsigned_abs();
             let never = old.analyzed_at == 0;
             let grown = changed > 16 && changed > old.rows / 10;
-            if never || grown || table.lacks_histogram() {
+            let due = never || grown || table.lacks_histogram();
+            if due || saved_stats::are_outdated(&shared.store, &table) {
                 match stats::make(&shared.store, &table, false) {
                     Ok(new) => {
                         renew |= new.differs_much(&old);
@@ -221,6 +223,9 @@ fn refresh_stats(shared: &Arc<Shared>, stop: &Stopper) {
                         tracing::debug!(table = %table.def().name, %error, "no statistics")
                     }
                 }
+            }
+            if table.has_unsaved_stats() && !table.is_private() {
+                saved_stats::save(shared, table.def().id);
             }
         }
         if renew {

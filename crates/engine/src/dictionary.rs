@@ -11,6 +11,7 @@
 //!   kind 5  view:     id = view id, big-endian        data = StoredView
 //!   kind 6  replication channel: id = its name        data = its configuration
 //!   kind 7  replication channel: id = its name        data = its coordinates
+//!   kind 8  statistics: id = table id, big-endian     data = StoredStats
 //! ```
 //! # Invariants
 //! D1. The committed rows of the dictionary define which objects exist. The next start removes a
@@ -19,15 +20,15 @@
 //!
 //! # Failure
 //! An object that cannot be read stops the start with its kind and id. To go on without it would
-//! lose tables.
+//! lose tables. Statistics that cannot be read are made anew.
 
 use std::sync::Arc;
 
 use nfold_btree::TreeHandle;
-use nfold_catalog::codec::{Stored, StoredView};
+use nfold_catalog::codec::{Stored, StoredStats, StoredView};
 use nfold_catalog::{
     Account, ColumnDef, ColumnDefault, DatabaseDef, IndexDef, IndexId, IndexKind, IndexPart,
-    TableDef, TableOptions,
+    TableDef, TableId, TableOptions,
 };
 use nfold_store::{PageId, PageNo, SpaceId, Store, USER_AREA};
 use nfold_types::collation::CollationId;
@@ -62,6 +63,7 @@ pub(crate) enum ObjectKind {
     View = 5,
     Channel = 6,
     Coordinates = 7,
+    Statistics = 8,
 }
 
 /// Everything the dictionary holds.
@@ -73,6 +75,7 @@ pub(crate) struct Contents {
     pub accounts: Vec<Account>,
     /// (index id, space, root page)
     pub leftovers: Vec<(u64, SpaceId, PageNo)>,
+    pub statistics: Vec<(TableId, StoredStats)>,
 }
 
 /// Makes the internal table in a new space.
@@ -247,6 +250,14 @@ fn take_row(table: &Table, row: &[u8], contents: &mut Contents) -> Result<(), En
             .push(StoredView::decode(data).map_err(|e| bad(e.0))?.0),
         // Read when a channel starts.
         6 | 7 => {}
+        8 => {
+            let table = id.try_into().map(u64::from_be_bytes);
+            let table = TableId(table.map_err(|_| bad("not a table id"))?);
+            match StoredStats::decode(data) {
+                Ok(stats) => contents.statistics.push((table, stats)),
+                Err(e) => tracing::warn!(table = table.0, field = e.0, "unreadable statistics"),
+            }
+        }
         _ => return Err(bad("unknown kind")),
     }
     Ok(())
@@ -345,6 +356,18 @@ pub(crate) fn remove(
     op.row(&old, None);
     block(|| session.delete(&mut op))?;
     Ok(true)
+}
+
+/// Removes a table's definition and its statistics. Part of the session's transaction.
+pub(crate) fn remove_table(
+    session: &mut EngineSession,
+    table: &Arc<Table>,
+    gone: TableId,
+) -> Result<(), EngineError> {
+    let id = gone.0.to_be_bytes();
+    remove(session, table, ObjectKind::Table, &id)?;
+    remove(session, table, ObjectKind::Statistics, &id)?;
+    Ok(())
 }
 
 /// The id of an account's row.

@@ -29,6 +29,7 @@ use crate::branches::Branches;
 use crate::dictionary::{self, Contents};
 use crate::error::EngineError;
 use crate::row_hint::{Repairer, RowHintStatus, RowHints};
+use crate::saved_stats;
 use crate::session::EngineSession;
 use crate::shared::{DICTIONARY, Shared};
 use crate::stats::{self, block};
@@ -113,17 +114,19 @@ impl Engine {
             .undo_all_of(DICTIONARY.0, &Applier(shared.clone()))?;
         let mut session = EngineSession::internal(&shared)?;
         session.begin_internal();
-        let contents = dictionary::load(&mut session, &shared.dictionary)?;
+        let mut contents = dictionary::load(&mut session, &shared.dictionary)?;
         block(|| session.commit())?;
         let engine = Engine {
             shared,
             background: Mutex::new(None),
         };
         let tables = contents.tables.len();
+        let statistics = std::mem::take(&mut contents.statistics);
         let orphans = engine.adopt(contents)?;
         let shared = &engine.shared;
         let mdl = shared.catalog.mdl();
         (shared.branches).recover(shared.trx.take_recovered(), || mdl.slot(0));
+        saved_stats::restore(&engine.shared, statistics, store_report.clean);
         if threads {
             let background = Background::start(&engine.shared)
                 .map_err(|e| StoreError::io(&e, "starting a background thread"))?;
@@ -243,6 +246,7 @@ impl Engine {
         if let Some(background) = self.background.lock().take() {
             background.stop();
         }
+        saved_stats::save_changed(&self.shared);
         let tables: Vec<_> = self.shared.tables.read().values().cloned().collect();
         for table in tables {
             if let Err(error) = table.save_counters(&self.shared.store) {
@@ -291,6 +295,7 @@ impl Engine {
     pub fn analyze_table(&self, table: &Table) -> Result<(), EngineError> {
         table.set_stats(stats::make(&self.shared.store, table, true)?);
         self.shared.catalog.renew_plans();
+        saved_stats::save(&self.shared, table.def().id);
         Ok(())
     }
 

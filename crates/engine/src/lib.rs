@@ -39,6 +39,7 @@ mod read;
 pub mod record;
 mod replication;
 mod row_hint;
+mod saved_stats;
 mod session;
 mod shared;
 mod stats;

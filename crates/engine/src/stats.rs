@@ -72,7 +72,21 @@ pub(crate) fn make(store: &Store, table: &Table, whole: bool) -> Result<TableSta
             }
         }
     }
+    keep_histograms(&mut stats, &table.stats());
     Ok(stats)
+}
+
+/// Takes over the histograms of columns that were not sampled this time.
+fn keep_histograms(stats: &mut TableStats, old: &TableStats) {
+    if stats.histograms.is_empty() {
+        stats.histograms = old.histograms.clone();
+        return;
+    }
+    for (new, old) in stats.histograms.iter_mut().zip(&old.histograms) {
+        if new.is_none() {
+            *new = old.clone();
+        }
+    }
 }
 
 /// The different values of a column among `entries` rows, of which `sampled` have `distinct`.

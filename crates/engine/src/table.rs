@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
+use nfold_catalog::codec::StoredStats;
 use nfold_catalog::{HistogramType, IndexKind, TableDef, TableStats};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
@@ -103,6 +104,10 @@ pub struct Table {
     /// Rows added less rows removed since `stats` were made.
     pub(crate) rows_changed: CachePadded<AtomicI64>,
     stats: RwLock<Arc<TableStats>>,
+    /// The dictionary has other statistics, or none.
+    stats_unsaved: AtomicBool,
+    /// A crash has lost `rows_changed`.
+    pub(crate) stats_in_doubt: AtomicBool,
     /// A bit for each column that a condition uses: its histogram belongs to the statistics.
     histograms_wanted: AtomicU64,
     /// `stats.rows`, for readers who take no lock.
@@ -148,6 +153,8 @@ impl Table {
             reserved: CachePadded::default(),
             rows_changed: CachePadded::default(),
             stats: RwLock::default(),
+            stats_unsaved: AtomicBool::new(false),
+            stats_in_doubt: AtomicBool::new(false),
             histograms_wanted: AtomicU64::new(0),
             rows_counted: AtomicU64::new(0),
             damaged: AtomicBool::new(false),
@@ -346,14 +353,49 @@ impl Table {
                     .unwrap_or_default()
             })
             .collect();
+        let made = stats.analyzed_at != 0;
+        self.stats_unsaved.store(made, Relaxed);
         *self.stats.write() = Arc::new(stats);
     }
 
+    /// Replaces the statistics by those that were made just now.
     pub(crate) fn set_stats(&self, stats: TableStats) {
         let mut current = self.stats.write();
         self.rows_counted.store(stats.rows, Relaxed);
         self.rows_changed.store(0, Relaxed);
+        self.stats_unsaved.store(true, Relaxed);
         *current = Arc::new(stats);
+    }
+
+    /// Takes the statistics that the dictionary holds, when the table is opened.
+    pub(crate) fn restore_stats(&self, stored: &StoredStats) {
+        let columns = self.def.columns.iter().enumerate().take(64);
+        let wanted = columns
+            .filter(|(_, column)| stored.column(&column.name).is_some_and(|c| c.wanted))
+            .fold(0, |wanted, (n, _)| wanted | 1 << n);
+        self.histograms_wanted.store(wanted, Relaxed);
+        self.rows_counted.store(stored.rows, Relaxed);
+        self.rows_changed.store(stored.rows_changed, Relaxed);
+        *self.stats.write() = Arc::new(stored.stats(&self.def));
+    }
+
+    /// Whether the dictionary has other statistics, or none.
+    pub(crate) fn has_unsaved_stats(&self) -> bool {
+        self.stats_unsaved.load(Relaxed)
+    }
+
+    /// The statistics for the dictionary. From now on they count as saved.
+    pub(crate) fn stats_to_save(&self) -> StoredStats {
+        self.stats_unsaved.store(false, Relaxed);
+        let changed = self.rows_changed.load(Relaxed);
+        StoredStats::new(&self.def, &self.stats(), changed, |n| {
+            self.wants_histogram(n)
+        })
+    }
+
+    /// They could not be saved.
+    pub(crate) fn stats_not_saved(&self) {
+        self.stats_unsaved.store(true, Relaxed);
     }
 
     /// Appends the clustered key of a row image. A hidden row id is not part of the image and is

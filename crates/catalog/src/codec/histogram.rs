@@ -28,7 +28,8 @@ pub(super) fn put_section(table: &TableDef, sections: &mut Vec<(u8, Vec<u8>)>) {
     sections.push((SECTION_HISTOGRAMS, bytes));
 }
 
-fn put_histogram(out: &mut Vec<u8>, h: &Histogram) {
+/// Appends a histogram.
+pub(super) fn put_histogram(out: &mut Vec<u8>, h: &Histogram) {
     let kind = HistogramType::ALL.iter().position(|kind| *kind == h.kind);
     out.push(kind.unwrap_or_default() as u8);
     let singleton = if h.singleton { SINGLETON } else { 0 };
@@ -59,7 +60,8 @@ pub(super) fn get_section(section: &mut Reader<'_>, table: &mut TableDef) -> Res
     Ok(())
 }
 
-fn get_histogram(r: &mut Reader<'_>) -> Result<Histogram, BadObject> {
+/// Reads a histogram.
+pub(super) fn get_histogram(r: &mut Reader<'_>) -> Result<Histogram, BadObject> {
     let kind = usize::from(r.u8("histogram's type")?);
     let kind = HistogramType::ALL.get(kind);
     let kind = *kind.ok_or(BadObject("histogram's type"))?;

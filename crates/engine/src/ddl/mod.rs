@@ -115,7 +115,7 @@ impl Engine {
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
             for table in &tables {
-                dictionary::remove(s, dictionary, ObjectKind::Table, &table.id.0.to_be_bytes())?;
+                dictionary::remove_table(s, dictionary, table.id)?;
             }
             for view in &views {
                 dictionary::remove(s, dictionary, ObjectKind::View, &view.id.0.to_be_bytes())?;

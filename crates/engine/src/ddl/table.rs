@@ -10,7 +10,7 @@ use nfold_catalog::{
 use nfold_store::{PageNo, SpaceId, Wait};
 use nfold_types::collation::CollationId;
 
-use crate::dictionary::{self, ObjectKind};
+use crate::dictionary;
 use crate::engine::Engine;
 use crate::error::{EngineError, Stop, lift};
 use crate::stats::{block, finish, now};
@@ -294,10 +294,8 @@ impl Engine {
         let one = self.shared().ddl.lock();
         let dictionary = &self.shared().dictionary;
         self.change_dictionary(|s| {
-            for table in tables {
-                dictionary::remove(s, dictionary, ObjectKind::Table, &table.id.0.to_be_bytes())?;
-            }
-            Ok(())
+            let mut tables = tables.iter();
+            tables.try_for_each(|t| dictionary::remove_table(s, dictionary, t.id))
         })?;
         self.catalog()
             .publish_schema(|schema| tables.iter().for_each(|t| schema.remove_table(t.id)));
@@ -333,7 +331,7 @@ impl Engine {
         let others: Vec<Arc<TableDef>> = others.into_iter().map(Arc::new).collect();
         let dictionary = &self.shared().dictionary;
         let done = self.change_dictionary(|s| {
-            dictionary::remove(s, dictionary, ObjectKind::Table, &old.id.0.to_be_bytes())?;
+            dictionary::remove_table(s, dictionary, old.id)?;
             self.put_table(s, &new)?;
             others.iter().try_for_each(|t| self.put_table(s, t))
         });

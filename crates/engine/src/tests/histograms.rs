@@ -3,7 +3,7 @@
 use nfold_catalog::{Histogram, HistogramType};
 
 use super::*;
-use crate::stats;
+use crate::{saved_stats, stats};
 
 /// Makes a table whose column `k` is NULL in a tenth of the rows, 7 in half of them, and otherwise
 /// grows with the primary key.
@@ -81,4 +81,108 @@ fn background_samples_wanted_columns_all_over_the_table() {
     assert!(stats.differs_much(&make_before) && !stats.differs_much(&stats));
     table.set_stats(stats);
     assert!(!table.lacks_histogram());
+}
+
+fn restarted(db: Db) -> Db {
+    let Db { engine, dir } = db;
+    engine.shutdown().unwrap();
+    drop(engine);
+    let engine = open(dir.path());
+    Db { engine, dir }
+}
+
+#[test]
+fn restart_leaves_statistics_as_they_were() {
+    let db = Db::new();
+    let table = filled(&db, 3_000);
+    db.engine.analyze_table(&table).unwrap();
+    let before = table.stats();
+    // Rows that change after the save are counted by the next start.
+    let mut w = db.session();
+    insert(&mut w, &table, &(9_000, None, None, None));
+    commit(&mut w);
+    drop((w, table));
+    let db = restarted(db);
+    let table = db.find("t");
+    assert_eq!(table.stats(), before);
+    assert_eq!(table.estimate_rows(), 3_001);
+    assert!(!table.has_unsaved_stats());
+    assert!(!saved_stats::are_outdated(
+        &db.engine.shared().store,
+        &table
+    ));
+}
+
+#[test]
+fn restart_knows_which_columns_conditions_use() {
+    let db = Db::new();
+    let table = filled(&db, 2_000);
+    table.want_histogram(1);
+    let made = stats::make(&db.engine.shared().store, &table, false).unwrap();
+    table.set_stats(made);
+    assert!(table.has_unsaved_stats());
+    saved_stats::save(db.engine.shared(), table.def().id);
+    assert!(!table.has_unsaved_stats());
+    let before = table.stats();
+    drop(table);
+    let db = db.crash();
+    let table = db.find("t");
+    assert_eq!(table.stats(), before);
+    assert!(table.wants_histogram(1) && !table.wants_histogram(2));
+    assert!(!table.lacks_histogram());
+}
+
+#[test]
+fn statistics_of_unsampled_columns_stay() {
+    let db = Db::new();
+    let table = filled(&db, 2_000);
+    db.engine.analyze_table(&table).unwrap();
+    table.want_histogram(1);
+    let made = stats::make(&db.engine.shared().store, &table, false).unwrap();
+    assert_eq!(made.histograms[2], table.stats().histograms[2]);
+}
+
+#[test]
+fn crash_after_many_changes_makes_statistics_due() {
+    let db = Db::new();
+    let table = db.table();
+    db.engine.analyze_table(&table).unwrap();
+    let mut w = db.session();
+    for id in 0..2_000 {
+        insert(&mut w, &table, &(id, None, None, None));
+    }
+    commit(&mut w);
+    drop((w, table));
+    let db = db.crash();
+    let table = db.find("t");
+    assert_eq!(table.stats().rows, 0);
+    let store = &db.engine.shared().store;
+    assert!(saved_stats::are_outdated(store, &table));
+    assert!(!saved_stats::are_outdated(store, &table), "answered once");
+}
+
+#[test]
+fn dropped_tables_leave_no_statistics() {
+    let db = Db::new();
+    let table = filled(&db, 100);
+    db.engine.analyze_table(&table).unwrap();
+    let id = table.def().id;
+    let saved = |db: &Db| {
+        let mut session = db.session();
+        session.begin_internal();
+        let dictionary = &db.engine.shared().dictionary;
+        let kind = crate::dictionary::ObjectKind::Statistics;
+        let id = id.0.to_be_bytes();
+        let found = crate::dictionary::get(&mut session, dictionary, kind, &id).unwrap();
+        commit(&mut session);
+        found.is_some()
+    };
+    assert!(saved(&db));
+    let def = table.def().clone();
+    drop(table);
+    db.engine.drop_tables(&[def]).unwrap();
+    assert!(!saved(&db));
+    // A save that comes late writes nothing.
+    saved_stats::save(db.engine.shared(), id);
+    assert!(!saved(&db));
 }
