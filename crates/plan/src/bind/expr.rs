@@ -826,6 +826,7 @@ impl BlockBinder<'_> {
             name,
             written: shown,
             connection: self.cx.connection,
+            funcs: self.cx.funcs,
         };
         if wide_sets::is_converted(name, &args) {
             return wide_sets::call(func, def, &infer, args);

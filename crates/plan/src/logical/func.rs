@@ -77,6 +77,7 @@ pub struct Infer<'a> {
     pub written: &'a str,
     /// `collation_connection`.
     pub connection: CollationId,
+    pub funcs: &'a dyn FuncSet,
 }
 
 impl Infer<'_> {
@@ -137,6 +138,11 @@ impl Infer<'_> {
             collate::convertible(args.iter().copied(), ty.collation())?;
         }
         Ok(ty.computed())
+    }
+
+    /// Whether evaluating an argument twice may return different values or has a side effect.
+    pub fn is_volatile(&self, e: &Expr) -> bool {
+        is_volatile(self.funcs, e)
     }
 
     /// Error 1210: an invalid argument.

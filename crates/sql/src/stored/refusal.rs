@@ -44,7 +44,7 @@ const NOT_OF_THE_ROW: [&str; 23] = [
 ];
 
 /// Functions with effects, or of the session's last statement.
-const NEVER: [&str; 15] = [
+const NEVER: [&str; 16] = [
     "benchmark",
     "found_rows",
     "get_lock",
@@ -59,6 +59,7 @@ const NEVER: [&str; 15] = [
     "source_pos_wait",
     "statement_digest",
     "statement_digest_text",
+    "updatexml",
     "wait_for_executed_gtid_set",
 ];
 

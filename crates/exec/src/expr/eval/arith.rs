@@ -87,10 +87,15 @@ pub(crate) fn range_error(e: &Expr, text: &str) -> SqlError {
         Class::Decimal => "DECIMAL",
         _ => "DOUBLE",
     };
+    range_error_of(name, text)
+}
+
+/// Error 1690 for a value of the type `name`, which the message shows as `text`.
+pub(crate) fn range_error_of(name: &str, text: &str) -> SqlError {
     SqlError::new(ErrorCode::ER_DATA_OUT_OF_RANGE, &[&name, &text])
 }
 
-fn division_by_zero<'a>(cx: &EvalCx<'a>) -> Result<Val<'a>, SqlError> {
+pub(crate) fn division_by_zero<'a>(cx: &EvalCx<'a>) -> Result<Val<'a>, SqlError> {
     let mode = cx.env().sql_mode();
     if mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
         if cx.st.strict && mode.has(SqlMode::STRICT) {

@@ -25,6 +25,7 @@ mod regexp;
 mod strings;
 mod text;
 mod user_locks;
+mod xml;
 
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -67,6 +68,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         aes::FUNCS,
         compress::FUNCS,
         inet6::FUNCS,
+        xml::FUNCS,
     ];
     let modules = modules.iter().chain(&json::FUNCS);
     let funcs: Vec<&'static Func> = modules.flat_map(|m| m.iter()).collect();
