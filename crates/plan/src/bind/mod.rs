@@ -49,7 +49,9 @@ pub use from::view_results;
 pub use view_target::view_is_updatable;
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
+use nfold_catalog::TableDef;
 use nfold_sql::ast::{self, SelectInto};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -163,8 +165,28 @@ pub fn query_results(
     Ok(block::bind_query(&BindCx::new(cx), query, None)?.result_columns())
 }
 
-/// Binds a single expression over the columns of one system table (`SHOW ... WHERE`), or without
-/// any columns (`SET`, `KILL`).
+/// Binds a condition over the columns of `def`, the definition of a result in memory
+/// (`SHOW ... WHERE`).
+///
+/// # Errors
+/// 1235 for a subquery, and MySQL's errors for conditions, such as 1054.
+pub fn bind_condition(
+    cx: &PlanCx<'_>,
+    def: &Arc<TableDef>,
+    e: &nfold_sql::ast::Expr,
+) -> Result<Expr, SqlError> {
+    let cx = BindCx::new(cx);
+    let mut block = BlockBinder::new(&cx, None);
+    block.row_of(def)?;
+    block.clause = "where clause";
+    let bound = block.expr(e)?;
+    match block.subqueries.is_empty() {
+        true => Ok(bound),
+        false => Err(SqlError::not_supported("a subquery in the WHERE of SHOW")),
+    }
+}
+
+/// Binds a single expression without any columns (`SET`, `KILL`).
 pub fn bind_free(cx: &PlanCx<'_>, e: &nfold_sql::ast::Expr) -> Result<Expr, SqlError> {
     BlockBinder::new(&BindCx::new(cx), None).expr(e)
 }

@@ -4,17 +4,21 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use nfold_catalog::{SchemaSnapshot, TableDef, TableId, TableStats};
+use nfold_catalog::{
+    BoundExprs, ColumnDef, ColumnDefault, Relation, SchemaSnapshot, TableDef, TableId,
+    TableOptions, TableStats, Visibility,
+};
 use nfold_engine::Engine;
-use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState, convert};
+use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState, convert, held_rows};
 use nfold_exec::{Params, SessionEnv};
-use nfold_plan::bind::bind_free;
+use nfold_plan::bind::{bind_condition, bind_free};
 use nfold_plan::{ParamType, VarScope};
 use nfold_plan::{PlanCx, PlanInfo};
 use nfold_sql::ast;
-use nfold_types::{Checkpoint, ColumnType, SqlError, Value, Warnings};
+use nfold_types::{Checkpoint, CollationId, ColumnType, SqlError, Value, Warnings};
 
 use super::env::Env;
+use super::response::RowSet;
 use super::vars;
 
 /// See [`PlanInfo`].
@@ -117,6 +121,63 @@ pub fn evaluate(
     // A computation that cannot return an error may have been stopped: then the checkpoint fails.
     info.checkpoint.checkpoint(0)?;
     Ok((stored, Some(bound.ty.col)))
+}
+
+/// For each row of a result in memory, whether a condition over its columns holds.
+pub fn matching_rows(
+    info: &Info<'_>,
+    snapshot: &SchemaSnapshot,
+    condition: &ast::Expr,
+    params: (&[ParamType], &Params),
+    warnings: &RefCell<Warnings>,
+    set: &RowSet,
+) -> Result<Vec<bool>, SqlError> {
+    let cx = plan_cx(info, snapshot, &[], params.0);
+    let columns = set.columns.iter().map(|c| ColumnDef {
+        name: c.name.clone(),
+        ty: c.ty.clone(),
+        nullable: true,
+        default: ColumnDefault::Null,
+        on_update_now: None,
+        auto_increment: false,
+        comment: "".into(),
+        own_charset: false,
+        generated: None,
+        visibility: Visibility::Visible,
+        histogram: None,
+    });
+    let def = TableDef {
+        id: TableId(u64::MAX - 1),
+        schema: "".into(),
+        name: "".into(),
+        columns: columns.collect(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        bound: BoundExprs::default(),
+        collation: CollationId::UTF8MB3_GENERAL_CI,
+        options: TableOptions::default(),
+        space: 0,
+        row_version: 0,
+        create_time: 0,
+        relation: Relation::Table,
+    };
+    let bound = bind_condition(&cx, &Arc::new(def), condition)?;
+    let st = StmtState {
+        params: params.1,
+        env: info.env,
+        warnings,
+        subqueries: &NoSubqueries,
+        checkpoint: info.checkpoint,
+        lists: &ListCache::default(),
+        strict: false,
+        scope: nfold_exec::eval::Scope::None,
+        changes: false,
+    };
+    let types = set.columns.iter().map(|c| &c.ty);
+    let found = held_rows::matching(&st, types, &set.rows, &bound)?;
+    info.checkpoint.checkpoint(0)?;
+    Ok(found)
 }
 
 /// The value of a literal.

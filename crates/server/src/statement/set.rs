@@ -9,8 +9,8 @@ use nfold_types::{Charset, ColumnType, ErrorCode, SqlError, Value, Warnings};
 use crate::config::table::other_name;
 use crate::config::{Entry, SetBy, switches};
 use crate::session::Session;
-use crate::session::plan_info::{Info, evaluate};
-use crate::session::response::Response;
+use crate::session::plan_info::{Info, evaluate, matching_rows};
+use crate::session::response::{Response, RowSet};
 use crate::session::storage;
 use crate::session::tables::needs_query;
 
@@ -82,6 +82,30 @@ impl Session {
         text: &[u8],
     ) -> Result<Value, SqlError> {
         self.evaluate_variable(cx, e, text).map(|(value, _)| value)
+    }
+
+    /// Removes the rows of a result for which a condition does not hold.
+    ///
+    /// # Errors
+    /// Those of the condition, also if there are no rows.
+    pub(crate) fn keep_matching(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        set: &mut RowSet,
+        condition: &Expr,
+    ) -> Result<(), SqlError> {
+        let warnings = RefCell::new(std::mem::take(&mut self.conditions));
+        let info = Info {
+            env: &self.env,
+            engine: &self.server.engine,
+            checkpoint: &Checkpoints::new(cx),
+        };
+        let params = (self.free_types.as_slice(), &self.free_params);
+        let kept = matching_rows(&info, &self.schema, condition, params, &warnings, set);
+        self.conditions = warnings.into_inner();
+        let mut kept = kept?.into_iter();
+        set.rows.retain(|_| kept.next() == Some(true));
+        Ok(())
     }
 
     /// As [`Self::evaluate`], with the collation of a variable of that value; `None`: that of the

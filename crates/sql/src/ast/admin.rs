@@ -122,6 +122,33 @@ pub enum ShowFilter {
     Where(Expr),
 }
 
+impl Show {
+    /// The condition of its WHERE.
+    pub fn condition(&self) -> Option<&Expr> {
+        let filter = match self {
+            Show::Databases { filter }
+            | Show::Tables { filter, .. }
+            | Show::TableStatus { filter, .. }
+            | Show::Columns { filter, .. }
+            | Show::Index { filter, .. }
+            | Show::Variables { filter, .. }
+            | Show::Status { filter, .. }
+            | Show::CharacterSet { filter }
+            | Show::Collation { filter }
+            | Show::OpenTables { filter, .. }
+            | Show::Triggers { filter, .. }
+            | Show::Events { filter, .. }
+            | Show::FunctionStatus { filter }
+            | Show::ProcedureStatus { filter } => filter,
+            _ => return None,
+        };
+        match filter {
+            Some(ShowFilter::Where(condition)) => Some(condition),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
     Databases {

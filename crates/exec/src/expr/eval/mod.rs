@@ -11,6 +11,7 @@ pub(crate) mod branches;
 pub mod compare;
 pub(crate) mod constant_checks;
 pub mod convert;
+pub mod held_rows;
 pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod prepared;

@@ -35,7 +35,7 @@ impl Session {
         names
             .into_iter()
             .for_each(|n| set.push(vec![Value::from(n)]));
-        filter::apply(&mut set, wanted, 0)?;
+        filter::apply(&mut set, wanted, 0);
         Ok(Response::Rows(set))
     }
 

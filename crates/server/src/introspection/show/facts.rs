@@ -192,7 +192,7 @@ pub(super) fn empty(
 ) -> Result<Response, SqlError> {
     let columns: Vec<_> = columns.iter().map(|(name, c)| (*name, c.ty())).collect();
     let mut set = RowSet::new(&columns);
-    filter::apply(&mut set, wanted, 0)?;
+    filter::apply(&mut set, wanted, 0);
     Ok(Response::Rows(set))
 }
 
@@ -292,7 +292,7 @@ pub(super) fn character_sets(wanted: Option<&ShowFilter>) -> Result<Response, Sq
             Value::UInt(u64::from(c.max_len)),
         ]);
     }
-    filter::apply(&mut set, wanted, 0)?;
+    filter::apply(&mut set, wanted, 0);
     Ok(Response::Rows(set))
 }
 
@@ -321,6 +321,6 @@ pub(super) fn collations(wanted: Option<&ShowFilter>) -> Result<Response, SqlErr
             Value::from(if c.pad_space { "PAD SPACE" } else { "NO PAD" }),
         ]);
     }
-    filter::apply(&mut set, wanted, 0)?;
+    filter::apply(&mut set, wanted, 0);
     Ok(Response::Rows(set))
 }

@@ -22,6 +22,15 @@ use crate::session::response::{Response, RowSet, text_type};
 impl Session {
     /// Runs a SHOW.
     pub(crate) fn show(&mut self, cx: &mut dyn ExecCx, show: &Show) -> Result<Response, SqlError> {
+        let mut response = self.show_all(cx, show)?;
+        if let (Some(condition), Response::Rows(set)) = (show.condition(), &mut response) {
+            self.keep_matching(cx, set, condition)?;
+        }
+        Ok(response)
+    }
+
+    /// Runs a SHOW, without its WHERE.
+    fn show_all(&mut self, cx: &mut dyn ExecCx, show: &Show) -> Result<Response, SqlError> {
         match show {
             Show::Databases { filter } => self.show_databases(filter.as_ref()),
             Show::CreateDatabase {

@@ -23,7 +23,7 @@ impl Session {
             let value = self.env.read_var(at, global).show();
             set.push(vec![Value::from(def.name), Value::from(value)]);
         }
-        filter::apply(&mut set, wanted, 0)?;
+        filter::apply(&mut set, wanted, 0);
         Ok(Response::Rows(set))
     }
 }
