@@ -539,7 +539,7 @@ impl<'i> Inserting<'i, '_> {
     fn replace_null(&mut self, c: usize) -> Result<(), SqlError> {
         let column = &self.table.def().columns[c];
         if !column.nullable && !column.auto_increment {
-            self.row[c] = self.values.null(self.rt.warnings, column)?;
+            self.row[c] = self.values.null_once(self.rt.warnings, column)?;
         }
         Ok(())
     }

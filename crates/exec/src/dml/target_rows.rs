@@ -24,13 +24,14 @@ pub(super) fn each_target(
     f: &mut dyn FnMut(&[u8], Option<u64>, u64) -> Result<(), SqlError>,
 ) -> Result<(), SqlError> {
     let limits = Limits::new(rt, limit)?;
-    if limits.count == 0 {
-        return Ok(());
-    }
     if exec.is_none() {
         *exec = Some(Box::new(BlockExec::open(rt, block, limits)?));
     }
     let Some(exec) = exec else { return Ok(()) };
+    if limits.count == 0 {
+        // Its constant conditions may warn or fail, as in MySQL.
+        return exec.check_constants(rt, block);
+    }
     let mut n = 0u64;
     if !collect {
         return exec.batches(rt, block, &mut |_, batch| {

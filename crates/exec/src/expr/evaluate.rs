@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
 use nfold_sql::ast::IsTest;
 use nfold_types::{ErrorCode, SqlError, TypeKind, Value, ValueRef};
 
@@ -18,20 +18,6 @@ const CALL_WORK: u64 = 100;
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 impl<'a> EvalCx<'a> {
-    /// Error 1690 for a computed number that is no integer of 64 bits. A number of a column or a
-    /// literal becomes the nearest integer.
-    fn refuse_beyond_integers(&self, number: f64, of: &'a Expr) -> Result<(), SqlError> {
-        let computed = matches!(of.kind, ExprKind::Call { .. } | ExprKind::Arith(..));
-        let fits = (-INTEGERS_END..INTEGERS_END).contains(&number.round_ties_even());
-        match computed && !fits {
-            true => Err(SqlError::new(
-                ErrorCode::ER_DATA_OUT_OF_RANGE,
-                &[&"BIGINT", &self.describe(of)],
-            )),
-            false => Ok(()),
-        }
-    }
-
     /// Evaluates an expression.
     pub fn val(&self, e: &'a Expr) -> Result<Val<'a>, SqlError> {
         use ExprKind::*;
@@ -96,11 +82,8 @@ impl<'a> EvalCx<'a> {
                     _ if e.ty.col.kind == TypeKind::BigInt => self.dates_as_number(inner)?,
                     _ => (self.val(inner)?, &inner.ty),
                 };
-                if let Val::Double(number) = v
-                    && e.ty.col.kind == TypeKind::BigInt
-                    && !e.ty.col.unsigned
-                {
-                    self.refuse_beyond_integers(number, inner)?;
+                if e.ty.col.kind == TypeKind::BigInt && !e.ty.col.unsigned {
+                    self.check_range(inner, &v)?;
                 }
                 convert::cast(self, v, from, &e.ty)?
             }
@@ -145,6 +128,39 @@ impl<'a> EvalCx<'a> {
         match chosen && (class == Class::String || class.is_temporal()) {
             true => self.number_of(e),
             false => Ok((self.val(e)?, &e.ty)),
+        }
+    }
+
+    /// Checks a DOUBLE that is read as an integer of 64 bits. MySQL warns about a column's value
+    /// beyond the range, and takes the limit of the range instead; a literal's becomes the limit
+    /// without a warning.
+    ///
+    /// # Errors
+    /// 1690 for a computed value beyond the range.
+    #[inline]
+    pub(crate) fn check_range(&self, e: &Expr, v: &Val<'_>) -> Result<(), SqlError> {
+        match v {
+            Val::Double(v) if !(-INTEGERS_END..INTEGERS_END).contains(&v.round_ties_even()) => {
+                self.beyond_integers(e, *v)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn beyond_integers(&self, e: &Expr, number: f64) -> Result<(), SqlError> {
+        match &e.kind {
+            ExprKind::Column(_) | ExprKind::Outer { .. } if e.ty.origin == TextOrigin::Column => {
+                let mut text = Vec::new();
+                convert::write_text(&Val::Double(number), &e.ty, &mut text);
+                convert::warn_incorrect(self, "INTEGER", &text, &e.ty);
+                Ok(())
+            }
+            ExprKind::Call { func, .. } if super::func::is_unchanged(*func) => Ok(()),
+            ExprKind::Call { .. } | ExprKind::Arith(..) | ExprKind::Neg(_) => {
+                Err(arith::range_error_of("BIGINT", &self.describe(e)))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -376,6 +376,7 @@ impl Acc {
             }
             State::Extreme(best) => self.bytes += extreme(cx, plan, best, &args[0]),
             State::Bits(bits) => {
+                cx.check_range(&plan.args[0], &args[0])?;
                 let v = convert::to_integer(cx, &args[0], &plan.args[0].ty).unwrap_or(0) as u64;
                 match plan.func {
                     AggFunc::BitAnd => *bits &= v,

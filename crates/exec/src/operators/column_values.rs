@@ -8,7 +8,8 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, ExprType};
 use nfold_types::convert::store::{StoreCx, StoreMode, implicit_default, store_value_in};
 use nfold_types::{
-    Checkpoint, CollationId, ErrorCode, SqlError, Timestamp, TypeKind, Value, ValueRef, Warnings,
+    Checkpoint, CollationId, ErrorCode, Level, SqlError, Timestamp, TypeKind, Value, ValueRef,
+    Warnings,
 };
 
 use crate::env::{SessionEnv, store_mode};
@@ -230,12 +231,35 @@ impl ColumnValues {
         warnings
             .borrow_mut()
             .warn(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
-        Ok(match column.ty.kind {
+        Ok(Self::of_null(column))
+    }
+
+    /// As [`Self::null`], for INSERT, which warns once about each column.
+    pub fn null_once(
+        &self,
+        warnings: &RefCell<Warnings>,
+        column: &ColumnDef,
+    ) -> Result<Value, SqlError> {
+        if column.nullable || self.null_is_error {
+            return self.null(warnings, column);
+        }
+        let warning = SqlError::new(ErrorCode::ER_BAD_NULL_ERROR, &[&column.name]);
+        let mut warnings = warnings.borrow_mut();
+        let mut known = warnings.list().iter();
+        if !known.any(|w| w.errno() == warning.errno() && *w.message == *warning.message) {
+            warnings.push_error(Level::Warning, &warning);
+        }
+        Ok(Self::of_null(column))
+    }
+
+    /// The value that a NOT NULL column has in place of NULL.
+    fn of_null(column: &ColumnDef) -> Value {
+        match column.ty.kind {
             // The invalid member 0; the first member is only for columns that the statement does
             // not name.
             TypeKind::Enum(_) => Value::UInt(0),
             _ => implicit_default(&column.ty),
-        })
+        }
     }
 
     /// The default value of a column. Error 1364.

@@ -315,6 +315,29 @@ impl BlockExec {
         result
     }
 
+    /// Evaluates the constant conditions, for a statement that reads no row.
+    ///
+    /// # Errors
+    /// Those of the conditions.
+    pub fn check_constants(&self, rt: &Runtime<'_>, block: &Block) -> Result<(), SqlError> {
+        let subqueries = BlockSubqueries::new(rt, &block.subqueries, &self.subqueries);
+        let state = StmtState {
+            scope: Scope::Tables(block),
+            ..rt.state(&subqueries)
+        };
+        let cx = EvalCx {
+            rows: &[],
+            outer: &[],
+            st: &state,
+        };
+        check_time_points(&cx, &block.constant_checks)?;
+        if cx.passes(&block.constant_filter)? {
+            check_numbers(&cx, &block.constant_checks)?;
+        }
+        self.subqueries.iter().for_each(CachedSubquery::release);
+        Ok(())
+    }
+
     fn pull(
         &mut self,
         rt: &Runtime<'_>,
@@ -755,6 +778,10 @@ fn warn(rt: &Runtime<'_>, list: &[BlockWarning]) {
             }
             BlockWarning::EmptyName(name) => {
                 warnings.warn(ErrorCode::ER_NAME_BECOMES_EMPTY, &[name]);
+            }
+            BlockWarning::ExtremeOfDocuments => {
+                let what = "comparison of JSON in the LEAST and GREATEST operators";
+                warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
             }
         }
     }

@@ -157,7 +157,8 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Records a string that a condition has as a member of OR: MySQL reads its truth once.
+    /// Records a string that a condition has as a member of OR, or ON as a member of AND: MySQL
+    /// reads its truth once, also if no row is read.
     fn check_truth(&self, e: &mut Expr, all: &RefCell<Vec<ConstantCheck>>) {
         let condition = matches!(self.clause, "where clause" | "on clause");
         if !condition || e.ty.origin != TextOrigin::Once {
@@ -332,7 +333,8 @@ impl BlockBinder<'_> {
             .iter()
             .map(|e| self.truth(e))
             .collect::<Result<_, _>>()?;
-        if let (Some(all), true) = (self.cx.constant_checks, is_or(make)) {
+        let once = is_or(make) || self.clause == "on clause";
+        if let (Some(all), true) = (self.cx.constant_checks, once) {
             list.iter_mut().for_each(|e| self.check_truth(e, all));
         }
         let nullable = list.iter().any(|e| e.ty.nullable);

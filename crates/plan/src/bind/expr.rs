@@ -576,6 +576,14 @@ impl BlockBinder<'_> {
         }
         ty = ty.computed();
         ty.nullable |= otherwise.is_none();
+        // A branch that is compared with NULL is never taken, and MySQL does not evaluate it.
+        let unknown = |e: &Expr| {
+            matches!(&e.kind, ExprKind::Compare { sides, .. }
+                if sides.iter().any(|side| side.ty.class() == Class::Null))
+        };
+        if operand.is_some() {
+            bound.retain(|(when, _)| !unknown(when));
+        }
         Ok(Expr {
             kind: ExprKind::Case {
                 whens: bound,
@@ -841,6 +849,9 @@ impl BlockBinder<'_> {
             args[1] = self.nullif_equal([a, b])?;
         }
         ty.origin = def.origin(ty.origin);
+        if matches!(name, "greatest" | "least") && args.iter().any(|a| a.ty.col.is_json()) {
+            self.warnings.push(BlockWarning::ExtremeOfDocuments);
+        }
         Ok(Expr {
             kind: ExprKind::Call { func, args },
             ty,

@@ -255,4 +255,6 @@ pub enum BlockWarning {
     SpacesBeforeName(Arc<str>),
     /// Warning 1474: an alias consists of spaces.
     EmptyName(Arc<str>),
+    /// Warning 1235: GREATEST or LEAST of JSON documents, which are compared as texts.
+    ExtremeOfDocuments,
 }

@@ -167,7 +167,9 @@ fn describe_kept(
     if windowed && e.ty.col.kind == TypeKind::Year {
         meta.flags &= !ColumnFlags::ZEROFILL;
     }
-    if kind == ResultKind::Aggregate {
+    if e.ty.col.kind == TypeKind::Null {
+        e.ty = e.ty.kept();
+    } else if kind == ResultKind::Aggregate {
         e.ty.col = e.ty.column();
     } else {
         match form {

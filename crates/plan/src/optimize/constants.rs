@@ -3,24 +3,41 @@
 //! once.
 
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{Class, Expr, ExprKind, is_constant};
+use crate::logical::expr::{ArithOp, Class, CmpKind, Expr, ExprKind, is_constant};
 use crate::logical::func::{COMPUTED_ONCE, FuncSet, PADDED, YEAR_CONSTANT, is_volatile};
 use crate::physical::query::Block;
 
 /// Functions that return one of their arguments. A reader may want the argument, not its text.
 const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "least"];
 
-/// Marks the computed constants in the conditions of a block whose tables are joined. Not in UPDATE
-/// and DELETE of one table, where MySQL warns for each row.
+/// Marks the computed constants in the conditions of a block whose tables are joined. In UPDATE and
+/// DELETE of one table MySQL computes only those once that it converts: members of lists, and what
+/// is compared with dates. It warns about others for each row.
 pub(super) fn compute_once(cx: &PlanCx<'_>, block: &mut Block) {
-    if block.changed != 0 && block.tables.len() == 1 {
-        return;
-    }
+    let mark = match block.changed != 0 && block.tables.len() == 1 {
+        true => mark_converted,
+        false => mark,
+    };
     for step in &mut block.joins {
         let conditions = step.on.iter_mut().chain(&mut step.filter);
         conditions.for_each(|e| mark(cx.funcs, e));
     }
     block.having.iter_mut().for_each(|e| mark(cx.funcs, e));
+}
+
+/// Marks the computed members of lists, and computed constants beside dates.
+fn mark_converted(funcs: &dyn FuncSet, e: &mut Expr) {
+    match &mut e.kind {
+        ExprKind::In { list, .. } if list.len() > 1 => {
+            list.iter_mut().for_each(|(_, member)| mark(funcs, member));
+        }
+        ExprKind::Compare {
+            kind: CmpKind::DateTime,
+            sides,
+            ..
+        } => sides.iter_mut().for_each(|side| mark(funcs, side)),
+        _ => e.each_child_mut(&mut |child| mark_converted(funcs, child)),
+    }
 }
 
 fn mark(funcs: &dyn FuncSet, e: &mut Expr) {
@@ -47,15 +64,18 @@ fn mark(funcs: &dyn FuncSet, e: &mut Expr) {
     }
 }
 
-/// Whether an expression is a function, or arithmetic that may warn or is expensive. Sums of exact
-/// numbers are left alone: lists of them are prepared as they are.
+/// Whether an expression is a function, or arithmetic or a cast that may warn or is expensive. Sums
+/// of exact numbers are left alone: lists of them are prepared as they are.
 fn is_computed(e: &Expr) -> bool {
-    use ExprKind::{Arith, Call, Cast, Extract, IntervalArith, TimestampDiff};
+    use ExprKind::{Arith, Call, Cast, Const, Extract, IntervalArith, Param, TimestampDiff};
     let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
+    let number = e.ty.class().is_number();
     match &e.kind {
         _ if matches!(e.ty.class(), Class::Json | Class::Null) => false,
         Call { .. } | IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } => true,
-        Cast(inner) => !matches!(inner.kind, ExprKind::Const(_) | ExprKind::Param(_)),
+        Cast(inner) if number && inner.ty.class() == Class::String => true,
+        Cast(inner) => !matches!(inner.kind, Const(_) | Param(_)),
+        Arith(ArithOp::Div | ArithOp::IntDiv | ArithOp::Mod, _) => true,
         Arith(_, sides) => !sides.iter().all(exact),
         _ => false,
     }

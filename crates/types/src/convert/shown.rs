@@ -15,7 +15,9 @@ pub fn shown(text: &[u8], collation: CollationId) -> String {
     let text = &text[..text.len().min(charset.piece_end(text, 4 * SHOWN_BYTES + 4))];
     if charset.is_binary() {
         let mut out = String::new();
-        append_binary(text, SHOWN_BYTES, &mut out);
+        // As in MySQL, the last byte's escape sequence may be cut.
+        append_binary(text, SHOWN_BYTES + 3, &mut out);
+        out.truncate(SHOWN_BYTES);
         return out;
     }
     let mut converted = Vec::new();

@@ -679,7 +679,7 @@ fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) 
         };
         cx.warn(
             ErrorCode::ER_TRUNCATED_WRONG_VALUE,
-            &[&format_args!("{kind}({limit})"), &shown(cx, &text, to)],
+            &[&format_args!("{kind}({keep})"), &shown(cx, &text, to)],
         );
         return Val::string(text[..keep].to_vec());
     }

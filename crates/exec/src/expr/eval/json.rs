@@ -123,7 +123,8 @@ pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8]) -> i128 {
             Some(Scalar::Double(v)) => {
                 let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
                 let beyond = match number::double_to_integer(v) {
-                    Some(v) if (low..=high).contains(&v) => return Ok(Some(v)),
+                    // As in MySQL, the least BIGINT is beyond the range of doubles.
+                    Some(v) if v > low && v <= high => return Ok(Some(v)),
                     Some(v) => v,
                     None if v < 0.0 => low,
                     None => high,

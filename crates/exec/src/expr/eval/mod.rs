@@ -262,6 +262,7 @@ impl<'a> EvalCx<'a> {
     /// start, with warning 1292 about the rest.
     pub fn integer(&self, e: &'a Expr) -> Result<Option<i128>, SqlError> {
         let (v, ty) = self.numeric(e)?;
+        self.check_range(e, &v)?;
         Ok(self.whole_number(e, &v, ty))
     }
 
@@ -280,6 +281,7 @@ impl<'a> EvalCx<'a> {
     pub fn int(&self, e: &'a Expr) -> Result<Option<i64>, SqlError> {
         let (v, ty) = self.numeric(e)?;
         convert::warn_beyond(self, &v, false);
+        self.check_range(e, &v)?;
         Ok(self
             .whole_number(e, &v, ty)
             .map(|v| v.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))

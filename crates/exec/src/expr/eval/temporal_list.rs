@@ -421,7 +421,7 @@ pub(crate) fn refuse_text(
         TypeKind::Timestamp(_) => "TIMESTAMP",
         _ => "DATETIME",
     };
-    let shown = String::from_utf8_lossy(&text);
+    let shown = convert::shown(cx, &text, from);
     Err(SqlError::new(ErrorCode::ER_WRONG_VALUE, &[&kind, &shown]))
 }
 

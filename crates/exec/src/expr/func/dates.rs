@@ -6,7 +6,7 @@ use nfold_types::temporal::calendar::{
     MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, is_valid_date,
     week, weekday,
 };
-use nfold_types::temporal::{MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone};
+use nfold_types::temporal::{DateFlags, MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone, parse};
 use nfold_types::{
     ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind, Value,
 };
@@ -390,7 +390,18 @@ fn infer_unix_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     let Some(e) = args.first() else {
         return Ok(ExprType::bigint(false));
     };
-    Ok(match fsp_of(e) {
+    let digits = match &e.kind {
+        // As in MySQL, a text that is no date has six digits.
+        ExprKind::Const(Value::Bytes(text))
+            if e.ty.class() == Class::String
+                && !e.ty.col.zerofill
+                && parse::parse_datetime(text, DateFlags::default()).is_err() =>
+        {
+            6
+        }
+        _ => fsp_of(e),
+    };
+    Ok(match digits {
         0 => ExprType::bigint(e.ty.nullable),
         fsp => ExprType::decimal(11 + u32::from(fsp), u32::from(fsp), e.ty.nullable),
     })

@@ -357,6 +357,9 @@ fn eval_export_set<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> E
 }
 
 fn infer_quote(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
+    if args[0].ty.class() == Class::Null {
+        return Ok(cx.connection_string("NULL".len() as u64));
+    }
     let chars = cx.total_length(&[&args[0]])?.saturating_mul(2) + 2;
     cx.string_from(&[&args[0]], chars)
 }
