@@ -1,12 +1,14 @@
 """A replication source that sends a recorded binary log: it speaks as much of the protocol as a
 replica needs, on a thread of the test."""
 
+import re
 import socket
 import struct
 import threading
 
 OK = b"\0\0\0\2\0\0\0"
 EOF = b"\xfe\0\0\2\0"
+MARIADB_GTID, FIRST = 162, 4
 COM_QUERY, COM_BINLOG_DUMP, COM_REGISTER, COM_BINLOG_DUMP_GTID = 3, 0x12, 0x15, 0x1E
 HEADER = struct.Struct("<IBIIIH")
 
@@ -24,11 +26,13 @@ class Source:
     """Serves `data`, the bytes of a file. `with Source(data) as s:` listens on s.port.
 
     It sends the whole file to a dump by GTIDs, and from the position to a dump by position; then it
-    keeps the connection open.
+    keeps the connection open. With `mariadb` it is a MariaDB, which sends only transactions behind
+    the replica's position in their domain; `settings` gets the replica's SET statements.
     """
 
-    def __init__(self, data, name="binlog.000001", checksums=True):
-        self.data, self.name, self.checksums = data, name, checksums
+    def __init__(self, data, name="binlog.000001", checksums=True, mariadb=False):
+        self.data, self.name, self.checksums, self.mariadb = data, name, checksums, mariadb
+        self.settings = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.dumps = 0
@@ -72,7 +76,7 @@ class Source:
 
 class Session:
     def __init__(self, source, client):
-        self.source, self.client, self.sequence = source, client, 0
+        self.source, self.client, self.sequence, self.domains = source, client, 0, {}
 
     def send(self, payload):
         while True:
@@ -98,7 +102,8 @@ class Session:
 
     def run(self):
         low, high = 0xF7FF & ~0x0800, 0x0008 | 0x0020
-        self.send(b"\x0a9.7.4-recorded\0" + struct.pack("<I", 1) + b"12345678\0" + struct.pack("<H", low)
+        version = b"5.5.5-10.11.19-MariaDB-recorded" if self.source.mariadb else b"9.7.4-recorded"
+        self.send(b"\x0a" + version + b"\0" + struct.pack("<I", 1) + b"12345678\0" + struct.pack("<H", low)
                   + b"\x2d\2\0" + struct.pack("<H", high) + b"\x15" + bytes(10) + b"123456789012\0"
                   + b"mysql_native_password\0")
         self.receive()
@@ -118,8 +123,15 @@ class Session:
 
     def query(self, sql):
         if sql.startswith("SET"):
+            self.source.settings.append(sql)
+            state = re.search(r"@slave_connect_state = '([^']*)'", sql)
+            for gtid in state.group(1).split(",") if state and state.group(1) else []:
+                domain, _, sequence = map(int, gtid.split("-"))
+                self.domains[domain] = sequence
             return self.send(OK)
         row = ["1", "CRC32" if self.source.checksums else "NONE", "1"]
+        if "explicit_defaults_for_timestamp" in sql:
+            row = ["1"]
         if "@@server_uuid" in sql:
             row = ["00000000-0000-0000-0000-000000000001"]
         self.send(bytes([len(row)]))
@@ -133,9 +145,12 @@ class Session:
         source = self.source
         source.dumps += 1
         self.event(self.artificial(4, struct.pack("<Q", position) + source.name.encode()))
-        at = 4
+        at, known = FIRST, False
         for n, event in enumerate(events(source.data)):
-            if n == 0 or at >= position:
+            if event[4] == MARIADB_GTID:
+                sequence, domain = struct.unpack_from("<QI", event, HEADER.size)
+                known = sequence <= self.domains.get(domain, 0)
+            if n == 0 or at >= position and not known:
                 self.event(event)
             at += len(event)
         self.client.recv(1)

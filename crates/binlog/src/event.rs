@@ -13,7 +13,7 @@ use crate::payload::PayloadEvent;
 use crate::query::QueryEvent;
 use crate::rows::{RowChangeKind, RowsEvent};
 use crate::table_map::TableMap;
-use crate::{BinlogError, GtidSet, tagged};
+use crate::{BinlogError, GtidSet, mariadb, tagged};
 
 /// The bytes of a checksum.
 const CHECKSUM: usize = 4;
@@ -41,6 +41,19 @@ pub(crate) mod code {
     pub const TRANSACTION_PAYLOAD: u8 = 40;
     pub const HEARTBEAT_V2: u8 = 41;
     pub const GTID_TAGGED: u8 = 42;
+    // MariaDB's.
+    pub const ANNOTATE_ROWS: u8 = 160;
+    pub const BINLOG_CHECKPOINT: u8 = 161;
+    pub const MARIADB_GTID: u8 = 162;
+    pub const GTID_LIST: u8 = 163;
+    pub const START_ENCRYPTION: u8 = 164;
+    pub const QUERY_COMPRESSED: u8 = 165;
+    pub const WRITE_ROWS_COMPRESSED_V1: u8 = 166;
+    pub const UPDATE_ROWS_COMPRESSED_V1: u8 = 167;
+    pub const DELETE_ROWS_COMPRESSED_V1: u8 = 168;
+    pub const WRITE_ROWS_COMPRESSED: u8 = 169;
+    pub const UPDATE_ROWS_COMPRESSED: u8 = 170;
+    pub const DELETE_ROWS_COMPRESSED: u8 = 171;
 }
 
 /// The name of an event type, as MySQL shows it.
@@ -76,12 +89,18 @@ pub fn event_name(code: u8) -> &'static str {
         code::PARTIAL_UPDATE_ROWS => "Update_rows_partial",
         code::TRANSACTION_PAYLOAD => "Transaction_payload",
         code::GTID_TAGGED => "Gtid_tagged_log",
-        160 => "Annotate_rows",
-        161 => "Binlog_checkpoint",
-        162 => "MariaDB Gtid",
-        163 => "Gtid_list",
-        164 => "Start_encryption",
-        165 => "Query_compressed",
+        code::ANNOTATE_ROWS => "Annotate_rows",
+        code::BINLOG_CHECKPOINT => "Binlog_checkpoint",
+        code::MARIADB_GTID => "MariaDB Gtid",
+        code::GTID_LIST => "Gtid_list",
+        code::START_ENCRYPTION => "Start_encryption",
+        code::QUERY_COMPRESSED => "Query_compressed",
+        code::WRITE_ROWS_COMPRESSED_V1 => "Write_rows_compressed_v1",
+        code::UPDATE_ROWS_COMPRESSED_V1 => "Update_rows_compressed_v1",
+        code::DELETE_ROWS_COMPRESSED_V1 => "Delete_rows_compressed_v1",
+        code::WRITE_ROWS_COMPRESSED => "Write_rows_compressed",
+        code::UPDATE_ROWS_COMPRESSED => "Update_rows_compressed",
+        code::DELETE_ROWS_COMPRESSED => "Delete_rows_compressed",
         _ => "Unknown",
     }
 }
@@ -106,6 +125,9 @@ impl Header {
     pub const BYTES: usize = 19;
     /// The event was made for the connection, and is in no file.
     const ARTIFICIAL: u16 = 0x20;
+    /// A reader that does not know the event may ignore it. In a dump, MariaDB sets it for the
+    /// beginning of encryption, because the events behind it are not encrypted there.
+    const IGNORABLE: u16 = 0x80;
 
     /// Reads a header.
     ///
@@ -125,7 +147,7 @@ impl Header {
 
     /// Whether it is a QUERY event.
     pub fn is_query(&self) -> bool {
-        self.code == code::QUERY
+        matches!(self.code, code::QUERY | code::QUERY_COMPRESSED)
     }
 
     /// Whether the event was made for the connection, and is in no file.
@@ -142,6 +164,31 @@ pub struct FormatDescription {
     pub server_version: String,
     /// Whether events end in a CRC-32.
     pub checksums: bool,
+}
+
+impl FormatDescription {
+    /// Whether a MariaDB wrote the events.
+    pub fn is_mariadb(&self) -> bool {
+        self.server_version.contains("MariaDB")
+    }
+}
+
+/// The events of a MariaDB's transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionForm {
+    /// Changes, and XID or COMMIT. There is no BEGIN.
+    Changes,
+    /// One statement.
+    Statement,
+    /// The text of an ALTER TABLE that changes nothing, because it only begins here, or has failed.
+    AlterWithoutEffect,
+}
+
+/// MariaDB's GTID: a transaction begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MariaDbGtid {
+    pub gtid: Gtid,
+    pub form: TransactionForm,
 }
 
 /// GTID, ANONYMOUS_GTID and GTID_TAGGED: a transaction begins.
@@ -166,11 +213,16 @@ pub enum Event {
     /// The transactions of earlier files.
     PreviousGtids(GtidSet),
     Gtid(GtidEvent),
+    MariaDbGtid(MariaDbGtid),
     Query(Box<QueryEvent>),
     TableMap(Box<TableMap>),
     Rows(Box<RowsEvent>),
     /// The text of the statement whose rows follow.
     RowsQuery(Vec<u8>),
+    /// MariaDB: the first file that a recovery of the source would read.
+    BinlogCheckpoint,
+    /// MariaDB: the file is encrypted, and the source decrypts the events that it sends.
+    Decrypted,
     /// The transaction commits; its number in the source's engine.
     Xid(u64),
     Payload(Box<PayloadEvent>),
@@ -189,13 +241,18 @@ pub enum Event {
 #[derive(Debug, Clone)]
 pub struct EventReader {
     checksums: bool,
+    /// A MariaDB writes the events.
+    mariadb: bool,
 }
 
 impl EventReader {
     /// A reader. `checksums`: whether events end in a checksum, until a FORMAT_DESCRIPTION says
     /// otherwise.
     pub fn new(checksums: bool) -> EventReader {
-        EventReader { checksums }
+        EventReader {
+            checksums,
+            mariadb: false,
+        }
     }
 
     /// Reads one whole event.
@@ -234,7 +291,10 @@ impl EventReader {
                 verify(header.code, content, end)?;
             }
         }
-        let event = read_body(&header, body)?;
+        let event = read_body(&header, body, self.mariadb)?;
+        if let Event::FormatDescription(format) = &event {
+            self.mariadb = format.is_mariadb();
+        }
         Ok((header, event))
     }
 }
@@ -256,7 +316,8 @@ fn verify(code: u8, content: &[u8], end: &[u8]) -> Result<(), BinlogError> {
 }
 
 /// Reads the body of an event, without its checksum. The events inside a payload have none.
-pub(crate) fn read_body(header: &Header, body: &[u8]) -> Result<Event, BinlogError> {
+/// `mariadb`: a MariaDB wrote it.
+pub(crate) fn read_body(header: &Header, body: &[u8], mariadb: bool) -> Result<Event, BinlogError> {
     let mut r = Reader::new(body);
     Ok(match header.code {
         code::QUERY => Event::Query(Box::new(QueryEvent::read(&mut r)?)),
@@ -267,7 +328,7 @@ pub(crate) fn read_body(header: &Header, body: &[u8]) -> Result<Event, BinlogErr
         },
         code::FORMAT_DESCRIPTION => Event::FormatDescription(format_description(&mut r)?),
         code::XID => Event::Xid(r.u64("xid")?),
-        code::TABLE_MAP => Event::TableMap(Box::new(TableMap::read(&mut r)?)),
+        code::TABLE_MAP => Event::TableMap(Box::new(TableMap::read(&mut r, mariadb)?)),
         code::WRITE_ROWS_V1 => rows(RowChangeKind::Insert, false, &mut r)?,
         code::UPDATE_ROWS_V1 => rows(RowChangeKind::Update, false, &mut r)?,
         code::DELETE_ROWS_V1 => rows(RowChangeKind::Delete, false, &mut r)?,
@@ -284,6 +345,22 @@ pub(crate) fn read_body(header: &Header, body: &[u8]) -> Result<Event, BinlogErr
         code::ANONYMOUS_GTID => Event::Gtid(gtid(&mut r, false)?),
         code::GTID_TAGGED => Event::Gtid(tagged::read(body)?),
         code::PREVIOUS_GTIDS => Event::PreviousGtids(GtidSet::decode(body)?),
+        code::ANNOTATE_ROWS => Event::RowsQuery(body.to_vec()),
+        code::BINLOG_CHECKPOINT => Event::BinlogCheckpoint,
+        code::START_ENCRYPTION if header.flags & Header::IGNORABLE != 0 => Event::Decrypted,
+        code::MARIADB_GTID => Event::MariaDbGtid(mariadb::gtid(header.server_id, &mut r)?),
+        code::GTID_LIST => Event::PreviousGtids(mariadb::gtid_list(&mut r)?),
+        code::QUERY_COMPRESSED => {
+            let mut query = QueryEvent::read(&mut r)?;
+            query.sql = mariadb::decompress(&query.sql)?;
+            Event::Query(Box::new(query))
+        }
+        code::WRITE_ROWS_COMPRESSED_V1 => compressed(RowChangeKind::Insert, false, &mut r)?,
+        code::UPDATE_ROWS_COMPRESSED_V1 => compressed(RowChangeKind::Update, false, &mut r)?,
+        code::DELETE_ROWS_COMPRESSED_V1 => compressed(RowChangeKind::Delete, false, &mut r)?,
+        code::WRITE_ROWS_COMPRESSED => compressed(RowChangeKind::Insert, true, &mut r)?,
+        code::UPDATE_ROWS_COMPRESSED => compressed(RowChangeKind::Update, true, &mut r)?,
+        code::DELETE_ROWS_COMPRESSED => compressed(RowChangeKind::Delete, true, &mut r)?,
         code::TRANSACTION_PAYLOAD => Event::Payload(Box::new(PayloadEvent::read(body)?)),
         code::HEARTBEAT => Event::Heartbeat {
             file: text(body),
@@ -300,6 +377,15 @@ fn text(bytes: &[u8]) -> String {
 
 fn rows(kind: RowChangeKind, has_extra: bool, r: &mut Reader<'_>) -> Result<Event, BinlogError> {
     Ok(Event::Rows(Box::new(RowsEvent::read(kind, has_extra, r)?)))
+}
+
+fn compressed(
+    kind: RowChangeKind,
+    has_extra: bool,
+    r: &mut Reader<'_>,
+) -> Result<Event, BinlogError> {
+    let rows = RowsEvent::read(kind, has_extra, r)?.decompressed()?;
+    Ok(Event::Rows(Box::new(rows)))
 }
 
 fn format_description(r: &mut Reader<'_>) -> Result<FormatDescription, BinlogError> {

@@ -83,6 +83,14 @@ impl GtidSet {
         !self.domains.is_empty()
     }
 
+    /// The positions of MariaDB's domains alone.
+    pub fn domains(&self) -> GtidSet {
+        GtidSet {
+            sources: BTreeMap::new(),
+            domains: self.domains.clone(),
+        }
+    }
+
     /// Parses MySQL's form (`uuid:1-5:7:tag:1-3, ...`) or MariaDB's (`0-1-100,1-1-5`).
     ///
     /// # Errors

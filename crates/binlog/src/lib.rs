@@ -1,4 +1,4 @@
-//! The binary log as MySQL writes it: events, rows, and GTID sets. Bytes in, values out.
+//! The binary log as MySQL and MariaDB write it: events, rows, and GTID sets. Bytes in, values out.
 //!
 //! # Picture
 //! ```text
@@ -18,14 +18,17 @@
 //! Connections to a source and the state of a channel are in `nfold-replica`. Changes of tables are
 //! the executor's.
 //!
-//! Source of the formats: MySQL Internals, "Replication Protocol" and `libs/mysql/binlog/event`.
+//! Source of the formats: MySQL Internals, "Replication Protocol" and `libs/mysql/binlog/event`;
+//! `mariadb` names MariaDB's.
 #![forbid(unsafe_code)]
 
+mod collations;
 mod error;
 mod event;
 mod gtid;
 mod gtid_set;
 mod json_diff;
+mod mariadb;
 mod payload;
 mod query;
 mod rows;
@@ -37,8 +40,12 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
+pub use collations::collation_of_source;
 pub use error::BinlogError;
-pub use event::{Event, EventReader, FormatDescription, GtidEvent, Header, event_name};
+pub use event::{
+    Event, EventReader, FormatDescription, GtidEvent, Header, MariaDbGtid, TransactionForm,
+    event_name,
+};
 pub use gtid::{Gtid, SourceUuid, Tag};
 pub use gtid_set::GtidSet;
 pub use json_diff::apply_diffs;

@@ -28,6 +28,7 @@ pub struct QueryContext {
     pub invoker: Option<(String, String)>,
     /// The microseconds of the statement's start.
     pub microseconds: u32,
+    /// MariaDB since 10.10 says nothing if it is off.
     pub explicit_defaults_for_timestamp: Option<bool>,
     /// The number of `default_collation_for_utf8mb4`.
     pub collation_for_utf8mb4: Option<u16>,
@@ -73,6 +74,8 @@ impl QueryEvent {
 }
 
 impl QueryContext {
+    /// MariaDB since 10.10; MySQL has a setting of its own for it.
+    const MARIADB_EXPLICIT_DEFAULTS: u32 = 1 << 24;
     pub(crate) const AUTO_IS_NULL: u32 = 1 << 14;
     pub(crate) const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
     pub(crate) const NO_UNIQUE_CHECKS: u32 = 1 << 27;
@@ -80,6 +83,8 @@ impl QueryContext {
     fn read(bytes: &[u8]) -> Result<QueryContext, BinlogError> {
         /// More databases than the event lists.
         const TOO_MANY_DATABASES: u8 = 254;
+        /// MariaDB: the number of the ALTER TABLE that ends follows.
+        const ALTER_ENDS: u8 = 4 | 8;
         let mut cx = QueryContext::default();
         let mut r = Reader::new(bytes);
         while !r.is_empty() {
@@ -89,6 +94,9 @@ impl QueryContext {
                     cx.auto_is_null = flags & Self::AUTO_IS_NULL != 0;
                     cx.no_foreign_key_checks = flags & Self::NO_FOREIGN_KEY_CHECKS != 0;
                     cx.no_unique_checks = flags & Self::NO_UNIQUE_CHECKS != 0;
+                    if flags & Self::MARIADB_EXPLICIT_DEFAULTS != 0 {
+                        cx.explicit_defaults_for_timestamp = Some(true);
+                    }
                 }
                 1 => cx.sql_mode = Some(r.u64("sql_mode")?),
                 2 => {
@@ -132,6 +140,17 @@ impl QueryContext {
                 18 => cx.collation_for_utf8mb4 = Some(r.u16("collation of utf8mb4")?),
                 19 => cx.sql_require_primary_key = Some(r.u8("sql_require_primary_key")? != 0),
                 20 => cx.default_table_encryption = Some(r.u8("default_table_encryption")? != 0),
+                // MariaDB's: microseconds, XID, flags of an ALTER TABLE.
+                128 => {
+                    let b = r.take(3, "microseconds")?;
+                    cx.microseconds = u32::from_le_bytes([b[0], b[1], b[2], 0]);
+                }
+                129 => drop(r.u64("xid")?),
+                130 => {
+                    if r.u8("flags of a GTID")? & ALTER_ENDS != 0 {
+                        r.u64("number of the ALTER TABLE")?;
+                    }
+                }
                 // Without its length, nothing behind it can be read.
                 other => {
                     return Err(BinlogError::Unsupported(format!(

@@ -14,9 +14,9 @@
 use nfold_protocol::Reader;
 use nfold_types::{ColumnType, Value};
 
-use crate::BinlogError;
 use crate::table_map::{TableMap, bit, column_count, table_id};
 use crate::value::field;
+use crate::{BinlogError, mariadb};
 
 /// What happened to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,14 @@ impl RowsEvent {
             first,
             second,
             data: r.rest().to_vec(),
+        })
+    }
+
+    /// The event whose rows were compressed by MariaDB.
+    pub(crate) fn decompressed(self) -> Result<RowsEvent, BinlogError> {
+        Ok(RowsEvent {
+            data: mariadb::decompress(&self.data)?,
+            ..self
         })
     }
 

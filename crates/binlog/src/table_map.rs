@@ -11,8 +11,8 @@
 use nfold_protocol::Reader;
 use nfold_types::CollationId;
 
-use crate::BinlogError;
 use crate::value::{ColumnFormat, field};
+use crate::{BinlogError, collation_of_source};
 
 /// A table of the source as row events see it. The source chooses its id anew whenever it opens the
 /// table.
@@ -39,7 +39,8 @@ pub(crate) mod optional {
 }
 
 impl TableMap {
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<TableMap, BinlogError> {
+    /// `mariadb`: a MariaDB wrote the event.
+    pub(crate) fn read(r: &mut Reader<'_>, mariadb: bool) -> Result<TableMap, BinlogError> {
         let id = table_id(r)?;
         r.u16("flags")?;
         let database = name(r)?;
@@ -66,17 +67,23 @@ impl TableMap {
         };
         while !r.is_empty() {
             let kind = r.lenenc_int("optional field")?;
-            map.optional(kind, Reader::new(r.lenenc_bytes("optional field")?))?;
+            map.optional(
+                kind,
+                mariadb,
+                Reader::new(r.lenenc_bytes("optional field")?),
+            )?;
         }
         Ok(map)
     }
 
     /// Reads an optional field. Those that describe columns for people are not used.
-    fn optional(&mut self, kind: u64, mut r: Reader<'_>) -> Result<(), BinlogError> {
+    fn optional(&mut self, kind: u64, mariadb: bool, mut r: Reader<'_>) -> Result<(), BinlogError> {
         let columns = self.columns.iter_mut();
         match kind {
             optional::SIGNEDNESS => {
-                let numbers = columns.filter(|c| c.has_sign());
+                // MariaDB counts a YEAR as an unsigned number.
+                let is_year = |c: &ColumnFormat| mariadb && c.code == field::YEAR;
+                let numbers = columns.filter(|c| c.has_sign() || is_year(c));
                 for (i, column) in numbers.enumerate() {
                     let byte = r.rest().get(i / 8);
                     let byte = byte.ok_or(BinlogError::Malformed("signs of the columns"))?;
@@ -117,7 +124,7 @@ impl TableMap {
 
 fn collation(n: u64) -> Result<Option<CollationId>, BinlogError> {
     let id = u16::try_from(n).map_err(|_| BinlogError::Malformed("collation"))?;
-    Ok(Some(CollationId(id)))
+    Ok(Some(collation_of_source(id).unwrap_or(CollationId(id))))
 }
 
 /// One collation for all, and exceptions.

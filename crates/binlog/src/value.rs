@@ -18,6 +18,10 @@ pub(crate) mod field {
     pub const FLOAT: u8 = 4;
     pub const DOUBLE: u8 = 5;
     pub const NULL: u8 = 6;
+    /// The formats of temporal values before MySQL 5.6, which MariaDB still has.
+    pub const OLD_TIMESTAMP: u8 = 7;
+    pub const OLD_TIME: u8 = 11;
+    pub const OLD_DATETIME: u8 = 12;
     pub const LONGLONG: u8 = 8;
     pub const INT24: u8 = 9;
     pub const DATE: u8 = 10;
@@ -115,7 +119,10 @@ fn metadata_bytes(code: u8) -> Option<u8> {
         | field::INT24
         | field::DATE
         | field::NEWDATE
-        | field::YEAR => 0,
+        | field::YEAR
+        | field::OLD_TIMESTAMP
+        | field::OLD_TIME
+        | field::OLD_DATETIME => 0,
         _ => return None,
     })
 }
@@ -133,7 +140,15 @@ impl ColumnFormat {
             Some(0) => (0, 0),
             Some(1) => (r.u8(what)?, 0),
             Some(_) => (r.u8(what)?, r.u8(what)?),
-            None => return Err(BinlogError::Unsupported(format!("column type {code}"))),
+            None => {
+                let name = match code {
+                    140 => " (VARCHAR COMPRESSED of MariaDB)",
+                    141 => " (BLOB COMPRESSED of MariaDB)",
+                    _ => "",
+                };
+                let text = format!("column type {code}{name}");
+                return Err(BinlogError::Unsupported(text));
+            }
         };
         Ok(ColumnFormat {
             code,
@@ -193,6 +208,9 @@ impl ColumnFormat {
             field::NEWDECIMAL => format!("decimal({a},{b})"),
             field::DATE | field::NEWDATE => "date".into(),
             field::YEAR => "year".into(),
+            field::OLD_TIMESTAMP => "timestamp of the older format".into(),
+            field::OLD_DATETIME => "datetime of the older format".into(),
+            field::OLD_TIME => "time of the older format".into(),
             field::TIMESTAMP2 => format!("timestamp({a})"),
             field::DATETIME2 => format!("datetime({a})"),
             field::TIME2 => format!("time({a})"),
@@ -242,6 +260,10 @@ impl ColumnFormat {
             (TypeKind::Time(fsp), field::TIME2)
             | (TypeKind::DateTime(fsp), field::DATETIME2)
             | (TypeKind::Timestamp(fsp), field::TIMESTAMP2) => *fsp == a,
+            // With a fraction, the older format does not say how many digits it has.
+            (TypeKind::Time(0), field::OLD_TIME)
+            | (TypeKind::DateTime(0), field::OLD_DATETIME)
+            | (TypeKind::Timestamp(0), field::OLD_TIMESTAMP) => true,
             (TypeKind::Bit(n), field::BIT) => u32::from(*n) == u32::from(b) * 8 + u32::from(a),
             (TypeKind::VarChar(n), field::VARCHAR) => {
                 charset && bytes(*n) == usize::from(u16::from_le_bytes([a, b]))
@@ -288,6 +310,30 @@ impl ColumnFormat {
                 let n = little_endian(r.take(3, what)?) as u32;
                 Value::Date(Date::new(n >> 9, n >> 5 & 15, n & 31))
             }
+            field::OLD_TIME => {
+                // Decimal digits: hours, minutes, seconds.
+                let n = little_endian(r.take(3, what)?);
+                let n = ((n << 40) as i64) >> 40;
+                let [h, m, s] = [n.abs() / 10_000, n.abs() / 100 % 100, n.abs() % 100];
+                let micros = (h * 3600 + m * 60 + s) * 1_000_000;
+                Value::Time(Time::from_micros(micros * n.signum(), 0))
+            }
+            field::OLD_DATETIME => {
+                // Decimal digits from the year to the second.
+                let n = r.u64(what)?;
+                let part = |power: u64, digits: u64| (n / power % digits) as u32;
+                let date = Date::new(
+                    part(10_000_000_000, 10_000),
+                    part(100_000_000, 100),
+                    part(1_000_000, 100),
+                );
+                let [hour, minute, second] = [part(10_000, 100), part(100, 100), part(1, 100)];
+                Value::DateTime(DateTime::new(date, hour, minute, second, 0, 0))
+            }
+            field::OLD_TIMESTAMP => Value::Timestamp(match r.u32(what)? {
+                0 => Timestamp::ZERO.with_fsp(0),
+                seconds => Timestamp::from_micros(i64::from(seconds) * 1_000_000, 0),
+            }),
             field::TIME2 => Value::Time(time(a, r)?),
             field::DATETIME2 => Value::DateTime(date_time(a, r)?),
             field::TIMESTAMP2 => Value::Timestamp(timestamp(a, r)?),

@@ -5,6 +5,8 @@
 //! login ─▶ SELECT: uuid, checksums ─▶ SET: heartbeat, checksums, our uuid ─▶ COM_REGISTER_SLAVE
 //!       ─▶ COM_BINLOG_DUMP_GTID │ COM_BINLOG_DUMP ─▶ 0 · event ─▶ 0 · event ─▶ ...
 //! ```
+//! MariaDB has COM_BINLOG_DUMP only. It starts by GTIDs if `@slave_connect_state` is set, and sends
+//! its own events to a replica that says by `@mariadb_slave_capability` that it knows them.
 
 use std::fmt;
 use std::io;
@@ -118,6 +120,9 @@ pub struct Source {
     pub server_id: u32,
     /// Whether events have checksums.
     pub checksums: bool,
+    /// The global `explicit_defaults_for_timestamp` of a MariaDB; statements of one before 10.10 do
+    /// not carry it.
+    pub explicit_defaults: bool,
 }
 
 impl Source {
@@ -133,6 +138,7 @@ impl Source {
             uuid: String::new(),
             server_id: 0,
             checksums: false,
+            explicit_defaults: true,
         };
         let rows = source
             .client
@@ -147,9 +153,11 @@ impl Source {
                 message: "Binary log is not open".into(),
             });
         }
-        if !source.is_mariadb() {
-            let rows = source.client.query("SELECT @@server_uuid")?;
-            let uuid = rows.into_iter().flatten().next().flatten();
+        if source.is_mariadb() {
+            let sql = "SELECT @@global.explicit_defaults_for_timestamp";
+            source.explicit_defaults = source.client.value(sql)?.as_deref() == Some("1");
+        } else {
+            let uuid = source.client.value("SELECT @@server_uuid")?;
             source.uuid = uuid.unwrap_or_default();
         }
         Ok(source)
@@ -190,6 +198,9 @@ impl Source {
                 "SET @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"
             ))?;
         }
+        if self.is_mariadb() {
+            self.prepare_mariadb(at)?;
+        }
         // Without an event and without a heartbeat, the connection is lost.
         let silence = match config.heartbeat_ms {
             0 => None,
@@ -198,10 +209,30 @@ impl Source {
         self.client.wire.set_timeout(silence)?;
         self.register(server_id)?;
         let command = match at {
+            StartAt::Gtids(_) if self.is_mariadb() => dump(server_id, "", FIRST_POSITION)?,
             StartAt::Gtids(set) => dump_gtid(server_id, set),
             StartAt::Position { file, position } => dump(server_id, file, position)?,
         };
         Ok(self.client.wire.command(&command)?)
+    }
+
+    /// Says what this replica knows of MariaDB, and sets where the stream begins.
+    fn prepare_mariadb(&mut self, at: StartAt<'_>) -> Result<(), SourceError> {
+        /// All events, GTIDs among them.
+        const CAPABILITY_GTID: u8 = 4;
+        let sql = format!("SET @mariadb_slave_capability = {CAPABILITY_GTID}");
+        self.client.run(sql.as_bytes())?;
+        if let StartAt::Gtids(set) = at {
+            // Strict: a position that the source does not have is an error, also if the source has
+            // later transactions of the domain.
+            let sql = format!(
+                "SET @slave_connect_state = '{}', @slave_gtid_strict_mode = 1, \
+                 @slave_gtid_ignore_duplicates = 0",
+                set.domains()
+            );
+            self.client.run(sql.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// COM_REGISTER_SLAVE, so that the source lists this server in SHOW REPLICAS.

@@ -18,6 +18,7 @@ pub mod keywords;
 pub mod lexer;
 pub mod list;
 pub mod literal;
+pub mod mariadb;
 pub mod parser;
 mod path_hint;
 pub mod printer;

@@ -1,5 +1,6 @@
-//! The events of a file that a MySQL 9.7 wrote (`tests/replication/recorded/make`), as a text
-//! beside it. `tests/replication/run` compares values with what a MySQL answers to SELECT.
+//! The events of files that a MySQL 9.7 and a MariaDB 10.11 wrote, as texts beside them
+//! (`tests/replication/recorded/make` and `make-mariadb`). `tests/replication/run` compares values
+//! with what the servers answer to SELECT.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,8 +14,23 @@ use crate::{
     event_name,
 };
 
-static FILE: &[u8] = include_bytes!("../../../../tests/replication/recorded/mysql97.binlog");
-static TEXT: &str = include_str!("../../../../tests/replication/recorded/mysql97.txt");
+/// A recorded file.
+struct Recorded {
+    name: &'static str,
+    file: &'static [u8],
+    text: &'static str,
+}
+
+static MYSQL: Recorded = Recorded {
+    name: "mysql97",
+    file: include_bytes!("../../../../tests/replication/recorded/mysql97.binlog"),
+    text: include_str!("../../../../tests/replication/recorded/mysql97.txt"),
+};
+static MARIADB: Recorded = Recorded {
+    name: "mariadb1011",
+    file: include_bytes!("../../../../tests/replication/recorded/mariadb1011.binlog"),
+    text: include_str!("../../../../tests/replication/recorded/mariadb1011.txt"),
+};
 /// The bytes before the first event.
 const MAGIC: usize = 4;
 
@@ -36,6 +52,9 @@ fn type_of(format: &ColumnFormat) -> ColumnType {
         },
         field::YEAR => TypeKind::Year,
         field::DATE => TypeKind::Date,
+        field::OLD_TIME => TypeKind::Time(0),
+        field::OLD_DATETIME => TypeKind::DateTime(0),
+        field::OLD_TIMESTAMP => TypeKind::Timestamp(0),
         field::TIME2 => TypeKind::Time(a),
         field::DATETIME2 => TypeKind::DateTime(a),
         field::TIMESTAMP2 => TypeKind::Timestamp(a),
@@ -181,49 +200,72 @@ fn dump(file: &[u8]) -> (String, Result<(), BinlogError>) {
     (out, Ok(()))
 }
 
-#[test]
-fn recorded_file_reads_as_its_text() {
-    let (text, end) = dump(FILE);
-    if let Ok(path) = std::env::var("NFOLD_RECORD_EVENTS") {
+fn reads_as_its_text(recorded: &Recorded) {
+    let (text, end) = dump(recorded.file);
+    if let Ok(directory) = std::env::var("NFOLD_RECORD_EVENTS") {
+        let path = format!("{directory}/{}.txt", recorded.name);
         std::fs::write(path, &text).expect("writes");
     }
     assert_eq!(end, Ok(()));
-    for (line, (found, recorded)) in text.lines().zip(TEXT.lines()).enumerate() {
-        assert_eq!(found, recorded, "line {}", line + 1);
+    for (line, (found, expected)) in text.lines().zip(recorded.text.lines()).enumerate() {
+        assert_eq!(found, expected, "line {}", line + 1);
     }
-    assert_eq!(text.lines().count(), TEXT.lines().count());
+    assert_eq!(text.lines().count(), recorded.text.lines().count());
+}
+
+#[test]
+fn recorded_file_of_mysql_reads_as_its_text() {
+    reads_as_its_text(&MYSQL);
+}
+
+#[test]
+fn recorded_file_of_mariadb_reads_as_its_text() {
+    reads_as_its_text(&MARIADB);
 }
 
 #[test]
 fn changed_byte_fails_its_checksum() {
-    for at in (MAGIC..FILE.len()).step_by(37) {
-        let mut file = FILE.to_vec();
-        file[at] ^= 0x10;
-        assert!(dump(&file).1.is_err(), "byte {at}");
+    for recorded in [&MYSQL, &MARIADB] {
+        for at in (MAGIC..recorded.file.len()).step_by(37) {
+            let mut file = recorded.file.to_vec();
+            file[at] ^= 0x10;
+            assert!(dump(&file).1.is_err(), "{}: byte {at}", recorded.name);
+        }
     }
 }
 
 #[test]
 fn truncated_file_is_an_error() {
-    // A file may end between two events.
-    let mut ends = vec![MAGIC];
-    while let Some(at) = ends.last().filter(|at| **at < FILE.len()) {
-        let header = Header::read(&FILE[*at..]).expect("a header");
-        ends.push(at + header.size as usize);
-    }
-    for at in (MAGIC..FILE.len())
-        .filter(|at| !ends.contains(at))
-        .step_by(29)
-    {
-        assert!(dump(&FILE[..at]).1.is_err(), "length {at}");
+    for Recorded { name, file, .. } in [&MYSQL, &MARIADB] {
+        // A file may end between two events.
+        let mut ends = vec![MAGIC];
+        while let Some(at) = ends.last().filter(|at| **at < file.len()) {
+            let header = Header::read(&file[*at..]).expect("a header");
+            ends.push(at + header.size as usize);
+        }
+        for at in (MAGIC..file.len())
+            .filter(|at| !ends.contains(at))
+            .step_by(29)
+        {
+            assert!(dump(&file[..at]).1.is_err(), "{name}: length {at}");
+        }
     }
 }
 
 #[test]
-fn damaged_events_do_not_panic() {
+fn damaged_events_of_mysql_do_not_panic() {
+    damage(MYSQL.file);
+}
+
+#[test]
+fn damaged_events_of_mariadb_do_not_panic() {
+    damage(MARIADB.file);
+}
+
+fn damage(file: &[u8]) {
     // Without checksums, damage reaches the decoder.
-    let mut plain = FILE.to_vec();
-    let size = Header::read(&FILE[MAGIC..]).expect("a header").size as usize;
+    let mut plain = file.to_vec();
+    let size = Header::read(&file[MAGIC..]).expect("a header").size as usize;
     plain[MAGIC + size - 5] = 0;
     for at in MAGIC + size..plain.len() {
         for bit in [0x01, 0x80] {

@@ -4,6 +4,9 @@
 //! ```text
 //! Gtid ─▶ Query BEGIN ─▶ (Table_map ─▶ rows)* ─▶ Xid          a transaction: rows and coordinates
 //! Gtid ─▶ Query CREATE TABLE ..                               DDL: definition and coordinates
+//!
+//! MariaDB Gtid ─▶ (Table_map ─▶ rows)* ─▶ Xid | Query COMMIT  a transaction
+//! MariaDB Gtid ─▶ Query CREATE TABLE ..                       DDL, in MariaDB's dialect
 //! ```
 
 use std::collections::HashMap;
@@ -11,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nfold_binlog::{
-    Event, EventReader, Gtid, Header, QueryEvent, SourceUuid, TableMap, event_name,
+    Event, EventReader, FormatDescription, Gtid, Header, MariaDbGtid, QueryContext, QueryEvent,
+    SourceUuid, TableMap, TransactionForm, event_name,
 };
 use nfold_engine::ChannelRecord;
 use nfold_replica::Coordinates;
@@ -20,7 +24,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::fiber::SessionThread;
 use super::filter::{Filter, Scope};
-use super::{context, rows};
+use super::{context, mariadb, rows};
 use crate::session::cx::FiberExec;
 use crate::session::replication::{CHANNEL, pending};
 use crate::session::vars::VarValue;
@@ -56,6 +60,14 @@ impl From<nfold_binlog::BinlogError> for Refusal {
     }
 }
 
+/// What is known of a source before its first event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceFacts {
+    pub checksums: bool,
+    /// See [`nfold_replica::Source::explicit_defaults`].
+    pub explicit_defaults: bool,
+}
+
 /// See the module's header.
 pub(super) struct Applier {
     server: Arc<ServerState>,
@@ -71,8 +83,14 @@ pub(super) struct Applier {
     gtid: Option<Gtid>,
     in_transaction: bool,
     filter: Filter,
-    /// The BEGIN of a transaction of which nothing has been applied yet. Only with a filter.
-    opening: Option<(Header, QueryEvent)>,
+    /// The settings of a transaction of which nothing has been applied yet. Only with a filter.
+    opening: Option<(Header, QueryContext)>,
+    source: SourceFacts,
+    /// `Some`: a MariaDB writes the events. The value of `explicit_defaults_for_timestamp` for a
+    /// statement that does not carry it.
+    mariadb: Option<bool>,
+    /// The statement at hand changes nothing, although it is a DDL statement.
+    without_effect: bool,
     /// When coordinates behind transactions that were left out were stored last.
     stored_at: Instant,
     /// The transaction has been applied already.
@@ -109,6 +127,12 @@ impl Applier {
             in_transaction: false,
             filter: Filter::new(databases),
             opening: None,
+            source: SourceFacts {
+                checksums: false,
+                explicit_defaults: true,
+            },
+            mariadb: None,
+            without_effect: false,
             stored_at: Instant::now(),
             skips: false,
             settings: String::new(),
@@ -126,8 +150,10 @@ impl Applier {
 
     /// Begins with a new connection to the source. An open transaction is rolled back, because the
     /// source sends it again.
-    pub fn reconnected(&mut self, checksums: bool) -> Result<(), SqlError> {
-        self.reader = EventReader::new(checksums);
+    pub fn reconnected(&mut self, source: SourceFacts) -> Result<(), SqlError> {
+        self.reader = EventReader::new(source.checksums);
+        self.source = source;
+        self.without_effect = false;
         self.file = self.committed.file.clone();
         self.position = self.committed.position;
         self.tables.clear();
@@ -223,18 +249,20 @@ impl Applier {
                 let text = format!("version {} of the binary log", f.version);
                 Err(Refusal::Other(text))
             }
-            Event::FormatDescription(_)
-            | Event::Rotate { .. }
+            Event::FormatDescription(format) => {
+                self.mariadb = self.dialect(&format);
+                Ok(())
+            }
+            Event::Rotate { .. }
             | Event::PreviousGtids(_)
             | Event::RowsQuery(_)
+            | Event::BinlogCheckpoint
+            | Event::Decrypted
             | Event::Heartbeat { .. }
             | Event::Stop => Ok(()),
+            Event::MariaDbGtid(gtid) => self.mariadb_gtid(header, gtid),
             Event::Gtid(gtid) => {
-                if self.in_transaction {
-                    return Err(Refusal::Other(
-                        "the transaction before it has no end".into(),
-                    ));
-                }
+                self.between_transactions()?;
                 let known = |g: &Gtid| self.committed.gtids.contains(g);
                 self.skips = gtid.gtid.as_ref().is_some_and(known);
                 self.server.replication.with_status(|status| {
@@ -284,6 +312,52 @@ impl Applier {
         }
     }
 
+    fn between_transactions(&self) -> Result<(), Refusal> {
+        match self.in_transaction {
+            true => Err(Refusal::Other(
+                "the transaction before it has no end".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// `Some` for a MariaDB; see [`Self::mariadb`].
+    fn dialect(&self, format: &FormatDescription) -> Option<bool> {
+        /// Since this version, a statement carries the setting if it is on.
+        const CARRIES: (u32, u32) = (10, 10);
+        let mut numbers = format.server_version.split('.').map(str::parse::<u32>);
+        let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
+        let version = (next(), next());
+        let unsaid = version < CARRIES && self.source.explicit_defaults;
+        format.is_mariadb().then_some(unsaid)
+    }
+
+    /// A transaction of a MariaDB begins. The source sends none that is applied already: it begins
+    /// behind the positions of the domains, or where the user says. A sequence number may be lower
+    /// than one before it, so it does not tell whether a transaction is applied.
+    fn mariadb_gtid(&mut self, header: &Header, event: MariaDbGtid) -> Result<(), Refusal> {
+        self.between_transactions()?;
+        self.server
+            .replication
+            .with_status(|status| status.retrieved.add(&event.gtid));
+        self.gtid = Some(event.gtid);
+        self.without_effect = event.form == TransactionForm::AlterWithoutEffect;
+        if event.form != TransactionForm::Changes {
+            return Ok(());
+        }
+        self.in_transaction = true;
+        // There are no settings; the rows are those that the source has stored.
+        let context = QueryContext {
+            sql_mode: Some(0),
+            ..QueryContext::default()
+        };
+        if self.filter.is_active() {
+            self.opening = Some((*header, context));
+            return Ok(());
+        }
+        self.begin(header, &context)
+    }
+
     fn query(&mut self, header: &Header, query: QueryEvent) -> Result<(), Refusal> {
         if query.error != 0 {
             let text = format!(
@@ -300,24 +374,27 @@ impl Applier {
                     return Ok(());
                 }
                 if self.filter.is_active() {
-                    self.opening = Some((*header, query));
+                    self.opening = Some((*header, query.context));
                     return Ok(());
                 }
-                self.begin(header, &query)
+                self.begin(header, &query.context)
             }
             ("COMMIT", true) => self.commit(),
-            ("CREATE TABLE", true) => {
-                let suffix = suffix_of_create(&query.sql);
-                let length = suffix.ok_or_else(|| unsupported("CREATE TABLE"))?;
+            ("CREATE TABLE" | "CREATE OR", true) => {
+                let length = match self.mariadb {
+                    Some(_) => query.sql.len(),
+                    None => suffix_of_create(&query.sql).ok_or_else(|| unsupported(&words))?,
+                };
                 if self.skips {
                     return Ok(());
                 }
-                self.settings(header, &query)?;
-                if self.leaves_out(&query, length)? {
+                self.settings(header, &query.context)?;
+                let statements = self.statements(&query, length)?;
+                if self.leaves_out(&statements, &query.database)? {
                     return Ok(());
                 }
                 self.opening = None;
-                self.create_filled(header, query, length)
+                self.create_filled(query.database, statements)
             }
             (words, true) => {
                 let savepoint = ["SAVEPOINT", "ROLLBACK TO", "RELEASE SAVEPOINT"];
@@ -342,12 +419,20 @@ impl Applier {
                 if self.skips {
                     return Ok(());
                 }
-                self.settings(header, &query)?;
                 let after = self.after();
-                if self.leaves_out(&query, query.sql.len())? {
+                if std::mem::take(&mut self.without_effect) {
                     return self.left_out(after);
                 }
-                self.define(query.database, query.sql, &after)?;
+                self.settings(header, &query.context)?;
+                let mut statements = self.statements(&query, query.sql.len())?;
+                if self.leaves_out(&statements, &query.database)? {
+                    return self.left_out(after);
+                }
+                let Some(last) = statements.pop() else {
+                    return self.left_out(after);
+                };
+                self.define_first(&query.database, statements)?;
+                self.define(query.database, last, &after)?;
                 self.committed_to(after);
                 Ok(())
             }
@@ -355,8 +440,8 @@ impl Applier {
     }
 
     /// Begins a transaction of the source.
-    fn begin(&mut self, header: &Header, query: &QueryEvent) -> Result<(), Refusal> {
-        self.settings(header, query)?;
+    fn begin(&mut self, header: &Header, context: &QueryContext) -> Result<(), Refusal> {
+        self.settings(header, context)?;
         self.thread.run(|fiber, session| {
             let mut cx = FiberExec { fiber };
             session.begin(&mut cx, &BeginOptions::default()).map(drop)
@@ -366,27 +451,49 @@ impl Applier {
 
     fn begin_if_opening(&mut self) -> Result<(), Refusal> {
         match self.opening.take() {
-            Some((header, query)) => self.begin(&header, &query),
+            Some((header, context)) => self.begin(&header, &context),
             None => Ok(()),
         }
     }
 
-    /// Whether the filter leaves out the statement, of which the first `length` bytes count.
+    /// The statements that do what the first `length` bytes of a statement of the source do, in
+    /// their order. There is none if it changes nothing.
     ///
     /// # Errors
-    /// The statement changes followed databases and others, or cannot be read.
-    fn leaves_out(&mut self, query: &QueryEvent, length: usize) -> Result<bool, Refusal> {
-        if !self.filter.is_active() {
+    /// A statement of MariaDB that has no equal here.
+    fn statements(&mut self, query: &QueryEvent, length: usize) -> Result<Vec<Vec<u8>>, SqlError> {
+        let sql = query.sql[..length].to_vec();
+        if self.mariadb.is_none() {
+            return Ok(vec![sql]);
+        }
+        let database = query.database.clone();
+        self.thread
+            .run(move |_, session| mariadb::translated(session, &database, sql))
+    }
+
+    /// Whether the filter leaves out the statements. `database` is their current one.
+    ///
+    /// # Errors
+    /// They change followed databases and others, or cannot be read.
+    fn leaves_out(&mut self, statements: &[Vec<u8>], database: &str) -> Result<bool, Refusal> {
+        if !self.filter.is_active() || statements.is_empty() {
             return Ok(false);
         }
-        let statement = self.parse(query.sql[..length].to_vec())?;
-        match self.filter.scope(&statement, &query.database)? {
-            Scope::Followed => Ok(false),
-            Scope::Other => Ok(true),
-            Scope::Both => Err(Refusal::Other(
-                "the statement changes databases that the channel follows, and others".into(),
-            )),
+        let mut others = 0;
+        for sql in statements {
+            let statement = self.parse(sql.clone())?;
+            others += match self.filter.scope(&statement, database)? {
+                Scope::Followed => 0,
+                Scope::Other => 1,
+                Scope::Both => {
+                    return Err(Refusal::Other(
+                        "the statement changes databases that the channel follows, and others"
+                            .into(),
+                    ));
+                }
+            };
         }
+        Ok(others == statements.len())
     }
 
     /// Parses a statement with the SQL mode of the session.
@@ -411,8 +518,14 @@ impl Applier {
     }
 
     /// Applies the settings of a statement to the session.
-    fn settings(&mut self, header: &Header, query: &QueryEvent) -> Result<(), Refusal> {
-        let text = context::set_statement(&query.context, header.timestamp)?;
+    fn settings(&mut self, header: &Header, context: &QueryContext) -> Result<(), Refusal> {
+        let text = match self.mariadb {
+            Some(explicit_defaults) => {
+                let context = context::of_mariadb(context, explicit_defaults)?;
+                context::set_statement(&context, header.timestamp)?
+            }
+            None => context::set_statement(context, header.timestamp)?,
+        };
         if text == self.settings {
             return Ok(());
         }
@@ -420,6 +533,16 @@ impl Applier {
         self.thread
             .run(move |cx, session| session.run_internal(cx, statement.as_bytes()))?;
         self.settings = text;
+        Ok(())
+    }
+
+    /// Runs the statements before the last one of a statement of the source. The coordinates stay,
+    /// so that a restart runs them again.
+    fn define_first(&mut self, database: &str, statements: Vec<Vec<u8>>) -> Result<(), SqlError> {
+        let at = self.committed.clone();
+        for sql in statements {
+            self.define(database.to_owned(), sql, &at)?;
+        }
         Ok(())
     }
 
@@ -450,29 +573,26 @@ impl Applier {
         Ok(())
     }
 
-    /// CREATE TABLE ... SELECT, which the source writes as a statement with `START TRANSACTION` at
-    /// its end, and rows. The table is visible before its rows. The coordinates name it until they
-    /// are committed, so that a restart drops it first.
+    /// CREATE TABLE ... SELECT, which the source writes as a statement and rows in a transaction.
+    /// The table is visible before its rows. The coordinates name it until they are committed, so
+    /// that a restart drops it first.
     fn create_filled(
         &mut self,
-        header: &Header,
-        query: QueryEvent,
-        length: usize,
+        current: String,
+        mut statements: Vec<Vec<u8>>,
     ) -> Result<(), Refusal> {
-        self.settings(header, &query)?;
-        let sql = query.sql[..length].to_vec();
+        let sql = statements.pop().unwrap_or_default();
+        self.define_first(&current, statements)?;
         let name = match self.parse(sql.clone())? {
             Statement::CreateTable(create) => create.name,
             _ => return Err(SqlError::not_supported("this form of CREATE TABLE").into()),
         };
-        let database = name
-            .schema
-            .map_or(query.database.clone(), |schema| schema.value);
+        let database = name.schema.map_or(current.clone(), |schema| schema.value);
         let after = Coordinates {
             unfinished: Some((database, name.name.value)),
             ..self.committed.clone()
         };
-        self.define(query.database, sql, &after)?;
+        self.define(current, sql, &after)?;
         self.committed = after;
         self.thread.run(|fiber, session| {
             let mut cx = FiberExec { fiber };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nfold_replica::{ChannelConfig, Source, SourceError, StartAt};
 
-use super::applier::{Applier, ApplyError};
+use super::applier::{Applier, ApplyError, SourceFacts};
 use crate::session::ServerState;
 use crate::session::replication::{ChannelError, ChannelPhase, ChannelStart, StopSignal};
 use crate::unix_time::unix_time;
@@ -112,17 +112,17 @@ fn stream(
 ) -> Result<(), End> {
     let mut source = Source::connect(config)?;
     signal.watch(source.handle().ok());
-    if source.is_mariadb() {
-        let text = "MariaDB as a source is not supported".to_owned();
-        return Err(SourceError::Protocol(text).into());
-    }
     let own_id = server.int("server_id") as u32;
     if own_id == source.server_id {
         let text =
             "the source and this server have the same server_id; these ids must be different";
         return Err(SourceError::Protocol(text.into()).into());
     }
-    applier.reconnected(source.checksums).map_err(|e| {
+    let source_is = SourceFacts {
+        checksums: source.checksums,
+        explicit_defaults: source.explicit_defaults,
+    };
+    applier.reconnected(source_is).map_err(|e| {
         End::Applier(ApplyError {
             code: e.errno(),
             message: e.message.to_string(),

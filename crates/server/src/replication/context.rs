@@ -2,8 +2,49 @@
 
 use std::fmt::Write;
 
-use nfold_binlog::QueryContext;
+use nfold_binlog::{QueryContext, collation_of_source};
 use nfold_types::{CollationId, ErrorCode, SqlError};
+
+/// The bits of `sql_mode` that mean the same in MariaDB and MySQL.
+const COMMON_MODES: u64 = 0b1110_1111 | 0x3ff << 18 | 0b111 << 29;
+const ORACLE: u64 = 1 << 9;
+const EMPTY_STRING_IS_NULL: u64 = 1 << 32;
+/// MariaDB: without it, surplus digits of a fraction are cut.
+const TIME_ROUND_FRACTIONAL: u64 = 1 << 34;
+/// MySQL: with it, they are cut.
+const TIME_TRUNCATE_FRACTIONAL: u64 = 1 << 32;
+
+/// The settings of a MariaDB's session as those of MySQL. `explicit_defaults`: the value of
+/// `explicit_defaults_for_timestamp` if the statement does not carry it.
+///
+/// # Errors
+/// 1235 for a setting that changes the meaning of statements and does not exist here.
+pub(super) fn of_mariadb(
+    cx: &QueryContext,
+    explicit_defaults: bool,
+) -> Result<QueryContext, SqlError> {
+    let mut cx = cx.clone();
+    if let Some(mode) = &mut cx.sql_mode {
+        for (bit, name) in [
+            (ORACLE, "ORACLE"),
+            (EMPTY_STRING_IS_NULL, "EMPTY_STRING_IS_NULL"),
+        ] {
+            if *mode & bit != 0 {
+                return Err(SqlError::not_supported(format!(
+                    "sql_mode {name} (MariaDB)"
+                )));
+            }
+        }
+        let rounds = *mode & TIME_ROUND_FRACTIONAL != 0;
+        *mode &= COMMON_MODES;
+        *mode |= if rounds { 0 } else { TIME_TRUNCATE_FRACTIONAL };
+    }
+    let own = cx.explicit_defaults_for_timestamp;
+    cx.explicit_defaults_for_timestamp = Some(own.unwrap_or(explicit_defaults));
+    // CHARACTER SET utf8mb4 without a collation.
+    cx.collation_for_utf8mb4 = Some(CollationId::UTF8MB4_GENERAL_CI.0);
+    Ok(cx)
+}
 
 /// The statement that gives a session the settings of a source's session.
 ///
@@ -64,7 +105,7 @@ pub(super) fn set_statement(cx: &QueryContext, timestamp: u32) -> Result<String,
 }
 
 fn collation(id: u16) -> Result<&'static nfold_types::Collation, SqlError> {
-    CollationId(id)
-        .get()
+    collation_of_source(id)
+        .and_then(CollationId::get)
         .ok_or_else(|| SqlError::new(ErrorCode::ER_UNKNOWN_COLLATION, &[&id]))
 }

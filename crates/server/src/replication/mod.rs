@@ -6,6 +6,7 @@
 //!   ▲ retry                               │    filter.rs    which databases are followed
 //!   │                                     │    rows.rs      row events
 //!   └── lost connection                   │    context.rs   the settings of statements
+//!                                         │    mariadb.rs   statements of a MariaDB
 //!                                         └─▶ fiber.rs      a session on this thread
 //! ```
 //! # Invariants
@@ -17,6 +18,7 @@ mod channel;
 mod context;
 mod fiber;
 mod filter;
+mod mariadb;
 mod rows;
 
 pub(crate) use channel::launch;

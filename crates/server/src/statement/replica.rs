@@ -176,6 +176,8 @@ fn apply_options(
             "SOURCE_USER" => config.user = text(option)?,
             "SOURCE_PASSWORD" => config.password = text(option)?,
             "SOURCE_AUTO_POSITION" => config.auto_position = number(option, 1)? != 0,
+            // MariaDB's name.
+            "SOURCE_USE_GTID" => config.auto_position = uses_gtid(option)?,
             "SOURCE_CONNECT_RETRY" => {
                 config.connect_retry_s = number(option, u32::MAX.into())? as u32;
             }
@@ -219,7 +221,7 @@ fn wrong(option: &SourceOption) -> SqlError {
 fn text(option: &SourceOption) -> Result<String, SqlError> {
     match &option.value {
         SourceValue::Text(text) => String::from_utf8(text.clone()).map_err(|_| wrong(option)),
-        SourceValue::Number(_) => Err(wrong(option)),
+        SourceValue::Number(_) | SourceValue::Word(_) => Err(wrong(option)),
     }
 }
 
@@ -229,7 +231,19 @@ fn number(option: &SourceOption, max: u64) -> Result<u64, SqlError> {
             let value = text.parse().ok().filter(|n| *n <= max);
             value.ok_or_else(|| wrong(option))
         }
-        SourceValue::Text(_) => Err(wrong(option)),
+        SourceValue::Text(_) | SourceValue::Word(_) => Err(wrong(option)),
+    }
+}
+
+/// MASTER_USE_GTID: there is one set of applied transactions, so both positions are the same.
+fn uses_gtid(option: &SourceOption) -> Result<bool, SqlError> {
+    let SourceValue::Word(word) = &option.value else {
+        return Err(wrong(option));
+    };
+    match word.to_ascii_lowercase().as_str() {
+        "slave_pos" | "current_pos" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(wrong(option)),
     }
 }
 

@@ -327,6 +327,8 @@ pub enum SourceValue {
     Text(Vec<u8>),
     /// A number as it was written.
     Number(String),
+    /// A word without quotes.
+    Word(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]

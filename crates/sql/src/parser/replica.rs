@@ -38,6 +38,10 @@ impl Parser<'_> {
             return Ok(SourceValue::Text(self.string()?));
         }
         let text = String::from_utf8_lossy(self.bytes()).into_owned();
+        if self.is(TokenKind::Word) {
+            self.advance();
+            return Ok(SourceValue::Word(text));
+        }
         match text.parse::<f64>() {
             Ok(_) => {
                 self.advance();

@@ -43,11 +43,17 @@ fn malformed(text: &str) -> SqlError {
 
 /// The set that an argument names; `None`: it is NULL.
 fn set<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<GtidSet>, SqlError> {
+    set_of(cx, e, false)
+}
+
+/// As [`set`]. `domains`: it may have positions of MariaDB's domains.
+fn set_of<'a>(cx: &EvalCx<'a>, e: &'a Expr, domains: bool) -> Result<Option<GtidSet>, SqlError> {
     let Some(bytes) = cx.text(e, CollationId::UTF8MB4_GENERAL_CI)? else {
         return Ok(None);
     };
     let text = String::from_utf8_lossy(&bytes);
-    let parsed = GtidSet::parse(&text).ok().filter(|set| !set.has_domains());
+    let parsed = GtidSet::parse(&text).ok();
+    let parsed = parsed.filter(|set| domains || !set.has_domains());
     parsed.map(Some).ok_or_else(|| malformed(&text))
 }
 
@@ -68,7 +74,7 @@ fn eval_subtract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
 /// Waits until the server has all transactions of a set: 0, or 1 after the timeout in seconds (0 or
 /// none: no timeout).
 fn eval_wait<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let wanted = set(cx, &args[0])?.ok_or_else(|| malformed("NULL"))?;
+    let wanted = set_of(cx, &args[0], true)?.ok_or_else(|| malformed("NULL"))?;
     let seconds = match args.get(1) {
         Some(e) => cx.f64(e)?.filter(|s| *s >= 0.0),
         None => Some(0.0),
