@@ -24,13 +24,13 @@ class Follower(server.Server):
 
     def __init__(self, databases=DATABASES, **more):
         super().__init__({"innodb_buffer_pool_size": "64M"}, **more)
-        self.databases = databases
+        self.databases, self.source_url = databases, None
 
     def launch(self):
         config = self.beside + ".cnf"
         with open(config, "w") as f:
             f.writelines(f"{name}={value}\n" for name, value in [("[mysqld]\nport", self.port), *self.options.items()])
-        command = [server.binary(), "follow", url(PORT), "--databases", self.databases, "--datadir", self.datadir,
+        command = [server.binary(), "follow", self.source_url or url(PORT), "--databases", self.databases, "--datadir", self.datadir,
                    "--bind", "127.0.0.1", "--config", config, "--socket", self.beside + ".sock"]
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)

@@ -13,6 +13,7 @@ pub(crate) const SYSTEM: &str = "'mysql', 'information_schema', 'performance_sch
 /// What is known of a source.
 pub(crate) struct Facts {
     pub databases: Vec<String>,
+    pub is_mariadb: bool,
     /// Whether the channel can start by GTIDs.
     pub gtids: bool,
     pub server_id: u64,
@@ -25,12 +26,7 @@ pub(crate) struct Facts {
 /// A query fails. What prevents the copy is a finding.
 pub(crate) fn check(client: &mut Client, wanted: &[String]) -> Result<Facts, CopyError> {
     let mut findings = Vec::new();
-    if client.version().contains("MariaDB") {
-        findings.push(Finding::error(
-            "the source is a MariaDB",
-            "only MySQL can be followed",
-        ));
-    }
+    let is_mariadb = is_mariadb(client);
     let rows = client.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
          ('log_bin', 'binlog_format', 'gtid_mode', 'server_id', 'binlog_expire_logs_seconds')",
@@ -50,17 +46,24 @@ pub(crate) fn check(client: &mut Client, wanted: &[String]) -> Result<Facts, Cop
     if !is("binlog_format", "ROW") {
         findings.push(Finding::error(
             "binlog_format is not ROW",
-            "SET PERSIST binlog_format = ROW, and let all sessions connect again",
+            match is_mariadb {
+                true => {
+                    "SET GLOBAL binlog_format = ROW, also in the option file, and let all \
+                         sessions connect again"
+                }
+                false => "SET PERSIST binlog_format = ROW, and let all sessions connect again",
+            },
         ));
     }
-    let gtids = is("gtid_mode", "ON");
+    // A MariaDB gives each transaction a GTID.
+    let gtids = is_mariadb || is("gtid_mode", "ON");
     if !gtids {
         findings.push(Finding::warning(
             "gtid_mode is not ON",
             "the channel uses a file and a position, which end with this source",
         ));
     }
-    rights(client, &mut findings)?;
+    rights(client, is_mariadb, &mut findings)?;
     let found = databases(client)?;
     for name in wanted.iter().filter(|name| !found.contains(name)) {
         findings.push(Finding::error(
@@ -74,10 +77,16 @@ pub(crate) fn check(client: &mut Client, wanted: &[String]) -> Result<Facts, Cop
     let server_id = settings.get("server_id").and_then(|id| id.parse().ok());
     Ok(Facts {
         databases,
+        is_mariadb,
         gtids,
         server_id: server_id.unwrap_or(0),
         findings,
     })
+}
+
+/// Whether the server is a MariaDB.
+pub(crate) fn is_mariadb(client: &Client) -> bool {
+    client.version().contains("MariaDB")
 }
 
 /// The databases of a server, without its own.
@@ -94,7 +103,11 @@ pub(crate) fn databases(client: &mut Client) -> Result<Vec<String>, CopyError> {
         .collect())
 }
 
-fn rights(client: &mut Client, findings: &mut Vec<Finding>) -> Result<(), CopyError> {
+fn rights(
+    client: &mut Client,
+    is_mariadb: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<(), CopyError> {
     let grants: Vec<String> = client
         .query("SHOW GRANTS")?
         .into_iter()
@@ -107,9 +120,13 @@ fn rights(client: &mut Client, findings: &mut Vec<Finding>) -> Result<(), CopyEr
         .map(str::trim)
         .collect();
     let has = |name: &str| global.contains(&name) || global.contains(&"ALL PRIVILEGES");
+    let reads_position = match is_mariadb {
+        true => "BINLOG MONITOR",
+        false => "REPLICATION CLIENT",
+    };
     for (privilege, reason) in [
         ("REPLICATION SLAVE", "the channel reads the binary log"),
-        ("REPLICATION CLIENT", "the position of the copy is read"),
+        (reads_position, "the position of the copy is read"),
         ("RELOAD", "FLUSH TABLES WITH READ LOCK begins the copy"),
     ] {
         if !has(privilege) {
@@ -131,7 +148,9 @@ fn rights(client: &mut Client, findings: &mut Vec<Finding>) -> Result<(), CopyEr
         ("EVENT", "events are not named here"),
         ("BACKUP_ADMIN", "a DDL statement during the copy ends it"),
     ] {
-        if !has(privilege) {
+        // MariaDB has no such lock.
+        let unknown = is_mariadb && privilege == "BACKUP_ADMIN";
+        if !has(privilege) && !unknown {
             findings.push(Finding::warning(
                 format!("the account has no {privilege} ON *.*: {objects}"),
                 format!("GRANT {privilege} ON *.* TO it"),
@@ -153,6 +172,16 @@ fn tables(
             let rows = client.query(&sql)?;
             Ok(rows.into_iter().flatten().flatten().collect())
         };
+        for table in list(format!(
+            "SELECT CONCAT(table_name, ' (', LOWER(table_type), ')') \
+             FROM information_schema.tables WHERE table_schema = {schema} \
+             AND table_type IN ('SEQUENCE', 'SYSTEM VERSIONED')"
+        ))? {
+            findings.push(Finding::error(
+                format!("{database}.{table} is of a kind that does not exist here"),
+                "drop it, or leave its database out with --databases",
+            ));
+        }
         for table in list(format!(
             "SELECT CONCAT(table_name, ' (', engine, ')') FROM information_schema.tables \
              WHERE table_schema = {schema} AND table_type = 'BASE TABLE' AND engine <> 'InnoDB'"

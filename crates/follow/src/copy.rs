@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use nfold_replica::{ChannelConfig, Client, SourceError};
+use nfold_sql::lexer::LexMode;
+use nfold_sql::mariadb::{NoNames, translate};
 
-use crate::check::{Facts, check};
+use crate::check::{Facts, check, is_mariadb};
 use crate::error::{CopyError, Finding};
 use crate::literal::{name, quoted};
 use crate::schema::{Table, definition, tables, views};
@@ -62,6 +64,11 @@ pub fn copy(
     let target = target().map_err(CopyError)?;
     let mut writer = Client::connect(&target).map_err(CopyError::at("connecting to the copy"))?;
     writer.run(rows::WRITER)?;
+    if facts.is_mariadb {
+        source.run(b"SET SESSION sql_mode = ''")?;
+        // CHARACTER SET utf8mb4 without a collation.
+        writer.run(b"SET SESSION default_collation_for_utf8mb4 = 'utf8mb4_general_ci'")?;
+    }
     let mut snapshot = snapshot::begin(config, &mut source, options.jobs.max(1))?;
     let (tables, findings) = define(&mut source, &mut writer, &facts.databases)?;
     tell(&findings, report)?;
@@ -113,15 +120,22 @@ fn define(
     for database in databases {
         let quoted = name(database);
         let sql = definition(source, &format!("DATABASE {quoted}"))?;
-        let created = target.run(sql.as_bytes());
+        let created = run_all(target, &translated(source, &sql)?);
         created.map_err(CopyError::at(format_args!(
             "creating the database {database}"
         )))?;
         target.run(format!("USE {quoted}").as_bytes())?;
         for table in tables(source, database)? {
             let sql = definition(source, &format!("TABLE {}", table.path()))?;
-            match target.run(sql.as_bytes()) {
-                Ok(_) => all.push(table),
+            let created = match translated(source, &sql) {
+                Ok(statements) => run_all(target, &statements),
+                Err(CopyError(message)) => Err(SourceError::Server {
+                    code: 1235,
+                    message,
+                }),
+            };
+            match created {
+                Ok(()) => all.push(table),
                 Err(SourceError::Server { code, message }) => findings.push(Finding::error(
                     format!(
                         "the table {database}.{} cannot be created: error {code}: {message}",
@@ -134,6 +148,25 @@ fn define(
         }
     }
     Ok((all, findings))
+}
+
+/// The statements here that do what a statement of the source does.
+///
+/// # Errors
+/// The text of the error 1235 that names a feature of MariaDB.
+fn translated(source: &Client, sql: &str) -> Result<Vec<Vec<u8>>, CopyError> {
+    match is_mariadb(source) {
+        true => translate(sql.as_bytes(), LexMode::default(), &NoNames)
+            .map_err(|e| CopyError(e.message.into())),
+        false => Ok(vec![sql.into()]),
+    }
+}
+
+fn run_all(target: &mut Client, statements: &[Vec<u8>]) -> Result<(), SourceError> {
+    for sql in statements {
+        target.run(sql)?;
+    }
+    Ok(())
 }
 
 /// Creates the views. A view may use others, so they are tried until none can be created.
@@ -159,7 +192,7 @@ fn define_views(
             source.run(current.as_bytes())?;
             target.run(current.as_bytes())?;
             let sql = definition(source, &format!("VIEW {path}"));
-            let created = sql.and_then(|sql| Ok(target.run(sql.as_bytes())?));
+            let created = sql.and_then(|sql| Ok(run_all(target, &translated(source, &sql)?)?));
             if let Err(e) = created {
                 failed.push((database, view, e.to_string()));
             }
@@ -184,7 +217,13 @@ fn copy_accounts(
     target: &mut Client,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<(), CopyError> {
-    let accounts = source.query("SELECT user, host FROM mysql.user WHERE user NOT LIKE 'mysql.%'");
+    let accounts = source.query(match is_mariadb(source) {
+        true => {
+            "SELECT user, host FROM mysql.user \
+             WHERE user NOT LIKE 'mariadb.%' AND user <> '' AND is_role = 'N'"
+        }
+        false => "SELECT user, host FROM mysql.user WHERE user NOT LIKE 'mysql.%'",
+    });
     let accounts = match accounts {
         Ok(accounts) => accounts,
         Err(e) => {
@@ -217,15 +256,13 @@ fn copy_account(source: &mut Client, target: &mut Client, account: &str) -> Resu
     let sql = shown.unwrap_or_default();
     let rest = sql.strip_prefix("CREATE USER ").unwrap_or(&sql);
     target.run(format!("CREATE USER IF NOT EXISTS {account}").as_bytes())?;
-    target.run(format!("ALTER USER {rest}").as_bytes())?;
+    run_all(target, &translated(source, &format!("ALTER USER {rest}"))?)?;
     let grants = source.query(&format!("SHOW GRANTS FOR {account}"))?;
     let mut result = Ok(());
     for grant in grants.into_iter().flatten().flatten() {
-        let done = target.run(grant.as_bytes());
-        result = result.and(
-            done.map(drop)
-                .map_err(|e| CopyError(format!("{e} ({grant})"))),
-        );
+        let done = translated(source, &grant)
+            .and_then(|statements| run_all(target, &statements).map_err(CopyError::from));
+        result = result.and(done.map_err(|e| CopyError(format!("{e} ({grant})"))));
     }
     result
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use nfold_replica::{ChannelConfig, Client, SourceError};
 
+use crate::check::is_mariadb;
 use crate::error::CopyError;
 
 /// The longest time that the lock is waited for, in seconds. New statements wait behind it.
@@ -38,10 +39,17 @@ pub(crate) fn position(client: &mut Client) -> Result<Position, SourceError> {
     };
     let row = rows.into_iter().next().unwrap_or_default();
     let value = |n: usize| row.get(n).cloned().flatten().unwrap_or_default();
+    let gtids = match is_mariadb(client) {
+        true => {
+            let gtids = client.value("SELECT @@global.gtid_binlog_pos")?;
+            gtids.unwrap_or_default()
+        }
+        false => value(4),
+    };
     Ok(Position {
         file: value(0),
         position: value(1).parse().unwrap_or(0),
-        gtids: value(4).replace('\n', ""),
+        gtids: gtids.replace('\n', ""),
     })
 }
 
@@ -56,8 +64,9 @@ pub(crate) fn begin(
     for _ in 0..connections {
         let mut client =
             Client::connect(config).map_err(CopyError::at("connecting to the source"))?;
+        client.run(b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
         client.run(
-            b"SET SESSION transaction_isolation = 'REPEATABLE-READ', time_zone = '+00:00', \
+            b"SET SESSION time_zone = '+00:00', \
               sql_mode = '', character_set_results = NULL, net_write_timeout = 3600, \
               wait_timeout = 86400",
         )?;
