@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-replication check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-replication bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -181,6 +181,11 @@ bench-cliffs: build ## situations in which servers collapse, at three sizes each
 QUERIES ?=
 bench-queries: build ## the 22 queries of TPC-H beside MariaDB and MySQL
 	bench/queries/run $(QUERIES)
+
+# Extra words for it: REPLICATION='--time 20 --mysql-dist DIR'.
+REPLICATION ?=
+bench-replication: build ## replicas of MariaDB and MySQL under write load: CPU and lag beside a replica of the source's own kind
+	bench/replication $(REPLICATION)
 
 JOIN_ORDERS ?=
 bench-join-orders: build ## 60 joins of 20 skewed tables, each beside forced join orders

@@ -95,14 +95,14 @@ class Server:
             self.process.wait()
 
 
-def start_nfold(directory):
-    """The release binary, or the one that $NFOLD names."""
+def start_nfold(directory, more=""):
+    """The release binary, or the one that $NFOLD names. `more`: further lines of its options."""
     server = Server("Nfold", directory)
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     binary = os.environ.get("NFOLD", os.path.join(target, "release", "nfold"))
     config = os.path.join(directory, "cnf")
     with open(config, "w") as f:
-        f.write(NFOLD_OPTIONS)
+        f.write(NFOLD_OPTIONS + more)
     server.launch([binary, "serve", "--datadir", os.path.join(directory, "data"), "--port", str(server.port), "--bind", "127.0.0.1",
                    "--config", config, "--socket", server.socket])
     return server
@@ -115,26 +115,26 @@ def write_peer_options(server, more=""):
     return config
 
 
-def start_mariadb(directory):
+def start_mariadb(directory, more=""):
     """MariaDB from the package mariadb-server."""
     if not shutil.which("mariadbd"):
         raise RuntimeError("MariaDB is not installed (Debian's package mariadb-server)")
     server = Server("MariaDB", directory)
-    config = write_peer_options(server, "innodb_log_file_size=1G\ncharacter-set-server=utf8mb4\n")
+    config = write_peer_options(server, "innodb_log_file_size=1G\ncharacter-set-server=utf8mb4\n" + more)
     subprocess.run(["mariadb-install-db", f"--defaults-file={config}", "--user=root", "--auth-root-authentication-method=normal",
                     "--skip-test-db"], check=True, stdout=subprocess.DEVNULL)
     server.launch([shutil.which("mariadbd"), f"--defaults-file={config}", "--user=root"])
     return server
 
 
-def start_mysql(directory, dist):
+def start_mysql(directory, dist, more=""):
     """MySQL from Debian's packages unpacked below `dist`, with the loader and libraries among them.
     """
     server = Server("MySQL", directory)
     libraries = os.path.join(dist, "usr/lib/x86_64-linux-gnu")
     config = write_peer_options(server, f"basedir={dist}/usr\nlc-messages-dir={dist}/usr/share/mysql\n"
                                 f"character-sets-dir={dist}/usr/share/mysql/charsets\nplugin-dir={dist}/usr/lib/mysql/plugin\n"
-                                "secure-file-priv=NULL\nmysqlx=OFF\ninnodb_redo_log_capacity=1G\n")
+                                "secure-file-priv=NULL\nmysqlx=OFF\ninnodb_redo_log_capacity=1G\n" + more)
     command = [os.path.join(libraries, "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{dist}/usr/lib/mysql/private",
                os.path.join(dist, "usr/sbin/mysqld"), f"--defaults-file={config}", "--user=root"]
     with open(server.log, "ab") as log:
