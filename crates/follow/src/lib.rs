@@ -1,5 +1,5 @@
-//! Makes a replica of a running MySQL, and compares the two: the client side of `nfold follow` and
-//! `nfold verify`.
+//! Makes a replica of a running MySQL or MariaDB, and compares the two: the client side of `nfold
+//! follow` and `nfold verify`.
 //!
 //! # Picture
 //! ```text

@@ -1,4 +1,5 @@
-//! `nfold follow`: copies a running MySQL into a data directory, and serves it as its replica.
+//! `nfold follow`: copies a running MySQL or MariaDB into a data directory, and serves it as its
+//! replica.
 //!
 //! # Picture
 //! ```text

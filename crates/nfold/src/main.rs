@@ -29,7 +29,7 @@ struct Cli {
 enum Command {
     /// Serve a data directory
     Serve(serve::Args),
-    /// Copy a running MySQL, follow it, and serve the copy
+    /// Copy a running MySQL or MariaDB, follow it, and serve the copy
     Follow(follow::Args),
     /// Compare a server with its replica while both run
     Verify(nfold_follow::VerifyArgs),
