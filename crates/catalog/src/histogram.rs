@@ -100,7 +100,7 @@ pub struct Histogram {
     pub collation: CollationId,
     /// `WITH n BUCKETS`
     pub buckets_specified: u32,
-    /// Whether ANALYZE TABLE makes the histogram anew.
+    /// Whether ANALYZE TABLE and newer statistics make the histogram anew.
     pub auto_update: bool,
     /// The share of rows that were read.
     pub sampling_rate: f64,

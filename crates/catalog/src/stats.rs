@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::histogram::Histogram;
+use crate::schema::TableDef;
 
 /// Any plan serves a smaller table.
 const SMALL_ROWS: u64 = 1_000;
@@ -31,7 +32,7 @@ pub struct TableStats {
     pub columns: Vec<u64>,
     /// The distribution of each column's values, in the order of `TableDef::columns`, where it was
     /// sampled; empty if no column's was. Not the histograms that users make: they belong to the
-    /// definition.
+    /// definition. But one of `AUTO UPDATE` that was made anew with the statistics is here.
     pub histograms: Vec<Option<Arc<Histogram>>>,
     /// Seconds since 1970 UTC when they were made.
     pub analyzed_at: u64,
@@ -49,6 +50,14 @@ impl TableStats {
     /// The sampled distribution of a column's values.
     pub fn histogram(&self, column: usize) -> Option<&Histogram> {
         self.histograms.get(column)?.as_deref()
+    }
+
+    /// The histogram that a user has made of a column: that of the definition, or a newer one that
+    /// `AUTO UPDATE` has made with the statistics.
+    pub fn user_histogram<'a>(&'a self, def: &'a TableDef, column: usize) -> Option<&'a Histogram> {
+        let made = def.columns.get(column)?.histogram.as_deref()?;
+        let newer = |new: &&Histogram| made.auto_update && new.updated_us > made.updated_us;
+        Some(self.histogram(column).filter(newer).unwrap_or(made))
     }
 
     /// Estimated rows that share one value of the first `parts` key parts of index `index`; at

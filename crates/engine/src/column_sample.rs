@@ -16,6 +16,7 @@ use nfold_types::{ColumnType, Value, ValueRef, compare::compare};
 use rustc_hash::FxHashMap;
 
 use crate::record::RowHeader;
+use crate::stats::now_us;
 use crate::table::Table;
 
 /// Buckets of a histogram.
@@ -105,7 +106,9 @@ impl<'t> ColumnSamples<'t> {
             let ty = &self.table.def().columns[sample.column].ty;
             let known = distinct.get(sample.column).copied().unwrap_or(0);
             let column = sample.column;
-            all[column] = Some(Arc::new(sample.histogram(ty, rows, known)));
+            let user = self.table.def().columns[column].histogram.as_deref();
+            let user = user.filter(|h| h.auto_update);
+            all[column] = Some(Arc::new(sample.histogram(ty, rows, known, user)));
         }
         all
     }
@@ -141,7 +144,15 @@ impl ColumnSample {
         }
     }
 
-    fn histogram(self, ty: &ColumnType, rows: u64, distinct: u64) -> Histogram {
+    /// `user`: the histogram of `AUTO UPDATE` that this one replaces.
+    fn histogram(
+        self,
+        ty: &ColumnType,
+        rows: u64,
+        distinct: u64,
+        user: Option<&Histogram>,
+    ) -> Histogram {
+        let most = user.map_or(BUCKETS, |h| h.buckets_specified as usize);
         let collation = collation_of(self.kind, ty);
         let order = match self.kind {
             HistogramType::String => collation,
@@ -165,7 +176,7 @@ impl ColumnSample {
         }
         let known: u64 = counts.iter().map(|(_, count)| count).sum();
         let total = known + self.nulls;
-        let (mut buckets, singleton) = buckets_of(&counts, total.max(1), BUCKETS);
+        let (mut buckets, singleton) = buckets_of(&counts, total.max(1), most);
         // A sample misses values: those of a bucket with several are as many more as there are in
         // the whole column.
         let found = counts.len() as u64;
@@ -181,10 +192,10 @@ impl ColumnSample {
             buckets,
             null_share: self.nulls as f64 / total.max(1) as f64,
             collation,
-            buckets_specified: BUCKETS as u32,
+            buckets_specified: most as u32,
             auto_update: true,
             sampling_rate: (total as f64 / rows.max(1) as f64).min(1.0),
-            updated_us: 0,
+            updated_us: user.map_or(0, |_| now_us()),
         }
     }
 }
@@ -200,12 +211,12 @@ fn text_of(value: ValueRef<'_>) -> Box<[u8]> {
         ValueRef::Decimal(n) => n.to_string(),
         ValueRef::Bytes(bytes) => return bytes.into(),
         ValueRef::Date(at) => at.to_string(),
-        ValueRef::DateTime(at) => at.to_string(),
+        ValueRef::DateTime(at) => at.with_fsp(6).to_string(),
         ValueRef::Timestamp(at) => {
             let local = TimeZone::UTC.to_local(at);
-            local.map_or_else(String::new, |at| at.to_string())
+            local.map_or_else(String::new, |at| at.with_fsp(6).to_string())
         }
-        ValueRef::Time(at) => at.to_string(),
+        ValueRef::Time(at) => at.with_fsp(6).to_string(),
     };
     text.into_bytes().into()
 }

@@ -104,8 +104,15 @@ fn grown_distinct(distinct: u64, sampled: u64, entries: u64) -> u64 {
 /// The columns whose values are sampled.
 fn sampled_columns(table: &Table, whole: bool) -> Vec<usize> {
     let all = 0..table.def().columns.len();
-    all.filter(|&column| whole || table.wants_histogram(column))
+    all.filter(|&column| whole || table.wants_histogram(column) || is_auto_updated(table, column))
         .collect()
+}
+
+/// Whether a user has made a histogram of the column with `AUTO UPDATE`.
+fn is_auto_updated(table: &Table, column: usize) -> bool {
+    let def = table.def().columns.get(column);
+    let histogram = def.and_then(|column| column.histogram.as_deref());
+    histogram.is_some_and(|h| h.auto_update)
 }
 
 /// Samples the columns that conditions use from leaves all over the table.
@@ -257,6 +264,13 @@ pub(crate) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_secs())
+}
+
+/// Microseconds since 1970 UTC.
+pub(crate) fn now_us() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_micros() as u64)
 }
 
 #[cfg(test)]

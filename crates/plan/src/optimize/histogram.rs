@@ -215,10 +215,12 @@ impl<'s> Histograms<'s> {
             sampled,
             unique: is_unique(def, place),
         };
+        let stats = self.stats.get(slot)?.as_deref();
         if let Some(made) = column.histogram.as_deref() {
-            return Some(found(made, false));
+            let newest = stats.and_then(|stats| stats.user_histogram(def, place));
+            return Some(found(newest.unwrap_or(made), false));
         }
-        let stats = self.stats.get(slot)?.as_deref()?;
+        let stats = stats?;
         match stats.histogram(place) {
             Some(sampled) => (!sampled.buckets.is_empty()).then(|| found(sampled, true)),
             None => {

@@ -295,8 +295,8 @@ pub struct HistogramUpdate {
     pub buckets: Option<u64>,
     /// `AUTO UPDATE`
     pub auto_update: bool,
-    /// `USING DATA` was written.
-    pub using_data: bool,
+    /// `USING DATA` with a JSON document.
+    pub data: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

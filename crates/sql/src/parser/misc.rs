@@ -239,12 +239,11 @@ impl Parser<'_> {
                 let mut update = HistogramUpdate {
                     buckets: None,
                     auto_update: false,
-                    using_data: false,
+                    data: None,
                 };
                 if self.accept_kw(Kw::USING) {
                     self.expect_kw(Kw::DATA)?;
-                    self.rest_of_statement();
-                    update.using_data = true;
+                    update.data = Some(self.string()?);
                 } else {
                     if self.accept_kw(Kw::WITH) {
                         update.buckets = Some(self.number()?);

@@ -17,15 +17,17 @@ use nfold_plan::{PlanCx, plan_statement};
 use nfold_sql::ast::{HistogramChange, HistogramUpdate, ObjectName};
 use nfold_sql::lexer::LexMode;
 use nfold_sql::parser::parse;
+use nfold_types::convert::store::StoreMode;
 use nfold_types::{ErrorCode, SqlError, TypeKind};
 
+use super::histogram_data;
 use super::maintenance::Lines;
 use crate::session::Session;
 use crate::session::plan_info::{Info, plan_cx};
 use crate::unix_time::unix_time;
 
 const BUCKETS: u64 = 100;
-const BUCKETS_MAX: u64 = 1024;
+pub(super) const BUCKETS_MAX: u64 = 1024;
 
 /// The memory of the values that a histogram is made of, in bytes: the default of
 /// `histogram_generation_max_mem_size`. A larger table is sampled.
@@ -37,8 +39,7 @@ const STRING_BYTES: f64 = 200.0;
 /// Checks the statement itself.
 ///
 /// # Errors
-/// 1060 if a column is named twice; 1690 if the number of buckets is out of range; 1235 for USING
-/// DATA.
+/// 1060 if a column is named twice; 1690 if the number of buckets is out of range.
 pub(super) fn check(change: &HistogramChange) -> Result<(), SqlError> {
     for (n, column) in change.columns.iter().enumerate() {
         let mut before = change.columns[..n].iter();
@@ -50,9 +51,6 @@ pub(super) fn check(change: &HistogramChange) -> Result<(), SqlError> {
     let Some(update) = &change.update else {
         return Ok(());
     };
-    if update.using_data {
-        return Err(SqlError::not_supported("UPDATE HISTOGRAM ... USING DATA"));
-    }
     match buckets(update) {
         1..=BUCKETS_MAX => Ok(()),
         _ => Err(SqlError::new(
@@ -189,6 +187,11 @@ impl Session {
             let text = "Cannot create histogram statistics for a view.";
             return Ok(vec![("Error", text.into())]);
         }
+        if change.columns.len() > 1 && change.update.as_ref().is_some_and(|u| u.data.is_some()) {
+            let text = "Only one column can be specified while modifying histogram statistics with \
+                        JSON data.";
+            return Ok(vec![("Error", text.into())]);
+        }
         let mut columns: Vec<&str> = change.columns.iter().map(|c| c.as_str()).collect();
         columns.sort_unstable();
         let mut changed = Vec::new();
@@ -202,9 +205,9 @@ impl Session {
             let made = match &change.update {
                 Some(update) => self.new_histogram(cx, &def, at, update).map(Some),
                 None if def.columns[at].histogram.is_some() => Ok(None),
-                None => Err(format!(
+                None => Err(vec![format!(
                     "No histogram statistics found for column '{name}'."
-                )),
+                )]),
             };
             match made {
                 Ok(histogram) => {
@@ -218,7 +221,7 @@ impl Session {
                     lines.push(("status", line));
                     changed.push((at, histogram));
                 }
-                Err(line) => lines.push(("Error", line)),
+                Err(why) => lines.extend(why.into_iter().map(|line| ("Error", line))),
             }
         }
         self.put_histograms(cx, &def, changed)?;
@@ -239,7 +242,7 @@ impl Session {
             let update = HistogramUpdate {
                 buckets: Some(old.buckets_specified.into()),
                 auto_update: true,
-                using_data: false,
+                data: None,
             };
             if let Ok(histogram) = self.new_histogram(cx, def, at, &update) {
                 changed.push((at, Some(histogram)));
@@ -248,23 +251,27 @@ impl Session {
         self.put_histograms(cx, def, changed)
     }
 
-    /// The histogram of a column. The error is a line of the result.
+    /// The histogram of a column. An error is the lines of the result.
     fn new_histogram(
         &mut self,
         cx: &mut dyn ExecCx,
         def: &Arc<TableDef>,
         at: usize,
         update: &HistogramUpdate,
-    ) -> Result<Histogram, String> {
+    ) -> Result<Histogram, Vec<String>> {
         let column = &def.columns[at];
         let name = &column.name;
         if is_unique(def, at) {
             let why = "is covered by a single-part unique index.";
-            return Err(format!("The column '{name}' {why}"));
+            return Err(vec![format!("The column '{name}' {why}")]);
         }
         let Some((kind, value)) = values_of(column) else {
-            return Err(format!("The column '{name}' has an unsupported data type."));
+            let line = format!("The column '{name}' has an unsupported data type.");
+            return Err(vec![line]);
         };
+        if let Some(document) = &update.data {
+            return self.histogram_of_data(def, column, kind, document);
+        }
         let bytes = match kind {
             HistogramType::String => STRING_BYTES,
             _ => NUMBER_BYTES,
@@ -277,7 +284,7 @@ impl Session {
         let rate = (VALUES_BYTES_MAX / (rows.max(1) as f64 * bytes)).min(1.0);
         let text = query_of(def, kind, &value, rate);
         let found = self.value_counts(cx, def, &text);
-        let mut found = found.map_err(|e| e.message.to_string())?;
+        let mut found = found.map_err(|e| vec![e.message.to_string()])?;
         if kind == HistogramType::String {
             let values = found.values.iter_mut();
             values.for_each(|(value, _)| *value = bytes_of_hex(value));
@@ -298,6 +305,35 @@ impl Session {
             auto_update: update.auto_update,
             sampling_rate: rate,
             updated_us: unix_time().as_micros() as u64,
+        })
+    }
+
+    /// The histogram that a document describes. An error is the lines of the result.
+    fn histogram_of_data(
+        &self,
+        def: &TableDef,
+        column: &ColumnDef,
+        kind: HistogramType,
+        document: &[u8],
+    ) -> Result<Histogram, Vec<String>> {
+        let mode = StoreMode {
+            strict: true,
+            ignore: false,
+            ..self.store_mode()
+        };
+        let histogram = histogram_data::read(column, kind, document, &mode);
+        let histogram = histogram.map_err(|mut lines| {
+            let (name, schema, table) = (&column.name, &def.schema, &def.name);
+            let line = format!(
+                "Unable to build histogram statistics for column '{name}' in table \
+                 '{schema}'.'{table}'"
+            );
+            lines.insert(lines.len().saturating_sub(1), line);
+            lines
+        })?;
+        Ok(Histogram {
+            updated_us: unix_time().as_micros() as u64,
+            ..histogram
         })
     }
 

@@ -4,6 +4,7 @@ mod copy;
 mod create_select;
 mod database;
 mod histogram;
+mod histogram_data;
 mod maintenance;
 mod row_env;
 pub mod table;

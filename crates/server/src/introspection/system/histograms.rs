@@ -9,8 +9,17 @@ use super::rows::{Cx, Put};
 
 pub(super) fn column_statistics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
-        for column in &def.columns {
-            let Some(histogram) = &column.histogram else {
+        if def.columns.iter().all(|column| column.histogram.is_none()) {
+            continue;
+        }
+        let stats = cx
+            .server
+            .engine
+            .table(def.id)
+            .map(|t| t.stats())
+            .unwrap_or_default();
+        for (n, column) in def.columns.iter().enumerate() {
+            let Some(histogram) = stats.user_histogram(def, n) else {
                 continue;
             };
             let document = document(histogram);
