@@ -35,6 +35,7 @@ pub use env::{
     Checkpoints, EncodedColumns, FileSource, Interrupt, RowSink, SessionEnv, StatementFiber,
     WireFormat,
 };
+pub use explain::plan_text;
 pub use expr::{documents, eval, func};
 pub use fulltext::words::STOPWORDS;
 pub use nfold_regexp::Limits as RegexpLimits;

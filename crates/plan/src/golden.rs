@@ -233,6 +233,7 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         foreign_key_checks: true,
         switches: crate::Switches::DEFAULT,
         explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
+        trace: None,
     })
 }
 

@@ -32,7 +32,7 @@ pub use logical::context::{ParamType, PlanCx, PlanInfo, hex_type, param_types};
 pub use logical::literals::Literals;
 pub use logical::mode::{SqlMode, Switches};
 pub use logical::{
-    changed_view, collate, expr, file_rows, fulltext, func, json_table, results, table_exprs,
+    changed_view, collate, expr, file_rows, fulltext, func, json_table, results, table_exprs, trace,
 };
 pub use nfold_sql::ast::VarScope;
 pub use nfold_types::Value;

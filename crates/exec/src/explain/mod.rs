@@ -23,7 +23,7 @@ use nfold_plan::query::{Block, ExplainOutput, ExplainPlan, InsertSource, Plan, Q
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use crate::env::RowSink;
-use crate::expr::eval::{EvalCx, NoSubqueries};
+use crate::expr::eval::{EvalCx, NoSubqueries, StmtState};
 use crate::operators::row_out::{Limits, RowOut, values_of};
 use crate::operators::text_rows::write_texts;
 use crate::query::block::BlockExec;
@@ -71,6 +71,21 @@ pub(crate) fn run(
         found_rows: rows.len() as u64,
         ..StatementResult::default()
     })
+}
+
+/// The statement that a plan runs, as SQL text: what the planner's rewrites have made of it.
+pub fn plan_text(state: &StmtState<'_>, plan: &Plan) -> String {
+    let plan = match plan {
+        Plan::Explain(e) => &e.plan,
+        plan => plan,
+    };
+    let numbers = SelectNumbers::of(plan);
+    let builder = Builder {
+        state,
+        numbers: &numbers,
+        profile: None,
+    };
+    statement_text::statement(&builder, plan, false)
 }
 
 /// Why the statement has no rows, if a part of it that MySQL runs during planning shows that.

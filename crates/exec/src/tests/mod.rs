@@ -429,6 +429,7 @@ impl Db {
             foreign_key_checks: true,
             switches: nfold_plan::Switches::DEFAULT,
             explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
+            trace: None,
             snapshot: &snapshot,
             stored: &snapshot,
             db: Some("d"),

@@ -13,6 +13,7 @@ use super::column_uses::ColumnUses;
 use super::func::FuncSet;
 use super::literals::Literals;
 use super::mode::{SqlMode, Switches};
+use super::trace::OptimizerTrace;
 use super::types::{Coercibility, ExprType};
 
 /// What the planner reads from the layers above, besides the schema.
@@ -65,6 +66,8 @@ pub struct PlanCx<'a> {
     pub switches: Switches,
     /// `explain_format`, and `explain_json_format_version`.
     pub explain_format: (ExplainFormat, u8),
+    /// Collects the optimizer trace; `None`: it is off.
+    pub trace: Option<&'a OptimizerTrace>,
 }
 
 /// The type of a parameter slot.

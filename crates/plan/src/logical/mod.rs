@@ -23,6 +23,7 @@ pub mod results;
 pub(crate) mod statement;
 pub mod table_exprs;
 pub(crate) mod tame;
+pub mod trace;
 pub mod types;
 pub(crate) mod walk;
 pub(crate) mod window;

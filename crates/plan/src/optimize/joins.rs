@@ -15,11 +15,13 @@ use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
 use super::relation::{Relation, Statistics, TableConditions};
 use super::search::{JoinSearch, Joined};
+use super::trace::{self, ConsideredPlans};
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
 use crate::logical::query::{IndexHints, OuterJoin};
 use crate::logical::tame::{converts, is_tame};
+use crate::logical::trace::BlockTrace;
 use crate::physical::{
     Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource, sort_cost,
 };
@@ -117,7 +119,9 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         pending,
         equalities,
         placed: 0,
+        considered: cx.trace.map(|_| ConsideredPlans::default()),
     };
+    let estimates = cx.trace.map(|_| placer.trace_tables());
     let order = placer.order(straight, first_row);
     let mut steps: Vec<JoinStep> = Vec::with_capacity(order.len());
     for joined in order {
@@ -126,10 +130,16 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         steps.push(step);
     }
     let mut pending = placer.pending;
+    let considered = placer.considered;
     match steps.last_mut() {
         Some(last) => last.filter.append(&mut pending),
         // The block has no table.
         None => block.having.append(&mut pending),
+    }
+    if let (Some(trace), Some(mut traced)) = (cx.trace, estimates) {
+        traced.considered = considered.unwrap_or_default().into_inner();
+        traced.steps = trace::steps(block, &steps);
+        trace.add(traced);
     }
     block.joins = steps;
     order::use_index_order(block);
@@ -148,6 +158,8 @@ struct Placer<'p> {
     equalities: Equalities,
     /// The placed slots, as a bit set.
     placed: u64,
+    /// The compared orders, if the optimizer trace is on.
+    considered: Option<ConsideredPlans>,
 }
 
 impl Placer<'_> {
@@ -210,7 +222,20 @@ impl Placer<'_> {
             sources,
             lookups: self.block.lock.is_some() || self.block.changed != 0,
             share: 1.0,
+            trace: self.considered.as_ref(),
         }
+    }
+
+    /// The estimates of the tables, for the optimizer trace.
+    fn trace_tables(&self) -> BlockTrace {
+        let n = self.block.tables.len();
+        let alone = |t: usize| self.candidate(t, &self.own_conditions(t), None);
+        let candidates: Vec<Candidate> = (0..n).map(alone).collect();
+        let relations = if n > 1 { self.relations() } else { Vec::new() };
+        let depends: Vec<u64> = (0..n).map(|t| source_slots(self.block, t)).collect();
+        trace::tables(self.block, &candidates, &relations, &depends, |t| {
+            self.histograms.stats(t).map(|stats| stats.rows)
+        })
     }
 
     /// The estimates of each table for the search.

@@ -16,6 +16,7 @@ mod relation;
 mod search;
 mod skip_scan;
 mod subquery;
+mod trace;
 
 #[cfg(test)]
 mod tests;

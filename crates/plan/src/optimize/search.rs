@@ -11,6 +11,8 @@
 
 use super::outer::OuterJoins;
 use super::relation::Relation;
+use super::trace::ConsideredPlans;
+use crate::logical::trace::ConsideredPlan;
 use crate::physical::JoinType;
 
 /// Joins of more tables are ordered by greedy steps.
@@ -75,6 +77,8 @@ pub(super) struct JoinSearch<'s> {
     pub lookups: bool,
     /// The share of the joined rows that is read before LIMIT ends the query.
     pub share: f64,
+    /// Collects the orders that are compared, for the optimizer trace.
+    pub trace: Option<&'s ConsideredPlans>,
 }
 
 /// A join order with its estimates.
@@ -179,20 +183,19 @@ impl JoinSearch<'_> {
                 }
                 let found = self.extend(best[set].as_ref(), rows[set].0, set as u64, t);
                 let better = |old: &Best| self.weight(&found) < self.weight(old);
-                if best[next].as_ref().is_none_or(better) {
+                let chosen = best[next].as_ref().is_none_or(better);
+                if let Some(trace) = self.trace {
+                    let prefix = steps_of(&best, set).iter().map(|step| step.table).collect();
+                    let plan = self.considered(prefix, (rows[set].0, more), &found, chosen);
+                    trace.borrow_mut().push(plan);
+                }
+                if chosen {
                     best[next] = Some(found);
                 }
             }
         }
-        let mut steps = Vec::with_capacity(n);
-        let mut set = count - 1;
-        while let Some(at) = &best[set] {
-            steps.push(at.last);
-            set &= !(1 << at.last.table);
-        }
-        steps.reverse();
         JoinOrder {
-            steps,
+            steps: steps_of(&best, count - 1),
             cost: best[count - 1]
                 .as_ref()
                 .map_or(f64::MAX, |b| self.weight(b)),
@@ -216,6 +219,7 @@ impl JoinSearch<'_> {
             let Some((_, after, found)) = choices.min_by(|a, b| a.0.total_cmp(&b.0)) else {
                 break;
             };
+            self.trace_step(&steps, (rows, after), &found);
             placed |= 1 << found.last.table;
             rows = after;
             steps.push(found.last);
@@ -228,6 +232,44 @@ impl JoinSearch<'_> {
         }
     }
 
+    /// Records a step that has no alternative.
+    fn trace_step(&self, steps: &[Joined], rows: (f64, f64), found: &Best) {
+        if let Some(trace) = self.trace {
+            let prefix = steps.iter().map(|step| step.table).collect();
+            let plan = self.considered(prefix, rows, found, true);
+            trace.borrow_mut().push(plan);
+        }
+    }
+
+    /// The record of an order that ends with `found.last`. `rows`: of the tables before it, and
+    /// with it.
+    fn considered(
+        &self,
+        prefix: Vec<usize>,
+        (before, rows): (f64, f64),
+        found: &Best,
+        chosen: bool,
+    ) -> ConsideredPlan {
+        let table = found.last.table;
+        let relation = &self.relations[table];
+        let placed = prefix.iter().fold(0, |set, t| set | 1 << t);
+        let ways = match placed {
+            0 => vec![("scan", relation.scan_cost)],
+            _ => relation
+                .joins(before, placed, self.lookups)
+                .map(|way| (if way.lookup { "lookup" } else { "hash" }, way.total))
+                .collect(),
+        };
+        ConsideredPlan {
+            prefix,
+            table,
+            ways,
+            rows,
+            cost: found.cost,
+            chosen,
+        }
+    }
+
     /// The order as written, as far as outer joins allow it.
     pub fn as_written(&self) -> JoinOrder {
         let mut steps = Vec::with_capacity(self.relations.len());
@@ -235,7 +277,9 @@ impl JoinSearch<'_> {
         let mut best: Option<Best> = None;
         while let Some(t) = self.next(placed, None).next() {
             let found = self.extend(best.as_ref(), rows, placed, t);
-            rows = self.joined_rows(rows, placed, t).0;
+            let after = self.joined_rows(rows, placed, t).0;
+            self.trace_step(&steps, (rows, after), &found);
+            rows = after;
             placed |= 1 << t;
             steps.push(found.last);
             best = Some(found);
@@ -246,6 +290,17 @@ impl JoinSearch<'_> {
             rows,
         }
     }
+}
+
+/// The steps of the best order of a set.
+fn steps_of(best: &[Option<Best>], mut set: usize) -> Vec<Joined> {
+    let mut steps = Vec::new();
+    while let Some(at) = &best[set] {
+        steps.push(at.last);
+        set &= !(1 << at.last.table);
+    }
+    steps.reverse();
+    steps
 }
 
 /// The assumed cost of a row in later steps, for the greedy search.

@@ -6,7 +6,7 @@
 //! [`super::table`].
 
 use super::option::{K, M, OptionDef, OptionKind, Scope};
-use super::option::{choice, flag, flag_both, int, int_both, option, signed, signed_both};
+use super::option::{choice, flag, flag_both, int, int_both, option, signed};
 use super::option::{text, text_both};
 
 /// Ordered by name.
@@ -283,11 +283,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     int_both("optimizer_max_subgraph_pairs", 100_000, 1, 2_147_483_647),
     int_both("optimizer_prune_level", 1, 0, 1),
     int_both("optimizer_search_depth", 62, 0, 62),
-    text_both("optimizer_trace", "enabled=off,one_line=off"),
-    text_both("optimizer_trace_features", "greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on"),
-    int_both("optimizer_trace_limit", 1, 0, 9_223_372_036_854_775_807),
-    int_both("optimizer_trace_max_mem_size", 1_048_576, 0, u64::MAX),
-    signed_both("optimizer_trace_offset", -1, -9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
     int_both("original_commit_timestamp", 36_028_797_018_963_968, 0, 36_028_797_018_963_968).session().runtime(),
     int_both("original_server_version", 999_999, 0, 999_999).session().runtime(),
     int_both("parser_max_mem_size", u64::MAX, 10_000_000, u64::MAX),

@@ -8,7 +8,9 @@
 use nfold_sql::parser::OLDER_NAMES;
 
 use super::accepted::ACCEPTED;
-use super::option::{G, K, M, choice, flag, flag_both, int, int_both, option, text, text_both};
+use super::option::{
+    G, K, M, choice, flag, flag_both, int, int_both, option, signed_both, text, text_both,
+};
 pub use super::option::{OptionDef, OptionKind, Scope};
 
 const ISOLATION: &[&str] = &[
@@ -164,6 +166,11 @@ const EFFECTIVE: &[OptionDef] = &[
     int("nfold_workers", 0, 0, 1024).fixed(),
     int("ngram_token_size", 2, 1, 10).fixed(),
     text_both("optimizer_switch", super::switches::DEFAULT),
+    text_both("optimizer_trace", "enabled=off,one_line=off"),
+    text_both("optimizer_trace_features", "greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on"),
+    int_both("optimizer_trace_limit", 1, 0, 9_223_372_036_854_775_807),
+    int_both("optimizer_trace_max_mem_size", 1_048_576, 0, u64::MAX),
+    signed_both("optimizer_trace_offset", -1, -9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
     int("password_history", 0, 0, 4_294_967_295),
     flag("password_require_current", false),
     int("password_reuse_interval", 0, 0, 4_294_967_295),

@@ -22,6 +22,7 @@ use nfold_types::temporal::{MICROS_PER_SECOND, TimeZone};
 use nfold_types::{ColumnType, ErrorCode, Locale, SqlError, TextSize, Timestamp, TypeKind, Value};
 use rustc_hash::FxHashMap;
 
+use super::optimizer_traces::{TraceLimits, Traces};
 use super::tracking::Tracking;
 use super::transaction::engine_isolation;
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
@@ -91,6 +92,8 @@ pub struct Env {
     pub counters: OwnCounters,
     /// The result goes into a file, so its texts keep their character sets.
     pub writes_file: Cell<bool>,
+    /// For `information_schema.OPTIMIZER_TRACE`.
+    pub traces: RefCell<Traces>,
 }
 
 impl Env {
@@ -127,6 +130,24 @@ impl Env {
             random: Cell::new(seed),
             counters,
             writes_file: Cell::new(false),
+            traces: RefCell::default(),
+        }
+    }
+
+    /// The traces that the session remembers.
+    pub fn trace_limits(&self) -> TraceLimits {
+        let get = |name| vars::find(name).map(|at| self.vars.get(at).clone());
+        let int = |name, default| match get(name) {
+            Ok(VarValue::Int(n)) => n,
+            _ => default,
+        };
+        TraceLimits {
+            offset: match get("optimizer_trace_offset") {
+                Ok(VarValue::Signed(n)) => n,
+                _ => -1,
+            },
+            limit: int("optimizer_trace_limit", 1),
+            bytes: int("optimizer_trace_max_mem_size", 1 << 20),
         }
     }
 

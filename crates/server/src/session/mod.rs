@@ -17,6 +17,7 @@ pub mod env;
 pub(crate) mod gate;
 pub(crate) mod handlers;
 pub(crate) mod locks;
+pub(crate) mod optimizer_traces;
 pub(crate) mod plan_info;
 pub(crate) mod plans;
 pub(crate) mod prepared;

@@ -82,6 +82,7 @@ pub fn plan_cx<'a>(
         div_precision_increment: settings.div_precision_increment,
         switches: settings.switches,
         explain_format: settings.explain_format,
+        trace: None,
     }
 }
 

@@ -28,6 +28,7 @@ mod handler;
 mod handler_tables;
 mod kind;
 mod load;
+mod optimizer_trace;
 mod replica;
 mod result_file;
 mod run;

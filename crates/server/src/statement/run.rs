@@ -206,7 +206,8 @@ impl Session {
         work: &Work<'_>,
         anew: bool,
     ) -> Result<Cached, SqlError> {
-        let alone = !self.table_locks.is_empty() || !self.temporary.is_empty();
+        let tracing = self.env.vars.settings().tracing;
+        let alone = !self.table_locks.is_empty() || !self.temporary.is_empty() || tracing;
         let keep = !alone && work.digested.key().len() <= MAX_KEY_BYTES;
         self.facts.planned_kind = None;
         if !keep {
@@ -301,7 +302,9 @@ impl Session {
         let params: Vec<ParamType> = param_types(work.digested, &markers, collation);
         let literals = Literals::new(work.digested, work.text);
         let column_uses = ColumnUses::default();
+        let trace = self.begin_trace(&uses);
         let plan_cx = PlanCx {
+            trace: trace.as_ref(),
             stored: &self.schema,
             column_uses: Some(&column_uses),
             literals: Some(&literals),
@@ -328,6 +331,9 @@ impl Session {
             ids.sort_unstable();
             ids.dedup();
         }
+        if let Some(trace) = trace {
+            self.record_trace(cx, work, &plan, &uses, trace);
+        }
         let opened = self.server.opened.open(&ids);
         (self.env.counters).add(StatusCounter::OpenedTables, opened);
         let changes_stored = writes(&parsed.statement) && uses.iter().any(is_write);
@@ -351,7 +357,8 @@ impl Session {
             bytes: 0,
         };
         let shared = Arc::new(shared.measured());
-        let once = names_user_variable(work.digested.text());
+        let tracing = self.env.vars.settings().tracing;
+        let once = tracing || names_user_variable(work.digested.text());
         Ok(Cached::new(shared, account_version, once))
     }
 

@@ -261,21 +261,24 @@ impl Session {
                     e => self.evaluate(cx, e, text)?,
                 };
                 let mut warnings = std::mem::take(&mut self.conditions);
-                let checked = match def.name {
-                    "optimizer_switch" => {
+                let checked = match switches::set_of(def.name) {
+                    Some(set) => {
                         let present = match scope {
                             VarScope::Session => self.env.vars.get(at).show(),
                             _ => self.env.globals.with_value(at, VarValue::show),
                         };
-                        switches::assign(&present, &value)
+                        set.assign(&present, &value)
                             .map(|text| vec![(at, VarValue::text(text))])
                     }
-                    _ => check(def, &value, &mut warnings),
+                    None => check(def, &value, &mut warnings),
                 };
                 self.conditions = warnings;
                 checked?
             }
         };
+        if matches!(def.name, "optimizer_trace_offset" | "optimizer_trace_limit") {
+            self.env.traces.borrow_mut().clear();
+        }
         if let (Some(log), Some((_, value))) = (&self.server.binlog, assigned.first())
             && log.is_active()
         {

@@ -219,6 +219,7 @@ fn plan_cx(schema: &SchemaSnapshot) -> PlanCx<'_> {
         div_precision_increment: 4,
         switches: nfold_plan::Switches::DEFAULT,
         explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
+        trace: None,
     }
 }
 

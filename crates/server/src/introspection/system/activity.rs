@@ -385,3 +385,16 @@ pub(super) fn memory(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
         put(row)
     })
 }
+
+/// The traces that the session remembers.
+pub(super) fn optimizer_trace(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
+    let traces = cx.env.traces.borrow();
+    traces.shown(cx.env.trace_limits()).try_for_each(|trace| {
+        put(vec![
+            trace.query.as_str().into(),
+            trace.text.as_str().into(),
+            Value::Int(trace.missing as i64),
+            Value::Int(trace.insufficient_privileges.into()),
+        ])
+    })
+}

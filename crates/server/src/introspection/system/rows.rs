@@ -179,8 +179,9 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "INNODB_CMP_PER_INDEX" | "INNODB_CMP_PER_INDEX_RESET" => accounts::need_process(cx),
         "INNODB_BUFFER_POOL_STATS" => activity::buffer_pool_stats(cx, put),
         "INNODB_TABLESPACES" => activity::tablespaces(cx, put),
+        "OPTIMIZER_TRACE" => activity::optimizer_trace(cx, put),
         // The other tables are always empty: routines, triggers, events, grants on tables
-        // and columns, traces.
+        // and columns.
         _ => Ok(()),
     }
 }

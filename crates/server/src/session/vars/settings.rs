@@ -11,6 +11,7 @@ use nfold_types::temporal::TimeZone;
 use nfold_types::{Charset, Collation, Locale};
 
 use super::{VarValue, known, parse_modes};
+use crate::config::switches::is_on;
 
 /// The typed values. Times are durations, sizes are bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +79,8 @@ pub struct Settings {
     pub min_examined_row_limit: u64,
     pub sql_log_off: bool,
     pub sql_log_bin: bool,
+    /// `optimizer_trace`: each statement is planned anew.
+    pub tracing: bool,
 }
 
 macro_rules! places {
@@ -93,7 +96,7 @@ places! {
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
     long_query_time, min_examined_row_limit, sql_log_off, sql_log_bin,
-    explain_format, explain_json_format_version,
+    explain_format, explain_json_format_version, optimizer_trace,
 }
 
 /// The isolation level of a value of `transaction_isolation`.
@@ -131,7 +134,7 @@ impl Settings {
             self.sql_select_limit,
             self.sql_safe_updates,
             self.foreign_key_checks,
-            (self.switches, self.explain_format),
+            (self.switches, self.explain_format, self.tracing),
         )
     }
 
@@ -230,6 +233,7 @@ impl Settings {
             min_examined_row_limit: int(p.min_examined_row_limit),
             sql_log_off: flag(p.sql_log_off),
             sql_log_bin: flag(p.sql_log_bin),
+            tracing: is_on(text(p.optimizer_trace), "enabled"),
         }
     }
 }
