@@ -183,7 +183,6 @@ pub(super) fn block(
     let mut info = b.from(&s.from)?;
     b.path_hints(&s.path_hints);
     let lock = b.locking(locking)?;
-    info.straight |= s.options.straight_join;
     let conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
     let mut c = b.clauses(s, order_by, &info)?;
     // A computed ENUM or SET member is sorted by its text. DISTINCT compares such values by itself.
@@ -243,7 +242,8 @@ pub(super) fn block(
         tables: b.tables,
         conditions,
         outer_joins: info.outer_joins,
-        straight: info.straight,
+        straight: s.options.straight_join,
+        straight_joins: info.straight_joins,
         group,
         having: c.having,
         windows,

@@ -670,7 +670,7 @@ pub(super) fn find_rows(
     Block {
         conditions,
         outer_joins: info.outer_joins,
-        straight: info.straight,
+        straight_joins: info.straight_joins,
         lock: RowLocking::TO_CHANGE,
         changed,
         warnings: b.warnings,

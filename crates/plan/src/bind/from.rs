@@ -34,8 +34,8 @@ pub(crate) struct FromInfo {
     pub conditions: Vec<Expr>,
     /// As in [`Block`](crate::logical::query::Block).
     pub outer_joins: Vec<OuterJoin>,
-    /// STRAIGHT_JOIN: the tables are read in the order written.
-    pub straight: bool,
+    /// As in [`Block`](crate::logical::query::Block).
+    pub straight_joins: Vec<(u64, u64)>,
     /// The columns of `*`.
     pub shown: Vec<ColumnAt>,
 }
@@ -482,9 +482,12 @@ impl BlockBinder<'_> {
             }
         };
         let (left, right) = (left.slots, right.slots);
+        let set_of = |side: Range<usize>| side.fold(0, |set, t| set | 1 << t);
         let (inner, outer) = match j.kind {
             JoinKind::Inner | JoinKind::Straight => {
-                info.straight |= j.kind == JoinKind::Straight;
+                if j.kind == JoinKind::Straight {
+                    info.straight_joins.push((set_of(left), set_of(right)));
+                }
                 info.conditions.extend(on);
                 return Ok(Joined { slots, shown });
             }
@@ -504,7 +507,7 @@ impl BlockBinder<'_> {
         for slot in &mut self.tables[inner.clone()] {
             slot.nullable = true;
         }
-        let [inner, outer] = [inner, outer].map(|side| side.fold(0, |set, t| set | 1 << t));
+        let [inner, outer] = [inner, outer].map(set_of);
         info.outer_joins.push(OuterJoin {
             kind: JoinType::Left,
             on,

@@ -84,8 +84,11 @@ pub(crate) struct Block {
     /// An inner join comes before the outer joins that contain it: of two outer joins, the tables
     /// of one are all on the inner side of the other, or none of them is.
     pub outer_joins: Vec<OuterJoin>,
-    /// STRAIGHT_JOIN: tables are read in the order written.
+    /// SELECT STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
+    /// The operator STRAIGHT_JOIN: the slots of its left side, which are read before those of its
+    /// right side, as bit sets.
+    pub straight_joins: Vec<(u64, u64)>,
     pub group: Option<Grouping>,
     /// Over the slot of the grouped row, or over the joined row without grouping.
     pub having: Vec<Expr>,
@@ -342,6 +345,7 @@ impl Block {
             conditions: Vec::new(),
             outer_joins: Vec::new(),
             straight: false,
+            straight_joins: Vec::new(),
             group: None,
             having: Vec::new(),
             windows: Vec::new(),

@@ -83,8 +83,10 @@ pub(super) struct JoinGraph {
     pub outer_joins: Vec<OuterJoin>,
     /// For each slot, its index hints.
     pub hints: Vec<IndexHints>,
-    /// STRAIGHT_JOIN
+    /// SELECT STRAIGHT_JOIN
     pub straight: bool,
+    /// The left and the right sides of the operator STRAIGHT_JOIN.
+    pub straight_joins: Vec<(u64, u64)>,
     /// Whether LIMIT may end the query early.
     pub limited: bool,
     /// Whether the first joined row is enough (EXISTS).
@@ -98,6 +100,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         outer_joins,
         hints,
         straight,
+        straight_joins,
         limited,
         first_row,
     } = graph;
@@ -114,6 +117,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         block,
         histograms: Histograms::new(cx, block),
         hints: &hints,
+        straight_joins: &straight_joins,
         limited,
         outer: OuterJoins::new(outer_joins),
         pending,
@@ -152,6 +156,7 @@ struct Placer<'p> {
     block: &'p Block,
     histograms: Histograms<'p>,
     hints: &'p [IndexHints],
+    straight_joins: &'p [(u64, u64)],
     limited: bool,
     outer: OuterJoins,
     pending: Vec<Expr>,
@@ -170,7 +175,7 @@ impl Placer<'_> {
             return vec![Joined::first(0); n];
         }
         let mut relations = self.relations();
-        let sources: Vec<u64> = (0..n).map(|t| source_slots(self.block, t)).collect();
+        let sources = self.sources();
         let best = |relations: &[Relation]| match straight {
             true => self.search(relations, &sources).as_written(),
             false => self.search(relations, &sources).cheapest(None),
@@ -198,7 +203,7 @@ impl Placer<'_> {
         if block.order.is_empty() || first_row {
             return search.cheapest(None).steps;
         }
-        let Some(first) = order::first_table(block) else {
+        let Some(first) = order::first_table(block).filter(|t| sources[*t] == 0) else {
             return whole.steps;
         };
         // An index of the first table that has the wanted order ends the query early, unless a sort
@@ -212,6 +217,20 @@ impl Placer<'_> {
             true => early.steps,
             false => whole.steps,
         }
+    }
+
+    /// For each table, the slots that must be placed before it: those that its rows are computed
+    /// from, and those on the left side of STRAIGHT_JOIN.
+    fn sources(&self) -> Vec<u64> {
+        let straight = |t: usize| {
+            let joins = self.straight_joins.iter();
+            let joins = joins.filter(move |(_, right)| right >> t & 1 == 1);
+            joins.fold(0, |set, (left, _)| set | left)
+        };
+        let tables = 0..self.block.tables.len();
+        tables
+            .map(|t| source_slots(self.block, t) | straight(t))
+            .collect()
     }
 
     /// The search over all joined rows.
@@ -232,7 +251,7 @@ impl Placer<'_> {
         let alone = |t: usize| self.candidate(t, &self.own_conditions(t), None);
         let candidates: Vec<Candidate> = (0..n).map(alone).collect();
         let relations = if n > 1 { self.relations() } else { Vec::new() };
-        let depends: Vec<u64> = (0..n).map(|t| source_slots(self.block, t)).collect();
+        let depends = self.sources();
         trace::tables(self.block, &candidates, &relations, &depends, |t| {
             self.histograms.stats(t).map(|stats| stats.rows)
         })

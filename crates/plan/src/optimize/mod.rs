@@ -200,6 +200,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         outer_joins: b.outer_joins,
         hints,
         straight: b.straight,
+        straight_joins: b.straight_joins,
         limited,
         first_row: false,
     };

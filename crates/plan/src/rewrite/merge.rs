@@ -173,6 +173,9 @@ fn merge_slot(block: &mut Block, slot: usize) {
         join.on.iter_mut().for_each(|e| shift.expr(e));
         (join.inner, join.outer) = (shift.set(join.inner), shift.set(join.outer));
     }
+    for (left, right) in &mut inner.straight_joins {
+        (*left, *right) = (shift.set(*left), shift.set(*right));
+    }
     block.each_joined_expr_mut(&mut |e| substitute(e, slot, &inner.select));
     block.each_condition_mut(&mut |e| substitute(e, slot, &inner.select));
     take_order(block, inner.order, shift);
@@ -196,6 +199,12 @@ fn merge_slot(block: &mut Block, slot: usize) {
             *side |= if has(*side) { added } else { 0 };
         }
     }
+    for (left, right) in &mut block.straight_joins {
+        for side in [left, right] {
+            *side |= if has(*side) { added } else { 0 };
+        }
+    }
+    block.straight_joins.append(&mut inner.straight_joins);
     match block.outer_joins.iter_mut().find(|join| has(join.inner)) {
         Some(join) => join.on.append(&mut inner.conditions),
         None => block.conditions.append(&mut inner.conditions),

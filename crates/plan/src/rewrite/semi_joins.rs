@@ -1,12 +1,14 @@
 //! Semi and anti joins. EXISTS and IN in WHERE, over one table, become a semi join of the table;
 //! NOT EXISTS and NOT IN become an anti join. The join planner then chooses the position of the
 //! table, and whether lookups or a hash table find its rows. If a unique key identifies the inner
-//! row, the semi join is an inner join, whose tables may be read in any order.
+//! row, the semi join is an inner join, whose tables may be read in any order. So is EXISTS or IN
+//! over several tables, if unique keys identify the row of each.
 //!
 //! ```text
 //! a WHERE EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d > 5)     a semi join b on b.i = a.id, b.d > 5
 //! a WHERE a.x NOT IN (SELECT b.y FROM b WHERE b.i = a.id)           a anti join b on b.i = a.id, a.x = b.y
 //! a WHERE a.x IN (SELECT b.id FROM b WHERE b.d > 5)                 a join b on a.x = b.id, b.d > 5
+//! a WHERE a.x IN (SELECT b.id FROM b JOIN c ON b.y = c.id)          a join b join c on a.x = b.id, b.y = c.id
 //! ```
 //!
 //! # Invariants
@@ -84,11 +86,11 @@ fn join_all(cx: &PlanCx<'_>, block: &mut Block) {
     }
 }
 
-/// Adds the table of a join, and its conditions: to WHERE as far as they need not decide which rows
-/// match.
+/// Adds the tables of a join, and its conditions: to WHERE as far as they need not decide which
+/// rows match.
 fn add(block: &mut Block, conditions: &mut Vec<Expr>, mut join: Join) {
-    let inner = 1u64 << block.tables.len();
-    block.tables.push(join.table);
+    let inner = slot_set(block.tables.len(), join.tables.len());
+    block.tables.append(&mut join.tables);
     let moves = |e: &mut Expr| match join.kind {
         JoinType::Inner | JoinType::Left => true,
         JoinType::Semi => slots_of(e) & inner == 0,
@@ -168,25 +170,28 @@ impl<'c> Membership<'c> {
     }
 }
 
-/// The table of a subquery, and how it is joined.
+/// The tables of a subquery, and how they are joined.
 struct Join {
-    table: Table,
+    /// One table, unless `kind` is `Inner`.
+    tables: Vec<Table>,
     /// [`JoinType::Inner`], `Semi` or `Anti`.
     kind: JoinType,
     on: Vec<Expr>,
-    /// The slots that `on` reads besides the table, as a bit set.
+    /// The slots that `on` reads besides these tables, as a bit set.
     outer: u64,
 }
 
 /// The join that replaces the condition `member` of `block`; `None`: the subquery remains.
 fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Join> {
     let sub = &block.subqueries[member.index];
-    let (inner, table) = only_table(sub)?;
-    let Source::Table(def) = &table.source else {
-        return None;
-    };
-    let slot = block.tables.len() as u16;
-    if usize::from(slot) >= MAX_TABLES || block.tables.iter().any(is_json) {
+    let inner = plain_block(sub)?;
+    let defs = inner.tables.iter().map(|table| match &table.source {
+        Source::Table(def) => Some(&**def),
+        _ => None,
+    });
+    let defs: Vec<&TableDef> = defs.collect::<Option<_>>()?;
+    let (slot, count) = (block.tables.len() as u16, defs.len());
+    if usize::from(slot) + count > MAX_TABLES || block.tables.iter().any(is_json) {
         return None;
     }
     let lift = |e: &Expr| lifted(e, slot);
@@ -204,44 +209,54 @@ fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Joi
     }
     let subquery = |e: &Expr| matches!(e.kind, ExprKind::Subquery { .. });
     let moves = |e: &Expr| is_tame(cx, e) && is_repeatable(cx, e) && !e.any(&mut |e| subquery(e));
+    let own = slot_set(slot.into(), count);
     let slots = on.iter().map(slots_of);
     let links = slots
         .clone()
-        .any(|slots| slots >> slot & 1 == 1 && slots != 1 << slot);
+        .any(|slots| slots & own != 0 && slots & !own != 0);
     if !links || !on.iter().all(moves) {
         return None;
     }
-    let outer = slots.fold(0, |all, slots| all | slots) & !(1 << slot);
-    let kind = match member.negated {
-        true => JoinType::Anti,
-        false if is_unique(def, slot, &on) => JoinType::Inner,
-        false => JoinType::Semi,
+    let outer = slots.fold(0, |all, slots| all | slots) & !own;
+    let kind = match (member.negated, defs.as_slice()) {
+        (false, defs) if are_unique(defs, slot, &on) => JoinType::Inner,
+        (false, [_]) => JoinType::Semi,
+        (true, [_]) => JoinType::Anti,
+        _ => return None,
     };
-    let indexed = sub.correlated || kind == JoinType::Inner || looks_up(block, def, member, inner);
+    let indexed =
+        sub.correlated || kind == JoinType::Inner || looks_up(block, defs[0], member, inner);
+    let tables = inner.tables.iter().zip(slot..);
     indexed.then(|| Join {
-        table: Table {
-            used: used_columns(table, slot, &on),
-            ..table.clone()
-        },
+        tables: tables
+            .map(|(table, slot)| Table {
+                used: used_columns(table, slot, &on),
+                ..table.clone()
+            })
+            .collect(),
         kind,
         on,
         outer,
     })
 }
 
-/// The block of a subquery that reads one table and nothing else, and this table.
-fn only_table(sub: &Subquery) -> Option<(&Block, &Table)> {
+/// The set of `count` slots from `first` on.
+fn slot_set(first: usize, count: usize) -> u64 {
+    (first..first + count).fold(0, |set, slot| set | 1 << slot)
+}
+
+/// The block of a subquery that reads tables by inner joins and nothing else.
+fn plain_block(sub: &Subquery) -> Option<&Block> {
     let QueryBody::Block(inner) = &sub.query.body else {
-        return None;
-    };
-    let [table] = inner.tables.as_slice() else {
         return None;
     };
     let plain = sub.query.limit.is_none()
         && is_plain(inner)
         && inner.subqueries.is_empty()
-        && inner.outer_joins.is_empty();
-    plain.then_some((&**inner, table))
+        && inner.outer_joins.is_empty()
+        && !inner.straight
+        && inner.straight_joins.is_empty();
+    plain.then_some(&**inner)
 }
 
 fn is_json(table: &Table) -> bool {
@@ -267,19 +282,37 @@ fn looks_up(block: &Block, def: &TableDef, member: &Membership<'_>, inner: &Bloc
     own.is_some_and(|at| first(def, at)) && (member.negated || !found_by_value)
 }
 
-/// Whether at most one row of table `slot` passes the conditions for each outer row: they equate
-/// all parts of a unique key, in comparisons that two different values of a column cannot both
-/// pass.
-fn is_unique(def: &TableDef, slot: u16, on: &[Expr]) -> bool {
-    let equated: Vec<usize> = on.iter().filter_map(|e| equated_column(e, slot)).collect();
+/// Whether at most one combination of rows of these tables, in the slots from `first` on, passes
+/// the conditions for each outer row.
+fn are_unique(defs: &[&TableDef], first: u16, on: &[Expr]) -> bool {
+    let mut unknown = slot_set(first.into(), defs.len());
+    while unknown != 0 {
+        let mut slots = defs.iter().zip(first..);
+        let next = slots
+            .find(|(def, slot)| unknown >> *slot & 1 == 1 && is_unique(def, *slot, unknown, on));
+        let Some((_, slot)) = next else {
+            return false;
+        };
+        unknown &= !(1 << slot);
+    }
+    true
+}
+
+/// Whether at most one row of table `slot` passes the conditions for each row of the others, except
+/// those in `unknown`: they equate all parts of a unique key, in comparisons that two different
+/// values of a column cannot both pass.
+fn is_unique(def: &TableDef, slot: u16, unknown: u64, on: &[Expr]) -> bool {
+    let equated = on.iter().filter_map(|e| equated_column(e, slot, unknown));
+    let equated: Vec<usize> = equated.collect();
     def.indexes.iter().any(|index| {
         let mut parts = index.parts.iter();
         index.is_unique() && parts.all(|p| p.prefix_len.is_none() && equated.contains(&p.column))
     })
 }
 
-/// The column of table `slot` that a condition equates with a value from elsewhere.
-fn equated_column(e: &Expr, slot: u16) -> Option<usize> {
+/// The column of table `slot` that a condition equates with a value that reads no slot of
+/// `unknown`.
+fn equated_column(e: &Expr, slot: u16, unknown: u64) -> Option<usize> {
     let ExprKind::Compare {
         op: BinaryOp::Eq,
         kind,
@@ -304,15 +337,15 @@ fn equated_column(e: &Expr, slot: u16) -> Option<usize> {
         CmpKind::DateTime => own.ty.class().is_temporal() && other.ty.class().is_temporal(),
         CmpKind::Double | CmpKind::Time | CmpKind::Json => false,
     };
-    (exact && slots_of(other) >> slot & 1 == 0).then_some(usize::from(at.column))
+    (exact && slots_of(other) & unknown == 0).then_some(usize::from(at.column))
 }
 
 /// Rewrites an expression of the subquery as seen from the block that contains it: the subquery's
-/// table is in `slot` there.
+/// tables are in the slots from `slot` on there.
 fn lifted(e: &Expr, slot: u16) -> Expr {
     fn shift(e: &mut Expr, slot: u16) {
         match &mut e.kind {
-            ExprKind::Column(at) => at.table = slot,
+            ExprKind::Column(at) => at.table += slot,
             ExprKind::Outer { level: 1, at } => e.kind = ExprKind::Column(*at),
             ExprKind::Outer { level, .. } => *level -= 1,
             _ => e.each_child_mut(&mut |child| shift(child, slot)),
