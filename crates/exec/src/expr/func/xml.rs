@@ -4,7 +4,7 @@ mod document;
 mod evaluate;
 mod path;
 
-use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Expr, ExprKind, ExprType, long_string_type};
 use nfold_plan::func::Infer;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -18,9 +18,6 @@ pub(super) static FUNCS: &[Func] = &[
     func("extractvalue", (2, 2), infer_xml, eval_extract),
     func("updatexml", (3, 3), infer_xml, eval_update),
 ];
-
-/// The length of a result in characters of one byte.
-const RESULT_CHARS: u64 = 1 << 24;
 
 /// # Errors
 /// 1105 if the path is not constant, or the character set is not one of single bytes.
@@ -39,12 +36,9 @@ fn infer_xml(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
             "Only constant XPATH queries are supported".to_owned(),
         ));
     }
-    Ok(ExprType::string(
-        RESULT_CHARS * u64::from(set.max_len),
-        merged.collation,
-        merged.coercibility,
-        true,
-    ))
+    let mut ty = ExprType::string(0, merged.collation, merged.coercibility, true);
+    ty.col = long_string_type(u64::MAX, merged.collation);
+    Ok(ty)
 }
 
 /// The parsed path and the XML text of a call; `None` if one is NULL.

@@ -130,8 +130,11 @@ const AXES: [(&str, Axis); 13] = [
 
 const NODE_TYPES: [&str; 4] = ["comment", "text", "processing-instruction", "node"];
 
-/// Expressions within each other.
-const DEPTH_MAX: usize = 200;
+/// Expressions within each other, which the parser reads by recursion.
+const DEPTH_MAX: usize = 40;
+
+/// Steps, operators and predicates of a path: the evaluator's recursion may be as deep.
+const OPERATIONS_MAX: usize = 100;
 
 /// The bytes of the expression that an error shows.
 const SHOWN_BYTES: usize = 32;
@@ -194,6 +197,7 @@ struct Parser<'t> {
     /// Whether the parser is inside of brackets, so that there is a context node.
     in_predicate: bool,
     depth: usize,
+    operations: usize,
 }
 
 /// Parses an expression, in the character set `set`.
@@ -213,6 +217,7 @@ pub(super) fn parse(text: &[u8], set: &'static Charset) -> Result<Term, SqlError
         next: start,
         in_predicate: false,
         depth: 0,
+        operations: 0,
     };
     parser.next = parser.scan(0);
     match parser.expression() {
@@ -329,6 +334,16 @@ impl Parser<'_> {
         self.take(TokenKind::Sign(sign))
     }
 
+    /// # Errors
+    /// 1436 for more than [`OPERATIONS_MAX`] operations.
+    fn count_operation(&mut self) -> Parsed<()> {
+        self.operations += 1;
+        match self.operations > OPERATIONS_MAX {
+            true => Err(Failure::Other(too_deep())),
+            false => Ok(()),
+        }
+    }
+
     fn expect(&mut self, sign: u8) -> Parsed<()> {
         match self.sign(sign) {
             true => Ok(()),
@@ -339,10 +354,11 @@ impl Parser<'_> {
     fn expression(&mut self) -> Parsed<Term> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Failure::Syntax);
+            return Err(Failure::Other(too_deep()));
         }
         let mut term = self.and()?;
         while self.take(TokenKind::Or) {
+            self.count_operation()?;
             let other = required(self.and())?;
             term = Term::Or(Box::new([term, other]));
         }
@@ -353,6 +369,7 @@ impl Parser<'_> {
     fn and(&mut self) -> Parsed<Term> {
         let mut term = self.equality()?;
         while self.take(TokenKind::And) {
+            self.count_operation()?;
             let other = required(self.equality())?;
             term = Term::And(Box::new([term, other]));
         }
@@ -374,6 +391,7 @@ impl Parser<'_> {
             } else {
                 return Ok(term);
             };
+            self.count_operation()?;
             let other = required(self.relational())?;
             term = self.compared(relation, term, other, operator)?;
         }
@@ -394,6 +412,7 @@ impl Parser<'_> {
                 (false, false) => Relation::Greater,
                 (false, true) => Relation::GreaterOrEqual,
             };
+            self.count_operation()?;
             let other = required(self.additive())?;
             term = self.compared(relation, term, other, operator)?;
         }
@@ -423,6 +442,7 @@ impl Parser<'_> {
             } else {
                 return Ok(term);
             };
+            self.count_operation()?;
             let other = required(self.multiplicative())?;
             term = Term::Arith(op, Box::new([term, other]));
         }
@@ -440,6 +460,7 @@ impl Parser<'_> {
             } else {
                 return Ok(term);
             };
+            self.count_operation()?;
             let other = required(self.unary())?;
             term = Term::Arith(op, Box::new([term, other]));
         }
@@ -449,9 +470,7 @@ impl Parser<'_> {
         let mut signs = 0;
         while self.sign(b'-') {
             signs += 1;
-            if signs > DEPTH_MAX {
-                return Err(Failure::Syntax);
-            }
+            self.count_operation()?;
         }
         let mut term = match signs {
             0 => self.union()?,
@@ -466,6 +485,7 @@ impl Parser<'_> {
     fn union(&mut self) -> Parsed<Term> {
         let mut term = self.path()?;
         while self.sign(b'|') {
+            self.count_operation()?;
             let Term::Nodes(left) = term else {
                 return Err(Failure::Syntax);
             };
@@ -524,7 +544,9 @@ impl Parser<'_> {
 
     fn relative(&mut self, from: Nodes) -> Parsed<Nodes> {
         let mut nodes = self.step(from)?;
+        self.count_operation()?;
         while self.sign(b'/') {
+            self.count_operation()?;
             if self.sign(b'/') {
                 nodes = step(nodes, Axis::DescendantOrSelf, None);
             }
@@ -572,6 +594,7 @@ impl Parser<'_> {
     }
 
     fn predicate(&mut self, from: Nodes) -> Parsed<Nodes> {
+        self.count_operation()?;
         let outer = std::mem::replace(&mut self.in_predicate, true);
         let test = required(self.expression())?;
         self.in_predicate = outer;
@@ -719,6 +742,14 @@ fn step(from: Nodes, axis: Axis, name: Option<Vec<u8>>) -> Nodes {
         axis,
         name,
     }
+}
+
+fn too_deep() -> SqlError {
+    let message = format!(
+        "Thread stack overrun: an XPath has at most {OPERATIONS_MAX} steps and operators, and \
+         {DEPTH_MAX} expressions within each other."
+    );
+    SqlError::with_message(ErrorCode::ER_STACK_OVERRUN_NEED_MORE, message)
 }
 
 /// The result of a rule without which no other can succeed.
