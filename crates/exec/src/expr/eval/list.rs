@@ -418,13 +418,12 @@ pub(crate) fn in_param<'a>(
                 (ListForm::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
                 _ => None,
             };
-            let is_prepared = prepared.form == ListForm::Kinds;
-            (found, prepared.has_null, is_prepared)
+            (found, prepared.has_null)
         };
         let kind_of = |ty: &ExprType| listed_kind(cx, expr, ty, kinds[0], list);
         let prepare =
             |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, &expr.ty, kind_of);
-        let (found, has_null, is_prepared) = cx.st.lists.with(id, prepare, look);
+        let (found, has_null) = cx.st.lists.with(id, prepare, look);
         let found = match found {
             Some(found) if !lone_year => found,
             _ => {
@@ -457,10 +456,16 @@ pub(crate) fn in_param<'a>(
                     let kind = if lone_year { CmpKind::Int } else { kind };
                     let (a, b) = ((&x, &expr.ty), (&m, &ty));
                     let number = expr.ty.class().is_number() && kind == CmpKind::Double;
+                    let is_prepared =
+                        |prepared: &mut PreparedList| prepared.form == ListForm::Kinds;
                     let found = match several {
                         true => member_order(cx, kind, a, b, true),
                         // The text has warned when the list was prepared.
-                        false if number && matches!(m, Val::Bytes(_)) && is_prepared => {
+                        false
+                            if number
+                                && matches!(m, Val::Bytes(_))
+                                && cx.st.lists.with(id, |_| {}, is_prepared) =>
+                        {
                             cx.silently(|cx| order(cx, kind, a, b))
                         }
                         false => order(cx, kind, a, b),
