@@ -104,6 +104,10 @@ pub trait SessionEnv {
     fn has_executed(&self, _set: &GtidSet) -> bool {
         false
     }
+    /// What the server's rules for passwords say of one: from 0 to 100.
+    fn password_strength(&self, _password: &str) -> u64 {
+        0
+    }
     /// Resolves deadlocks that this session is part of. Called when it begins to wait for a
     /// user-level lock, and repeatedly during the wait, because another session's wait may close a
     /// cycle.

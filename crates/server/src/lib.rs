@@ -23,6 +23,7 @@ pub mod heavy;
 pub mod introspection;
 mod log_file;
 pub mod net;
+mod password_policy;
 pub mod pool_list;
 mod replication;
 pub mod server;

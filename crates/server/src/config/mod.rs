@@ -4,6 +4,7 @@
 //! A later source overrides an earlier one: defaults, option file, command line.
 
 mod accepted;
+pub mod components;
 mod datadir;
 mod ini;
 mod limits;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use components::Components;
 pub use datadir::{DataDir, DataDirError, pem_encode, write_private};
 pub use ini::{ConfigError, Line, read};
 pub use limits::Limits;
@@ -60,6 +62,7 @@ pub struct ServerOptions {
     pub server_version: String,
     /// What SET PERSIST has stored.
     pub persisted: Arc<Persisted>,
+    pub components: Arc<Components>,
     /// All options by name, for `@@variables` and the engine.
     pub values: Values,
 }
@@ -79,6 +82,7 @@ impl ServerOptions {
         if values.flag("persisted_globals_load") {
             values.apply_persisted(&persisted.entries());
         }
+        let components = Components::open(&datadir)?;
         let path = |name: &str| {
             values
                 .text(name)
@@ -126,6 +130,7 @@ impl ServerOptions {
             server_version: server_version(),
             datadir,
             persisted: Arc::new(persisted),
+            components: Arc::new(components),
             values,
         })
     }

@@ -241,6 +241,25 @@ impl Env {
         }
     }
 
+    /// The position of a variable that the session sees. Error 1193 if it does not exist.
+    pub fn find_var(&self, name: &str) -> Result<usize, SqlError> {
+        let at = vars::find(name)?;
+        match self.sees_var(at) {
+            true => Ok(at),
+            false => Err(SqlError::new(
+                ErrorCode::ER_UNKNOWN_SYSTEM_VARIABLE,
+                &[&name],
+            )),
+        }
+    }
+
+    /// Whether the variable at a position exists: those of components may not.
+    pub fn sees_var(&self, at: usize) -> bool {
+        self.server
+            .components
+            .has_variable(vars::definitions()[at].name)
+    }
+
     /// The value of a system variable for SHOW VARIABLES and `@@`.
     pub fn read_var(&self, at: usize, global: bool) -> VarValue {
         self.with_var(at, global, VarValue::clone)
@@ -290,6 +309,11 @@ impl Env {
         }
     }
 
+    /// The user's names: that of the login, and that of the account.
+    pub fn user_names(&self) -> [&str; 2] {
+        [&self.login.user, &self.login.account_user]
+    }
+
     /// The user and the host of the account.
     pub fn account(&self) -> (&str, &str) {
         (&self.login.account_user, &self.login.account_host)
@@ -302,7 +326,7 @@ impl SessionEnv for Env {
     }
 
     fn sysvar(&self, scope: Option<VarScope>, name: &str) -> Result<Value, SqlError> {
-        let at = vars::find(name)?;
+        let at = self.find_var(name)?;
         let global = self.scope_of(at, scope)?;
         Ok(self.with_var(at, global, VarValue::to_value))
     }
@@ -546,6 +570,17 @@ impl SessionEnv for Env {
 
     fn has_executed(&self, set: &GtidSet) -> bool {
         self.server.has_executed(set)
+    }
+
+    fn password_strength(&self, password: &str) -> u64 {
+        let policy = self.server.password_policy();
+        policy.map_or(0, |policy| {
+            policy.strength(
+                password,
+                &self.user_names(),
+                &self.server.password_words.load(),
+            )
+        })
     }
 
     fn tmpdir(&self) -> std::path::PathBuf {

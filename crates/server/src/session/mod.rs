@@ -18,6 +18,7 @@ pub(crate) mod gate;
 pub(crate) mod handlers;
 pub(crate) mod locks;
 pub(crate) mod optimizer_traces;
+mod password_rules;
 pub(crate) mod plan_info;
 pub(crate) mod plans;
 pub(crate) mod prepared;

@@ -40,7 +40,7 @@ impl PlanInfo for Info<'_> {
     }
 
     fn sysvar_type(&self, scope: Option<VarScope>, name: &str) -> Result<ColumnType, SqlError> {
-        let at = vars::find(name)?;
+        let at = self.env.find_var(name)?;
         self.env.scope_of(at, scope)?;
         Ok(vars::definitions()[at].column_type())
     }

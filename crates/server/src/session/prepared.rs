@@ -239,6 +239,7 @@ fn preparable(statement: &nfold_sql::ast::Statement) -> bool {
             | AlterDatabase(_)
             | ExplainConnection(..)
             | LoadData(_)
+            | Component(_)
             | Empty
             | Show(Show::Warnings(_) | Show::Errors(_) | Show::WarningCount | Show::ErrorCount)
     )

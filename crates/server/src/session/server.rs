@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use nfold_binlog::GtidSet;
 use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
 use nfold_engine::Engine;
@@ -23,11 +24,12 @@ use super::storage;
 use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
 use crate::binlog::{BinaryLog, BinlogTunables};
-use crate::config::{Persisted, ServerOptions, Source, server_uuid};
+use crate::config::{Components, Persisted, ServerOptions, Source, server_uuid};
 use crate::database::machine_memory;
 use crate::general_log::GeneralLog;
 use crate::net::fiber::compression::Algorithms;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
+use crate::password_policy::Words;
 use crate::pool_list::PoolList;
 use crate::slow_log::SlowLog;
 use crate::unix_time::unix_time;
@@ -42,6 +44,12 @@ pub struct ServerState {
     pub registry: Arc<Registry>,
     /// What SET PERSIST has stored.
     pub persisted: Arc<Persisted>,
+    /// What INSTALL COMPONENT has installed.
+    pub components: Arc<Components>,
+    /// The values that the variables of components had when the server started.
+    pub(crate) component_defaults: Vec<(usize, VarValue)>,
+    /// The words of `validate_password.dictionary_file`.
+    pub(crate) password_words: ArcSwap<Words>,
     /// Where the values come from with which the server has started, parallel to
     /// [`vars::definitions`].
     pub sources: Vec<Source>,
@@ -152,6 +160,7 @@ impl ServerState {
     ) -> Arc<ServerState> {
         let globals = Arc::new(Globals::new(&options.values, &facts(options)));
         let state = ServerState {
+            component_defaults: vars::of_components(&globals),
             pool_list: PoolList::new(engine.clone(), &options.datadir),
             slow_log: SlowLog::new(banner(options)),
             general_log: GeneralLog::new(banner(options)),
@@ -159,6 +168,8 @@ impl ServerState {
             globals,
             registry,
             persisted: options.persisted.clone(),
+            components: options.components.clone(),
+            password_words: ArcSwap::default(),
             sources: options.values.sources().to_vec(),
             system_tables,
             started: Instant::now(),
@@ -179,6 +190,12 @@ impl ServerState {
             counters: OnceLock::new(),
         };
         state.globals_changed();
+        if state.components.validates_passwords() {
+            state.raise_password_length();
+            let none = Words::of_now(unix_time().as_secs());
+            let words = state.read_password_words().unwrap_or(none);
+            state.take_password_words(Some(words));
+        }
         Arc::new(state)
     }
 

@@ -41,6 +41,7 @@ pub(super) fn commits(statement: &Statement) -> bool {
                     | RoleStatement::Drop { .. }
                     | RoleStatement::SetDefault { .. },
             )
+            | Component(_)
     );
     let other =
         other || matches!(statement, TableMaintenance(m) if m.kind != MaintenanceKind::Checksum);
@@ -519,6 +520,7 @@ impl Session {
             PurgeTo(file) => self.purge_to(cx, file),
             PurgeBefore(time) => self.purge_before(cx, time, text),
             ResetBinaryLogs(to) => self.reset_binary_logs(cx, *to),
+            Component(component) => self.component(cx, component, text),
             CreateUser(c) => self.create_user(cx, c),
             AlterUser(c) => self.alter_user(cx, c),
             SetPassword(set) => self.set_password(cx, set),

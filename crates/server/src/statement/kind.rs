@@ -2,8 +2,9 @@
 
 use nfold_observe::StatementKind as Kind;
 use nfold_sql::ast::{
-    CreateUser, Delete, EngineInfo, Handler, HandlerAction, Insert, InsertSource, MaintenanceKind,
-    Privileges, Revoke, RoleStatement, Show, Statement, TableRef, Update, Xa,
+    ComponentStatement, CreateUser, Delete, EngineInfo, Handler, HandlerAction, Insert,
+    InsertSource, MaintenanceKind, Privileges, Revoke, RoleStatement, Show, Statement, TableRef,
+    Update, Xa,
 };
 
 /// The kind of a statement; EXPLAIN has that of the explained one. `None`: it is not counted.
@@ -89,6 +90,10 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<Kind> {
             RoleStatement::Drop { .. } => Kind::DropRole,
             RoleStatement::Set(_) => Kind::SetRole,
             RoleStatement::SetDefault { .. } => Kind::AlterUserDefaultRole,
+        },
+        S::Component(component) => match component {
+            ComponentStatement::Install { .. } => Kind::InstallComponent,
+            ComponentStatement::Uninstall(_) => Kind::UninstallComponent,
         },
         S::Empty => Kind::EmptyQuery,
         S::Unsupported { .. } => return None,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! handler (commands) ─▶ dispatch (statements) ─┬─▶ run: plan cache, planner, executor
-//!                                              ├─▶ set, account, select_into, diagnostics
+//!                                              ├─▶ set, account, component, select_into, diagnostics
 //!                                              ├─▶ result_file: INTO OUTFILE and DUMPFILE
 //!                                              ├─▶ load: LOAD DATA, from server_file or the client
 //!                                              ├─▶ handler_tables: HANDLER
@@ -18,6 +18,7 @@ mod applied;
 mod binary_logs;
 mod binlog_dump;
 mod client_text;
+mod component;
 mod cursor;
 mod diagnostics;
 mod dispatch;

@@ -234,7 +234,7 @@ impl Session {
         value: &SetValue,
         text: &[u8],
     ) -> Result<Change<'s>, SqlError> {
-        let at = vars::find(name)?;
+        let at = self.env.find_var(name)?;
         let def = &vars::definitions()[at];
         let scope = scope.unwrap_or(VarScope::Session);
         self.check_changeable(def, scope)?;
@@ -443,8 +443,14 @@ impl Session {
                 let by = self.set_by();
                 self.env.globals.set_all_by(&assigned, Some(&by));
                 self.server.globals_changed();
+                self.password_rules_changed(cx, &assigned)?;
             }
-            Change::Persist { assigned, only } => self.persist(&assigned, only)?,
+            Change::Persist { assigned, only } => {
+                self.persist(&assigned, only)?;
+                if !only {
+                    self.password_rules_changed(cx, &assigned)?;
+                }
+            }
             Change::Special(name, value) => self.set_special(name, &value),
             Change::UserVar(name, e) => {
                 let (value, ty) = self.evaluate_variable(cx, e, text)?;
@@ -459,7 +465,7 @@ impl Session {
 
     /// Stores the first of these values, the one that was assigned; the others follow from it.
     /// Unless `only` is set, the global values change as well.
-    fn persist(&mut self, assigned: &Assigned, only: bool) -> Result<(), SqlError> {
+    pub(super) fn persist(&mut self, assigned: &Assigned, only: bool) -> Result<(), SqlError> {
         let by = self.set_by();
         if let Some((at, value)) = assigned.first() {
             let name = vars::definitions()[*at].name;
@@ -504,7 +510,7 @@ impl Session {
     }
 
     /// This session's account, and the time of its statement.
-    fn set_by(&self) -> SetBy {
+    pub(super) fn set_by(&self) -> SetBy {
         let (user, host) = self.env.account();
         SetBy {
             micros: self.env.started_us(),

@@ -57,6 +57,26 @@ pub enum SetValue {
     Expr(Expr),
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub enum ComponentStatement {
+    /// `INSTALL COMPONENT 'urn' [, …] [SET variable [, …]]`
+    Install {
+        urns: Vec<String>,
+        variables: Vec<ComponentVariable>,
+    },
+    /// `UNINSTALL COMPONENT 'urn' [, …]`
+    Uninstall(Vec<String>),
+}
+
+/// `[GLOBAL | PERSIST] name = value` in INSTALL COMPONENT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComponentVariable {
+    pub persist: bool,
+    /// As it was written, with the component's name before a point, or without.
+    pub name: String,
+    pub value: Expr,
+}
+
 /// `SET [GLOBAL|SESSION] TRANSACTION …`; scope `None`: the next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetTransaction {

@@ -234,6 +234,9 @@ pub enum Statement {
     /// CREATE ROLE, DROP ROLE, SET ROLE, SET DEFAULT ROLE
     Role(RoleStatement),
 
+    /// INSTALL COMPONENT, UNINSTALL COMPONENT
+    Component(ComponentStatement),
+
     /// Only comments; the server answers with OK.
     Empty,
 

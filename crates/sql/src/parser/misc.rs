@@ -90,6 +90,8 @@ impl Parser<'_> {
             Kw::PURGE => self.purge(),
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
+            Kw::INSTALL => self.install(),
+            Kw::UNINSTALL => self.uninstall(),
             kw => match unsupported_verb(kw) {
                 Some(what) => self.unsupported(what),
                 None => self.unexpected(),
@@ -269,10 +271,20 @@ impl Parser<'_> {
         }
         let if_exists = self.if_exists()?;
         let name = match if_exists || self.at_ident() {
-            true => Some(self.ident()?),
+            true => Some(self.persisted_name()?),
             false => None,
         };
         Ok(Statement::ResetPersist { if_exists, name })
+    }
+
+    /// The name of a variable, which may be one of a component.
+    fn persisted_name(&mut self) -> Result<Ident> {
+        let mut name = self.ident()?;
+        if self.accept(TokenKind::Dot) {
+            name.value.push('.');
+            name.value.push_str(&self.ident_after_dot()?.value);
+        }
+        Ok(name)
     }
 
     fn flush(&mut self) -> Result<Statement> {
@@ -333,8 +345,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",
         Kw::HELP => "HELP",
-        Kw::INSTALL => "INSTALL",
-        Kw::UNINSTALL => "UNINSTALL",
         Kw::BINLOG => "BINLOG",
         Kw::CACHE => "CACHE INDEX",
         Kw::IMPORT => "IMPORT TABLE",

@@ -21,6 +21,7 @@ mod account;
 mod aggregate;
 mod alter;
 mod column;
+mod component;
 mod create;
 mod deprecated;
 mod diagnostics;

@@ -165,13 +165,17 @@ impl Parser<'_> {
             self.advance();
             return Ok(SetValue::Default);
         }
-        // Words that are not expressions but values of variables.
+        self.set_expr().map(SetValue::Expr)
+    }
+
+    /// An expression, or a word that is the value of a variable.
+    pub(super) fn set_expr(&mut self) -> Result<Expr> {
         let word = matches!(self.kw(), Kw::ON | Kw::ALL | Kw::SYSTEM)
             || (matches!(self.kw(), Kw::BINARY | Kw::ROW) && self.value_ends_after());
         if word {
-            return Ok(SetValue::Expr(bare_column(self.any_word()?)));
+            return Ok(bare_column(self.any_word()?));
         }
-        Ok(SetValue::Expr(self.expr()?))
+        self.expr()
     }
 
     fn value_ends_after(&self) -> bool {

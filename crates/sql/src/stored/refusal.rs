@@ -17,7 +17,7 @@ pub enum Refusal {
 }
 
 /// Functions whose result depends on more than the row. A DEFAULT may call them.
-const NOT_OF_THE_ROW: [&str; 23] = [
+const NOT_OF_THE_ROW: [&str; 24] = [
     "connection_id",
     "curdate",
     "current_role",
@@ -41,6 +41,7 @@ const NOT_OF_THE_ROW: [&str; 23] = [
     "uuid",
     "uuid_short",
     "localtime",
+    "validate_password_strength",
 ];
 
 /// Functions with effects, or of the session's last statement.

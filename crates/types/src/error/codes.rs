@@ -134,6 +134,7 @@ errors! {
     ER_NULL_COLUMN_IN_INDEX = 1121, "42000", "Table handler doesn't support NULL in given index. Please change column '%-.192s' to be NOT NULL or use another handler";
     ER_CANT_FIND_UDF = 1122, "HY000", "Can't load function '%-.192s'";
     ER_UDF_NO_PATHS = 1124, "HY000", "No paths allowed for shared library";
+    ER_CANT_OPEN_LIBRARY = 1126, "HY000", "Can't open shared library '%-.192s' (errno: %d %-.128s)";
     ER_FUNCTION_NOT_DEFINED = 1128, "HY000", "Function '%-.192s' is not defined";
     ER_HOST_NOT_PRIVILEGED = 1130, "HY000", "Host '%-.255s' is not allowed to connect to this MySQL server";
     ER_PASSWORD_ANONYMOUS_USER = 1131, "42000", "You are using MySQL as an anonymous user and anonymous users are not allowed to change passwords";
@@ -569,8 +570,13 @@ errors! {
     ER_WARN_SRS_NOT_FOUND = 3519, "01000", "There's no spatial reference system with SRID %u.";
     ER_PK_INDEX_CANT_BE_INVISIBLE = 3522, "HY000", "A primary key index cannot be invisible";
     ER_UNKNOWN_AUTHID = 3523, "HY000", "Unknown authorization ID `%.64s`@`%.64s`";
+    ER_COMPONENTS_NO_SCHEME = 3527, "HY000", "Cannot find schema in specified URN: '%.192s'.";
+    ER_COMPONENTS_NO_SCHEME_SERVICE = 3528, "HY000", "Cannot acquire scheme load service implementation for schema '%.192s' in specified URN: '%.192s'.";
+    ER_COMPONENTS_CANT_LOAD = 3529, "HY000", "Cannot load component from specified URN: '%.192s'.";
     ER_ROLE_NOT_GRANTED = 3530, "HY000", "`%.64s`@`%.64s` is not granted to `%.64s`@`%.64s`";
     ER_RENAME_ROLE = 3532, "HY000", "Renaming of a role identifier is forbidden";
+    ER_COMPONENTS_UNLOAD_NOT_LOADED = 3537, "HY000", "Component specified by URN '%.192s' to unload has not been loaded before.";
+    ER_COMPONENT_MANIPULATE_ROW_FAILED = 3544, "HY000", "Failed to manipulate component '%.192s' persistence data. Error code %d from storage engine.";
     ER_CANT_SET_GTID_PURGED_DUE_SETS_CONSTRAINTS = 3546, "HY000", "@@GLOBAL.GTID_PURGED cannot be changed: %s";
     ER_SRS_NOT_FOUND = 3548, "SR001", "There's no spatial reference system with SRID %u.";
     ER_NO_SYSTEM_SCHEMA_ACCESS = 3552, "HY000", "Access to system schema '%.64s' is rejected.";
@@ -750,7 +756,10 @@ errors! {
     ER_WARN_DEPRECATED_DATETIME_DELIMITER = 4095, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is deprecated. Prefer the standard '%c'.";
     ER_WARN_DEPRECATED_SUPERFLUOUS_DELIMITER = 4096, "HY000", "Delimiter '%c' in position %d in datetime value '%s' at row %ld is superfluous and is deprecated. Please remove.";
     ER_CTE_RECURSIVE_NOT_UNION = 4114, "HY000", "Recursive table reference in EXCEPT or INTERSECT operand is not allowed.";
+    ER_INSTALL_COMPONENT_SET_NULL_VALUE = 4160, "HY000", "The value supplied for %.64s in the SET list cannot be null";
+    ER_INSTALL_COMPONENT_SET_UNUSED_VALUE = 4161, "HY000", "The assignment of %.64s.%.64s in SET doesn't match any of the variables registered by the component(s)";
     ER_USER_LOCK_OVERLONG_NAME = 4163, "42000", "User-level lock name '%-.192s' should not exceed 64 characters.";
+    ER_VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS = 4165, "HY000", "The new password must have at least '%u' characters that are different from the old password. It has only '%u' character(s) different. For this comparison, uppercase letters and lowercase letters are considered to be equal.";
     ER_WARN_DEPRECATED_WITH_NOTE = 4166, "HY000", "'%s' is deprecated and will be removed in a future release. %s";
     ER_EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED = 6006, "0A000", "EXPLAIN INTO does not support implicit FORMAT.";
     ER_EXPLAIN_INTO_FORMAT_NOT_SUPPORTED = 6007, "0A000", "EXPLAIN INTO does not support FORMAT=%s.";

@@ -34,6 +34,18 @@ pub(super) static FUNCS: &[Func] = &[
             .database()
             .map_or(Val::Null, |d| Val::string(d.into_bytes())))
     }),
+    func(
+        "validate_password_strength",
+        (1, 1),
+        infer_int_null::<10>,
+        |cx, a, _| {
+            let password = arg!(cx.text(&a[0], CollationId::UTF8MB4_GENERAL_CI));
+            let strength = cx
+                .env()
+                .password_strength(&String::from_utf8_lossy(&password));
+            Ok(Val::Int(strength as i64))
+        },
+    ),
     func("connection_id", (0, 0), infer_unsigned, |cx, _, _| {
         Ok(Val::UInt(cx.env().connection_id()))
     }),

@@ -2,6 +2,7 @@
 
 use nfold_catalog::Privileges;
 use nfold_sql::ast::{EngineInfo, ShowFilter, VarScope};
+use nfold_types::temporal::{TimeZone, Timestamp};
 use nfold_types::{ColumnType, ErrorCode, SqlError, Value};
 
 use super::filter;
@@ -47,7 +48,6 @@ const NEVER_COUNTED: &[&str] = &[
     "Com_group_replication_stop",
     "Com_help",
     "Com_import",
-    "Com_install_component",
     "Com_install_plugin",
     "Com_preload_keys",
     "Com_restart",
@@ -65,7 +65,6 @@ const NEVER_COUNTED: &[&str] = &[
     "Com_show_profile",
     "Com_shutdown",
     "Com_stmt_reprepare",
-    "Com_uninstall_component",
     "Com_uninstall_plugin",
     "Created_tmp_disk_tables",
     "Created_tmp_files",
@@ -78,6 +77,13 @@ const NEVER_COUNTED: &[&str] = &[
     "Opened_table_definitions",
     "Select_range_check",
 ];
+
+/// A time as status variables show it, in the server's time zone.
+fn read_time(seconds: u64) -> String {
+    let micros = i64::try_from(seconds).unwrap_or_default() * 1_000_000;
+    let local = TimeZone::system().to_local(Timestamp::from_micros(micros, 0));
+    local.map_or(String::new(), |at| at.to_string())
+}
 
 impl ServerState {
     /// Name and value of every status variable, in the order of their names. `session`: the values
@@ -102,6 +108,19 @@ impl ServerState {
                 .chain(none)
                 .map(|(name, n)| (name, n.to_string())),
         );
+        if self.components.validates_passwords() {
+            let words = self.password_words.load();
+            all.extend([
+                (
+                    "validate_password.dictionary_file_last_parsed",
+                    read_time(words.read_s),
+                ),
+                (
+                    "validate_password.dictionary_file_words_count",
+                    words.count().to_string(),
+                ),
+            ]);
+        }
         all.sort_unstable_by_key(|(name, _)| name.to_ascii_lowercase());
         all
     }

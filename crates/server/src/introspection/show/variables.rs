@@ -17,7 +17,10 @@ impl Session {
         let global = scope == VarScope::Global;
         let mut set = RowSet::of_text(&[("Variable_name", 64), ("Value", 2048)]);
         for (at, def) in definitions().iter().enumerate() {
-            if global && def.scope == Scope::Session || def.name == NO_VARIABLE {
+            if global && def.scope == Scope::Session
+                || def.name == NO_VARIABLE
+                || !self.env.sees_var(at)
+            {
                 continue;
             }
             let value = self.env.read_var(at, global).show();

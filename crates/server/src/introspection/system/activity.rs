@@ -100,7 +100,7 @@ const VALUE_CHARS: usize = 1024;
 
 pub(super) fn variables(cx: &Cx<'_>, global: bool, put: &mut Put<'_>) -> Result<(), SqlError> {
     for (at, def) in definitions().iter().enumerate() {
-        if global && def.scope == Scope::Session {
+        if global && def.scope == Scope::Session || !cx.env.sees_var(at) {
             continue;
         }
         let mut value = cx.env.read_var(at, global).show();
@@ -142,6 +142,9 @@ fn range(def: &VarDef) -> (String, String) {
 
 pub(super) fn variables_info(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for (at, def) in definitions().iter().enumerate() {
+        if !cx.env.sees_var(at) {
+            continue;
+        }
         let (source, path, by) = origin(cx, at);
         let (min, max) = range(def);
         let time = by.as_ref().map_or(Value::Null, |by| {

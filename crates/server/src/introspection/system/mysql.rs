@@ -13,6 +13,12 @@ use super::rows::{Cx, Put};
 /// # Errors
 /// Those of `put`.
 pub(super) fn rows(cx: &Cx<'_>, def: &TableDef, put: &mut Put<'_>) -> Result<(), SqlError> {
+    if &*def.name == "component" {
+        for c in cx.server.components.installed() {
+            put(vec![Value::UInt(c.id), Value::UInt(c.group), c.urn.into()])?;
+        }
+        return Ok(());
+    }
     let all = accounts::accounts(cx);
     for account in &all {
         let (user, host): (&str, &str) = (&account.user, &account.host);

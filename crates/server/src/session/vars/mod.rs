@@ -20,6 +20,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, Value, Warnings};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use crate::config::components::is_component_variable;
 use crate::config::table::{self as options, OPTIONS, OptionKind};
 use crate::config::{self, SetBy, Values};
 
@@ -130,6 +131,36 @@ fn choice_value(word: &str) -> VarValue {
         .map_or_else(|_| VarValue::text(word), VarValue::Int)
 }
 
+/// The value of a variable from that of its option.
+fn of_option(def: &VarDef, value: &config::Value) -> VarValue {
+    match value {
+        config::Value::Bool(b) => VarValue::Bool(*b),
+        config::Value::Int(n) => VarValue::Int(*n),
+        config::Value::Signed(n) => VarValue::Signed(*n),
+        config::Value::Real(v) => VarValue::Real(*v),
+        config::Value::Text(Some(s)) if matches!(def.kind, OptionKind::Choice { .. }) => {
+            choice_value(s)
+        }
+        config::Value::Text(s) => VarValue::Text(s.as_deref().map(Into::into)),
+    }
+}
+
+/// A stored value of a variable; `None`: the variable does not accept it.
+pub fn of_stored(at: usize, text: &str) -> Option<VarValue> {
+    let def = &definitions()[at];
+    let value = config::Value::parse(def, Some(text)).ok()?;
+    Some(of_option(def, &value))
+}
+
+/// The global values of the variables of components.
+pub fn of_components(globals: &Globals) -> Vec<(usize, VarValue)> {
+    let values = globals.load();
+    let all = definitions().iter().enumerate();
+    all.filter(|(_, def)| is_component_variable(def.name))
+        .map(|(at, _)| (at, values.get(at).clone()))
+        .collect()
+}
+
 /// The values of all variables: those of a base, and the ones that differ from it.
 #[derive(Clone)]
 pub struct VarValues {
@@ -216,16 +247,7 @@ impl Globals {
         let mut values: Vec<VarValue> = definitions().iter().map(VarDef::default).collect();
         for (def, value) in options.iter() {
             let Ok(at) = find(def.name) else { continue };
-            values[at] = match value {
-                config::Value::Bool(b) => VarValue::Bool(*b),
-                config::Value::Int(n) => VarValue::Int(*n),
-                config::Value::Signed(n) => VarValue::Signed(*n),
-                config::Value::Real(v) => VarValue::Real(*v),
-                config::Value::Text(Some(s)) if matches!(def.kind, OptionKind::Choice { .. }) => {
-                    choice_value(s)
-                }
-                config::Value::Text(s) => VarValue::Text(s.as_deref().map(Into::into)),
-            };
+            values[at] = of_option(def, value);
         }
         for (name, value) in facts {
             values[known(name)] = value.clone();
@@ -277,6 +299,14 @@ impl Globals {
             let changes = changes.iter().map(|(at, _)| (*at, by.clone()));
             self.changed.lock().extend(changes);
         }
+    }
+
+    /// Sets several values, as if no SET had changed them since the server started.
+    pub fn reset_all(&self, values: &[(usize, VarValue)]) {
+        self.set_all(values);
+        self.changed
+            .lock()
+            .retain(|at, _| values.iter().all(|(reset, _)| reset != at));
     }
 
     /// Who has set the variable at a position since the server started; `None`: unchanged.

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use nfold_catalog::{Account, AccountId, AccountSnapshot, Privileges};
 use nfold_exec::ExecCx;
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
-use nfold_sql::ast::{AccountName, CreateUser, DefaultRoles, SetPassword, UserSpec};
+use nfold_sql::ast::{AccountName, AuthSecret, CreateUser, DefaultRoles, SetPassword, UserSpec};
 use nfold_types::{ErrorCode, Level, SqlError};
 
 use self::password::Generated;
@@ -236,6 +236,7 @@ impl Session {
         c: &CreateUser,
     ) -> Result<Response, SqlError> {
         self.need_user_admin(Privileges::INSERT, "CREATE USER")?;
+        self.check_new_passwords(c)?;
         self.change_accounts(cx, |session, change| {
             let mut there = Vec::new();
             for spec in &c.users {
@@ -268,6 +269,11 @@ impl Session {
         account.options.password.changed_s = unix_time().as_secs();
         // The new password has to follow the new rules.
         options::apply(&mut account, &c.options)?;
+        let secret = spec.auth.as_ref().map(|auth| &auth.secret);
+        if matches!(secret, None | Some(AuthSecret::None)) {
+            // The account has an empty password.
+            self.check_password("")?;
+        }
         if let Some(auth) = &spec.auth {
             let expired = account.expired;
             self.change_password(change, &mut account, auth, false)?;
@@ -304,6 +310,7 @@ impl Session {
         } else if !may {
             self.need_user_admin(Privileges::UPDATE, "CREATE USER")?;
         }
+        self.check_new_passwords(c)?;
         self.change_accounts(cx, |session, change| {
             let mut missing = Vec::new();
             for spec in &c.users {
@@ -439,6 +446,9 @@ impl Session {
             let mut account = change.get(&id).ok_or_else(none)?;
             if !own {
                 session.need_system_user(&change.accounts, &id)?;
+            }
+            if let AuthSecret::Password(password) = &set.auth.secret {
+                session.check_password(&String::from_utf8_lossy(password))?;
             }
             session.change_password(change, &mut account, &set.auth, true)?;
             change.put(account);

@@ -4,7 +4,7 @@
 //! Source: MySQL manual, "Password Management".
 
 use nfold_catalog::{Account, PastPassword, Privileges};
-use nfold_sql::ast::{AuthSecret, UserAuth};
+use nfold_sql::ast::{AuthSecret, CreateUser, UserAuth};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
 use super::AccountChange;
@@ -80,7 +80,8 @@ impl Session {
     ///
     /// # Errors
     /// 1524 for an unknown plugin, 1827 for a malformed hash, 3638 if the password was used before,
-    /// 3878, 3894 and 3895 if the current one cannot be retained, 3891 to 3893 for REPLACE.
+    /// 3878, 3894 and 3895 if the current one cannot be retained, 3891 to 3893 and 4165 for
+    /// REPLACE.
     pub(super) fn change_password(
         &self,
         change: &mut AccountChange,
@@ -90,6 +91,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         if known {
             self.check_current(account, auth)?;
+            self.check_changed(auth)?;
         }
         let plugin = auth.plugin.as_deref().unwrap_or(&account.plugin);
         let random = || random_password(self.random_password_length());
@@ -135,6 +137,54 @@ impl Session {
             });
         }
         Ok(())
+    }
+
+    /// Checks the passwords that a statement has in clear text. As in MySQL, this comes before the
+    /// question whether the accounts exist.
+    ///
+    /// # Errors
+    /// 1524 for an unknown plugin, 1819.
+    pub(super) fn check_new_passwords(&self, c: &CreateUser) -> Result<(), SqlError> {
+        for auth in c.users.iter().filter_map(|user| user.auth.as_ref()) {
+            let AuthSecret::Password(password) = &auth.secret else {
+                continue;
+            };
+            if let Some(plugin) = &auth.plugin
+                && is_valid_hash(plugin, b"").is_none()
+            {
+                return Err(SqlError::new(ErrorCode::ER_PLUGIN_IS_NOT_LOADED, &[plugin]));
+            }
+            self.check_password(&String::from_utf8_lossy(password))?;
+        }
+        Ok(())
+    }
+
+    /// Error 1819 if `validate_password` does not allow a password.
+    pub(super) fn check_password(&self, password: &str) -> Result<(), SqlError> {
+        let Some(policy) = self.server.password_policy() else {
+            return Ok(());
+        };
+        let words = self.server.password_words.load();
+        match policy.accepts(password, &self.env.user_names(), &words) {
+            true => Ok(()),
+            false => Err(SqlError::new(ErrorCode::ER_NOT_VALID_PASSWORD, &[])),
+        }
+    }
+
+    /// Error 4165 if a new password is too much like the present one, where the statement has both.
+    fn check_changed(&self, auth: &UserAuth) -> Result<(), SqlError> {
+        let (AuthSecret::Password(new), Some(old)) = (&auth.secret, &auth.replace) else {
+            return Ok(());
+        };
+        let policy = self.server.password_policy();
+        let [old, new] = [old, new].map(|password| String::from_utf8_lossy(password));
+        match policy.and_then(|policy| policy.too_few_changed(&old, &new)) {
+            None => Ok(()),
+            Some((required, changed)) => {
+                let code = ErrorCode::ER_VALIDATE_PASSWORD_INSUFFICIENT_CHANGED_CHARACTERS;
+                Err(SqlError::new(code, &[&required, &changed]))
+            }
+        }
     }
 
     /// `generated_random_password_length`
