@@ -76,13 +76,14 @@ check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project a
 	tests/apps/django/run
 	tests/apps/node/run
 
-apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine and Hibernate as well, and the tools of administrators
+apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine, Hibernate and Spring Boot as well, and the tools of administrators
 	tests/apps/airflow/run
 	tests/apps/rails/run
 	tests/apps/mediawiki/run
 	tests/apps/phpmyadmin/run
 	tests/apps/redmine/run
 	tests/apps/hibernate/run
+	tests/apps/spring/run
 	tests/apps/tools/run
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
