@@ -1,8 +1,10 @@
 """Changes of the session's state in OK packets (CLIENT_SESSION_TRACK). `EXPECTED` is what MySQL
-9.7.4 sent, but for `statement_id`, which Nfold does not count."""
+9.7.4 sent, but for `statement_id`, which Nfold does not count. `TRANSACTIONS` is what it sent of
+transactions."""
 import struct
 
 import pymysql
+import server
 
 SESSION_TRACK, DEPRECATE_EOF = 1 << 23, 1 << 24
 SESSION_STATE_CHANGED = 1 << 14
@@ -40,6 +42,11 @@ def changes(packet):
             found.append(f"{name.decode()}={text(data, behind)[0].decode()}")
         elif kind == 1:
             found.append(f"schema {text(data, 0)[0].decode()}")
+        elif kind == 3:
+            assert data[0] == 0, data
+            found.append(f"gtids {text(data, 1)[0].decode()}")
+        elif kind in (4, 5):
+            found.append(text(data, 0)[0].decode())
         else:
             found.append({2: "state"}.get(kind, kind) if data == b"1" else data)
     return found
@@ -80,10 +87,14 @@ class Client(pymysql.connections.Connection):
         return changes(packet)
 
 
-def transcript(**where):
-    c = Client(client_flag=SESSION_TRACK | DEPRECATE_EOF, autocommit=None, charset="utf8mb4", database="mysql", **where)
+def tracked(**where):
+    return Client(client_flag=SESSION_TRACK | DEPRECATE_EOF, autocommit=None, charset="utf8mb4", database="mysql", **where)
+
+
+def transcript(expected, **where):
+    c = tracked(**where)
     seen = [("the login", changes(c.login))]
-    seen += [(sql, c.run(sql)) for sql, _ in EXPECTED[1:]]
+    seen += [(sql, c.run(sql)) for sql, _ in expected[1:]]
     c.close()
     return seen
 
@@ -153,8 +164,135 @@ EXPECTED = [
 ]
 
 
+# What `session_track_transaction_info` shows: the transaction's state, and the statements that
+# would begin an equal one.
+TRANSACTIONS = [
+    ("the login", ["schema mysql"]),
+    ("DROP DATABASE IF EXISTS tracked", []),
+    ("CREATE DATABASE tracked", []),
+    ("USE tracked", ["schema tracked"]),
+    ("CREATE TABLE t (a INT PRIMARY KEY, b INT)", []),
+    ("SET session_track_system_variables = ''", []),
+    ("SET session_track_transaction_info = STATE", []),
+    ("SELECT 1", []),
+    ("SELECT * FROM t", []),
+    ("INSERT INTO t VALUES (1, 1)", []),
+    ("BEGIN", ["T_______"]),
+    ("SELECT 1", ["T_____S_"]),
+    ("SELECT * FROM t", ["T_R___S_"]),
+    ("SELECT * FROM t", []),
+    ("INSERT INTO t VALUES (2, 1)", ["T_R_W_S_"]),
+    ("UPDATE t SET b = 2", []),
+    ("SET @a = 1", []),
+    ("COMMIT", ["________"]),
+    ("START TRANSACTION", ["T_______"]),
+    ("ROLLBACK", ["________"]),
+    ("BEGIN", ["T_______"]),
+    ("INSERT INTO t VALUES (2, 1)", 1062),
+    ("SAVEPOINT a", ["T___W___"]),
+    ("ROLLBACK TO a", []),
+    ("DO 1", []),
+    ("COMMIT AND CHAIN", ["T_______"]),
+    ("SELECT 1 FROM t WHERE a = 77", ["T_R___S_"]),
+    ("ROLLBACK", ["________"]),
+    ("SET autocommit = 0", []),
+    ("SELECT 1", []),
+    ("SELECT * FROM t", ["I_R___S_"]),
+    ("INSERT INTO t VALUES (9, 1)", ["I_R_W_S_"]),
+    ("COMMIT", ["________"]),
+    ("DO 5", []),
+    ("INSERT INTO t VALUES (10, 1)", ["I___W___"]),
+    ("SET autocommit = 1", ["________"]),
+    ("LOCK TABLES t READ", ["_______L"]),
+    ("SELECT * FROM t", []),
+    ("UNLOCK TABLES", ["________"]),
+    ("BEGIN", ["T_______"]),
+    ("CREATE TABLE u (a INT)", ["________"]),
+    ("BEGIN", ["T_______"]),
+    ("SELECT * FROM t FOR UPDATE", ["T___W_S_"]),
+    ("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'tracked'", ["T_R_W_S_"]),
+    ("SELECT COUNT(*) FROM performance_schema.global_status WHERE 1 = 0", ["TrR_W_S_"]),
+    ("INSERT INTO t SELECT a + 100, b FROM t", []),
+    ("COMMIT", ["________"]),
+    ("BEGIN", ["T_______"]),
+    ("DELETE FROM t WHERE a = 9999", ["T___W___"]),
+    ("SELECT MAX(a) FROM t INTO @x", ["T_R_W___"]),
+    ("PREPARE s FROM 'SELECT * FROM t'", []),
+    ("EXECUTE s", ["T_R_W_S_"]),
+    ("INSERT INTO nowhere VALUES (1)", 1146),
+    ("BEGIN", ["T_______"]),
+    ("SELECT * FROM t LOCK IN SHARE MODE", ["T_R___S_"]),
+    ("REPLACE INTO u VALUES (1)", ["T_R_W_S_"]),
+    ("COMMIT", ["________"]),
+    ("BEGIN", ["T_______"]),
+    ("INSERT INTO u SELECT a FROM t", ["T_R_W___"]),
+    ("ROLLBACK", ["________"]),
+    ("SET TRANSACTION READ ONLY", []),
+    ("BEGIN", ["T_______"]),
+    ("COMMIT", ["________"]),
+    ("SET session_track_transaction_info = CHARACTERISTICS", [""]),
+    ("SELECT 1", []),
+    ("BEGIN", ["T_______", "START TRANSACTION;"]),
+    ("SELECT 1 FROM t", ["T_R___S_"]),
+    ("COMMIT", ["________", ""]),
+    ("START TRANSACTION READ ONLY", ["T_______", "START TRANSACTION READ ONLY;"]),
+    ("COMMIT", ["________", ""]),
+    ("START TRANSACTION WITH CONSISTENT SNAPSHOT", ["T_R_____", "START TRANSACTION WITH CONSISTENT SNAPSHOT;"]),
+    ("COMMIT", ["________", ""]),
+    ("START TRANSACTION READ WRITE, WITH CONSISTENT SNAPSHOT", ["T_R_____", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ WRITE;"]),
+    ("COMMIT AND CHAIN", ["T_______", "START TRANSACTION READ WRITE;"]),
+    ("COMMIT", ["________", ""]),
+    ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", ["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;"]),
+    ("SET TRANSACTION READ ONLY", ["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET TRANSACTION READ ONLY;"]),
+    ("BEGIN", ["T_______", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION READ ONLY;"]),
+    ("COMMIT AND CHAIN", ["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; START TRANSACTION READ ONLY;"]),
+    ("COMMIT", ["________", ""]),
+    ("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", []),
+    ("BEGIN", ["T_______", "START TRANSACTION;"]),
+    ("COMMIT", ["________", ""]),
+    ("SET TRANSACTION READ WRITE", ["SET TRANSACTION READ WRITE;"]),
+    ("SELECT * FROM t LIMIT 1", [""]),
+    ("SET @@transaction_isolation = 'READ-UNCOMMITTED'", ["SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;"]),
+    ("SET SESSION transaction_isolation = 'REPEATABLE-READ'", [""]),
+    ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"]),
+    ("SET session_track_transaction_info = CHARACTERISTICS", ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"]),
+    ("SET session_track_transaction_info = STATE", []),
+    ("SET session_track_transaction_info = CHARACTERISTICS", ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"]),
+    ("BEGIN", ["T_______", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION;"]),
+    ("INSERT INTO t VALUES (2000, 1)", ["T___W___"]),
+    ("INSERT INTO t VALUES (2000, 1)", 1062),
+    ("ROLLBACK", ["________", ""]),
+    ("DROP DATABASE tracked", ["schema "]),
+]
+
+
 def test_changes_are_told_as_in_mysql(srv):
-    seen = transcript(host="127.0.0.1", port=srv.port, user="root")
-    for found, expected in zip(seen, EXPECTED):
-        assert found == expected, (found, expected)
-    assert len(seen) == len(EXPECTED)
+    for expected in (EXPECTED, TRANSACTIONS):
+        seen = transcript(expected, host="127.0.0.1", port=srv.port, user="root")
+        for found, wanted in zip(seen, expected):
+            assert found == wanted, (found, wanted)
+        assert len(seen) == len(expected)
+
+
+def test_gtids_of_commits_are_told(_):
+    with server.Server({"log_bin": "ON", "gtid_mode": "ON", "enforce_gtid_consistency": "ON", "server_id": "7"}) as srv, srv.connect() as admin:
+        with admin.cursor() as cursor:
+            cursor.execute("SELECT @@server_uuid")
+            (uuid,), = cursor.fetchall()
+            cursor.execute("CREATE DATABASE tracked")
+            cursor.execute("CREATE TABLE tracked.t (a INT PRIMARY KEY)")
+        c = tracked(host="127.0.0.1", port=srv.port, user="root")
+        assert c.run("INSERT INTO tracked.t VALUES (1)") == []
+        assert c.run("SET session_track_gtids = OWN_GTID") == []
+        assert c.run("INSERT INTO tracked.t VALUES (2)") == [f"gtids {uuid}:4"]
+        assert c.run("SELECT * FROM tracked.t") == []
+        assert c.run("BEGIN") == c.run("UPDATE tracked.t SET a = a + 10") == []
+        with admin.cursor() as cursor:
+            cursor.execute("INSERT INTO tracked.t VALUES (20)")
+        assert c.run("COMMIT") == [f"gtids {uuid}:6"]
+        assert c.run("BEGIN") == c.run("DELETE FROM tracked.t") == c.run("ROLLBACK") == []
+        assert c.run("SET session_track_gtids = ALL_GTIDS") == []
+        assert c.run("INSERT INTO tracked.t VALUES (30)") == [f"gtids {uuid}:1-7"]
+        assert c.run("SET session_track_gtids = OFF") == []
+        assert c.run("INSERT INTO tracked.t VALUES (31)") == []
+        c.close()

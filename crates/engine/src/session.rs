@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use nfold_catalog::MdlSlot;
-use nfold_store::{Mtr, Store, TrxId};
+use nfold_store::{Lsn, Mtr, Store, TrxId};
 use nfold_sync::words::prefetch_line_outer;
 use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
@@ -58,6 +58,8 @@ pub struct EngineSession {
     /// The transaction has changed a table that a restart keeps: only then has its commit to be
     /// durable.
     is_kept: bool,
+    /// The newest commit of a transaction that may have changed something.
+    last_commit: Option<Lsn>,
     pending_chains: PendingChains,
     /// The changes of the open transaction, if the caller records them.
     journal: Option<Box<ChangeJournal>>,
@@ -82,6 +84,7 @@ impl EngineSession {
             mdl,
             explicit: false,
             is_kept: false,
+            last_commit: None,
             mark: 0,
             refused: false,
             pending_chains: PendingChains::default(),
@@ -230,10 +233,15 @@ impl EngineSession {
                 2 => FlushAtCommit::Written,
                 _ => FlushAtCommit::Durable,
             };
-            self.trx.commit(flush).map_err(lift)?;
+            self.last_commit = Some(self.trx.commit(flush).map_err(lift)?);
         }
         self.end();
         Ok(())
+    }
+
+    /// The newest commit, if there was one since the last call.
+    pub fn take_last_commit(&mut self) -> Option<Lsn> {
+        self.last_commit.take()
     }
 
     /// As [`commit`](Self::commit), but always durable, for any value of

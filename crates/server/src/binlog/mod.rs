@@ -25,7 +25,7 @@ mod group;
 mod writer;
 
 use crate::unix_time::unix_time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nfold_binlog::{GtidSet, SourceUuid};
+use nfold_binlog::{Gtid, GtidSet, SourceUuid};
 use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, OpenMode};
 use parking_lot::Mutex;
 
@@ -46,6 +46,9 @@ use writer::{Writer, WriterOptions};
 /// The longest time that a file stays unsynced, and the most bytes.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 const SYNC_BYTES: u64 = 4 << 20;
+
+/// The commits whose GTIDs are remembered.
+const NUMBERED_COMMITS: usize = 4096;
 
 /// The only values of variables with which the binary log can be written.
 pub(crate) const ONLY_VALUES: [(&str, &str); 5] = [
@@ -94,6 +97,8 @@ pub(crate) struct PublishedFile {
 struct Published {
     files: BTreeMap<u64, PublishedFile>,
     executed: GtidSet,
+    /// The newest commits with their GTIDs, in order.
+    numbered: VecDeque<(Lsn, Gtid)>,
     waiting: Vec<Waker>,
     /// The files that dumps read, by the number of the dump.
     reading: BTreeMap<u64, u64>,
@@ -206,7 +211,7 @@ impl BinaryLog {
         if writer.contents.transactions > 0 || writer.contents.commit.is_some() {
             writer.rotate(false, self.tunables().checksums)?;
         }
-        self.publish(&writer);
+        self.publish(&mut writer);
         drop(writer);
         *self.engine.lock() = Some(engine.clone());
         let (log, engine) = (self.clone(), engine.clone());
@@ -259,17 +264,17 @@ impl BinaryLog {
                 writer.append(attachment)?;
                 if writer.contents.end >= tunables.max_bytes {
                     writer.rotate(true, tunables.checksums)?;
-                    self.publish(&writer);
+                    self.publish(&mut writer);
                     self.expire(&writer, tunables.expire_s)?;
                 }
             }
             if self.begins_file.swap(false, Relaxed) {
                 writer.rotate(true, tunables.checksums)?;
-                self.publish(&writer);
+                self.publish(&mut writer);
             }
             writer.flush()?;
             if !taken.is_empty() {
-                self.publish(&writer);
+                self.publish(&mut writer);
             }
             let due = synced_at.elapsed() >= SYNC_INTERVAL || writer.unsynced >= SYNC_BYTES;
             if due || is_last {
@@ -279,14 +284,14 @@ impl BinaryLog {
             }
             if is_last {
                 writer.close()?;
-                self.publish(&writer);
+                self.publish(&mut writer);
                 return Ok(());
             }
         }
     }
 
     /// Makes what is written known.
-    fn publish(&self, writer: &Writer) {
+    fn publish(&self, writer: &mut Writer) {
         let mut published = self.published.lock();
         let (number, contents) = (writer.number, &writer.contents);
         if let Some((last, file)) = published.files.iter_mut().next_back()
@@ -305,6 +310,9 @@ impl BinaryLog {
         };
         published.files.insert(number, file);
         published.executed.clone_from(&contents.executed);
+        published.numbered.extend(writer.numbered.drain(..));
+        let old = published.numbered.len().saturating_sub(NUMBERED_COMMITS);
+        published.numbered.drain(..old);
         published.waiting.drain(..).for_each(Waker::wake);
     }
 
@@ -357,7 +365,7 @@ impl BinaryLog {
         let tunables = self.tunables();
         writer.server_id = tunables.server_id;
         writer.rotate(true, tunables.checksums)?;
-        self.publish(&writer);
+        self.publish(&mut writer);
         self.expire(&writer, tunables.expire_s)
     }
 
@@ -381,7 +389,7 @@ impl BinaryLog {
         let mut writer = self.writer.lock();
         writer.reset(number, self.tunables().checksums)?;
         self.published.lock().files.clear();
-        self.publish(&writer);
+        self.publish(&mut writer);
         Ok(())
     }
 
@@ -457,6 +465,14 @@ impl BinaryLog {
         (published.executed.clone(), purged.unwrap_or_default())
     }
 
+    /// The GTID of a commit; `None`: it has none, or too many others have followed.
+    pub(crate) fn gtid_of(&self, commit: Lsn) -> Option<Gtid> {
+        let published = self.published.lock();
+        let numbered = &published.numbered;
+        let at = numbered.binary_search_by_key(&commit, |(lsn, _)| *lsn);
+        at.ok().map(|at| numbered[at].1.clone())
+    }
+
     /// Opens a file for reading. Blocks.
     pub(crate) fn open_file(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
         files::open(&*self.disk, number)
@@ -518,7 +534,7 @@ impl AttachmentReader for BinaryLog {
         for name in files::list_large(&*writer.disk)? {
             writer.disk.remove(&name)?;
         }
-        self.publish(&writer);
+        self.publish(&mut writer);
         Ok(())
     }
 }

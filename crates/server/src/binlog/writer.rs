@@ -55,6 +55,8 @@ pub(crate) struct Writer {
     pub unsynced: u64,
     /// Large transactions whose files go with the next sync.
     used: Vec<String>,
+    /// Commits with their GTIDs, for [`super::BinaryLog::gtid_of`].
+    pub numbered: Vec<(Lsn, Gtid)>,
     buffer: Vec<u8>,
 }
 
@@ -95,6 +97,7 @@ impl Writer {
                 contents,
                 unsynced: 0,
                 used: Vec::new(),
+                numbered: Vec::new(),
                 buffer: Vec::new(),
             };
             if writer.contents.is_rotated {
@@ -117,6 +120,7 @@ impl Writer {
             commit: floor,
             unsynced: 0,
             used: Vec::new(),
+            numbered: Vec::new(),
             buffer: Vec::new(),
         })
     }
@@ -221,11 +225,13 @@ impl Writer {
             end = write::place(&mut self.buffer, event, end, checksums).map_err(bad_data)?;
         }
         if let Some((uuid, number)) = gtid {
-            self.contents.executed.add(&Gtid::MySql {
+            let gtid = Gtid::MySql {
                 uuid,
                 tag: Tag::default(),
                 number,
-            });
+            };
+            self.contents.executed.add(&gtid);
+            self.numbered.push((commit, gtid));
         }
         Ok(())
     }

@@ -385,8 +385,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     int_both("select_into_disk_sync_delay", 0, 0, 31_536_000),
     int("server_id_bits", 32, 0, 32),
     int("server_memory", 0, 0, u64::MAX).fixed().unpersisted(),
-    choice("session_track_gtids", "OFF", &["OFF", "OWN_GTID", "ALL_GTIDS"], Scope::Both),
-    choice("session_track_transaction_info", "OFF", &["OFF", "STATE", "CHARACTERISTICS"], Scope::Both),
     int_both("set_operations_buffer_size", 262_144, 16_384, 18_446_744_073_709_550_592),
     flag("sha256_password_auto_generate_rsa_keys", true).fixed().unpersisted(),
     text("sha256_password_private_key_path", Some("private_key.pem")).fixed().unpersisted(),

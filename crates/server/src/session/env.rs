@@ -23,8 +23,9 @@ use nfold_types::{ColumnType, ErrorCode, Locale, SqlError, TextSize, Timestamp, 
 use rustc_hash::FxHashMap;
 
 use super::optimizer_traces::{TraceLimits, Traces};
-use super::tracking::Tracking;
+use super::tracking::{TrackedGtids, Tracking};
 use super::transaction::engine_isolation;
+use super::transaction_info::{Now, TransactionInfo};
 use super::vars::{self, Globals, Scope, SessionVars, VarValue};
 use super::{ServerState, deadlock};
 use crate::net::fiber::compression::{Algorithm, ZLIB_LEVEL};
@@ -109,8 +110,8 @@ impl Env {
         Env {
             server,
             globals,
+            tracking: Tracking::of_client(login.capabilities, &vars),
             vars,
-            tracking: Tracking::of_client(login.capabilities),
             login,
             active_roles: Vec::new(),
             database: None,
@@ -656,9 +657,30 @@ impl Env {
         self.tracking.any()
     }
 
-    /// The noted changes, encoded for an OK packet.
-    pub(crate) fn take_changes(&mut self) -> Option<Box<[u8]>> {
-        self.tracking.take(&self.vars, self.database.as_deref())
+    /// The noted changes, encoded for an OK packet. `news`: the GTIDs and the transaction that the
+    /// client is to hear of.
+    pub(crate) fn take_changes(
+        &mut self,
+        news: (Option<String>, Option<Now>),
+    ) -> Option<Box<[u8]>> {
+        self.tracking
+            .take(&self.vars, self.database.as_deref(), news)
+    }
+
+    /// Forgets the noted changes of a statement that failed.
+    pub(crate) fn forget_changes(&mut self) {
+        self.tracking.forget();
+    }
+
+    /// What the client hears of its transactions; `None`: nothing.
+    #[inline]
+    pub(crate) fn transaction_info(&mut self) -> Option<&mut TransactionInfo> {
+        self.tracking.transaction()
+    }
+
+    /// What the client hears of the GTID of a commit since the last call.
+    pub(crate) fn take_tracked_gtids(&mut self) -> TrackedGtids {
+        self.tracking.take_gtids()
     }
 
     /// Sets session variables by position, for a SET of the client.

@@ -35,6 +35,7 @@ pub mod tables;
 pub(crate) mod temporary;
 pub(crate) mod tracking;
 pub(crate) mod transaction;
+pub(crate) mod transaction_info;
 pub mod vars;
 
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! What the client is told of changes of its session's state, in OK packets (CLIENT_SESSION_TRACK).
 //!
-//! Which changes a client hears of is up to `session_track_schema`,
-//! `session_track_system_variables` and `session_track_state_change`. A client without the
-//! capability costs a test of one pointer for each statement.
+//! Which changes a client hears of is up to the variables `session_track_%`. A client without the
+//! capability costs a test of one pointer for each statement and each end of a transaction.
 //!
 //! Source: page_protocol_basic_ok_packet, session state information.
 
@@ -11,12 +10,17 @@ use std::collections::BTreeSet;
 use nfold_protocol::consts::cap;
 use nfold_protocol::lenenc::put_bytes;
 
+use super::transaction_info::{Level, Now, TransactionInfo};
 use super::vars::{self, SessionVars, VarValue};
 
 /// The kinds of changes (enum_session_state_type).
 const SYSTEM_VARIABLE: u8 = 0;
 const SCHEMA: u8 = 1;
 const STATE_CHANGE: u8 = 2;
+const GTIDS: u8 = 3;
+
+/// The only way to write GTIDs: as text.
+const GTIDS_AS_TEXT: u8 = 0;
 
 /// The changes of one statement that the client has not heard of; without the capability, none.
 #[derive(Debug)]
@@ -31,12 +35,49 @@ struct Changes {
     database: bool,
     /// Names of system variables that were set.
     variables: BTreeSet<&'static str>,
+    /// The client follows its transactions or GTIDs, so each statement may bring news.
+    follows: bool,
+    transaction: TransactionInfo,
+    gtids: TrackedGtids,
+    /// `session_track_gtids` was set by this statement, so earlier commits do not count.
+    gtids_set: bool,
 }
 
+/// `session_track_gtids`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum TrackedGtids {
+    #[default]
+    Off,
+    /// The GTID of the session's commit.
+    Own,
+    /// `gtid_executed` after the session's commit.
+    All,
+}
+
+impl TrackedGtids {
+    fn of_word(word: &str) -> TrackedGtids {
+        match word {
+            "OWN_GTID" => TrackedGtids::Own,
+            "ALL_GTIDS" => TrackedGtids::All,
+            _ => TrackedGtids::Off,
+        }
+    }
+}
+
+const TRANSACTION_INFO: &str = "session_track_transaction_info";
+const TRACK_GTIDS: &str = "session_track_gtids";
+
 impl Tracking {
-    /// For a client with these capabilities.
-    pub fn of_client(capabilities: u32) -> Tracking {
-        Tracking((capabilities & cap::SESSION_TRACK != 0).then(Box::default))
+    /// For a client with these capabilities, whose session starts with these variables.
+    pub fn of_client(capabilities: u32, vars: &SessionVars) -> Tracking {
+        if capabilities & cap::SESSION_TRACK == 0 {
+            return Tracking(None);
+        }
+        let mut changes = Box::<Changes>::default();
+        changes.follow(TRANSACTION_INFO, &shown(vars, TRANSACTION_INFO));
+        changes.follow(TRACK_GTIDS, &shown(vars, TRACK_GTIDS));
+        changes.gtids_set = false;
+        Tracking(Some(changes))
     }
 
     /// Notes a change. `vars` are as before it.
@@ -51,8 +92,13 @@ impl Tracking {
 
     /// Notes that variables will be set, by their positions.
     pub fn note_variables(&mut self, vars: &SessionVars, assigned: &[(usize, VarValue)]) {
-        let names = assigned.iter().map(|(at, _)| vars::definitions()[*at].name);
-        self.note_with(vars, |changes| changes.variables.extend(names));
+        self.note_with(vars, |changes| {
+            for (at, value) in assigned {
+                let name = vars::definitions()[*at].name;
+                changes.variables.insert(name);
+                changes.follow(name, &value.show());
+            }
+        });
     }
 
     fn note_with(&mut self, vars: &SessionVars, note: impl FnOnce(&mut Changes)) {
@@ -63,24 +109,94 @@ impl Tracking {
         }
     }
 
-    /// Whether changes were noted.
+    /// What the client hears of its transactions; `None`: nothing.
+    #[inline]
+    pub fn transaction(&mut self) -> Option<&mut TransactionInfo> {
+        let changes = self.0.as_mut().filter(|changes| changes.follows)?;
+        Some(&mut changes.transaction)
+    }
+
+    /// What the client hears of the GTID of a commit since the last call.
+    pub fn take_gtids(&mut self) -> TrackedGtids {
+        let Some(changes) = &mut self.0 else {
+            return TrackedGtids::Off;
+        };
+        match std::mem::take(&mut changes.gtids_set) {
+            true => TrackedGtids::Off,
+            false => changes.gtids,
+        }
+    }
+
+    /// Whether the client may have to be told something.
     #[inline]
     pub fn any(&self) -> bool {
-        self.0.as_ref().is_some_and(|changes| changes.any)
+        self.0.as_ref().is_some_and(|c| c.any || c.follows)
+    }
+
+    /// Forgets the changes of a statement that failed, of which the client does not hear. What it
+    /// hears of its transaction comes with the next statement.
+    pub fn forget(&mut self) {
+        if let Some(changes) = &mut self.0 {
+            changes.take();
+        }
     }
 
     /// Takes the noted changes, encoded for an OK packet; `None`: the client hears of none.
-    pub fn take(&mut self, vars: &SessionVars, database: Option<&str>) -> Option<Box<[u8]>> {
-        let changes = self.0.as_mut().filter(|changes| changes.any)?;
-        encode(&std::mem::take(&mut **changes), vars, database)
+    /// `gtids`: those that it is to hear of. Without `now` it does not hear of its transaction.
+    pub fn take(
+        &mut self,
+        vars: &SessionVars,
+        database: Option<&str>,
+        (gtids, now): (Option<String>, Option<Now>),
+    ) -> Option<Box<[u8]>> {
+        let changes = self.0.as_mut().filter(|c| c.any || c.follows)?;
+        let mut out = Vec::new();
+        if changes.any {
+            encode(&changes.take(), vars, database, &mut out);
+        }
+        if let Some(gtids) = gtids {
+            let mut entry = vec![GTIDS_AS_TEXT];
+            put_bytes(&mut entry, gtids.as_bytes());
+            out.push(GTIDS);
+            put_bytes(&mut out, &entry);
+        }
+        if let Some(now) = now {
+            changes.transaction.tell(&now, &mut out);
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+}
+
+impl Changes {
+    /// A variable is set, or has this value at the start.
+    fn follow(&mut self, name: &str, value: &str) {
+        match name {
+            TRANSACTION_INFO => self.transaction.set_level(Level::of_word(value)),
+            TRACK_GTIDS => {
+                self.gtids = TrackedGtids::of_word(value);
+                self.gtids_set = true;
+            }
+            _ => return,
+        }
+        self.follows = self.transaction.is_on() || self.gtids != TrackedGtids::Off;
+    }
+
+    /// Takes what concerns one statement.
+    fn take(&mut self) -> Changes {
+        Changes {
+            any: std::mem::take(&mut self.any),
+            state: std::mem::take(&mut self.state),
+            database: std::mem::take(&mut self.database),
+            variables: std::mem::take(&mut self.variables),
+            ..Changes::default()
+        }
     }
 }
 
 const STATE: &str = "session_track_state_change";
 
 #[cold]
-fn encode(changes: &Changes, vars: &SessionVars, database: Option<&str>) -> Option<Box<[u8]>> {
-    let mut out = Vec::new();
+fn encode(changes: &Changes, vars: &SessionVars, database: Option<&str>, out: &mut Vec<u8>) {
     let listed = shown(vars, "session_track_system_variables");
     let words: Vec<&str> = listed.split(',').map(str::trim).collect();
     for name in &changes.variables {
@@ -94,19 +210,18 @@ fn encode(changes: &Changes, vars: &SessionVars, database: Option<&str>) -> Opti
         put_bytes(&mut entry, as_listed.as_bytes());
         put_bytes(&mut entry, shown(vars, name).as_bytes());
         out.push(SYSTEM_VARIABLE);
-        put_bytes(&mut out, &entry);
+        put_bytes(out, &entry);
     }
     if changes.database && shown(vars, "session_track_schema") == "ON" {
         let mut entry = Vec::new();
         put_bytes(&mut entry, database.unwrap_or_default().as_bytes());
         out.push(SCHEMA);
-        put_bytes(&mut out, &entry);
+        put_bytes(out, &entry);
     }
     if changes.state && shown(vars, STATE) == "ON" {
         out.push(STATE_CHANGE);
-        put_bytes(&mut out, b"1");
+        put_bytes(out, b"1");
     }
-    (!out.is_empty()).then(|| out.into())
 }
 
 /// A variable's value, as SHOW VARIABLES has it.

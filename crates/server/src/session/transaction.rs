@@ -13,6 +13,7 @@ use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::locks::table_of_permit;
 use super::response::Response;
+use super::transaction_info::Begun;
 use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
@@ -174,7 +175,7 @@ impl Session {
         self.commit(cx)?;
         self.release_table_locks();
         let (isolation, read_only) = self.characteristics();
-        self.next_transaction = NextTransaction::default();
+        let next = std::mem::take(&mut self.next_transaction);
         if options.consistent_snapshot && isolation != Isolation::RepeatableRead {
             self.conditions
                 .push(Level::Warning, ErrorCode::HA_ERR_UNSUPPORTED, &[]);
@@ -185,6 +186,13 @@ impl Session {
             consistent_snapshot: options.consistent_snapshot,
         });
         self.read_only = options.read_only.unwrap_or(read_only);
+        if let Some(info) = self.env.transaction_info() {
+            info.begun(Begun {
+                isolation: next.isolation,
+                read_only: options.read_only.or(next.read_only),
+                consistent_snapshot: options.consistent_snapshot,
+            });
+        }
         if options.consistent_snapshot {
             self.engine.note_start(self.env.started_us(), false);
         }
@@ -279,6 +287,9 @@ impl Session {
         }
         self.read_only = false;
         (self.temporary.made, self.temporary.dropped) = (false, false);
+        if let Some(info) = self.env.transaction_info() {
+            info.ended();
+        }
         done
     }
 
@@ -286,6 +297,9 @@ impl Session {
     pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         self.read_only = false;
         self.server_locks.changed = false;
+        if let Some(info) = self.env.transaction_info() {
+            info.ended();
+        }
         (self.temporary.made, self.temporary.dropped) = (false, false);
         if self.engine.in_transaction() {
             return finish(cx, || self.engine.rollback());
@@ -306,6 +320,7 @@ impl Session {
         let release = options.release.unwrap_or(s.completion_release);
         let (isolation, read_only) = (self.engine.isolation(), self.read_only);
         let was_open = self.engine.in_transaction();
+        let was_explicit = self.engine.is_explicit();
         if was_open {
             self.count_end(commit);
         }
@@ -325,6 +340,9 @@ impl Session {
                 consistent_snapshot: false,
             });
             self.read_only = read_only;
+            if let Some(info) = self.env.transaction_info() {
+                info.chained(was_explicit);
+            }
         }
         self.close_after |= release;
         Ok(Response::ok())

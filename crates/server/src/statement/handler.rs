@@ -21,6 +21,8 @@ use crate::session::cx::FiberExec;
 use crate::session::plans::Work;
 use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
 use crate::session::statistics::Facts;
+use crate::session::tracking::TrackedGtids;
+use crate::session::transaction_info::{Now, done};
 
 /// The flag of a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;
@@ -114,12 +116,52 @@ impl Session {
 
     /// Lets the answer tell the client what has changed in the session.
     #[cold]
-    fn tell_changes(&mut self, succeeded: bool, out: &mut ResponseWriter<'_>) {
-        if let Some(changes) = self.env.take_changes()
-            && succeeded
-        {
+    fn tell_changes(&mut self, result: &Result<Response, SqlError>, out: &mut ResponseWriter<'_>) {
+        match result {
+            Err(_) => return self.env.forget_changes(),
+            Ok(Response::Done(_)) => {}
+            Ok(Response::Rows(_) | Response::Streamed) => self.note_done(done::ROWS),
+        }
+        let news = (self.new_gtids(), Some(self.transaction_now()));
+        if let Some(changes) = self.env.take_changes(news) {
             out.set_state(changes);
         }
+    }
+
+    /// The open transaction does something that the client may want to hear of.
+    fn note_done(&mut self, done: u8) {
+        if let Some(info) = self.env.transaction_info() {
+            info.note(done);
+        }
+    }
+
+    /// The session's transaction, as its client may want to hear of it.
+    fn transaction_now(&self) -> Now {
+        let explicit = self.engine.is_explicit();
+        Now {
+            explicit,
+            implicit: !explicit && self.engine.in_transaction(),
+            locks_tables: !self.table_locks.is_empty(),
+            isolation: self.next_transaction.isolation,
+            read_only: self.next_transaction.read_only,
+        }
+    }
+
+    /// The GTIDs that the client is to hear of, if the session has committed changes since it was
+    /// asked last. Blocks until the commit is in the binary log.
+    fn new_gtids(&mut self) -> Option<String> {
+        let tracked = self.env.take_tracked_gtids();
+        let commit = self.engine.take_last_commit();
+        let log = self.server.binlog.as_ref().filter(|log| log.is_active())?;
+        if tracked == TrackedGtids::Off || commit.is_none() {
+            return None;
+        }
+        log.catch_up();
+        let own = log.gtid_of(commit?)?;
+        Some(match tracked {
+            TrackedGtids::All => self.server.gtids("gtid_executed").to_string(),
+            _ => own.to_string(),
+        })
     }
 
     fn finish_answer(
@@ -135,7 +177,7 @@ impl Session {
         }
         out.set_status(self.end_flags());
         if self.env.has_changes() {
-            self.tell_changes(result.is_ok(), out);
+            self.tell_changes(&result, out);
         }
         let warnings = self.warning_count();
         match &result {
@@ -463,7 +505,7 @@ impl SessionHandler for Session {
     }
 
     fn take_changes(&mut self) -> Option<Box<[u8]>> {
-        self.env.take_changes()
+        self.env.take_changes((None, None))
     }
 
     fn status_flags(&self) -> u16 {

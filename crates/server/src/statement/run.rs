@@ -37,6 +37,7 @@ use crate::session::plans::{Cached, Work};
 use crate::session::response::WireSink;
 use crate::session::shared_plans::{PlanKey, SharedPlan};
 use crate::session::tables::{TableUse, UseCheck, changed_by, tables_of};
+use crate::session::transaction_info::done;
 
 /// Plans with longer keys are not cached.
 const MAX_KEY_BYTES: usize = 64 << 10;
@@ -74,6 +75,17 @@ fn result_target(statement: &Statement) -> Option<SelectInto> {
         }
         _ => None,
     }
+}
+
+/// What a statement on these tables does in its transaction, as bits of [`done`].
+#[cold]
+fn done_by(uses: &[TableUse]) -> u8 {
+    let of = |u: &TableUse| match &*u.schema {
+        "performance_schema" => done::UNSAFE_READ,
+        _ if is_write(u) || u.check == UseCheck::Locking => done::WRITE,
+        _ => done::READ,
+    };
+    uses.iter().fold(0, |all, u| all | of(u))
 }
 
 fn writes(statement: &Statement) -> bool {
@@ -139,6 +151,9 @@ impl Session {
             } else {
                 Executable::new(plan.shared.plan.clone())
             };
+            if let Some(info) = self.env.transaction_info() {
+                info.note(done_by(&plan.shared.uses));
+            }
             let run = (&plan, &mut operators);
             let result = match &plan.shared.into {
                 None => self.execute_plan(cx, work, run, sink),
