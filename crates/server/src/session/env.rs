@@ -171,6 +171,7 @@ impl Env {
         prefetch_line_outer(&self.given_insert_id);
         prefetch_line_outer(&self.found_rows);
         prefetch_line_outer(&self.fixed_time);
+        prefetch_line_outer(&self.tracking);
     }
 
     /// Starts a statement: sets NOW() to `unix_us`, microseconds since 1970, unless `SET timestamp`

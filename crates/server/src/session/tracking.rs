@@ -1,7 +1,8 @@
 //! What the client is told of changes of its session's state, in OK packets (CLIENT_SESSION_TRACK).
 //!
 //! Which changes a client hears of is up to the variables `session_track_%`. A client without the
-//! capability costs a test of one pointer for each statement and each end of a transaction.
+//! capability, or without changes, costs a test of a flag for each statement and each end of a
+//! transaction.
 //!
 //! Source: page_protocol_basic_ok_packet, session state information.
 
@@ -22,21 +23,27 @@ const GTIDS: u8 = 3;
 /// The only way to write GTIDs: as text.
 const GTIDS_AS_TEXT: u8 = 0;
 
-/// The changes of one statement that the client has not heard of; without the capability, none.
-#[derive(Debug)]
-pub(crate) struct Tracking(Option<Box<Changes>>);
+/// What the client is to hear of. The flags are beside the session's other fields, so that a
+/// statement without news reads no further line of memory.
+#[derive(Debug, Default)]
+pub(crate) struct Tracking {
+    /// Changes were noted.
+    noted: bool,
+    /// The client follows its transactions or GTIDs, so each statement may bring news.
+    follows: bool,
+    /// `None`: the client does not have the capability.
+    changes: Option<Box<Changes>>,
+}
 
+/// The changes of one statement that the client has not heard of.
 #[derive(Debug, Default)]
 struct Changes {
-    any: bool,
     /// `session_track_state_change` was ON before one of them.
     state: bool,
     /// The current database was set, even to itself.
     database: bool,
     /// Names of system variables that were set.
     variables: BTreeSet<&'static str>,
-    /// The client follows its transactions or GTIDs, so each statement may bring news.
-    follows: bool,
     transaction: TransactionInfo,
     gtids: TrackedGtids,
     /// `session_track_gtids` was set by this statement, so earlier commits do not count.
@@ -71,13 +78,17 @@ impl Tracking {
     /// For a client with these capabilities, whose session starts with these variables.
     pub fn of_client(capabilities: u32, vars: &SessionVars) -> Tracking {
         if capabilities & cap::SESSION_TRACK == 0 {
-            return Tracking(None);
+            return Tracking::default();
         }
         let mut changes = Box::<Changes>::default();
         changes.follow(TRANSACTION_INFO, &shown(vars, TRANSACTION_INFO));
         changes.follow(TRACK_GTIDS, &shown(vars, TRACK_GTIDS));
         changes.gtids_set = false;
-        Tracking(Some(changes))
+        Tracking {
+            noted: false,
+            follows: changes.follows(),
+            changes: Some(changes),
+        }
     }
 
     /// Notes a change. `vars` are as before it.
@@ -102,23 +113,26 @@ impl Tracking {
     }
 
     fn note_with(&mut self, vars: &SessionVars, note: impl FnOnce(&mut Changes)) {
-        if let Some(changes) = &mut self.0 {
-            changes.any = true;
+        if let Some(changes) = &mut self.changes {
             changes.state |= shown(vars, STATE) == "ON";
             note(changes);
+            self.noted = true;
+            self.follows = changes.follows();
         }
     }
 
     /// What the client hears of its transactions; `None`: nothing.
     #[inline]
     pub fn transaction(&mut self) -> Option<&mut TransactionInfo> {
-        let changes = self.0.as_mut().filter(|changes| changes.follows)?;
-        Some(&mut changes.transaction)
+        match self.follows {
+            true => self.changes.as_mut().map(|c| &mut c.transaction),
+            false => None,
+        }
     }
 
     /// What the client hears of the GTID of a commit since the last call.
     pub fn take_gtids(&mut self) -> TrackedGtids {
-        let Some(changes) = &mut self.0 else {
+        let Some(changes) = &mut self.changes else {
             return TrackedGtids::Off;
         };
         match std::mem::take(&mut changes.gtids_set) {
@@ -130,13 +144,14 @@ impl Tracking {
     /// Whether the client may have to be told something.
     #[inline]
     pub fn any(&self) -> bool {
-        self.0.as_ref().is_some_and(|c| c.any || c.follows)
+        self.noted || self.follows
     }
 
     /// Forgets the changes of a statement that failed, of which the client does not hear. What it
     /// hears of its transaction comes with the next statement.
     pub fn forget(&mut self) {
-        if let Some(changes) = &mut self.0 {
+        if let Some(changes) = &mut self.changes {
+            self.noted = false;
             changes.take();
         }
     }
@@ -149,9 +164,10 @@ impl Tracking {
         database: Option<&str>,
         (gtids, now): (Option<String>, Option<Now>),
     ) -> Option<Box<[u8]>> {
-        let changes = self.0.as_mut().filter(|c| c.any || c.follows)?;
+        let any = self.any();
+        let changes = self.changes.as_mut().filter(|_| any)?;
         let mut out = Vec::new();
-        if changes.any {
+        if std::mem::take(&mut self.noted) {
             encode(&changes.take(), vars, database, &mut out);
         }
         if let Some(gtids) = gtids {
@@ -176,15 +192,18 @@ impl Changes {
                 self.gtids = TrackedGtids::of_word(value);
                 self.gtids_set = true;
             }
-            _ => return,
+            _ => {}
         }
-        self.follows = self.transaction.is_on() || self.gtids != TrackedGtids::Off;
+    }
+
+    /// Whether the client follows its transactions or GTIDs.
+    fn follows(&self) -> bool {
+        self.transaction.is_on() || self.gtids != TrackedGtids::Off
     }
 
     /// Takes what concerns one statement.
     fn take(&mut self) -> Changes {
         Changes {
-            any: std::mem::take(&mut self.any),
             state: std::mem::take(&mut self.state),
             database: std::mem::take(&mut self.database),
             variables: std::mem::take(&mut self.variables),
