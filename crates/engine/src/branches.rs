@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{MdlSlot, TableId};
-use nfold_store::TrxId;
+use nfold_store::{Lsn, TrxId};
 use nfold_txn::{Prepared, RecoveredTrx};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -107,6 +107,7 @@ impl Branches {
             all: self.clone(),
             name: name.into(),
             _mdl: branch.mdl,
+            undone_at: None,
         };
         Some((branch.trx, resumed))
     }
@@ -159,6 +160,15 @@ pub(crate) struct Resumed {
     all: Arc<Branches>,
     name: Box<[u8]>,
     _mdl: MdlSlot,
+    /// An LSN behind its rollback, once that is done.
+    undone_at: Option<Lsn>,
+}
+
+impl Resumed {
+    /// The horizon of the first call.
+    pub fn undone_at(&mut self, horizon: Lsn) -> Lsn {
+        *self.undone_at.get_or_insert(horizon)
+    }
 }
 
 impl Drop for Resumed {

@@ -60,10 +60,11 @@ impl EngineSession {
         Ok(())
     }
 
-    /// Rolls back the branch that [`resume_branch`](Self::resume_branch) made the open transaction;
-    /// call again after a wait.
+    /// Rolls back the branch that [`resume_branch`](Self::resume_branch) made the open transaction,
+    /// and waits until that is durable; call again after a wait.
     pub fn rollback_branch(&mut self) -> Result<(), Stop> {
         self.rollback()?;
+        self.sync_rollback()?;
         self.leave_branch();
         Ok(())
     }

@@ -269,6 +269,20 @@ impl EngineSession {
         self.resumed = Some(Box::new(resumed));
     }
 
+    /// After the rollback of a transaction that was resumed: waits until it is durable, so that no
+    /// restart finds the transaction prepared. After a wait, call again.
+    pub(crate) fn sync_rollback(&mut self) -> Result<(), Stop> {
+        let store = &self.shared.store;
+        let Some(resumed) = &mut self.resumed else {
+            return Ok(());
+        };
+        let end = resumed.undone_at(store.horizon().load());
+        match store.wait_durable(end) {
+            Some(wait) => Err(Stop::Wait(wait)),
+            None => Ok(()),
+        }
+    }
+
     /// After the end of a transaction that was resumed.
     pub(crate) fn leave_branch(&mut self) {
         self.trx.leave_resumed();
