@@ -5,7 +5,7 @@
 //!   line that no other thread writes.
 //! # Cost
 //! A reader of a table looks its thread's counters up once, when it is made; a statement that
-//! changes rows does so when it ends. The lookup stores to no shared line, but for the first one
+//! changes rows does so when it starts. The lookup stores to no shared line, but for the first one
 //! of a thread.
 
 use std::cell::Cell;
@@ -61,16 +61,22 @@ impl ThreadIo {
         }
     }
 
-    /// Rows were read or changed without an index.
+    /// A row is inserted.
     #[inline]
-    fn add(&self, rows: IoCounts) {
-        let Some(io) = self.0.first() else {
-            return;
-        };
-        add(&io.fetched, rows.fetched);
-        add(&io.inserted, rows.inserted);
-        add(&io.updated, rows.updated);
-        add(&io.deleted, rows.deleted);
+    pub fn inserted(&self) {
+        add(&self.0[0].inserted, 1);
+    }
+
+    /// A row is updated.
+    #[inline]
+    pub fn updated(&self) {
+        add(&self.0[0].updated, 1);
+    }
+
+    /// A row is deleted.
+    #[inline]
+    pub fn deleted(&self) {
+        add(&self.0[0].deleted, 1);
     }
 }
 
@@ -118,16 +124,6 @@ impl TableIo {
         }
     }
 
-    /// Counts rows that were read or changed without an index.
-    pub fn add(&self, rows: IoCounts) {
-        let number = thread_number();
-        let threads = self.threads.load();
-        match threads.iter().find(|(n, _)| *n == number) {
-            Some((_, io)) => io.add(rows),
-            None => self.add_thread(number).add(rows),
-        }
-    }
-
     #[cold]
     fn add_thread(&self, number: u64) -> Arc<ThreadIo> {
         let io = Arc::new(ThreadIo(
@@ -172,12 +168,9 @@ mod tests {
                         let io = table.of_this_thread();
                         io.fetched(2, 3);
                         io.fetched(9, 1);
-                        table.add(IoCounts {
-                            fetched: 0,
-                            inserted: 1,
-                            updated: 1,
-                            deleted: 1,
-                        });
+                        io.inserted();
+                        io.updated();
+                        io.deleted();
                     }
                 });
             }
