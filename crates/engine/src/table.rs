@@ -7,9 +7,8 @@
 //!      indexes[i] secondary:  key = encoded parts ‖ primary key;  value = record::SecondaryEntry
 //! ```
 //! # Concurrency
-//! Everything but `auto_increment`, `row_id`, `rows`, `stats` and `io` is immutable: DDL makes a
-//! new `Table`. Those are written by writers and background work, never by reads; `io` has counters
-//! of each thread's own.
+//! Everything but `auto_increment`, `row_id`, `rows` and `stats` is immutable: DDL makes a new
+//! `Table`. Those are written by writers and background work, never by reads.
 //! # Not here
 //! Transactions: see `write` and `read`.
 
@@ -19,7 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
 use nfold_catalog::codec::StoredStats;
 use nfold_catalog::{HistogramType, IndexKind, TableDef, TableStats};
-use nfold_observe::TableIo;
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart, KeyRows, KeySource};
@@ -118,7 +116,6 @@ pub struct Table {
     damaged: AtomicBool,
     orphaned: Arc<OrphanedPages>,
     lost: LostEntries,
-    io: TableIo,
     /// No restart keeps it.
     private: bool,
 }
@@ -146,7 +143,6 @@ impl Table {
         let indexes = (0..def.indexes.len())
             .map(|i| Index::new(&def, i, &primary))
             .collect();
-        let io = TableIo::new(def.indexes.len());
         Table {
             def,
             store,
@@ -164,7 +160,6 @@ impl Table {
             damaged: AtomicBool::new(false),
             orphaned,
             lost: LostEntries::default(),
-            io,
             private: false,
         }
     }
@@ -180,11 +175,6 @@ impl Table {
 
     pub(crate) fn lost_entries(&self) -> &LostEntries {
         &self.lost
-    }
-
-    /// Rows read and changed since the table was opened, or its definition changed.
-    pub fn io(&self) -> &TableIo {
-        &self.io
     }
 
     /// The definition it was compiled from.

@@ -15,7 +15,6 @@ mod histogram;
 mod session_counters;
 mod sharded;
 mod statement_kinds;
-mod table_io;
 
 pub use histogram::{Histogram, Summary};
 pub use session_counters::{
@@ -23,4 +22,3 @@ pub use session_counters::{
 };
 pub use sharded::{SHARDS, Sharded, set_shard, shard};
 pub use statement_kinds::StatementKind;
-pub use table_io::{IoCounts, TableIo, ThreadIo};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
-use nfold_observe::{StatusCounter, ThreadIo};
+use nfold_observe::StatusCounter;
 use nfold_plan::changed_view::ChangedView;
 use nfold_plan::foreign::ForeignKeys;
 use nfold_plan::table_exprs::TableExprs;
@@ -48,8 +48,6 @@ pub(crate) struct TableChanges {
     view: Option<Arc<ChangedView>>,
     /// Records the changes for the binary log.
     log: Option<Box<ChangeLog>>,
-    /// The counters of the statement's thread.
-    io: Arc<ThreadIo>,
     insert: Option<InsertOp>,
     /// Boxed, because most statements need only one of them.
     update: Option<Box<UpdateOp>>,
@@ -90,7 +88,6 @@ impl TableChanges {
         });
         TableChanges {
             log: ChangeLog::new(rt, &table),
-            io: table.io().of_this_thread(),
             table,
             exprs: RowExprs::new(rt, exprs, ignore).map(Box::new),
             foreign,
@@ -127,7 +124,6 @@ impl TableChanges {
     /// The errors of the engine, such as 1213, 1205 and 1114.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         rt.counters.add(StatusCounter::HandlerWrite, 1);
-        self.io.inserted();
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -193,7 +189,6 @@ impl TableChanges {
     /// The errors of the engine.
     pub fn update(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         rt.counters.add(StatusCounter::HandlerUpdate, 1);
-        self.io.updated();
         let op = self.update.as_mut().expect("D1: begin_update came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -261,11 +256,9 @@ impl TableChanges {
             delete,
             foreign,
             log,
-            io,
             ..
         } = self;
         rt.counters.add(StatusCounter::HandlerDelete, 1);
-        io.deleted();
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         let Some(foreign) = foreign else {
             op.row(image, row_id);

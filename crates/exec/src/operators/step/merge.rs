@@ -108,7 +108,6 @@ fn append_keys(
     keys: &mut EqualityKeys,
 ) -> Result<bool, SqlError> {
     let clustered = read.spec().index == 0;
-    let io = table.io().of_this_thread();
     let mut rows = RowBatch::new();
     let mut key = Vec::new();
     loop {
@@ -129,7 +128,6 @@ fn append_keys(
         };
         let found = (keys.len() - before) as u64;
         rt.counters.add(StatusCounter::HandlerReadNext, found);
-        io.fetched(read.spec().index + 1, found.max(1));
         rt.checkpoint(KEY_WORK * found)?;
         if keys.memory() > memory {
             return Ok(false);

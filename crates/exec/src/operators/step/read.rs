@@ -6,7 +6,7 @@ use nfold_engine::{
     Bound, EqualityKeys, Isolation, KeyRange, LockWaitPolicy, PageRowSink, Read, ReadSpec,
     RowBatch, RowLock, Table, reborrow,
 };
-use nfold_observe::{SessionCounters, StatusCounter, ThreadIo};
+use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::query::{Access, AccessKind, Block, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -126,11 +126,9 @@ impl HandlerCalls {
 
     /// Rows were read.
     #[inline]
-    fn read(&mut self, counters: &SessionCounters, io: &ThreadIo, place: usize, rows: u64) {
-        let lookups = self.lookups;
-        if lookups > 0 {
-            counters.add(StatusCounter::HandlerReadKey, lookups);
-            io.fetched(place, lookups);
+    fn read(&mut self, counters: &SessionCounters, rows: u64) {
+        if self.lookups > 0 {
+            counters.add(StatusCounter::HandlerReadKey, self.lookups);
             self.lookups = 0;
         }
         if let Some(step) = self.step
@@ -138,16 +136,12 @@ impl HandlerCalls {
         {
             let first = u64::from(self.lookup_finds_first && !self.found);
             counters.add(step, rows - first);
-            io.fetched(place, rows.saturating_sub(lookups));
             self.found = true;
         }
     }
 
     /// A range has no more rows: one more step has found that, unless the lookup has.
-    fn ended(&self, counters: &SessionCounters, io: &ThreadIo, place: usize) {
-        if !self.found {
-            io.fetched(place, 1);
-        }
+    fn ended(&self, counters: &SessionCounters) {
         if let Some(step) = self.step
             && (self.found || !self.lookup_finds_first)
         {
@@ -182,8 +176,6 @@ pub(crate) struct TableReader {
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
-    /// The counters of the thread on which the reader was made, and stays.
-    io: Arc<ThreadIo>,
 }
 
 /// Drops the rows from number `from` on that an earlier key has found too.
@@ -250,7 +242,6 @@ impl TableReader {
             _ => {}
         }
         TableReader {
-            io: table.io().of_this_thread(),
             table,
             spec,
             read: None,
@@ -369,15 +360,6 @@ impl TableReader {
         }
     }
 
-    /// Where the rows that it reads are counted.
-    #[inline]
-    fn io_place(&self) -> usize {
-        match self.scans {
-            true => 0,
-            false => self.spec.index + 1,
-        }
-    }
-
     fn bind_points(&mut self) {
         self.calls = HandlerCalls::of_points(self.bound.points.len() as u64, self.unique);
         let points = std::mem::take(&mut self.bound.points);
@@ -435,11 +417,7 @@ impl TableReader {
     ) -> Result<bool, SqlError> {
         loop {
             if let (BoundKind::Skipped, Some(skip)) = (self.kind, &mut self.skip) {
-                let before = out.len();
-                let more = skip.next(rt, out)?;
-                let rows = (out.len() - before) as u64;
-                self.io.fetched(self.spec.index + 1, rows.max(1));
-                return Ok(more);
+                return skip.next(rt, out);
             }
             if !self.open && self.kind == BoundKind::Merged {
                 if !self.open_merged(rt)? {
@@ -479,13 +457,12 @@ impl TableReader {
             if self.elements > 1 {
                 keep_first_finds(rt, read, &self.table, before, out)?;
             }
-            let place = self.io_place();
-            self.calls.read(rt.counters, &self.io, place, rows);
+            self.calls.read(rt.counters, rows);
             if more {
                 return Ok(true);
             }
             if self.kind == BoundKind::Ranges {
-                self.calls.ended(rt.counters, &self.io, place);
+                self.calls.ended(rt.counters);
             }
             self.open = false;
             if self.kind == BoundKind::Merged && out.is_empty() && out.taken() == 0 {

@@ -5,12 +5,11 @@ use nfold_protocol::command::command_name;
 use nfold_types::{SqlError, Timestamp, Value};
 use rustc_hash::FxHashMap;
 
-use nfold_catalog::{Privileges, TableDef};
-use nfold_observe::IoCounts;
+use nfold_catalog::Privileges;
 
 use super::accounts::need_process;
 use super::rows::{Cx, Put};
-use super::{schema, visible_keys};
+use super::schema;
 use crate::config::table::OptionKind;
 use crate::config::{SetBy, Source};
 use crate::introspection::table_facts::row_format;
@@ -343,64 +342,6 @@ pub(super) fn files_by_event(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlEr
         row.push(Value::UInt(file.syncs));
         row.extend(times());
         put(row)?;
-    }
-    Ok(())
-}
-
-/// The number of times beside each count: sum, minimum, average and maximum.
-const TIMES: usize = 4;
-
-/// The columns from COUNT_STAR on.
-fn io_counts(io: IoCounts) -> impl Iterator<Item = Value> {
-    let written = io.inserted + io.updated + io.deleted;
-    let counts = [
-        io.fetched + written,
-        io.fetched,
-        written,
-        io.fetched,
-        io.inserted,
-        io.updated,
-        io.deleted,
-    ];
-    let with_times = |n| std::iter::once(n).chain(std::iter::repeat_n(0, TIMES));
-    counts.into_iter().flat_map(with_times).map(Value::UInt)
-}
-
-/// OBJECT_TYPE, OBJECT_SCHEMA and OBJECT_NAME.
-fn object(def: &TableDef) -> Vec<Value> {
-    vec!["TABLE".into(), (&*def.schema).into(), (&*def.name).into()]
-}
-
-/// The stored tables that the account sees, with their counts: without an index, then of each one.
-fn tables_with_io<'a>(cx: &'a Cx<'_>) -> impl Iterator<Item = (&'a TableDef, Vec<IoCounts>)> {
-    let stored = cx.tables().into_iter().filter(|def| !def.is_view());
-    stored.filter_map(|def| Some((def, cx.server.engine.table(def.id)?.io().sums())))
-}
-
-pub(super) fn table_io_by_table(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for (def, io) in tables_with_io(cx) {
-        let mut sum = IoCounts::default();
-        io.into_iter().for_each(|counts| sum.add(counts));
-        put(object(def).into_iter().chain(io_counts(sum)).collect())?;
-    }
-    Ok(())
-}
-
-pub(super) fn table_io_by_index(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for (def, mut io) in tables_with_io(cx) {
-        let mut row = |name: Value, sums: IoCounts| {
-            let names = object(def).into_iter().chain([name]);
-            put(names.chain(io_counts(sums)).collect())
-        };
-        for (n, index) in visible_keys(def) {
-            if let Some(sums) = io.get_mut(n + 1) {
-                row((&*index.name).into(), std::mem::take(sums))?;
-            }
-        }
-        // Without an index, or by one that is not shown.
-        let mut rest = IoCounts::default();
-        io.into_iter().for_each(|counts| rest.add(counts));
-        row(Value::Null, rest)?;
     }
     Ok(())
 }

@@ -201,8 +201,6 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "data_locks" => locks::data_locks(cx, put),
         "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
-        "table_io_waits_summary_by_table" => activity::table_io_by_table(cx, put),
-        "table_io_waits_summary_by_index_usage" => activity::table_io_by_index(cx, put),
         "file_summary_by_event_name" => activity::files_by_event(cx, put),
         "events_waits_summary_global_by_event_name" => activity::waits(cx, put),
         "memory_summary_global_by_event_name" => activity::memory(cx, put),
