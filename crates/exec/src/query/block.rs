@@ -334,7 +334,9 @@ impl BlockExec {
         if cx.passes(&block.constant_filter)? {
             check_numbers(&cx, &block.constant_checks)?;
         }
-        self.subqueries.iter().for_each(CachedSubquery::release);
+        for subquery in &self.subqueries {
+            subquery.release();
+        }
         Ok(())
     }
 

@@ -119,7 +119,10 @@ impl TransactionInfo {
 
     /// COMMIT AND CHAIN or ROLLBACK AND CHAIN has begun a transaction like the one before it.
     pub fn chained(&mut self, was_explicit: bool) {
-        let before = was_explicit.then_some(self.begun).unwrap_or_default();
+        let before = match was_explicit {
+            true => self.begun,
+            false => Begun::default(),
+        };
         self.begun = Begun {
             consistent_snapshot: false,
             ..before
@@ -153,7 +156,8 @@ impl TransactionInfo {
             state[7] = b'L';
         }
         // A transaction without BEGIN begins when a table is used.
-        if !now.explicit && !(now.implicit && self.done & done::ON_TABLES != 0) {
+        let uses_tables = self.done & done::ON_TABLES != 0;
+        if !(now.explicit || now.implicit && uses_tables) {
             self.done = 0;
             return state;
         }

@@ -17,7 +17,7 @@ use crate::net::conn::ResponseWriter;
 use crate::net::fiber::handler::{ClientError, Limits, LoginInfo, SessionHandler};
 use crate::net::worker::{FiberCx, KillKind};
 use crate::session::Session;
-use crate::session::cx::FiberExec;
+use crate::session::cx::{FiberExec, apart};
 use crate::session::plans::Work;
 use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
 use crate::session::statistics::Facts;
@@ -100,7 +100,7 @@ impl Session {
         if self.env.changes() != before {
             self.publish(cx);
         }
-        self.finish_answer(result, out)
+        self.finish_answer(cx, result, out)
     }
 
     /// The status flags at the end of a statement.
@@ -116,13 +116,18 @@ impl Session {
 
     /// Lets the answer tell the client what has changed in the session.
     #[cold]
-    fn tell_changes(&mut self, result: &Result<Response, SqlError>, out: &mut ResponseWriter<'_>) {
+    fn tell_changes(
+        &mut self,
+        cx: &FiberCx<'_>,
+        result: &Result<Response, SqlError>,
+        out: &mut ResponseWriter<'_>,
+    ) {
         match result {
             Err(_) => return self.env.forget_changes(),
             Ok(Response::Done(_)) => {}
             Ok(Response::Rows(_) | Response::Streamed) => self.note_done(done::ROWS),
         }
-        let news = (self.new_gtids(), Some(self.transaction_now()));
+        let news = (self.new_gtids(cx), Some(self.transaction_now()));
         if let Some(changes) = self.env.take_changes(news) {
             out.set_state(changes);
         }
@@ -148,16 +153,20 @@ impl Session {
     }
 
     /// The GTIDs that the client is to hear of, if the session has committed changes since it was
-    /// asked last. Blocks until the commit is in the binary log.
-    fn new_gtids(&mut self) -> Option<String> {
+    /// asked last. Waits until the commit is in the binary log. `None` also after a KILL meanwhile.
+    fn new_gtids(&mut self, cx: &FiberCx<'_>) -> Option<String> {
         let tracked = self.env.take_tracked_gtids();
         let commit = self.engine.take_last_commit();
-        let log = self.server.binlog.as_ref().filter(|log| log.is_active())?;
-        if tracked == TrackedGtids::Off || commit.is_none() {
+        let log = self.server.binlog.clone().filter(|log| log.is_active())?;
+        if tracked == TrackedGtids::Off {
             return None;
         }
-        log.catch_up();
-        let own = log.gtid_of(commit?)?;
+        let commit = commit?;
+        let find = move || {
+            log.catch_up();
+            log.gtid_of(commit)
+        };
+        let own = apart(&mut FiberExec { fiber: cx }, find).ok().flatten()?;
         Some(match tracked {
             TrackedGtids::All => self.server.gtids("gtid_executed").to_string(),
             _ => own.to_string(),
@@ -166,6 +175,7 @@ impl Session {
 
     fn finish_answer(
         &mut self,
+        cx: &FiberCx<'_>,
         result: Result<Response, SqlError>,
         out: &mut ResponseWriter<'_>,
     ) -> bool {
@@ -177,7 +187,7 @@ impl Session {
         }
         out.set_status(self.end_flags());
         if self.env.has_changes() {
-            self.tell_changes(&result, out);
+            self.tell_changes(cx, &result, out);
         }
         let warnings = self.warning_count();
         match &result {
