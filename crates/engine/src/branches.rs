@@ -8,8 +8,8 @@
 //!                                                     start: found in the undo log
 //! ```
 //! # Invariants
-//! B1. A name is in the map from its claim until its transaction has ended. So two transactions
-//!     that are not ended never share one.
+//! B1. Each branch has a name of its own: the name stays in the map from the claim until the
+//!     branch's transaction has ended, and no other session can claim it meanwhile.
 //! B2. A prepared transaction holds the metadata locks that it had, after a restart as well: the
 //!     prepare record has them.
 //!

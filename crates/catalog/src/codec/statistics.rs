@@ -1,5 +1,5 @@
-//! The stored form of a table's statistics. It names indexes by id and columns by name, so that
-//! statistics that are older than the table's definition count for what is still the same.
+//! The stored form of a table's statistics. It names indexes by id and columns by name. So after a
+//! change of the table, the statistics of its unchanged columns and indexes can still be used.
 
 use std::sync::Arc;
 

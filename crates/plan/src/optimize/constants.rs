@@ -10,9 +10,10 @@ use crate::physical::query::Block;
 /// Functions that return one of their arguments. A reader may want the argument, not its text.
 const PASSING: [&str; 6] = ["if", "ifnull", "coalesce", "nullif", "greatest", "least"];
 
-/// Marks the computed constants in the conditions of a block whose tables are joined. In UPDATE and
-/// DELETE of one table MySQL computes only those once that it converts: members of lists, and what
-/// is compared with dates. It warns about others for each row.
+/// Marks the computed constants in the conditions of a block whose tables are joined. MySQL
+/// computes them once, and warns once. In UPDATE and DELETE of one table it does so only for
+/// members of lists and constants that are compared with dates, and warns about the others for each
+/// row.
 pub(super) fn compute_once(cx: &PlanCx<'_>, block: &mut Block) {
     let mark = match block.changed != 0 && block.tables.len() == 1 {
         true => mark_converted,

@@ -351,8 +351,8 @@ impl Waiter for FiberCx<'_> {
 
     fn tick(&self) -> Result<(), Interrupt> {
         self.interrupted()?;
-        // A short statement has one batch, before which the clock was read when the statement
-        // began. To read it costs as much as 200 instructions.
+        // The executor calls this before its first batch, and the clock was read when the statement
+        // began. So a short statement needs no other reading. One takes 80 ns on a virtual machine.
         if self.at_first_tick.replace(false) && self.now() < self.slice_end.get() {
             return Ok(());
         }
