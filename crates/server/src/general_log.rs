@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::log_file::{LogFile, LogName};
 use crate::slow_log::instant;
-use crate::unix_time::unix_time;
+use crate::unix_time::unix_us;
 
 /// The log of one server; see the module's header.
 pub struct GeneralLog(Arc<LogFile>);
@@ -56,7 +56,7 @@ impl GeneralLog {
     /// Logs a command. `command` is MySQL's name for it, `argument` the client's text.
     #[cold]
     pub fn write(&self, connection: u32, command: &str, argument: &[u8]) {
-        let now_us = unix_time().as_micros() as i64;
+        let now_us = unix_us();
         self.0.write(argument.len(), |to| {
             append(now_us, connection, command, argument, &mut to.bytes);
         });

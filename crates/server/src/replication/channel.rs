@@ -9,7 +9,7 @@ use nfold_replica::{ChannelConfig, Source, SourceError, StartAt};
 use super::applier::{Applier, ApplyError, SourceFacts};
 use crate::session::ServerState;
 use crate::session::replication::{ChannelError, ChannelPhase, ChannelStart, StopSignal};
-use crate::unix_time::unix_time;
+use crate::unix_time::unix_us;
 
 /// Why the stream of events has ended.
 enum End {
@@ -43,7 +43,7 @@ fn error(code: u16, message: String) -> Option<ChannelError> {
     Some(ChannelError {
         code,
         message,
-        at_us: unix_time().as_micros() as i64,
+        at_us: unix_us(),
     })
 }
 

@@ -101,17 +101,8 @@ pub fn evaluate(
     }
     let cx = plan_cx(info, snapshot, text, params.0);
     let bound = bind_free(&cx, e)?;
-    let st = StmtState {
-        params: params.1,
-        env: info.env,
-        warnings,
-        subqueries: &NoSubqueries,
-        checkpoint: info.checkpoint,
-        lists: &ListCache::default(),
-        strict: false,
-        scope: nfold_exec::eval::Scope::None,
-        changes: false,
-    };
+    let lists = ListCache::default();
+    let st = state(info, params.1, warnings, &lists);
     let eval = EvalCx {
         rows: &[],
         outer: &[],
@@ -122,6 +113,26 @@ pub fn evaluate(
     // A computation that cannot return an error may have been stopped: then the checkpoint fails.
     info.checkpoint.checkpoint(0)?;
     Ok((stored, Some(bound.ty.col)))
+}
+
+/// The state of an evaluation outside of a query.
+fn state<'a>(
+    info: &'a Info<'_>,
+    params: &'a Params,
+    warnings: &'a RefCell<Warnings>,
+    lists: &'a ListCache,
+) -> StmtState<'a> {
+    StmtState {
+        params,
+        env: info.env,
+        warnings,
+        subqueries: &NoSubqueries,
+        checkpoint: info.checkpoint,
+        lists,
+        strict: false,
+        scope: nfold_exec::eval::Scope::None,
+        changes: false,
+    }
 }
 
 /// For each row of a result in memory, whether a condition over its columns holds.
@@ -164,17 +175,8 @@ pub fn matching_rows(
         relation: Relation::Table,
     };
     let bound = bind_condition(&cx, &Arc::new(def), condition)?;
-    let st = StmtState {
-        params: params.1,
-        env: info.env,
-        warnings,
-        subqueries: &NoSubqueries,
-        checkpoint: info.checkpoint,
-        lists: &ListCache::default(),
-        strict: false,
-        scope: nfold_exec::eval::Scope::None,
-        changes: false,
-    };
+    let lists = ListCache::default();
+    let st = state(info, params.1, warnings, &lists);
     let types = set.columns.iter().map(|c| &c.ty);
     let found = held_rows::matching(&st, types, &set.rows, &bound)?;
     info.checkpoint.checkpoint(0)?;
