@@ -10,7 +10,8 @@ use std::sync::Arc;
 use nfold_binlog::{RowsEvent, TableMap};
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
-use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, TableSource};
+use nfold_plan::expr::Expr;
+use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, SubqueryPlan, TableSource};
 use nfold_plan::row_event::RowEventPlan;
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
@@ -238,6 +239,8 @@ fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
     !ignore && env.sql_mode().has(SqlMode::STRICT)
 }
 
+/// Runs the plan. What runs the other kinds than queries is not inlined, so that the stack of a query
+/// stays small.
 fn run(
     rt: &Runtime<'_>,
     statement: &mut Executable,
@@ -283,20 +286,28 @@ fn run(
         Plan::Delete(p) => dml::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
         Plan::UpdateTables(p) => dml::multi_table_update(rt, p, root),
         Plan::DeleteTables(p) => dml::multi_table_delete(rt, p, root),
-        Plan::Do(list, subqueries) => {
-            let kept = CachedSubquery::of(subqueries);
-            let subs = BlockSubqueries::new(rt, subqueries, &kept);
-            let state = rt.state(&subs);
-            let cx = EvalCx {
-                rows: &[],
-                outer: &[],
-                st: &state,
-            };
-            for e in list {
-                cx.val(e)?;
-            }
-            Ok(StatementResult::default())
-        }
+        Plan::Do(list, subqueries) => run_do(rt, list, subqueries),
         Plan::Explain(e) => crate::explain::run(rt, e, sink),
     }
+}
+
+/// Evaluates the expressions of a DO.
+#[inline(never)]
+fn run_do(
+    rt: &Runtime<'_>,
+    list: &[Expr],
+    subqueries: &[SubqueryPlan],
+) -> Result<StatementResult, SqlError> {
+    let kept = CachedSubquery::of(subqueries);
+    let subs = BlockSubqueries::new(rt, subqueries, &kept);
+    let state = rt.state(&subs);
+    let cx = EvalCx {
+        rows: &[],
+        outer: &[],
+        st: &state,
+    };
+    for e in list {
+        cx.val(e)?;
+    }
+    Ok(StatementResult::default())
 }

@@ -351,6 +351,7 @@ fn update_targets<'p>(
 }
 
 /// Runs a multi-table UPDATE.
+#[inline(never)]
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdateTablesPlan,
@@ -445,6 +446,7 @@ impl Deleting {
 }
 
 /// Runs a multi-table DELETE.
+#[inline(never)]
 pub(crate) fn delete(
     rt: &Runtime<'_>,
     plan: &DeleteTablesPlan,

@@ -39,6 +39,7 @@ use tree::Builder;
 ///
 /// # Errors
 /// The errors of the parts of the statement that it runs.
+#[inline(never)]
 pub(crate) fn run(
     rt: &Runtime<'_>,
     e: &ExplainPlan,

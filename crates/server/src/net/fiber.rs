@@ -263,6 +263,12 @@ impl FiberCx<'_> {
         now
     }
 
+    /// Reads the clock at the end of a statement. The next statement of the worker can use it.
+    pub fn read_end_clock(&self) -> Instant {
+        self.local.statement_ended.set(true);
+        self.read_clock()
+    }
+
     /// When the fiber was resumed last.
     pub(crate) fn slice_start(&self) -> Instant {
         self.slice_end.get() - self.local.slice
@@ -387,6 +393,8 @@ pub(crate) struct Local {
     pub peer_reset: Cell<bool>,
     /// When a fiber read the clock last.
     pub clock: Cell<Instant>,
+    /// Whether that was at the end of a statement.
+    pub statement_ended: Cell<bool>,
     pub unix_clock: UnixClock,
     /// Since when sessions have deferred work; `None` if there is none.
     pub deferred: Cell<Option<Instant>>,
@@ -451,6 +459,7 @@ impl Local {
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),
+            statement_ended: Cell::new(false),
             unix_clock: UnixClock::new(),
             deferred: Cell::new(None),
             outbox: RefCell::new(Outbox::new()),

@@ -55,7 +55,7 @@ impl Session {
         digested: Option<&Digested>,
         values: &[Value],
     ) {
-        let latency = cx.read_clock().saturating_duration_since(started);
+        let latency = cx.read_end_clock().saturating_duration_since(started);
         let digests = &self.server.digests;
         if !digests.is_current(self.facts.digest) {
             self.find_digest(text, digested);

@@ -166,6 +166,17 @@ impl Session {
             self.digested = Some(digested);
             return result;
         }
+        self.run_unplanned(cx, text, sink)
+    }
+
+    /// Runs a statement that is no query and changes no rows.
+    #[inline(never)]
+    fn run_unplanned(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        text: &[u8],
+        sink: &mut WireSink<'_, '_>,
+    ) -> Result<Response, SqlError> {
         let lexing = self.env.vars.settings().lexing;
         self.text_warnings.clear();
         let checkpoints = Checkpoints::new(cx);
@@ -196,6 +207,7 @@ impl Session {
     }
 
     /// Runs a statement that contains a query. Its literals are parameters, as in a query itself.
+    #[inline(never)]
     fn run_with_query(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -208,6 +220,7 @@ impl Session {
     }
 
     /// Runs a statement with parameters that is not planned.
+    #[inline(never)]
     fn run_with_values(
         &mut self,
         cx: &mut dyn ExecCx,

@@ -30,6 +30,7 @@ impl Session {
     ///
     /// # Errors
     /// 1045, 1086, 1290, 1 and 1026 of the file, 1115 of its character set.
+    #[inline(never)]
     pub(super) fn execute_outfile(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -77,6 +78,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Self::execute_outfile`], and 1172 for a second row.
+    #[inline(never)]
     pub(super) fn execute_dumpfile(
         &mut self,
         cx: &mut dyn ExecCx,

@@ -215,6 +215,7 @@ impl Session {
     }
 
     /// A plan of the shared cache, or a new one. `anew`: the one in the shared cache is outdated.
+    #[inline(never)]
     fn plan(
         &mut self,
         cx: &mut dyn ExecCx,
@@ -265,6 +266,7 @@ impl Session {
     }
 
     /// Parses, checks privileges, takes metadata locks, and plans.
+    #[inline(never)]
     fn plan_anew(&mut self, cx: &mut dyn ExecCx, work: &Work<'_>) -> Result<Cached, SqlError> {
         self.server.plans.count_miss();
         let account_version = self.server.engine.catalog().account_version();

@@ -120,6 +120,7 @@ impl Session {
     ///
     /// # Errors
     /// 1172 for a second row; the variables then have the values of the first.
+    #[inline(never)]
     pub(crate) fn execute_into(
         &mut self,
         cx: &mut dyn ExecCx,

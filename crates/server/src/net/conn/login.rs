@@ -87,6 +87,7 @@ impl Conn {
     }
 
     /// Handles one packet of the connection phase, if it is complete.
+    #[inline(never)]
     pub fn login_step(&mut self, auth: &Authenticator) -> LoginStep {
         let Phase::Login(mut state) = std::mem::replace(&mut self.phase, Phase::Closing) else {
             return LoginStep::Refused;
@@ -121,6 +122,7 @@ impl Conn {
 
     /// Starts COM_CHANGE_USER: authenticates as on a new connection. The buffer has its
     /// `payload_len` bytes.
+    #[inline(never)]
     pub fn begin_change_user(&mut self, auth: &Authenticator, payload_len: usize) -> LoginStep {
         let body = self.input.data()[HEADER + 1..HEADER + payload_len].to_vec();
         self.sequence = self.input.data()[3].wrapping_add(1);

@@ -95,6 +95,7 @@ impl Worker {
         }
     }
 
+    #[inline(never)]
     pub(super) fn close(&mut self, token: Token, mut conn: Box<Conn>) {
         debug_assert!(
             conn.session.is_none(),
@@ -111,6 +112,7 @@ impl Worker {
     }
 
     /// Closes a connection without a fiber. If it has a session, a fiber ends the session.
+    #[inline(never)]
     pub(super) fn hang_up(&mut self, token: Token, mut conn: Box<Conn>) {
         if conn.session.is_some() {
             conn.input.clear();
@@ -124,6 +126,7 @@ impl Worker {
     }
 
     /// After an error was written: sends it, and reads on until the client closes.
+    #[inline(never)]
     pub(super) fn linger(&mut self, token: Token, mut conn: Box<Conn>) {
         conn.phase = Phase::Closing;
         conn.deadline = Some(Instant::now() + LINGER);

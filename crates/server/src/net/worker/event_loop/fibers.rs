@@ -56,8 +56,9 @@ impl Worker {
         conn.deadline = None;
         self.fibers += 1;
         let local = self.local.clone();
-        let now = Instant::now();
+        let now = self.just_ended.take().unwrap_or_else(Instant::now);
         self.local.clock.set(now);
+        self.local.statement_ended.set(false);
         self.local.catch_up_by(now);
         if self.only.0 != token {
             self.only = (token, now);
@@ -101,6 +102,7 @@ impl Worker {
             debug_assert!(false, "only running connections are resumed");
             return;
         };
+        self.just_ended = None;
         self.local.peer_closed.set(entry.peer_closed);
         self.local.peer_reset.set(entry.peer_reset);
         let running = &self.local.counters.fibers_running;
@@ -172,13 +174,20 @@ impl Worker {
             return;
         }
         let (now, mut outbox) = (self.local.clock.get(), self.local.outbox.borrow_mut());
-        if let Some(round) = outbox.put(token, (&mut conn.output, &conn.transport), now)
-            && let Some(entry) = self.table.get(token)
-        {
+        let Some(round) = outbox.put(token, (&mut conn.output, &conn.transport), now) else {
+            drop(outbox);
+            return self.local.send_out_by(now);
+        };
+        if let Some(entry) = self.table.get(token) {
             entry.put_out = round;
         }
+        let due = outbox.is_due(now);
         drop(outbox);
-        self.local.send_out_by(now);
+        if due {
+            self.local.send_out_by(now);
+        } else if self.local.statement_ended.get() {
+            self.just_ended = Some(now);
+        }
     }
 
     /// Sends the waiting answers. For each answer that its socket did not accept completely, a
@@ -187,6 +196,7 @@ impl Worker {
         if self.local.outbox.borrow().is_empty() {
             return;
         }
+        self.just_ended = None;
         for answer in self.local.end_round() {
             let Some(entry) = self.table.get(answer.token) else {
                 continue;
