@@ -239,7 +239,7 @@ fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
     !ignore && env.sql_mode().has(SqlMode::STRICT)
 }
 
-/// Runs the plan. What runs the other kinds than queries is not inlined, so that the stack of a query
+/// Runs the plan. What runs other kinds than queries is not inlined, so that the stack of a query
 /// stays small.
 fn run(
     rt: &Runtime<'_>,
