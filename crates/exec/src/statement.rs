@@ -11,7 +11,10 @@ use nfold_binlog::{RowsEvent, TableMap};
 use nfold_engine::{Engine, EngineSession, Table};
 use nfold_plan::SqlMode;
 use nfold_plan::expr::Expr;
-use nfold_plan::query::{ColumnMeta, InsertSource, Plan, QueryBody, SubqueryPlan, TableSource};
+use nfold_plan::query::{
+    ColumnMeta, DeletePlan, InsertPlan, InsertSource, Plan, QueryBody, SubqueryPlan, TableSource,
+    UpdatePlan,
+};
 use nfold_plan::row_event::RowEventPlan;
 use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings};
 
@@ -241,6 +244,7 @@ fn is_strict(plan: &Plan, env: &dyn SessionEnv) -> bool {
 
 /// Runs the plan. What runs other kinds than queries is not inlined, so that the stack of a query
 /// stays small.
+#[inline(never)]
 fn run(
     rt: &Runtime<'_>,
     statement: &mut Executable,
@@ -271,24 +275,48 @@ fn run(
                 ..StatementResult::default()
             })
         }
-        Plan::Insert(p) => {
-            let done =
-                dml::insert(rt, p, query, sink.file()).map_err(|e| full_table(e, &p.table.name))?;
-            Ok(match p.source {
-                InsertSource::Query(_) => done.with_found_rows(),
-                _ => done,
-            })
-        }
-        Plan::Update(p) => {
-            let done = dml::update(rt, p, root).map_err(|e| full_table(e, &p.table.name))?;
-            Ok(done.with_found_rows())
-        }
-        Plan::Delete(p) => dml::delete(rt, p, root).map_err(|e| full_table(e, &p.table.name)),
+        Plan::Insert(p) => run_insert(rt, p, query, sink),
+        Plan::Update(p) => run_update(rt, p, root),
+        Plan::Delete(p) => run_delete(rt, p, root),
         Plan::UpdateTables(p) => dml::multi_table_update(rt, p, root),
         Plan::DeleteTables(p) => dml::multi_table_delete(rt, p, root),
         Plan::Do(list, subqueries) => run_do(rt, list, subqueries),
         Plan::Explain(e) => crate::explain::run(rt, e, sink),
     }
+}
+
+#[inline(never)]
+fn run_insert(
+    rt: &Runtime<'_>,
+    plan: &InsertPlan,
+    query: &mut CachedQuery,
+    sink: &mut dyn RowSink,
+) -> Result<StatementResult, SqlError> {
+    let done = dml::insert(rt, plan, query, sink.file());
+    let done = done.map_err(|e| full_table(e, &plan.table.name))?;
+    Ok(match plan.source {
+        InsertSource::Query(_) => done.with_found_rows(),
+        _ => done,
+    })
+}
+
+#[inline(never)]
+fn run_update(
+    rt: &Runtime<'_>,
+    plan: &UpdatePlan,
+    root: &mut Option<Box<BlockExec>>,
+) -> Result<StatementResult, SqlError> {
+    let done = dml::update(rt, plan, root).map_err(|e| full_table(e, &plan.table.name))?;
+    Ok(done.with_found_rows())
+}
+
+#[inline(never)]
+fn run_delete(
+    rt: &Runtime<'_>,
+    plan: &DeletePlan,
+    root: &mut Option<Box<BlockExec>>,
+) -> Result<StatementResult, SqlError> {
+    dml::delete(rt, plan, root).map_err(|e| full_table(e, &plan.table.name))
 }
 
 /// Evaluates the expressions of a DO.

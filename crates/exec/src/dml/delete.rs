@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::runtime::result::StatementResult;
 
 /// Runs a DELETE. `exec` holds the operators that find its rows; they are created at the first use.
-#[inline(never)]
+#[inline]
 pub(crate) fn delete(
     rt: &Runtime<'_>,
     plan: &DeletePlan,

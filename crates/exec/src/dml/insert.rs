@@ -164,7 +164,7 @@ impl Memory for RowMemory {
 /// Runs an INSERT or REPLACE, to the last row or to the first error; the caller then undoes the
 /// statement. `query` holds the operators of INSERT ... SELECT, for reuse; `file` is what LOAD DATA
 /// reads.
-#[inline(never)]
+#[inline]
 pub(crate) fn insert(
     rt: &Runtime<'_>,
     plan: &InsertPlan,

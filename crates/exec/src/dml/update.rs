@@ -17,7 +17,7 @@ use crate::runtime::result::{ChangeSummary, StatementResult};
 
 /// Runs an UPDATE. `exec` holds the operators that find its rows; they are created at the first
 /// use.
-#[inline(never)]
+#[inline]
 pub(crate) fn update(
     rt: &Runtime<'_>,
     plan: &UpdatePlan,
