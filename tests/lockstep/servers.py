@@ -68,7 +68,7 @@ class Nfold:
 
 class MySQL:
     """The reference: unpacked by `fetch` below `cache`; its data directory is copied from a
-    template once it is spoilt."""
+    template once it is spoilt. The template has the time zones that MySQL's own test run loads."""
 
     def __init__(self, cache):
         self.cache, self.process = os.path.abspath(cache), None
@@ -88,10 +88,12 @@ class MySQL:
         return {"unix_socket": os.path.join(self.home, "mysqld.sock")}
 
     def start(self):
-        template = os.path.join(self.cache, "template")
+        template = os.path.join(self.cache, "template-with-zones")
         if not os.path.isdir(template):
-            subprocess.run(self.command(template + ".new", "--initialize-insecure"), check=True, capture_output=True)
-            os.rename(template + ".new", template)
+            new = template + ".new"
+            command = self.command(new, "--initialize-insecure", f"--init-file={self.time_zones()}")
+            subprocess.run(command, check=True, capture_output=True)
+            os.rename(new, template)
         data = os.path.join(self.home, "data")
         if not os.path.isdir(data):
             shutil.copytree(template, data)
@@ -111,6 +113,15 @@ class MySQL:
             except pymysql.err.MySQLError:
                 time.sleep(0.25)
         raise RuntimeError(f"MySQL does not start: see {self.home}/error.log")
+
+    def time_zones(self):
+        """Path of a file of statements, a line each, that fill the tables of time zones."""
+        with open(os.path.join(self.cache, "tests/include/mtr_test_data_timezone.sql"), encoding="utf-8") as f:
+            inserts = [line for line in f if line.startswith("INSERT")]
+        path = os.path.join(self.home, "time_zones.sql")
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(["USE mysql;\n", *inserts])
+        return path
 
     def fresh(self):
         """Databases and users dropped, global variables as at the start; a copy of the template if
