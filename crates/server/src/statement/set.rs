@@ -17,6 +17,7 @@ use crate::session::tables::needs_query;
 use crate::session::vars;
 use crate::session::vars::{
     Assigned, Scope, VarDef, VarValue, check, client_charset, collation_by_name, for_connection,
+    refuse_adjusted,
 };
 use crate::unix_time::unix_us;
 
@@ -260,6 +261,10 @@ impl Session {
                     Expr::Column(c) if c.table.is_none() => Value::from(c.name.as_str()),
                     e => self.evaluate(cx, e, text)?,
                 };
+                let modes = self.env.vars.get(vars::find("sql_mode")?).show();
+                if modes.split(',').any(|mode| mode == "STRICT_ALL_TABLES") {
+                    refuse_adjusted(def, &value)?;
+                }
                 let mut warnings = std::mem::take(&mut self.conditions);
                 let checked = match switches::set_of(def.name) {
                     Some(set) => {

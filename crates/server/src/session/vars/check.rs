@@ -239,6 +239,18 @@ fn switch(name: &str, value: &Value) -> Result<VarValue, SqlError> {
         .ok_or_else(|| wrong_value(name, value))
 }
 
+/// Error 1231 for a value that [`check`] would adjust to the range of the variable. MySQL refuses
+/// it in the SQL mode STRICT_ALL_TABLES.
+pub fn refuse_adjusted(def: &VarDef, value: &Value) -> Result<(), SqlError> {
+    let mut warnings = Warnings::default();
+    check(def, value, &mut warnings)?;
+    let code = ErrorCode::ER_TRUNCATED_WRONG_VALUE;
+    match warnings.list().iter().any(|w| w.code == code) {
+        true => Err(wrong_value(def.name, value)),
+        false => Ok(()),
+    }
+}
+
 /// Warning 1292. It shows the present name of a variable that has an older one.
 fn truncated(name: &str, value: &Value, warnings: &mut Warnings) {
     let present = OLDER_NAMES.iter().find(|(older, _)| *older == name);

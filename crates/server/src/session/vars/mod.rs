@@ -27,6 +27,7 @@ use crate::config::{self, SetBy, Values};
 pub use crate::config::table::{OptionDef as VarDef, Scope};
 pub use check::{
     Assigned, check, client_charset, collation_by_name, for_connection, logs_to_files,
+    refuse_adjusted,
 };
 pub use modes::{ModeSet, parse_modes};
 pub use settings::{Settings, isolation_of, isolation_word};
