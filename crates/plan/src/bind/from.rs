@@ -721,9 +721,11 @@ fn is_aggregate(query: &Query, column: usize) -> bool {
     aggregate_of(query, column).is_some_and(|func| func != AggFunc::Any)
 }
 
-/// Whether a column of `query` is an ANY_VALUE.
+/// Whether a column of `query` is an ANY_VALUE that the query names. A plain column that is no key
+/// of the grouping is a table's column for MySQL.
 fn is_any(query: &Query, column: usize) -> bool {
-    aggregate_of(query, column) == Some(AggFunc::Any)
+    let named = query.columns[column].org_name.is_empty();
+    named && aggregate_of(query, column) == Some(AggFunc::Any)
 }
 
 /// The aggregate whose value a column of `query` is.
