@@ -39,8 +39,9 @@ impl BlockBinder<'_> {
                 if *slot.alias != *table.value {
                     continue;
                 }
-                // A derived table is in no database.
-                let own = slot.schema.as_deref().unwrap_or_default();
+                // A derived table is in no database, a view in its own.
+                let own = slot.schema.as_deref().or(slot.view_schema.as_deref());
+                let own = own.unwrap_or_default();
                 if let Some(schema) = &c.schema
                     && !same_schema(own, &schema.value)
                 {
