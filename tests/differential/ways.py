@@ -1,0 +1,138 @@
+"""Other plans of MySQL for the same statement: MySQL differs from itself where one of them answers
+as Nfold does. Each way is asked; nothing is accepted unseen."""
+
+import itertools
+import re
+
+from compare import differences
+import keys
+from nodes import Node
+
+SIMPLE_PLANS = "semijoin=off,materialization=off,derived_merge=off,derived_condition_pushdown=off,condition_fanout_filter=off,block_nested_loop=off,hash_join=off"
+LENIENT = "ONLY_FULL_GROUP_BY"
+# Notes about a hint that a plan cannot follow.
+ABOUT_HINTS = {3126, 3127, 3128}
+
+
+def _is_and(node, i):
+    """Whether part `i` of a node is the AND between two conditions."""
+    between = any(isinstance(p, str) and "BETWEEN" in p for p in node.parts)
+    return node.parts[i] == " AND " and not between and 0 < i < len(node.parts) - 1 and all(isinstance(node.parts[i + d], Node) for d in (-1, 1))
+
+
+def swap_sides(root):
+    """Exchanges the sides of each AND in place; gives how many there are."""
+    count = 0
+    for node in root.nodes():
+        for i in range(len(node.parts)):
+            if _is_and(node, i):
+                node.parts[i - 1], node.parts[i + 1] = node.parts[i + 1], node.parts[i - 1]
+                count += 1
+    return count
+
+
+def with_hidden_conditions(root):
+    """The statement whose conditions MySQL cannot decide while it plans; None without conditions."""
+    hidden = [n for n in root.nodes() if len(n.parts) > 1 and n.parts[0] in (" WHERE ", " AND ")]
+    for node in hidden:
+        node.parts[1:] = ["IF(RAND() < 2, ", *node.parts[1:], ", NULL)"]
+    sql = root.sql()
+    for node in hidden:
+        node.parts[1:] = node.parts[2:-1]
+    return sql if hidden else None
+
+
+def in_orders(sql):
+    """The statement with each order of its outermost tables as a hint."""
+    aliases = list(dict.fromkeys(re.findall(r"\bt\d\b(?= ON | JOIN | LEFT | WHERE | GROUP | ORDER |$)", sql)))
+    if not sql.startswith("SELECT ") or not 1 < len(aliases) < 4:
+        return []
+    return [f"SELECT /*+ JOIN_ORDER({', '.join(order)}) */ {sql[7:]}" for order in itertools.permutations(aliases)]
+
+
+class Ways:
+    """The plans of one round's MySQL."""
+
+    def __init__(self, current):
+        self.round = current
+        self.mysql, self.nfold = current.sides
+
+    def answers(self, statement, prepared, kind):
+        """Whether MySQL answers as Nfold does under another plan or mode. `kind` is that of the
+        difference: if warnings or types differ, they have to be equal there, too."""
+        if kind.startswith("types"):
+            return self._types(statement)
+        settings = [f"optimizer_switch = '{keys.NESTED_LOOPS}'"]
+        if kind == "warnings":
+            settings.append(f"optimizer_switch = '{SIMPLE_PLANS}'")
+        if not statement.changes:
+            settings.append(f"sql_mode = '{LENIENT}'")
+        for setting in settings:
+            if self._under(setting, statement, prepared, kind):
+                return True
+        if kind == "warnings" and swap_sides(statement.root):
+            try:
+                swapped = statement.sql()
+            finally:
+                swap_sides(statement.root)
+            for setting in ["@none = 1", *settings]:
+                if self._under(setting, statement, prepared, kind, swapped):
+                    return True
+        if kind == "warnings" and not statement.changes:
+            for sql in [with_hidden_conditions(statement.root), *in_orders(statement.sql())]:
+                if sql and self._same(statement, kind, sql):
+                    return True
+        return self._without_keys(statement, kind)
+
+    def _under(self, setting, statement, prepared, kind, sql=None):
+        self.mysql.run(f"SET @mode = @@sql_mode, {setting}")
+        found = self.round.try_statement(statement, prepared, False, mysql_sql=sql)
+        self.mysql.run("SET sql_mode = @mode, optimizer_switch = DEFAULT")
+        return not any(f.startswith(("rows", "affected", "error", kind)) for f in found)
+
+    def _same(self, statement, kind, sql):
+        answer = self.mysql.run(sql)
+        answer.warnings = [w for w in answer.warnings if w[0] not in ABOUT_HINTS]
+        found = differences(answer, self.nfold.run(statement.sql()), ordered=statement.ordered, loose=statement.loose)
+        return not any(f.startswith(("rows", "error", kind)) for f in found)
+
+    def _types(self, statement):
+        """Whether MySQL describes the columns so with a temporary table for the result, or without
+        any: whether there is one is the plan's affair."""
+        if statement.changes:
+            return False
+        sql = statement.sql()
+        nfold = self.nfold.run(sql).types
+        self.mysql.run("SET sql_buffer_result = ON")
+        stored = self.mysql.run(sql).types
+        self.mysql.run("SET sql_buffer_result = OFF")
+        unstored = self.mysql.run(re.sub(r" LIMIT \d+( OFFSET \d+)?$", "", sql) + " LIMIT 0").types
+        if nfold is not None and nfold in (stored, unstored):
+            return True
+        others = [with_hidden_conditions(statement.root), *in_orders(sql)]
+        return any(other and self._same(statement, "types", other) for other in others)
+
+    def _without_keys(self, statement, kind):
+        """Whether MySQL says what Nfold says when its tables have no keys."""
+        mysql, database = self.mysql, self.round.database
+        plain = f"{database}_plain"
+        for sql in (f"DROP DATABASE IF EXISTS `{plain}`", f"CREATE DATABASE `{plain}`", "SET @mode = @@sql_mode, sql_mode = ''"):
+            mysql.run(sql)
+        for table in self.round.tables:
+            mysql.run(f"CREATE TABLE `{plain}`.`{table.name}` SELECT * FROM `{database}`.`{table.name}`")
+        mysql.run("SET sql_mode = @mode")
+        mysql.run(f"USE `{plain}`")
+        modes = ["@mode"] if statement.changes else ["@mode", f"'{LENIENT}'"]
+        orders = in_orders(statement.sql()) if kind == "warnings" else []
+        same = False
+        for mode in modes:
+            mysql.run(f"SET sql_mode = {mode}")
+            if statement.changes:
+                found = self.round.try_statement(statement, False, False)
+                same = same or not found
+            else:
+                same = same or any(self._same(statement, kind, sql) for sql in [statement.sql(), *orders])
+        mysql.run(f"USE `{database}`")
+        mysql.run(f"DROP DATABASE `{plain}`")
+        mysql.run("SET sql_mode = @mode")
+        return same
