@@ -32,7 +32,7 @@ def swap_sides(root):
 
 
 def with_hidden_conditions(root):
-    """The statement whose conditions MySQL cannot decide while it plans; None without conditions."""
+    """The statement, whose conditions MySQL then cannot decide while it plans; None without any."""
     hidden = [n for n in root.nodes() if len(n.parts) > 1 and n.parts[0] in (" WHERE ", " AND ")]
     for node in hidden:
         node.parts[1:] = ["IF(RAND() < 2, ", *node.parts[1:], ", NULL)"]
@@ -48,6 +48,16 @@ def in_orders(sql):
     if not sql.startswith("SELECT ") or not 1 < len(aliases) < 4:
         return []
     return [f"SELECT /*+ JOIN_ORDER({', '.join(order)}) */ {sql[7:]}" for order in itertools.permutations(aliases)]
+
+
+def by_keys(sql, tables):
+    """A change of one table by each of the table's keys."""
+    found = re.match(r"(UPDATE (?:IGNORE )?`(r\d)`)( SET .*)", sql, re.S)
+    table = next((t for t in tables if found and t.name == found[2]), None)
+    if not table:
+        return []
+    names = re.findall(r"KEY `(k\d)`", table.definition) + ["PRIMARY"] * ("PRIMARY KEY" in table.definition)
+    return [f"{found[1]} FORCE INDEX ({name}){found[3]}" for name in names]
 
 
 class Ways:
@@ -77,6 +87,10 @@ class Ways:
                 swap_sides(statement.root)
             for setting in ["@none = 1", *settings]:
                 if self._under(setting, statement, prepared, kind, swapped):
+                    return True
+        if kind == "warnings":
+            for sql in by_keys(statement.sql(), self.round.tables):
+                if self._under("@none = 1", statement, prepared, kind, sql):
                     return True
         if kind == "warnings" and not statement.changes:
             for sql in [with_hidden_conditions(statement.root), *in_orders(statement.sql())]:
