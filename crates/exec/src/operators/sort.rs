@@ -92,8 +92,13 @@ impl Rows {
         })
     }
 
-    /// Drops all but the first `top` rows.
-    fn keep_top(&mut self, rt: &Runtime<'_>, top: usize) -> Result<(), SqlError> {
+    /// Drops all but the first `top` rows. `bound` becomes the key of the last of them.
+    fn keep_top(
+        &mut self,
+        rt: &Runtime<'_>,
+        top: usize,
+        bound: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
         self.sort(rt)?;
         let Rows {
             arena,
@@ -101,6 +106,10 @@ impl Rows {
             spare,
         } = self;
         entries.truncate(top);
+        bound.clear();
+        if let Some(e) = entries.last() {
+            bound.extend_from_slice(&arena[e.start as usize..(e.start + e.key) as usize]);
+        }
         // In the order of arrival, so that the offsets keep growing.
         entries.sort_unstable_by_key(|e| e.start);
         spare.clear();
@@ -121,6 +130,9 @@ pub(crate) struct Sorter {
     limit_bytes: usize,
     /// The number of rows wanted; 0: all.
     top: usize,
+    /// The largest key among the first `top` rows, once they are found. A later row whose key is
+    /// not smaller is dropped (S1). Empty: none is known.
+    bound: Vec<u8>,
 }
 
 impl Sorter {
@@ -130,12 +142,16 @@ impl Sorter {
             runs: Vec::new(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             top,
+            bound: Vec::new(),
         }
     }
 
     /// Adds a row with its sort key.
     pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
         rt.checkpoint((key.len() + row.len()) as u64)?;
+        if !self.bound.is_empty() && key >= &self.bound[..] {
+            return Ok(());
+        }
         let Rows { arena, entries, .. } = &mut *self.rows;
         if entries.capacity() == 0 {
             arena.reserve(FIRST_BYTES);
@@ -155,10 +171,10 @@ impl Sorter {
             arena.len() + entries.len() * size_of::<Entry>(),
         );
         if self.top != 0 && rows >= 2 * self.top.max(512) {
-            self.rows.keep_top(rt, self.top)?;
+            self.rows.keep_top(rt, self.top, &mut self.bound)?;
         } else if bytes > self.limit_bytes {
             if self.top != 0 && rows > 2 * self.top {
-                return self.rows.keep_top(rt, self.top);
+                return self.rows.keep_top(rt, self.top, &mut self.bound);
             }
             self.spill(rt)?;
         }
