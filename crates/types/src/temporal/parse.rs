@@ -59,9 +59,13 @@ pub struct OddDelimiter {
     pub standard: Option<u8>,
 }
 
+/// The bytes of a text that a warning about its delimiters shows.
+const SHOWN_BYTES: usize = 39;
+
 impl OddDelimiter {
     /// The warning about it; `text` is the whole text, `row` the row of the statement.
     pub fn warning(&self, text: &[u8], row: u64) -> SqlError {
+        let text = &text[..text.len().min(SHOWN_BYTES)];
         let (byte, text) = (char::from(self.byte), String::from_utf8_lossy(text));
         match self.standard {
             Some(standard) => SqlError::new(
@@ -274,8 +278,10 @@ fn scan_fields(s: &[u8], start: usize) -> Result<Fields, NoDate> {
         }
         let standard = [b'-', b'-', b' ', b':', b':'][i];
         let mut delimited = false;
+        // A dot behind a year of one digit, or behind a compact date, starts no part in MySQL.
+        let unnoticed = compact && (run == 1 || i == 2 && b'.' == s[at]);
         while let Some(&b) = s.get(at).filter(|b| is_punct(**b) || is_space(**b)) {
-            if f.odd.is_none() && (delimited || b != standard) {
+            if f.odd.is_none() && !unnoticed && (delimited || b != standard) {
                 let standard = (!delimited).then_some(standard);
                 f.odd = Some(OddDelimiter {
                     byte: b,
@@ -593,7 +599,7 @@ pub fn datetime_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tem
 /// in 101 or 7.
 pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, TemporalError> {
     match number {
-        1..=100 => datetime_of_number(number + 20_000_000, flags),
+        0..=100 => datetime_of_number(number + 20_000_000, flags),
         100_000_000..101_000_000 => datetime_of_number(number + 20_000_000_000_000, flags),
         _ => datetime_of_number(number, flags),
     }

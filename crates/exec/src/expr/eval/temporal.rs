@@ -241,7 +241,7 @@ fn datetime_of(v: &Val<'_>, asked: TemporalTarget, cuts: bool) -> Option<(DateTi
         Val::Float(f) => *f < 0.0,
         _ => false,
     };
-    if below && micros > 0 {
+    if below && micros > 0 && !(asked.date && whole == 0) {
         return None;
     }
     let mut asked = asked;

@@ -44,8 +44,8 @@ pub(crate) fn date_side(
         _ => {}
     }
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
-        let mut asked = convert::TemporalTarget::any(false);
-        asked.flags.allow_invalid = cx.env().sql_mode().has(SqlMode::ALLOW_INVALID_DATES);
+        let date = other.kind == TypeKind::Date;
+        let asked = convert::TemporalTarget::by_mode(cx, date);
         return Some(convert::to_asked(cx, v.0, v.1, asked).unwrap_or(DateTime::ZERO));
     }
     if let Some(year) = convert::year_alone(v.0, v.1) {
@@ -80,7 +80,8 @@ pub(crate) fn comparable<'v>(
     if class == Class::Time {
         return convert::to_time(cx, &v, &e.ty).map(Val::Time);
     }
-    let date = other.kind == TypeKind::Date && is_number(&v);
+    let zero = matches!(v, Val::Int(0) | Val::UInt(0));
+    let date = other.kind == TypeKind::Date && is_number(&v) && !zero;
     convert::to_asked(cx, &v, &e.ty, convert::TemporalTarget::any(date)).map(Val::DateTime)
 }
 
@@ -124,7 +125,9 @@ pub(crate) fn listed_time_point<'v>(
             found.or(zero).map(Val::Time)
         }
         Class::Date | Class::DateTime => {
-            let asked = convert::TemporalTarget::by_mode(cx, date && number);
+            // The parameter 0 is the zero date.
+            let days = date && number && !(marker && matches!(v, Val::Int(0)));
+            let asked = convert::TemporalTarget::by_mode(cx, days);
             convert::to_asked(cx, &v, from, asked).map(Val::DateTime)
         }
         _ => return Listed::Value(v),
@@ -250,7 +253,8 @@ pub(crate) fn day_of_text<'v>(
     if !text || other.kind != TypeKind::Date || nfold_plan::expr::is_constant(e) {
         return v;
     }
-    match convert::to_datetime(cx, &v, &e.ty) {
+    let asked = convert::TemporalTarget::by_mode(cx, true);
+    match convert::to_asked(cx, &v, &e.ty, asked) {
         Some(d) => Val::Date(d.date()),
         None => Val::Date(DateTime::ZERO.date()),
     }

@@ -92,7 +92,49 @@ fn asked<'a>(
     asked: TemporalTarget,
 ) -> Result<Option<DateTime>, SqlError> {
     let (v, ty) = cx.alternative(e)?;
-    Ok(convert::to_asked(cx, &v, ty, asked))
+    let found = convert::to_asked(cx, &v, ty, asked);
+    if found.is_none() && matches!(v, Val::Date(_) | Val::DateTime(_)) {
+        warn_of_source(cx, e, asked)?;
+    }
+    Ok(found)
+}
+
+/// Warns of a refused date that was made of another value by CAST, DATE, TIMESTAMP or STR_TO_DATE.
+/// MySQL passes down which dates are valid, so it is this conversion that fails. A date that was
+/// one before causes no warning.
+#[cold]
+fn warn_of_source<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: TemporalTarget) -> Result<(), SqlError> {
+    let source = match &e.kind {
+        // A literal such as DATE'2020-00-01' is a date.
+        ExprKind::Cast(source) if matches!(source.kind, ExprKind::Const(Value::Bytes(_))) => {
+            return Ok(());
+        }
+        ExprKind::Cast(source) => source,
+        ExprKind::Call { func, args } => match (super::Builtins.get(*func).name, &args[..]) {
+            ("date" | "timestamp", [source]) => source,
+            (nfold_plan::func::COMPUTED_ONCE, [source]) => {
+                return warn_of_source(cx, source, asked);
+            }
+            ("str_to_date", [text, _]) => {
+                let text = cx.silently(|cx| cx.bytes(text).map(|t| t.map(|t| t.to_vec())))?;
+                let text = text.unwrap_or_default();
+                let shown = String::from_utf8_lossy(&text);
+                let code = ErrorCode::ER_WRONG_VALUE_FOR_TYPE;
+                cx.warn(code, &[&"datetime", &shown, &"str_to_date"]);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if source.ty.class().is_temporal() {
+        return warn_of_source(cx, source, asked);
+    }
+    let v = cx.silently(|cx| cx.val(source).map(|v| v.to_value()))?;
+    let date = e.ty.class() == Class::Date;
+    let asked = TemporalTarget { date, ..asked };
+    convert::to_asked(cx, &EvalCx::owned(v), &source.ty, asked);
+    Ok(())
 }
 
 /// An argument as a date and time with zero parts allowed. The string '0000-00-00' is NULL under
