@@ -19,7 +19,7 @@ use super::{
 };
 use crate::logical::clauses::{AggFunc, Aggregate, ColumnMeta, LimitPlan, OrderKey, RowLocking};
 use crate::logical::describe::{Description, ResultKind};
-use crate::logical::expr::{Expr, ExprKind, ExprType, is_constant};
+use crate::logical::expr::{Expr, ExprKind, ExprType, SubqueryUse, is_constant};
 use crate::logical::mode::SqlMode;
 use crate::logical::query::{Block, Grouping, Query, QueryBody, Subquery, SubqueryForm};
 
@@ -228,8 +228,13 @@ pub(super) fn block(
     }
     let mut description = description(&c.items, &b.aggregates.take(), distinct, windowed);
     for (kind, item) in description.kinds.iter_mut().zip(&c.items) {
-        if *kind == ResultKind::Value && is_stored(&item.expr, &b.subqueries, distinct) {
+        if *kind != ResultKind::Value {
+            continue;
+        }
+        if is_stored(&item.expr, &b.subqueries, distinct) {
             *kind = ResultKind::Subquery;
+        } else if is_lone_value(&item.expr, &b.subqueries) {
+            *kind = ResultKind::LoneSubquery;
         }
     }
     let columns: Vec<ColumnMeta> = c.items.into_iter().map(|i| i.meta).collect();
@@ -353,6 +358,22 @@ fn is_stored(e: &Expr, subqueries: &[Subquery], distinct: bool) -> bool {
     subqueries.get(usize::from(index)).is_some_and(|subquery| {
         let read = matches!(&subquery.query.body, QueryBody::Block(b) if !b.tables.is_empty());
         read && (distinct || subquery.correlated)
+    })
+}
+
+/// Whether `e` is the value of an uncorrelated subquery that reads tables. MySQL computes it before
+/// it reads a row, and does not store it beside the rows.
+fn is_lone_value(e: &Expr, subqueries: &[Subquery]) -> bool {
+    let ExprKind::Subquery {
+        index,
+        use_as: SubqueryUse::Scalar,
+    } = e.kind
+    else {
+        return false;
+    };
+    subqueries.get(usize::from(index)).is_some_and(|subquery| {
+        let read = matches!(&subquery.query.body, QueryBody::Block(b) if !b.tables.is_empty());
+        read && !subquery.correlated
     })
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum ResultKind {
     Value,
     /// The value of a subquery that reads tables, or of ANY_VALUE.
     Subquery,
+    /// The value of an uncorrelated subquery that reads tables. Sorted rows do not store it.
+    LoneSubquery,
 }
 
 /// The inputs that decide how a block's columns are described, besides its grouping.
@@ -109,6 +111,7 @@ impl Description {
                 _ if self.windowed => true,
                 ResultKind::Aggregate => grouped,
                 ResultKind::OfAggregates => distinct_rows,
+                ResultKind::LoneSubquery => grouped || distinct_rows,
                 ResultKind::Value | ResultKind::Subquery => {
                     grouped || distinct_rows || stored_rows.sorted
                 }
@@ -259,7 +262,10 @@ fn describe_rolled_up(
         _ if alone => rows_are_stored,
         ResultKind::Constant => false,
         ResultKind::OfAggregates => distinct,
-        ResultKind::Aggregate | ResultKind::Value | ResultKind::Subquery => rows_are_stored,
+        ResultKind::Aggregate
+        | ResultKind::Value
+        | ResultKind::Subquery
+        | ResultKind::LoneSubquery => rows_are_stored,
     };
     if !kept {
         if alone {
@@ -267,7 +273,10 @@ fn describe_rolled_up(
         }
         return;
     }
-    let value = matches!(kind, ResultKind::Value | ResultKind::Subquery);
+    let value = matches!(
+        kind,
+        ResultKind::Value | ResultKind::Subquery | ResultKind::LoneSubquery
+    );
     if value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
         e.ty.col.width = e.ty.max_length() as u32;
         e.ty.col.kind = TypeKind::BigInt;

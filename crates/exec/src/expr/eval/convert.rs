@@ -533,6 +533,20 @@ fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
     cx.st.warnings.borrow_mut().push_error(level, &error);
 }
 
+/// The name of a CAST to the type `to` in a warning. Only an item of the select list has one.
+#[cold]
+fn cast_name(cx: &EvalCx<'_>, to: &ExprType) -> &'static str {
+    use super::Scope;
+    let items = match cx.st.scope {
+        Scope::Tables(block) | Scope::Groups(block) => &block.select[..],
+        Scope::None => &[],
+    };
+    match items.iter().any(|item| std::ptr::eq(&item.ty, to)) {
+        true => "expression",
+        false => "(null)",
+    }
+}
+
 /// `CAST(v AS type)`.
 pub fn cast<'a>(
     cx: &EvalCx<'a>,
@@ -599,7 +613,8 @@ pub fn cast<'a>(
                 .rescale(*scale)
                 .filter(|d| d.int_digits() <= u32::from(precision - scale));
             Val::Decimal(fitted.unwrap_or_else(|| {
-                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&"expression", &1]);
+                let column = cast_name(cx, to);
+                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&column, &1]);
                 Decimal::max_of(*precision, *scale, d.is_negative())
             }))
         }
