@@ -50,10 +50,10 @@ impl<'a> EvalCx<'a> {
             | Like { .. } => Val::from_bool(compare::eval(self, e)?),
             And(list) => Val::from_bool(self.all(list)?),
             Or(list) => Val::from_bool(self.any_of(e, list)?),
-            Xor(sides) => {
-                let (a, b) = (self.bool(&sides[0])?, self.bool(&sides[1])?);
-                Val::from_bool(a.zip(b).map(|(a, b)| a != b))
-            }
+            Xor(sides) => match self.bool(&sides[0])? {
+                Some(a) => Val::from_bool(self.bool(&sides[1])?.map(|b| a != b)),
+                None => Val::Null,
+            },
             Not(inner) => Val::from_bool(self.bool(inner)?.map(|b| !b)),
             Is {
                 expr,
@@ -61,6 +61,8 @@ impl<'a> EvalCx<'a> {
                 negated,
             } => {
                 let holds = match test {
+                    // As in MySQL, a CAST that is never NULL is not evaluated.
+                    IsTest::Null if !expr.ty.nullable && matches!(expr.kind, Cast(_)) => false,
                     IsTest::Null => self.val(expr)?.is_null(),
                     IsTest::True => self.bool(expr)? == Some(true),
                     IsTest::False => self.bool(expr)? == Some(false),

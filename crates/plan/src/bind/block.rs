@@ -405,7 +405,8 @@ impl BlockBinder<'_> {
         let mut conditions = std::mem::take(&mut info.conditions);
         if let Some(e) = selection {
             self.clause = "where clause";
-            let e = self.truth(e)?;
+            let mut e = self.truth(e)?;
+            self.check_condition(&mut e, false);
             self.conditions(e, &mut conditions);
         }
         Ok(conditions)

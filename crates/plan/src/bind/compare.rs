@@ -1,20 +1,19 @@
 //! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
-use std::cell::RefCell;
-
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value};
 
-use super::BlockBinder;
 use super::expr::selected;
 use super::types::{and, is_hex, list_kind};
+use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{CheckedConstant, ConstantCheck};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
-    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin, is_constant,
-    operand,
+    Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin,
+    is_constant, operand,
 };
+use crate::logical::func::{COMPUTED_ONCE, is_volatile};
 use crate::logical::query::{QueryBody, Source, SubqueryForm};
 
 fn is_row(e: &ast::Expr) -> bool {
@@ -157,20 +156,73 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Records a string that a condition has as a member of OR, or ON as a member of AND: MySQL
-    /// reads its truth once, also if no row is read.
-    fn check_truth(&self, e: &mut Expr, all: &RefCell<Vec<ConstantCheck>>) {
-        let condition = matches!(self.clause, "where clause" | "on clause");
-        if !condition || e.ty.origin != TextOrigin::Once {
+    /// Records the constant members of a condition of WHERE or ON for the check before the first
+    /// row: MySQL computes the constants that AND and OR join while it optimizes, in their order,
+    /// also if no row is read. `whole`: the constants that the outermost AND joins, too; those of
+    /// WHERE and of inner joins are evaluated before the first row as they are.
+    pub(super) fn check_condition(&self, e: &mut Expr, whole: bool) {
+        let Some(all) = self.cx.constant_checks else {
+            return;
+        };
+        if !whole && is_constant(e) {
+            return;
+        }
+        if let (ExprKind::And(list), false) = (&mut e.kind, whole) {
+            for member in list {
+                if matches!(
+                    member.kind,
+                    ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Not(_)
+                ) {
+                    self.check_condition(member, false);
+                }
+                if is_never(member) {
+                    break;
+                }
+            }
+            return;
+        }
+        let check = skeleton(e);
+        if !self.check_members(e) {
             return;
         }
         all.borrow_mut().push(ConstantCheck {
-            constant: CheckedConstant::Truth(e.clone()),
+            constant: CheckedConstant::Truth(check),
             beside: e.ty.col.clone(),
             column: None,
             lenient: false,
         });
+    }
+
+    /// Makes the constants among the members of a condition silent, which the check before the
+    /// first row warns about. Returns false if there are none.
+    fn check_members(&self, e: &mut Expr) -> bool {
+        if let ExprKind::And(list) | ExprKind::Or(list) = &mut e.kind {
+            let checked = list.iter_mut().map(|member| self.check_members(member));
+            return checked.fold(false, |any, checked| any | checked);
+        }
+        if let ExprKind::Not(inner) = &mut e.kind
+            && !is_constant(inner)
+        {
+            return self.check_members(inner);
+        }
+        if !is_checked_member(e) || is_volatile(self.cx.funcs, e) {
+            return false;
+        }
+        if e.ty.origin == TextOrigin::Once {
+            e.ty.origin = TextOrigin::Checked;
+            return true;
+        }
+        let Some((func, _)) = self.cx.funcs.find(COMPUTED_ONCE) else {
+            return false;
+        };
+        let constant = std::mem::replace(e, Expr::null());
+        e.ty = constant.ty.clone();
         e.ty.origin = TextOrigin::Checked;
+        e.kind = ExprKind::Call {
+            func,
+            args: vec![constant],
+        };
+        true
     }
 
     /// As [`Self::check_constant`], for a list parameter beside `left`.
@@ -329,14 +381,10 @@ impl BlockBinder<'_> {
         list: &[ast::Expr],
         make: fn(Vec<Expr>) -> ExprKind,
     ) -> Result<Expr, SqlError> {
-        let mut list: Vec<Expr> = list
+        let list: Vec<Expr> = list
             .iter()
             .map(|e| self.truth(e))
             .collect::<Result<_, _>>()?;
-        let once = is_or(make) || self.clause == "on clause";
-        if let (Some(all), true) = (self.cx.constant_checks, once) {
-            list.iter_mut().for_each(|e| self.check_truth(e, all));
-        }
         let nullable = list.iter().any(|e| e.ty.nullable);
         Ok(Expr {
             kind: make(list),
@@ -450,6 +498,12 @@ impl BlockBinder<'_> {
                         _ if documents => Some(CmpKind::Json),
                         true => Some(CmpKind::String(self.cx.connection)),
                         false => texts.or_else(|| temporal_list_kind(types)),
+                    };
+                    let all = match is_integer_list(left, members.iter().map(|m| &m.ty))
+                        && members.iter().all(is_constant)
+                    {
+                        true => Some(CmpKind::Int),
+                        false => all,
                     };
                     let numbers = members.iter().any(|m| m.ty.class().is_number());
                     let alone = members.iter().all(|m| {
@@ -692,6 +746,8 @@ fn side(e: &Expr) -> Operand {
     let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
     match operand(e) {
         Operand::Constant if e.any(&mut |e| variable(e)) => Operand::Other,
+        // An aggregate: no constant is converted to its type.
+        Operand::Column if e.as_column().is_some_and(|at| at.table == AGGREGATES) => Operand::Other,
         other => other,
     }
 }
@@ -716,6 +772,16 @@ fn beside_decimal(kind: CmpKind, [a, b]: [&Expr; 2]) -> CmpKind {
 /// with as a double. `numbers`: the list has other members that are numbers.
 pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bool {
     left.class() == Class::Int && is_hex(member) && numbers
+}
+
+/// Whether an integer that is no column is compared with all members of a list of two or more
+/// constants as an integer: all are strings. `types` are their types.
+pub(super) fn is_integer_list<'e>(
+    left: &Expr,
+    mut types: impl Iterator<Item = &'e ExprType>,
+) -> bool {
+    let text = |t: &ExprType| t.class() == Class::Null || t.class() == Class::String && !is_hex(t);
+    left.ty.class() == Class::Int && operand(left) != Operand::Column && types.all(text)
 }
 
 /// Whether a YEAR column is compared as a string with all members of a list of two or more
@@ -775,9 +841,45 @@ pub(super) fn converted_once(e: &mut Expr) {
     }
 }
 
-/// Whether `make` joins conditions by OR.
-fn is_or(make: fn(Vec<Expr>) -> ExprKind) -> bool {
-    matches!(make(Vec::new()), ExprKind::Or(_))
+/// A condition with only its AND, OR and NOT, and their constant members. A column stands for each
+/// other member.
+fn skeleton(e: &Expr) -> Expr {
+    let kind = match &e.kind {
+        ExprKind::And(list) => ExprKind::And(list.iter().map(skeleton).collect()),
+        ExprKind::Or(list) => ExprKind::Or(list.iter().map(skeleton).collect()),
+        ExprKind::Not(inner) if !is_constant(inner) => ExprKind::Not(Box::new(skeleton(inner))),
+        _ if is_checked_member(e) || matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_)) => {
+            return e.clone();
+        }
+        _ => ExprKind::Column(ColumnAt {
+            table: 0,
+            column: 0,
+        }),
+    };
+    Expr {
+        kind,
+        ty: e.ty.clone(),
+    }
+}
+
+/// Whether a member of a condition is a constant that may warn: it has a string, or a function.
+fn is_checked_member(e: &Expr) -> bool {
+    use ExprKind::{Call, Cast, IntervalArith, SysVar, UserVar};
+    let warns = |e: &Expr| {
+        e.ty.class() == Class::String
+            || matches!(e.kind, Call { .. } | Cast(_) | IntervalArith { .. })
+    };
+    is_constant(e)
+        && e.any(&mut |e| warns(e))
+        && !e.any(&mut |e| matches!(e.kind, UserVar(_) | SysVar { .. }))
+}
+
+/// Whether a condition is a literal that is never true.
+fn is_never(e: &Expr) -> bool {
+    matches!(
+        e.kind,
+        ExprKind::Const(Value::Null | Value::Int(0) | Value::UInt(0))
+    )
 }
 
 /// `NOT e` if `negated`, otherwise `e`.

@@ -466,7 +466,9 @@ impl BlockBinder<'_> {
                 let clause = std::mem::replace(&mut self.clause, "on clause");
                 // ON may not name the tables before this join.
                 let sight = std::mem::replace(&mut self.first_visible_slot, slots.start);
-                let e = self.truth(e)?;
+                let mut e = self.truth(e)?;
+                let outer = matches!(j.kind, JoinKind::Left | JoinKind::Right);
+                self.check_condition(&mut e, outer);
                 self.first_visible_slot = sight;
                 self.clause = clause;
                 block::conjuncts(e, &mut on);

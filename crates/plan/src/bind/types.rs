@@ -4,7 +4,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
 
-use super::compare::{is_double, is_year_text, row_kind};
+use super::compare::{is_double, is_integer_list, is_year_text, row_kind};
 use crate::logical::clauses::AggFunc;
 use crate::logical::collate::{self, Operand, listed_number};
 pub(crate) use crate::logical::collate::{charset_collation, collation_named};
@@ -49,6 +49,9 @@ pub(crate) fn list_kind(
     }
     if !rows && is_year_text(left, members.iter()) {
         return Ok(CmpKind::String(connection));
+    }
+    if !rows && is_integer_list(left, members.iter()) {
+        return Ok(CmpKind::Int);
     }
     let text = members.iter().find(|m| m.class() == Class::String);
     if rows && let Some(kind) = row_kind(&left.ty, text, connection)? {

@@ -91,6 +91,28 @@ fn double_order(
     convert::to_f64(cx, a.0, a.1)?.partial_cmp(&convert::to_f64(cx, b.0, b.1)?)
 }
 
+/// Converts the left side of a comparison whose right side is NULL: it warns all the same.
+#[cold]
+fn convert_alone(cx: &EvalCx<'_>, kind: CmpKind, (x, ty): (&Val<'_>, &ExprType), other: &ExprType) {
+    match kind {
+        CmpKind::Double => {
+            let _ = convert::to_f64(cx, x, ty);
+        }
+        CmpKind::Decimal => {
+            let _ = convert::to_decimal(cx, x, ty);
+        }
+        CmpKind::DateTime if !ty.col.is_enum_or_set() && !is_constant_null(other) => {
+            date_side(cx, (x, ty), &other.col);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a type is that of the literal NULL.
+fn is_constant_null(ty: &ExprType) -> bool {
+    ty.class() == Class::Null
+}
+
 /// 2^53, the least integer that shares its double with the next integer.
 pub(crate) const LEAST_SHARED: f64 = 9_007_199_254_740_992.0;
 
@@ -160,9 +182,17 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
         ExprKind::Compare { op, kind, sides } => {
             let [a, b] = &**sides;
             let numbers = matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::Double);
-            let ((x, x_ty), (y, y_ty)) = match numbers {
-                true => (cx.numeric(a)?, cx.numeric(b)?),
-                false => ((cx.val(a)?, &a.ty), (cx.val(b)?, &b.ty)),
+            let (x, x_ty) = match numbers {
+                true => cx.numeric(a)?,
+                false => (cx.val(a)?, &a.ty),
+            };
+            // As in MySQL, the right side is not evaluated then, and does not warn.
+            if x.is_null() && *op != BinaryOp::NullSafeEq && *kind != CmpKind::DateTime {
+                return Ok(None);
+            }
+            let (y, y_ty) = match numbers {
+                true => cx.numeric(b)?,
+                false => (cx.val(b)?, &b.ty),
             };
             if let (CmpKind::Int, Val::Int(x), Val::Int(y)) = (kind, &x, &y) {
                 return Ok(Some(holds(*op, x.cmp(y))));
@@ -181,6 +211,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             if x.is_null() || y.is_null() {
                 if *kind == CmpKind::DateTime {
                     refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
+                }
+                if let Val::Bytes(_) = x {
+                    convert_alone(cx, *kind, (&x, x_ty), y_ty);
                 }
                 return Ok(match op {
                     BinaryOp::NullSafeEq => Some(null && x.is_null() && y.is_null()),

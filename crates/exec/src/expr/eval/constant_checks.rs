@@ -1,8 +1,9 @@
 //! Constants beside columns, checked before the first row. MySQL converts such a constant once to
 //! the type of the column: it warns even if no row is read, and never again.
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, is_constant};
 use nfold_plan::query::{CheckedConstant, ConstantCheck};
+use nfold_types::convert::number;
 use nfold_types::error::Level;
 use nfold_types::temporal::parse;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
@@ -46,11 +47,34 @@ fn check_time_point<'a>(cx: &EvalCx<'a>, check: &'a ConstantCheck) -> Result<(),
             })
         }
         CheckedConstant::Truth(e) => {
-            convert::to_bool(cx, &cx.val(e)?, &e.ty);
+            truth_of_constants(cx, e)?;
             raised(cx)
         }
         CheckedConstant::Number(..) => Ok(()),
     }
+}
+
+/// The truth of a condition, as far as its constants decide it: `None` if they do not. NULL counts
+/// as false. Members are evaluated in their order until one decides.
+fn truth_of_constants<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
+    let (list, decides) = match &e.kind {
+        ExprKind::And(list) => (list, false),
+        ExprKind::Or(list) => (list, true),
+        ExprKind::Not(inner) if !is_constant(inner) => {
+            return Ok(truth_of_constants(cx, inner)?.map(|truth| !truth));
+        }
+        _ if is_constant(e) => return Ok(Some(cx.bool(e)? == Some(true))),
+        _ => return Ok(None),
+    };
+    let mut known = true;
+    for member in list {
+        match truth_of_constants(cx, member)? {
+            Some(truth) if truth == decides => return Ok(Some(decides)),
+            Some(_) => {}
+            None => known = false,
+        }
+    }
+    Ok(known.then_some(!decides))
 }
 
 /// Checks the strings that are compared with numbers.
@@ -64,6 +88,9 @@ pub(crate) fn check_numbers<'a>(
     for check in checks {
         if let CheckedConstant::Number(e, class) = &check.constant {
             let v = cx.val(e)?;
+            if check.beside.kind == TypeKind::Year && is_year_text(&v) {
+                continue;
+            }
             let _ = match class {
                 Class::Decimal => convert::to_decimal(cx, &v, &e.ty).is_some(),
                 _ => convert::to_f64(cx, &v, &e.ty).is_some(),
@@ -72,6 +99,15 @@ pub(crate) fn check_numbers<'a>(
         }
     }
     Ok(())
+}
+
+/// Whether a string begins with a year: as the constant beside a YEAR column it then causes no
+/// warning about the rest.
+fn is_year_text(v: &Val<'_>) -> bool {
+    let Val::Bytes(text) = v else { return false };
+    let digits = text.trim_ascii_start().first();
+    let year = number::parse_integer(text).value;
+    digits.is_some_and(u8::is_ascii_digit) && matches!(year, 0..=99 | 1901..=2155)
 }
 
 /// The error that strict mode has made of a warning.

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use nfold_types::convert::number;
 use nfold_types::temporal::{DateFlags, parse};
-use nfold_types::{CollationId, Value};
+use nfold_types::{CollationId, Value, ValueRef};
 use smallvec::SmallVec;
 
 use super::branches::Branches;
@@ -91,6 +91,8 @@ impl PreparedList {
             (v, ty)
         });
         match kind {
+            // A text alone is compared as a DOUBLE.
+            CmpKind::Int if is_lone_text(cx, list) => self.form = ListForm::Walk,
             CmpKind::Int => {
                 self.form = ListForm::Ints;
                 self.ints
@@ -399,6 +401,12 @@ impl PreparedList {
         let found = keys.binary_search_by(|at| key_at(arena, *at).cmp(key));
         found.is_ok()
     }
+}
+
+/// Whether a list parameter has one member, which is a string.
+fn is_lone_text(cx: &EvalCx<'_>, list: u32) -> bool {
+    let mut members = cx.st.params.list(list).0;
+    members.len() == 1 && matches!(members.next(), Some(ValueRef::Bytes(_)))
 }
 
 /// The length of a date and time with six fractional digits.

@@ -1,6 +1,6 @@
 //! Control-flow functions, and one or two functions of each kind as models for the other modules.
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprType};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
@@ -50,14 +50,18 @@ pub(super) static FUNCS: &[Func] = &[
 ];
 
 /// The value of a constant, which is computed at its first use in an execution.
-fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+/// One that the statement has checked before its first row has warned there.
+fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let e = &args[0];
     let id = std::ptr::from_ref(e) as usize;
     let known = &cx.st.lists.constants;
     if let Some(value) = known.borrow().as_ref().and_then(|all| all.get(&id)) {
         return Ok(EvalCx::owned(value.clone()));
     }
-    let value = cx.val(e)?;
+    let value = match ty.origin {
+        TextOrigin::Checked => EvalCx::owned(cx.silently(|cx| cx.val(e).map(Val::into_value))?),
+        _ => cx.val(e)?,
+    };
     let mut known = known.borrow_mut();
     known.get_or_insert_default().insert(id, value.to_value());
     Ok(value)
@@ -108,7 +112,11 @@ fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 }
 
 fn eval_isnull<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    Ok(Val::Int(i64::from(cx.val(&args[0])?.is_null())))
+    let e = &args[0];
+    if !e.ty.nullable && matches!(e.kind, ExprKind::Cast(_)) {
+        return Ok(Val::Int(0));
+    }
+    Ok(Val::Int(i64::from(cx.val(e)?.is_null())))
 }
 
 fn eval_abs<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {

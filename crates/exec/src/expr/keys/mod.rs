@@ -14,6 +14,7 @@ use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_plan::fulltext::MatchCall;
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
+use nfold_types::convert::number;
 use nfold_types::key::KeyLayout;
 use nfold_types::{ColumnType, SqlError, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
@@ -22,7 +23,7 @@ use std::cell::LazyCell;
 use super::eval::array_elements;
 use super::eval::compare::is_exact_constant;
 use super::eval::prepared::{ListForm, PreparedList};
-use super::eval::{EvalCx, Val, compare};
+use super::eval::{EvalCx, Val, compare, convert};
 use super::func::search as full_text_search;
 pub(crate) use suffix::Suffixes;
 
@@ -445,6 +446,12 @@ impl BoundAccess {
                         true => v,
                         false => compare::rounded(cx, v, &from, ty),
                     };
+                    // A text that is no number warns when a row is compared with it, as in MySQL.
+                    if several && is_cut_number(&v, &from, ty) && *mixed {
+                        self.exact = false;
+                        cx.silently(|cx| member(s, cx, layout, at, (&v, &from, true), false))?;
+                        continue;
+                    }
                     member(s, cx, layout, at, (&v, &from, true), false)?;
                 }
                 Ok(())
@@ -753,6 +760,13 @@ fn member(
         .map_err(|e| key_error(&e))?;
     s.members.push((start, s.arena.len() as u32));
     Ok(())
+}
+
+/// Whether a value is a text beside a number of which only a part is a number.
+fn is_cut_number(v: &Val<'_>, from: &ExprType, column: &ColumnType) -> bool {
+    let Val::Bytes(text) = v else { return false };
+    let number = Class::of(column).is_number() && !convert::binary_number(from);
+    number && number::parse_double(text).truncated
 }
 
 /// Adds each combination of one member per group as a key.
