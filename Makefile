@@ -9,7 +9,7 @@ DEMO ?=
 
 .PHONY: help run demo build test tidy check-format check-lints check-unit check-models check-sql check-collations check-isolation check-privileges check-clients check-replication check-apps apps check-lab bounded crash check-deep \
         compare-answers compare-digest day-in-the-life recovery-time stalls beside-writers commits idle \
-        lockstep check-lockstep differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-replication bench-engine bench-instructions sim sim-planted clean test-tools
+        lockstep check-lockstep suites differential record fixture-v1 bench bench-sysbench bench-cliffs bench-queries bench-join-orders bench-replication bench-engine bench-instructions sim sim-planted clean test-tools
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -137,6 +137,11 @@ LOCKSTEP ?=
 lockstep: test-tools server-binary ## MySQL's own test files, each statement on a real MySQL and on Nfold; fetches both: LOCKSTEP='--verbose case round'
 	tests/lockstep/fetch
 	tests/lockstep/run $(LOCKSTEP)
+
+# Names of suites (django, sqlalchemy, mysqlclient, go), and other words: SUITES='django --known'.
+SUITES ?=
+suites: test-tools server-binary ## the test suites of Django, SQLAlchemy, mysqlclient and Go's driver beside a real MySQL: make suites MYSQL=host:port (user sb, password sb; an hour)
+	tests/suites/run --mysql $(MYSQL) $(SUITES)
 
 check-lockstep: ## the runner of lockstep by itself
 	tests/lockstep/selftest
