@@ -31,7 +31,9 @@ def outcomes(where, cache, only):
     where.create(DATABASES)
     more = dict(environment(cache), MYSQL_TEST_USER=where.user, MYSQL_TEST_PASS=where.password, MYSQL_TEST_DBNAME=DATABASES[0],
                 MYSQL_TEST_ADDR=f"{where.host}:{where.port}")
-    command = ["go", "test", "-json", "-count=1", *(["-run", "|".join(only)] if only else [])]
+    # The skipped test expects that nothing answers at 1.1.1.1. Where a proxy does, it panics, and
+    # no later test runs.
+    command = ["go", "test", "-json", "-count=1", "-skip", "^TestConnectorReturnsTimeout$", *(["-run", "|".join(only)] if only else [])]
     with open(where.new_file(cache, ".log"), "w") as log:
         # The exit status says that a test failed; the events say which.
         done = subprocess.run(command, cwd=os.path.join(cache, "source"), env=more, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -1,5 +1,5 @@
-"""SQLAlchemy's own tests from its source package: its suite for dialects, those of its MySQL dialect,
-and those of its engine, SQL and ORM layers that use a database."""
+"""SQLAlchemy's own tests from its source package: its suite for dialects, those of its MySQL
+dialect, and those of its engine, SQL and ORM layers."""
 
 import os
 import subprocess

@@ -40,7 +40,7 @@ class Target:
 
 
 def python_environment(cache, *packages):
-    """Makes a virtual environment in `cache` with these packages, once for each list of packages."""
+    """Makes a virtual environment in `cache`, once for each list of packages."""
     directory = os.path.join(cache, "venv")
     stamp, wanted = os.path.join(directory, "packages"), "\n".join(packages)
     if os.path.exists(stamp) and open(stamp).read() == wanted:

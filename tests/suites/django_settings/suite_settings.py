@@ -67,7 +67,8 @@ class Runner(DiscoverRunner):
         return Result
 
     def run_suite(self, suite, **kwargs):
-        result = super().run_suite(suite, **kwargs)
-        with open(os.environ["SUITE_RESULT"], "w") as f:
-            json.dump(Result.outcomes, f)
-        return result
+        try:
+            return super().run_suite(suite, **kwargs)
+        finally:
+            with open(os.environ["SUITE_RESULT"], "w") as f:
+                json.dump(Result.outcomes, f)
