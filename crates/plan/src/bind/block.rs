@@ -475,7 +475,7 @@ impl BlockBinder<'_> {
         let twice = |name: &str| SqlError::new(ErrorCode::ER_DUPLICATE_TABLE_LOCK, &[&name]);
         let (mut lock, mut named) = (RowLocking::NONE, 0u64);
         for clause in clauses {
-            // Without OF it means all tables, those of merged derived tables included.
+            // Without OF it means all tables. The merge of derived tables takes out theirs.
             let mut slots = u64::MAX;
             if !clause.of.is_empty() {
                 slots = 0;

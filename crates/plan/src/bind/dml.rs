@@ -338,6 +338,7 @@ fn push_row(
         alias,
         used: Vec::new(),
         merged: false,
+        in_subquery: false,
         nullable: false,
         hints: IndexHints::default(),
         lateral: 0,

@@ -221,6 +221,9 @@ impl BlockBinder<'_> {
             slot.view_schema = Some(def.schema.clone());
             slot.object = Some((def.schema.clone(), def.name.clone()));
         }
+        if let Some(table) = self.tables.last_mut() {
+            table.in_subquery = false;
+        }
         self.depends(bound.dependencies);
         Ok(())
     }
@@ -391,6 +394,7 @@ impl BlockBinder<'_> {
             dependencies: Vec::new(),
         });
         self.tables.push(Table {
+            in_subquery: matches!(source, Source::Derived(_)),
             source,
             alias,
             used: Vec::new(),

@@ -308,6 +308,7 @@ pub(super) fn ordered(
         used: vec![true; columns.len()],
         nullable: false,
         merged: false,
+        in_subquery: true,
         source: Source::Derived(Box::new(plan.clone())),
         hints: IndexHints::default(),
         lateral: 0,

@@ -163,6 +163,12 @@ impl RowLocking {
         }
     }
 
+    /// Leaves the rows of the slots of a set without locks.
+    pub fn remove(&mut self, slots: u64) {
+        self.update &= !slots;
+        self.share &= !slots;
+    }
+
     /// The strength of the locks on the rows of a slot; `None`: they are not locked.
     pub fn of_slot(&self, slot: usize) -> Option<LockStrength> {
         let update = has(self.update, slot).then_some(LockStrength::Update);

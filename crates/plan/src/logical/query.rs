@@ -125,6 +125,9 @@ pub(crate) struct Table {
     pub used: Vec<bool>,
     /// Whether the table came from a derived table that was merged into the query.
     pub merged: bool,
+    /// Whether the table stands in FROM as a derived table or common table expression, or came from
+    /// one that was merged. FOR UPDATE and FOR SHARE of the enclosing query do not lock its rows.
+    pub in_subquery: bool,
     /// Whether the table is on the inner side of an outer join, so that any column may be NULL.
     pub nullable: bool,
     pub hints: IndexHints,

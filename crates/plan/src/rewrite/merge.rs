@@ -47,6 +47,13 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
     }
     if merged {
         mark_used(block);
+        // A statement that changes rows locks all that it reads.
+        if block.changed == 0 {
+            let tables = block.tables.iter().enumerate();
+            let inside = tables.filter(|(_, t)| t.in_subquery);
+            let slots = inside.fold(0, |set, (slot, _)| set | 1 << slot);
+            block.lock.remove(slots);
+        }
     }
 }
 
@@ -180,11 +187,16 @@ fn merge_slot(block: &mut Block, slot: usize) {
     block.each_condition_mut(&mut |e| substitute(e, slot, &inner.select));
     take_order(block, inner.order, shift);
     // Inserts the tables, and puts them on the same sides of outer joins as the derived table.
-    let nullable = block.tables[slot].nullable;
+    let Table {
+        nullable,
+        in_subquery,
+        ..
+    } = block.tables[slot];
     let mut added = 0;
     for (n, mut table) in inner.tables.into_iter().enumerate() {
         table.nullable |= nullable;
         table.merged = true;
+        table.in_subquery |= in_subquery;
         if n == 0 {
             block.tables[slot] = table;
         } else {
