@@ -33,7 +33,8 @@ enum Change<'s> {
     },
     /// Session variables without a stored value.
     Special(&'static str, VarValue),
-    UserVar(&'s str, &'s Expr),
+    /// A user variable, its value, and the type of that value if it is known.
+    UserVar(&'s str, Value, Option<ColumnType>),
     NextTransaction(SetTransaction),
 }
 
@@ -153,7 +154,7 @@ impl Session {
             changes.push(change);
         }
         for change in changes {
-            self.apply(cx, change, text)?;
+            self.apply(cx, change)?;
         }
         Ok(Response::ok())
     }
@@ -178,7 +179,11 @@ impl Session {
                     change
                 })
             }
-            SetItem::UserVar { name, value } => Ok(Change::UserVar(name, value)),
+            // As in MySQL, all values are computed before the first assignment.
+            SetItem::UserVar { name, value } => {
+                let (value, ty) = self.evaluate_variable(cx, value, text)?;
+                Ok(Change::UserVar(name, value, ty))
+            }
             SetItem::Names { charset, collation } => self
                 .names(charset.as_deref(), collation.as_deref())
                 .map(Change::Session),
@@ -413,12 +418,7 @@ impl Session {
         ])
     }
 
-    fn apply(
-        &mut self,
-        cx: &mut dyn ExecCx,
-        change: Change<'_>,
-        text: &[u8],
-    ) -> Result<(), SqlError> {
+    fn apply(&mut self, cx: &mut dyn ExecCx, change: Change<'_>) -> Result<(), SqlError> {
         match change {
             Change::Session(assigned) => {
                 self.refuse_autocommit(&assigned)?;
@@ -457,8 +457,7 @@ impl Session {
                 }
             }
             Change::Special(name, value) => self.set_special(name, &value),
-            Change::UserVar(name, e) => {
-                let (value, ty) = self.evaluate_variable(cx, e, text)?;
+            Change::UserVar(name, value, ty) => {
                 let name = name.to_lowercase();
                 self.env.set_user_var(&name, value, ty.as_ref())?;
                 self.env.note_change();
