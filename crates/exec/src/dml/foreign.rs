@@ -392,12 +392,24 @@ fn update_child(
     check_children(rt, keys, table, change, chain)
 }
 
-/// Whether a value of the parent's column fits the child's column: a string may be too long.
+/// Whether a value of the parent's column fits the child's column: a string may be too long, a
+/// number may have too many digits.
 fn fits(value: &ValueRef<'_>, ty: &nfold_types::ColumnType) -> bool {
-    let (ValueRef::Bytes(bytes), kind) = (value, &ty.kind) else {
-        return true;
+    let bytes: &[u8] = match (value, &ty.kind) {
+        (ValueRef::Bytes(bytes), _) => bytes,
+        (ValueRef::Decimal(d), TypeKind::Decimal { precision, scale }) => {
+            let whole = u32::from(precision - scale);
+            return d.int_digits() <= whole && !(ty.unsigned && d.is_negative());
+        }
+        (ValueRef::UInt(bits), TypeKind::Bit(n)) => return *n >= 64 || bits >> n == 0,
+        (ValueRef::DateTime(d), TypeKind::DateTime(fsp)) => return has_digits(d.micros(), *fsp),
+        (ValueRef::Timestamp(t), TypeKind::Timestamp(fsp)) => {
+            let micros = t.micros().rem_euclid(1_000_000) as u32;
+            return has_digits(micros, *fsp);
+        }
+        _ => return true,
     };
-    match kind {
+    match &ty.kind {
         TypeKind::Char(n) | TypeKind::VarChar(n) => {
             let within = ty.collation.known().char_prefix(bytes, *n as usize);
             within.len() == bytes.len()
@@ -405,4 +417,9 @@ fn fits(value: &ValueRef<'_>, ty: &nfold_types::ColumnType) -> bool {
         TypeKind::Binary(n) | TypeKind::VarBinary(n) => bytes.len() <= *n as usize,
         _ => true,
     }
+}
+
+/// Whether microseconds have no more than `fsp` digits.
+fn has_digits(micros: u32, fsp: u8) -> bool {
+    micros.is_multiple_of(10u32.pow(6 - u32::from(fsp.min(6))))
 }

@@ -228,13 +228,12 @@ impl Parser<'_> {
         new: Ident,
         actions: &mut Vec<AlterAction>,
     ) -> Result<()> {
-        let mut more = ColumnExtras::default();
+        // As in MySQL, REFERENCES is a syntax error here.
+        let mut more = ColumnExtras {
+            changed: true,
+            ..ColumnExtras::default()
+        };
         let column = self.column_after_name(new, &mut more)?;
-        if !more.foreign_keys.is_empty() {
-            let action = self.unsupported_action("REFERENCES in MODIFY and CHANGE COLUMN");
-            actions.push(action);
-            return Ok(());
-        }
         let place = self.column_place()?;
         actions.push(AlterAction::ChangeColumn {
             old,

@@ -8,6 +8,8 @@ use crate::lexer::TokenKind;
 /// The keys and checks defined by a column's attributes.
 #[derive(Default)]
 pub(super) struct ColumnExtras {
+    /// MODIFY or CHANGE of a column, which cannot have REFERENCES.
+    pub changed: bool,
     pub keys: Vec<KeyDef>,
     pub checks: Vec<Check>,
     pub foreign_keys: Vec<ForeignKey>,
@@ -119,7 +121,7 @@ impl Parser<'_> {
             }
             Kw::VISIBLE | Kw::INVISIBLE => column.invisible = self.advance().kw == Kw::INVISIBLE,
             Kw::GENERATED | Kw::AS => column.generated = Some(self.generated()?),
-            Kw::REFERENCES => {
+            Kw::REFERENCES if !more.changed => {
                 let mut key = self.references()?;
                 key.columns.push(column.name.clone());
                 key.keys_before = more.keys.len();

@@ -371,10 +371,10 @@ fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
         | (MediumInt, MediumInt)
         | (Int, Int)
         | (BigInt, BigInt) => same_sign,
-        (Decimal { .. }, Decimal { .. }) => same_sign && child.kind == parent.kind,
+        (Decimal { .. }, Decimal { .. }) => same_sign && stored_alike(child, parent),
         (Date, Date) | (Year, Year) | (Float, Float) | (Double, Double) => true,
         (Bit(_), Bit(_)) | (DateTime(_), DateTime(_)) | (Timestamp(_), Timestamp(_)) => {
-            child.kind == parent.kind
+            stored_alike(child, parent)
         }
         (Time(_), Time(_)) => true,
         (Enum(a), Enum(b)) | (Set(a), Set(b)) => (a.len() < 256) == (b.len() < 256),
@@ -411,6 +411,27 @@ fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
             Fit::Unsupported
         }
         false => Fit::Other,
+    }
+}
+
+/// Whether equal values of two columns of the same kind have equal bytes in InnoDB, and different
+/// values different ones.
+fn stored_alike(child: &ColumnType, parent: &ColumnType) -> bool {
+    use TypeKind::{Bit, DateTime, Decimal, Timestamp};
+    // Nine digits take four bytes; fewer take as many as they need.
+    let bytes = |digits: u8| digits / 9 * 4 + (digits % 9).div_ceil(2);
+    let whole = |precision: u8, scale: u8| bytes(precision - scale);
+    match (&child.kind, &parent.kind) {
+        (
+            Decimal { precision, scale },
+            Decimal {
+                precision: other,
+                scale: other_scale,
+            },
+        ) => scale == other_scale && whole(*precision, *scale) == whole(*other, *other_scale),
+        (Bit(a), Bit(b)) => a.div_ceil(8) == b.div_ceil(8),
+        (DateTime(a), DateTime(b)) | (Timestamp(a), Timestamp(b)) => a.div_ceil(2) == b.div_ceil(2),
+        (a, b) => a == b,
     }
 }
 
