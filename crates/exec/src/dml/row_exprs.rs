@@ -12,7 +12,7 @@ use nfold_plan::expr::{Expr, ExprKind};
 use nfold_plan::table_exprs::{ColumnExpr, TableExprs};
 use nfold_types::key::KeyError;
 use nfold_types::row::RowLayout;
-use nfold_types::{ErrorCode, SqlError, Value, Warnings};
+use nfold_types::{ErrorCode, Level, SqlError, Value, Warnings};
 
 use super::array_elements;
 use crate::expr::documents;
@@ -133,24 +133,40 @@ impl CompletedRow<'_> {
             ..*self
         };
         let value = row.value(&g.expr, g.column, image);
+        let first = raised.borrow_mut().take_raised();
         let failed = match value {
-            Ok(value) => match raised.borrow_mut().take_raised() {
-                None => return Ok(value),
+            Ok(value) => match first {
+                None => {
+                    for warning in raised.borrow().list() {
+                        let error = self.key_error(g, warning.code);
+                        let mut warnings = self.state.warnings.borrow_mut();
+                        warnings.push_error(Level::Warning, &error);
+                    }
+                    return Ok(value);
+                }
                 Some(e) => e,
             },
             Err(e) if ends_statement(&e) => return Err(e),
             Err(e) => e,
         };
-        let code = match failed.code {
-            ErrorCode::ER_WARN_DATA_OUT_OF_RANGE => {
-                ErrorCode::ER_WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX
+        Err(self.key_error(g, failed.code))
+    }
+
+    /// The error or warning of a functional key part for that of its expression.
+    fn key_error(&self, g: &ColumnExpr, code: ErrorCode) -> SqlError {
+        use ErrorCode::*;
+        let index = self.index_name(g.column);
+        let code = match code {
+            ER_INVALID_JSON_VALUE_FOR_CAST => {
+                return SqlError::new(ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX, &[&index]);
             }
-            _ => ErrorCode::ER_WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX,
+            ER_NUMERIC_JSON_VALUE_OUT_OF_RANGE => {
+                return SqlError::new(ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX, &[&index]);
+            }
+            ER_WARN_DATA_OUT_OF_RANGE => ER_WARN_DATA_OUT_OF_RANGE_FUNCTIONAL_INDEX,
+            _ => ER_WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX,
         };
-        Err(SqlError::new(
-            code,
-            &[&self.index_name(g.column), &self.number],
-        ))
+        SqlError::new(code, &[&index, &self.number])
     }
 
     /// The packed elements of a multi-valued key part.

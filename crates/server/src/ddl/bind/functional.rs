@@ -8,6 +8,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault, GeneratedColumn, StoredExpr, Visibility};
 use nfold_engine::TableSpec;
 use nfold_plan::bind::table_exprs::StoredUse;
+use nfold_plan::expr::Class;
 use nfold_plan::results::ResultColumn;
 use nfold_sql::ast::{Expr, Ident, KeyDef, KeyKind, KeyPart, KeyTarget, TypeKind as Type};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
@@ -122,6 +123,11 @@ fn hidden_column(
         return Ok(column);
     }
     let bound = bind(&expr, &spec, StoredUse::Key, cx)?;
+    let text = matches!(bound.ty.class(), Class::String | Class::Null);
+    if text && bound.ty.max_length() == 0 {
+        let code = ErrorCode::ER_WRONG_KEY_COLUMN_FUNCTIONAL_INDEX;
+        return Err(error(code, &[&expr.text]));
+    }
     let column = selected::keeping(&ResultColumn {
         name: name.into(),
         ty: bound.ty.column(),
