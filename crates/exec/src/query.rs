@@ -32,10 +32,10 @@ use crate::env::RowSink;
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
-use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, Val};
+use crate::expr::eval::{EvalCx, NoSubqueries, RowCounts, RowRef, Val};
 use crate::operators::distinct::Distinct;
 use crate::operators::output;
-use crate::operators::row_out::{Counts, Limits, RowOut, give_sorted, projected, values_of};
+use crate::operators::row_out::{Limits, RowOut, give_sorted, projected, values_of};
 use crate::operators::sort::Sorter;
 use crate::operators::step::DerivedTable;
 use crate::runtime::Runtime;
@@ -227,22 +227,22 @@ impl RowOut for Images<'_> {
 /// Sends result rows to the client.
 pub(crate) struct ToSink<'o> {
     pub sink: &'o mut dyn RowSink,
-    pub counts: Counts,
+    pub counts: &'o RowCounts,
 }
 
 impl RowOut for ToSink<'_> {
     fn row<'a>(&mut self, cx: &EvalCx<'a>, select: &'a [Expr]) -> Result<bool, SqlError> {
         output::emit(cx, select, self.sink)?;
-        self.counts.sent += 1;
+        self.counts.add_sent(1);
         Ok(true)
     }
 
     fn skip(&mut self) {
-        self.counts.skipped += 1;
+        self.counts.add_skipped(1);
     }
 
-    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut Counts)> {
-        Some((self.sink, &mut self.counts))
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &RowCounts)> {
+        Some((self.sink, self.counts))
     }
 }
 

@@ -26,7 +26,9 @@ use nfold_types::{Checkpoint, ErrorCode, SqlError, Warnings, append_in_pieces};
 
 use crate::env::params::Params;
 use crate::env::{Checkpoints, FileSource, Interrupt, SessionEnv, StatementFiber};
-use crate::expr::eval::{EvalCx, ListCache, NoSubqueries, Scope, StmtState, Subqueries, Val};
+use crate::expr::eval::{
+    EvalCx, ListCache, NoSubqueries, RowCounts, Scope, StmtState, Subqueries, Val,
+};
 use crate::fulltext::program::Program;
 use profile::Profile;
 use search::Searches;
@@ -46,6 +48,7 @@ pub(crate) struct Runtime<'s> {
     pub params: &'s Params,
     pub warnings: &'s RefCell<Warnings>,
     pub lists: ListCache,
+    pub counts: RowCounts,
     searches: Searches,
     /// Whether errors such as a division by zero are errors, not warnings (strict mode).
     pub strict: Cell<bool>,
@@ -116,6 +119,7 @@ impl<'s> Runtime<'s> {
             params,
             warnings,
             lists: ListCache::default(),
+            counts: RowCounts::default(),
             searches: Searches::default(),
             strict: Cell::new(false),
             found_rows: Cell::new(None),
@@ -144,6 +148,7 @@ impl<'s> Runtime<'s> {
             subqueries,
             checkpoint: self,
             lists: &self.lists,
+            counts: &self.counts,
             strict: self.strict.get(),
             scope: Scope::None,
             changes: self.changes,

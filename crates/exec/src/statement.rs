@@ -22,7 +22,6 @@ use crate::dml;
 use crate::env::params::Params;
 use crate::env::{EncodedColumns, RowSink, SessionEnv, StatementFiber};
 use crate::expr::eval::EvalCx;
-use crate::operators::row_out::Counts;
 use crate::query::block::BlockExec;
 use crate::query::subquery::{BlockSubqueries, CachedSubquery};
 use crate::query::{CachedQuery, ToSink};
@@ -263,10 +262,10 @@ fn run(
             sink.columns_again(&q.columns, encoded)?;
             let mut out = ToSink {
                 sink,
-                counts: Counts::default(),
+                counts: &rt.counts,
             };
             query.run(rt, q, &[], &mut out)?;
-            let Counts { sent, skipped } = out.counts;
+            let (sent, skipped) = (rt.counts.sent.get(), rt.counts.skipped.get());
             let found_rows = rt.found_rows.get().unwrap_or(sent + skipped);
             Ok(StatementResult {
                 is_query: true,

@@ -11,7 +11,7 @@ use nfold_types::{NoCheckpoint, SqlError, Value, Warnings};
 use super::row_exprs::CompletedRow;
 use crate::env::SessionEnv;
 use crate::env::params::Params;
-use crate::expr::eval::{ListCache, NoSubqueries, Scope, StmtState};
+use crate::expr::eval::{ListCache, NoSubqueries, RowCounts, Scope, StmtState};
 use crate::operators::column_values::{ColumnValues, placeholder};
 
 /// Completes and checks rows under a new table definition.
@@ -21,6 +21,7 @@ pub struct CopiedRows<'e> {
     values: ColumnValues,
     params: Params,
     lists: ListCache,
+    counts: RowCounts,
     scratch: Vec<u8>,
 }
 
@@ -33,6 +34,7 @@ impl<'e> CopiedRows<'e> {
             values: ColumnValues::of_env(env, false, false),
             params: Params::default(),
             lists: ListCache::default(),
+            counts: RowCounts::default(),
             scratch: Vec::new(),
         }
     }
@@ -54,6 +56,7 @@ impl<'e> CopiedRows<'e> {
         image: &mut Vec<u8>,
         (number, warnings): (u64, &RefCell<Warnings>),
     ) -> Result<(), SqlError> {
+        self.counts.sent.set(number - 1);
         let state = StmtState {
             params: &self.params,
             env: self.env,
@@ -61,6 +64,7 @@ impl<'e> CopiedRows<'e> {
             subqueries: &NoSubqueries,
             checkpoint: &NoCheckpoint,
             lists: &self.lists,
+            counts: &self.counts,
             strict: self.values.mode.strict,
             scope: Scope::None,
             changes: false,

@@ -575,6 +575,7 @@ impl<'i> Inserting<'i, '_> {
                 .automatic
                 .assign(rt, table, ty, zero_generates, value)?;
         }
+        rt.counts.sent.set(self.rows);
         let before = self.refused;
         let written = self.write(table, long);
         let refused = match &written {

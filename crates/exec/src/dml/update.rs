@@ -44,6 +44,7 @@ pub(crate) fn update(
         plan.limit.as_ref(),
         plan.collect,
         &mut |old, row_id, n| {
+            rt.counts.sent.set(matched);
             matched += 1;
             if n % ROWS_PER_TICK == 0 {
                 rt.tick()?;

@@ -127,7 +127,7 @@ impl<'a> EvalCx<'a> {
     pub fn numeric(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
         let class = e.ty.class();
         let chosen = matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
-        match chosen && (class == Class::String || class.is_temporal()) {
+        match chosen && (class.is_temporal() || matches!(class, Class::String | Class::Json)) {
             true => self.number_of(e),
             false => Ok((self.val(e)?, &e.ty)),
         }

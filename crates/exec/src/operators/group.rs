@@ -13,7 +13,8 @@ use std::hash::{Hash, Hasher};
 use std::thread::LocalKey;
 
 use hashbrown::HashTable;
-use nfold_plan::expr::ExprType;
+use nfold_plan::expr::{Expr, ExprKind, ExprType};
+use nfold_plan::func::{FuncSet, VOLATILE};
 use nfold_plan::query::{AggFunc, GroupPlan};
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
@@ -88,6 +89,15 @@ impl Memory for Groups {
             + self.image.capacity()
             + self.known.bytes()
     }
+}
+
+/// Whether computing an expression once more has no effect but its warnings.
+fn is_repeatable(e: &Expr) -> bool {
+    !e.any(&mut |e| match &e.kind {
+        ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
+        ExprKind::Call { func, .. } => crate::expr::func::Builtins.get(*func).flags & VOLATILE != 0,
+        _ => false,
+    })
 }
 
 fn hash_of(key: &[u8]) -> u64 {
@@ -348,7 +358,10 @@ impl<'p> Grouper<'p> {
         for agg in &plan.aggregates {
             super::aggregate::values(cx, agg, &mut values)?;
         }
-        self.add_values(rt, cx, &keys, &values, emit)
+        let groups = self.groups.groups.len();
+        let added = self.add_values(rt, cx, &keys, &values, emit)?;
+        self.warn_of_group(cx, plan, groups)?;
+        Ok(added)
     }
 
     /// Finds the group of a row, and creates it if there is none. Returns its position, and whether
@@ -365,7 +378,9 @@ impl<'p> Grouper<'p> {
         for k in &plan.keys {
             keys.push(cx.val(k)?);
         }
+        let groups = self.groups.groups.len();
         let (place, go_on) = self.find_or_add(rt, cx, &keys, emit)?;
+        self.warn_of_group(cx, plan, groups)?;
         if place.is_none() {
             let mut values = Values::new();
             for agg in &plan.aggregates {
@@ -374,6 +389,30 @@ impl<'p> Grouper<'p> {
             self.spill(rt, &keys, &values)?;
         }
         Ok((place, go_on))
+    }
+
+    /// Computes the keys of a new group once more if the statement has warnings. MySQL computes
+    /// them to find the group in its temporary table, and again to store them, so they warn twice.
+    /// `groups` is the number of groups before the row.
+    #[inline]
+    fn warn_of_group<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        plan: &'a GroupPlan,
+        groups: usize,
+    ) -> Result<(), SqlError> {
+        if self.groups.groups.len() == groups
+            || plan.ordered
+            || cx.st.warnings.borrow().total() == 0
+            || plan.aggregates.iter().any(|a| a.distinct)
+        {
+            return Ok(());
+        }
+        let keys = plan.keys.iter();
+        for key in keys.filter(|k| k.as_column().is_none() && is_repeatable(k)) {
+            cx.val(key)?;
+        }
+        Ok(())
     }
 
     fn add_values(

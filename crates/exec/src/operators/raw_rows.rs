@@ -13,11 +13,11 @@ use nfold_types::{SqlError, TypeKind};
 use super::distinct::Distinct;
 use super::key_prefix::{HEAD, HeadSorter, MakeKeys};
 use super::output::{Direct, DirectRows};
-use super::row_out::{Counts, Limits, top_of};
+use super::row_out::{Limits, top_of};
 use super::step::{Slot, Source};
 use crate::env::RowSink;
 use crate::expr::eval::tuple::KeyMaker;
-use crate::expr::eval::{Val, row_error};
+use crate::expr::eval::{RowCounts, Val, row_error};
 use crate::runtime::Runtime;
 
 /// The maximum length of columns that are carried through a sort although the result does not need
@@ -219,7 +219,7 @@ impl RawRows {
         block: &Block,
         limits: Limits,
         rows: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<bool, SqlError>) -> Result<(), SqlError>,
-        (sink, counts): (&mut dyn RowSink, &mut Counts),
+        (sink, counts): (&mut dyn RowSink, &RowCounts),
     ) -> Result<(), SqlError> {
         let (raw_rows, encoder, layout) = parts;
         if limits.wanted() == 0 {
@@ -232,9 +232,9 @@ impl RawRows {
             seen += 1;
             if seen > limits.skip {
                 encoder.emit(image, format, sink)?;
-                counts.sent += 1;
+                counts.add_sent(1);
             } else {
-                counts.skipped += 1;
+                counts.add_skipped(1);
             }
             Ok(seen < wanted)
         };

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::sort::Sorter;
 use crate::env::RowSink;
-use crate::expr::eval::{EvalCx, Val};
+use crate::expr::eval::{EvalCx, RowCounts, Val};
 use crate::runtime::Runtime;
 
 /// A consumer of result rows. It may evaluate `select` over `cx`. It returns false if it wants no
@@ -19,17 +19,9 @@ pub(crate) trait RowOut {
     fn skip(&mut self) {}
 
     /// For a consumer that sends rows to the client unchanged: the sink, and the counts of rows.
-    fn sink(&mut self) -> Option<(&mut dyn RowSink, &mut Counts)> {
+    fn sink(&mut self) -> Option<(&mut dyn RowSink, &RowCounts)> {
         None
     }
-}
-
-/// The numbers of rows that were sent and skipped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub sent: u64,
-    /// Rows that OFFSET has skipped.
-    pub skipped: u64,
 }
 
 /// The values of OFFSET and LIMIT.

@@ -22,14 +22,12 @@ use crate::env::scratch::{Buffer, Pooled};
 use crate::expr::eval::constant_checks::{check_numbers, check_time_points};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
-use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
+use crate::expr::eval::{EvalCx, RowCounts, RowRef, Scope, StmtState};
 use crate::operators::distinct::Distinct;
 use crate::operators::group::Grouping;
 use crate::operators::output::{Direct, DirectRows};
 use crate::operators::raw_rows::RawRows;
-use crate::operators::row_out::{
-    Counts, Limits, RowOut, give_sorted, projected, sorter_of, values_of,
-};
+use crate::operators::row_out::{Limits, RowOut, give_sorted, projected, sorter_of, values_of};
 use crate::operators::step::{DerivedTable, Slot, Source, StepCx, StepExec, keeps_ids, row_lock};
 use crate::operators::window::Windowing;
 use crate::runtime::Runtime;
@@ -485,7 +483,7 @@ impl Run<'_, '_> {
         rows: &DirectRows<'_>,
         limits: Limits,
         sink: &mut dyn RowSink,
-        counts: &mut Counts,
+        counts: &RowCounts,
     ) -> Result<(), SqlError> {
         if self.nothing || limits.wanted() == 0 {
             return Ok(());
@@ -504,7 +502,7 @@ impl Run<'_, '_> {
             let taken = page_rows.map_or(0, |page_rows| page_rows.taken());
             if taken > 0 {
                 // Counted even before an error is returned: the rows are in the buffer.
-                counts.sent += taken;
+                counts.add_sent(taken);
                 sink.framed(taken)?;
             }
             if !more? {
@@ -519,7 +517,8 @@ impl Run<'_, '_> {
                 format,
                 sink,
             )?;
-            (counts.skipped, counts.sent) = (counts.skipped + skipped, counts.sent + sent);
+            counts.add_skipped(skipped);
+            counts.add_sent(sent);
             (left.skip, left.count) = (left.skip - skipped, left.count - sent);
             if left.wanted() == 0 {
                 return Ok(());
@@ -668,7 +667,7 @@ fn ordered(
                 && let Some((sink, counts)) = out.sink()
             {
                 direct.emit(image, sink.format(), sink)?;
-                counts.sent += 1;
+                counts.add_sent(1);
                 return Ok(true);
             }
             let rows = [RowRef {
@@ -784,6 +783,9 @@ fn warn(rt: &Runtime<'_>, list: &[BlockWarning]) {
             BlockWarning::ExtremeOfDocuments => {
                 let what = "comparison of JSON in the LEAST and GREATEST operators";
                 warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
+            }
+            BlockWarning::DocumentAsCondition => {
+                warnings.warn(ErrorCode::ER_IMPLICIT_COMPARISON_FOR_JSON, &[]);
             }
         }
     }

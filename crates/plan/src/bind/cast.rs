@@ -72,7 +72,7 @@ pub(super) fn cast(
         AstKind::DateTime | AstKind::Timestamp => plain(TypeKind::DateTime(fsp), true),
         AstKind::Time => plain(TypeKind::Time(fsp), true),
         AstKind::Year => plain(TypeKind::Year, true).with_width(4),
-        AstKind::Json => ExprType::json(nullable),
+        AstKind::Json => ExprType::json(nullable).with_item_name("cast_as_json"),
         _ => return Err(SqlError::not_supported("CAST to this type")),
     };
     Ok(cast_to(inner, ty))

@@ -4,6 +4,7 @@ use nfold_sql::ast::{self, BinaryOp, InList};
 use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value};
 
 use super::expr::selected;
+use super::item_names::name_operand;
 use super::types::{and, is_hex, list_kind};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::clauses::{CheckedConstant, ConstantCheck};
@@ -484,11 +485,12 @@ impl BlockBinder<'_> {
                     let equal = self.compare(BinaryOp::Eq, left, member)?;
                     return Ok(negate_if(equal, negated));
                 }
-                if let [left] = left.as_slice() {
+                if let [left] = left.as_mut_slice() {
                     let members: Vec<Expr> = members
                         .iter()
                         .map(|m| self.expr(m))
                         .collect::<Result<_, _>>()?;
+                    name_operand(left, e, &members);
                     let types = std::iter::once(&left.ty).chain(members.iter().map(|m| &m.ty));
                     let texts = collate::of_texts(types.clone(), self.cx.connection, " IN ")?;
                     let years = is_year_text(left, members.iter().map(|m| &m.ty))

@@ -796,6 +796,7 @@ impl BlockBinder<'_> {
             nullable: true,
             coercibility: Coercibility::Coercible,
             origin: TextOrigin::Computed,
+            item_name: Default::default(),
         };
         Expr {
             kind: ExprKind::IntervalArith {
@@ -849,6 +850,9 @@ impl BlockBinder<'_> {
             args[1] = self.nullif_equal([a, b])?;
         }
         ty.origin = def.origin(ty.origin);
+        if name.starts_with("json_") {
+            ty = ty.with_item_name(name);
+        }
         if matches!(name, "greatest" | "least") && args.iter().any(|a| a.ty.col.is_json()) {
             self.warnings.push(BlockWarning::ExtremeOfDocuments);
         }
@@ -889,7 +893,9 @@ impl BlockBinder<'_> {
         let written = String::from_utf8_lossy(call.span.of(self.cx.text));
         let shown = written.split('(').next().unwrap_or_default().trim();
         let shown = if shown.is_empty() { &*call.name } else { shown };
-        self.call_as(&call.name, shown, &call.args.iter().collect::<Vec<_>>())
+        let mut bound = self.call_as(&call.name, shown, &call.args.iter().collect::<Vec<_>>())?;
+        self.name_arguments(&mut bound, call);
+        Ok(bound)
     }
 
     fn default_of(&mut self, c: &ast::ColumnRef) -> Result<Expr, SqlError> {

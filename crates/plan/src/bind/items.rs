@@ -12,6 +12,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::BlockBinder;
 use super::from::FromInfo;
+use super::item_names::name_selected;
 use crate::logical::clauses::{BlockWarning, ColumnMeta};
 use crate::logical::column_uses::ColumnAccess;
 use crate::logical::describe::computed_column;
@@ -79,7 +80,7 @@ impl BlockBinder<'_> {
                     }
                 }
                 SelectItem::Expr { expr, alias, text } => {
-                    let bound = self.expr(expr)?;
+                    let mut bound = self.expr(expr)?;
                     if alias.is_some() {
                         self.later_aliases.pop();
                     }
@@ -126,6 +127,7 @@ impl BlockBinder<'_> {
                         }
                         _ => basic(written()),
                     };
+                    name_selected(&mut bound, &name);
                     let meta = match bound.as_column() {
                         Some(at) if at.table < super::WINDOWS => ColumnMeta {
                             name,

@@ -13,6 +13,7 @@ use nfold_types::{
 use super::cast::cast;
 use super::column_type::{column_type, named_collation};
 use super::{BlockBinder, ScopeColumn};
+use crate::logical::clauses::BlockWarning;
 use crate::logical::expr::{CmpKind, Coercibility, Expr, ExprKind, ExprType};
 use crate::logical::json_table::{
     JsonFallback, JsonRows, JsonTable, JsonTableShape, JsonValueColumn,
@@ -63,7 +64,10 @@ impl BlockBinder<'_> {
         let mut e = self.expr(e)?;
         super::compare::converted_once(&mut e);
         match e.ty.col.is_json() {
-            true => self.compare(BinaryOp::Ne, e, Expr::int(0)),
+            true => {
+                self.warnings.push(BlockWarning::DocumentAsCondition);
+                self.compare(BinaryOp::Ne, e, Expr::int(0))
+            }
             false => Ok(e),
         }
     }

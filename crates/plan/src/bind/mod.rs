@@ -19,6 +19,7 @@ mod expr;
 mod from;
 mod fulltext;
 mod group;
+mod item_names;
 mod items;
 mod json;
 mod load;

@@ -11,7 +11,9 @@ use super::aggregate::shift_inwards;
 use super::window::{alias_misplaced, has_window};
 use super::{AGGREGATES, BlockBinder};
 use crate::logical::column_uses::{CheckStage, ColumnAccess};
-use crate::logical::expr::{Coercibility, ColumnAt, Expr, ExprKind, ExprType, TextOrigin};
+use crate::logical::expr::{
+    Coercibility, ColumnAt, Expr, ExprKind, ExprType, ItemName, TextOrigin,
+};
 use crate::logical::query::{QueryBody, Source};
 
 /// A column name as error messages show it.
@@ -181,6 +183,31 @@ impl BlockBinder<'_> {
             nullable,
             coercibility,
             origin: self.column_origin(at, &column.ty),
+            item_name: match column.ty.is_json() {
+                true => self.document_name(at, &column.name),
+                false => ItemName::default(),
+            },
+        }
+    }
+
+    /// The name of a JSON column: that of the document behind a column of a derived table that
+    /// MySQL merges.
+    fn document_name(&self, at: ColumnAt, name: &str) -> ItemName {
+        match self.merged_item(at) {
+            Some(e) => e.ty.item_name.clone(),
+            None => ItemName::new(name),
+        }
+    }
+
+    /// The select item behind a column of a derived table that MySQL merges.
+    fn merged_item(&self, at: ColumnAt) -> Option<&Expr> {
+        let source = self.tables.get(usize::from(at.table)).map(|t| &t.source);
+        match source {
+            Some(Source::Derived(q)) if q.is_merged() => match &q.body {
+                QueryBody::Block(inner) => inner.select.get(usize::from(at.column)),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -190,11 +217,7 @@ impl BlockBinder<'_> {
         if ty.is_blob() {
             return TextOrigin::Cached;
         }
-        let source = self.tables.get(usize::from(at.table)).map(|t| &t.source);
-        if let Some(Source::Derived(q)) = source
-            && let (true, QueryBody::Block(inner)) = (q.is_merged(), &q.body)
-            && let Some(e) = inner.select.get(usize::from(at.column))
-        {
+        if let Some(e) = self.merged_item(at) {
             use TextOrigin::{Cached, Computed, Matched};
             if let origin @ (Cached | Computed | Matched) = e.ty.origin {
                 return origin;

@@ -264,7 +264,8 @@ pub(crate) fn aggregate_type(
             }
             ty
         }
-        AggFunc::JsonArray | AggFunc::JsonObject => ExprType::json(true),
+        AggFunc::JsonArray => ExprType::json(true).with_item_name("json_arrayagg"),
+        AggFunc::JsonObject => ExprType::json(true).with_item_name("json_objectagg"),
         AggFunc::StdPop | AggFunc::StdSamp | AggFunc::VarPop | AggFunc::VarSamp => {
             ExprType::double(true)
         }
@@ -327,6 +328,7 @@ pub(crate) fn aggregate_type(
                 nullable: true,
                 coercibility: merged.coercibility,
                 origin: TextOrigin::Literal,
+                item_name: Default::default(),
             }
         }
     })

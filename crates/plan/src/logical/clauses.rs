@@ -263,4 +263,6 @@ pub enum BlockWarning {
     EmptyName(Arc<str>),
     /// Warning 1235: GREATEST or LEAST of JSON documents, which are compared as texts.
     ExtremeOfDocuments,
+    /// Warning 3986: a JSON document is a condition.
+    DocumentAsCondition,
 }

@@ -165,6 +165,7 @@ pub fn common_type(
                 nullable,
                 coercibility: merged.coercibility,
                 origin: common_origin(&real),
+                item_name: Default::default(),
             }
         }
     })

@@ -8,7 +8,7 @@ use nfold_types::{ColumnType, Value};
 use super::collate::Operand;
 pub(crate) use super::types::MAX_KEPT_CHARS;
 pub use super::types::{
-    Class, CmpKind, Coercibility, ExprType, TextOrigin, long_string_type, string_type,
+    Class, CmpKind, Coercibility, ExprType, ItemName, TextOrigin, long_string_type, string_type,
 };
 
 /// Arithmetic operators.

@@ -1,6 +1,8 @@
 //! Types of expressions: the column type, whether the value may be NULL, and its collation's
 //! coercibility. [`CmpKind`] says how two values are compared.
 
+use std::sync::Arc;
+
 use nfold_types::collation::CollationId;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, TextSize, TypeKind};
@@ -56,6 +58,37 @@ pub enum TextOrigin {
     Checked,
 }
 
+/// The name that MySQL gives an item in warnings about its value. Only these items have one: JSON
+/// documents (the column or function that they come from), CAST to DECIMAL, and the DATETIME among
+/// the arguments of GREATEST and LEAST. It is no part of the type: types that differ in it alone
+/// are equal.
+#[derive(Debug, Clone, Default)]
+pub struct ItemName(Option<Arc<Box<str>>>);
+
+impl ItemName {
+    /// A name.
+    pub fn new(name: &str) -> ItemName {
+        ItemName(Some(Arc::new(name.into())))
+    }
+
+    /// The name; empty if it is not known.
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("", |name| name)
+    }
+
+    /// Whether there is a name. A document without one was chosen by IFNULL, COALESCE, GREATEST or
+    /// LEAST.
+    pub fn is_known(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl PartialEq for ItemName {
+    fn eq(&self, _: &ItemName) -> bool {
+        true
+    }
+}
+
 /// The type of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExprType {
@@ -63,6 +96,7 @@ pub struct ExprType {
     pub nullable: bool,
     pub coercibility: Coercibility,
     pub origin: TextOrigin,
+    pub item_name: ItemName,
 }
 
 impl ExprType {
@@ -73,6 +107,7 @@ impl ExprType {
             nullable,
             coercibility: Coercibility::Numeric,
             origin: TextOrigin::Literal,
+            item_name: ItemName::default(),
         }
     }
 
@@ -106,6 +141,14 @@ impl ExprType {
         let mut ty = Self::new(ColumnType::json(), nullable).with_width(JSON_CHARS);
         ty.coercibility = Coercibility::Implicit;
         ty
+    }
+
+    /// The same type; if it is JSON, its documents come from the function or column `name`.
+    pub fn with_item_name(mut self, name: &str) -> Self {
+        if self.col.is_json() {
+            self.item_name = ItemName::new(name);
+        }
+        self
     }
 
     /// An unsigned 64-bit integer.
@@ -154,6 +197,7 @@ impl ExprType {
             nullable,
             coercibility,
             origin: TextOrigin::Literal,
+            item_name: ItemName::default(),
         }
     }
 
@@ -164,6 +208,7 @@ impl ExprType {
             nullable: true,
             coercibility: Coercibility::Ignorable,
             origin: TextOrigin::Literal,
+            item_name: ItemName::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use nfold_catalog::{
     TableOptions, TableStats, Visibility,
 };
 use nfold_engine::Engine;
-use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, StmtState, convert, held_rows};
+use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, RowCounts, StmtState, convert, held_rows};
 use nfold_exec::{Params, SessionEnv};
 use nfold_plan::bind::{bind_condition, bind_free};
 use nfold_plan::{ParamType, VarScope};
@@ -101,8 +101,8 @@ pub fn evaluate(
     }
     let cx = plan_cx(info, snapshot, text, params.0);
     let bound = bind_free(&cx, e)?;
-    let lists = ListCache::default();
-    let st = state(info, params.1, warnings, &lists);
+    let memory = Default::default();
+    let st = state(info, params.1, warnings, &memory);
     let eval = EvalCx {
         rows: &[],
         outer: &[],
@@ -120,7 +120,7 @@ fn state<'a>(
     info: &'a Info<'_>,
     params: &'a Params,
     warnings: &'a RefCell<Warnings>,
-    lists: &'a ListCache,
+    (lists, counts): &'a (ListCache, RowCounts),
 ) -> StmtState<'a> {
     StmtState {
         params,
@@ -129,6 +129,7 @@ fn state<'a>(
         subqueries: &NoSubqueries,
         checkpoint: info.checkpoint,
         lists,
+        counts,
         strict: false,
         scope: nfold_exec::eval::Scope::None,
         changes: false,
@@ -175,8 +176,8 @@ pub fn matching_rows(
         relation: Relation::Table,
     };
     let bound = bind_condition(&cx, &Arc::new(def), condition)?;
-    let lists = ListCache::default();
-    let st = state(info, params.1, warnings, &lists);
+    let memory = Default::default();
+    let st = state(info, params.1, warnings, &memory);
     let types = set.columns.iter().map(|c| &c.ty);
     let found = held_rows::matching(&st, types, &set.rows, &bound)?;
     info.checkpoint.checkpoint(0)?;

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::fmt::Write;
 
 use nfold_catalog::Privileges;
-use nfold_exec::eval::{ListCache, NoSubqueries, Scope, StmtState};
+use nfold_exec::eval::{ListCache, NoSubqueries, RowCounts, Scope, StmtState};
 use nfold_exec::{Checkpoints, ExecCx, Params, plan_text};
 use nfold_plan::Plan;
 use nfold_plan::trace::{
@@ -105,6 +105,7 @@ impl Session {
                 subqueries: &NoSubqueries,
                 checkpoint: &checkpoint,
                 lists: &ListCache::default(),
+                counts: &RowCounts::default(),
                 strict: false,
                 scope: Scope::None,
                 changes: false,

@@ -29,7 +29,15 @@ pub fn shown(text: &[u8], collation: CollationId) -> String {
     };
     let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
     let text = String::from_utf8_lossy(&text[..end]);
-    text[..text.floor_char_boundary(SHOWN_BYTES)].to_owned()
+    let end = text.floor_char_boundary(SHOWN_BYTES);
+    let cut = text[end..].chars().next().filter(|_| end < SHOWN_BYTES);
+    // As in MySQL, the bytes of a character that is cut become question marks.
+    let rest = match cut.map(|c| (c.len_utf8(), SHOWN_BYTES - end)) {
+        Some((2, 1) | (4, _)) => "?",
+        Some((3, 2)) => "??",
+        _ => "",
+    };
+    format!("{}{rest}", &text[..end])
 }
 
 /// Appends the bytes of a binary string: printable ASCII as it is, other bytes as `\x00`. Stops

@@ -746,6 +746,7 @@ errors! {
     ER_FOREIGN_KEY_WITH_ATOMIC_CREATE_SELECT = 3978, "HY000", "Foreign key creation is not allowed with CREATE TABLE as SELECT and CREATE TABLE with START TRANSACTION statement.";
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
     ER_INVALID_USER_ATTRIBUTE_JSON = 3982, "HY000", "The user attribute must be a valid JSON object";
+    ER_IMPLICIT_COMPARISON_FOR_JSON = 3986, "HY000", "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; if this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING";
     ER_IMPOSSIBLE_STRING_CONVERSION = 3988, "HY000", "Conversion from collation %s into %s impossible for %s";
     ER_CHARACTER_SET_MISMATCH = 3995, "HY000", "Character set '%s' cannot be used in conjunction with '%s' in call to %s.";
     ER_REGEXP_NUMBER_TOO_BIG = 4007, "HY000", "Decimal number in regular expression is too large.";

@@ -129,7 +129,7 @@ pub fn to_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         Val::Float(v) => saturate(f64::from(*v)),
         Val::Double(v) => saturate(*v),
         Val::Decimal(d) => decimal_to_i128(d),
-        Val::Bytes(doc) if ty.col.is_json() => json::integer_of(cx, doc),
+        Val::Bytes(doc) if ty.col.is_json() => json::integer_of(cx, doc, ty),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_integer(cx, &v, &ty);
@@ -222,7 +222,7 @@ pub fn to_f64(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<f64> {
         Val::Float(v) => f64::from(*v),
         Val::Double(v) => *v,
         Val::Decimal(d) => d.to_f64(),
-        Val::Bytes(doc) if ty.col.is_json() => json::double_of(cx, doc),
+        Val::Bytes(doc) if ty.col.is_json() => json::double_of(cx, doc, ty),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_f64(cx, &v, &ty);
@@ -274,7 +274,7 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
         Val::Float(v) => decimal_of(f64::from(*v)),
         Val::Double(v) => decimal_of(*v),
         Val::Decimal(d) => *d,
-        Val::Bytes(doc) if ty.col.is_json() => json::decimal_of(cx, doc),
+        Val::Bytes(doc) if ty.col.is_json() => json::decimal_of(cx, doc, ty),
         Val::Bytes(text) if is_wide(ty) => {
             let (v, ty) = in_utf8(text, ty);
             return to_decimal(cx, &v, &ty);
@@ -533,20 +533,6 @@ fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
     cx.st.warnings.borrow_mut().push_error(level, &error);
 }
 
-/// The name of a CAST to the type `to` in a warning. Only an item of the select list has one.
-#[cold]
-fn cast_name(cx: &EvalCx<'_>, to: &ExprType) -> &'static str {
-    use super::Scope;
-    let items = match cx.st.scope {
-        Scope::Tables(block) | Scope::Groups(block) => &block.select[..],
-        Scope::None => &[],
-    };
-    match items.iter().any(|item| std::ptr::eq(&item.ty, to)) {
-        true => "expression",
-        false => "(null)",
-    }
-}
-
 /// `CAST(v AS type)`.
 pub fn cast<'a>(
     cx: &EvalCx<'a>,
@@ -613,8 +599,11 @@ pub fn cast<'a>(
                 .rescale(*scale)
                 .filter(|d| d.int_digits() <= u32::from(precision - scale));
             Val::Decimal(fitted.unwrap_or_else(|| {
-                let column = cast_name(cx, to);
-                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&column, &1]);
+                let name = match to.item_name.is_known() {
+                    true => to.item_name.as_str(),
+                    false => "(null)",
+                };
+                cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&name, &1]);
                 Decimal::max_of(*precision, *scale, d.is_negative())
             }))
         }

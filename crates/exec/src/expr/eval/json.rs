@@ -81,18 +81,18 @@ fn string_type() -> ExprType {
     }
 }
 
-/// Applies `convert` to the SQL value of a document. `None` with warning 3156 for arrays, objects
-/// and `null`.
+/// Applies `convert` to the SQL value of a document of type `source`. `None` with warning 3156 for
+/// arrays, objects and `null`.
 pub(crate) fn converted<T>(
     cx: &EvalCx<'_>,
     doc: &[u8],
-    target: &str,
+    (target, source): (&str, &ExprType),
     convert: impl FnOnce(&Val<'_>, &ExprType) -> Option<T>,
 ) -> Option<T> {
     match Doc::new(doc).and_then(sql_value) {
         Ok(Some((value, ty))) if is_convertible(&value, target) => convert(&value, &ty),
         Ok(_) => {
-            warn_invalid(cx, target);
+            warn_invalid(cx, (target, source));
             None
         }
         Err(e) => {
@@ -112,13 +112,14 @@ fn sql_number<'v>(doc: Doc<'v>) -> Result<Option<(Val<'v>, ExprType)>, SqlError>
 /// A document as an integer of BIGINT or BIGINT UNSIGNED. As for DOUBLE and DECIMAL, a string is
 /// read as far as it is a number, with warning 3156 if it is none as a whole, and a number beyond
 /// the range becomes its limit, with warning 3155.
-pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8]) -> i128 {
-    read_number(cx, doc, "INTEGER", |doc| {
+pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8], source: &ExprType) -> i128 {
+    let conversion = ("INTEGER", source);
+    read_number(cx, doc, conversion, |doc| {
         Ok(match doc.scalar()? {
             Some(Scalar::String(text)) => {
                 let parsed = number::parse_integer(text.as_bytes());
                 let blank = text.is_empty() || text.ends_with(is_space);
-                Some(of_text(cx, parsed, blank, "INTEGER"))
+                Some(of_text(cx, parsed, blank, conversion))
             }
             Some(Scalar::Double(v)) => {
                 let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
@@ -129,7 +130,7 @@ pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8]) -> i128 {
                     None if v < 0.0 => low,
                     None => high,
                 };
-                warn_range(cx, "INTEGER");
+                warn_range(cx, conversion);
                 Some(beyond.clamp(low, high))
             }
             _ => sql_number(doc)?.and_then(|(v, ty)| {
@@ -142,14 +143,15 @@ pub(super) fn integer_of(cx: &EvalCx<'_>, doc: &[u8]) -> i128 {
 }
 
 /// A document as a double.
-pub(super) fn double_of(cx: &EvalCx<'_>, doc: &[u8]) -> f64 {
-    read_number(cx, doc, "DOUBLE", |doc| {
+pub(super) fn double_of(cx: &EvalCx<'_>, doc: &[u8], source: &ExprType) -> f64 {
+    let conversion = ("DOUBLE", source);
+    read_number(cx, doc, conversion, |doc| {
         Ok(match doc.scalar()? {
             Some(Scalar::String(text)) => {
                 let parsed = number::parse_double(text.as_bytes());
                 Some(match text.is_empty() {
                     true => 0.0,
-                    false => of_text(cx, parsed, text.ends_with(is_space), "DOUBLE"),
+                    false => of_text(cx, parsed, text.ends_with(is_space), conversion),
                 })
             }
             _ => sql_number(doc)?.and_then(|(v, ty)| convert::to_f64(cx, &v, &ty)),
@@ -159,15 +161,16 @@ pub(super) fn double_of(cx: &EvalCx<'_>, doc: &[u8]) -> f64 {
 }
 
 /// A document as a DECIMAL.
-pub(super) fn decimal_of(cx: &EvalCx<'_>, doc: &[u8]) -> Decimal {
-    read_number(cx, doc, "DECIMAL", |doc| {
+pub(super) fn decimal_of(cx: &EvalCx<'_>, doc: &[u8], source: &ExprType) -> Decimal {
+    let conversion = ("DECIMAL", source);
+    read_number(cx, doc, conversion, |doc| {
         Ok(match doc.scalar()? {
             Some(Scalar::String(text)) => {
                 let parsed = number::parse_decimal(text.as_bytes());
-                Some(of_text(cx, parsed, text.is_empty(), "DECIMAL"))
+                Some(of_text(cx, parsed, text.is_empty(), conversion))
             }
             Some(Scalar::Double(v)) if Decimal::from_f64(v).is_none() => {
-                warn_range(cx, "DECIMAL");
+                warn_range(cx, conversion);
                 convert::to_decimal(cx, &Val::Double(v), &ExprType::double(false))
             }
             // As in MySQL, which converts its 64 bits as those of a BIGINT.
@@ -182,13 +185,13 @@ pub(super) fn decimal_of(cx: &EvalCx<'_>, doc: &[u8]) -> Decimal {
 fn read_number<T>(
     cx: &EvalCx<'_>,
     doc: &[u8],
-    target: &str,
+    conversion: (&str, &ExprType),
     convert: impl FnOnce(Doc<'_>) -> Result<Option<T>, SqlError>,
 ) -> Option<T> {
     match Doc::new(doc).and_then(convert) {
         Ok(Some(value)) => Some(value),
         Ok(None) => {
-            warn_invalid(cx, target);
+            warn_invalid(cx, conversion);
             None
         }
         Err(e) => {
@@ -199,28 +202,47 @@ fn read_number<T>(
 }
 
 /// The number that was read from a text. `more`: the text has more than the number.
-fn of_text<T>(cx: &EvalCx<'_>, parsed: Parsed<T>, more: bool, target: &str) -> T {
+fn of_text<T>(cx: &EvalCx<'_>, parsed: Parsed<T>, more: bool, conversion: (&str, &ExprType)) -> T {
     if parsed.overflow {
-        warn_range(cx, target);
+        warn_range(cx, conversion);
     } else if parsed.truncated || more {
-        warn_invalid(cx, target);
+        warn_invalid(cx, conversion);
     }
     parsed.value
 }
 
-fn warn_range(cx: &EvalCx<'_>, target: &str) {
-    let code = ErrorCode::ER_NUMERIC_JSON_VALUE_OUT_OF_RANGE;
-    cx.warn(code, &[&target, &"", &"", &1]);
+/// Warning 3155: a number in a document of the given type is beyond the range of a type.
+fn warn_range(cx: &EvalCx<'_>, conversion: (&str, &ExprType)) {
+    warn_lost(
+        cx,
+        ErrorCode::ER_NUMERIC_JSON_VALUE_OUT_OF_RANGE,
+        conversion,
+    );
+}
+
+/// Warning 3156: a document of the given type is no value of a type.
+fn warn_invalid(cx: &EvalCx<'_>, conversion: (&str, &ExprType)) {
+    warn_lost(cx, ErrorCode::ER_INVALID_JSON_VALUE_FOR_CAST, conversion);
+}
+
+/// A warning that names the source of the document, and the row. As in MySQL, a document that
+/// IFNULL, COALESCE, GREATEST or LEAST has chosen causes none.
+#[cold]
+fn warn_lost(cx: &EvalCx<'_>, code: ErrorCode, (target, source): (&str, &ExprType)) {
+    if !source.item_name.is_known() {
+        return;
+    }
+    let row = cx.st.counts.current(cx.st.scope);
+    let args: [&dyn std::fmt::Display; 4] = [&target, &"", &source.item_name.as_str(), &row];
+    let mut warnings = cx.st.warnings.borrow_mut();
+    match warnings.is_strict() {
+        true => warnings.raise(SqlError::new(code, &args)),
+        false => warnings.warn(code, &args),
+    }
 }
 
 fn is_space(c: char) -> bool {
     u8::try_from(c).is_ok_and(number::is_space)
-}
-
-/// Warning 3156: a document is no value of type `target`.
-fn warn_invalid(cx: &EvalCx<'_>, target: &str) {
-    let code = ErrorCode::ER_INVALID_JSON_VALUE_FOR_CAST;
-    cx.warn(code, &[&target, &"", &"", &1]);
 }
 
 /// Whether a value is convertible to `target` (DATE, DATETIME/TIMESTAMP or TIME) as a whole.

@@ -15,8 +15,8 @@ use super::compare::{as_text, exact, is_exact_constant, order};
 use super::prepared::{ListForm, PreparedList, is_time_point};
 use super::ranges::{RANGES_MIN, column_of, range_of};
 use super::temporal_list::{
-    Listed, constant_dates, is_marker, is_no_date, listed_time_point, lone_member, refuse_text,
-    row_member,
+    Listed, constant_dates, is_marker, is_no_date, is_text_among_dates, listed_time_point,
+    lone_member, refuse_text, row_member, warn_among_dates,
 };
 use super::{EvalCx, Val, convert};
 
@@ -148,9 +148,23 @@ pub(crate) fn in_list<'a>(
     if let Some((found, unknown)) = searched(cx, e, (expr, &x), list) {
         return Ok(in_result(found, unknown, negated));
     }
+    if is_text_among_dates(cx, expr, list) {
+        warn_among_dates(cx, e, (expr, &x), list)?;
+        return cx.silently(|cx| walked(cx, (expr, &x), list, negated));
+    }
+    walked(cx, (expr, &x), list, negated)
+}
+
+/// As [`in_list`], comparing the members one by one with `x`, the value of `expr`.
+fn walked<'a>(
+    cx: &EvalCx<'a>,
+    (expr, x): (&'a Expr, &Val<'_>),
+    list: &'a [(CmpKind, Expr)],
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
     let several = list.len() > 1;
     if several && list.iter().all(|(k, _)| *k == CmpKind::Time) {
-        return in_times(cx, (&x, &expr.ty), list, negated);
+        return in_times(cx, (x, &expr.ty), list, negated);
     }
     let mut unknown = false;
     let mixed = LazyCell::new(|| list.iter().any(|(_, m)| m.ty.class().is_number()));
@@ -173,7 +187,7 @@ pub(crate) fn in_list<'a>(
         }
         let none = kind == CmpKind::DateTime
             && several
-            && (is_no_date(cx, &x, &expr.ty) || is_no_date(cx, &v, &member.ty));
+            && (is_no_date(cx, x, &expr.ty) || is_no_date(cx, &v, &member.ty));
         let dates = expr.ty.class() != Class::DateTime;
         if none && dates && !*mixed && constant_dates(list.iter().map(|(_, m)| m)) {
             continue;
@@ -181,11 +195,11 @@ pub(crate) fn in_list<'a>(
         if kind == CmpKind::Time && *mixed && is_no_time(cx, &v, &member.ty) {
             continue;
         }
-        if same_bits(&x, &v) && is_walked(&expr.ty, list) {
+        if same_bits(x, &v) && is_walked(&expr.ty, list) {
             return Ok(Some(!negated));
         }
         let number = kind == CmpKind::Double && member.ty.class().is_number();
-        let sides = ((&x, &expr.ty), (&v, &member.ty));
+        let sides = ((x, &expr.ty), (&v, &member.ty));
         // As in MySQL, a text beside numbers is read once, and warns once.
         let found = match number && is_read && matches!(x, Val::Bytes(_)) {
             true => cx.silently(|cx| member_order(cx, kind, sides.0, sides.1, several)),
@@ -193,7 +207,7 @@ pub(crate) fn in_list<'a>(
         };
         is_read |= number;
         let constant = || is_exact_constant(member);
-        match exact(cx, kind, found, (expr, &x), (constant, &v)) {
+        match exact(cx, kind, found, (expr, x), (constant, &v)) {
             Some(Ordering::Equal) => return Ok(Some(!negated)),
             None => unknown = true,
             Some(_) => {}

@@ -16,6 +16,7 @@ pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod prepared;
 pub(crate) mod ranges;
+mod row_counts;
 mod scope;
 mod subquery;
 mod temporal;
@@ -34,6 +35,7 @@ use nfold_types::{
 
 use crate::env::SessionEnv;
 use crate::env::params::Params;
+pub use row_counts::RowCounts;
 pub use scope::Scope;
 pub use subquery::{Member, NoSubqueries, Subqueries};
 
@@ -166,6 +168,8 @@ pub struct StmtState<'a> {
     pub checkpoint: &'a dyn Checkpoint,
     /// The sorted forms of long IN lists, built at their first use.
     pub lists: &'a compare::ListCache,
+    /// The rows that were sent, for warnings that name a row.
+    pub counts: &'a RowCounts,
     /// Whether a lost value is an error, not a warning: division by zero, or an invalid date, in a
     /// statement that changes rows in strict mode.
     pub strict: bool,

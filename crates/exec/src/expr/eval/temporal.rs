@@ -167,7 +167,7 @@ pub(crate) fn to_asked(
                 true => "DATE",
                 false => "DATETIME/TIMESTAMP",
             };
-            return json::converted(cx, doc, target, |v, ty| to_asked(cx, v, ty, asked));
+            return json::converted(cx, doc, (target, ty), |v, ty| to_asked(cx, v, ty, asked));
         }
         Val::Bytes(text) => return parse_text(cx, text, ty, asked),
         Val::Date(d) => d.at_midnight(),
@@ -288,7 +288,7 @@ pub fn to_time(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Time> {
     match v {
         Val::Null => None,
         Val::Bytes(doc) if ty.col.is_json() => {
-            json::converted(cx, doc, "TIME", |v, ty| to_time(cx, v, ty))
+            json::converted(cx, doc, ("TIME", ty), |v, ty| to_time(cx, v, ty))
         }
         Val::Time(t) => Some(*t),
         Val::Date(_) => Some(Time::from_micros(0, 0)),

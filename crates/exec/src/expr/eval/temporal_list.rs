@@ -1,13 +1,23 @@
 //! Converts strings, numbers and constants to temporal values where they are compared with dates
-//! and times.
+//! and times. MySQL's warnings about texts in GREATEST, LEAST and IN name an item and a row.
+
+use std::cell::RefCell;
 
 use nfold_plan::SqlMode;
-use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{
+    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, ItemName, is_constant,
+};
 use nfold_types::temporal::parse;
-use nfold_types::{ColumnType, Date, DateTime, ErrorCode, SqlError, Time, TypeKind};
+use nfold_types::{
+    CollationId, ColumnType, Date, DateTime, ErrorCode, Level, SqlError, Time, TypeKind, Value,
+    ValueRef, Warnings,
+};
 
 use super::compare::{as_text, is_exact_constant, is_number};
-use super::{EvalCx, Val, convert};
+use super::{EvalCx, StmtState, Val, convert};
+
+/// The bytes of an item's name that a warning shows.
+const NAME_BYTES: usize = 192;
 
 /// Converts one side of a TIME comparison. A string must be a complete valid time.
 pub(crate) fn time_side(cx: &EvalCx<'_>, v: (&Val<'_>, &ExprType)) -> Option<Time> {
@@ -452,4 +462,120 @@ pub(crate) fn is_no_date(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> bool {
 /// DATE, an invalid date equals nothing, not even the zero date.
 pub(crate) fn constant_dates<'e>(mut members: impl Iterator<Item = &'e Expr>) -> bool {
     members.all(|m| m.ty.class() != Class::DateTime && nfold_plan::expr::is_constant(m))
+}
+
+/// Converts a text beside a DATETIME. Warning 1292 says that it is no value for the item with this
+/// name; without a name, that it was truncated.
+pub(crate) fn datetime_beside(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    ty: &ExprType,
+    item: Option<&str>,
+) -> Option<DateTime> {
+    let Val::Bytes(text) = v else {
+        return convert::to_datetime(cx, v, ty);
+    };
+    let raised = RefCell::new(Warnings::default());
+    let state = StmtState {
+        warnings: &raised,
+        ..*cx.st
+    };
+    let found = convert::to_datetime(&EvalCx { st: &state, ..*cx }, v, ty);
+    for warning in raised.borrow().list() {
+        let mut error = SqlError::with_message(warning.code, warning.message.clone());
+        if warning.code == ErrorCode::ER_TRUNCATED_WRONG_VALUE {
+            error.message = about_item(cx, text, ty, item).into();
+        }
+        let mut warnings = cx.st.warnings.borrow_mut();
+        warnings.push_error(Level::Warning, &error);
+    }
+    found
+}
+
+fn about_item(cx: &EvalCx<'_>, text: &[u8], ty: &ExprType, item: Option<&str>) -> String {
+    let shown = convert::shown(cx, text, ty);
+    match item {
+        None => format!("Truncated incorrect datetime value: '{shown}'"),
+        Some(name) => {
+            let name = &name[..name.floor_char_boundary(NAME_BYTES)];
+            let row = cx.st.counts.current(cx.st.scope);
+            format!("Incorrect datetime value: '{shown}' for column '{name}' at row {row}")
+        }
+    }
+}
+
+/// The name of an operand of IN: that of a column, or the text of a literal.
+fn operand_name(cx: &EvalCx<'_>, e: &Expr) -> Option<String> {
+    match &e.kind {
+        _ if e.ty.item_name.is_known() => Some(e.ty.item_name.as_str().into()),
+        ExprKind::Const(Value::Bytes(text)) => Some(String::from_utf8_lossy(text).into()),
+        ExprKind::Param(n) => match cx.st.params.get(*n) {
+            ValueRef::Bytes(text) => Some(String::from_utf8_lossy(text).into()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a list of constants is compared with a text as dates or times.
+pub(crate) fn is_text_among_dates(cx: &EvalCx<'_>, left: &Expr, list: &[(CmpKind, Expr)]) -> bool {
+    left.ty.class() == Class::String
+        && list.len() > 1
+        && matches!(list[0].0, CmpKind::DateTime | CmpKind::Time)
+        && !is_marker(cx, left)
+        && list
+            .iter()
+            .all(|(_, m)| is_constant(m) && !is_marker(cx, m))
+}
+
+/// Warns about the texts among the members of such a list, once for each execution, and about its
+/// operand `x`.
+///
+/// # Errors
+/// Those of evaluating the members.
+pub(crate) fn warn_among_dates<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    (left, x): (&'a Expr, &Val<'_>),
+    list: &'a [(CmpKind, Expr)],
+) -> Result<(), SqlError> {
+    let types = || std::iter::once(&left.ty).chain(list.iter().map(|(_, m)| &m.ty));
+    // Beside a binary string all texts are binary strings.
+    let binary =
+        |ty: &ExprType| ty.class() == Class::String && ty.collation() == CollationId::BINARY;
+    let binary = types().any(binary);
+    let dates = types().filter(|ty| ty.class().is_temporal());
+    let class = match dates.clone().all(|ty| ty.class() == Class::Date) {
+        true => Class::Date,
+        false if list[0].0 == CmpKind::Time => Class::Time,
+        false => Class::DateTime,
+    };
+    let name = operand_name(cx, left);
+    let warn = |v: &Val<'_>, ty: &ExprType| {
+        let mut ty = ty.clone();
+        if binary {
+            ty.col.collation = CollationId::BINARY;
+        }
+        // Only the warnings count.
+        let _ = match class {
+            Class::Date => convert::to_date(cx, v, &ty).is_some(),
+            Class::Time => convert::to_time(cx, v, &ty).is_some(),
+            _ => datetime_beside(cx, v, &ty, name.as_deref()).is_some(),
+        };
+    };
+    let first = (cx.st.lists.warned.borrow_mut()).insert(std::ptr::from_ref(e) as usize);
+    for (_, member) in list.iter().filter(|_| first) {
+        if member.ty.class() == Class::String {
+            warn(&cx.val(member)?, &member.ty);
+        }
+    }
+    warn(x, &left.ty);
+    Ok(())
+}
+
+/// The name of the date that the other arguments of GREATEST or LEAST are compared with.
+pub(crate) fn name_among(args: &[Expr]) -> Option<&ItemName> {
+    let mut names = args.iter().filter(|e| e.ty.class() == Class::DateTime);
+    let named = names.find(|e| e.ty.item_name.is_known());
+    named.map(|e| &e.ty.item_name)
 }

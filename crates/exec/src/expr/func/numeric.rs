@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, ItemName};
 use nfold_plan::func::{
     ANY_ARGS, FuncSet, Infer, any_nullable, infer_double_null, infer_numeric_of,
 };
@@ -11,6 +11,7 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, unchecked, volatile};
+use crate::expr::eval::temporal_list::{datetime_beside, name_among};
 use crate::expr::eval::{EvalCx, Val, compare, convert, json};
 
 /// A function of one double. NULL where it is not defined.
@@ -500,7 +501,7 @@ fn extreme_rank<'a>(
         if v.is_null() {
             return Ok(None);
         }
-        let found = date_among(cx, v, e, datetimes);
+        let found = date_among(cx, v, e, datetimes.then_some(args));
         let rank = found.map_or(if datetimes { 0 } else { u64::MAX }, |d| d.packed());
         if best.is_none_or(|b| wins(rank.cmp(&b), greatest)) {
             best = Some(rank);
@@ -529,34 +530,47 @@ fn digits_among_dates<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<u8, SqlError> 
     Ok(match e.ty.class() {
         Class::String if nfold_plan::expr::is_constant(e) && !e.ty.col.zerofill => {
             let v = cx.val(e)?;
-            convert::to_datetime(cx, &v, &e.ty).map_or(6, |d| d.fsp)
+            // The warnings are those of the comparison.
+            let found = cx.silently(|cx| convert::to_datetime(cx, &v, &e.ty));
+            found.map_or(6, |d| d.fsp)
         }
         // A hexadecimal literal is a number.
         Class::String if e.ty.col.zerofill => 0,
-        Class::String | Class::Double => 6,
+        Class::String | Class::Double | Class::Json => 6,
         Class::Decimal => e.ty.decimal_shape().1.min(6) as u8,
         _ => e.ty.col.fsp(),
     })
 }
 
 /// Converts an argument beside dates to a date.
-fn date_among<'a>(cx: &EvalCx<'a>, v: Val<'a>, e: &'a Expr, datetimes: bool) -> Option<DateTime> {
+///
+/// `datetimes`: all arguments, if one is a DATETIME.
+fn date_among<'a>(
+    cx: &EvalCx<'a>,
+    v: Val<'a>,
+    e: &'a Expr,
+    datetimes: Option<&'a [Expr]>,
+) -> Option<DateTime> {
+    let name = datetimes.and_then(name_among).map(ItemName::as_str);
+    let beside = |v: &Val<'a>, ty: &ExprType| match name {
+        Some(name) => datetime_beside(cx, v, ty, Some(name)),
+        None => convert::to_datetime(cx, v, ty),
+    };
     if let (Val::Bytes(doc), true) = (&v, e.ty.col.is_json()) {
         // Beside a DATETIME a document is read as text.
-        if !datetimes {
+        if datetimes.is_none() {
             return convert::to_date(cx, &v, &e.ty);
         }
         let text = json::text_or_raise(cx, doc);
         let collation = CollationId::UTF8MB4_BIN;
         let ty = ExprType::string(text.len() as u64, collation, Coercibility::Implicit, true);
-        return convert::to_datetime(cx, &Val::string(text), &ty);
+        return beside(&Val::string(text), &ty);
     }
     let temporal = matches!(v, Val::Date(_) | Val::DateTime(_) | Val::Time(_));
     match v {
         v if temporal => convert::to_datetime(cx, &v, &e.ty),
-        Val::Bytes(_) if !datetimes => convert::to_date(cx, &v, &e.ty),
-
-        v if datetimes || e.ty.class() == Class::String => convert::to_datetime(cx, &v, &e.ty),
+        Val::Bytes(_) if datetimes.is_none() => convert::to_date(cx, &v, &e.ty),
+        v if datetimes.is_some() || e.ty.class() == Class::String => beside(&v, &e.ty),
         // MySQL 9.7 takes a zero for this date.
         Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),
         v => convert::to_date(cx, &v, &e.ty),

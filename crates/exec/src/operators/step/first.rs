@@ -88,7 +88,9 @@ impl StepCx<'_, '_> {
             let layout = slot.layout();
             for i in 0..out.read.len() {
                 let image = out.read.row(i);
+                let passed = out.selected.len() as u64;
                 let evaluate = |condition: usize| {
+                    self.rt.counts.passed.set(passed);
                     self.rt.checkpoint(CANDIDATE_WORK)?;
                     rows[step.table] = slot.row(Some(image));
                     let condition = conditions(step, me.exact).nth(condition);
@@ -99,6 +101,7 @@ impl StepCx<'_, '_> {
                     out.selected.push(i as u32);
                 }
             }
+            self.rt.counts.passed.set(0);
             return Ok(());
         }
         self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
@@ -108,8 +111,10 @@ impl StepCx<'_, '_> {
             let cx = self.eval(&rows);
             if (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)? {
                 out.selected.push(i as u32);
+                self.rt.counts.passed.set(out.selected.len() as u64);
             }
         }
+        self.rt.counts.passed.set(0);
         Ok(())
     }
 

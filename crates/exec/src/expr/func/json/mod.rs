@@ -152,6 +152,7 @@ fn long_text() -> ExprType {
         nullable: true,
         coercibility: Coercibility::Implicit,
         origin: TextOrigin::Computed,
+        item_name: Default::default(),
     }
 }
 
