@@ -13,7 +13,7 @@
 
 use std::convert::Infallible;
 
-use crate::logical::clauses::OrderKey;
+use crate::logical::clauses::{OrderKey, RowLocking};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
@@ -54,6 +54,35 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
             let slots = inside.fold(0, |set, (slot, _)| set | 1 << slot);
             block.lock.remove(slots);
         }
+    }
+    if block.changed == 0 && block.lock.is_some() {
+        lock_views(block, block.lock);
+    }
+}
+
+/// Gives the locks of a query to the views that stay derived tables, because they have subqueries.
+/// MySQL merges them as well, and so locks the rows of their tables. `lock` is that of `block`.
+fn lock_views(block: &mut Block, lock: RowLocking) {
+    for (slot, table) in block.tables.iter_mut().enumerate() {
+        let (Source::Derived(query), false) = (&mut table.source, table.in_subquery) else {
+            continue;
+        };
+        let Some(strength) = lock.of_slot(slot).filter(|_| query.is_merged()) else {
+            continue;
+        };
+        let QueryBody::Block(view) = &mut query.body else {
+            continue;
+        };
+        let tables = view.tables.iter().enumerate();
+        let tables = tables.filter(|(_, t)| !t.in_subquery);
+        let mut inherited = RowLocking::NONE;
+        let slots = tables.fold(0, |set, (slot, _)| set | 1 << slot);
+        inherited.add(slots, strength, lock.wait_of(slot));
+        if !view.lock.is_some() {
+            view.lock = inherited;
+            view.locked_by_reader = true;
+        }
+        lock_views(view, inherited);
     }
 }
 
