@@ -60,8 +60,9 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
     }
 }
 
-/// Gives the locks of a query to the views that stay derived tables, because they have subqueries.
-/// MySQL merges them as well, and so locks the rows of their tables. `lock` is that of `block`.
+/// Passes the locks of a query on to the views that stay derived tables, because they have
+/// subqueries. MySQL merges them as well, and so locks the rows of their tables. `lock` is that of
+/// `block`.
 fn lock_views(block: &mut Block, lock: RowLocking) {
     for (slot, table) in block.tables.iter_mut().enumerate() {
         let (Source::Derived(query), false) = (&mut table.source, table.in_subquery) else {
