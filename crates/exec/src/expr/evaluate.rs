@@ -62,7 +62,7 @@ impl<'a> EvalCx<'a> {
             } => {
                 let holds = match test {
                     // As in MySQL, a CAST that is never NULL is not evaluated.
-                    IsTest::Null if !expr.ty.nullable && matches!(expr.kind, Cast(_)) => false,
+                    IsTest::Null if !negated && convert::is_never_null_cast(expr) => false,
                     IsTest::Null => self.val(expr)?.is_null(),
                     IsTest::True => self.bool(expr)? == Some(true),
                     IsTest::False => self.bool(expr)? == Some(false),

@@ -53,6 +53,9 @@ struct Rows {
     entries: Vec<Entry>,
     /// A second arena, for the rows that remain when others are dropped.
     spare: Vec<u8>,
+    /// The key of the last of the first N rows, once N rows have arrived. A later row whose key is
+    /// not smaller is dropped (S1). Empty: none is known.
+    bound: Vec<u8>,
 }
 
 impl Memory for Rows {
@@ -64,10 +67,12 @@ impl Memory for Rows {
         self.arena.clear();
         self.entries.clear();
         self.spare.clear();
+        self.bound.clear();
     }
 
     fn bytes(&self) -> usize {
-        self.arena.capacity() + self.spare.capacity() + self.entries.capacity() * size_of::<Entry>()
+        let bytes = [&self.arena, &self.spare, &self.bound].map(Vec::capacity);
+        bytes.iter().sum::<usize>() + self.entries.capacity() * size_of::<Entry>()
     }
 }
 
@@ -92,18 +97,14 @@ impl Rows {
         })
     }
 
-    /// Drops all but the first `top` rows. `bound` becomes the key of the last of them.
-    fn keep_top(
-        &mut self,
-        rt: &Runtime<'_>,
-        top: usize,
-        bound: &mut Vec<u8>,
-    ) -> Result<(), SqlError> {
+    /// Drops all but the first `top` rows.
+    fn keep_top(&mut self, rt: &Runtime<'_>, top: usize) -> Result<(), SqlError> {
         self.sort(rt)?;
         let Rows {
             arena,
             entries,
             spare,
+            bound,
         } = self;
         entries.truncate(top);
         bound.clear();
@@ -130,9 +131,6 @@ pub(crate) struct Sorter {
     limit_bytes: usize,
     /// The number of rows wanted; 0: all.
     top: usize,
-    /// The largest key among the first `top` rows, once they are found. A later row whose key is
-    /// not smaller is dropped (S1). Empty: none is known.
-    bound: Vec<u8>,
 }
 
 impl Sorter {
@@ -142,17 +140,21 @@ impl Sorter {
             runs: Vec::new(),
             limit_bytes: limit_bytes.clamp(64 << 10, 1 << 30),
             top,
-            bound: Vec::new(),
         }
     }
 
     /// Adds a row with its sort key.
     pub fn push(&mut self, rt: &Runtime<'_>, key: &[u8], row: &[u8]) -> Result<(), SqlError> {
         rt.checkpoint((key.len() + row.len()) as u64)?;
-        if !self.bound.is_empty() && key >= &self.bound[..] {
+        let Rows {
+            arena,
+            entries,
+            bound,
+            ..
+        } = &mut *self.rows;
+        if !bound.is_empty() && key >= &bound[..] {
             return Ok(());
         }
-        let Rows { arena, entries, .. } = &mut *self.rows;
         if entries.capacity() == 0 {
             arena.reserve(FIRST_BYTES);
             entries.reserve(FIRST_ROWS);
@@ -171,10 +173,10 @@ impl Sorter {
             arena.len() + entries.len() * size_of::<Entry>(),
         );
         if self.top != 0 && rows >= 2 * self.top.max(512) {
-            self.rows.keep_top(rt, self.top, &mut self.bound)?;
+            self.rows.keep_top(rt, self.top)?;
         } else if bytes > self.limit_bytes {
             if self.top != 0 && rows > 2 * self.top {
-                return self.rows.keep_top(rt, self.top, &mut self.bound);
+                return self.rows.keep_top(rt, self.top);
             }
             self.spill(rt)?;
         }

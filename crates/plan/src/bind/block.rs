@@ -12,7 +12,7 @@ use super::from::FromInfo;
 use super::group::{BoundBlock, GroupPosition, Grouper};
 use super::items::Item;
 use super::order::check_distinct_order;
-use super::set::{ordered, result_order, set_body, whole_table};
+use super::set::{ordered, result_order, set_body, whole_table, with_locking};
 use super::window::{self, WindowSpecs};
 use super::{
     AGGREGATES, BindCx, BlockBinder, Dependency, Grouped, MAX_DEPTH, WindowDraft, too_deep, with,
@@ -90,7 +90,9 @@ fn bind_within(
     let limit = limit(cx, q.limit.as_ref())?;
     match &q.body {
         AstBody::Select(s) => block((cx, form), s, &q.order_by, limit, &q.locking, outer),
-        AstBody::Paren(inner) if q.order_by.is_empty() && q.limit.is_none() => {
+        AstBody::Paren(inner)
+            if q.order_by.is_empty() && q.limit.is_none() && q.locking.is_empty() =>
+        {
             bind_in(cx, inner, outer, form)
         }
         AstBody::Table(name) => {
@@ -111,7 +113,10 @@ fn bind_within(
             bind_in(cx, &whole, outer, form)
         }
         body => {
-            let mut bound = set_body(cx, body, outer)?;
+            let mut bound = match q.locking.is_empty() {
+                true => set_body(cx, body, outer)?,
+                false => set_body(cx, &with_locking(body, &q.locking), outer)?,
+            };
             let order = match body {
                 AstBody::Paren(_) => None,
                 _ => result_order(&bound.query, &q.order_by)?,

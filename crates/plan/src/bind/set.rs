@@ -93,6 +93,23 @@ fn set_operation(
     })
 }
 
+/// The body of a query with its locking clauses at its last operand: as in MySQL, those behind a
+/// set operation are of that operand alone.
+pub(super) fn with_locking(body: &AstBody, locking: &[ast::Locking]) -> AstBody {
+    let mut body = body.clone();
+    match &mut body {
+        AstBody::SetOperation { right, .. } => **right = with_locking(right, locking),
+        AstBody::Paren(query) if query.locking.is_empty() => query.locking = locking.to_vec(),
+        AstBody::Select(_) | AstBody::Table(_) => {
+            let mut query = ast::Query::of(body);
+            query.locking = locking.to_vec();
+            return AstBody::Paren(Box::new(query));
+        }
+        AstBody::Paren(_) | AstBody::Values(_) => {}
+    }
+    body
+}
+
 /// Removes the parentheses around a set operation, unless they enclose an ORDER BY, LIMIT or WITH.
 fn without_parentheses(body: &AstBody) -> &AstBody {
     match body {
@@ -381,7 +398,8 @@ fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
 
 /// Whether a query is a body without any other clause.
 fn is_plain(q: &ast::Query) -> bool {
-    q.with.is_none() && q.order_by.is_empty() && q.limit.is_none() && q.into.is_none()
+    let result = q.order_by.is_empty() && q.limit.is_none() && q.locking.is_empty();
+    result && q.with.is_none() && q.into.is_none()
 }
 
 /// Collects the operands of a chain of set operations. `part`: `q` itself belongs to the chain if

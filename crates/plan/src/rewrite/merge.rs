@@ -22,6 +22,13 @@ use crate::logical::walk;
 
 /// Merges the derived tables of `block` that can be merged.
 pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
+    merge_all(cx, block);
+    if block.changed == 0 && block.lock.is_some() {
+        lock_views(block, block.lock);
+    }
+}
+
+fn merge_all(cx: &PlanCx<'_>, block: &mut Block) {
     // A correlated subquery names columns by slot, and the slots would change.
     if block.subqueries.iter().any(|q| q.correlated) {
         return;
@@ -55,23 +62,21 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
             block.lock.remove(slots);
         }
     }
-    if block.changed == 0 && block.lock.is_some() {
-        lock_views(block, block.lock);
-    }
 }
 
-/// Passes the locks of a query on to the views that stay derived tables, because they have
-/// subqueries. MySQL merges them as well, and so locks the rows of their tables. `lock` is that of
-/// `block`.
+/// Passes the locks of a query on to the views that stay derived tables. MySQL locks the rows of
+/// their tables, unless it groups the rows or limits their number. `lock` is that of `block`.
 fn lock_views(block: &mut Block, lock: RowLocking) {
     for (slot, table) in block.tables.iter_mut().enumerate() {
         let (Source::Derived(query), false) = (&mut table.source, table.in_subquery) else {
             continue;
         };
-        let Some(strength) = lock.of_slot(slot).filter(|_| query.is_merged()) else {
+        let limited = query.limit.is_some();
+        let QueryBody::Block(view) = &mut query.body else {
             continue;
         };
-        let QueryBody::Block(view) = &mut query.body else {
+        let computed = limited || view.group.is_some() || view.distinct || !view.having.is_empty();
+        let Some(strength) = lock.of_slot(slot).filter(|_| !computed) else {
             continue;
         };
         let tables = view.tables.iter().enumerate();
@@ -79,7 +84,7 @@ fn lock_views(block: &mut Block, lock: RowLocking) {
         let mut inherited = RowLocking::NONE;
         let slots = tables.fold(0, |set, (slot, _)| set | 1 << slot);
         inherited.add(slots, strength, lock.wait_of(slot));
-        if !view.lock.is_some() {
+        if !view.lock.is_some() && slots != 0 {
             view.lock = inherited;
             view.locked_by_reader = true;
         }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, ExprType, TextOrigin};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
 use nfold_types::convert::{long_number, number};
 use nfold_types::{
     CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
@@ -531,6 +531,11 @@ fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
     let error = SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, message);
     let level = nfold_types::error::Level::Warning;
     cx.st.warnings.borrow_mut().push_error(level, &error);
+}
+
+/// Whether an expression is a CAST that is never NULL. One to JSON may fail.
+pub(crate) fn is_never_null_cast(e: &Expr) -> bool {
+    !e.ty.nullable && matches!(e.kind, ExprKind::Cast(_)) && !e.ty.col.is_json()
 }
 
 /// `CAST(v AS type)`.

@@ -1,6 +1,6 @@
 //! Control-flow functions, and one or two functions of each kind as models for the other modules.
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprType, TextOrigin};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
 
@@ -113,7 +113,7 @@ fn eval_nullif<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evalu
 
 fn eval_isnull<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
     let e = &args[0];
-    if !e.ty.nullable && matches!(e.kind, ExprKind::Cast(_)) {
+    if convert::is_never_null_cast(e) {
         return Ok(Val::Int(0));
     }
     Ok(Val::Int(i64::from(cx.val(e)?.is_null())))
