@@ -465,6 +465,7 @@ fn any_value(argument: ast::Expr) -> ast::Expr {
         distinct: false,
         star: false,
         args: vec![argument],
+        arg_spans: Vec::new(),
         order_by: Vec::new(),
         separator: None,
         over: None,

@@ -325,6 +325,9 @@ pub struct FunctionCall {
     /// `COUNT(*)`
     pub star: bool,
     pub args: Vec<Expr>,
+    /// The positions of the arguments if the function's name is no keyword; otherwise empty. Only
+    /// such arguments are named by their text in MySQL's warnings.
+    pub arg_spans: Vec<Span>,
     /// The ORDER BY of GROUP_CONCAT.
     pub order_by: Vec<OrderItem>,
     /// The SEPARATOR of GROUP_CONCAT, if written.

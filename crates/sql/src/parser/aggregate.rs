@@ -54,6 +54,7 @@ impl Parser<'_> {
             distinct,
             star,
             args,
+            arg_spans: Vec::new(),
             order_by,
             separator,
             over,

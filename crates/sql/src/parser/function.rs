@@ -235,9 +235,11 @@ impl Parser<'_> {
         };
         let shaped = SHAPED_BY_LITERALS.contains(&name.as_str());
         self.structural += u32::from(shaped);
-        let (mut args, mut aliased) = (Vec::new(), false);
+        let (mut args, mut arg_spans, mut aliased) = (Vec::new(), Vec::new(), false);
         while args.is_empty() && !self.is(TokenKind::RParen) || self.accept(TokenKind::Comma) {
+            let first = self.token.start;
             args.push(self.expr()?);
+            arg_spans.push(self.span_from(first));
             aliased |= self.select_alias()?.is_some();
         }
         self.structural -= u32::from(shaped);
@@ -261,6 +263,7 @@ impl Parser<'_> {
         let mut call = self.builtin(&name, start, args);
         if let Expr::Function(call) = &mut call {
             call.schema = schema;
+            call.arg_spans = arg_spans;
         }
         Ok(call)
     }

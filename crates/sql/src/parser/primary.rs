@@ -418,6 +418,7 @@ impl Parser<'_> {
             distinct: false,
             star: false,
             args,
+            arg_spans: Vec::new(),
             order_by: Vec::new(),
             separator: None,
             over: None,

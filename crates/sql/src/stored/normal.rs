@@ -79,6 +79,7 @@ fn function(name: &str, args: Vec<Expr>) -> Expr {
         distinct: false,
         star: false,
         args,
+        arg_spans: Vec::new(),
         order_by: Vec::new(),
         separator: None,
         over: None,
