@@ -235,6 +235,7 @@ impl FiberCx<'_> {
 
     pub(crate) fn suspend(&self, why: Suspend) {
         let allocated = nfold_memory::allocated_here();
+        self.local.just_ended.set(None);
         self.yielder.suspend(why);
         self.memory.resumed(allocated);
         nfold_observe::contention::act_for(self.link.slot.id);
@@ -263,10 +264,12 @@ impl FiberCx<'_> {
         now
     }
 
-    /// Reads the clock at the end of a statement. The next statement of the worker can use it.
+    /// Reads the clock at the end of a statement. If the worker's next statement follows at once,
+    /// it starts at this time.
     pub fn read_end_clock(&self) -> Instant {
-        self.local.statement_ended.set(true);
-        self.read_clock()
+        let now = self.read_clock();
+        self.local.just_ended.set(Some(now));
+        now
     }
 
     /// When the fiber was resumed last.
@@ -393,8 +396,9 @@ pub(crate) struct Local {
     pub peer_reset: Cell<bool>,
     /// When a fiber read the clock last.
     pub clock: Cell<Instant>,
-    /// Whether that was at the end of a statement.
-    pub statement_ended: Cell<bool>,
+    /// When the last statement ended; `None` if the worker has done anything since then that takes
+    /// time: a system call, a login, or another session's work.
+    pub just_ended: Cell<Option<Instant>>,
     pub unix_clock: UnixClock,
     /// Since when sessions have deferred work; `None` if there is none.
     pub deferred: Cell<Option<Instant>>,
@@ -459,7 +463,7 @@ impl Local {
             peer_closed: Cell::new(false),
             peer_reset: Cell::new(false),
             clock: Cell::new(Instant::now()),
-            statement_ended: Cell::new(false),
+            just_ended: Cell::new(None),
             unix_clock: UnixClock::new(),
             deferred: Cell::new(None),
             outbox: RefCell::new(Outbox::new()),
@@ -477,6 +481,7 @@ impl Local {
     /// Does the deferred work. `may_block`: see [`SessionFactory::catch_up`].
     pub fn catch_up(&self, may_block: bool) {
         if self.deferred.take().is_some() {
+            self.just_ended.set(None);
             self.sessions.catch_up(may_block);
         }
     }
@@ -502,6 +507,7 @@ impl Local {
     }
 
     fn send_out(&self) {
+        self.just_ended.set(None);
         let mut outbox = self.outbox.borrow_mut();
         if outbox.waits_for() > 1 {
             add(&self.counters.together, outbox.waits_for() as u64);

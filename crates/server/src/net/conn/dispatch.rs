@@ -242,6 +242,7 @@ fn one_command(conn: &mut Conn, cx: &FiberCx<'_>, len: usize, sequence: u8) -> O
     let session = session.as_deref_mut()?;
     let payload = &input.data()[HEADER..HEADER + len];
     counters_add(&cx.local.counters.commands, 1);
+    cx.local.just_ended.set(None);
     let now_us = cx.local.registry.us(cx.slice_start());
     let text: &[u8] = match payload.first() {
         Some(&(com::QUERY | com::STMT_PREPARE | com::INIT_DB)) => &payload[1..],

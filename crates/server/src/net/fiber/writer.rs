@@ -527,6 +527,7 @@ fn send_once(
     if output.is_empty() {
         return Ok(false);
     }
+    local.just_ended.set(None);
     match transport.send(output.pending()) {
         Ok(n) => {
             output.sent += n;

@@ -88,9 +88,6 @@ pub(super) struct Worker {
     stop_by: Option<Instant>,
     /// The start of the current turn.
     now: Instant,
-    /// When the last statement ended, if the worker has done nothing since then: the next statement
-    /// starts at that time, and need not read the clock.
-    just_ended: Option<Instant>,
 }
 
 impl Worker {
@@ -133,7 +130,6 @@ impl Worker {
             stays: false,
             stop_by: None,
             now,
-            just_ended: None,
         })
     }
 
@@ -171,7 +167,7 @@ impl Worker {
             }
             self.inbox.awake();
             self.now = Instant::now();
-            self.just_ended = None;
+            self.local.just_ended.set(None);
             // New input may not start a fiber, which would read the clock.
             self.local.catch_up_by(self.now);
             self.socket_events(&events);
@@ -377,7 +373,7 @@ impl Worker {
             }
         }
         if entry.readable {
-            self.just_ended = None;
+            self.local.just_ended.set(None);
             let need = match next_frame(
                 conn.input.data(),
                 conn.input.data().get(3).copied().unwrap_or(0),
@@ -422,7 +418,7 @@ impl Worker {
                 self.park(token, conn);
             }
             Phase::Login(_) => {
-                self.just_ended = None;
+                self.local.just_ended.set(None);
                 conn.output.borrow(&self.local);
                 let step = conn.login_step(&self.shared.auth);
                 self.after_login_step(token, conn, step);
@@ -481,7 +477,7 @@ impl Worker {
             Ok(Frame::Whole { len, .. })
                 if len > 0 && conn.input.data()[HEADER] == com::CHANGE_USER =>
             {
-                self.just_ended = None;
+                self.local.just_ended.set(None);
                 conn.output.borrow(&self.local);
                 conn.deadline = Some(self.now + self.shared.registry.tunables().connect_timeout());
                 let step = conn.begin_change_user(&self.shared.auth, len);

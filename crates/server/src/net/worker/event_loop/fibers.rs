@@ -56,9 +56,8 @@ impl Worker {
         conn.deadline = None;
         self.fibers += 1;
         let local = self.local.clone();
-        let now = self.just_ended.take().unwrap_or_else(Instant::now);
+        let now = self.local.just_ended.take().unwrap_or_else(Instant::now);
         self.local.clock.set(now);
-        self.local.statement_ended.set(false);
         self.local.catch_up_by(now);
         if self.only.0 != token {
             self.only = (token, now);
@@ -102,7 +101,7 @@ impl Worker {
             debug_assert!(false, "only running connections are resumed");
             return;
         };
-        self.just_ended = None;
+        self.local.just_ended.set(None);
         self.local.peer_closed.set(entry.peer_closed);
         self.local.peer_reset.set(entry.peer_reset);
         let running = &self.local.counters.fibers_running;
@@ -174,20 +173,13 @@ impl Worker {
             return;
         }
         let (now, mut outbox) = (self.local.clock.get(), self.local.outbox.borrow_mut());
-        let Some(round) = outbox.put(token, (&mut conn.output, &conn.transport), now) else {
-            drop(outbox);
-            return self.local.send_out_by(now);
-        };
-        if let Some(entry) = self.table.get(token) {
+        if let Some(round) = outbox.put(token, (&mut conn.output, &conn.transport), now)
+            && let Some(entry) = self.table.get(token)
+        {
             entry.put_out = round;
         }
-        let due = outbox.is_due(now);
         drop(outbox);
-        if due {
-            self.local.send_out_by(now);
-        } else if self.local.statement_ended.get() {
-            self.just_ended = Some(now);
-        }
+        self.local.send_out_by(now);
     }
 
     /// Sends the waiting answers. For each answer that its socket did not accept completely, a
@@ -196,7 +188,6 @@ impl Worker {
         if self.local.outbox.borrow().is_empty() {
             return;
         }
-        self.just_ended = None;
         for answer in self.local.end_round() {
             let Some(entry) = self.table.get(answer.token) else {
                 continue;

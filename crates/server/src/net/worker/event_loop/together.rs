@@ -61,7 +61,7 @@ impl Worker {
     /// Receives from those connections that have nothing else to do. Returns which of the events
     /// these are.
     fn receive_together(&mut self, events: &[&mio::event::Event]) -> SmallVec<[bool; MOST]> {
-        self.just_ended = None;
+        self.local.just_ended.set(None);
         let mut group = std::mem::take(&mut self.together);
         let mut received = SmallVec::new();
         for (i, event) in events.iter().enumerate() {
