@@ -266,8 +266,7 @@ impl Session {
                     Expr::Column(c) if c.table.is_none() => Value::from(c.name.as_str()),
                     e => self.evaluate(cx, e, text)?,
                 };
-                let modes = self.env.vars.get(vars::find("sql_mode")?).show();
-                if modes.split(',').any(|mode| mode == "STRICT_ALL_TABLES") {
+                if self.env.vars.settings().strict_all_tables {
                     refuse_adjusted(def, &value)?;
                 }
                 let mut warnings = std::mem::take(&mut self.conditions);

@@ -23,6 +23,8 @@ pub struct Settings {
     pub lexing: LexMode,
     /// NO_ENGINE_SUBSTITUTION
     pub no_engine_substitution: bool,
+    /// STRICT_ALL_TABLES. [`Self::mode`] does not tell it from STRICT_TRANS_TABLES.
+    pub strict_all_tables: bool,
     pub zone: TimeZone,
     /// `character_set_client`, if a text of it must be rewritten for the lexer.
     pub rewritten: Option<&'static Charset>,
@@ -174,6 +176,7 @@ impl Settings {
             mode: modes.semantics(),
             lexing: modes.lexing(),
             no_engine_substitution: modes.has("NO_ENGINE_SUBSTITUTION"),
+            strict_all_tables: modes.has("STRICT_ALL_TABLES"),
             zone: TimeZone::parse(text(p.time_zone)).unwrap_or_else(TimeZone::system),
             collation: collation(p.collation_connection),
             rewritten: Charset::by_name(text(p.character_set_client))
