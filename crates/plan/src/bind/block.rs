@@ -238,8 +238,8 @@ pub(super) fn block(
         }
         if is_stored(&item.expr, &b.subqueries, distinct) {
             *kind = ResultKind::Subquery;
-        } else if is_lone_value(&item.expr, &b.subqueries) {
-            *kind = ResultKind::LoneSubquery;
+        } else if is_uncorrelated_subquery(&item.expr, &b.subqueries) {
+            *kind = ResultKind::UncorrelatedSubquery;
         }
     }
     let columns: Vec<ColumnMeta> = c.items.into_iter().map(|i| i.meta).collect();
@@ -369,7 +369,7 @@ fn is_stored(e: &Expr, subqueries: &[Subquery], distinct: bool) -> bool {
 
 /// Whether `e` is the value of an uncorrelated subquery that reads tables. MySQL computes it before
 /// it reads a row, and does not store it beside the rows.
-fn is_lone_value(e: &Expr, subqueries: &[Subquery]) -> bool {
+fn is_uncorrelated_subquery(e: &Expr, subqueries: &[Subquery]) -> bool {
     let ExprKind::Subquery {
         index,
         use_as: SubqueryUse::Scalar,

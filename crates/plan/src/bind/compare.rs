@@ -157,18 +157,21 @@ impl BlockBinder<'_> {
         }
     }
 
-    /// Records the constant members of a condition of WHERE or ON for the check before the first
-    /// row: MySQL computes the constants that AND and OR join while it optimizes, in their order,
-    /// also if no row is read. `whole`: the constants that the outermost AND joins, too; those of
-    /// WHERE and of inner joins are evaluated before the first row as they are.
-    pub(super) fn check_condition(&self, e: &mut Expr, whole: bool) {
+    /// Lets the constants in a condition of WHERE or ON warn before the first row. MySQL computes
+    /// the constant members of AND and OR while it optimizes, in their order and until one decides,
+    /// also if no row is read. Later they do not warn again.
+    ///
+    /// `outer`: the condition is that of an outer join. Then the members of its outermost AND
+    /// count, too. Elsewhere they are conditions of their own, which are evaluated before the first
+    /// row anyway.
+    pub(super) fn check_condition(&self, e: &mut Expr, outer: bool) {
         let Some(all) = self.cx.constant_checks else {
             return;
         };
-        if !whole && is_constant(e) {
+        if !outer && is_constant(e) {
             return;
         }
-        if let (ExprKind::And(list), false) = (&mut e.kind, whole) {
+        if let (ExprKind::And(list), false) = (&mut e.kind, outer) {
             for member in list {
                 if matches!(
                     member.kind,
@@ -194,8 +197,8 @@ impl BlockBinder<'_> {
         });
     }
 
-    /// Makes the constants among the members of a condition silent, which the check before the
-    /// first row warns about. Returns false if there are none.
+    /// Marks the constants in a condition that the check before the first row evaluates, so that
+    /// they do not warn again. Returns whether there are any.
     fn check_members(&self, e: &mut Expr) -> bool {
         if let ExprKind::And(list) | ExprKind::Or(list) = &mut e.kind {
             let checked = list.iter_mut().map(|member| self.check_members(member));
@@ -843,8 +846,8 @@ pub(super) fn converted_once(e: &mut Expr) {
     }
 }
 
-/// A condition with only its AND, OR and NOT, and their constant members. A column stands for each
-/// other member.
+/// A copy of a condition for the check before the first row: its AND, OR and NOT with the constants
+/// that may warn. A column, which decides nothing there, stands for each other member.
 fn skeleton(e: &Expr) -> Expr {
     let kind = match &e.kind {
         ExprKind::And(list) => ExprKind::And(list.iter().map(skeleton).collect()),

@@ -222,6 +222,7 @@ impl BlockBinder<'_> {
             slot.object = Some((def.schema.clone(), def.name.clone()));
         }
         if let Some(table) = self.tables.last_mut() {
+            // FOR UPDATE locks the rows of a view like those of a table.
             table.in_subquery = false;
         }
         self.depends(bound.dependencies);
@@ -727,11 +728,11 @@ fn is_aggregate(query: &Query, column: usize) -> bool {
     aggregate_of(query, column).is_some_and(|func| func != AggFunc::Any)
 }
 
-/// Whether a column of `query` is an ANY_VALUE that the query names. A plain column that is no key
-/// of the grouping is a table's column for MySQL.
+/// Whether a column of `query` is a call of ANY_VALUE. The binder also puts one around a column
+/// that is no key of the grouping; for MySQL that stays a table's column, with its name.
 fn is_any(query: &Query, column: usize) -> bool {
-    let named = query.columns[column].org_name.is_empty();
-    named && aggregate_of(query, column) == Some(AggFunc::Any)
+    let written = query.columns[column].org_name.is_empty();
+    written && aggregate_of(query, column) == Some(AggFunc::Any)
 }
 
 /// The aggregate whose value a column of `query` is.

@@ -110,7 +110,8 @@ pub(super) fn with_locking(body: &AstBody, locking: &[ast::Locking]) -> AstBody 
     body
 }
 
-/// Removes the parentheses around a set operation, unless they enclose an ORDER BY, LIMIT or WITH.
+/// Removes the parentheses around a set operation, unless they enclose another clause, such as
+/// ORDER BY.
 fn without_parentheses(body: &AstBody) -> &AstBody {
     match body {
         AstBody::Paren(q) if is_plain(q) => match without_parentheses(&q.body) {
@@ -398,8 +399,11 @@ fn is_chained(operand: &AstBody, op: ast::SetOp, distinct: bool) -> bool {
 
 /// Whether a query is a body without any other clause.
 fn is_plain(q: &ast::Query) -> bool {
-    let result = q.order_by.is_empty() && q.limit.is_none() && q.locking.is_empty();
-    result && q.with.is_none() && q.into.is_none()
+    q.with.is_none()
+        && q.order_by.is_empty()
+        && q.limit.is_none()
+        && q.locking.is_empty()
+        && q.into.is_none()
 }
 
 /// Collects the operands of a chain of set operations. `part`: `q` itself belongs to the chain if

@@ -21,7 +21,7 @@ pub(crate) enum ResultKind {
     /// The value of a subquery that reads tables, or of ANY_VALUE.
     Subquery,
     /// The value of an uncorrelated subquery that reads tables. Sorted rows do not store it.
-    LoneSubquery,
+    UncorrelatedSubquery,
 }
 
 /// The inputs that decide how a block's columns are described, besides its grouping.
@@ -111,7 +111,7 @@ impl Description {
                 _ if self.windowed => true,
                 ResultKind::Aggregate => grouped,
                 ResultKind::OfAggregates => distinct_rows,
-                ResultKind::LoneSubquery => grouped || distinct_rows,
+                ResultKind::UncorrelatedSubquery => grouped || distinct_rows,
                 ResultKind::Value | ResultKind::Subquery => {
                     grouped || distinct_rows || stored_rows.sorted
                 }
@@ -265,7 +265,7 @@ fn describe_rolled_up(
         ResultKind::Aggregate
         | ResultKind::Value
         | ResultKind::Subquery
-        | ResultKind::LoneSubquery => rows_are_stored,
+        | ResultKind::UncorrelatedSubquery => rows_are_stored,
     };
     if !kept {
         if alone {
@@ -275,7 +275,7 @@ fn describe_rolled_up(
     }
     let value = matches!(
         kind,
-        ResultKind::Value | ResultKind::Subquery | ResultKind::LoneSubquery
+        ResultKind::Value | ResultKind::Subquery | ResultKind::UncorrelatedSubquery
     );
     if value && e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year {
         e.ty.col.width = e.ty.max_length() as u32;

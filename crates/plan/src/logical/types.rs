@@ -62,6 +62,8 @@ pub enum TextOrigin {
 /// documents (the column or function that they come from), CAST to DECIMAL, and the DATETIME among
 /// the arguments of GREATEST and LEAST. It is no part of the type: types that differ in it alone
 /// are equal.
+///
+/// The pointer in a pointer keeps every [`ExprType`] eight bytes smaller than an `Arc<str>` would.
 #[derive(Debug, Clone, Default)]
 pub struct ItemName(Option<Arc<Box<str>>>);
 

@@ -20,7 +20,8 @@ use crate::logical::func::is_volatile;
 use crate::logical::query::{Block, MAX_TABLES, OuterJoin, Query, QueryBody, Source, Table};
 use crate::logical::walk;
 
-/// Merges the derived tables of `block` that can be merged.
+/// Merges the derived tables of `block` that can be merged. Then gives the locks of FOR UPDATE and
+/// FOR SHARE to the views that cannot.
 pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
     merge_all(cx, block);
     if block.changed == 0 && block.lock.is_some() {
@@ -28,6 +29,8 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
     }
 }
 
+/// Merges the derived tables that can be merged. The rows of their tables are not locked, those of
+/// views are.
 fn merge_all(cx: &PlanCx<'_>, block: &mut Block) {
     // A correlated subquery names columns by slot, and the slots would change.
     if block.subqueries.iter().any(|q| q.correlated) {
@@ -64,8 +67,8 @@ fn merge_all(cx: &PlanCx<'_>, block: &mut Block) {
     }
 }
 
-/// Passes the locks of a query on to the views that stay derived tables. MySQL locks the rows of
-/// their tables, unless it groups the rows or limits their number. `lock` is that of `block`.
+/// Locks the rows that views read which stay derived tables, as `lock`, the one of `block`, locks
+/// their results. As in MySQL, a view that groups its rows or limits their number locks none.
 fn lock_views(block: &mut Block, lock: RowLocking) {
     for (slot, table) in block.tables.iter_mut().enumerate() {
         let (Source::Derived(query), false) = (&mut table.source, table.in_subquery) else {

@@ -743,7 +743,6 @@ errors! {
     ER_WARN_DEPRECATED_INNER_INTO = 3962, "HY000", "The INTO clause is deprecated inside query blocks of query expressions and will be removed in a future release. Please move the INTO clause to the end of statement instead.";
     ER_MISSING_JSON_VALUE = 3966, "22035", "No value was found by '%s' on the specified path.";
     ER_MULTIPLE_JSON_VALUES = 3967, "22034", "More than one value was found by '%s' on the specified path.";
-    ER_FOREIGN_KEY_WITH_ATOMIC_CREATE_SELECT = 3978, "HY000", "Foreign key creation is not allowed with CREATE TABLE as SELECT and CREATE TABLE with START TRANSACTION statement.";
     ER_INVALID_JSON_ATTRIBUTE = 3980, "HY000", "Invalid json attribute, error: \"%s\" at pos %u: '%s'";
     ER_INVALID_USER_ATTRIBUTE_JSON = 3982, "HY000", "The user attribute must be a valid JSON object";
     ER_IMPLICIT_COMPARISON_FOR_JSON = 3986, "HY000", "Evaluating a JSON value in SQL boolean context does an implicit comparison against JSON integer 0; if this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING";

@@ -186,7 +186,8 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 true => cx.numeric(a)?,
                 false => (cx.val(a)?, &a.ty),
             };
-            // As in MySQL, the right side is not evaluated then, and does not warn.
+            // As in MySQL, the right side is not evaluated then, and does not warn. Dates are an
+            // exception: an invalid date on the right is an error.
             if x.is_null() && *op != BinaryOp::NullSafeEq && *kind != CmpKind::DateTime {
                 return Ok(None);
             }

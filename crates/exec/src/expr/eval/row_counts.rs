@@ -14,7 +14,8 @@ pub struct RowCounts {
     pub sent: Cell<u64>,
     /// Rows that OFFSET has skipped.
     pub skipped: Cell<u64>,
-    /// While the first table's rows are filtered: the rows of the batch that have passed.
+    /// The rows of the current batch of the first table that have passed its filter so far. 0 when
+    /// no batch is filtered.
     pub passed: Cell<u64>,
 }
 

@@ -550,7 +550,6 @@ pub(crate) fn warn_among_dates<'a>(
         false if list[0].0 == CmpKind::Time => Class::Time,
         false => Class::DateTime,
     };
-    let name = operand_name(cx, left);
     let warn = |v: &Val<'_>, ty: &ExprType| {
         let mut ty = ty.clone();
         if binary {
@@ -560,7 +559,7 @@ pub(crate) fn warn_among_dates<'a>(
         let _ = match class {
             Class::Date => convert::to_date(cx, v, &ty).is_some(),
             Class::Time => convert::to_time(cx, v, &ty).is_some(),
-            _ => datetime_beside(cx, v, &ty, name.as_deref()).is_some(),
+            _ => datetime_beside(cx, v, &ty, operand_name(cx, left).as_deref()).is_some(),
         };
     };
     let first = (cx.st.lists.warned.borrow_mut()).insert(std::ptr::from_ref(e) as usize);
