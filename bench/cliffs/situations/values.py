@@ -2,7 +2,7 @@
 from work import case
 
 # Bytes that one cell passes over.
-TOTAL = 32 << 20
+TOTAL = 256 << 20
 SIZES = [64 << 10, 256 << 10, 1 << 20]
 
 

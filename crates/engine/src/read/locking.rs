@@ -273,6 +273,7 @@ impl LockingRead {
             kind,
             semi,
             first_key: self.first_key.as_deref(),
+            many: gaps && self.range.is_some() && !self.reverse && self.given >= SLICE,
         };
         self.new.clear();
         let entries = (&self.first, &mut self.new);
@@ -403,6 +404,8 @@ struct How<'a> {
     semi: bool,
     /// The entry with this key needs no lock on the gap before it: the range begins here.
     first_key: Option<&'a [u8]>,
+    /// The scan goes forward and has locked many entries already.
+    many: bool,
 }
 
 impl How<'_> {
@@ -502,6 +505,7 @@ fn lock_entries(
         let kind = how.kind(key);
         let mut request =
             request(table, spec, spec.index, LockKey::Key(key), kind).implicit_holder(holder);
+        request.one_of_many = how.many;
         if how.semi {
             request = request.on_conflict(OnConflict::Skip);
         }

@@ -6,7 +6,7 @@ use super::queue::Entry;
 use super::queue_key::KEY_AT;
 use super::table::{LockTable, TAG_KEY, shard_of};
 use super::{DeadlockInfo, LockInfo, OwnerInfo, WaitInfo};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,7 +41,32 @@ impl LockTable {
                 out.extend(queue.entries().map(|e| info(key, e)));
             }
         }
+        self.add_runs(&mut out);
         out
+    }
+
+    /// Adds the locks in runs, except those with a copy among `out`.
+    fn add_runs(&self, out: &mut Vec<LockInfo>) {
+        if !self.run_owners.are_there() {
+            return;
+        }
+        let copy = |l: &LockInfo| (l.owner, l.index, l.key.clone(), l.mode, l.kind);
+        let copies: FxHashSet<_> = out.iter().filter(|l| l.granted).map(copy).collect();
+        self.each_in_runs(|owner, run, key| {
+            let lock = LockInfo {
+                owner: Arc::as_ptr(owner) as usize,
+                trx_id: owner.trx_id(),
+                session: owner.session(),
+                index: run.index,
+                key: Some(key.to_vec()),
+                mode: run.mode,
+                kind: run.kind,
+                granted: true,
+            };
+            if !copies.contains(&copy(&lock)) {
+                out.push(lock);
+            }
+        });
     }
 
     /// Every waiting entry with each that it waits for.

@@ -16,6 +16,8 @@
 //! (*implicit*). A transaction that must wait for it first makes it explicit for the holder, so
 //! that waiting and deadlock detection deal with explicit locks only.
 //!
+//! A scan of many keys stores its locks as a list of keys ([`run`]), and not in queues.
+//!
 //! # Invariants
 //! - L1: two granted entries of different owners in one queue do not conflict.
 //! - L2: a waiting entry has a blocker: a granted entry, or one that waits before it, that
@@ -48,6 +50,7 @@ mod info;
 mod owner;
 mod queue;
 mod queue_key;
+mod run;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -63,14 +66,14 @@ use nfold_store::TrxId;
 use std::time::{Duration, SystemTime};
 
 /// Shared or exclusive.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockMode {
     S,
     X,
 }
 
 /// What of a key is locked.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LockKind {
     /// The record with this key.
     Record,
@@ -113,6 +116,8 @@ pub struct LockRequest<'a> {
     /// The caller stamps the row with its own id under the latch that it holds now, so a lock
     /// granted at once needs no entry.
     pub becomes_implicit: bool,
+    /// The request belongs to a scan that locks many keys in ascending order.
+    pub one_of_many: bool,
 }
 
 impl<'a> LockRequest<'a> {
@@ -125,6 +130,7 @@ impl<'a> LockRequest<'a> {
             on_conflict: OnConflict::Wait,
             implicit_holder: None,
             becomes_implicit: false,
+            one_of_many: false,
         }
     }
 
@@ -135,6 +141,11 @@ impl<'a> LockRequest<'a> {
 
     pub fn implicit_holder(mut self, id: Option<TrxId>) -> Self {
         self.implicit_holder = id;
+        self
+    }
+
+    pub fn one_of_many(mut self, is: bool) -> Self {
+        self.one_of_many = is;
         self
     }
 

@@ -1,6 +1,7 @@
 //! A transaction as the lock table sees it.
 
 use super::queue_key::QueueKey;
+use super::run::Runs;
 use super::wait::Waiter;
 use super::{LockKind, LockMode, OwnerInfo};
 use nfold_store::TrxId;
@@ -32,17 +33,29 @@ pub(super) struct OwnerState {
     /// Chosen as a deadlock's victim; every further request fails.
     pub victim: bool,
     pub held: Vec<QueuePlace>,
+    /// Locks that are in no queue, or also in one.
+    pub runs: Runs,
     /// What sorts of locks it has been given: index, mode, kind.
     kinds: SmallVec<[(u64, LockMode, LockKind); 4]>,
     pub waiting: Option<(QueuePlace, Arc<Waiter>)>,
 }
 
 impl OwnerState {
+    /// About how many places it holds locks at: one that is in a run and in a queue counts twice.
+    fn places(&self) -> usize {
+        self.held.len() + self.runs.len()
+    }
+
     /// A lock of this sort, on the index that the queue's `key` begins with, was granted.
     pub fn note_kind(&mut self, key: &[u8], mode: LockMode, kind: LockKind) {
         let mut index = [0; 8];
         index.copy_from_slice(&key[..8]);
-        let sort = (u64::from_be_bytes(index), mode, kind);
+        self.note_sort(u64::from_be_bytes(index), mode, kind);
+    }
+
+    /// A lock of this sort on `index` was granted.
+    pub fn note_sort(&mut self, index: u64, mode: LockMode, kind: LockKind) {
+        let sort = (index, mode, kind);
         if !self.kinds.contains(&sort) {
             self.kinds.push(sort);
         }
@@ -77,7 +90,7 @@ impl LockOwner {
             trx_id: self.trx_id(),
             session: self.session(),
             changes: self.changes(),
-            locks: state.held.len(),
+            locks: state.places(),
             sorts: state.kinds.len(),
             indexes: state.kinds.iter().map(|(index, _, _)| *index).collect(),
             age: self.since.elapsed(),
@@ -121,7 +134,7 @@ impl LockOwner {
     /// page of rows.
     pub(super) fn weight(&self) -> u64 {
         let state = self.state.lock();
-        let locks = state.kinds.len() + state.held.len() / ROWS_PER_LOCK_OBJECT;
+        let locks = state.kinds.len() + state.places() / ROWS_PER_LOCK_OBJECT;
         self.changes() + locks as u64
     }
 
@@ -132,6 +145,6 @@ impl LockOwner {
 
     /// How many places it holds locks at.
     pub fn held_count(&self) -> usize {
-        self.state.lock().held.len()
+        self.state.lock().places()
     }
 }

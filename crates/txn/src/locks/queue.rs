@@ -52,11 +52,11 @@ struct Waiting {
 
 static NO_REQUESTS: VecDeque<Entry> = VecDeque::new();
 
-fn covers_record(kind: LockKind) -> bool {
+pub(super) fn covers_record(kind: LockKind) -> bool {
     matches!(kind, LockKind::Record | LockKind::NextKey)
 }
 
-fn covers_gap(kind: LockKind) -> bool {
+pub(super) fn covers_gap(kind: LockKind) -> bool {
     matches!(kind, LockKind::Gap | LockKind::NextKey)
 }
 

@@ -3,6 +3,7 @@
 use super::owner::{LockOwner, QueuePlace};
 use super::queue::{Entry, Queue};
 use super::queue_key::{KeyBuf, QueueKey};
+use super::run::RunOwners;
 use super::wait::{LockWait, Waiter};
 use super::{DeadlockInfo, LockKey, LockKind, LockMode, LockRequest, Locked, OnConflict};
 use crate::error::{Step, TxnError};
@@ -15,8 +16,9 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::Hasher;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const SHARDS: usize = 256;
 const OWNER_SHARDS: usize = 64;
@@ -30,6 +32,55 @@ const TAG_SUPREMUM: u8 = 1;
 /// Owners of transactions with an id, by id.
 pub(super) type OwnerMap = CachePadded<Mutex<FxHashMap<TrxId, Arc<LockOwner>>>>;
 pub(super) type Shard = HashMap<QueueKey, Queue, FxBuildHasher>;
+
+/// A shard with its mutex.
+#[derive(Default)]
+pub(super) struct LatchedShard {
+    pub queues: Mutex<Shard>,
+    /// Whether there were queues when the mutex was released last. For
+    /// [`run`](super::run), which reads it without the mutex.
+    pub has_queues: AtomicBool,
+}
+
+impl LatchedShard {
+    pub fn lock(&self) -> ShardGuard<'_> {
+        ShardGuard {
+            queues: self.queues.lock(),
+            has_queues: &self.has_queues,
+        }
+    }
+}
+
+/// Exclusive use of a shard.
+pub(super) struct ShardGuard<'s> {
+    queues: MutexGuard<'s, Shard>,
+    has_queues: &'s AtomicBool,
+}
+
+impl Deref for ShardGuard<'_> {
+    type Target = Shard;
+
+    #[inline]
+    fn deref(&self) -> &Shard {
+        &self.queues
+    }
+}
+
+impl DerefMut for ShardGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Shard {
+        &mut self.queues
+    }
+}
+
+impl Drop for ShardGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let has_queues = !self.queues.is_empty();
+        self.has_queues.store(has_queues, Ordering::Relaxed);
+    }
+}
+
 /// Where a queue is, or would be: looked for once a call, as a transaction may lock a million rows.
 type QueueEntry<'s, 'k> = EntryRef<'s, 'k, QueueKey, [u8], Queue, FxBuildHasher>;
 type FoundQueue<'s> = OccupiedEntry<'s, QueueKey, Queue, FxBuildHasher>;
@@ -52,7 +103,8 @@ struct Counters {
 
 /// See the parent module. One per engine.
 pub struct LockTable {
-    pub(super) shards: Box<[CachePadded<Mutex<Shard>>]>,
+    pub(super) shards: Box<[CachePadded<LatchedShard>]>,
+    pub(super) run_owners: RunOwners,
     /// Owners of transactions with an id, for implicit locks.
     pub(super) owners: Box<[OwnerMap]>,
     pub(super) detector: Mutex<()>,
@@ -72,6 +124,7 @@ impl LockTable {
     pub fn noting(contention: Arc<Contention>) -> LockTable {
         LockTable {
             contention,
+            run_owners: RunOwners::default(),
             shards: (0..SHARDS).map(|_| CachePadded::default()).collect(),
             owners: (0..OWNER_SHARDS).map(|_| CachePadded::default()).collect(),
             detector: Mutex::new(()),
@@ -83,7 +136,7 @@ impl LockTable {
 
 /// The key of the queue of a place.
 #[inline]
-fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
+pub(super) fn encode(index: u64, key: LockKey<'_>) -> KeyBuf {
     match key {
         LockKey::Key(key) => KeyBuf::new(index, TAG_KEY, key),
         LockKey::Supremum => KeyBuf::new(index, TAG_SUPREMUM, &[]),
@@ -144,7 +197,14 @@ impl LockTable {
         owner: &Arc<LockOwner>,
         request: &LockRequest<'_>,
     ) -> Step<Locked> {
-        self.leave_queue(owner)?;
+        if self.begin_request(owner, request)? {
+            return Ok(Locked::Held);
+        }
+        if request.one_of_many
+            && let Some(locked) = self.lock_in_run(owner, request)
+        {
+            return Ok(locked);
+        }
         let bytes = encode(request.index, request.key);
         let mut kind = request.kind;
         if request.key == LockKey::Supremum && kind != LockKind::InsertIntention {
@@ -153,6 +213,9 @@ impl LockTable {
         let at = shard_of(&bytes);
         let mut shard = self.lock_shard(at);
         let takes_entry = kind != LockKind::InsertIntention && !request.becomes_implicit;
+        if self.run_owners.are_there() {
+            self.runs_to_queue(&mut shard, at, &bytes, (request.index, request.key));
+        }
         match self.active_holder(owner, request.implicit_holder, kind) {
             Some(holder) => Self::make_explicit(&mut shard, at, &bytes, &holder),
             None if !takes_entry && shard.is_empty() => return Ok(Locked::New),
@@ -232,9 +295,13 @@ impl LockTable {
         Err(Stop::Wait(Wait::boxed(wait)))
     }
 
-    fn lock_shard(&self, at: usize) -> MutexGuard<'_, Shard> {
+    pub(super) fn lock_shard(&self, at: usize) -> ShardGuard<'_> {
         let site = || Site::of(WaitKind::LockShard);
-        lock_watched(&self.shards[at], &self.contention, site)
+        let shard = &self.shards[at];
+        ShardGuard {
+            queues: lock_watched(&shard.queues, &self.contention, site),
+            has_queues: &shard.has_queues,
+        }
     }
 
     /// What [`lock`](Self::lock) began is over.
@@ -243,16 +310,22 @@ impl LockTable {
     }
 
     /// An owner that asks again has left the queue it stood in; a victim gets nothing any more.
+    /// Returns whether a run of the owner has the lock.
     #[inline]
-    fn leave_queue(&self, owner: &Arc<LockOwner>) -> Result<(), TxnError> {
+    fn begin_request(
+        &self,
+        owner: &Arc<LockOwner>,
+        request: &LockRequest<'_>,
+    ) -> Result<bool, TxnError> {
         let state = owner.state.lock();
         debug_assert!(!state.closed, "L3: a closed owner requests no lock");
         if state.waiting.is_none() && !state.victim {
-            return Ok(());
+            return Ok(!state.runs.is_empty() && state.runs.hold(request));
         }
         let (victim, waiting) = (state.victim, state.waiting.as_ref().map(|(_, w)| w.clone()));
         drop(state);
-        self.cancel_before(owner, victim, waiting)
+        self.cancel_before(owner, victim, waiting)?;
+        Ok(owner.state.lock().runs.hold(request))
     }
 
     /// Takes the owner's earlier request out of its queue.
@@ -299,7 +372,7 @@ impl LockTable {
         }
     }
 
-    fn grant_new(
+    pub(super) fn grant_new(
         shard: &mut Shard,
         at: usize,
         bytes: &[u8],
@@ -433,6 +506,9 @@ impl LockTable {
         let mut woken = ToWake::default();
         {
             let mut shard = self.shards[at].lock();
+            if self.run_owners.are_there() {
+                owner.state.lock().runs.remove(index, mode, kind, key);
+            }
             let EntryRef::Occupied(mut found) = shard.entry_ref(&bytes[..]) else {
                 return;
             };
@@ -476,17 +552,21 @@ impl LockTable {
     /// As [`release_all`](Self::release_all), but releases at most [`RELEASE_SLICE`] places.
     /// Returns whether the owner holds nothing any more.
     pub(crate) fn release_slice(&self, owner: &Arc<LockOwner>) -> bool {
-        let (slice, waiting, is_last) = {
+        let (slice, waiting, is_last, runs) = {
             let mut state = owner.state.lock();
             state.closed = true;
+            let runs = std::mem::take(&mut state.runs);
             let rest = state.held.len().saturating_sub(RELEASE_SLICE);
             let slice = match rest {
                 0 => std::mem::take(&mut state.held),
                 _ => state.held.split_off(rest),
             };
             let waiting = state.waiting.as_ref().map(|(_, w)| w.clone());
-            (slice, waiting, rest == 0)
+            (slice, waiting, rest == 0, runs)
         };
+        if !runs.is_empty() {
+            self.end_runs(owner, runs);
+        }
         let id = owner.trx_id();
         if id != 0 {
             self.owners[owner_shard(id)].lock().remove(&id);
@@ -504,8 +584,12 @@ impl LockTable {
     /// halves. Under the leaf's latch.
     pub fn inherit_on_insert(&self, index: u64, new_key: &[u8], next: LockKey<'_>) {
         let from = encode(index, next);
+        let at = shard_of(&from);
         let heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = {
-            let shard = self.shards[shard_of(&from)].lock();
+            let mut shard = self.shards[at].lock();
+            if self.run_owners.are_there() {
+                self.runs_to_queue(&mut shard, at, &from, (index, next));
+            }
             let Some(queue) = shard.get(&from[..]) else {
                 return;
             };
@@ -532,10 +616,13 @@ impl LockTable {
         let mut heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = SmallVec::new();
         {
             let mut shard = self.shards[shard_of(&bytes)].lock();
-            let Some(queue) = shard.remove(&bytes[..]) else {
-                return;
-            };
-            for e in queue.into_entries() {
+            if self.run_owners.are_there() {
+                let locks = self.remove_from_runs(index, key);
+                let keeping = locks.into_iter().filter(|(owner, _, _)| owner.keeps_gaps());
+                heirs.extend(keeping.map(|(owner, mode, _)| (owner, mode)));
+            }
+            let entries = shard.remove(&bytes[..]).map(Queue::into_entries);
+            for e in entries.into_iter().flatten() {
                 match e.waiter {
                     Some(waiter) => {
                         e.owner.state.lock().waiting = None;
@@ -572,7 +659,7 @@ impl LockTable {
     }
 
     pub fn status(&self) -> LockTableStatus {
-        let waiting = |s: &CachePadded<Mutex<Shard>>| {
+        let waiting = |s: &CachePadded<LatchedShard>| {
             s.lock()
                 .values()
                 .map(|q| q.waiting().len() as u64)

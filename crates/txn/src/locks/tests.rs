@@ -294,6 +294,104 @@ fn many_locks_of_one_sort_weigh_little() {
     assert!(reader.is_victim(), "300 row locks are a few lock objects");
 }
 
+fn in_run(mode: LockMode, key: LockKey<'static>) -> LockRequest<'static> {
+    ask(mode, LockKind::NextKey, key).one_of_many(true)
+}
+
+const INSERT: LockKind = LockKind::InsertIntention;
+
+#[test]
+fn locks_in_a_run_exclude_others() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    for key in [K, N] {
+        assert_eq!(gets(t.lock(&a, &in_run(LockMode::X, key))), Locked::New);
+        assert_eq!(gets(t.lock(&a, &in_run(LockMode::X, key))), Locked::Held);
+        assert_eq!(gets(t.lock(&a, &x(key))), Locked::Held);
+    }
+    let queues = || t.shards.iter().map(|s| s.lock().len()).sum::<usize>();
+    assert_eq!((queues(), a.held_count(), t.locks().len()), (0, 2, 2));
+    // By a request at the queue, by a run, and by an insert into the gap.
+    let mut wb = waits(t.lock(&b, &in_run(LockMode::S, K)));
+    let mut wc = waits(t.lock(&c, &ask(LockMode::X, INSERT, N)));
+    assert_eq!(t.locks().len(), 4, "a lock in a run and in a queue is one");
+    assert!(!ready(&mut wb) && !ready(&mut wc));
+    t.release_all(&a);
+    assert!(ready(&mut wb) && ready(&mut wc));
+    assert_eq!(gets(t.lock(&b, &in_run(LockMode::S, K))), Locked::Held);
+    for o in [&b, &c] {
+        t.release_all(o);
+    }
+    assert!(t.locks().is_empty());
+}
+
+#[test]
+fn runs_of_readers_share_and_those_of_writers_wait() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    for o in [&a, &b] {
+        assert_eq!(gets(t.lock(o, &in_run(LockMode::S, K))), Locked::New);
+    }
+    let mut wait = waits(t.lock(&c, &in_run(LockMode::X, K)));
+    t.release_all(&a);
+    assert!(!ready(&mut wait));
+    t.release_all(&b);
+    assert!(ready(&mut wait));
+    assert_eq!(gets(t.lock(&c, &in_run(LockMode::X, K))), Locked::Held);
+}
+
+#[test]
+fn a_run_waits_behind_an_earlier_insert() {
+    let t = table();
+    let (a, b, c) = (owner(1), owner(2), owner(3));
+    gets(t.lock(&a, &ask(LockMode::X, LockKind::Gap, N)));
+    let mut insert = waits(t.lock(&b, &ask(LockMode::X, INSERT, N)));
+    gets(t.lock(&c, &in_run(LockMode::X, N)));
+    t.release_all(&a);
+    assert!(!ready(&mut insert), "the run covers the gap as well");
+    t.release_all(&c);
+    assert!(ready(&mut insert));
+}
+
+#[test]
+fn gaps_of_a_run_are_inherited() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    for key in [K, N] {
+        gets(t.lock(&a, &in_run(LockMode::X, key)));
+    }
+    t.inherit_on_insert(1, b"l", N);
+    let insert = |key| ask(LockMode::X, INSERT, key);
+    drop(waits(t.lock(&b, &insert(LockKey::Key(b"l")))));
+    t.inherit_on_remove(1, b"n", LockKey::Supremum);
+    drop(waits(t.lock(&b, &insert(LockKey::Supremum))));
+    gets(t.lock(&b, &x(N)));
+    drop(waits(t.lock(&b, &x(K))));
+}
+
+#[test]
+fn a_lock_in_a_run_is_released_early() {
+    let t = table();
+    let (a, b) = (owner(1), owner(2));
+    for key in [K, LockKey::Key(b"l"), N] {
+        gets(t.lock(&a, &in_run(LockMode::X, key)));
+    }
+    let mut wait = waits(t.lock(&b, &x(K)));
+    for key in [&b"k"[..], b"n"] {
+        t.unlock(&a, 1, key, LockMode::X, LockKind::NextKey);
+    }
+    assert!(ready(&mut wait));
+    assert_eq!(gets(t.lock(&b, &x(K))), Locked::Held);
+    gets(t.lock(&b, &x(N)));
+    drop(waits(t.lock(&b, &x(LockKey::Key(b"l")))));
+    // The last key can be added again, and so can one that is not above it.
+    gets(t.lock(&a, &in_run(LockMode::X, LockKey::Key(b"m"))));
+    gets(t.lock(&a, &in_run(LockMode::X, LockKey::Key(b"c"))));
+    for key in [b"m", b"c"] {
+        drop(waits(t.lock(&b, &x(LockKey::Key(key)))));
+    }
+}
+
 // The model: a flat list of entries in order of arrival, rules written down pair by pair.
 
 const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
@@ -306,6 +404,7 @@ enum Op {
         key: usize,
         exclusive: bool,
         kind: usize,
+        in_run: bool,
     },
     Release {
         owner: usize,
@@ -316,14 +415,20 @@ enum Op {
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let lock = (0..OWNERS, 0..KEYS.len(), any::<bool>(), 0..4usize).prop_map(
-        |(owner, key, exclusive, kind)| Op::Lock {
+    let lock = (
+        0..OWNERS,
+        0..KEYS.len(),
+        any::<bool>(),
+        0..4usize,
+        any::<bool>(),
+    )
+        .prop_map(|(owner, key, exclusive, kind, in_run)| Op::Lock {
             owner,
             key,
             exclusive,
             kind,
-        },
-    );
+            in_run,
+        });
     let op = prop_oneof![
         8 => lock,
         1 => (0..OWNERS).prop_map(|owner| Op::Release { owner }),
@@ -511,7 +616,7 @@ impl Walk {
         self.owners[o] = owner(o as u64);
     }
 
-    fn lock(&mut self, o: usize, key: usize, exclusive: bool, kind: usize) {
+    fn lock(&mut self, o: usize, (key, exclusive, kind): (usize, bool, usize), in_run: bool) {
         if self.owners[o].is_victim() {
             return self.release(o);
         }
@@ -519,7 +624,8 @@ impl Walk {
             return;
         }
         let mode = if exclusive { LockMode::X } else { LockMode::S };
-        let request = LockRequest::new(1, LockKey::Key(KEYS[key]), mode, KINDS[kind]);
+        let request =
+            LockRequest::new(1, LockKey::Key(KEYS[key]), mode, KINDS[kind]).one_of_many(in_run);
         let result = self.table.lock(&self.owners[o], &request);
         if self.model.holds(o, key, exclusive, kind) {
             assert_eq!(gets(result), Locked::Held);
@@ -613,7 +719,8 @@ fn walk(ops: Vec<Op>) {
                 key,
                 exclusive,
                 kind,
-            } => walk.lock(owner, key, exclusive, kind),
+                in_run,
+            } => walk.lock(owner, (key, exclusive, kind), in_run),
             Op::Release { owner } => walk.release(owner),
             Op::GiveUp { owner } => {
                 walk.waits[owner] = None;
@@ -686,6 +793,7 @@ fn search_finds_a_cycle_through_a_long_queue() {
 #[test]
 fn a_waiter_that_ends_gives_up_its_request_before_its_locks() {
     let lock = |owner, exclusive, kind| Op::Lock {
+        in_run: false,
         owner,
         key: 2,
         exclusive,
@@ -753,7 +861,8 @@ fn threads_without_a_cycle_have_no_victim() {
                         let mode = [LockMode::S, LockMode::X][chosen % 2];
                         let bytes = [key];
                         let key = LockKey::Key(&bytes);
-                        let request = LockRequest::new(1, key, mode, LockKind::NextKey);
+                        let request = LockRequest::new(1, key, mode, LockKind::NextKey)
+                            .one_of_many(next_random(&mut random).is_multiple_of(2));
                         loop {
                             match t.lock(&me, &request) {
                                 Ok(_) => break,
@@ -777,7 +886,9 @@ fn attempt(t: &Arc<LockTable>, seed: u64, keys: &[usize], guarded: &[AtomicU64])
     let me = owner(seed);
     for &key in keys {
         let bytes = [key as u8];
-        let request = LockRequest::new(1, LockKey::Key(&bytes), LockMode::X, LockKind::Record);
+        // Two threads of four lock a key in a run, the other two in its queue.
+        let request = LockRequest::new(1, LockKey::Key(&bytes), LockMode::X, LockKind::Record)
+            .one_of_many((key as u64 ^ seed) & 1 == 0);
         loop {
             match t.lock(&me, &request) {
                 Ok(_) => break,
