@@ -7,7 +7,7 @@ import pymysql
 import server
 
 LIMIT_S = 180
-LOCK_WAIT, LOCK_NOWAIT, UNSUPPORTED, XA_NOTA, XA_RMFAIL, XA_RMERR, XA_DUPID = 1205, 3572, 1235, 1397, 1399, 1401, 1440
+LOCK_WAIT, LOCK_NOWAIT, XA_NOTA, XA_RMFAIL, XA_RMERR, XA_DUPID = 1205, 3572, 1397, 1399, 1401, 1440
 
 
 def rows(conn, text):
@@ -225,15 +225,3 @@ def test_privilege_to_list_branches(srv):
         with srv.connect(user="xa_user", password="x") as conn:
             assert rows(conn, "XA RECOVER") == ()
         run(admin, "DROP USER xa_user", "DROP DATABASE xa_rights")
-
-
-def test_the_binary_log_refuses_to_prepare(_):
-    with server.Server({"log_bin": "ON", "server_id": "1"}) as srv, srv.connect() as conn:
-        run(conn, "CREATE DATABASE xa", "CREATE TABLE xa.t (id INT PRIMARY KEY)", "XA START 'a'", "INSERT INTO xa.t VALUES (1)", "XA END 'a'")
-        assert error(conn, "XA PREPARE 'a'") == UNSUPPORTED
-        run(conn, "XA COMMIT 'a' ONE PHASE")
-        assert rows(conn, "SELECT * FROM xa.t") == ((1,),)
-        events = rows(conn, "SHOW BINLOG EVENTS")
-        assert [row[2] for row in events][-2:] == ["Write_rows", "Xid"], events
-        run(conn, "XA START 'b'", "INSERT INTO xa.t VALUES (2)", "XA END 'b'", "XA ROLLBACK 'b'")
-        assert rows(conn, "SHOW BINLOG EVENTS") == events

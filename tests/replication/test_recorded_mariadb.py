@@ -151,7 +151,8 @@ def test_what_is_not_understood_stops_it(srv):
     cases = [
         ([event(164, bytes(17))], ["Start_encryption event (type 164)", FILE]),
         ([event(172, b"x")], ["type 172"]),
-        ([gtid(5, 0x4c)], ["XA transactions", "MariaDB Gtid event (type 162)"]),
+        ([event(162, struct.pack("<QIBIBB", 5, 3, 0x4c, 1, 65, 0) + bytes(65))],
+         ["name of an XA transaction", "MariaDB Gtid event (type 162)"]),
         ([standalone, statement("CREATE TABLE t (a INT) WITH SYSTEM VERSIONING")], ["SYSTEM VERSIONING", "3-100-1"]),
         ([standalone, statement("CREATE SEQUENCE s")], ["sequences"]),
         ([*database, gtid(2, 0x29), statement("CREATE TABLE t (id INT, a INET6)")], ["INET6", "3-100-2"]),

@@ -8,6 +8,7 @@
 
 use nfold_protocol::Reader;
 
+use crate::branch::{BranchId, XaPrepareEvent};
 use crate::gtid::{Gtid, SourceUuid, Tag};
 use crate::payload::PayloadEvent;
 use crate::query::QueryEvent;
@@ -37,6 +38,7 @@ pub(crate) mod code {
     pub const GTID: u8 = 33;
     pub const ANONYMOUS_GTID: u8 = 34;
     pub const PREVIOUS_GTIDS: u8 = 35;
+    pub const XA_PREPARE: u8 = 38;
     pub const PARTIAL_UPDATE_ROWS: u8 = 39;
     pub const TRANSACTION_PAYLOAD: u8 = 40;
     pub const HEARTBEAT_V2: u8 = 41;
@@ -85,7 +87,7 @@ pub fn event_name(code: u8) -> &'static str {
         code::PREVIOUS_GTIDS => "Previous_gtids",
         36 => "Transaction_context",
         37 => "View_change",
-        38 => "XA_prepare",
+        code::XA_PREPARE => "XA_prepare",
         code::PARTIAL_UPDATE_ROWS => "Update_rows_partial",
         code::TRANSACTION_PAYLOAD => "Transaction_payload",
         code::GTID_TAGGED => "Gtid_tagged_log",
@@ -174,10 +176,12 @@ impl FormatDescription {
 }
 
 /// The events of a MariaDB's transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionForm {
     /// Changes, and XID or COMMIT. There is no BEGIN.
     Changes,
+    /// Changes of this branch, XA END, and XA_PREPARE. There is no XA START.
+    Branch(BranchId),
     /// One statement.
     Statement,
     /// The text of an ALTER TABLE that changes nothing, because it only begins here, or has failed.
@@ -225,6 +229,8 @@ pub enum Event {
     Decrypted,
     /// The transaction commits; its number in the source's engine.
     Xid(u64),
+    /// The transaction is prepared, or commits in one phase.
+    XaPrepare(XaPrepareEvent),
     Payload(Box<PayloadEvent>),
     /// Nothing has happened; the source's file and position.
     Heartbeat {
@@ -328,6 +334,7 @@ pub(crate) fn read_body(header: &Header, body: &[u8], mariadb: bool) -> Result<E
         },
         code::FORMAT_DESCRIPTION => Event::FormatDescription(format_description(&mut r)?),
         code::XID => Event::Xid(r.u64("xid")?),
+        code::XA_PREPARE => Event::XaPrepare(XaPrepareEvent::read(&mut r)?),
         code::TABLE_MAP => Event::TableMap(Box::new(TableMap::read(&mut r, mariadb)?)),
         code::WRITE_ROWS_V1 => rows(RowChangeKind::Insert, false, &mut r)?,
         code::UPDATE_ROWS_V1 => rows(RowChangeKind::Update, false, &mut r)?,

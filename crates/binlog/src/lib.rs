@@ -5,7 +5,7 @@
 //! packet or file ─ EventReader ─► Header + Event ┬─ TableMap ─┐
 //!                  (checksum)                    ├─ RowsEvent ─┴─ Rows: values of each column
 //!                                                ├─ QueryEvent: a statement with its context
-//!                                                ├─ Gtid, Xid: the bounds of a transaction
+//!                                                ├─ Gtid, Xid, XaPrepare: the bounds of a transaction
 //!                                                └─ PayloadEvent ─► events again
 //! ```
 //! # Invariants
@@ -22,6 +22,7 @@
 //! `mariadb` names MariaDB's.
 #![forbid(unsafe_code)]
 
+mod branch;
 mod collations;
 mod error;
 mod event;
@@ -40,6 +41,7 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
+pub use branch::{BranchId, XaPrepareEvent};
 pub use collations::collation_of_source;
 pub use error::BinlogError;
 pub use event::{

@@ -16,6 +16,7 @@ use std::io::Read;
 use flate2::read::ZlibDecoder;
 use nfold_protocol::Reader;
 
+use crate::branch::BranchId;
 use crate::event::{MariaDbGtid, TransactionForm};
 use crate::{BinlogError, Gtid, GtidSet};
 
@@ -47,12 +48,18 @@ pub(crate) fn gtid(server: u32, r: &mut Reader<'_>) -> Result<MariaDbGtid, Binlo
     if sequence == 0 {
         return Err(BinlogError::Malformed("sequence number of a GTID"));
     }
-    if flags & (flag::PREPARED_XA | flag::COMPLETED_XA) != 0 {
-        return Err(BinlogError::Unsupported("XA transactions".into()));
-    }
     if flags & flag::GROUP_COMMIT != 0 {
         r.u64("commit group")?;
     }
+    let mut branch = None;
+    if flags & (flag::PREPARED_XA | flag::COMPLETED_XA) != 0 {
+        let format = r.u32("format of an XA transaction")?;
+        let lengths = [r.u8("length of gtrid")?, r.u8("length of bqual")?];
+        let [gtrid, bqual] = lengths.map(usize::from);
+        branch = Some(BranchId::read(r, format, (gtrid, bqual))?);
+    }
+    // The end of a branch is a statement, which has its name.
+    let branch = branch.filter(|_| flags & flag::PREPARED_XA != 0);
     // Without any of them there are zeros, or nothing.
     let more = match r.is_empty() {
         true => 0,
@@ -65,6 +72,7 @@ pub(crate) fn gtid(server: u32, r: &mut Reader<'_>) -> Result<MariaDbGtid, Binlo
         )));
     }
     let form = match flags & flag::STANDALONE != 0 {
+        false if let Some(branch) = branch => TransactionForm::Branch(branch),
         _ if more & flag::START_ALTER != 0 => TransactionForm::AlterWithoutEffect,
         _ if more & flag::ROLLBACK_ALTER != 0 => TransactionForm::AlterWithoutEffect,
         true => TransactionForm::Statement,
@@ -188,6 +196,16 @@ mod tests {
             event(&[0x29, 8, 6]),
             found(TransactionForm::AlterWithoutEffect)
         );
-        assert!(event(&[0x40]).is_err() && event(&[0x29, 16]).is_err());
+        assert!(event(&[0x29, 16]).is_err());
+        let branch = BranchId {
+            format: 7,
+            gtrid: b"a".to_vec(),
+            bqual: b"b".to_vec(),
+        };
+        let name = [7, 0, 0, 0, 1, 1, b'a', b'b'];
+        let prepared = [&[0x4c][..], &name, &[1, 255]].concat();
+        assert_eq!(event(&prepared), found(TransactionForm::Branch(branch)));
+        let ended = [&[0x8d][..], &name].concat();
+        assert_eq!(event(&ended), found(TransactionForm::Statement));
     }
 }

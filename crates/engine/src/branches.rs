@@ -24,6 +24,19 @@ use nfold_txn::{Prepared, RecoveredTrx};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+/// The byte behind the tables of a prepare record: see [`PrepareOptions::logged`].
+pub(crate) const LOGGED: u8 = 1;
+
+/// How a transaction is prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PrepareOptions {
+    /// No other session may end the branch before its claim is dropped.
+    pub attached: bool,
+    /// The binary log has the transaction, so it must have the end of the branch as well. A restart
+    /// remembers it.
+    pub logged: bool,
+}
+
 enum Branch {
     /// A session works for it.
     Open,
@@ -35,8 +48,7 @@ enum Branch {
 struct PreparedBranch {
     trx: Prepared,
     mdl: MdlSlot,
-    /// Only the session that prepared it may end it, as long as that session lasts.
-    attached: bool,
+    options: PrepareOptions,
 }
 
 /// The branches of one engine, by name.
@@ -48,7 +60,8 @@ impl Branches {
     pub fn recover(&self, found: Vec<RecoveredTrx>, slot: impl Fn() -> MdlSlot) {
         for trx in found {
             let mut mdl = slot();
-            for id in trx.about.as_chunks().0 {
+            let (tables, rest) = trx.about.as_chunks();
+            for id in tables {
                 // Nothing is claimed before the server serves.
                 let taken = mdl.acquire(TableId(u64::from_le_bytes(*id)));
                 debug_assert!(taken.is_ok(), "B2: no claim at the start");
@@ -56,7 +69,10 @@ impl Branches {
             let branch = PreparedBranch {
                 trx: trx.prepared,
                 mdl,
-                attached: false,
+                options: PrepareOptions {
+                    attached: false,
+                    logged: rest.contains(&LOGGED),
+                },
             };
             let name = trx.name.into_boxed_slice();
             self.0
@@ -97,7 +113,9 @@ impl Branches {
     pub fn take(self: &Arc<Self>, name: &[u8], own: bool) -> Option<(Prepared, Resumed)> {
         let mut all = self.0.lock();
         let id = match all.get(name) {
-            Some(Branch::Prepared(prepared)) if own || !prepared.attached => prepared.trx.id(),
+            Some(Branch::Prepared(prepared)) if own || !prepared.options.attached => {
+                prepared.trx.id()
+            }
             _ => return None,
         };
         let Some(Branch::Prepared(branch)) = all.insert(name.into(), Branch::Ending(id)) else {
@@ -107,6 +125,7 @@ impl Branches {
             all: self.clone(),
             name: name.into(),
             _mdl: branch.mdl,
+            logged: branch.options.logged,
             undone_at: None,
         };
         Some((branch.trx, resumed))
@@ -135,10 +154,9 @@ impl BranchName {
 }
 
 impl BranchName {
-    /// The branch is prepared now. `attached`: no other session may end it before the claim is
-    /// dropped.
-    pub(crate) fn put(&self, trx: Prepared, mdl: MdlSlot, attached: bool) {
-        let branch = Box::new(PreparedBranch { trx, mdl, attached });
+    /// The branch is prepared now.
+    pub(crate) fn put(&self, trx: Prepared, mdl: MdlSlot, options: PrepareOptions) {
+        let branch = Box::new(PreparedBranch { trx, mdl, options });
         let mut all = self.all.0.lock();
         all.insert(self.name.clone(), Branch::Prepared(branch));
     }
@@ -149,7 +167,7 @@ impl Drop for BranchName {
         let mut all = self.all.0.lock();
         match all.get_mut(&self.name) {
             Some(Branch::Open) => drop(all.remove(&self.name)),
-            Some(Branch::Prepared(prepared)) => prepared.attached = false,
+            Some(Branch::Prepared(prepared)) => prepared.options.attached = false,
             Some(Branch::Ending(_)) | None => {}
         }
     }
@@ -160,11 +178,17 @@ pub(crate) struct Resumed {
     all: Arc<Branches>,
     name: Box<[u8]>,
     _mdl: MdlSlot,
+    logged: bool,
     /// An LSN behind its rollback, once that is done.
     undone_at: Option<Lsn>,
 }
 
 impl Resumed {
+    /// See [`PrepareOptions::logged`].
+    pub fn is_logged(&self) -> bool {
+        self.logged
+    }
+
     /// The horizon of the first call.
     pub fn undone_at(&mut self, horizon: Lsn) -> Lsn {
         *self.undone_at.get_or_insert(horizon)

@@ -52,7 +52,7 @@ mod value_changes;
 mod write;
 
 pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};
-pub use branches::BranchName;
+pub use branches::{BranchName, PrepareOptions};
 pub use check::CheckReport;
 pub use contention::WaitSite;
 pub use ddl::{CopyError, IndexSpec, TableSpec, ViewSpec, stoppable};

@@ -1,7 +1,7 @@
 //! Two-phase commit: preparing the open transaction of a session as a branch, and ending a branch.
 //! `branches` has what is between the two.
 
-use crate::branches::BranchName;
+use crate::branches::{BranchName, LOGGED, PrepareOptions, Resumed};
 use crate::engine::Engine;
 use crate::error::{Stop, lift};
 use crate::session::EngineSession;
@@ -20,22 +20,31 @@ impl Engine {
 
 impl EngineSession {
     /// Prepares the open transaction as the branch `name`: it becomes durable, keeps its locks, and
-    /// the session has no transaction any more. `attached`: no other session may end it before
-    /// `name` is dropped. After a wait, call again.
+    /// the session has no transaction any more. The log carries the bytes of
+    /// [`attach`](Self::attach) with it. After a wait, call again.
     ///
     /// # Errors
     /// As [`commit`](Self::commit); the transaction stays open then.
     /// [`EngineError::Limit`](crate::EngineError::Limit) if it uses too many tables.
-    pub fn prepare(&mut self, name: &BranchName, attached: bool) -> Result<(), Stop> {
+    pub fn prepare(&mut self, name: &BranchName, options: PrepareOptions) -> Result<(), Stop> {
         let mut about = Vec::new();
         for id in self.mdl_ref().held() {
             about.extend_from_slice(&id.0.to_le_bytes());
         }
+        if options.logged {
+            about.push(LOGGED);
+        }
         let trx = self.trx_and_system().0;
         let trx = trx.prepare(name.bytes(), &about).map_err(lift)?;
-        name.put(trx, self.mdl().hand_over(), attached);
+        name.put(trx, self.mdl().hand_over(), options);
         self.end();
         Ok(())
+    }
+
+    /// [`PrepareOptions::logged`] of the branch that [`resume_branch`](Self::resume_branch) made
+    /// the open transaction.
+    pub fn resumed_is_logged(&self) -> bool {
+        self.resumed().is_some_and(Resumed::is_logged)
     }
 
     /// Makes a prepared branch the open transaction of this session, which has none, for

@@ -106,6 +106,23 @@ impl Engine {
         })
     }
 
+    /// Writes the coordinates of a channel in a transaction of their own. It becomes durable with
+    /// the next durable commit or prepared transaction, not before. Blocks.
+    ///
+    /// # Errors
+    /// The errors of writing.
+    pub fn put_coordinates_alone(&self, channel: &str, data: &[u8]) -> Result<(), EngineError> {
+        let mut session = EngineSession::internal(self.shared())?;
+        session.begin_internal();
+        match self.put_coordinates(&mut session, channel, data) {
+            Ok(()) => block(|| session.commit_unsynced()),
+            Err(e) => {
+                block(|| session.rollback())?;
+                Err(e)
+            }
+        }
+    }
+
     /// Writes the coordinates of a channel as a part of the session's transaction (C1). Blocks.
     ///
     /// # Errors

@@ -247,8 +247,18 @@ impl EngineSession {
     /// As [`commit`](Self::commit), but always durable, for any value of
     /// `innodb_flush_log_at_trx_commit`.
     pub(crate) fn commit_durably(&mut self) -> Result<(), Stop> {
+        self.commit_as(FlushAtCommit::Durable)
+    }
+
+    /// As [`commit`](Self::commit), without a wait for the disk. A later commit that is durable
+    /// makes this one durable, too.
+    pub(crate) fn commit_unsynced(&mut self) -> Result<(), Stop> {
+        self.commit_as(FlushAtCommit::Lazy)
+    }
+
+    fn commit_as(&mut self, flush: FlushAtCommit) -> Result<(), Stop> {
         if self.trx.is_active() {
-            self.trx.commit(FlushAtCommit::Durable).map_err(lift)?;
+            self.last_commit = Some(self.trx.commit(flush).map_err(lift)?);
         }
         self.end();
         Ok(())
@@ -281,6 +291,11 @@ impl EngineSession {
             Some(wait) => Err(Stop::Wait(wait)),
             None => Ok(()),
         }
+    }
+
+    /// The branch that the open transaction was prepared as.
+    pub(crate) fn resumed(&self) -> Option<&Resumed> {
+        self.resumed.as_deref()
     }
 
     /// After the end of a transaction that was resumed.

@@ -5,6 +5,8 @@
 //! configuration  u8 version = 1 · fields: u8 field · u32 length · bytes
 //! coordinates    u8 version = 1 · u64 position · u32 length, file · GTID set (nfold_binlog::GtidSet)
 //!                · u32 length, database · u32 length, table
+//!                · version 2: u8 step (1: a branch is prepared, 2: it ends) · u32 length, its name
+//!                  · u32 length, coordinates behind the step
 //! ```
 //! Integers are little-endian; docs/replication.md lists the fields.
 
@@ -12,6 +14,8 @@ use nfold_binlog::{BinlogError, GtidSet};
 use nfold_protocol::Reader;
 
 const VERSION: u8 = 1;
+/// The version of coordinates with a step of a branch.
+const VERSION_WITH_STEP: u8 = 2;
 
 /// How to reach the source of a channel (CHANGE REPLICATION SOURCE TO).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,12 +151,37 @@ pub struct Coordinates {
     /// The database and the name of a table that exists already, although its CREATE TABLE ...
     /// SELECT is behind the position. It must be dropped before the channel goes on.
     pub unfinished: Option<(String, String)>,
+    /// A step of an XA transaction that may be done already, although it is behind the position.
+    pub step: Option<Box<BranchStep>>,
+}
+
+/// A step of an XA transaction. It cannot be in one transaction with the coordinates behind it, so
+/// these are stored before it: whether the branch is prepared then tells whether the step is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchStep {
+    /// The branch is prepared by the step. Otherwise the step commits it or rolls it back.
+    pub prepares: bool,
+    /// The engine's name of the branch.
+    pub branch: Vec<u8>,
+    /// The coordinates behind the step.
+    pub after: Coordinates,
 }
 
 impl Coordinates {
+    /// The coordinates without a step: those behind it if it is done.
+    pub fn resolve(mut self, is_prepared: impl Fn(&[u8]) -> bool) -> Coordinates {
+        match self.step.take() {
+            Some(step) if is_prepared(&step.branch) == step.prepares => step.after,
+            _ => self,
+        }
+    }
+
     /// Appends the stored form.
     pub fn store(&self, out: &mut Vec<u8>) {
-        out.push(VERSION);
+        out.push(match self.step {
+            None => VERSION,
+            Some(_) => VERSION_WITH_STEP,
+        });
         out.extend_from_slice(&self.position.to_le_bytes());
         out.extend_from_slice(&(self.file.len() as u32).to_le_bytes());
         out.extend_from_slice(self.file.as_bytes());
@@ -162,6 +191,15 @@ impl Coordinates {
             out.extend_from_slice(&(name.len() as u32).to_le_bytes());
             out.extend_from_slice(name.as_bytes());
         }
+        if let Some(step) = &self.step {
+            out.push(if step.prepares { 1 } else { 2 });
+            let mut after = Vec::new();
+            step.after.store(&mut after);
+            for bytes in [&step.branch, &after] {
+                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                out.extend_from_slice(bytes);
+            }
+        }
     }
 
     /// Reads the stored form.
@@ -169,20 +207,46 @@ impl Coordinates {
     /// # Errors
     /// [`BinlogError::Malformed`].
     pub fn load(bytes: &[u8]) -> Result<Coordinates, BinlogError> {
+        Coordinates::load_version(bytes, VERSION_WITH_STEP)
+    }
+
+    /// Reads a stored form up to a version.
+    fn load_version(bytes: &[u8], newest: u8) -> Result<Coordinates, BinlogError> {
         let mut r = Reader::new(bytes);
-        if r.u8("version of coordinates")? != VERSION {
+        let version = r.u8("version of coordinates")?;
+        if !(VERSION..=newest).contains(&version) {
             return Err(BinlogError::Malformed("version of coordinates"));
         }
         let position = r.u64("position")?;
         let file = name(&mut r)?;
         let gtids = GtidSet::load(&mut r)?;
         let (database, table) = (name(&mut r)?, name(&mut r)?);
+        let mut step = None;
+        if version == VERSION_WITH_STEP {
+            let prepares = match r.u8("step of a branch")? {
+                1 => true,
+                2 => false,
+                _ => return Err(BinlogError::Malformed("step of a branch")),
+            };
+            let length = r.u32("length of a branch")? as usize;
+            let branch = r.take(length, "branch")?.to_vec();
+            let length = r.u32("length of coordinates")? as usize;
+            // Those behind a step have none themselves.
+            let after = r.take(length, "coordinates")?;
+            let after = Coordinates::load_version(after, VERSION)?;
+            step = Some(Box::new(BranchStep {
+                prepares,
+                branch,
+                after,
+            }));
+        }
         match r.is_empty() {
             true => Ok(Coordinates {
                 file,
                 position,
                 gtids,
                 unfinished: (!table.is_empty()).then_some((database, table)),
+                step,
             }),
             false => Err(BinlogError::Malformed("bytes behind coordinates")),
         }
@@ -221,10 +285,19 @@ mod tests {
             let text = format!("11111111-1111-1111-1111-111111111111:1-{last}:blue:7,3-1-{last}");
             let gtids = GtidSet::parse(&text).expect("a set");
             let unfinished = (last > 50).then(|| ("d".to_owned(), file.clone() + "t"));
-            let at = Coordinates { file, position, gtids, unfinished };
+            let at = Coordinates { file, position, gtids, unfinished, step: None };
             let mut stored = Vec::new();
             at.store(&mut stored);
-            prop_assert_eq!(Coordinates::load(&stored), Ok(at));
+            prop_assert_eq!(Coordinates::load(&stored), Ok(at.clone()));
+            let prepares = last % 2 == 0;
+            let step = BranchStep { prepares, branch: b"x".to_vec(), after: at.clone() };
+            let before = Coordinates { step: Some(Box::new(step)), ..Coordinates::default() };
+            stored.clear();
+            before.store(&mut stored);
+            prop_assert_eq!(Coordinates::load(&stored), Ok(before.clone()));
+            prop_assert_eq!(before.clone().resolve(|name| (name == b"x") == prepares), at);
+            let unchanged = before.resolve(|name| (name == b"x") != prepares);
+            prop_assert_eq!(unchanged, Coordinates::default());
         }
 
         #[test]

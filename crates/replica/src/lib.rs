@@ -21,6 +21,6 @@ mod login;
 mod source;
 mod stream;
 
-pub use channel::{ChannelConfig, Coordinates};
+pub use channel::{BranchStep, ChannelConfig, Coordinates};
 pub use client::{Client, Done, RowValues, TextRows};
 pub use source::{Source, SourceError, StartAt};

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use nfold_engine::{
-    BranchName, Engine, EngineError, EngineSession, Isolation, LockWaitPolicy, RowBatch, Stop,
-    StoreError, TrxOptions, Wait,
+    BranchName, Engine, EngineError, EngineSession, Isolation, LockWaitPolicy, PrepareOptions,
+    RowBatch, Stop, StoreError, TrxOptions, Wait,
 };
 use nfold_store::SimRng;
 
@@ -419,7 +419,7 @@ impl Actor {
                 return Ok(Ok(Stepped::Committed(std::mem::take(&mut self.changes))));
             }
             Doing::Prepare(name) => {
-                self.session.prepare(name, false)?;
+                self.session.prepare(name, PrepareOptions::default())?;
                 let (name, branch) = (name.bytes().to_vec(), self.as_branch());
                 self.end();
                 return Ok(Ok(Stepped::Prepared(name, branch)));

@@ -13,12 +13,14 @@
 //! - Q2: before the first change of a prepared transaction is undone, the log has a record that
 //!   takes the prepare record back. So no restart finds a prepared transaction that is undone in
 //!   part.
+//!   The bytes that `Trx::attach` has set travel with the record that prepares the transaction,
+//!   commits it, or takes the prepare record back: a restart finds both or neither.
 //! - Q3: a prepared transaction stays active: its id is the lock of each row that it changed. Other
 //!   locks last until the server ends.
 
 use std::sync::Arc;
 
-use nfold_store::TrxId;
+use nfold_store::{Lsn, Mtr, TrxId};
 
 use crate::error::{Step, TxnError, block_on};
 use crate::locks::LockOwner;
@@ -68,11 +70,38 @@ impl RecoveredTrx {
 }
 
 impl TrxSystem {
-    /// Takes the prepare record of a transaction back (Q2).
-    pub(crate) fn unprepare(&self, undo: &mut TrxUndo) -> Step<()> {
+    /// Takes the prepare record of a transaction back (Q2). The log carries `attachment`, which is
+    /// taken then.
+    pub(crate) fn unprepare(
+        &self,
+        undo: &mut TrxUndo,
+        attachment: &mut Option<Vec<u8>>,
+    ) -> Step<()> {
         let mut mtr = self.store().mtr();
-        let prep = self.undo().prepare_end(&mut mtr, undo)?;
-        self.undo().append_unprepare(&mut mtr, prep, undo);
+        let len = attachment.as_ref().map_or(0, Vec::len);
+        let prep = self.undo().prepare_end_with(&mut mtr, undo, len)?;
+        let ready = self.attached(&mut mtr, attachment);
+        self.undo().append_unprepare(&mut mtr, prep, undo, ready);
         Ok(())
+    }
+
+    /// Logs an attachment, for which there is room, in a mini-transaction. The returned function is
+    /// to be called with the end of the mini-transaction, before the horizon gets there.
+    pub(crate) fn attached<'s>(
+        &'s self,
+        mtr: &mut Mtr<'_>,
+        attachment: &mut Option<Vec<u8>>,
+    ) -> impl FnOnce(Lsn) + use<'s> {
+        let bytes = attachment.take();
+        if let Some(bytes) = &bytes {
+            mtr.attach(bytes);
+        }
+        // The mini-transaction begins behind every horizon that is known now.
+        let floor = self.store().horizon().load();
+        move |end| {
+            if let Some(bytes) = bytes {
+                self.store().attachments().push(floor, end, bytes);
+            }
+        }
     }
 }

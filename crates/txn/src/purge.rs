@@ -379,7 +379,7 @@ impl TrxSystem {
         record: &mut UndoRecord,
     ) -> Step<bool> {
         if undo.prepared {
-            self.unprepare(undo)?;
+            self.unprepare(undo, &mut None)?;
         }
         if undo.head.is_none() {
             return Ok(false);

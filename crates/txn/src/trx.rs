@@ -320,7 +320,8 @@ impl Trx {
 
     /// Sets the bytes that the commit carries in the log, at most
     /// [`Store::max_attachment`](nfold_store::Store::max_attachment). They are dropped if the
-    /// transaction has changed nothing, or is rolled back.
+    /// transaction has changed nothing, or is rolled back. [`prepare`](Self::prepare) and the
+    /// rollback of a prepared transaction carry them as well.
     pub fn attach(&mut self, bytes: Vec<u8>) {
         self.attachment = Some(bytes);
     }
@@ -564,7 +565,11 @@ impl Trx {
             let mut mtr = self.system.store().mtr();
             let undo = self.system.undo();
             let prep = undo.prepare(&mut mtr, &self.undo, name.len() + about.len())?;
-            let end = undo.append_prepare(&mut mtr, prep, &mut self.undo, (name, about));
+            let len = self.attachment.as_ref().map_or(0, Vec::len);
+            undo.reserve_attachment(&mut mtr, &prep, len)?;
+            let ready = self.system.attached(&mut mtr, &mut self.attachment);
+            let body = (name, about);
+            let end = undo.append_prepare(&mut mtr, prep, &mut self.undo, body, ready);
             self.state = State::Preparing(end);
         }
         let State::Preparing(end) = self.state else {
@@ -621,8 +626,12 @@ impl Trx {
             record,
             stuck,
             owner,
+            attachment,
             ..
         } = self;
+        if undo.prepared {
+            system.unprepare(undo, attachment)?;
+        }
         let mut left = turn::RECORDS;
         while system.undo_or_skip(undo, stuck, applier, record)? {
             turn::count_record(&mut left)?;

@@ -17,6 +17,7 @@ pub use value::write_value;
 
 use nfold_protocol::lenenc::put_int;
 
+use crate::branch::XaPrepareEvent;
 use crate::event::{Header, code};
 use crate::gtid::SourceUuid;
 use crate::{BinlogError, GtidSet};
@@ -173,6 +174,11 @@ pub fn xid(out: &mut Vec<u8>, stamp: Stamp, number: u64) {
     event(out, stamp, (code::XID, 0), |out| {
         out.extend_from_slice(&number.to_le_bytes());
     });
+}
+
+/// Appends XA_PREPARE: the transaction is prepared, or commits in one phase.
+pub fn xa_prepare(out: &mut Vec<u8>, stamp: Stamp, prepare: &XaPrepareEvent) {
+    event(out, stamp, (code::XA_PREPARE, 0), |out| prepare.encode(out));
 }
 
 /// Appends ROWS_QUERY: the text of the statement whose rows follow.

@@ -8,10 +8,17 @@ use crate::query::{QueryContext, QueryEvent};
 /// the code of the first setting.
 pub const DDL_XID_OFFSET: usize = Header::BYTES + 13 + 1;
 
+/// The flag of a statement that needs no current database.
+const SUPPRESS_USE: u16 = 8;
+
 /// Appends QUERY. With [`QueryContext::is_atomic_ddl`], the eight bytes at [`DDL_XID_OFFSET`] are
 /// to be replaced by the number of the transaction.
 pub fn query_event(out: &mut Vec<u8>, stamp: Stamp, query: &QueryEvent) {
-    event(out, stamp, (code::QUERY, 0), |out| {
+    let flags = match query.sql.starts_with(b"XA ") {
+        true => SUPPRESS_USE,
+        false => 0,
+    };
+    event(out, stamp, (code::QUERY, flags), |out| {
         let context = query.context.encode();
         let database = query.database.as_bytes();
         out.extend_from_slice(&query.thread.to_le_bytes());

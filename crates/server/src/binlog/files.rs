@@ -4,10 +4,15 @@
 //! ```text
 //! binlog.000001, binlog.000002, ..   transactions, in MySQL's format
 //! binlog.floor                       text: every commit up to this LSN is in the files, or was
-//!                                    purged with one of them
+//!                                    purged with one of them; possibly the number of a file and
+//!                                    the position up to which they are
 //! binlog-large.000001, ..            events of large transactions until they are in a file above
 //! ```
 //! The directory is the index.
+//!
+//! XID, or the number of a DDL statement, is the LSN of the commit. The events of XA transactions
+//! have no such place. A start cuts those at a file's end off, and recovery writes them again,
+//! unless a numbered transaction follows them or `binlog.floor` covers them.
 
 use std::io;
 use std::sync::Arc;
@@ -57,26 +62,51 @@ pub(crate) fn open(disk: &dyn Disk, number: u64) -> io::Result<Arc<dyn DiskFile>
     disk.open(&file_name(number), OpenMode::Existing)
 }
 
-/// The stored floor; 0 without one.
-pub(crate) fn load_floor(disk: &dyn Disk) -> io::Result<Lsn> {
+/// The commits that are in the files, or were purged with them, for a file whose end does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Floor {
+    /// The last of these commits.
+    pub commit: Lsn,
+    /// The file that has it, and the position behind it, if they are needed.
+    pub end: Option<(u64, u64)>,
+}
+
+impl Floor {
+    /// The position in a file up to which all transactions are known to be whole and synced.
+    pub fn end_in(&self, number: u64) -> u64 {
+        let end = self.end.filter(|(file, _)| *file == number);
+        end.map_or(0, |(_, position)| position)
+    }
+}
+
+/// The stored floor; commit 0 without one.
+pub(crate) fn load_floor(disk: &dyn Disk) -> io::Result<Floor> {
     if !disk.exists(FLOOR)? {
-        return Ok(0);
+        return Ok(Floor::default());
     }
     let file = disk.open(FLOOR, OpenMode::Existing)?;
     let mut text = vec![0; file.len()? as usize];
     file.read_at(0, &mut text)?;
     let text = String::from_utf8_lossy(&text);
-    text.trim()
-        .parse()
-        .map_err(|_| damaged(FLOOR, "it is no number"))
+    let words: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
+    let (commit, end) = match words.as_deref() {
+        Ok([commit]) => (*commit, None),
+        Ok([commit, file, position]) => (*commit, Some((*file, *position))),
+        _ => return Err(damaged(FLOOR, "it is not one number or three")),
+    };
+    Ok(Floor { commit, end })
 }
 
 /// Stores the floor durably.
-pub(crate) fn store_floor(disk: &dyn Disk, floor: Lsn) -> io::Result<()> {
+pub(crate) fn store_floor(disk: &dyn Disk, floor: &Floor) -> io::Result<()> {
     let temporary = "binlog.floor.tmp";
     let file = disk.open(temporary, OpenMode::OrCreate)?;
+    let text = match floor.end {
+        Some((number, position)) => format!("{} {number} {position}\n", floor.commit),
+        None => format!("{}\n", floor.commit),
+    };
     file.set_len(0)?;
-    file.write_at(0, format!("{floor}\n").as_bytes())?;
+    file.write_at(0, text.as_bytes())?;
     file.sync_data()?;
     disk.rename(temporary, FLOOR)?;
     disk.sync_dir()
@@ -136,13 +166,18 @@ pub(crate) struct FileContents {
     pub transactions: u64,
 }
 
-/// Reads the head of a file; with `whole`, its transactions, too. `None`: its head is not whole.
-pub(crate) fn scan(file: &dyn DiskFile, whole: bool) -> io::Result<Option<FileContents>> {
+/// Reads the head of a file; with `synced`, its transactions, too. Up to the position `synced` all
+/// of them count, behind it those with a number, and those before one with a number. `None`: its
+/// head is not whole.
+pub(crate) fn scan(file: &dyn DiskFile, synced: Option<u64>) -> io::Result<Option<FileContents>> {
     let length = file.len()?;
     let mut contents = FileContents::default();
     let mut reader = EventReader::new(true);
     let mut at = FIRST_POSITION;
-    let (mut has_head, mut gtid, mut in_transaction) = (false, None, false);
+    let (mut has_head, mut in_transaction) = (false, false);
+    let mut gtid: Option<Gtid> = None;
+    // The transactions behind `contents.end`, each with its GTID.
+    let mut unnumbered: Vec<Option<Gtid>> = Vec::new();
     'all: while let Ok(chunk) = read_events(file, at, length) {
         let mut rest = &chunk[..];
         while let Ok(head) = Header::read(rest) {
@@ -152,7 +187,8 @@ pub(crate) fn scan(file: &dyn DiskFile, whole: bool) -> io::Result<Option<FileCo
             };
             rest = behind;
             at += bytes.len() as u64;
-            let mut ends = None;
+            // The end of a transaction, and its number.
+            let mut ends: Option<Option<Lsn>> = None;
             match event {
                 Event::FormatDescription(f) => {
                     contents.created = header.timestamp;
@@ -163,7 +199,7 @@ pub(crate) fn scan(file: &dyn DiskFile, whole: bool) -> io::Result<Option<FileCo
                     contents.previous = set;
                     contents.end = at;
                     has_head = true;
-                    if !whole {
+                    if synced.is_none() {
                         break 'all;
                     }
                 }
@@ -171,23 +207,29 @@ pub(crate) fn scan(file: &dyn DiskFile, whole: bool) -> io::Result<Option<FileCo
                 Event::Query(q) if q.context.is_atomic_ddl => {
                     let at = write::DDL_XID_OFFSET;
                     let number = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
-                    ends = number.map(u64::from_le_bytes);
+                    ends = number.map(|n| Some(u64::from_le_bytes(n)));
                 }
+                Event::Query(q) if !in_transaction && ends_branch(&q.sql) => ends = Some(None),
                 Event::Query(_) => in_transaction = true,
-                Event::Xid(number) if in_transaction => ends = Some(number),
-                Event::Rotate { .. } if !in_transaction => {
+                Event::Xid(number) if in_transaction => ends = Some(Some(number)),
+                Event::XaPrepare(_) if in_transaction => ends = Some(None),
+                Event::Rotate { .. } if !in_transaction && unnumbered.is_empty() => {
                     (contents.end, contents.is_rotated) = (at, true);
                 }
-                Event::Stop if !in_transaction => contents.end = at,
+                Event::Stop if !in_transaction && unnumbered.is_empty() => contents.end = at,
                 _ => {}
             }
-            if let Some(commit) = ends {
-                let done: Option<Gtid> = gtid.take();
-                done.iter().for_each(|g| contents.executed.add(g));
-                in_transaction = false;
+            let Some(number) = ends else {
+                continue;
+            };
+            in_transaction = false;
+            unnumbered.push(gtid.take());
+            contents.commit = number.or(contents.commit);
+            if number.is_some() || synced.is_some_and(|synced| at <= synced) {
+                contents.transactions += unnumbered.len() as u64;
+                let gtids = unnumbered.drain(..).flatten();
+                gtids.for_each(|g| contents.executed.add(&g));
                 contents.end = at;
-                contents.commit = Some(commit);
-                contents.transactions += 1;
             }
         }
         if at >= length {
@@ -195,4 +237,9 @@ pub(crate) fn scan(file: &dyn DiskFile, whole: bool) -> io::Result<Option<FileCo
         }
     }
     Ok(has_head.then_some(contents))
+}
+
+/// Whether a statement ends an XA transaction that was prepared.
+fn ends_branch(sql: &[u8]) -> bool {
+    sql.starts_with(b"XA COMMIT ") || sql.starts_with(b"XA ROLLBACK ")
 }

@@ -2,7 +2,8 @@
 //!
 //! # Picture
 //! ```text
-//! u8 version = 1 · u8 flags (1: a DDL statement, 2: the events lie in a file, 4: with a GTID)
+//! u8 version = 1 · u8 flags (1: a DDL statement, 2: the events lie in a file, 4: with a GTID,
+//! 8: of an XA transaction)
 //! · u32 server id · u64 commit, microseconds since 1970 · [16 uuid · u64 number]
 //! · events without checksums and positions │ name of the file with these events
 //! ```
@@ -15,6 +16,7 @@ const VERSION: u8 = 1;
 const IS_STATEMENT: u8 = 1;
 const IN_FILE: u8 = 2;
 const HAS_GTID: u8 = 4;
+const IS_XA: u8 = 8;
 
 /// Where the events of a transaction are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +26,22 @@ pub(crate) enum GroupEvents<'a> {
     InFile(&'a str),
 }
 
+/// How a transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupForm {
+    /// By XID, which the writer adds.
+    Changes,
+    /// It is a DDL statement, which commits by itself and has the number of its commit.
+    Statement,
+    /// An XA transaction that is prepared or committed in one phase, or the statement that ends
+    /// one. The events are complete, and have no place for the number of the commit.
+    Xa,
+}
+
 /// A transaction between its commit and its place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group<'a> {
-    /// A DDL statement, which commits by itself. Otherwise XID ends the transaction.
-    pub is_statement: bool,
+    pub form: GroupForm,
     pub server_id: u32,
     /// In microseconds since 1970.
     pub commit_us: u64,
@@ -42,9 +55,11 @@ impl<'a> Group<'a> {
         let mut out = vec![VERSION, 0];
         out.extend_from_slice(&self.server_id.to_le_bytes());
         out.extend_from_slice(&self.commit_us.to_le_bytes());
-        if self.is_statement {
-            out[1] |= IS_STATEMENT;
-        }
+        out[1] |= match self.form {
+            GroupForm::Changes => 0,
+            GroupForm::Statement => IS_STATEMENT,
+            GroupForm::Xa => IS_XA,
+        };
         if let Some((uuid, number)) = self.gtid {
             out[1] |= HAS_GTID;
             out.extend_from_slice(&uuid.0);
@@ -78,7 +93,12 @@ impl<'a> Group<'a> {
         }
         let rest = r.rest();
         Ok(Group {
-            is_statement: flags & IS_STATEMENT != 0,
+            form: match flags & (IS_STATEMENT | IS_XA) {
+                0 => GroupForm::Changes,
+                IS_STATEMENT => GroupForm::Statement,
+                IS_XA => GroupForm::Xa,
+                _ => return Err(bad),
+            },
             server_id,
             commit_us,
             gtid,
@@ -97,7 +117,7 @@ mod tests {
     #[test]
     fn groups_round_trip() {
         let here = Group {
-            is_statement: true,
+            form: GroupForm::Statement,
             server_id: 7,
             commit_us: 1 << 50,
             gtid: Some((SourceUuid([3; 16]), 9)),
@@ -105,7 +125,7 @@ mod tests {
         };
         assert_eq!(Group::decode(&here.encode()), Ok(here));
         let in_file = Group {
-            is_statement: false,
+            form: GroupForm::Xa,
             gtid: None,
             events: GroupEvents::InFile("binlog-large.000001"),
             ..here

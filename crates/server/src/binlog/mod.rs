@@ -12,6 +12,7 @@
 //!   a replica has a transaction that a crash undoes.
 //! - L2: the engine's log keeps a transaction until its file is synced. XID, or the number of a DDL
 //!   statement, is the LSN of the commit, so recovery knows the last transaction that is in a file.
+//!   XA transactions have no number; `binlog.floor` covers those that nothing follows (files.rs).
 //! - L3: transactions stand in the order of their commits. A transaction that is written again
 //!   after a crash has the same GTID, and the same bytes, at the same position.
 //! # Concurrency
@@ -40,7 +41,7 @@ use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, Op
 use parking_lot::Mutex;
 
 pub(crate) use files::{FIRST_POSITION, file_name, file_number, read_events};
-pub(crate) use group::{Group, GroupEvents};
+pub(crate) use group::{Group, GroupEvents, GroupForm};
 use writer::{Writer, WriterOptions};
 
 /// The longest time that a file stays unsynced, and the most bytes.
@@ -165,7 +166,7 @@ impl BinaryLog {
         let mut published = Published::default();
         for number in files::list(&**disk)? {
             let file = files::open(&**disk, number)?;
-            if let Some(contents) = files::scan(&*file, false)? {
+            if let Some(contents) = files::scan(&*file, None)? {
                 let file = PublishedFile {
                     bytes: file.len()?,
                     created: contents.created,

@@ -8,8 +8,8 @@ use nfold_binlog::write::{self, GtidHead, Stamp};
 use nfold_binlog::{BinlogError, Gtid, GtidSet, Header, SourceUuid, Tag};
 use nfold_engine::{Attachment, Disk, DiskFile, Lsn, OpenMode};
 
-use super::files::{self, FIRST_POSITION, FileContents};
-use super::group::{Group, GroupEvents};
+use super::files::{self, FIRST_POSITION, FileContents, Floor};
+use super::group::{Group, GroupEvents, GroupForm};
 
 /// The bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -53,6 +53,8 @@ pub(crate) struct Writer {
     pub commit: Lsn,
     /// Bytes since the last sync.
     pub unsynced: u64,
+    /// The last transaction in the file has no number of its commit (files.rs).
+    unnumbered: bool,
     /// Large transactions whose files go with the next sync.
     used: Vec<String>,
     /// Commits with their GTIDs, for [`super::BinaryLog::gtid_of`].
@@ -73,7 +75,7 @@ impl Writer {
         let mut numbers = files::list(&*disk)?;
         while let Some(number) = numbers.pop() {
             let file = files::open(&*disk, number)?;
-            let Some(contents) = files::scan(&*file, true)? else {
+            let Some(contents) = files::scan(&*file, Some(floor.end_in(number)))? else {
                 // The server died before the file was whole. Nothing was written behind its head.
                 tracing::warn!(
                     "{}: removed, its head is not whole",
@@ -93,9 +95,10 @@ impl Writer {
                 number,
                 file,
                 position: contents.end,
-                commit: contents.commit.unwrap_or(0).max(floor),
+                commit: contents.commit.unwrap_or(0).max(floor.commit),
                 contents,
                 unsynced: 0,
+                unnumbered: false,
                 used: Vec::new(),
                 numbered: Vec::new(),
                 buffer: Vec::new(),
@@ -117,8 +120,9 @@ impl Writer {
             file,
             position: contents.end,
             contents,
-            commit: floor,
+            commit: floor.commit,
             unsynced: 0,
+            unnumbered: false,
             used: Vec::new(),
             numbered: Vec::new(),
             buffer: Vec::new(),
@@ -175,6 +179,7 @@ impl Writer {
                 self.used.push(name.to_owned());
             }
         }
+        self.unnumbered = group.form == GroupForm::Xa;
         self.commit = attachment.commit;
         self.contents.commit = Some(attachment.commit);
         self.contents.end = self.position + self.buffer.len() as u64;
@@ -193,19 +198,28 @@ impl Writer {
         };
         // CREATE TABLE ... SELECT has a statement behind BEGIN.
         let is_query = |event: &&[u8]| Header::read(event).is_ok_and(|h| h.is_query());
-        let rows_only = !group.is_statement && !events.get(1).is_some_and(is_query);
+        let rows_only = match group.form {
+            GroupForm::Changes => !events.get(1).is_some_and(is_query),
+            GroupForm::Statement => false,
+            GroupForm::Xa => events.len() > 1,
+        };
         let mut last = Vec::new();
-        if group.is_statement {
-            // The only event.
-            last = events.pop().unwrap_or_default().to_vec();
-            let at = write::DDL_XID_OFFSET;
-            if let Some(number) = last.get_mut(at..at + 8) {
-                number.copy_from_slice(&commit.to_le_bytes());
+        match group.form {
+            GroupForm::Changes => {
+                write::xid(&mut last, stamp, commit);
+                events.push(&last);
             }
-        } else {
-            write::xid(&mut last, stamp, commit);
+            GroupForm::Statement => {
+                // The only event.
+                last = events.pop().unwrap_or_default().to_vec();
+                let at = write::DDL_XID_OFFSET;
+                if let Some(number) = last.get_mut(at..at + 8) {
+                    number.copy_from_slice(&commit.to_le_bytes());
+                }
+                events.push(&last);
+            }
+            GroupForm::Xa => {}
         }
-        events.push(&last);
         let sum = if checksums { 4 } else { 0 };
         let rest = events.iter().map(|e| e.len() as u64 + sum).sum();
         let gtid = self.next_gtid(group);
@@ -263,10 +277,25 @@ impl Writer {
         if self.unsynced > 0 {
             self.file.sync_data()?;
             self.unsynced = 0;
+            if self.unnumbered {
+                let end = Some((self.number, self.position));
+                self.store_floor(end)?;
+            }
         }
         for name in self.used.drain(..) {
             self.disk.remove(&name)?;
         }
+        Ok(())
+    }
+
+    /// Stores that every commit up to the last one is in the files, which end at `end`.
+    fn store_floor(&mut self, end: Option<(u64, u64)>) -> io::Result<()> {
+        let floor = Floor {
+            commit: self.commit,
+            end,
+        };
+        files::store_floor(&*self.disk, &floor)?;
+        self.unnumbered = false;
         Ok(())
     }
 
@@ -295,7 +324,7 @@ impl Writer {
         let name = files::file_name(next);
         write::rotate(&mut event, stamp, 0, (&name, FIRST_POSITION));
         self.end_file(announced.then_some(event))?;
-        files::store_floor(&*self.disk, self.commit)?;
+        self.store_floor(Some((self.number, self.position)))?;
         let executed = self.contents.executed.clone();
         self.begin_file(next, checksums, executed)
     }
@@ -324,7 +353,7 @@ impl Writer {
     /// RESET BINARY LOGS AND GTIDS: one empty file is left, with this number.
     pub fn reset(&mut self, number: u64, checksums: bool) -> io::Result<()> {
         self.sync()?;
-        files::store_floor(&*self.disk, self.commit)?;
+        self.store_floor(None)?;
         for old in files::list(&*self.disk)? {
             self.disk.remove(&files::file_name(old))?;
         }

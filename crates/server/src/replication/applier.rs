@@ -4,9 +4,12 @@
 //! ```text
 //! Gtid ─▶ Query BEGIN ─▶ (Table_map ─▶ rows)* ─▶ Xid          a transaction: rows and coordinates
 //! Gtid ─▶ Query CREATE TABLE ..                               DDL: definition and coordinates
+//! Gtid ─▶ Query XA START ─▶ rows ─▶ Query XA END ─▶ XA_prepare    see branches.rs
+//! Gtid ─▶ Query XA COMMIT | XA ROLLBACK                           the same
 //!
 //! MariaDB Gtid ─▶ (Table_map ─▶ rows)* ─▶ Xid | Query COMMIT  a transaction
 //! MariaDB Gtid ─▶ Query CREATE TABLE ..                       DDL, in MariaDB's dialect
+//! MariaDB Gtid, as XA START ─▶ rows ─▶ Query XA END ─▶ XA_prepare
 //! ```
 
 use std::collections::HashMap;
@@ -43,7 +46,7 @@ pub(super) struct ApplyError {
 
 /// Why an event cannot be applied.
 #[derive(Debug)]
-enum Refusal {
+pub(super) enum Refusal {
     Sql(SqlError),
     Other(String),
 }
@@ -70,18 +73,18 @@ pub(super) struct SourceFacts {
 
 /// See the module's header.
 pub(super) struct Applier {
-    server: Arc<ServerState>,
-    thread: SessionThread,
+    pub(super) server: Arc<ServerState>,
+    pub(super) thread: SessionThread,
     /// What is applied and committed.
-    committed: Coordinates,
+    pub(super) committed: Coordinates,
     reader: EventReader,
     /// The source's file, and the position behind the last event read.
     file: String,
     position: u64,
     /// The tables of the statement at hand.
     tables: HashMap<u64, Arc<TableMap>>,
-    gtid: Option<Gtid>,
-    in_transaction: bool,
+    pub(super) gtid: Option<Gtid>,
+    pub(super) in_transaction: bool,
     filter: Filter,
     /// The settings of a transaction of which nothing has been applied yet. Only with a filter.
     opening: Option<(Header, QueryContext)>,
@@ -94,7 +97,7 @@ pub(super) struct Applier {
     /// When coordinates behind transactions that were left out were stored last.
     stored_at: Instant,
     /// The transaction has been applied already.
-    skips: bool,
+    pub(super) skips: bool,
     /// The SET statement that ran last.
     settings: String,
 }
@@ -109,10 +112,12 @@ impl Applier {
         let mut thread = SessionThread::open(server)?;
         thread.run(|_, session| {
             let level = VarValue::text("READ-COMMITTED");
-            session
-                .env
-                .vars
-                .set_known(&[("transaction_isolation", level)]);
+            // Any session may end the branches of the source's XA transactions.
+            let detach = VarValue::Bool(true);
+            session.env.vars.set_known(&[
+                ("transaction_isolation", level),
+                ("xa_detach_on_prepare", detach),
+            ]);
             Ok(())
         })?;
         Ok(Applier {
@@ -161,8 +166,11 @@ impl Applier {
         self.skips = false;
         self.opening = None;
         if std::mem::take(&mut self.in_transaction) {
-            self.thread
-                .run(|fiber, session| session.rollback(&mut FiberExec { fiber }))?;
+            self.thread.run(|fiber, session| {
+                session.rollback(&mut FiberExec { fiber })?;
+                session.leave_branch();
+                Ok(())
+            })?;
         }
         let Some((database, table)) = self.committed.unfinished.clone() else {
             return Ok(());
@@ -297,6 +305,7 @@ impl Applier {
                 Ok(())
             }
             Event::Xid(_) => self.commit(),
+            Event::XaPrepare(event) => self.prepare_branch(&event),
             Event::Payload(payload) => payload.each(&mut |header, event| {
                 self.apply(header, event).map_err(|e| {
                     let text = format!("in its {} event: ", event_name(header.code));
@@ -342,15 +351,20 @@ impl Applier {
             .with_status(|status| status.retrieved.add(&event.gtid));
         self.gtid = Some(event.gtid);
         self.without_effect = event.form == TransactionForm::AlterWithoutEffect;
-        if event.form != TransactionForm::Changes {
-            return Ok(());
-        }
+        let branch = match event.form {
+            TransactionForm::Changes => None,
+            TransactionForm::Branch(branch) => Some(branch),
+            TransactionForm::Statement | TransactionForm::AlterWithoutEffect => return Ok(()),
+        };
         self.in_transaction = true;
         // There are no settings; the rows are those that the source has stored.
         let context = QueryContext {
             sql_mode: Some(0),
             ..QueryContext::default()
         };
+        if let Some(branch) = branch {
+            return self.start_branch(header, &context, format!("XA START {branch}").into());
+        }
         if self.filter.is_active() {
             self.opening = Some((*header, context));
             return Ok(());
@@ -380,6 +394,9 @@ impl Applier {
                 }
                 self.begin(header, &query.context)
             }
+            ("XA START", false) => self.start_branch(header, &query.context, query.sql),
+            ("XA END", true) => self.run_in_branch(query.sql),
+            ("XA COMMIT" | "XA ROLLBACK", false) => self.end_branch(header, query),
             ("COMMIT", true) => self.commit(),
             ("CREATE TABLE" | "CREATE OR", true) => {
                 let length = match self.mariadb {
@@ -498,7 +515,7 @@ impl Applier {
     }
 
     /// Parses a statement with the SQL mode of the session.
-    fn parse(&mut self, sql: Vec<u8>) -> Result<Statement, SqlError> {
+    pub(super) fn parse(&mut self, sql: Vec<u8>) -> Result<Statement, SqlError> {
         self.thread.run(move |_, session| {
             let lexing = session.env.vars.settings().lexing;
             nfold_sql::parser::parse(&sql, lexing)
@@ -519,7 +536,11 @@ impl Applier {
     }
 
     /// Applies the settings of a statement to the session.
-    fn settings(&mut self, header: &Header, context: &QueryContext) -> Result<(), Refusal> {
+    pub(super) fn settings(
+        &mut self,
+        header: &Header,
+        context: &QueryContext,
+    ) -> Result<(), Refusal> {
         let text = match self.mariadb {
             Some(explicit_defaults) => {
                 let context = context::of_mariadb(context, explicit_defaults)?;
@@ -603,7 +624,7 @@ impl Applier {
     }
 
     /// The coordinates behind the transaction at hand.
-    fn after(&self) -> Coordinates {
+    pub(super) fn after(&self) -> Coordinates {
         let mut after = self.committed.clone();
         after.unfinished = None;
         after.file.clone_from(&self.file);
@@ -641,7 +662,7 @@ impl Applier {
         Ok(())
     }
 
-    fn committed_to(&mut self, after: Coordinates) {
+    pub(super) fn committed_to(&mut self, after: Coordinates) {
         self.committed = after;
         self.gtid = None;
         self.skips = false;
@@ -654,7 +675,7 @@ impl Applier {
 }
 
 /// The GTID of the source's transaction for this server's own binary log, if it can be written.
-fn writable_gtid(gtid: &Gtid) -> Option<(SourceUuid, u64)> {
+pub(super) fn writable_gtid(gtid: &Gtid) -> Option<(SourceUuid, u64)> {
     match gtid {
         Gtid::MySql { uuid, tag, number } if tag.as_str().is_empty() => Some((*uuid, *number)),
         _ => None,

@@ -3,7 +3,8 @@
 //! # Picture
 //! ```text
 //! channel.rs   connect, read an event ─▶ applier.rs   transactions, positions, statements
-//!   ▲ retry                               │    filter.rs    which databases are followed
+//!   ▲ retry                               │    branches.rs  XA transactions
+//!   │                                     │    filter.rs    which databases are followed
 //!   │                                     │    rows.rs      row events
 //!   └── lost connection                   │    context.rs   the settings of statements
 //!                                         │    mariadb.rs   statements of a MariaDB
@@ -14,6 +15,7 @@
 //!   only with what is applied.
 
 mod applier;
+mod branches;
 mod channel;
 mod context;
 mod fiber;

@@ -1,7 +1,9 @@
 //! The branch of a distributed transaction (XA) that a session works on, between XA START and its
 //! end; `statement/xa.rs` runs the statements.
 
+use nfold_binlog::BranchId;
 use nfold_engine::BranchName;
+use nfold_sql::ast::Xid;
 use nfold_types::{ErrorCode, SqlError};
 
 /// What a branch allows, by MySQL's names.
@@ -45,4 +47,29 @@ impl BranchState {
 pub(crate) struct OpenBranch {
     pub name: BranchName,
     pub state: BranchState,
+}
+
+impl OpenBranch {
+    /// The name for the binary log.
+    pub fn id(&self) -> Option<BranchId> {
+        Xid::decode(self.name.bytes()).map(branch_id)
+    }
+}
+
+/// A name as the binary log has it.
+pub(crate) fn branch_id(xid: Xid) -> BranchId {
+    BranchId {
+        format: xid.format as u32,
+        gtrid: xid.gtrid,
+        bqual: xid.bqual,
+    }
+}
+
+/// A name of the binary log as statements have it.
+pub(crate) fn xid_of(branch: &BranchId) -> Xid {
+    Xid {
+        format: branch.format.into(),
+        gtrid: branch.gtrid.clone(),
+        bqual: branch.bqual.clone(),
+    }
 }

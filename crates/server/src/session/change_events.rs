@@ -6,17 +6,18 @@ use std::sync::atomic::AtomicBool;
 
 use nfold_binlog::write::{
     ImageColumns, RowsHead, Stamp, TableColumn, TableMapHead, end_statement, query_event,
-    rows_event, table_map_event,
+    rows_event, table_map_event, xa_prepare,
 };
-use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind};
+use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind, XaPrepareEvent};
 use nfold_catalog::{IndexKind, TableId};
 use nfold_engine::{ChangeJournal, JournalEntry, Table};
 use nfold_exec::{ExecCx, SessionEnv, change_kind, logged_columns};
 use nfold_types::{Charset, Collation, ErrorCode, SqlError, Value};
 
 use super::Session;
+use super::branch::OpenBranch;
 use super::cx::blocking;
-use crate::binlog::{BinaryLog, Group, GroupEvents};
+use crate::binlog::{BinaryLog, Group, GroupEvents, GroupForm};
 use crate::unix_time::unix_time;
 
 /// The bytes of rows in one event, except for larger rows (`binlog_row_event_max_size`).
@@ -43,12 +44,17 @@ impl Session {
         }
     }
 
-    /// Sets the events that the commit of the open transaction carries.
+    /// Sets the events that the commit of the open transaction carries, or its XA PREPARE if it
+    /// `prepares`.
     ///
     /// # Errors
     /// The file of a large transaction cannot be written.
     #[cold]
-    pub(super) fn attach_changes(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
+    pub(crate) fn attach_changes(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        prepares: bool,
+    ) -> Result<(), SqlError> {
         let Some(journal) = self.engine.take_journal() else {
             return Ok(());
         };
@@ -56,17 +62,49 @@ impl Session {
             return Ok(());
         };
         let stamp = self.stamp(&log);
+        let branch = self.gate.as_ref().and_then(|gate| gate.branch.as_ref());
+        let branch = branch.and_then(OpenBranch::id);
         let mut events = Vec::with_capacity(journal.len_bytes() * 5 / 4 + 512);
-        query_event(
-            &mut events,
-            stamp,
-            &self.described(b"BEGIN".to_vec(), false),
-        );
+        let begin = match &branch {
+            Some(branch) => format!("XA START {branch}").into_bytes(),
+            None => b"BEGIN".to_vec(),
+        };
+        query_event(&mut events, stamp, &self.described(begin, false));
         self.rows_of(&journal, stamp, &mut events)?;
         drop(journal);
-        let bytes = self.group(cx, &log, events, false)?;
+        let mut form = GroupForm::Changes;
+        if let Some(branch) = branch {
+            form = GroupForm::Xa;
+            let end = format!("XA END {branch}").into_bytes();
+            query_event(&mut events, stamp, &self.described(end, false));
+            let end = XaPrepareEvent {
+                one_phase: !prepares,
+                branch,
+            };
+            xa_prepare(&mut events, stamp, &end);
+        }
+        let bytes = self.group(cx, &log, events, form)?;
         self.engine.attach(bytes);
         Ok(())
+    }
+
+    /// Sets the statement that the end of a prepared branch carries. `sql` is XA COMMIT or XA
+    /// ROLLBACK.
+    pub(crate) fn attach_end_of_branch(&mut self, sql: String) {
+        let Some(log) = self.logging().cloned() else {
+            return;
+        };
+        let mut events = Vec::new();
+        let statement = self.described(sql.into_bytes(), false);
+        query_event(&mut events, self.stamp(&log), &statement);
+        let group = Group {
+            form: GroupForm::Xa,
+            server_id: log.server_id(),
+            commit_us: unix_time().as_micros() as u64,
+            gtid: self.source_gtid,
+            events: GroupEvents::Here(&events),
+        };
+        self.engine.attach(group.encode());
     }
 
     /// The bytes that the commit of a DDL statement carries; `None`: it is not recorded.
@@ -79,7 +117,7 @@ impl Session {
             &self.described(sql.to_vec(), true),
         );
         let group = Group {
-            is_statement: true,
+            form: GroupForm::Statement,
             server_id: log.server_id(),
             commit_us: unix_time().as_micros() as u64,
             gtid: self.source_gtid,
@@ -117,7 +155,7 @@ impl Session {
         if let Some(journal) = journal {
             self.rows_of(journal, stamp, &mut events)?;
         }
-        self.group(cx, &log, events, false).map(Some)
+        self.group(cx, &log, events, GroupForm::Changes).map(Some)
     }
 
     /// The bytes that a commit carries for these events.
@@ -126,10 +164,10 @@ impl Session {
         cx: &mut dyn ExecCx,
         log: &Arc<BinaryLog>,
         events: Vec<u8>,
-        is_statement: bool,
+        form: GroupForm,
     ) -> Result<Vec<u8>, SqlError> {
         let group = Group {
-            is_statement,
+            form,
             server_id: log.server_id(),
             commit_us: unix_time().as_micros() as u64,
             gtid: self.source_gtid,
@@ -152,7 +190,7 @@ impl Session {
                 SqlError::with_message(ErrorCode::ER_UNKNOWN_ERROR, text)
             })?;
         let group = Group {
-            is_statement,
+            form,
             server_id: log.server_id(),
             commit_us,
             gtid,

@@ -170,13 +170,22 @@ pub(crate) fn load_config(engine: &Engine) -> Result<Option<ChannelConfig>, SqlE
         .transpose()
 }
 
-/// The stored coordinates of the channel. Blocks.
+/// The stored coordinates of the channel. The channel does not run. Blocks.
 pub(crate) fn load_coordinates(engine: &Engine) -> Result<Coordinates, SqlError> {
     let stored = engine.channel_record(ChannelRecord::Coordinates, CHANNEL);
-    match stored.map_err(engine_error)? {
-        Some(data) => Coordinates::load(&data).map_err(damaged),
-        None => Ok(Coordinates::default()),
+    let Some(data) = stored.map_err(engine_error)? else {
+        return Ok(Coordinates::default());
+    };
+    let at = Coordinates::load(&data).map_err(damaged)?;
+    if at.step.is_none() {
+        return Ok(at);
     }
+    // The server died, or the channel stopped, in the middle of it.
+    let prepared = engine.prepared_branches();
+    let at = at.resolve(|name| prepared.iter().any(|branch| **branch == *name));
+    let stored = engine.put_coordinates_alone(CHANNEL, &pending(&at).data);
+    stored.map_err(engine_error)?;
+    Ok(at)
 }
 
 /// Coordinates for [`nfold_engine::with_statement_writes`].

@@ -276,7 +276,7 @@ impl Session {
 
     fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         if self.engine.journal().is_some()
-            && let Err(e) = self.attach_changes(cx)
+            && let Err(e) = self.attach_changes(cx, false)
         {
             self.rollback(cx)?;
             return Err(e);

@@ -15,10 +15,12 @@
 //! # Invariants
 //! XA1. A session with a branch has a gate, so other sessions pay nothing for the checks of
 //!      [`Session::pass_branch`].
-//! XA2. While a branch is ACTIVE or IDLE, its transaction is open in the engine, unless the server
+//! XA2. A branch whose XA PREPARE is in the binary log has its XA COMMIT or XA ROLLBACK there, too,
+//!      unless the session that ends it has `sql_log_bin = OFF`. Other branches have neither.
+//! XA3. While a branch is ACTIVE or IDLE, its transaction is open in the engine, unless the server
 //!      has rolled it back.
 
-use nfold_engine::TrxOptions;
+use nfold_engine::{PrepareOptions, TrxOptions};
 use nfold_exec::{Checkpoints, ExecCx, SessionEnv};
 use nfold_sql::ast::{DropTable, SetItem, SetValue, Show, Statement, Xa, XaAssociation, Xid};
 use nfold_sql::parser::parse_stoppable;
@@ -27,7 +29,7 @@ use nfold_types::{ColumnType, ErrorCode, Level, SqlError, TypeKind, Value};
 
 use super::dispatch::commits;
 use crate::session::Session;
-use crate::session::branch::{BranchState, OpenBranch};
+use crate::session::branch::{BranchState, OpenBranch, branch_id};
 use crate::session::gate::Gate;
 use crate::session::response::{Response, RowSet};
 use crate::session::tables::{needs_query, tables_of};
@@ -179,11 +181,6 @@ impl Session {
         if !self.has_branch(xid) {
             return Err(unknown());
         }
-        if self.engine.journal().is_some() {
-            return Err(SqlError::not_supported(
-                "XA PREPARE with changes for the binary log",
-            ));
-        }
         if self.server_locks.changed && self.engine.has_writes() {
             self.announce_change(cx, false)?;
         }
@@ -191,10 +188,19 @@ impl Session {
             self.env.sysvar(None, "xa_detach_on_prepare"),
             Ok(Value::Int(0) | Value::UInt(0))
         );
+        let logged = self.engine.journal().is_some();
+        let attachment = match logged {
+            true => self.attach_changes(cx, true),
+            false => Ok(()),
+        };
         let Some(OpenBranch { name, .. }) = self.leave_branch() else {
             return Ok(());
         };
-        let prepared = finish(cx, || self.engine.prepare(&name, attached));
+        let options = PrepareOptions { attached, logged };
+        let prepared = match attachment {
+            Ok(()) => finish(cx, || self.engine.prepare(&name, options)),
+            Err(e) => Err(e),
+        };
         self.end_change();
         if let Err(e) = prepared {
             tracing::warn!(error = %e.message, "a branch could not be prepared, and is rolled back");
@@ -285,6 +291,14 @@ impl Session {
         let engine = self.server.engine.clone();
         let ended = match self.engine.resume_branch(&engine, &name, own) {
             false => Err(unknown()),
+            true if self.engine.resumed_is_logged() => {
+                let verb = if commit { "COMMIT" } else { "ROLLBACK" };
+                self.attach_end_of_branch(format!("XA {verb} {}", branch_id(xid.clone())));
+                finish(cx, || match commit {
+                    true => self.engine.commit_branch(),
+                    false => self.engine.rollback_branch(),
+                })
+            }
             true if commit => finish(cx, || self.engine.commit_branch()),
             true => finish(cx, || self.engine.rollback_branch()),
         };

@@ -363,14 +363,16 @@ impl UndoLog {
         next
     }
 
-    /// Appends a prepare record with a name and a description, and commits `mtr`. Returns the end
-    /// of the record in the log. The room was made by [`prepare`](Self::prepare).
+    /// Appends a prepare record with a name and a description, and commits `mtr`. `ended` runs with
+    /// the end of the record in the log, before the horizon gets there. Returns that end. The room
+    /// was made by [`prepare`](Self::prepare).
     pub(crate) fn append_prepare(
         &self,
         mtr: &mut Mtr<'_>,
         prep: UndoPrep,
         trx: &mut TrxUndo,
         (name, about): (&[u8], &[u8]),
+        ended: impl FnOnce(Lsn),
     ) -> Lsn {
         let body_len = name.len() + about.len();
         let long = long_pages(body_len) > 0;
@@ -383,15 +385,22 @@ impl UndoLog {
         };
         self.append_record(mtr, prep, trx, header, &[name, about]);
         trx.prepared = true;
-        mtr.commit().end
+        mtr.commit_with(ended).end
     }
 
-    /// Appends the record that takes a prepare record back, and commits `mtr`. The room was made by
+    /// Appends the record that takes a prepare record back, and commits `mtr`. `ended` as in
+    /// [`append_prepare`](Self::append_prepare). The room was made by
     /// [`prepare_end`](Self::prepare_end).
-    pub(crate) fn append_unprepare(&self, mtr: &mut Mtr<'_>, prep: UndoPrep, trx: &mut TrxUndo) {
+    pub(crate) fn append_unprepare(
+        &self,
+        mtr: &mut Mtr<'_>,
+        prep: UndoPrep,
+        trx: &mut TrxUndo,
+        ended: impl FnOnce(Lsn),
+    ) {
         let header = trx.header(UndoKind::Unprepare);
         self.append_record(mtr, prep, trx, header, &[]);
-        mtr.commit();
+        mtr.commit_with(ended);
         trx.prepared = false;
     }
 
@@ -408,9 +417,19 @@ impl UndoLog {
         len: usize,
     ) -> Step<UndoPrep> {
         let prep = self.prepare_end(mtr, trx)?;
-        mtr.reserve(Mtr::attachment_log(len), prep.space, 0)
-            .map_err(Stop::lift)?;
+        self.reserve_attachment(mtr, &prep, len)?;
         Ok(prep)
+    }
+
+    /// Makes room for an attachment of `len` bytes beside a record.
+    pub(crate) fn reserve_attachment(
+        &self,
+        mtr: &mut Mtr<'_>,
+        prep: &UndoPrep,
+        len: usize,
+    ) -> Step<()> {
+        let bytes = Mtr::attachment_log(len);
+        mtr.reserve(bytes, prep.space, 0).map_err(Stop::lift)
     }
 
     /// Ends a transaction with a commit or end record and commits `mtr`. `ended` runs with the LSN

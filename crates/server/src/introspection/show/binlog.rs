@@ -203,6 +203,7 @@ fn info(event: &Event) -> String {
             };
             match (q.database.as_str(), &*sql) {
                 ("", _) | (_, "BEGIN") => format!("{sql}{xid}"),
+                _ if sql.starts_with("XA ") => sql.into_owned(),
                 (database, _) => format!("use `{database}`; {sql}{xid}"),
             }
         }
@@ -221,6 +222,10 @@ fn info(event: &Event) -> String {
         }
         Event::RowsQuery(sql) => format!("# {}", String::from_utf8_lossy(sql)),
         Event::Xid(number) => format!("COMMIT /* xid={number} */"),
+        Event::XaPrepare(event) => match event.one_phase {
+            true => format!("XA COMMIT {} ONE PHASE", event.branch),
+            false => format!("XA PREPARE {}", event.branch),
+        },
         _ => String::new(),
     }
 }
