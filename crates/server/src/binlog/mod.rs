@@ -25,6 +25,9 @@ mod files;
 mod group;
 mod writer;
 
+#[cfg(test)]
+mod simulation;
+
 use crate::unix_time::unix_time;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -208,12 +211,7 @@ impl BinaryLog {
         if !self.active.load(Relaxed) {
             return Ok(());
         }
-        let mut writer = self.writer.lock();
-        if writer.contents.transactions > 0 || writer.contents.commit.is_some() {
-            writer.rotate(false, self.tunables().checksums)?;
-        }
-        self.publish(&mut writer);
-        drop(writer);
+        self.begin()?;
         *self.engine.lock() = Some(engine.clone());
         let (log, engine) = (self.clone(), engine.clone());
         let thread = std::thread::Builder::new()
@@ -228,6 +226,16 @@ impl BinaryLog {
                 }
             })?;
         *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Begins a new file, unless the last one has no transaction.
+    fn begin(&self) -> io::Result<()> {
+        let mut writer = self.writer.lock();
+        if writer.contents.transactions > 0 || writer.contents.commit.is_some() {
+            writer.rotate(false, self.tunables().checksums)?;
+        }
+        self.publish(&mut writer);
         Ok(())
     }
 
@@ -259,29 +267,11 @@ impl BinaryLog {
                 engine.block_until_durable(first);
             }
             let mut writer = self.writer.lock();
-            let taken = attachments.take(engine.durable_lsn());
-            let tunables = self.tunables();
-            for attachment in &taken {
-                writer.append(attachment)?;
-                if writer.contents.end >= tunables.max_bytes {
-                    writer.rotate(true, tunables.checksums)?;
-                    self.publish(&mut writer);
-                    self.expire(&writer, tunables.expire_s)?;
-                }
-            }
-            if self.begins_file.swap(false, Relaxed) {
-                writer.rotate(true, tunables.checksums)?;
-                self.publish(&mut writer);
-            }
-            writer.flush()?;
-            if !taken.is_empty() {
-                self.publish(&mut writer);
-            }
+            self.append_ready(&mut writer, engine)?;
             let due = synced_at.elapsed() >= SYNC_INTERVAL || writer.unsynced >= SYNC_BYTES;
             if due || is_last {
-                writer.sync()?;
+                self.sync(&mut writer, engine)?;
                 synced_at = Instant::now();
-                attachments.release(writer.commit);
             }
             if is_last {
                 writer.close()?;
@@ -289,6 +279,36 @@ impl BinaryLog {
                 return Ok(());
             }
         }
+    }
+
+    /// Writes the commits that are durable.
+    fn append_ready(&self, writer: &mut Writer, engine: &Engine) -> io::Result<()> {
+        let taken = engine.attachments().take(engine.durable_lsn());
+        let tunables = self.tunables();
+        for attachment in &taken {
+            writer.append(attachment)?;
+            if writer.contents.end >= tunables.max_bytes {
+                writer.rotate(true, tunables.checksums)?;
+                self.publish(writer);
+                self.expire(writer, tunables.expire_s)?;
+            }
+        }
+        if self.begins_file.swap(false, Relaxed) {
+            writer.rotate(true, tunables.checksums)?;
+            self.publish(writer);
+        }
+        writer.flush()?;
+        if !taken.is_empty() {
+            self.publish(writer);
+        }
+        Ok(())
+    }
+
+    /// Syncs what is written. The engine's log need not keep it any longer (L2).
+    fn sync(&self, writer: &mut Writer, engine: &Engine) -> io::Result<()> {
+        writer.sync()?;
+        engine.attachments().release(writer.commit);
+        Ok(())
     }
 
     /// Makes what is written known.

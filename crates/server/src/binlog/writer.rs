@@ -54,7 +54,7 @@ pub(crate) struct Writer {
     /// Bytes since the last sync.
     pub unsynced: u64,
     /// The last transaction in the file has no number of its commit (files.rs).
-    unnumbered: bool,
+    pub unnumbered: bool,
     /// Large transactions whose files go with the next sync.
     used: Vec<String>,
     /// Commits with their GTIDs, for [`super::BinaryLog::gtid_of`].
