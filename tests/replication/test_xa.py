@@ -22,6 +22,7 @@ from test_source import Follower, caught_up, executed, follow
 OPTIONS = {**of_source.OPTIONS, "server_id": 71}
 ROUNDS = int(os.environ.get("ROUNDS", "6"))
 XA_NOTA = 1397
+RECORDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 QUERY, XA_PREPARE = 2, 38
 
 # Statements, and the events that MySQL 9.7 writes for them.
@@ -434,7 +435,7 @@ def test_nfold_follows_xa_transactions_of_a_mariadb(_):
 def recorded_in_steps(srv, name, is_mariadb):
     """A replica of a recorded file that breaks off behind each Query and XA_prepare. The replica is
     killed each time."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded", name), "rb") as f:
+    with open(os.path.join(RECORDED, name), "rb") as f:
         data = f.read()
     at, ends = 4, []
     for event in binlog_source.events(data):
@@ -477,3 +478,17 @@ def test_recorded_log_of_mysql_is_applied_over_kills(srv):
 def test_recorded_log_of_mariadb_is_applied_over_kills(_):
     with server.Server(of_mariadb.OPTIONS) as srv:
         recorded_in_steps(srv, "mariadb1011-xa.binlog", True)
+
+
+def test_branches_of_other_databases_end_as_well(_):
+    with open(os.path.join(RECORDED, "mysql97-xa.binlog"), "rb") as f:
+        data = f.read()
+    with server.Server(of_mysql.OPTIONS) as srv, binlog_source.Source(data) as source:
+        cur = srv.connect().cursor()
+        replica.change(cur, source.port, "SOURCE_AUTO_POSITION = 1, NFOLD_DATABASES = 'other'")
+        cur.execute("START REPLICA")
+        # The Rotate at the end is read.
+        replica.wait(cur, lambda s: s["Source_Log_File"] == "binlog.000002")
+        assert recover(cur) == ["0x00FF"]
+        cur.execute("SHOW DATABASES LIKE 'rep'")
+        assert cur.fetchall() == ()
