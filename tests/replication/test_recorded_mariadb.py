@@ -191,3 +191,11 @@ def test_master_use_gtid_has_three_values(srv):
         except Exception as e:
             assert e.args[0] == 1210, e
     cur.execute("RESET REPLICA ALL")
+
+
+def test_gtid_subset_compares_positions_in_domains(srv):
+    cur = srv.connect().cursor()
+    for subset, of, expected in (("3-100-44", "3-100-44,7-200-1", 1), ("3-100-45", "3-100-44,7-200-1", 0),
+                                 ("3-101-44", "3-100-45", 1), ("3-100-1,8-1-1", "3-100-2", 0), ("", "3-100-2", 1),
+                                 ("3-100-2", "", 0)):
+        assert rows(cur, f"SELECT GTID_SUBSET('{subset}', '{of}')") == ((expected,),), (subset, of)

@@ -57,10 +57,11 @@ fn set_of<'a>(cx: &EvalCx<'a>, e: &'a Expr, domains: bool) -> Result<Option<Gtid
     parsed.map(Some).ok_or_else(|| malformed(&text))
 }
 
-/// Whether all GTIDs of the first set are in the second one.
+/// Whether all GTIDs of the first set are in the second one: of a MariaDB, whether the second one
+/// has reached the first one's position in each domain.
 fn eval_subset<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let subset = arg!(set(cx, &args[0]));
-    let of = arg!(set(cx, &args[1]));
+    let subset = arg!(set_of(cx, &args[0], true));
+    let of = arg!(set_of(cx, &args[1], true));
     Ok(Val::from_bool(Some(subset.is_subset(&of))))
 }
 
