@@ -895,3 +895,83 @@ fn late_pin_leaves_no_page() {
         assert_eq!(frame_of(shared.tenancy.value().load()), None);
     });
 }
+
+/// The protocol of `nfold_txn::locks::run`, rebuilt here because its mutexes are not loom's: one
+/// owner adds a key to its run, another one requests the same key at the queue.
+struct RunAndQueue {
+    /// The run has the key, behind the owner's mutex.
+    in_run: loom::sync::Mutex<bool>,
+    /// The shard's mutex: false is free.
+    latch: AtomicBool,
+    has_queues: AtomicBool,
+    /// The other owner has an entry in the queue of the key. Used under the latch.
+    entry: AtomicBool,
+}
+
+impl RunAndQueue {
+    fn latch(&self) {
+        let free = || {
+            let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+            self.latch.compare_exchange(false, true, acquire, relaxed)
+        };
+        while free().is_err() {
+            thread::yield_now();
+        }
+    }
+
+    fn release(&self) {
+        let has_queues = self.entry.load(Ordering::Relaxed);
+        self.has_queues.store(has_queues, Ordering::Relaxed);
+        self.latch.store(false, Ordering::Release);
+    }
+
+    /// Whether the owner of the run gets the lock.
+    fn lock_in_run(&self) -> bool {
+        *self.in_run.lock().unwrap() = true;
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        let mut may_have_queues = self.latch.load(Ordering::Relaxed);
+        if !may_have_queues {
+            loom::sync::atomic::fence(Ordering::Acquire);
+            may_have_queues = self.has_queues.load(Ordering::Relaxed);
+        }
+        if !may_have_queues {
+            return true;
+        }
+        self.latch();
+        let granted = !self.entry.load(Ordering::Relaxed);
+        self.release();
+        if !granted {
+            *self.in_run.lock().unwrap() = false;
+        }
+        granted
+    }
+
+    /// Whether the other owner gets it.
+    fn lock_at_queue(&self) -> bool {
+        self.latch();
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        let granted = !*self.in_run.lock().unwrap();
+        self.entry.store(granted, Ordering::Relaxed);
+        self.release();
+        granted
+    }
+}
+
+/// Finds: no look at the latch, or none at `has_queues`; `has_queues` set behind the release; a key
+/// that is added after the look.
+#[test]
+fn run_and_queue_see_each_other() {
+    loom::model(|| {
+        let shared = Arc::new(RunAndQueue {
+            in_run: loom::sync::Mutex::new(false),
+            latch: AtomicBool::new(false),
+            has_queues: AtomicBool::new(false),
+            entry: AtomicBool::new(false),
+        });
+        let other = shared.clone();
+        let at_queue = thread::spawn(move || other.lock_at_queue());
+        let in_run = thread::spawn(move || shared.lock_in_run());
+        let (at_queue, in_run) = (at_queue.join().unwrap(), in_run.join().unwrap());
+        assert!(!(at_queue && in_run), "both have the lock");
+    });
+}

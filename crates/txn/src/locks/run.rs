@@ -23,7 +23,8 @@
 //! looks whether the key's shard has queues, or is being looked at, and whether another owner's run
 //! has the key. Others latch the shard first, and then look at the runs. A fence stands between the
 //! two steps on both sides, so at least one of two sees the other. The owner that sees another
-//! takes its key out again and requests the lock at the queue.
+//! takes its key out again and requests the lock at the queue. A loom model of this is in
+//! `nfold-sync` (`run_and_queue_see_each_other`).
 
 use super::owner::LockOwner;
 use super::queue::{covers_gap, covers_record};
