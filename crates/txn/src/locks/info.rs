@@ -47,13 +47,9 @@ impl LockTable {
 
     /// Adds the locks in runs, except those with a copy among `out`.
     fn add_runs(&self, out: &mut Vec<LockInfo>) {
-        if !self.run_owners.are_there() {
-            return;
-        }
-        let copy = |l: &LockInfo| (l.owner, l.index, l.key.clone(), l.mode, l.kind);
-        let copies: FxHashSet<_> = out.iter().filter(|l| l.granted).map(copy).collect();
+        let mut locks = Vec::new();
         self.each_in_runs(|owner, run, key| {
-            let lock = LockInfo {
+            locks.push(LockInfo {
                 owner: Arc::as_ptr(owner) as usize,
                 trx_id: owner.trx_id(),
                 session: owner.session(),
@@ -62,11 +58,15 @@ impl LockTable {
                 mode: run.mode,
                 kind: run.kind,
                 granted: true,
-            };
-            if !copies.contains(&copy(&lock)) {
-                out.push(lock);
-            }
+            });
         });
+        if locks.is_empty() {
+            return;
+        }
+        let place = |l: &LockInfo| (l.owner, l.index, l.key.clone(), l.mode, l.kind);
+        let copies: FxHashSet<_> = out.iter().filter(|l| l.granted).map(place).collect();
+        locks.retain(|lock| !copies.contains(&place(lock)));
+        out.append(&mut locks);
     }
 
     /// Every waiting entry with each that it waits for.

@@ -1,7 +1,7 @@
 //! Locks that one scan has taken on keys in ascending order, stored as a list of the keys.
 //!
-//! A scan may lock a million entries. A queue for each of them takes some 200 bytes in three
-//! places of memory, and as many cache misses. A list takes the key and 4 bytes, at its end.
+//! A scan may lock a million entries. A queue for each of them takes 80 bytes of a hash table, and
+//! 40 of the owner's list of places. A run takes the bytes of the key and 4 more.
 //!
 //! # Picture
 //! ```text
@@ -14,17 +14,18 @@
 //!   key, by another owner or at the queue, first copies it into the key's queue
 //!   ([`LockTable::runs_to_queue`]), so waiting and deadlock detection deal with queues only. The
 //!   copy and the run may both exist.
-//! - R2: no queue has a waiting request that arrived before a key was added to a run, unless the
-//!   run's owner has a copy there. So a release that empties a queue need not look at runs.
+//! - R2: a waiting request has the copies of all runs with its key before it. A run that had the
+//!   key when the request arrived was copied then (R1). No key is added to a run while its queue
+//!   has waiting requests. So granting a waiting request needs no look at the runs.
 //! - R3: an owner whose run has a key of an index is in that index's registry.
 //!
 //! # Concurrency
-//! Adding a key takes the owner's mutex alone, and no shard's. Its owner adds the key, and then
-//! looks whether the key's shard has queues, or is being looked at, and whether another owner's run
-//! has the key. Others latch the shard first, and then look at the runs. A fence stands between the
-//! two steps on both sides, so at least one of two sees the other. The owner that sees another
-//! takes its key out again and requests the lock at the queue. A loom model of this is in
-//! `nfold-sync` (`run_and_queue_see_each_other`).
+//! Two owners may want one key at the same time, one in its run and the other at the queue. The
+//! first adds the key under its own mutex. Then it looks whether the shard of the key is latched or
+//! has queues, and whether another owner's run has the key. The second latches the shard, and then
+//! looks at the runs. On both sides a fence stands between the write and the look, so at least one
+//! sees the other. If it is the first, it takes the key out of its run again, and requests the lock
+//! at the queue. A loom model of this is in `nfold-sync` (`run_and_queue_see_each_other`).
 
 use super::owner::LockOwner;
 use super::queue::{covers_gap, covers_record};
@@ -54,6 +55,11 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// Index, mode and kind.
+    fn sort(&self) -> (u64, LockMode, LockKind) {
+        (self.index, self.mode, self.kind)
+    }
+
     fn key(&self, at: usize) -> &[u8] {
         let end = |at: usize| (self.ends[at] & !REMOVED) as usize;
         let start = at.checked_sub(1).map_or(0, end);
@@ -167,26 +173,12 @@ impl Runs {
 
     /// Takes a key out of the runs of one sort.
     pub fn remove(&mut self, index: u64, mode: LockMode, kind: LockKind, key: &[u8]) {
-        self.remove_where(index, key, |run| (run.mode, run.kind) == (mode, kind));
-    }
-
-    fn remove_where(&mut self, index: u64, key: &[u8], of: impl Fn(&Run) -> bool) {
-        for run in self
-            .0
-            .iter_mut()
-            .filter(|run| run.index == index && of(run))
-        {
+        let sort = (index, mode, kind);
+        for run in self.0.iter_mut().filter(|run| run.sort() == sort) {
             if let Some(at) = run.position(key) {
                 run.remove(at);
             }
         }
-    }
-}
-
-impl Run {
-    /// Index, mode and kind.
-    fn sort(&self) -> (u64, LockMode, LockKind) {
-        (self.index, self.mode, self.kind)
     }
 }
 
@@ -240,15 +232,13 @@ impl RunOwners {
 
     /// The locks of all owners on a key.
     fn on(&self, index: u64, key: &[u8]) -> Vec<(Arc<LockOwner>, LockMode, LockKind)> {
-        let list = self.list(index).lock();
-        let owners = list.iter().filter(|(i, _)| *i == index);
-        let of = |(_, owner): &(u64, Arc<LockOwner>)| {
+        let mut locks = Vec::new();
+        for (_, owner) in self.list(index).lock().iter().filter(|(i, _)| *i == index) {
             let state = owner.state.lock();
-            let locks: Vec<_> = state.runs.on(index, key).collect();
-            let with_owner = |(mode, kind)| (owner.clone(), mode, kind);
-            locks.into_iter().map(with_owner).collect::<Vec<_>>()
-        };
-        owners.flat_map(of).collect()
+            let of_owner = state.runs.on(index, key);
+            locks.extend(of_owner.map(|(mode, kind)| (owner.clone(), mode, kind)));
+        }
+        locks
     }
 }
 
