@@ -5,7 +5,7 @@
 //! packet or file ─ EventReader ─► Header + Event ┬─ TableMap ─┐
 //!                  (checksum)                    ├─ RowsEvent ─┴─ Rows: values of each column
 //!                                                ├─ QueryEvent: a statement with its context
-//!                                                ├─ Gtid, Xid, XaPrepare: the bounds of a transaction
+//!                                                ├─ Gtid, Xid, XaPrepare: bounds of a transaction
 //!                                                └─ PayloadEvent ─► events again
 //! ```
 //! # Invariants

@@ -4,7 +4,7 @@
 //! # Picture
 //! ```text
 //! transactions ─▶ engine A ─ attachments ─▶ Writer ─▶ files ─▶ events ─▶ engine B
-//! XA PREPARE, XA COMMIT, ..      SimDisk A                           rows and coordinates, SimDisk B
+//! XA PREPARE, XA COMMIT          SimDisk A                           coordinates, SimDisk B
 //!        │                            │ crash                             │ crash
 //!      history  ◀──── compare ────────┴────────── compare ────────────────┘
 //! ```

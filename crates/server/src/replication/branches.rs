@@ -2,14 +2,16 @@
 //!
 //! # Picture
 //! ```text
-//! XA START ─▶ rows ─▶ XA END ─▶ step: coordinates with the step ─▶ XA PREPARE ─▶ coordinates behind it
-//!                                                    crash ─▶ is the branch prepared? Then it is done
-//! XA COMMIT, XA ROLLBACK      ─▶ step: the same, and done if the branch is gone
+//! XA START ─▶ rows ─▶ XA END
+//!   ─▶ coordinates with the step ─▶ XA PREPARE ─▶ coordinates behind it
+//!                                │
+//!                                └ crash: the step is done if the branch is prepared
+//! XA COMMIT, XA ROLLBACK: the same, and the step is done if the branch is gone
 //! ```
 //! # Invariants
-//! - B1: a prepared transaction keeps its changes to itself, so it cannot have those of the
-//!   coordinates. Before each step the coordinates are stored together with the step
-//!   ([`BranchStep`]). The log has them in front of the step, so whenever the step is durable, they
+//! - B1: the coordinates behind XA PREPARE cannot be a part of the prepared transaction, because
+//!   its changes count only after its commit. So each step has coordinates of its own, which name
+//!   the step ([`BranchStep`]) and are written to the log before it. If the step is durable, they
 //!   are.
 //! - B2: nothing else prepares or ends the branch between the two. After a crash the coordinates
 //!   are resolved when the server begins to serve.

@@ -97,14 +97,8 @@ impl Session {
         let mut events = Vec::new();
         let statement = self.described(sql.into_bytes(), false);
         query_event(&mut events, self.stamp(&log), &statement);
-        let group = Group {
-            form: GroupForm::Xa,
-            server_id: log.server_id(),
-            commit_us: unix_time().as_micros() as u64,
-            gtid: self.source_gtid,
-            events: GroupEvents::Here(&events),
-        };
-        self.engine.attach(group.encode());
+        let group = self.new_group(&log, GroupForm::Xa, &events).encode();
+        self.engine.attach(group);
     }
 
     /// The bytes that the commit of a DDL statement carries; `None`: it is not recorded.
@@ -116,14 +110,18 @@ impl Session {
             self.stamp(&log),
             &self.described(sql.to_vec(), true),
         );
-        let group = Group {
-            form: GroupForm::Statement,
+        Some(self.new_group(&log, GroupForm::Statement, &events).encode())
+    }
+
+    /// A transaction of this session with these events, committed now.
+    fn new_group<'e>(&self, log: &BinaryLog, form: GroupForm, events: &'e [u8]) -> Group<'e> {
+        Group {
+            form,
             server_id: log.server_id(),
             commit_us: unix_time().as_micros() as u64,
             gtid: self.source_gtid,
-            events: GroupEvents::Here(&events),
-        };
-        Some(group.encode())
+            events: GroupEvents::Here(events),
+        }
     }
 
     /// The bytes that the commit of a table created with rows carries; `None`: it is not recorded.
@@ -166,13 +164,7 @@ impl Session {
         events: Vec<u8>,
         form: GroupForm,
     ) -> Result<Vec<u8>, SqlError> {
-        let group = Group {
-            form,
-            server_id: log.server_id(),
-            commit_us: unix_time().as_micros() as u64,
-            gtid: self.source_gtid,
-            events: GroupEvents::Here(&events),
-        };
+        let group = self.new_group(log, form, &events);
         let limit = self.server.engine.max_attachment().min(MAX_ATTACHED);
         if events.len() + GROUP_HEAD <= limit {
             return Ok(group.encode());

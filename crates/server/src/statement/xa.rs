@@ -291,16 +291,16 @@ impl Session {
         let engine = self.server.engine.clone();
         let ended = match self.engine.resume_branch(&engine, &name, own) {
             false => Err(unknown()),
-            true if self.engine.resumed_is_logged() => {
-                let verb = if commit { "COMMIT" } else { "ROLLBACK" };
-                self.attach_end_of_branch(format!("XA {verb} {}", branch_id(xid.clone())));
+            true => {
+                if self.engine.resumed_is_logged() {
+                    let verb = if commit { "COMMIT" } else { "ROLLBACK" };
+                    self.attach_end_of_branch(format!("XA {verb} {}", branch_id(xid.clone())));
+                }
                 finish(cx, || match commit {
                     true => self.engine.commit_branch(),
                     false => self.engine.rollback_branch(),
                 })
             }
-            true if commit => finish(cx, || self.engine.commit_branch()),
-            true => finish(cx, || self.engine.rollback_branch()),
         };
         self.end_change();
         if own {
