@@ -345,6 +345,14 @@ impl<'a> Node<'a> {
     pub(crate) fn covers(self, key: &[u8]) -> bool {
         self.compare_lower(key).is_le() && self.compare_upper(key).is_gt()
     }
+    /// Whether `key` is the key of `slot`.
+    pub(crate) fn has_key(self, slot: Slot, key: &[u8]) -> bool {
+        let Some((prefix, suffix)) = key.split_at_checked(self.prefix_len()) else {
+            return false;
+        };
+        let is = |at, len, bytes| words::compare(self.words, at, len, bytes).is_eq();
+        is(self.lower_at(), prefix.len(), prefix) && is(slot.key_at(), slot.key_len(), suffix)
+    }
     /// Whether this page covers the keys just below `key`: `key` lies in `(lower fence, upper
     /// fence]`.
     pub(crate) fn covers_below(self, key: &[u8]) -> bool {

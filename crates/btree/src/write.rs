@@ -120,6 +120,30 @@ impl TreeHandle {
             && (lies_open(node, pos, key, value_len) || node.is_tight())
     }
 
+    /// The position of `key` on the leaf of `pos`, which costs least if it is the next entry behind
+    /// `pos`. Returns `None` if the leaf does not have the key, or is damaged.
+    pub fn find_behind(&self, mtr: &Mtr<'_>, pos: &LeafPos, key: &[u8]) -> Option<LeafPos> {
+        let node = Node::new(mtr.words(pos.leaf));
+        let mut slot = pos.slot + 1;
+        if slot >= node.count() || !node.has_key(node.slot(slot), key) {
+            if !node.covers(key) {
+                return None;
+            }
+            let (first, found) = node.search(node.count(), node.suffix(key));
+            if !found {
+                return None;
+            }
+            slot = first;
+        }
+        let leaf = pos.leaf;
+        let holds = node.holds_cell(node.slot(slot));
+        holds.then_some(LeafPos {
+            leaf,
+            found: true,
+            slot,
+        })
+    }
+
     /// The row-location hint for the entry at `pos`.
     pub fn place(&self, mtr: &Mtr<'_>, pos: &LeafPos) -> RowHint {
         RowHint::new(mtr.id(pos.leaf).page, pos.slot)

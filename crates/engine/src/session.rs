@@ -452,10 +452,18 @@ impl EngineSession {
         self.trx.prepare_undo(mtr, bytes).map_err(lift)
     }
 
+    pub(crate) fn prepare_undo_of_several(
+        &mut self,
+        mtr: &mut Mtr<'_>,
+        bodies: &[usize],
+    ) -> Result<(UndoPrep, usize), Stop> {
+        self.trx.prepare_undo_of_several(mtr, bodies).map_err(lift)
+    }
+
     pub(crate) fn append_undo(
         &mut self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        prep: &mut UndoPrep,
         change: &RowChange<'_>,
     ) -> u64 {
         self.trx.append_undo(mtr, prep, change).0

@@ -193,6 +193,10 @@ impl Locking {
     /// Chooses the changes that follow a [`check`](Self::check).
     pub fn changes(&self, scale: &Scale, rng: &mut SimRng) -> VecDeque<Change> {
         let columns = self.table.def().columns.len();
+        // Half of the statements change one column.
+        let only = rng
+            .one_in(2)
+            .then(|| 1 + rng.below(columns as u64 - 1) as usize);
         let mut changes = VecDeque::new();
         for n in 0..self.batch.len() {
             let image = self.batch.row(n).to_vec();
@@ -210,11 +214,8 @@ impl Locking {
                         id
                     };
                     let mut new = scale.row(to, columns, rng);
-                    let one_column = rng.one_in(2);
                     let mut same_long = false;
-                    if one_column {
-                        // Change only one column.
-                        let column = 1 + rng.below(columns as u64 - 1) as usize;
+                    if let Some(column) = only {
                         let mut row = Row::clone(row);
                         row[column] = new[column].clone();
                         row[shape::ID] = Value::Int(to);
@@ -289,6 +290,8 @@ pub struct Writing {
     foreign: Option<ForeignKey>,
     /// A row that the foreign key refuses is left as it was.
     ignore: bool,
+    /// Rows are updated later, several at a time.
+    defers: bool,
     /// The refused row is being rolled back.
     undoing: bool,
     /// Where the changes of the current row begin, and those before it.
@@ -320,6 +323,7 @@ impl Writing {
             delete: DeleteOp::new(table.clone()),
             foreign: None,
             ignore: false,
+            defers: false,
             undoing: false,
             mark: 0,
             before_row: Changes::new(),
@@ -364,10 +368,11 @@ impl Writing {
     }
 
     /// Sets the foreign key that the changes must respect. Some statements leave a refused row as
-    /// it was and continue, like UPDATE IGNORE.
+    /// it was and continue, like UPDATE IGNORE. Others, without a foreign key, defer updates.
     pub fn check_foreign_key(&mut self, foreign: Option<ForeignKey>, rng: &mut SimRng) {
         self.foreign = foreign;
         self.ignore = self.foreign.is_some() && rng.one_in(3);
+        self.defers = self.foreign.is_none() && rng.one_in(2);
     }
 
     /// Continues the current change. The newest rows, `changes` upon `db`, determine whether the
@@ -390,6 +395,9 @@ impl Writing {
         {
             let checked = foreign.go_on(session, db, changes)?;
             return Ok(checked.map(|allowed| self.checked(allowed)));
+        }
+        if !matches!(self.queue.front(), Some(Change::Update { .. })) {
+            session.update_deferred(&mut self.update)?;
         }
         if self.queue.is_empty() {
             return Ok(Ok(Wrote::All));
@@ -459,7 +467,11 @@ impl Writing {
         let (old, new, outcome) = match change {
             Change::Insert { new } => (None, Some(new), session.insert(&mut self.insert)?),
             Change::Update { id, new, .. } => {
-                (Some(*id), Some(new), session.update(&mut self.update)?)
+                let outcome = match self.defers {
+                    true => update_later(session, &mut self.update)?,
+                    false => session.update(&mut self.update)?,
+                };
+                (Some(*id), Some(new), outcome)
             }
             Change::Delete { id, .. } => (Some(*id), None, session.delete(&mut self.delete)?),
         };
@@ -511,6 +523,18 @@ impl Writing {
             self.begun = false;
         }
     }
+}
+
+/// Defers an update, or makes it after those that were deferred.
+fn update_later(session: &mut EngineSession, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
+    if op.is_full() {
+        session.update_deferred(op)?;
+    }
+    if session.defer_update(op)? {
+        return Ok(WriteOutcome::Done);
+    }
+    session.update_deferred(op)?;
+    session.update(op)
 }
 
 /// Whether `new`, in place of row `old`, has the same unique key as another row.

@@ -350,11 +350,22 @@ impl Trx {
         self.system.undo().prepare(mtr, &self.undo, body_len)
     }
 
-    /// Logs a row change that `mtr` makes; gives the undo pointer for the row's new version.
+    /// Makes room for several undo records, and returns for how many; see
+    /// [`UndoLog::prepare_several`](crate::undo::UndoLog::prepare_several). The id is taken before.
+    pub fn prepare_undo_of_several(
+        &self,
+        mtr: &mut Mtr<'_>,
+        bodies: &[usize],
+    ) -> Step<(UndoPrep, usize)> {
+        let undo = self.system.undo();
+        undo.prepare_several(mtr, &self.undo, bodies)
+    }
+
+    /// Logs a row change that `mtr` makes; returns the undo pointer for the row's new version.
     pub fn append_undo(
         &mut self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        prep: &mut UndoPrep,
         change: &RowChange<'_>,
     ) -> UndoPtr {
         let ptr = self.system.undo().append(mtr, prep, &mut self.undo, change);
@@ -682,7 +693,6 @@ impl Trx {
         self.broken = None;
         self.undo = TrxUndo {
             stream: self.undo.stream,
-            scratch: std::mem::take(&mut self.undo.scratch),
             ..TrxUndo::default()
         };
         self.state = State::Idle;

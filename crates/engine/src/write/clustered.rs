@@ -5,6 +5,7 @@ use nfold_store::{Mtr, TrxId};
 use nfold_txn::locks::{LockKey, LockKind, LockMode, LockRequest, Locked};
 use nfold_txn::undo::{OldVersion, RowChange, UndoKind, UndoPrep};
 use nfold_types::row::RowLayout;
+use smallvec::SmallVec;
 
 use crate::error::{EngineError, Stop, lift};
 use crate::overflow::{self, Mover};
@@ -23,6 +24,9 @@ pub(super) enum Inserted {
 
 /// Log bytes of one step besides keys, values and the undo record.
 const LOG_OVERHEAD: usize = 4 * ENTRY_LOG_OVERHEAD + 512;
+
+/// The most rows that one mini-transaction changes. Readers of the leaf wait for all of them.
+const NEIGHBOURS: usize = 16;
 
 /// Makes room for the step's log and its undo record, before its first change (W2).
 fn prepare(
@@ -116,20 +120,15 @@ pub(super) fn insert(
         let change = replaced(UndoKind::Update, table, key, current, false)?;
         let orphaned = mover.latch(&mut mtr)?;
         let bytes = image.len() + key.len() + mover.log_bytes();
-        let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
-        let undo = session.append_undo(&mut mtr, prep, &change);
-        put(
-            &mut mtr,
-            table,
-            &pos,
-            RowHeader {
-                trx,
-                undo,
-                deleted: false,
-            },
-            image,
-            value,
-        );
+        let mut prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
+        let undo = session.append_undo(&mut mtr, &mut prep, &change);
+        let header = RowHeader {
+            trx,
+            undo,
+            deleted: false,
+        };
+        let version = (header, image);
+        put(&mut mtr, table, &pos, version, (&current[..], value));
         mover.named(&mut mtr, orphaned);
         let place = tree.place(&mtr, &pos);
         mtr.commit();
@@ -151,8 +150,8 @@ pub(super) fn insert(
     let change = replaced(UndoKind::Insert, table, key, &[], true)?;
     let orphaned = mover.latch(&mut mtr)?;
     let bytes = image.len() + 2 * key.len() + mover.log_bytes();
-    let prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
-    let undo = session.append_undo(&mut mtr, prep, &change);
+    let mut prep = prepare(session, &mut mtr, table, bytes, change.body_len())?;
+    let undo = session.append_undo(&mut mtr, &mut prep, &change);
     value.clear();
     value.extend_from_slice(
         &RowHeader {
@@ -228,21 +227,34 @@ fn duplicate_under_lock(
     Err(Stop::Wait(nfold_store::Wait::ready()))
 }
 
-/// Writes another version of an existing row.
-pub(super) fn put(
+/// Replaces the value `current` of an existing row. `value` is scratch memory.
+fn put(
     mtr: &mut Mtr<'_>,
     table: &Table,
     pos: &LeafPos,
-    header: RowHeader,
-    image: &[u8],
-    value: &mut Vec<u8>,
+    (header, image): (RowHeader, &[u8]),
+    (current, value): (&[u8], &mut Vec<u8>),
 ) {
     let tree = &table.index(0).tree;
     value.clear();
     value.extend_from_slice(&header.to_bytes());
     value.extend_from_slice(image);
-    tree.replace_value_at(mtr, pos, value);
+    match changed_len(current, value) {
+        Some(len) => tree.write_value_bytes(mtr, pos, 0, &value[..len]),
+        None => tree.replace_value_at(mtr, pos, value),
+    }
     tree.set_newest_trx(mtr, pos, header.trx);
+}
+
+/// The length of `new` without the bytes at its end that are equal in `current`, if both have one
+/// length and end equally. These bytes need not be logged.
+fn changed_len(current: &[u8], new: &[u8]) -> Option<usize> {
+    if current.len() != new.len() {
+        return None;
+    }
+    let (old_words, new_words) = (current.rchunks_exact(8), new.rchunks_exact(8));
+    let equal = old_words.zip(new_words).take_while(|(a, b)| a == b).count();
+    (equal > 0).then(|| new.len() - 8 * equal)
 }
 
 /// The kind of change of an existing row.
@@ -318,21 +330,18 @@ pub(super) fn change(
     let old = replaced(kind, table, key, current, leaves_nothing)?;
     let orphaned = mover.latch(&mut mtr)?;
     let bytes = bytes + key.len() + mover.log_bytes();
-    let prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;
-    let undo = session.append_undo(&mut mtr, prep, &old);
+    let mut prep = prepare(session, &mut mtr, table, bytes, old.body_len())?;
+    let undo = session.append_undo(&mut mtr, &mut prep, &old);
     match change {
-        Change::Image(image, _) => put(
-            &mut mtr,
-            table,
-            &pos,
-            RowHeader {
+        Change::Image(image, _) => {
+            let header = RowHeader {
                 trx,
                 undo,
                 deleted: false,
-            },
-            image,
-            value,
-        ),
+            };
+            let version = (header, image);
+            put(&mut mtr, table, &pos, version, (&current[..], value));
+        }
         Change::Delete => {
             let header = RowHeader {
                 trx,
@@ -347,4 +356,111 @@ pub(super) fn change(
     let place = tree.place(&mtr, &pos);
     mtr.commit();
     Ok(place)
+}
+
+/// A row of [`change_neighbours`] on the latched leaf.
+struct Neighbour {
+    pos: LeafPos,
+    header: RowHeader,
+    value_len: usize,
+}
+
+impl Neighbour {
+    /// The row at `pos`. `None`: [`change`] must change it, because another transaction may hold it
+    /// or it has overflow chains.
+    fn new(
+        session: &EngineSession,
+        table: &Table,
+        mtr: &Mtr<'_>,
+        pos: LeafPos,
+    ) -> Option<Neighbour> {
+        let mut start = [0; CLUSTERED_HEADER + RowLayout::FLAGS_END];
+        let tree = &table.index(0).tree;
+        let value_len = tree.value_len(mtr, &pos);
+        if value_len < start.len() {
+            return None;
+        }
+        tree.value_bytes(mtr, &pos, 0, &mut start);
+        let (header, image) = RowHeader::split(&start)?;
+        let is_plain = !RowLayout::has_external(image) && !header.deleted;
+        (is_plain && session.active_other(header.trx).is_none()).then_some(Neighbour {
+            pos,
+            header,
+            value_len,
+        })
+    }
+}
+
+/// As [`change`] with an image that leaves all entries as they are, for the first of `rows` and for
+/// those behind it that lie on the same leaf. `rows` are keys, which this transaction has locked
+/// exclusively, and images without overflow chains. Returns the number of rows that it has changed;
+/// 0: the first one needs [`change`].
+pub(super) fn change_neighbours<'r>(
+    session: &mut EngineSession,
+    table: &Table,
+    rows: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone,
+    (current, value): (&mut Vec<u8>, &mut Vec<u8>),
+) -> Result<usize, Stop> {
+    let Some((first_key, first_image)) = rows.clone().next() else {
+        return Ok(0);
+    };
+    let trx = session.write_id()?;
+    let tree = &table.index(0).tree;
+    let store = table.store();
+    let mut mtr = store.mtr();
+    let room = Room::Value(CLUSTERED_HEADER + first_image.len());
+    let mut pos = tree
+        .leaf_for_write(store, &mut mtr, first_key, room)
+        .map_err(lift)?;
+    let mut there: SmallVec<[Neighbour; NEIGHBOURS]> = SmallVec::new();
+    let mut bodies: SmallVec<[usize; NEIGHBOURS]> = SmallVec::new();
+    let mut bytes = 0;
+    for (n, (key, image)) in rows.clone().take(NEIGHBOURS).enumerate() {
+        if n > 0 {
+            match tree.find_behind(&mtr, &pos, key) {
+                Some(next) => pos = next,
+                None => break,
+            }
+        }
+        if !pos.found {
+            return Err(EngineError::Dictionary("a locked row is gone".into()).into());
+        }
+        let Some(row) = Neighbour::new(session, table, &mtr, pos) else {
+            break;
+        };
+        // The leaf has room for the first row. The others must not grow.
+        if n > 0 && row.value_len < CLUSTERED_HEADER + image.len() {
+            break;
+        }
+        bytes += key.len() + image.len() + 4 * ENTRY_LOG_OVERHEAD;
+        bodies.push(key.len() + row.value_len - CLUSTERED_HEADER);
+        there.push(row);
+    }
+    if there.is_empty() {
+        return Ok(0);
+    }
+    reserve(&mut mtr, table, bytes)?;
+    let (mut prep, count) = session.prepare_undo_of_several(&mut mtr, &bodies)?;
+    // From here on nothing waits or fails (W2).
+    for ((key, image), row) in rows.zip(&there[..count]) {
+        current.clear();
+        tree.value(&mtr, &row.pos, current);
+        let old = RowChange {
+            kind: UndoKind::Update,
+            table_id: table.def().id.0,
+            key,
+            old: row.header.into(),
+            image: &current[CLUSTERED_HEADER..],
+            quiet: true,
+        };
+        let undo = session.append_undo(&mut mtr, &mut prep, &old);
+        let header = RowHeader {
+            trx,
+            undo,
+            deleted: false,
+        };
+        put(&mut mtr, table, &row.pos, (header, image), (current, value));
+    }
+    mtr.commit();
+    Ok(count)
 }

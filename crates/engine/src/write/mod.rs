@@ -12,7 +12,8 @@
 //! W1. The clustered row changes before the entries of the secondary indexes; undo uses the reverse
 //!     order (see `visibility`, V1).
 //! W2. Each step is one mini-transaction: first locks and latches, then room for log and undo, then
-//!     changes that cannot fail. A step that stops has changed nothing.
+//!     changes that cannot fail. A step that stops has changed nothing. Deferred rows that are
+//!     neighbours share a step.
 //! W3. A changed row carries the transaction's id, which is an exclusive lock on the record.
 //! W4. A new value of a unique index is locked as a key of its own (without the primary key) before
 //!     the search for it, so that two transactions cannot both find it absent.
@@ -23,6 +24,7 @@
 
 mod buffers;
 mod clustered;
+mod deferred;
 mod delete;
 mod elements;
 mod insert;
@@ -142,6 +144,20 @@ impl EngineSession {
     pub fn update(&mut self, op: &mut UpdateOp) -> Result<WriteOutcome, Stop> {
         self.note_change(op.table())?;
         op.run(self)
+    }
+
+    /// Puts the row of `op` aside, to be changed together with others by
+    /// [`update_deferred`](Self::update_deferred), if only its clustered row changes and its
+    /// primary key stays. False: [`update`](Self::update) must change it, after the deferred ones.
+    /// Call again after a wait.
+    pub fn defer_update(&mut self, op: &mut UpdateOp) -> Result<bool, Stop> {
+        op.defer(self)
+    }
+
+    /// Changes the rows that wait in `op`; call again after a wait.
+    pub fn update_deferred(&mut self, op: &mut UpdateOp) -> Result<(), Stop> {
+        self.note_change(op.table())?;
+        op.run_deferred(self)
     }
 
     /// Deletes a row that a locking read of this transaction gave.

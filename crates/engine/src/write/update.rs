@@ -10,6 +10,7 @@ use crate::overflow::Mover;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Change, Inserted};
+use crate::write::deferred::Deferred;
 use crate::write::delete::locate;
 use crate::write::insert::undo_own_steps;
 use crate::write::secondary::Differs;
@@ -31,6 +32,8 @@ pub struct UpdateOp {
     left: bool,
     /// Long values that change little are described by their changes already.
     described: bool,
+    /// Boxed, because most operations change one row.
+    deferred: Option<Box<Deferred>>,
 }
 
 impl UpdateOp {
@@ -51,6 +54,7 @@ impl UpdateOp {
             differs: Vec::new(),
             left: false,
             described: false,
+            deferred: None,
         }
     }
 
@@ -84,13 +88,47 @@ impl UpdateOp {
         &self.new
     }
 
+    /// Whether so many rows are deferred that they must be changed before the next one.
+    pub fn is_full(&self) -> bool {
+        self.deferred.as_ref().is_some_and(|rows| rows.is_full())
+    }
+
+    pub(crate) fn defer(&mut self, session: &EngineSession) -> Result<bool, Stop> {
+        self.begin_once(session)?;
+        let key = &self.work.primary;
+        let only_row = !self.moves && self.differs.iter().all(|d| *d == Differs::No);
+        if !only_row || !Deferred::takes(key, [&self.old, &self.new]) {
+            return Ok(false);
+        }
+        let deferred = self
+            .deferred
+            .get_or_insert_with(|| Box::new(Deferred::new()));
+        deferred.push(key, &self.new);
+        Ok(true)
+    }
+
+    pub(crate) fn run_deferred(&mut self, session: &mut EngineSession) -> Result<(), Stop> {
+        if let Some(rows) = &mut self.deferred {
+            rows.run(session, &self.table, &mut self.work)?;
+            // A row that could not be deferred comes next. A duplicate undoes its own steps only.
+            self.work.savepoint = session.undo_position();
+        }
+        Ok(())
+    }
+
+    /// [`begin`](Self::begin), unless it has been done.
+    fn begin_once(&mut self, session: &EngineSession) -> Result<(), Stop> {
+        if self.work.primary.is_empty() {
+            // A wait for pages of a long column: the next call begins again.
+            let begun = self.begin(session);
+            begun.inspect_err(|_| self.work.primary.clear())?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
         if self.work.progress == Progress::Start {
-            if self.work.primary.is_empty() {
-                // A wait for pages of a long column: the next call begins again.
-                let begun = self.begin(session);
-                begun.inspect_err(|_| self.work.primary.clear())?;
-            }
+            self.begin_once(session)?;
             if let Some(outcome) = self.change_row(session)? {
                 return Ok(outcome);
             }
@@ -98,7 +136,7 @@ impl UpdateOp {
         self.change_entries(session)
     }
 
-    fn begin(&mut self, session: &mut EngineSession) -> Result<(), Stop> {
+    fn begin(&mut self, session: &EngineSession) -> Result<(), Stop> {
         let table = &*self.table;
         self.work.savepoint = session.undo_position();
         self.differs.clear();

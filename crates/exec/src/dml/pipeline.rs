@@ -49,6 +49,8 @@ pub(crate) struct TableChanges {
     /// Records the changes for the binary log.
     log: Option<Box<ChangeLog>>,
     insert: Option<InsertOp>,
+    /// Whether rows may be changed later, several at a time ([`Self::defer_updates`]).
+    defers: bool,
     /// Boxed, because most statements need only one of them.
     update: Option<Box<UpdateOp>>,
     delete: Option<Box<DeleteOp>>,
@@ -93,6 +95,7 @@ impl TableChanges {
             foreign,
             view: None,
             insert: None,
+            defers: false,
             update: None,
             delete: None,
         }
@@ -102,6 +105,23 @@ impl TableChanges {
     /// CHECK OPTION, if it has one.
     pub fn set_view(&mut self, view: Option<&Arc<ChangedView>>) {
         self.view = view.filter(|view| !view.check.is_empty()).cloned();
+    }
+
+    /// Lets [`Self::update`] change rows later, several at a time, if no foreign key concerns them.
+    /// The caller calls [`Self::finish_updates`] at the end, and reads no changed row before.
+    pub fn defer_updates(&mut self) {
+        self.defers = self.foreign.is_none();
+    }
+
+    /// Changes the rows that are still to be changed.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn finish_updates(&mut self, rt: &Runtime<'_>) -> Result<(), SqlError> {
+        match &mut self.update {
+            Some(op) if self.defers => rt.drive(|session| session.update_deferred(op)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the empty image of a row to insert, which the caller fills. `changes_duplicates`:
@@ -201,7 +221,10 @@ impl TableChanges {
             return Ok(RowOutcome::Refused(refused));
         }
         let mark = self.foreign.as_ref().map_or(0, |_| rt.change_mark());
-        let outcome = rt.drive(|session| session.update(op))?;
+        let outcome = match self.defers {
+            true => update_later(rt, op)?,
+            false => rt.drive(|session| session.update(op))?,
+        };
         if let (Some(log), WriteOutcome::Done) = (&mut self.log, &outcome) {
             let images = [Some(op.old_image()), Some(op.image())];
             log.add(rt, &self.table, change_kind::UPDATE, images)?;
@@ -288,6 +311,18 @@ impl TableChanges {
         foreign.read_again = now;
         checked
     }
+}
+
+/// Defers the change of the row, or makes it after those that were deferred.
+fn update_later(rt: &Runtime<'_>, op: &mut UpdateOp) -> Result<WriteOutcome, SqlError> {
+    if op.is_full() {
+        rt.drive(|session| session.update_deferred(op))?;
+    }
+    if rt.drive(|session| session.defer_update(op))? {
+        return Ok(WriteOutcome::Done);
+    }
+    rt.drive(|session| session.update_deferred(op))?;
+    rt.drive(|session| session.update(op))
 }
 
 /// Records a deleted row for the binary log.

@@ -35,6 +35,9 @@ pub(crate) fn update(
     let (exprs, foreign) = (plan.exprs.as_ref(), plan.foreign.as_ref());
     let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore);
     changes.set_view(plan.view.as_ref());
+    if plan.source.subqueries.is_empty() {
+        changes.defer_updates();
+    }
     let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_target(
@@ -72,6 +75,7 @@ pub(crate) fn update(
             }
         },
     )?;
+    changes.finish_updates(rt)?;
     Ok(StatementResult {
         affected: changed,
         matched,

@@ -229,8 +229,8 @@ impl World {
             image: &old_image,
             quiet: false,
         };
-        let prep = trx.prepare_undo(&mut mtr, change.body_len())?;
-        let undo = trx.append_undo(&mut mtr, prep, &change);
+        let mut prep = trx.prepare_undo(&mut mtr, change.body_len())?;
+        let undo = trx.append_undo(&mut mtr, &mut prep, &change);
         let new = match image {
             Some(image) => Row {
                 trx: id,

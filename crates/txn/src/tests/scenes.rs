@@ -359,8 +359,8 @@ fn bodies_beyond_a_page_use_overflow_pages() {
             quiet: false,
         };
         let mut mtr = w.store.mtr();
-        let prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
-        records.push((a.append_undo(&mut mtr, prep, &change), image));
+        let mut prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
+        records.push((a.append_undo(&mut mtr, &mut prep, &change), image));
         mtr.commit();
     }
     let mut out = UndoRecord::default();
@@ -486,8 +486,8 @@ fn purge_asks_only_about_changes_that_leave_something_behind() {
                 quiet: *quiet,
             };
             let mut mtr = w.store.mtr();
-            let prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
-            a.append_undo(&mut mtr, prep, &change);
+            let mut prep = a.prepare_undo(&mut mtr, change.body_len()).unwrap();
+            a.append_undo(&mut mtr, &mut prep, &change);
             mtr.commit();
         }
         w.commit(&mut a);

@@ -67,8 +67,6 @@ pub struct TrxUndo {
     pub(crate) prepared: bool,
     pub(crate) stream: usize,
     pub(crate) pages: PageList,
-    /// The bytes of one record; kept for its memory.
-    pub(crate) scratch: Vec<u8>,
 }
 
 impl TrxUndo {
@@ -91,18 +89,19 @@ impl TrxUndo {
     }
 }
 
-/// Room for one record: the stream's page is latched, or a new one is reserved. See
+/// Room for records: the stream's page is latched, or a new one is reserved. See
 /// [`UndoLog::prepare`].
 #[derive(Debug)]
 pub struct UndoPrep {
     page: Option<Latched>,
-    /// The record does not fit in `page`, or there is none.
+    /// The next record does not fit in `page`, or there is none.
     new_page: bool,
+    /// The length of all bodies that are still to come, in bytes.
     body_len: usize,
     /// The file that new pages come from.
     space: SpaceId,
     /// Until the new pages are counted.
-    _turning: Option<Turning>,
+    turning: Option<Turning>,
 }
 
 /// See the parent module. One per engine.
@@ -111,6 +110,15 @@ pub struct UndoLog {
     pub(super) spaces: UndoSpaces,
     streams: Box<[CachePadded<Stream>]>,
     pub(super) pages: PageUse,
+}
+
+/// Fails if the transaction has no numbers left for `more` changes. The end record takes one more.
+fn check_changes(trx: &TrxUndo, more: usize) -> Result<(), TxnError> {
+    if trx.undo_no as usize + more > MAX_CHANGES as usize {
+        let (what, limit) = ("row changes in a transaction", MAX_CHANGES as u64);
+        return Err(TxnError::TooLarge { what, limit });
+    }
+    Ok(())
 }
 
 fn long_pages(body_len: usize) -> usize {
@@ -175,15 +183,39 @@ impl UndoLog {
     }
 
     /// Makes room in `mtr` for one record with a body of `body_len` bytes, so that
-    /// [`append`](Self::append) cannot wait or fail. Called after all tree pages are latched, and
-    /// before the first change. One record per mini-transaction is prepared at a time.
+    /// [`append`](Self::append) cannot wait or fail. Called once, after all tree pages are latched
+    /// and before the first change.
     pub fn prepare(&self, mtr: &mut Mtr<'_>, trx: &TrxUndo, body_len: usize) -> Step<UndoPrep> {
-        // The end record takes one more number.
-        if trx.undo_no >= MAX_CHANGES {
-            let (what, limit) = ("row changes in a transaction", MAX_CHANGES as u64);
-            return Err(TxnError::TooLarge { what, limit }.into());
-        }
+        check_changes(trx, 1)?;
         self.prepare_len(mtr, trx, HEADER, body_len)
+    }
+
+    /// As [`prepare`](Self::prepare), for several records whose bodies have the lengths `bodies`:
+    /// for as many of the first as fit in one page, and at least for one. Also returns their
+    /// number.
+    pub fn prepare_several(
+        &self,
+        mtr: &mut Mtr<'_>,
+        trx: &TrxUndo,
+        bodies: &[usize],
+    ) -> Step<(UndoPrep, usize)> {
+        check_changes(trx, bodies.len())?;
+        let page = self.latch_current(mtr, trx.stream)?;
+        let used = page.map_or(CAPACITY, |page| mtr.u16(page, USED) as usize);
+        let fitting = |room: usize| {
+            let ends = bodies.iter().scan(0, |end, body| {
+                *end += HEADER + body;
+                Some(*end)
+            });
+            ends.take_while(|end| *end <= room).count()
+        };
+        let count = match fitting(CAPACITY.saturating_sub(used)) {
+            0 => fitting(CAPACITY).max(1),
+            count => count,
+        };
+        let body_len: usize = bodies[..count].iter().sum();
+        let prep = self.prepare_len(mtr, trx, count * HEADER, body_len)?;
+        Ok((prep, count))
     }
 
     fn prepare_len(
@@ -219,7 +251,7 @@ impl UndoLog {
             new_page: !fits,
             body_len,
             space,
-            _turning: turning,
+            turning,
         })
     }
 
@@ -246,7 +278,7 @@ impl UndoLog {
     pub fn append(
         &self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        prep: &mut UndoPrep,
         trx: &mut TrxUndo,
         change: &RowChange<'_>,
     ) -> UndoPtr {
@@ -258,6 +290,7 @@ impl UndoLog {
             change.body_len() <= prep.body_len,
             "the record fits in what was prepared"
         );
+        prep.body_len -= change.body_len();
         let long = long_pages(change.body_len()) > 0;
         let header = UndoHeader {
             len: (HEADER + if long { 0 } else { change.body_len() }) as u16,
@@ -272,7 +305,7 @@ impl UndoLog {
             body_len: change.body_len() as u32,
             first_long: 0,
         };
-        let ptr = self.append_record(mtr, prep, trx, header, &[change.key, change.image]);
+        let ptr = self.append_record(mtr, prep, trx, header, (change.key, change.image));
         trx.head = ptr;
         trx.loud |= !change.quiet;
         ptr
@@ -281,32 +314,34 @@ impl UndoLog {
     fn append_record(
         &self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        prep: &mut UndoPrep,
         trx: &mut TrxUndo,
         mut header: UndoHeader,
-        body: &[&[u8]],
+        (first, second): (&[u8], &[u8]),
     ) -> UndoPtr {
         let latched = match prep.page {
             Some(page) if !prep.new_page => page,
             _ => self.turn_page(mtr, prep.space, trx),
         };
+        (prep.page, prep.new_page) = (Some(latched), false);
         let page = self.spaces.number(mtr, latched);
         let offset = (RECORDS + mtr.u16(latched, USED) as usize) as u16;
         if header.is_long() {
             let owner = (page, offset);
-            header.first_long = self.append_long(mtr, prep.space, owner, &header, &body.concat());
+            let body = [first, second].concat();
+            header.first_long = self.append_long(mtr, prep.space, owner, &header, &body);
         }
-        let bytes = &mut trx.scratch;
-        bytes.clear();
-        header.encode(bytes);
-        let mut pieces: SmallVec<[&[u8]; 3]> = SmallVec::new();
-        pieces.push(bytes);
-        if !header.is_long() {
-            pieces.extend_from_slice(body);
-        }
-        let len: usize = pieces.iter().map(|p| p.len()).sum();
-        debug_assert_eq!(len, header.len as usize);
-        mtr.op_pieces(latched, OP_APPEND, &pieces);
+        prep.turning = None;
+        let bytes = &header.encode()[..header.encoded_len()];
+        let (first, second) = match header.is_long() {
+            true => (&[][..], &[][..]),
+            false => (first, second),
+        };
+        debug_assert_eq!(
+            bytes.len() + first.len() + second.len(),
+            header.len as usize
+        );
+        mtr.op_pieces(latched, OP_APPEND, &[bytes, first, second]);
         if trx.pages.last() != Some(&page) {
             self.pages.pin(page);
             trx.pages.push(page);
@@ -369,7 +404,7 @@ impl UndoLog {
     pub(crate) fn append_prepare(
         &self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        mut prep: UndoPrep,
         trx: &mut TrxUndo,
         (name, about): (&[u8], &[u8]),
         ended: impl FnOnce(Lsn),
@@ -383,7 +418,7 @@ impl UndoLog {
             body_len: body_len as u32,
             ..trx.header(UndoKind::Prepare)
         };
-        self.append_record(mtr, prep, trx, header, &[name, about]);
+        self.append_record(mtr, &mut prep, trx, header, (name, about));
         trx.prepared = true;
         mtr.commit_with(ended).end
     }
@@ -394,12 +429,12 @@ impl UndoLog {
     pub(crate) fn append_unprepare(
         &self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        mut prep: UndoPrep,
         trx: &mut TrxUndo,
         ended: impl FnOnce(Lsn),
     ) {
         let header = trx.header(UndoKind::Unprepare);
-        self.append_record(mtr, prep, trx, header, &[]);
+        self.append_record(mtr, &mut prep, trx, header, (&[], &[]));
         mtr.commit_with(ended);
         trx.prepared = false;
     }
@@ -437,7 +472,7 @@ impl UndoLog {
     pub(crate) fn end(
         &self,
         mtr: &mut Mtr<'_>,
-        prep: UndoPrep,
+        mut prep: UndoPrep,
         trx: &mut TrxUndo,
         committed: bool,
         ended: impl FnOnce(Lsn),
@@ -447,7 +482,7 @@ impl UndoLog {
             false => UndoKind::End,
         };
         let header = trx.header(kind);
-        self.append_record(mtr, prep, trx, header, &[]);
+        self.append_record(mtr, &mut prep, trx, header, (&[], &[]));
         let mut entry = Ended {
             end: 0,
             id: trx.id,

@@ -153,23 +153,27 @@ impl UndoHeader {
         self.flags & FLAG_QUIET != 0
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.len.to_le_bytes());
-        out.push(self.kind as u8);
-        out.push(self.flags);
-        out.extend_from_slice(&self.undo_no.to_le_bytes());
-        out.extend_from_slice(
-            &((self.trx_id & TRX_MASK) | (self.old.flags as u64) << 48).to_le_bytes(),
-        );
-        out.extend_from_slice(&self.table_id.to_le_bytes());
-        out.extend_from_slice(&self.prev_of_trx.0.to_le_bytes());
-        if self.kind.has_body() {
-            out.extend_from_slice(&self.old.undo.0.to_le_bytes());
-            out.extend_from_slice(
-                &((self.old.trx_id & TRX_MASK) | (self.key_len as u64) << 48).to_le_bytes(),
-            );
-            out.extend_from_slice(&self.body_len.to_le_bytes());
-            out.extend_from_slice(&self.first_long.to_le_bytes());
+    /// The header's bytes. The first [`encoded_len`](Self::encoded_len) of them are stored.
+    pub(super) fn encode(&self) -> [u8; HEADER] {
+        let shared = |id: TrxId, high: u16| ((id & TRX_MASK) | u64::from(high) << 48).to_le_bytes();
+        let mut out = [0; HEADER];
+        out[..2].copy_from_slice(&self.len.to_le_bytes());
+        (out[2], out[3]) = (self.kind as u8, self.flags);
+        out[4..8].copy_from_slice(&self.undo_no.to_le_bytes());
+        out[8..16].copy_from_slice(&shared(self.trx_id, self.old.flags));
+        out[16..24].copy_from_slice(&self.table_id.to_le_bytes());
+        out[24..SHORT].copy_from_slice(&self.prev_of_trx.0.to_le_bytes());
+        out[SHORT..40].copy_from_slice(&self.old.undo.0.to_le_bytes());
+        out[40..48].copy_from_slice(&shared(self.old.trx_id, self.key_len));
+        out[48..52].copy_from_slice(&self.body_len.to_le_bytes());
+        out[52..].copy_from_slice(&self.first_long.to_le_bytes());
+        out
+    }
+
+    pub(super) fn encoded_len(&self) -> usize {
+        match self.kind.has_body() {
+            true => HEADER,
+            false => SHORT,
         }
     }
 
@@ -305,14 +309,12 @@ mod tests {
             body_len: 5,
             first_long: 0,
         };
-        let mut bytes = Vec::new();
-        header.encode(&mut bytes);
         let expected: [u8; HEADER] = [
             61, 0, 2, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 0xaa, 0xbb, 9, 0, 0, 0, 0, 0, 0, 0, 3, 0,
             80, 0, 7, 0, 0, 0, 3, 0, 2, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 2, 0, 5, 0, 0, 0, 0, 0, 0,
             0,
         ];
-        assert_eq!(bytes, expected);
+        assert_eq!(header.encode(), expected);
         assert_eq!(UndoHeader::decode(&expected), Some(header));
     }
 
