@@ -282,20 +282,7 @@ fn read_pages(
 ) -> Result<(), Stop> {
     while *next != 0 && ((out.len() - start) as u64) < chain.length {
         let id = PageId { space, page: *next };
-        let mark = out.len();
-        let read = store.read(id).map_err(lift)?;
-        let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
-        // O2
-        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == chain.owner;
-        read.append(DATA, used, out);
-        if !read.validate() {
-            out.truncate(mark);
-            continue;
-        }
-        if !ours || used == 0 {
-            return Err(corrupt(id));
-        }
-        *next = behind;
+        *next = append_page(store, id, chain.owner, out)?;
     }
     if (out.len() - start) as u64 != chain.length {
         let page = chain.first_page;
@@ -303,6 +290,27 @@ fn read_pages(
     }
     *next = 0;
     Ok(())
+}
+
+/// Appends the bytes of one page of a chain, and returns the number of the page behind it. On an
+/// error or a wait `out` may end with bytes of the page.
+fn append_page(store: &Store, id: PageId, owner: TrxId, out: &mut Vec<u8>) -> Result<PageNo, Stop> {
+    let mark = out.len();
+    loop {
+        let read = store.read(id).map_err(lift)?;
+        let (behind, used) = (read.u32(NEXT), (read.u32(USED) as usize).min(ROOM));
+        // O2
+        let ours = read.page_type() == PageType::OVERFLOW && read.newest_trx() == owner;
+        read.append(DATA, used, out);
+        if !read.validate() {
+            out.truncate(mark);
+            continue;
+        }
+        return match ours && used > 0 {
+            true => Ok(behind),
+            false => Err(corrupt(id)),
+        };
+    }
 }
 
 /// Reads on the chains of a row for which a read has waited before. When it returns, `pending` has
@@ -412,6 +420,82 @@ pub(crate) fn inflate(
         Err(InflateStop::Stop(stop)) => Err(stop),
         Err(InflateStop::Damaged) => Err(damaged_row(space)),
     }
+}
+
+/// Whether `row`, some of whose values lie on overflow pages, has the same values as `whole`, which
+/// has all of them. At a wait `pending` keeps the pages that were read, as in [`inflate`].
+pub(crate) fn is_same_row(
+    (store, space): (&Store, SpaceId),
+    layout: &RowLayout,
+    row: &[u8],
+    whole: &[u8],
+    pending: &PendingChains,
+) -> Result<bool, Stop> {
+    let chains = || pointers_of(layout, row);
+    if !chains().any(|(_, chain)| pending.has(space, &chain)) {
+        match compare_by_pages((store, space), layout, row, whole) {
+            Ok(Some(same)) => return Ok(same),
+            // `inflate` waits for the page, and keeps the others.
+            Ok(None) | Err(Stop::Wait(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut inflated = Vec::new();
+    inflate(
+        (store, space),
+        layout,
+        row,
+        |_| true,
+        pending,
+        &mut inflated,
+    )?;
+    Ok(inflated == whole)
+}
+
+/// [`is_same_row`] that copies one page at a time, into a buffer that the processor's cache holds.
+/// `None`: a value is described by its changes.
+fn compare_by_pages(
+    (store, space): (&Store, SpaceId),
+    layout: &RowLayout,
+    row: &[u8],
+    whole: &[u8],
+) -> Result<Option<bool>, Stop> {
+    let mut page = Vec::with_capacity(ROOM + OVER);
+    for ordinal in 0..layout.columns().len() {
+        let field = |row| layout.raw(row, ordinal).map_err(|_| damaged_row(space));
+        let same = match (field(row)?, field(whole)?) {
+            (RawField::Patched(..), _) => return Ok(None),
+            (RawField::External(chain), RawField::Var(value)) => {
+                chain.length == value.len() as u64
+                    && is_value_of_chain((store, space), chain, value, &mut page)?
+            }
+            (a, b) => a == b,
+        };
+        if !same {
+            return Ok(Some(false));
+        }
+    }
+    Ok(Some(true))
+}
+
+/// Whether `value`, of the length of the chain, is the chain's value. `page` is scratch memory.
+fn is_value_of_chain(
+    (store, space): (&Store, SpaceId),
+    chain: OverflowPointer,
+    value: &[u8],
+    page: &mut Vec<u8>,
+) -> Result<bool, Stop> {
+    let (mut next, mut left) = (chain.first_page, value);
+    while !left.is_empty() {
+        page.clear();
+        let id = PageId { space, page: next };
+        next = append_page(store, id, chain.owner, page)?;
+        let Some(rest) = left.strip_prefix(&page[..]) else {
+            return Ok(false);
+        };
+        left = rest;
+    }
+    Ok(true)
 }
 
 /// Why [`inflate`] ended.

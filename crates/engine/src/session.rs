@@ -19,6 +19,7 @@ use nfold_sync::words::prefetch_line_outer;
 use nfold_txn::locks::{LockKind, LockMode, LockRequest, LockTable, Locked};
 use nfold_txn::undo::{RowChange, UndoPrep};
 use nfold_txn::{FlushAtCommit, Isolation, Prepared, Trx, TrxSystem};
+use nfold_types::row::RowLayout;
 
 use crate::branches::Resumed;
 use crate::error::{EngineError, Stop, lift};
@@ -528,6 +529,19 @@ impl EngineSession {
         let pending = &self.pending_chains;
         out.clear();
         overflow::inflate(from, table.layout(), row, |_| true, pending, out)
+    }
+
+    /// Whether `row`, some of whose values may lie on overflow pages, has the same values as
+    /// `whole`, which has all of them. Call again after a wait.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn is_same_row(&self, table: &Table, row: &[u8], whole: &[u8]) -> Result<bool, Stop> {
+        if !RowLayout::has_external(row) {
+            return Ok(row == whole);
+        }
+        let from = (self.store(), table.def().space);
+        overflow::is_same_row(from, table.layout(), row, whole, &self.pending_chains)
     }
 
     /// Keeps the table's estimated row count.

@@ -88,7 +88,7 @@ impl UpdateOp {
         &self.new
     }
 
-    /// Whether so many rows are deferred that they must be changed before the next one.
+    /// Whether the deferred rows must be changed before another one is deferred.
     pub fn is_full(&self) -> bool {
         self.deferred.as_ref().is_some_and(|rows| rows.is_full())
     }

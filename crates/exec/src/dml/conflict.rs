@@ -17,7 +17,7 @@ impl Inserting<'_, '_> {
     /// the row counts as inserted.
     pub(super) fn resolve_conflict(&mut self, index: usize) -> Result<Option<bool>, SqlError> {
         if self.plan.replace {
-            if self.find_conflicting(index)? && self.replaces_itself(index) {
+            if self.find_conflicting(index)? && self.replaces_itself(index)? {
                 self.affected += 1;
                 return Ok(Some(true));
             }
@@ -65,11 +65,14 @@ impl Inserting<'_, '_> {
 
     /// REPLACE: whether the existing row equals the new one. If the duplicate is in the last unique
     /// index, MySQL updates the row in place, and counts it once if nothing changes.
-    fn replaces_itself(&self, index: usize) -> bool {
+    fn replaces_itself(&self, index: usize) -> Result<bool, SqlError> {
         let later = &self.table.def().indexes[index + 1..];
-        !later.iter().any(|i| i.is_unique())
-            && self.conflicting.len() == 1
-            && self.conflicting.row(0) == self.changes.inserted()
+        if later.iter().any(|i| i.is_unique()) || self.conflicting.len() != 1 {
+            return Ok(false);
+        }
+        let rows = (self.conflicting.row(0), self.changes.inserted());
+        self.rt
+            .drive(|session| session.is_same_row(self.table, rows.0, rows.1))
     }
 
     /// REPLACE: deletes the existing rows.
@@ -135,8 +138,8 @@ impl Inserting<'_, '_> {
     }
 }
 
-/// Whether the statement reads this column of the existing row. REPLACE compares all columns, ON
-/// DUPLICATE KEY UPDATE reads those that it names, and a subquery may read any.
+/// Whether the statement reads this column of the existing row. REPLACE compares long values where
+/// they are stored, ON DUPLICATE KEY UPDATE reads those that it names, and a subquery may read any.
 fn reads_column(plan: &InsertPlan, column: usize) -> bool {
     let is_column = |e: &Expr| match e.kind {
         ExprKind::Column(at) => at.table == 0 && usize::from(at.column) == column,
@@ -146,5 +149,5 @@ fn reads_column(plan: &InsertPlan, column: usize) -> bool {
         let mut value = a.value.iter();
         a.column == column || value.any(|e| e.any(&mut |e| is_column(e)))
     };
-    plan.replace || !plan.subqueries.is_empty() || plan.on_duplicate.iter().any(is_read)
+    !plan.replace && !plan.subqueries.is_empty() || plan.on_duplicate.iter().any(is_read)
 }

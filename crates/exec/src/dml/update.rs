@@ -35,9 +35,7 @@ pub(crate) fn update(
     let (exprs, foreign) = (plan.exprs.as_ref(), plan.foreign.as_ref());
     let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore);
     changes.set_view(plan.view.as_ref());
-    if plan.source.subqueries.is_empty() {
-        changes.defer_updates();
-    }
+    let may_defer = plan.source.subqueries.is_empty();
     let moves_counter = assigner.changes_auto_increment();
     let (mut matched, mut changed) = (0u64, 0u64);
     each_target(
@@ -51,6 +49,10 @@ pub(crate) fn update(
             matched += 1;
             if n % ROWS_PER_TICK == 0 {
                 rt.tick()?;
+            }
+            // Deferring costs more than it saves for a single row.
+            if n == 2 && may_defer {
+                changes.defer_updates();
             }
             let image = changes.begin_update(old, row_id);
             let around = [assigner.slot_of(None)];
