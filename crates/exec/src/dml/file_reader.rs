@@ -33,6 +33,9 @@ pub(super) struct FileReader<'f> {
     line_start: Vec<u8>,
     enclosed: Option<u8>,
     escape: Option<u8>,
+    /// The only byte of the delimiter of fields, and that of lines, if both have one byte that
+    /// neither escapes nor encloses.
+    short_ends: Option<(u8, u8)>,
     /// Bytes that are nothing but a part of their field.
     plain: Box<[bool; 256]>,
     /// The line's start is still to be found.
@@ -70,6 +73,12 @@ impl<'f> FileReader<'f> {
             format.field_end.first().copied(),
             line_end.first().copied(),
         ];
+        let short_ends = match (&format.field_end[..], &line_end[..]) {
+            ([field], [line]) => Some((*field, *line)),
+            _ => None,
+        };
+        let has_other_use = |b: u8| [escape, enclosed].contains(&Some(b));
+        let short_ends = short_ends.filter(|(f, l)| !has_other_use(*f) && !has_other_use(*l));
         let is_special = |b: u8| special.contains(&Some(b));
         let high = (0x80..=0xff).any(is_special);
         let opaque = !charset.is_multi_byte() || charset.keeps_ascii_apart() && !high;
@@ -86,6 +95,7 @@ impl<'f> FileReader<'f> {
             line_start: format.line_start.clone(),
             enclosed,
             escape,
+            short_ends,
             plain: Box::new(plain),
             seeks_start: !format.line_start.is_empty(),
             line_has_ended: false,
@@ -119,6 +129,10 @@ impl<'f> FileReader<'f> {
         self.has_null = false;
         if self.line_has_ended || !self.start_line(rt)? {
             return Ok(false);
+        }
+        if self.take_plain_field() {
+            self.check_characters()?;
+            return Ok(true);
         }
         let Some(first) = self.get(rt)? else {
             return Ok(self.end_file(false));
@@ -376,7 +390,7 @@ impl<'f> FileReader<'f> {
 
     /// Error 1300 where a byte of the field cannot begin a character.
     fn check_characters(&self) -> Result<(), SqlError> {
-        if !self.charset.is_utf8() {
+        if !self.charset.is_utf8() || self.field.is_ascii() {
             return Ok(());
         }
         let mut rest = &self.field[..];
@@ -410,6 +424,23 @@ impl<'f> FileReader<'f> {
         let n = special.unwrap_or(rest.len());
         self.field.extend_from_slice(&rest[..n]);
         self.at += n;
+    }
+
+    /// Reads a field without quotes and escapes whose end is in the buffer; false: nothing is read.
+    #[inline]
+    fn take_plain_field(&mut self) -> bool {
+        let (Some((field_end, line_end)), true) = (self.short_ends, self.pushed.is_empty()) else {
+            return false;
+        };
+        let rest = &self.buffer[self.at..];
+        let special = rest.iter().position(|b| !self.plain[usize::from(*b)]);
+        let Some(len) = special.filter(|n| [field_end, line_end].contains(&rest[*n])) else {
+            return false;
+        };
+        self.field.clear();
+        self.field.extend_from_slice(&rest[..len]);
+        self.at += len + 1;
+        self.end_field(false, rest[len] == line_end)
     }
 
     /// The field has ended; `line`: with the line.

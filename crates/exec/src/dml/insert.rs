@@ -78,9 +78,19 @@ fn is_plain(q: &QueryPlan) -> bool {
     };
     block.select.len() == q.types.len()
         && block.select.iter().zip(&q.types).all(|(e, ty)| {
-            let number = e.ty.col.is_integer() && e.ty.col.kind != TypeKind::Year;
-            let kept = number || e.ty.col.is_string();
-            matches!(e.kind, ExprKind::Column(_)) && kept && e.ty == *ty
+            let kind = &e.ty.col.kind;
+            let number = e.ty.col.is_integer() && *kind != TypeKind::Year;
+            let unchanged = matches!(
+                kind,
+                TypeKind::Decimal { .. }
+                    | TypeKind::Float
+                    | TypeKind::Double
+                    | TypeKind::Date
+                    | TypeKind::Time(_)
+                    | TypeKind::DateTime(_)
+            );
+            let is_held = number || unchanged || e.ty.col.is_string();
+            matches!(e.kind, ExprKind::Column(_)) && is_held && e.ty == *ty
         })
 }
 

@@ -121,6 +121,16 @@ impl Decimal {
         self.to_string().parse().unwrap_or(0.0)
     }
 
+    /// `v` divided by 10^`scale`, with `scale` decimal places, at most 30.
+    #[inline]
+    pub fn from_scaled(v: i64, scale: u8) -> Decimal {
+        debug_assert!(scale <= super::MAX_SCALE, "a decimal has at most 30 places");
+        Decimal {
+            scale,
+            ..Decimal::from(v)
+        }
+    }
+
     /// The decimal that prints as the shortest text of the double; `None` for infinities, NaN and
     /// numbers past 65 digits. Digits beyond 30 after the point are rounded off.
     pub fn from_f64(v: f64) -> Option<Decimal> {

@@ -6,6 +6,7 @@
 
 mod member;
 mod numeric;
+mod plain_text;
 mod string;
 mod temporal;
 
@@ -141,7 +142,22 @@ pub fn store_value_in(
             convert(from.known().charset, &UTF8MB4, text, &mut plain);
             return store_value(ValueRef::Bytes(&plain), CollationId::UTF8MB4_BIN, ty, cx);
         }
+        if let Some(value) = plain_text::plain_value(text, ty) {
+            return Ok(value);
+        }
     }
+    general_value(value, from, ty, cx, buffer)
+}
+
+/// [`store_value_in`] for values that are not NULL, and not texts of a wide character set for
+/// another type.
+fn general_value(
+    value: ValueRef<'_>,
+    from: CollationId,
+    ty: &ColumnType,
+    cx: &mut StoreCx<'_>,
+    buffer: Vec<u8>,
+) -> Result<Value, SqlError> {
     match &ty.kind {
         TypeKind::TinyInt
         | TypeKind::SmallInt

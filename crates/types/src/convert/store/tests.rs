@@ -5,7 +5,7 @@ use crate::TextSize;
 use crate::temporal::parse::{parse_datetime, parse_time};
 use crate::testing::column;
 
-fn mode(strict: bool) -> StoreMode {
+pub(super) fn mode(strict: bool) -> StoreMode {
     let midnight = Date::new(2026, 11, 21).at_midnight();
     let (now, _) = TimeZone::UTC.to_instant(midnight).expect("an instant");
     StoreMode {
