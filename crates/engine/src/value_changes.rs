@@ -37,11 +37,16 @@ pub(crate) fn apply(mut changes: &[u8], start: usize, out: &mut Vec<u8>) -> Resu
         if end > out.len() - start {
             return Err(Damaged);
         }
-        let place = start + offset..start + end;
-        match removed == inserted {
-            true => out[place].copy_from_slice(bytes),
-            false => drop(out.splice(place, bytes.iter().copied())),
+        let (from, behind, length) = (start + offset, start + end, out.len());
+        // Not by `splice`, which moves the rest byte by byte.
+        if inserted > removed {
+            out.resize(length + (inserted - removed), 0);
         }
+        if inserted != removed {
+            out.copy_within(behind..length, from + inserted);
+        }
+        out[from..from + inserted].copy_from_slice(bytes);
+        out.truncate(length - removed + inserted);
         changes = &rest[inserted..];
     }
     match changes {
