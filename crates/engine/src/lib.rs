@@ -49,6 +49,7 @@ mod tests;
 mod transactions;
 mod undo;
 mod value_changes;
+mod value_parts;
 mod write;
 
 pub use batch::{Bound, EqualityKeys, KeyBytes, KeyRange, RowBatch, successor};
@@ -76,4 +77,5 @@ pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};
 pub use transactions::{ActiveTrx, isolation_name};
+pub use value_parts::{ColumnPart, ValuePart};
 pub use write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};

@@ -33,12 +33,13 @@ use crate::pending_chains::{PendingChain, PendingChains};
 use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
 use crate::value_changes;
+use crate::value_parts::{ColumnPart, append_part};
 
-const NEXT: usize = PAGE_HEADER;
-const USED: usize = PAGE_HEADER + 4;
-const DATA: usize = PAGE_HEADER + 8;
-/// Bytes of a value on one page.
-const ROOM: usize = PAGE_SIZE - DATA;
+pub(crate) const NEXT: usize = PAGE_HEADER;
+pub(crate) const USED: usize = PAGE_HEADER + 4;
+pub(crate) const DATA: usize = PAGE_HEADER + 8;
+/// Bytes of a value on one page. All pages of a chain but the last are full.
+pub(crate) const ROOM: usize = PAGE_SIZE - DATA;
 /// Redo bytes of one page of a chain, generously.
 const LOG_BYTES: usize = PAGE_SIZE + 512 + SLOT_LOG;
 /// Longest row image that stays on a tree page behind a short key.
@@ -377,15 +378,29 @@ pub(crate) fn next_page(mtr: &Mtr<'_>, page: Latched) -> PageNo {
 /// overflow pointers. On an error or a wait `out` is as before. At a wait `pending` keeps the pages
 /// that were read; the next call for the row continues there.
 pub(crate) fn inflate(
-    (store, space): (&Store, SpaceId),
+    from: (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
     wanted: impl Fn(usize) -> bool,
     pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
+    inflate_parts(from, layout, row, (wanted, &[]), pending, out)
+}
+
+/// As [`inflate`]; of the columns that have a part, that part may come in place of the value.
+pub(crate) fn inflate_parts(
+    (store, space): (&Store, SpaceId),
+    layout: &RowLayout,
+    row: &[u8],
+    (wanted, parts): (impl Fn(usize) -> bool, &[ColumnPart]),
+    pending: &PendingChains,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
     let chains = || pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
-    let values = chains().map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
+    let part_of = |ordinal| parts.iter().find(|(column, _)| *column == ordinal);
+    let copied = chains().filter(|(ordinal, _)| part_of(*ordinal).is_none());
+    let values = copied.map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
     let bytes = values.fold(0, usize::saturating_add);
     if bytes > LONGEST_IMAGE {
         return Err(damaged_row(space));
@@ -401,6 +416,16 @@ pub(crate) fn inflate(
     let put = |ordinal, field: RawField<'_>, out: &mut Vec<u8>| match field {
         RawField::External(chain) | RawField::Patched(chain, _) if wanted(ordinal) => {
             let start = out.len();
+            let changes = match field {
+                RawField::Patched(_, changes) => changes,
+                _ => &[],
+            };
+            if let Some((_, part)) = part_of(ordinal)
+                && !pending.has(space, &chain)
+                && append_part((store, space), chain, changes, &**part, out)
+            {
+                return Ok(false);
+            }
             match pending.take(space, &chain) {
                 Some(whole) => out.extend_from_slice(&whole.bytes),
                 None => {
@@ -408,9 +433,7 @@ pub(crate) fn inflate(
                     read.map_err(InflateStop::Stop)?;
                 }
             }
-            if let RawField::Patched(_, changes) = field {
-                value_changes::apply(changes, start, out).map_err(|_| InflateStop::Damaged)?;
-            }
+            value_changes::apply(changes, start, out).map_err(|_| InflateStop::Damaged)?;
             Ok(false)
         }
         field => Ok(field.append_to(out)),

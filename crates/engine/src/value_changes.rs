@@ -11,6 +11,8 @@
 //! # Invariants
 //! C1. Every number is checked against the value before it is used: damaged changes are an error.
 
+use smallvec::SmallVec;
+
 /// Bytes of a change before its inserted bytes.
 const HEAD: usize = 10;
 /// Equal bytes between two changes that make it worthwhile to describe them apart.
@@ -27,10 +29,7 @@ pub(crate) struct Damaged;
 /// Makes the changes in the value that begins at `start` and ends with `out`.
 pub(crate) fn apply(mut changes: &[u8], start: usize, out: &mut Vec<u8>) -> Result<(), Damaged> {
     while let Some((head, rest)) = changes.split_first_chunk::<HEAD>() {
-        let word =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (offset, removed) = (word(0) as usize, word(4) as usize);
-        let inserted = usize::from(u16::from_le_bytes([head[8], head[9]]));
+        let (offset, removed, inserted) = numbers(head);
         let (Some(end), Some(bytes)) = (offset.checked_add(removed), rest.get(..inserted)) else {
             return Err(Damaged);
         };
@@ -53,6 +52,87 @@ pub(crate) fn apply(mut changes: &[u8], start: usize, out: &mut Vec<u8>) -> Resu
         [] => Ok(()),
         _ => Err(Damaged),
     }
+}
+
+/// A value as its chain and the changes since lie, without making the changes.
+pub(crate) struct Pieces<'c> {
+    /// In the order of the value, each with its offset there.
+    pieces: SmallVec<[(usize, Piece<'c>); 8]>,
+    /// Bytes of the value.
+    length: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Piece<'c> {
+    /// The bytes of the chain from here on.
+    Stored(usize),
+    Inserted(&'c [u8]),
+}
+
+impl<'c> Pieces<'c> {
+    /// The changes of a chain of `stored` bytes. `None`: they are damaged, or do not come in the
+    /// order of their offsets, as [`describe`] makes them.
+    pub(crate) fn of(mut changes: &'c [u8], stored: usize) -> Option<Pieces<'c>> {
+        let mut pieces = SmallVec::new();
+        let (mut length, mut at) = (0, 0);
+        while let Some((head, rest)) = changes.split_first_chunk::<HEAD>() {
+            let (offset, removed, inserted) = numbers(head);
+            let bytes = rest.get(..inserted)?;
+            let same = offset.checked_sub(length)?;
+            pieces.push((length, Piece::Stored(at)));
+            pieces.push((offset, Piece::Inserted(bytes)));
+            length = offset + inserted;
+            at = (at.checked_add(same)?.checked_add(removed)).filter(|at| *at <= stored)?;
+            changes = &rest[inserted..];
+        }
+        pieces.push((length, Piece::Stored(at)));
+        length += stored - at;
+        changes.is_empty().then_some(Pieces { pieces, length })
+    }
+
+    /// Bytes of the value.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Reads the bytes of the value from `at` on. `stored` reads those of the chain; false: it
+    /// cannot.
+    pub(crate) fn read(
+        &self,
+        mut at: usize,
+        mut out: &mut [u8],
+        mut stored: impl FnMut(usize, &mut [u8]) -> bool,
+    ) -> bool {
+        if at
+            .checked_add(out.len())
+            .is_none_or(|end| end > self.length)
+        {
+            return false;
+        }
+        let mut place = self.pieces.partition_point(|(start, _)| *start <= at);
+        while !out.is_empty() {
+            let (start, piece) = self.pieces[place - 1];
+            let end = self.pieces.get(place).map_or(self.length, |next| next.0);
+            let here = out.len().min(end.saturating_sub(at));
+            let (bytes, rest) = out.split_at_mut(here);
+            match piece {
+                Piece::Inserted(inserted) => {
+                    bytes.copy_from_slice(&inserted[at - start..][..here]);
+                }
+                Piece::Stored(from) if !stored(from + at - start, bytes) => return false,
+                Piece::Stored(_) => {}
+            }
+            (out, at, place) = (rest, at + here, place + 1);
+        }
+        true
+    }
+}
+
+/// Offset, removed and inserted bytes of a change.
+fn numbers(head: &[u8; HEAD]) -> (usize, usize, usize) {
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let inserted = u16::from_le_bytes([head[8], head[9]]);
+    (word(0) as usize, word(4) as usize, usize::from(inserted))
 }
 
 /// Appends the changes that make `new` of `old`. False if they are too many to be worthwhile; then
@@ -155,8 +235,27 @@ mod tests {
         let mut value = [b"start", old].concat();
         assert_eq!(apply(&changes[6..], 5, &mut value), Ok(()));
         assert_eq!(value, [b"start", new].concat());
+        assert_eq!(pieced(old, &changes[6..]), Some(new.to_vec()));
         assert!(changes.len() - 6 <= MOST.min(old.len() / PART));
         Some(changes.len() - 6)
+    }
+
+    /// The value, read in parts of different lengths where its pieces lie.
+    fn pieced(old: &[u8], changes: &[u8]) -> Option<Vec<u8>> {
+        let pieces = Pieces::of(changes, old.len())?;
+        let mut value = vec![0; pieces.length()];
+        let (mut at, mut part) = (0, 1);
+        while at < value.len() {
+            let end = value.len().min(at + part);
+            let stored = |at: usize, out: &mut [u8]| {
+                out.copy_from_slice(&old[at..at + out.len()]);
+                true
+            };
+            assert!(pieces.read(at, &mut value[at..end], stored));
+            (at, part) = (end, part % 700 * 3 + 1);
+        }
+        assert!(!pieces.read(value.len(), &mut [0], |_, _| true));
+        Some(value)
     }
 
     /// Bytes without long repetitions.
@@ -236,8 +335,13 @@ mod tests {
                 changes.iter_mut().for_each(|b| *b %= 3);
             }
             let mut value = text(500);
-            if apply(&changes, 0, &mut value).is_ok() {
+            let applied = apply(&changes, 0, &mut value);
+            if applied.is_ok() {
                 prop_assert!(value.len() <= 500 + changes.len());
+            }
+            if let Some(pieced) = pieced(&text(500), &changes) {
+                prop_assert_eq!(applied, Ok(()));
+                prop_assert_eq!(pieced, value);
             }
         }
     }

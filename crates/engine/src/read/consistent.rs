@@ -616,7 +616,8 @@ pub(super) fn inflate_used(
     let from = (session.store(), table.def().space);
     let used = |ordinal| spec.columns.contains(&ordinal);
     let pending = session.pending_chains();
-    overflow::inflate(from, table.layout(), image, used, pending, out)
+    let wanted = (used, &spec.parts[..]);
+    overflow::inflate_parts(from, table.layout(), image, wanted, pending, out)
 }
 
 /// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in

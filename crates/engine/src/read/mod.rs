@@ -39,6 +39,8 @@ pub use key_probe::KeyProbe;
 pub use page_rows::{PageRow, PageRowSink, PageRows, reborrow};
 pub use prefixes::KeyPrefixes;
 
+use crate::value_parts::ColumnPart;
+
 pub(crate) use visibility::{Resolved, Scratch, View, damaged, previous_version};
 
 /// The tree's range of all keys that begin with `prefix`.
@@ -83,6 +85,8 @@ pub struct ReadSpec {
     /// Table ordinals of the columns that are needed: those on overflow pages are brought in. The
     /// others may be left out.
     pub columns: Vec<usize>,
+    /// Columns of which a part of a long value is enough. A locking read has none.
+    pub parts: Vec<ColumnPart>,
     /// How many rows are likely to be enough (a LIMIT); 0: all. A read looks no further ahead than
     /// it has to, and a locking read locks no row beyond.
     pub first_rows: usize,

@@ -2,6 +2,7 @@
 
 use super::long_values::{chains, filled, long};
 use super::*;
+use crate::ValuePart;
 use crate::write::UpdateOp;
 
 /// The row with other bytes at a place of its long value.
@@ -176,4 +177,63 @@ fn changes_that_make_a_row_too_long_are_written_out() {
     image(&row("b"), &mut expected);
     assert_eq!(batch.row(0), expected);
     block(|| s.statement_end(true)).unwrap();
+}
+
+/// The first and last bytes of a value.
+#[derive(Debug)]
+struct Ends(usize);
+
+impl ValuePart for Ends {
+    fn append(
+        &self,
+        length: usize,
+        read: &mut dyn FnMut(usize, &mut [u8]) -> bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut bytes = vec![0; 2 * self.0];
+        let (first, last) = bytes.split_at_mut(self.0);
+        let done = length > self.0 && read(0, first) && read(length - self.0, last);
+        out.extend_from_slice(&bytes);
+        done && !read(length, &mut [0])
+    }
+}
+
+#[test]
+fn parts_of_changed_values_are_read_in_place() {
+    let db = Db::new();
+    let mut s = db.session();
+    let table = filled(&db, &mut s, 1..2);
+    let mut versions = vec![long(1, 1, "a")];
+    let mut snapshots = vec![snapshot(&db)];
+    for (at, removed, inserted) in [
+        (0, 1, "b"),
+        (49_999, 1, "the end"),
+        (20_000, 0, "inserted"),
+        (3, 600, ""),
+        (17_000, 20, "x"),
+    ] {
+        let row = edited(versions.last().unwrap(), at, removed, inserted);
+        update(&mut s, &table, 1, &row);
+        commit(&mut s);
+        versions.push(row);
+        snapshots.push(snapshot(&db));
+    }
+    for (version, s) in versions.iter().zip(&mut snapshots) {
+        for bytes in [1, 5, 700, 17_000, 30_000] {
+            let text = version.3.as_deref().unwrap();
+            let ends = format!("{}{}", &text[..bytes], &text[text.len() - bytes..]);
+            s.statement_begin(Isolation::RepeatableRead, false);
+            let spec = ReadSpec {
+                columns: vec![0, 1, 2, 3],
+                parts: vec![(3, Arc::new(Ends(bytes)))],
+                ..ReadSpec::default()
+            };
+            let found = read(s, Read::range(table.clone(), spec, &KeyRange::all(), false));
+            block(|| s.statement_end(true)).unwrap();
+            let mut expected = version.clone();
+            expected.3 = Some(ends);
+            assert_eq!(found, [expected]);
+        }
+        commit(s);
+    }
 }

@@ -4,6 +4,7 @@ use nfold_types::{Decimal, NoCheckpoint, SqlError};
 
 use crate::*;
 
+mod excerpt;
 mod layout;
 mod splice;
 

@@ -337,6 +337,7 @@ fn push_row(
         source: Source::Table(table.clone()),
         alias,
         used: Vec::new(),
+        documents: Vec::new(),
         merged: false,
         in_subquery: false,
         nullable: false,

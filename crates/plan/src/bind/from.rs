@@ -399,6 +399,7 @@ impl BlockBinder<'_> {
             source,
             alias,
             used: Vec::new(),
+            documents: Vec::new(),
             merged: false,
             nullable: false,
             hints,

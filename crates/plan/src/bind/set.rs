@@ -324,6 +324,7 @@ pub(super) fn ordered(
     b.tables.push(Table {
         alias,
         used: vec![true; columns.len()],
+        documents: Vec::new(),
         nullable: false,
         merged: false,
         in_subquery: true,

@@ -125,6 +125,8 @@ pub(crate) struct Table {
     pub alias: Arc<str>,
     /// The columns that the statement reads.
     pub used: Vec<bool>,
+    /// The JSON columns of which it needs some members only.
+    pub documents: Vec<DocumentPaths>,
     /// Whether the table came from a derived table that was merged into the query.
     pub merged: bool,
     /// Whether the table stands in FROM as a derived table or common table expression, or came from
@@ -136,6 +138,15 @@ pub(crate) struct Table {
     /// The slots that a LATERAL derived table reads, as a bit set. Such a query lies one level
     /// deeper than this block; 0: it is any other table.
     pub lateral: u64,
+}
+
+/// A JSON column of which a statement needs only the values that some paths lead to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DocumentPaths {
+    /// Its number in the table.
+    pub column: usize,
+    /// Constants and parameters.
+    pub paths: Vec<Expr>,
 }
 
 /// The origin of a slot's rows.

@@ -165,6 +165,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
             },
             alias: table.alias,
             used: table.used,
+            documents: table.documents,
             merged: table.merged,
             nullable: table.nullable,
             lateral: table.lateral,

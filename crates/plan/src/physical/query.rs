@@ -15,8 +15,8 @@ use crate::logical::clauses::{
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
 use crate::logical::json_table::JsonTable;
-pub use crate::logical::query::JoinType;
 use crate::logical::query::OuterKey;
+pub use crate::logical::query::{DocumentPaths, JoinType};
 use crate::logical::window::WindowPass;
 
 /// A query block, or a set operation over blocks.
@@ -148,6 +148,8 @@ pub struct TableSlot {
     pub alias: Arc<str>,
     /// The columns that the statement reads.
     pub used: Vec<bool>,
+    /// The JSON columns of which it needs some members only.
+    pub documents: Vec<DocumentPaths>,
     /// Whether the table came from a derived table that was merged into the query.
     pub merged: bool,
     /// Whether the table is on the inner side of an outer join, so that any column may be NULL.

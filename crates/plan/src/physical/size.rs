@@ -90,7 +90,9 @@ fn block(b: &Block) -> usize {
             TableSource::Json(t) => size_of_val(&**t) + expr(&t.document),
             TableSource::Table(_) | TableSource::Virtual(_) => 0,
         };
-        size_of_val(t) + t.used.len() + derived
+        let documents = t.documents.iter();
+        let documents = documents.map(|d| size_of_val(d) + exprs(&d.paths));
+        size_of_val(t) + t.used.len() + documents.sum::<usize>() + derived
     });
     let joins = b.joins.iter().map(|j| {
         let other = j.alternative.as_ref();

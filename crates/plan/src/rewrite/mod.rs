@@ -15,11 +15,13 @@
 //! 12. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
 //! 13. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 14. [`document_paths`]: JSON columns are marked of which only some members are needed.
 
 mod arrays;
 mod decorrelate;
 mod disjunctions;
 mod distinct;
+mod document_paths;
 mod generated;
 mod grouped;
 mod merge;
@@ -64,10 +66,12 @@ pub(crate) fn rewrite(
             if let QueryBody::Block(block) = &mut q.body {
                 rank_order::order_by_rank(cx.plan, block);
             }
+            document_paths::mark_documents(cx.plan, q);
         }
         Statement::Insert(insert) => {
             if let InsertRows::Query(q) = &mut insert.source {
                 query(cx, q)?;
+                document_paths::mark_documents(cx.plan, q);
             }
             subqueries(cx, &mut insert.subqueries)?;
         }

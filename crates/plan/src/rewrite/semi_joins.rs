@@ -231,6 +231,7 @@ fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Joi
         tables: tables
             .map(|(table, slot)| Table {
                 used: used_columns(table, slot, &on),
+                documents: Vec::new(),
                 ..table.clone()
             })
             .collect(),

@@ -40,7 +40,10 @@ impl StepCx<'_, '_> {
         if !me.started {
             me.started = true;
             if let Some(reader) = &mut me.reader {
-                me.exact = reader.bind(&self.eval(&self.empty_rows()), &step.access)?;
+                let rows = self.empty_rows();
+                let cx = self.eval(&rows);
+                reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
+                me.exact = reader.bind(&cx, &step.access)?;
             }
         }
         let filtered = !step.filter.is_empty() || !me.exact;

@@ -224,7 +224,10 @@ impl StepCx<'_, '_> {
         };
         match (&mut me.reader, &access.kind) {
             (Some(reader), AccessKind::Hash { build, .. }) => {
-                let exact = reader.bind(&self.eval(&self.empty_rows()), build)?;
+                let rows = self.empty_rows();
+                let cx = self.eval(&rows);
+                reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
+                let exact = reader.bind(&cx, build)?;
                 let own = match reader.gives_up(self.rt) {
                     true => conditions_of(step),
                     false => Vec::new(),

@@ -132,7 +132,9 @@ impl StepCx<'_, '_> {
         self.fill(&me.outer, me.outer_at, &mut rows);
         let through = is_null_extended(step, &rows);
         if let Some(reader) = me.reader.as_mut().filter(|_| !through) {
-            me.exact = reader.bind(&self.eval(&rows), access)?;
+            let cx = self.eval(&rows);
+            reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
+            me.exact = reader.bind(&cx, access)?;
             me.more = More::Read;
         } else if !through && depends_on_outer(self.block, step.table) {
             let mut spool = Spool::new(self.rt.env.work_memory());
@@ -218,6 +220,8 @@ impl StepCx<'_, '_> {
         let Some(reader) = &mut me.reader else {
             return Ok(());
         };
+        let documents = &self.block.tables[step.table].documents;
+        reader.choose_parts(&self.eval(&self.empty_rows()), documents)?;
         let mut end = (me.outer_at + most).min(me.outer.len());
         let looking = &mut me.looking;
         looking.clear();

@@ -7,13 +7,14 @@ use nfold_engine::{
     RowBatch, RowLock, Table, reborrow,
 };
 use nfold_observe::{SessionCounters, StatusCounter};
-use nfold_plan::query::{Access, AccessKind, Block, PointPart};
+use nfold_plan::query::{Access, AccessKind, Block, DocumentPaths, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
 use rustc_hash::FxHashSet;
 
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::EvalCx;
+use crate::expr::func::DocumentParts;
 use crate::expr::keys::{BoundAccess, BoundKind};
 use crate::runtime::{Runtime, engine_error};
 
@@ -51,6 +52,7 @@ pub(super) fn read_spec(
             LockWait::SkipLocked => LockWaitPolicy::SkipLocked,
         },
         columns: used.filter(|(_, u)| **u).map(|(c, _)| c).collect(),
+        parts: Vec::new(),
         first_rows,
         semi_consistent: rt.semi_consistent
             && block.joins.len() == 1
@@ -173,6 +175,8 @@ pub(crate) struct TableReader {
     /// Of an index merge, and of a skip scan.
     merge: Option<Box<Merge>>,
     skip: Option<Box<Skip>>,
+    /// The members of documents that are enough, if it locks no rows.
+    documents: Option<Box<DocumentParts>>,
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
@@ -256,6 +260,7 @@ impl TableReader {
             found: None,
             merge,
             skip,
+            documents: None,
             unique,
             calls: HandlerCalls::default(),
         }
@@ -322,6 +327,33 @@ impl TableReader {
             self.kind = BoundKind::Skipped;
         }
         Ok(self.bound.exact)
+    }
+
+    /// Chooses which parts of documents are read, once an execution and before anything is bound.
+    #[inline]
+    pub fn choose_parts<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        documents: &'a [DocumentPaths],
+    ) -> Result<(), SqlError> {
+        match documents.is_empty() || self.spec.lock != RowLock::None {
+            true => Ok(()),
+            false => self.bind_parts(cx, documents),
+        }
+    }
+
+    #[cold]
+    fn bind_parts<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        documents: &'a [DocumentPaths],
+    ) -> Result<(), SqlError> {
+        let bound = self.documents.get_or_insert_default();
+        if let Some(parts) = bound.bind(cx, documents)? {
+            self.spec.parts = parts;
+            self.read = None;
+        }
+        Ok(())
     }
 
     /// Begins to look up the next keys of an index merge. False: there are no more. If they are too

@@ -144,7 +144,12 @@ impl StepCx<'_, '_> {
         drop(rows);
         index.finish();
         let exact = match &step.access.kind {
-            AccessKind::Hash { build, .. } => reader.bind(&self.eval(&self.empty_rows()), build)?,
+            AccessKind::Hash { build, .. } => {
+                let rows = self.empty_rows();
+                let cx = self.eval(&rows);
+                reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
+                reader.bind(&cx, build)?
+            }
             _ => true,
         };
         me.kernel.compile(self, step.table, filter);

@@ -4,6 +4,7 @@ mod edit;
 mod inspect;
 mod make;
 mod member;
+mod members;
 mod schema;
 mod value;
 
@@ -14,6 +15,8 @@ use std::rc::Rc;
 use nfold_json::{Json, Path};
 use nfold_plan::expr::{Class, Coercibility, Expr, ExprType, TextOrigin};
 use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
+
+pub(crate) use members::DocumentParts;
 
 use super::builtin::Func;
 use crate::expr::eval::{EvalCx, Val, json};

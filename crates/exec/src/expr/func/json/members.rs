@@ -1,0 +1,72 @@
+//! The members of documents that constant paths of a statement lead to, for reads that leave long
+//! documents where they are.
+
+use std::sync::Arc;
+
+use nfold_engine::{ColumnPart, ValuePart};
+use nfold_json::{MemberTree, Path, ReadBytes};
+use nfold_plan::query::DocumentPaths;
+use nfold_types::{CollationId, SqlError};
+
+use crate::expr::eval::EvalCx;
+
+/// The values of the paths of [`DocumentPaths`]; `None`: NULL.
+type PathTexts = Vec<Option<Box<[u8]>>>;
+
+/// The parts of a table's JSON columns that a statement needs.
+#[derive(Default)]
+pub(crate) struct DocumentParts {
+    /// The paths of the last execution, column by column.
+    texts: Vec<PathTexts>,
+}
+
+#[derive(Debug)]
+struct Members(MemberTree);
+
+impl ValuePart for Members {
+    fn append(&self, length: usize, read: &mut ReadBytes<'_>, out: &mut Vec<u8>) -> bool {
+        self.0.excerpt(length, read, out).is_some()
+    }
+}
+
+impl DocumentParts {
+    /// The parts, if they are others than in the last execution.
+    pub fn bind<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        documents: &'a [DocumentPaths],
+    ) -> Result<Option<Vec<ColumnPart>>, SqlError> {
+        let mut texts = Vec::with_capacity(documents.len());
+        for document in documents {
+            let mut paths = Vec::with_capacity(document.paths.len());
+            for e in &document.paths {
+                let text = cx.text(e, CollationId::UTF8MB4_BIN)?;
+                paths.push(text.map(|text| Box::from(&*text)));
+            }
+            texts.push(paths);
+        }
+        if self.texts == texts {
+            return Ok(None);
+        }
+        let parts = documents
+            .iter()
+            .zip(&texts)
+            .filter_map(|(document, texts)| {
+                let part: Arc<dyn ValuePart> = Arc::new(Members(members(texts)?));
+                Some((document.column, part))
+            });
+        let parts = parts.collect();
+        self.texts = texts;
+        Ok(Some(parts))
+    }
+}
+
+/// `None`: documents are needed as a whole, or a path is wrong, which its function reports.
+fn members(texts: &PathTexts) -> Option<MemberTree> {
+    let paths = texts.iter().flatten().map(|text| {
+        let text = std::str::from_utf8(text).ok()?;
+        Path::parse(text).ok()
+    });
+    let paths: Vec<Path> = paths.collect::<Option<_>>()?;
+    MemberTree::of(&paths)
+}
