@@ -33,7 +33,7 @@ use crate::pending_chains::{PendingChain, PendingChains};
 use crate::record::CLUSTERED_HEADER;
 use crate::table::Table;
 use crate::value_changes;
-use crate::value_parts::{ColumnPart, append_part};
+use crate::value_parts::{ColumnPart, LastLines, append_part};
 
 pub(crate) const NEXT: usize = PAGE_HEADER;
 pub(crate) const USED: usize = PAGE_HEADER + 4;
@@ -385,7 +385,8 @@ pub(crate) fn inflate(
     pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    inflate_parts(from, layout, row, (wanted, &[]), pending, out)
+    let parts = (&[][..], &LastLines::default());
+    inflate_parts(from, layout, row, (wanted, parts), pending, out)
 }
 
 /// As [`inflate`]; of the columns that have a part, that part may come in place of the value.
@@ -393,7 +394,7 @@ pub(crate) fn inflate_parts(
     (store, space): (&Store, SpaceId),
     layout: &RowLayout,
     row: &[u8],
-    (wanted, parts): (impl Fn(usize) -> bool, &[ColumnPart]),
+    (wanted, (parts, last)): (impl Fn(usize) -> bool, (&[ColumnPart], &LastLines)),
     pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
@@ -422,7 +423,7 @@ pub(crate) fn inflate_parts(
             };
             if let Some((_, part)) = part_of(ordinal)
                 && !pending.has(space, &chain)
-                && append_part((store, space), chain, changes, &**part, out)
+                && append_part((store, space, last), chain, changes, &**part, out)
             {
                 return Ok(false);
             }

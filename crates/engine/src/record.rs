@@ -184,6 +184,8 @@ const TRX_MASK: u64 = (1 << 48) - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowHead {
     pub trx: TrxId,
+    /// It has no delete mark.
+    pub live: bool,
     /// It has no delete mark, and its image is all of it.
     pub unmarked: bool,
 }
@@ -202,6 +204,7 @@ impl RowHead {
         let unusual = DELETE_MARK as u64 | (RowLayout::EXTERNAL as u64) << flags;
         RowHead {
             trx: first & TRX_MASK,
+            live: second & DELETE_MARK as u64 == 0,
             unmarked: second & unusual == 0,
         }
     }
@@ -297,8 +300,8 @@ mod tests {
             value[flags] = if external { RowLayout::EXTERNAL } else { 1 };
             let head = head(&value);
             assert_eq!(
-                (head.trx, head.unmarked),
-                (header.trx, !deleted && !external)
+                (head.trx, head.live, head.unmarked),
+                (header.trx, !deleted, !deleted && !external)
             );
         }
     }

@@ -31,6 +31,7 @@ use crate::row_hint::RowHints;
 use crate::shared::Shared;
 use crate::table::{Index, Table};
 use crate::undo::Applier;
+use crate::value_parts::LastLines;
 
 /// How an explicit transaction begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,7 @@ pub struct EngineSession {
     /// The newest commit of a transaction that may have changed something.
     last_commit: Option<Lsn>,
     pending_chains: PendingChains,
+    last_lines: LastLines,
     /// The changes of the open transaction, if the caller records them.
     journal: Option<Box<ChangeJournal>>,
     /// The open transaction was prepared, and is being ended.
@@ -89,6 +91,7 @@ impl EngineSession {
             mark: 0,
             refused: false,
             pending_chains: PendingChains::default(),
+            last_lines: LastLines::default(),
             journal: None,
             resumed: None,
         })
@@ -390,6 +393,12 @@ impl EngineSession {
     #[inline]
     pub(crate) fn pending_chains(&self) -> &PendingChains {
         &self.pending_chains
+    }
+
+    /// Where parts of long values were found last.
+    #[inline]
+    pub(crate) fn last_lines(&self) -> &LastLines {
+        &self.last_lines
     }
 
     /// Opens the snapshot that reads use, if there is none.

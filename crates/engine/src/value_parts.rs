@@ -13,13 +13,16 @@
 //!
 //! # Cost
 //! The first lines of each page up to the last one that is needed, and the lines of the bytes read.
-//! Writes nothing but the caller's row.
+//! Documents of one column are alike as a rule: while the part of one value is read, the lines of
+//! the next values are prefetched in which the part before was found ([`LastLines`]). Writes
+//! nothing but the caller's row and the session's memory.
 
+use std::cell::{RefCell, RefMut};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use nfold_store::{PageId, PageRef, PageType, SpaceId, Store};
-use nfold_types::row::OverflowPointer;
+use nfold_types::row::{OverflowPointer, RawField, RowLayout};
 use smallvec::SmallVec;
 
 use crate::overflow::{DATA, NEXT, ROOM, USED};
@@ -42,10 +45,38 @@ pub trait ValuePart: Debug + Send + Sync {
 /// The table ordinal of a column, and the part of its long values that is needed.
 pub type ColumnPart = (usize, Arc<dyn ValuePart>);
 
+/// The most lines of a page that are prefetched.
+const LINES_MAX: usize = 40;
+const LINE: usize = 64;
+
+/// The lines of the first page of the last value of which a part was read. Belongs to one session.
+#[derive(Default)]
+pub(crate) struct LastLines(RefCell<Vec<u16>>);
+
+impl LastLines {
+    /// Prefetches the same lines of the values of another row.
+    pub(crate) fn prefetch(
+        &self,
+        (store, space): (&Store, SpaceId),
+        layout: &RowLayout,
+        row: &[u8],
+        parts: &[ColumnPart],
+    ) {
+        for (column, _) in parts {
+            let field = layout.raw(row, *column).ok();
+            let Some(chain) = field.and_then(RawField::pointer) else {
+                continue;
+            };
+            let page = chain.first_page;
+            store.prefetch_lines(PageId { space, page }, &self.0.borrow());
+        }
+    }
+}
+
 /// Appends the part of the value that is stored as `chain` and `changes`. False: it is to be
 /// copied, and `out` is as before.
 pub(crate) fn append_part(
-    (store, space): (&Store, SpaceId),
+    (store, space, last): (&Store, SpaceId, &LastLines),
     chain: OverflowPointer,
     changes: &[u8],
     part: &dyn ValuePart,
@@ -54,20 +85,33 @@ pub(crate) fn append_part(
     let Ok(stored) = usize::try_from(chain.length) else {
         return false;
     };
-    let Some(pieces) = Pieces::of(changes, stored) else {
-        return false;
-    };
     let mut pages = ChainPages {
         store,
         space,
         chain,
         pages: SmallVec::new(),
+        lines: last.0.borrow_mut(),
     };
+    pages.lines.clear();
     let start = out.len();
-    let mut read = |at: usize, bytes: &mut [u8]| {
-        pieces.read(at, bytes, |at, bytes| pages.read(at, bytes).is_some())
+    let appended = match changes {
+        [] => {
+            let mut read = |at: usize, bytes: &mut [u8]| {
+                let inside = at.checked_add(bytes.len()).is_some_and(|end| end <= stored);
+                inside && pages.read(at, bytes).is_some()
+            };
+            part.append(stored, &mut read, out)
+        }
+        changes => {
+            let Some(pieces) = Pieces::of(changes, stored) else {
+                return false;
+            };
+            let mut read = |at: usize, bytes: &mut [u8]| {
+                pieces.read(at, bytes, |at, bytes| pages.read(at, bytes).is_some())
+            };
+            part.append(pieces.length(), &mut read, out)
+        }
     };
-    let appended = part.append(pieces.length(), &mut read, out);
     // P1
     if !appended || !pages.validate() {
         out.truncate(start);
@@ -82,11 +126,22 @@ struct ChainPages<'s> {
     space: SpaceId,
     chain: OverflowPointer,
     pages: SmallVec<[PageRef<'s>; 2]>,
+    /// Lines of the first page that were read, without most repetitions.
+    lines: RefMut<'s, Vec<u16>>,
 }
 
 impl<'s> ChainPages<'s> {
     /// Page number `n` of the chain.
+    #[inline]
     fn page(&mut self, n: usize) -> Option<PageRef<'s>> {
+        if let Some(page) = self.pages.get(n) {
+            return Some(*page);
+        }
+        self.visit(n)
+    }
+
+    /// Visits the pages up to number `n`.
+    fn visit(&mut self, n: usize) -> Option<PageRef<'s>> {
         while self.pages.len() <= n {
             let page = match self.pages.last() {
                 None => self.chain.first_page,
@@ -110,7 +165,16 @@ impl<'s> ChainPages<'s> {
     }
 
     /// Reads the bytes of the chain from `at` on.
+    #[inline]
     fn read(&mut self, mut at: usize, mut out: &mut [u8]) -> Option<()> {
+        if at < ROOM {
+            self.note_lines(at, out.len());
+        }
+        if out.len() <= size_of::<u64>() && at % ROOM <= ROOM - size_of::<u64>() {
+            let word = self.page(at / ROOM)?.u64(DATA + at % ROOM).to_le_bytes();
+            out.copy_from_slice(&word[..out.len()]);
+            return Some(());
+        }
         while !out.is_empty() {
             let offset = at % ROOM;
             let here = out.len().min(ROOM - offset);
@@ -119,6 +183,19 @@ impl<'s> ChainPages<'s> {
             (out, at) = (rest, at + here);
         }
         Some(())
+    }
+
+    fn note_lines(&mut self, at: usize, len: usize) {
+        let (first, last) = (
+            (DATA + at) / LINE,
+            (DATA + at + len.saturating_sub(1)) / LINE,
+        );
+        for line in first..=last {
+            if self.lines.len() == LINES_MAX || self.lines.last() == Some(&(line as u16)) {
+                return;
+            }
+            self.lines.push(line as u16);
+        }
     }
 
     fn validate(&self) -> bool {

@@ -10,9 +10,13 @@
 //!
 //! # Cost
 //!
-//! A binary search in each object on the way, and the bytes of the members found.
+//! A search in each object on the way, and the bytes of the members found. Documents of one column
+//! have the same members as a rule: the search begins where the last document had the member, which
+//! the tree remembers. So a tree belongs to one reader.
 
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::binary::{
     Container, DOUBLE, INT16, INT32, INT64, LARGE_ARRAY, LARGE_OBJECT, LITERAL, OPAQUE,
@@ -33,10 +37,29 @@ const NAME_ENTRY: usize = name_entry_width(true);
 const VALUE_ENTRY: usize = value_entry_width(true);
 
 /// The members of a document that some paths lead to.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct MemberTree {
     /// In the order of an object's members. Empty: the value is needed as a whole.
-    members: Vec<(Box<[u8]>, MemberTree)>,
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: Box<[u8]>,
+    /// What is needed of the value.
+    tree: MemberTree,
+    /// Its number in the last object that had it.
+    last: AtomicUsize,
+}
+
+impl Member {
+    fn of_names(name: &[u8], rest: &[&[u8]]) -> Member {
+        Member {
+            name: name.into(),
+            tree: MemberTree::of_names(rest),
+            last: AtomicUsize::new(0),
+        }
+    }
 }
 
 impl MemberTree {
@@ -61,12 +84,10 @@ impl MemberTree {
     }
 
     fn of_names(names: &[&[u8]]) -> MemberTree {
-        let members = names.split_first().map(|(name, rest)| {
-            let rest = MemberTree::of_names(rest);
-            (Box::from(*name), rest)
-        });
+        let first = names.split_first();
+        let member = first.map(|(name, rest)| Member::of_names(name, rest));
         MemberTree {
-            members: members.into_iter().collect(),
+            members: member.into_iter().collect(),
         }
     }
 
@@ -78,13 +99,10 @@ impl MemberTree {
             self.members.clear();
             return;
         };
-        let found = (self.members).binary_search_by(|(known, _)| name_order(known, name));
+        let found = (self.members).binary_search_by(|known| name_order(&known.name, name));
         match found {
-            Ok(at) => self.members[at].1.add(rest),
-            Err(at) => {
-                let member = (Box::from(*name), MemberTree::of_names(rest));
-                self.members.insert(at, member);
-            }
+            Ok(at) => self.members[at].tree.add(rest),
+            Err(at) => self.members.insert(at, Member::of_names(name, rest)),
         }
     }
 
@@ -165,9 +183,9 @@ impl Source<'_, '_> {
         }
         let head = Container::new(large, true, count);
         let mut found = FoundMembers::new();
-        for (name, rest) in &tree.members {
-            if let Some(place) = self.place(at, &head, name)? {
-                found.push((name, rest, place));
+        for member in &tree.members {
+            if let Some(place) = self.place(at, &head, member)? {
+                found.push((&member.name, &member.tree, place));
             }
         }
         let start = out.len();
@@ -229,12 +247,17 @@ impl Source<'_, '_> {
         Some(())
     }
 
-    /// The number of the member called `name`. The outer `None`: the bytes cannot be read.
-    fn place(&mut self, at: usize, head: &Container, name: &[u8]) -> Option<Option<usize>> {
-        let width = offset_width(head.large);
+    /// The number of a member in the object at `at`. The outer `None`: the bytes cannot be read.
+    fn place(&mut self, at: usize, head: &Container, member: &Member) -> Option<Option<usize>> {
+        let (width, name) = (offset_width(head.large), &*member.name);
         let (mut low, mut high) = (0, head.count);
+        // Away from the last place in growing steps, until the member lies between two of them.
+        let (mut next, mut step) = (member.last.load(Relaxed), 1);
         while low < high {
-            let middle = (low + high) / 2;
+            let middle = match (low..high).contains(&next) {
+                true => next,
+                false => (low + high) / 2,
+            };
             let mut entry = [0; NAME_ENTRY];
             let entry = &mut entry[..name_entry_width(head.large)];
             self.fill(at + head.name_entry(middle), entry)?;
@@ -244,10 +267,14 @@ impl Source<'_, '_> {
                 order => order,
             };
             match order {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Some(Some(middle)),
+                Ordering::Less => (low, next) = (middle + 1, middle + step),
+                Ordering::Greater => (high, next) = (middle, middle.saturating_sub(step)),
+                Ordering::Equal => {
+                    member.last.store(middle, Relaxed);
+                    return Some(Some(middle));
+                }
             }
+            step *= 2;
         }
         Some(None)
     }

@@ -282,6 +282,20 @@ impl Store {
         }
     }
 
+    /// Prefetches these lines of 64 bytes of a page, and its first one, if it is resident.
+    #[inline]
+    pub fn prefetch_lines(&self, id: PageId, lines: &[u16]) {
+        if let Some(pages) = self.pages_of(id.space)
+            && let Some(word) = pages.word(id.page)
+            && let Some(bytes) = pages.resident_at(word)
+        {
+            words::prefetch(bytes, 0);
+            for line in lines {
+                words::prefetch_outer(bytes, usize::from(*line) * 64);
+            }
+        }
+    }
+
     /// Whether the page is resident at this moment. Never queues a load.
     #[inline]
     pub fn is_resident(&self, id: PageId) -> bool {

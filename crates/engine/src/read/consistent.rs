@@ -616,8 +616,27 @@ pub(super) fn inflate_used(
     let from = (session.store(), table.def().space);
     let used = |ordinal| spec.columns.contains(&ordinal);
     let pending = session.pending_chains();
-    let wanted = (used, &spec.parts[..]);
+    let wanted = (used, (&spec.parts[..], session.last_lines()));
     overflow::inflate_parts(from, table.layout(), image, wanted, pending, out)
+}
+
+/// How many rows ahead of the one at hand the lines of long values are prefetched.
+pub(super) const PARTS_AHEAD: usize = 2;
+
+/// Prefetches what a row needs of its long values. `value` is the row as it is stored.
+pub(super) fn prefetch_parts(
+    table: &Table,
+    spec: &ReadSpec,
+    session: &EngineSession,
+    value: Option<&[u8]>,
+) {
+    if let Some((_, image)) = value.and_then(RowHeader::split)
+        && RowLayout::has_external(image)
+    {
+        let from = (session.store(), table.def().space);
+        let (lines, layout) = (session.last_lines(), table.layout());
+        lines.prefetch(from, layout, image, &spec.parts);
+    }
 }
 
 /// Whether the row image has the entry's key. (Original bytes do not count: rows that differ in

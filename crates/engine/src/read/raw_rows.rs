@@ -13,7 +13,9 @@
 //! garbage; if validation fails, the appended rows are removed. An entry without a valid row is
 //! copied and read again after validation, which tells damage from garbage.
 
-use super::consistent::{Consistent, SCAN_BYTES, SLICE, Source, Stage, cover, emit};
+use super::consistent::{
+    Consistent, PARTS_AHEAD, SCAN_BYTES, SLICE, Source, Stage, cover, emit, prefetch_parts,
+};
 use super::newest::Origin;
 use super::visibility::resolve_row;
 use super::{ReadSpec, View};
@@ -133,7 +135,9 @@ impl Direct<'_> {
         out.reserve(entries.len());
         entries.each(ahead, |entry| {
             let head = RowHead::from_words(entry.value_word(0), entry.value_word(RowHead::SECOND));
-            let visible = head.unmarked && (head.trx < below || view.sees(head.trx));
+            // Of columns on overflow pages no bytes are wanted, if these are `16 * N` at most.
+            let usual = if N == 0 { head.unmarked } else { head.live };
+            let visible = usual && (head.trx < below || view.sees(head.trx));
             let len = entry.value_len();
             if !visible || len < RowHead::BYTES {
                 return leave(out, left, point, &entry, entries);
@@ -385,6 +389,11 @@ impl Consistent {
             for i in base..out.len() {
                 if let Some(n) = out.gap(i) {
                     let end = out.len();
+                    if !spec.parts.is_empty() && spec.index == 0 {
+                        let ahead = self.entries.entries().get(n + PARTS_AHEAD);
+                        let value = ahead.map(|entry| self.entries.value(entry));
+                        prefetch_parts(table, spec, session, value);
+                    }
                     self.resolve_entry(table, spec, session, view, n, out)?;
                     out.fill_gap(i, end);
                     if out.bytes() - bytes >= LONG_ROWS_BYTES && self.leave_rest(spec, n, i, out) {

@@ -1,7 +1,9 @@
 //! From primary keys to rows: the clustered lookup, the visible version of each row, and feedback
 //! on row-location hints.
 
-use super::consistent::{Consistent, KeyOrigin, Source, Stage, emit, has_key, image_of};
+use super::consistent::{
+    Consistent, KeyOrigin, PARTS_AHEAD, Source, Stage, emit, has_key, image_of, prefetch_parts,
+};
 use super::locking::give_row_id;
 use super::newest::{self, Origin};
 use super::page_rows::VisibleRows;
@@ -136,6 +138,16 @@ impl Consistent {
             let Some(found) = self.get.found().get(i) else {
                 break;
             };
+            if !spec.parts.is_empty() {
+                let ahead = self.get.found().get(i + PARTS_AHEAD);
+                let arena = if self.adopted {
+                    out.data()
+                } else {
+                    self.get.values()
+                };
+                let value = ahead.and_then(|ahead| arena.get(ahead.span()));
+                prefetch_parts(table, spec, session, value);
+            }
             let span = found.span();
             let asked = *self.get.tag(found.key);
             self.stage = Stage::Resolve(i);

@@ -199,7 +199,7 @@ impl ValuePart for Ends {
 }
 
 #[test]
-fn parts_of_changed_values_are_read_in_place() {
+fn parts_of_changed_values_equal_those_of_the_value() {
     let db = Db::new();
     let mut s = db.session();
     let table = filled(&db, &mut s, 1..2);

@@ -130,6 +130,25 @@ fn excerpts_of_recorded_documents_find_the_same() {
     assert!(compared > 20, "{compared}");
 }
 
+#[test]
+fn members_are_found_from_any_last_place() {
+    let object = |names: std::ops::Range<usize>| {
+        let members = names.map(|n| (format!("k{n}"), Json::Int(n as i64)));
+        stored(&Json::object(members.collect()))
+    };
+    let documents = [0..1, 0..3, 0..100, 40..60, 50..51, 57..300, 0..0].map(object);
+    let path = [Path::parse("$.k57").unwrap()];
+    let tree = MemberTree::of(&path).unwrap();
+    for first in &documents {
+        for second in &documents {
+            for document in [first, second] {
+                let excerpt = excerpt(&tree, document).unwrap();
+                assert_eq!(found(&excerpt, &path), found(document, &path));
+            }
+        }
+    }
+}
+
 /// The bytes of a page that changes while it is read may be any.
 #[test]
 fn damaged_documents_have_no_excerpt_or_any() {
