@@ -34,7 +34,7 @@ pub fn print_unquoted(doc: Doc<'_>, work: &Work<'_>, out: &mut Vec<u8>) -> Resul
             work.add(text.len() / 8)
         }
         Some(scalar) if is_quoted(&scalar) => {
-            write_unquoted(scalar, out);
+            write_unquoted(scalar, b"\n", out);
             work.add(10)
         }
         Some(scalar) => {
@@ -135,14 +135,14 @@ fn write_scalar(scalar: Scalar<'_>, out: &mut Vec<u8>) {
         Scalar::String(text) => write_quoted(text, out),
         other => {
             out.push(b'"');
-            write_unquoted(other, out);
+            write_unquoted(other, b"\\n", out);
             out.push(b'"');
         }
     }
 }
 
 /// The text between the quotation marks of values that are neither numbers nor strings.
-fn write_unquoted(scalar: Scalar<'_>, out: &mut Vec<u8>) {
+fn write_unquoted(scalar: Scalar<'_>, line_break: &[u8], out: &mut Vec<u8>) {
     match scalar {
         Scalar::Date(v) => v.write_to(out),
         Scalar::Time(v) => v.with_fsp(6).write_to(out),
@@ -151,18 +151,18 @@ fn write_unquoted(scalar: Scalar<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(b"base64:type");
             write_u64(u64::from(field_type.0), out);
             out.push(b':');
-            write_base64(bytes, out);
+            write_base64(bytes, line_break, out);
         }
         _ => {}
     }
 }
 
-fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
+fn write_base64(bytes: &[u8], line_break: &[u8], out: &mut Vec<u8>) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (i, group) in bytes.chunks(3).enumerate() {
         // MySQL breaks the line after 76 characters.
         if i > 0 && i % 19 == 0 {
-            out.push(b'\n');
+            out.extend_from_slice(line_break);
         }
         let mut bits = [0; 3];
         bits[..group.len()].copy_from_slice(group);
