@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
-use super::constants;
 use super::equalities::Equalities;
 use super::histogram::Histograms;
 use super::order::{self, WantedOrder};
@@ -16,6 +15,7 @@ use super::outer::OuterJoins;
 use super::relation::{Relation, Statistics, TableConditions};
 use super::search::{JoinSearch, Joined};
 use super::trace::{self, ConsideredPlans};
+use super::{constants, truth_values};
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
@@ -148,6 +148,7 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     block.joins = steps;
     order::use_index_order(block);
     constants::compute_once(cx, block);
+    truth_values::use_integers(cx, block);
 }
 
 /// The state of placing tables: those placed so far, and the conditions that wait for others.

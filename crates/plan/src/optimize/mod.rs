@@ -17,6 +17,7 @@ mod search;
 mod skip_scan;
 mod subquery;
 mod trace;
+mod truth_values;
 
 #[cfg(test)]
 mod tests;
