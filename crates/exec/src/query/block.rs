@@ -784,6 +784,10 @@ fn warn(rt: &Runtime<'_>, list: &[BlockWarning]) {
                 let what = "comparison of JSON in the LEAST and GREATEST operators";
                 warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
             }
+            BlockWarning::RangeOfDocuments => {
+                let what = "comparison of JSON in the BETWEEN operator";
+                warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
+            }
             BlockWarning::DocumentAsCondition => {
                 warnings.warn(ErrorCode::ER_IMPLICIT_COMPARISON_FOR_JSON, &[]);
             }

@@ -7,7 +7,7 @@ use super::expr::selected;
 use super::item_names::name_operand;
 use super::types::{and, is_hex, list_kind};
 use super::{AGGREGATES, BlockBinder};
-use crate::logical::clauses::{CheckedConstant, ConstantCheck};
+use crate::logical::clauses::{BlockWarning, CheckedConstant, ConstantCheck};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
@@ -406,6 +406,13 @@ impl BlockBinder<'_> {
         let operand = self.expr(e)?;
         let (low, high) = (self.expr(low)?, self.expr(high)?);
         let (low, high) = (self.as_year(&operand, low), self.as_year(&operand, high));
+        if [&operand, &low, &high].iter().any(|p| p.ty.col.is_json()) {
+            self.warnings.push(BlockWarning::RangeOfDocuments);
+            // MySQL replaces BETWEEN by an equality if the bounds are one constant.
+            if !negated && operand.ty.col.is_json() && self.is_one_constant(&low, &high) {
+                return self.compare(BinaryOp::Eq, operand, low);
+            }
+        }
         let mut parts = Box::new([operand, low, high]);
         let kinds = between_kinds(&parts, self.cx.connection)?;
         if kinds == [CmpKind::Double; 2] {
@@ -421,6 +428,17 @@ impl BlockBinder<'_> {
             },
             ty: ExprType::boolean(nullable),
         })
+    }
+
+    /// Whether two literals, or constants of literals, are the same.
+    fn is_one_constant(&self, a: &Expr, b: &Expr) -> bool {
+        if let (ExprKind::Param(m), ExprKind::Param(n)) = (&a.kind, &b.kind)
+            && let Some(literals) = self.cx.literals
+        {
+            let same = |value| Some(value) == literals.read(*n);
+            return a.ty == b.ty && literals.read(*m).is_some_and(same);
+        }
+        a == b && is_constant(a)
     }
 
     /// Records constant bounds beside a date or time. Texts are refused for `=` and its like only.
@@ -934,6 +952,13 @@ fn between_kinds(parts: &[Expr; 3], connection: CollationId) -> Result<[CmpKind;
     }
     let constant = |i: usize| side(&parts[i]) == Operand::Constant;
     let numbers = (0..3).any(|i| class(i).is_number());
+    // Documents are compared as their texts, or as the numbers that they convert to.
+    if (0..3).any(|i| class(i) == Class::Json) {
+        return Ok([match numbers {
+            true => CmpKind::Double,
+            false => CmpKind::String(CollationId::UTF8MB4_BIN),
+        }; 2]);
+    }
     if class(0).is_temporal() && numbers && !(column && constant(1) && constant(2)) {
         return Ok([CmpKind::Double; 2]);
     }

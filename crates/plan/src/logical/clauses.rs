@@ -263,6 +263,8 @@ pub enum BlockWarning {
     EmptyName(Arc<str>),
     /// Warning 1235: GREATEST or LEAST of JSON documents, which are compared as texts.
     ExtremeOfDocuments,
+    /// Warning 1235: BETWEEN of JSON documents, which are compared as texts or numbers.
+    RangeOfDocuments,
     /// Warning 3986: a JSON document is a condition.
     DocumentAsCondition,
 }

@@ -261,6 +261,13 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                     convert::to_f64(cx, &x, &parts[0].ty).map(|x| bounds[0] <= x && x <= bounds[1]);
                 return Ok(inside.map(|b| b != *negated));
             }
+            // A document converts once, and warns once.
+            let x = match kinds {
+                [CmpKind::Double, CmpKind::Double] if parts[0].ty.col.is_json() => {
+                    convert::to_f64(cx, &x, &parts[0].ty).map_or(Val::Null, Val::Double)
+                }
+                _ => x,
+            };
             let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
                 let v = cx.val(&parts[n])?;
                 let kind = kinds[n - 1];
