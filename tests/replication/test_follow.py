@@ -22,16 +22,16 @@ def url(port, user="sb", password="sb"):
 class Follower(server.Server):
     """`nfold follow`; it listens when the copy is complete."""
 
-    def __init__(self, databases=DATABASES, **more):
+    def __init__(self, databases=DATABASES, *words, **more):
         super().__init__({"innodb_buffer_pool_size": "64M"}, **more)
-        self.databases, self.source_url = databases, None
+        self.databases, self.source_url, self.words = databases, None, words
 
     def launch(self):
         config = self.beside + ".cnf"
         with open(config, "w") as f:
             f.writelines(f"{name}={value}\n" for name, value in [("[mysqld]\nport", self.port), *self.options.items()])
         command = [server.binary(), "follow", self.source_url or url(PORT), "--databases", self.databases, "--datadir", self.datadir,
-                   "--bind", "127.0.0.1", "--config", config, "--socket", self.beside + ".sock"]
+                   "--bind", "127.0.0.1", "--config", config, "--socket", self.beside + ".sock", *self.words]
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 

@@ -6,6 +6,7 @@ use nfold_replica::{ChannelConfig, Client, SourceError};
 use nfold_sql::lexer::LexMode;
 use nfold_sql::mariadb::{NoNames, translate};
 
+use crate::branches::BranchWait;
 use crate::check::{Facts, check, is_mariadb};
 use crate::error::{CopyError, Finding};
 use crate::literal::{name, quoted};
@@ -23,6 +24,8 @@ pub struct CopyOptions {
     pub jobs: usize,
     /// The `server_id` of the copy.
     pub server_id: u32,
+    /// The longest time to wait for the end of prepared XA transactions.
+    pub xa_wait: Duration,
 }
 
 /// What was copied.
@@ -69,7 +72,8 @@ pub fn copy(
         // CHARACTER SET utf8mb4 without a collation.
         writer.run(b"SET SESSION default_collation_for_utf8mb4 = 'utf8mb4_general_ci'")?;
     }
-    let mut snapshot = snapshot::begin(config, &mut source, options.jobs.max(1))?;
+    let mut branches = BranchWait::new(options.xa_wait, report);
+    let mut snapshot = snapshot::begin(config, &mut source, options.jobs.max(1), &mut branches)?;
     let (tables, findings) = define(&mut source, &mut writer, &facts.databases)?;
     tell(&findings, report)?;
     let rows = rows::copy(&mut snapshot.clients, &target, &tables)?;

@@ -10,11 +10,14 @@
 //! - C1: all rows are read from transactions that see the same moment, and the channel starts at
 //!   this moment.
 //! - C2: what is not copied is named: it is a [`Finding`], and an error ends the copy.
+//! - C3: no XA transaction is prepared at this moment. The rows of such a transaction would be
+//!   neither in the snapshot nor in the events behind it.
 //!
 //! # Not here
 //! The server that takes the copy (`nfold`), the events behind it (`nfold-server`).
 #![forbid(unsafe_code)]
 
+mod branches;
 mod check;
 mod copy;
 mod error;

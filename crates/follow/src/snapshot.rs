@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use nfold_replica::{ChannelConfig, Client, SourceError};
 
+use crate::branches::BranchWait;
 use crate::check::is_mariadb;
 use crate::error::CopyError;
 
@@ -54,11 +55,12 @@ pub(crate) fn position(client: &mut Client) -> Result<Position, SourceError> {
 }
 
 /// Opens `connections`, and begins their transactions under a short lock of all tables, which
-/// `locker` holds.
+/// `locker` holds. No XA transaction is prepared at this moment.
 pub(crate) fn begin(
     config: &ChannelConfig,
     locker: &mut Client,
     connections: usize,
+    branches: &mut BranchWait<'_>,
 ) -> Result<Snapshot, CopyError> {
     let mut clients = Vec::new();
     for _ in 0..connections {
@@ -73,21 +75,14 @@ pub(crate) fn begin(
         clients.push(client);
     }
     locker.run(format!("SET SESSION lock_wait_timeout = {LOCK_WAIT_S}").as_bytes())?;
-    let mut attempt = 1;
     let begun = loop {
-        let begun = Instant::now();
-        match locker.run(b"FLUSH TABLES WITH READ LOCK") {
-            Ok(_) => break begun,
-            Err(SourceError::Server { code: 1205, .. }) if attempt < ATTEMPTS => {
-                attempt += 1;
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            Err(e) => {
-                return Err(CopyError::at("FLUSH TABLES WITH READ LOCK on the source")(
-                    e,
-                ));
-            }
-        }
+        branches.wait(locker)?;
+        let begun = lock_tables(locker)?;
+        // XA PREPARE and the ends of branches wait for the lock.
+        match branches.is_none(locker) {
+            Ok(true) => break begun,
+            other => locker.run(b"UNLOCK TABLES").map(|_| other)??,
+        };
     };
     let begin_all = |clients: &mut [Client], locker: &mut Client| {
         for client in clients {
@@ -109,4 +104,24 @@ pub(crate) fn begin(
         locked,
         ddl_locked,
     })
+}
+
+/// FLUSH TABLES WITH READ LOCK. Returns when it began.
+fn lock_tables(locker: &mut Client) -> Result<Instant, CopyError> {
+    let mut attempt = 1;
+    loop {
+        let begun = Instant::now();
+        match locker.run(b"FLUSH TABLES WITH READ LOCK") {
+            Ok(_) => return Ok(begun),
+            Err(SourceError::Server { code: 1205, .. }) if attempt < ATTEMPTS => {
+                attempt += 1;
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            Err(e) => {
+                return Err(CopyError::at("FLUSH TABLES WITH READ LOCK on the source")(
+                    e,
+                ));
+            }
+        }
+    }
 }

@@ -42,6 +42,9 @@ pub struct Args {
     /// Connections that copy in parallel
     #[arg(long, default_value_t = 4, value_name = "N")]
     jobs: usize,
+    /// Seconds to wait for the end of XA transactions that are prepared on the source
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    xa_wait: u64,
     #[command(flatten)]
     serve: serve::Args,
 }
@@ -93,6 +96,7 @@ fn take_copy(args: &Args, datadir: &DataDir) -> Result<(), StartError> {
         databases: args.databases.clone(),
         jobs: args.jobs,
         server_id,
+        xa_wait: Duration::from_secs(args.xa_wait),
     };
     let copied = nfold_follow::copy(&options, open, &mut |finding| match finding.is_error {
         true => tracing::error!("{}; {}", finding.what, finding.what_to_do),

@@ -79,8 +79,8 @@ pub(super) struct Applier {
     pub(super) committed: Coordinates,
     reader: EventReader,
     /// The source's file, and the position behind the last event read.
-    file: String,
-    position: u64,
+    pub(super) file: String,
+    pub(super) position: u64,
     /// The tables of the statement at hand.
     tables: HashMap<u64, Arc<TableMap>>,
     pub(super) gtid: Option<Gtid>,

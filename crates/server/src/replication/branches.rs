@@ -20,7 +20,7 @@
 use nfold_binlog::{Header, QueryContext, QueryEvent, XaPrepareEvent};
 use nfold_replica::{BranchStep, Coordinates};
 use nfold_sql::ast::{Statement, Xa};
-use nfold_types::SqlError;
+use nfold_types::{ErrorCode, SqlError};
 
 use super::applier::{Applier, Refusal, writable_gtid};
 use crate::session::branch::xid_of;
@@ -123,6 +123,7 @@ impl Applier {
             ..self.committed.clone()
         })?;
         let gtid = self.gtid.as_ref().and_then(writable_gtid);
+        let shown = String::from_utf8_lossy(&sql).into_owned();
         let done = self.thread.run(move |cx, session| {
             session.source_gtid = gtid;
             session.run_internal(cx, &sql)
@@ -136,9 +137,33 @@ impl Applier {
             Err(e) => {
                 let before = self.committed.clone();
                 self.store(&before)?;
-                Err(e.into())
+                Err(match e.code {
+                    ErrorCode::ER_XAER_NOTA => self.unknown_branch(&e, &shown).into(),
+                    _ => e.into(),
+                })
             }
         }
+    }
+
+    /// The error at the end of a branch that is not prepared here, with its cause and what to do.
+    fn unknown_branch(&self, error: &SqlError, statement: &str) -> SqlError {
+        let past = match &self.gtid {
+            Some(gtid) => format!("SET GLOBAL gtid_purged = '+{gtid}'"),
+            None => format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_LOG_FILE = '{}', SOURCE_LOG_POS = {}",
+                self.file, self.position
+            ),
+        };
+        SqlError::with_message(
+            error.code,
+            format!(
+                "{}: '{statement}' ends a branch that is not prepared here. Either it was prepared \
+                 on the source before the position at which this channel began, and its rows are \
+                 not here, or it was ended here. If the source committed it, copy the source \
+                 again. If it was rolled back, {past} goes past this event",
+                error.message
+            ),
+        )
     }
 
     fn store(&self, at: &Coordinates) -> Result<(), SqlError> {
