@@ -60,6 +60,8 @@ pub struct EngineSession {
     /// The transaction has changed a table that a restart keeps: only then has its commit to be
     /// durable.
     is_kept: bool,
+    /// See [`EngineSession::sync_behind`].
+    syncs_behind: bool,
     /// The newest commit of a transaction that may have changed something.
     last_commit: Option<Lsn>,
     pending_chains: PendingChains,
@@ -87,6 +89,7 @@ impl EngineSession {
             mdl,
             explicit: false,
             is_kept: false,
+            syncs_behind: false,
             last_commit: None,
             mark: 0,
             refused: false,
@@ -235,12 +238,20 @@ impl EngineSession {
                 _ if !self.is_kept => FlushAtCommit::Lazy,
                 0 => FlushAtCommit::Lazy,
                 2 => FlushAtCommit::Written,
+                _ if self.syncs_behind => FlushAtCommit::Behind,
                 _ => FlushAtCommit::Durable,
             };
             self.last_commit = Some(self.trx.commit(flush).map_err(lift)?);
         }
         self.end();
         Ok(())
+    }
+
+    /// From now on a commit does not wait until it is durable, although it will be soon. For the
+    /// session that applies a source's transactions: its coordinates commit with them, so a crash
+    /// loses both, and the source sends the transactions again.
+    pub fn sync_behind(&mut self) {
+        self.syncs_behind = true;
     }
 
     /// The newest commit, if there was one since the last call.

@@ -373,6 +373,12 @@ impl Store {
         self.core.log.request_held(may_block);
     }
 
+    /// Requests that the log be durable up to `lsn` soon: the log thread syncs it after about the
+    /// time of a sync, together with all log that is filled until then.
+    pub fn sync_behind(&self, lsn: Lsn) {
+        self.core.log.sync_behind(lsn);
+    }
+
     /// Waits until the log is durable up to `lsn`, without requesting a sync. Blocks.
     pub fn block_until_durable(&self, lsn: Lsn) {
         if self.core.log.durable() < lsn {

@@ -103,6 +103,9 @@ pub enum FlushAtCommit {
     Written,
     /// 1: OK is said when the commit is on disk.
     Durable,
+    /// 1 of a replica's applier: OK is said at once, and the commit is on disk soon. After a crash
+    /// the source sends the transactions that were lost.
+    Behind,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -492,6 +495,10 @@ impl Trx {
             FlushAtCommit::Durable => store.wait_durable(end),
             FlushAtCommit::Written => store.wait_written(end),
             FlushAtCommit::Lazy => None,
+            FlushAtCommit::Behind => {
+                store.sync_behind(end);
+                None
+            }
         };
         if let Some(wait) = wait {
             return Err(Stop::Wait(wait));

@@ -16,7 +16,8 @@
 //!   order, with the GTIDs from 1 on. At most the transaction that was interrupted is behind them.
 //! - S2: its tables and prepared branches are what the files say.
 //! - S3: after a crash, the tables and prepared branches of the replica are those of the
-//!   transactions that its coordinates name. None that was applied is missing in them.
+//!   transactions that its coordinates name. None is missing in them that was applied before the
+//!   last XA PREPARE; later ones were not synced, and the source sends them again.
 //! - S4: the position of a replica stays valid over crashes of the source.
 //!
 //! # Not here
@@ -66,6 +67,8 @@ enum Planted {
     MissingStep,
     /// The end of a branch is in no log record.
     MissingEnd,
+    /// The replica's coordinates commit before the changes, in a transaction of their own.
+    EarlyCoordinates,
 }
 
 type Changes = Vec<(String, String)>;
@@ -324,7 +327,7 @@ fn begin(engine: &Engine) -> Result<EngineSession, String> {
 }
 
 /// Runs a transaction in an engine. `attached` are the bytes for the binary log, `coordinates`
-/// those that a commit writes.
+/// those that a commit writes; a replica's commits are synced behind them.
 fn execute(
     engine: &Engine,
     entry: &Entry,
@@ -346,6 +349,9 @@ fn execute(
                 let put = engine.put_coordinates(&mut session, CHANNEL, &data);
                 put.map_err(|e| failed(&e))?;
             }
+            if !logged {
+                session.sync_behind();
+            }
             attached.into_iter().for_each(|bytes| session.attach(bytes));
             let Entry::Prepare(name, _) = entry else {
                 return block(|| session.commit()).map_err(|e| failed(&e));
@@ -360,6 +366,9 @@ fn execute(
             let mut session = engine.session(1).map_err(|e| failed(&e))?;
             if !session.resume_branch(engine, name.as_bytes(), false) {
                 return Err(failed(&"the branch is unknown"));
+            }
+            if !logged {
+                session.sync_behind();
             }
             attached.into_iter().for_each(|bytes| session.attach(bytes));
             let ended = block(|| match commits {
@@ -382,6 +391,8 @@ struct World {
     interrupted: Option<Entry>,
     /// The transactions of it that the replica has applied.
     applied: u64,
+    /// Those of them that are durable on the replica.
+    durable: u64,
     /// A number for each transaction.
     next: u64,
     crashes: u32,
@@ -397,6 +408,7 @@ impl World {
             history: Vec::new(),
             interrupted: None,
             applied: 0,
+            durable: 0,
             next: 0,
             crashes: 0,
         };
@@ -517,11 +529,11 @@ impl World {
         let prepared = engine.prepared_branches();
         let at = at.resolve(|name| prepared.iter().any(|branch| **branch == *name));
         let applied = at.gtids.highest(UUID);
-        if applied < self.applied || applied > self.applied + 1 {
-            let known = self.applied;
-            return Err(format!("the replica has applied {applied}, not {known}"));
+        if applied < self.durable || applied > self.applied + 1 {
+            let known = (self.durable, self.applied);
+            return Err(format!("the replica has applied {applied}, not {known:?}"));
         }
-        self.applied = applied;
+        (self.applied, self.durable) = (applied, applied);
         let state = State::of(&self.history[..applied as usize]);
         state
             .check(&engine)
@@ -645,7 +657,12 @@ impl World {
             }
             match &one.entry {
                 Entry::Commit(_) | Entry::OnePhase(..) => {
-                    execute(engine, &one.entry, None, Some(&after))?;
+                    let early = self.planted == Planted::EarlyCoordinates;
+                    if early {
+                        self.store(engine, &after)?;
+                    }
+                    let own = Some(&after).filter(|_| !early);
+                    execute(engine, &one.entry, None, own)?;
                 }
                 Entry::Prepare(name, _) | Entry::End { name, .. } => {
                     let step = BranchStep {
@@ -666,6 +683,9 @@ impl World {
             }
             *at = after;
             self.applied += 1;
+            if matches!(one.entry, Entry::Prepare(..)) {
+                self.durable = self.applied;
+            }
         }
         Ok(())
     }
@@ -701,6 +721,7 @@ fn planted_bugs_are_found() {
         Planted::MissingFloor,
         Planted::MissingStep,
         Planted::MissingEnd,
+        Planted::EarlyCoordinates,
     ] {
         let found = (1..200).find(|&seed| {
             let run = || World::run(seed, 6, bug).is_err();

@@ -111,6 +111,7 @@ impl Applier {
     ) -> Result<Applier, SqlError> {
         let mut thread = SessionThread::open(server)?;
         thread.run(|_, session| {
+            session.engine.sync_behind();
             let level = VarValue::text("READ-COMMITTED");
             // Any session may end the branches of the source's XA transactions.
             let detach = VarValue::Bool(true);

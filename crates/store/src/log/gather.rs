@@ -114,6 +114,13 @@ impl Log {
         }
     }
 
+    /// Requests a sync of the log up to `lsn` for which no thread waits (G2).
+    pub(crate) fn sync_behind(&self, lsn: Lsn) {
+        if !self.inline && lsn > self.durable() {
+            self.defer(lsn);
+        }
+    }
+
     fn request_beyond_durable(&self, lsn: Lsn) {
         if lsn > self.durable() {
             self.request_now(lsn);
