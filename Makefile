@@ -76,7 +76,7 @@ check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project a
 	tests/apps/django/run
 	tests/apps/node/run
 
-apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine, Hibernate and Spring Boot as well, and the tools of administrators
+apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine, Hibernate and Spring Boot as well, the tools of administrators, and consumers of the binary log
 	tests/apps/airflow/run
 	tests/apps/rails/run
 	tests/apps/mediawiki/run
@@ -85,6 +85,7 @@ apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWi
 	tests/apps/hibernate/run
 	tests/apps/spring/run
 	tests/apps/tools/run
+	tests/apps/consumers/run
 
 check-lab: server-binary ## the lab against running servers, its reports in a browser
 	tests/lab/run

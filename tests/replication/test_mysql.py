@@ -73,6 +73,15 @@ def test_rows_follow_the_source(srv):
 
 
 @skipped
+def test_year_before_numbers_keeps_their_signs(srv):
+    src, cur = begin(srv)
+    src.execute("CREATE TABLE t (y YEAR, id INT PRIMARY KEY, u INT UNSIGNED, z YEAR, s BIGINT)")
+    src.execute("INSERT INTO t VALUES (2024, -1, 4294967295, 1901, -5), (NULL, 2, NULL, NULL, NULL)")
+    caught_up(src, cur)
+    replica.compare(src, cur, "rep")
+
+
+@skipped
 def test_restart_goes_on_by_gtid(srv):
     src, cur = begin(srv)
     src.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20))")

@@ -4,6 +4,7 @@ so are its binary log and GTIDs."""
 
 import os
 import random
+import struct
 import threading
 import time
 
@@ -453,3 +454,49 @@ def test_options_that_the_log_cannot_be_written_with_are_refused(srv):
             assert f"{option} = {value} is not supported with log_bin = ON" in refused.tail(), refused.tail()
         finally:
             refused.__exit__(None, None, None)
+
+
+def test_cascaded_rows_are_before_their_parent(srv):
+    src = begin(srv)
+    src.execute("CREATE TABLE p (id INT PRIMARY KEY)")
+    src.execute("CREATE TABLE k (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE ON UPDATE CASCADE)")
+    src.execute("CREATE TABLE self (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES self (id) ON DELETE CASCADE)")
+    src.execute("INSERT INTO p VALUES (1), (2), (3)")
+    src.execute("INSERT INTO k VALUES (10, 1), (20, 2)")
+    src.execute("INSERT INTO self VALUES (1, NULL), (2, 1), (3, 2)")
+    # As MySQL 9.7 writes them.
+    expected = {
+        "DELETE FROM p WHERE id = 1": ["Delete_rows rep.k", "Delete_rows rep.p"],
+        "UPDATE p SET id = 12 WHERE id = 2": ["Update_rows rep.k", "Update_rows rep.p"],
+        "DELETE IGNORE FROM p WHERE id = 3": ["Delete_rows rep.p"],
+        "DELETE FROM self WHERE id = 1": ["Delete_rows rep.self"],
+    }
+    with Follower(srv) as f:
+        for sql, events in expected.items():
+            src.execute("SHOW BINARY LOG STATUS")
+            file, position = src.fetchone()[:2]
+            src.execute(sql)
+            src.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {position}")
+            tables, found = {}, []
+            for _, _, kind, _, _, info in src.fetchall():
+                words = info.split()
+                if kind == "Table_map":
+                    tables[words[1]] = words[2].strip("()")
+                elif kind.endswith("_rows"):
+                    found.append(f"{kind} {tables[words[1]]}")
+            assert found == events, (sql, found)
+        caught_up(src, f.cur)
+        replica.compare(src, f.cur, "rep")
+
+
+def test_dump_may_end_the_file_name_with_a_zero(srv):
+    src = begin(srv)
+    src.execute("SHOW BINARY LOG STATUS")
+    file = src.fetchone()[0]
+    conn = srv.connect()
+    conn.cursor().execute("SET @source_binlog_checksum = @@global.binlog_checksum")
+    # COM_BINLOG_DUMP that does not wait at the end.
+    conn._execute_command(0x12, struct.pack("<IHI", 4, 1, 99) + file.encode() + b"\0")
+    first = conn._read_packet()._data
+    assert first[0] == 0 and first[5] == 4, first[:20]
+    conn.close()

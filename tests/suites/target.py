@@ -51,9 +51,10 @@ def python_environment(cache, *packages):
         f.write(wanted)
 
 
-def python_source(cache, package, version):
-    """Fetches and unpacks the source package, once for each version. Returns its directory."""
-    directory = os.path.join(cache, f"{package}-{version}")
+def python_source(cache, package, version, unpacked=None):
+    """Fetches and unpacks the source package, once for each version. Returns its directory, whose
+    name is `unpacked`, or that of the package and its version."""
+    directory = os.path.join(cache, unpacked or f"{package}-{version}")
     if os.path.exists(directory):
         return directory
     downloads = os.path.join(cache, "downloads")
@@ -63,7 +64,7 @@ def python_source(cache, package, version):
     for name in os.listdir(downloads):
         with tarfile.open(os.path.join(downloads, name)) as archive:
             archive.extractall(downloads)
-    os.rename(os.path.join(downloads, f"{package}-{version}"), directory)
+    os.rename(os.path.join(downloads, os.path.basename(directory)), directory)
     shutil.rmtree(downloads)
     return directory
 

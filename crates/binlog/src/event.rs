@@ -247,18 +247,13 @@ pub enum Event {
 #[derive(Debug, Clone)]
 pub struct EventReader {
     checksums: bool,
-    /// A MariaDB writes the events.
-    mariadb: bool,
 }
 
 impl EventReader {
     /// A reader. `checksums`: whether events end in a checksum, until a FORMAT_DESCRIPTION says
     /// otherwise.
     pub fn new(checksums: bool) -> EventReader {
-        EventReader {
-            checksums,
-            mariadb: false,
-        }
+        EventReader { checksums }
     }
 
     /// Reads one whole event.
@@ -297,11 +292,7 @@ impl EventReader {
                 verify(header.code, content, end)?;
             }
         }
-        let event = read_body(&header, body, self.mariadb)?;
-        if let Event::FormatDescription(format) = &event {
-            self.mariadb = format.is_mariadb();
-        }
-        Ok((header, event))
+        Ok((header, read_body(&header, body)?))
     }
 }
 
@@ -322,8 +313,7 @@ fn verify(code: u8, content: &[u8], end: &[u8]) -> Result<(), BinlogError> {
 }
 
 /// Reads the body of an event, without its checksum. The events inside a payload have none.
-/// `mariadb`: a MariaDB wrote it.
-pub(crate) fn read_body(header: &Header, body: &[u8], mariadb: bool) -> Result<Event, BinlogError> {
+pub(crate) fn read_body(header: &Header, body: &[u8]) -> Result<Event, BinlogError> {
     let mut r = Reader::new(body);
     Ok(match header.code {
         code::QUERY => Event::Query(Box::new(QueryEvent::read(&mut r)?)),
@@ -335,7 +325,7 @@ pub(crate) fn read_body(header: &Header, body: &[u8], mariadb: bool) -> Result<E
         code::FORMAT_DESCRIPTION => Event::FormatDescription(format_description(&mut r)?),
         code::XID => Event::Xid(r.u64("xid")?),
         code::XA_PREPARE => Event::XaPrepare(XaPrepareEvent::read(&mut r)?),
-        code::TABLE_MAP => Event::TableMap(Box::new(TableMap::read(&mut r, mariadb)?)),
+        code::TABLE_MAP => Event::TableMap(Box::new(TableMap::read(&mut r)?)),
         code::WRITE_ROWS_V1 => rows(RowChangeKind::Insert, false, &mut r)?,
         code::UPDATE_ROWS_V1 => rows(RowChangeKind::Update, false, &mut r)?,
         code::DELETE_ROWS_V1 => rows(RowChangeKind::Delete, false, &mut r)?,

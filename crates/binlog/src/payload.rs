@@ -136,7 +136,7 @@ fn events<E: From<BinlogError>>(
         if body.map_err(|_| damaged("compressed payload"))? != left {
             return Err(damaged("event that a payload does not complete").into());
         }
-        match read_body(&header, &bytes, false)? {
+        match read_body(&header, &bytes)? {
             Event::Payload(_) => {
                 let name = event_name(header.code);
                 return Err(BinlogError::Unsupported(format!("{name} in a payload")).into());

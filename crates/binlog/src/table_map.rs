@@ -36,11 +36,11 @@ pub(crate) mod optional {
     pub const PRIMARY_KEY_WITH_PREFIX: u64 = 9;
     pub const ENUM_DEFAULT_CHARSET: u64 = 10;
     pub const ENUM_COLUMN_CHARSET: u64 = 11;
+    pub const COLUMN_VISIBILITY: u64 = 12;
 }
 
 impl TableMap {
-    /// `mariadb`: a MariaDB wrote the event.
-    pub(crate) fn read(r: &mut Reader<'_>, mariadb: bool) -> Result<TableMap, BinlogError> {
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<TableMap, BinlogError> {
         let id = table_id(r)?;
         r.u16("flags")?;
         let database = name(r)?;
@@ -67,24 +67,17 @@ impl TableMap {
         };
         while !r.is_empty() {
             let kind = r.lenenc_int("optional field")?;
-            map.optional(
-                kind,
-                mariadb,
-                Reader::new(r.lenenc_bytes("optional field")?),
-            )?;
+            map.optional(kind, Reader::new(r.lenenc_bytes("optional field")?))?;
         }
         Ok(map)
     }
 
     /// Reads an optional field. Those that describe columns for people are not used.
-    fn optional(&mut self, kind: u64, mariadb: bool, mut r: Reader<'_>) -> Result<(), BinlogError> {
+    fn optional(&mut self, kind: u64, mut r: Reader<'_>) -> Result<(), BinlogError> {
         let columns = self.columns.iter_mut();
         match kind {
             optional::SIGNEDNESS => {
-                // MariaDB counts a YEAR as an unsigned number.
-                let is_year = |c: &ColumnFormat| mariadb && c.code == field::YEAR;
-                let numbers = columns.filter(|c| c.has_sign() || is_year(c));
-                for (i, column) in numbers.enumerate() {
+                for (i, column) in columns.filter(|c| c.has_sign()).enumerate() {
                     let byte = r.rest().get(i / 8);
                     let byte = byte.ok_or(BinlogError::Malformed("signs of the columns"))?;
                     column.unsigned = Some(byte & (0x80 >> (i % 8)) != 0);

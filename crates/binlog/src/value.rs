@@ -173,7 +173,7 @@ impl ColumnFormat {
         use field::*;
         matches!(
             self.code,
-            TINY | SHORT | LONG | LONGLONG | INT24 | FLOAT | DOUBLE | NEWDECIMAL
+            TINY | SHORT | LONG | LONGLONG | INT24 | FLOAT | DOUBLE | NEWDECIMAL | YEAR
         )
     }
 

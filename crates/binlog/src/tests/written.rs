@@ -133,6 +133,7 @@ fn written_rows_are_read_back() {
             name: "c",
             ty,
             nullable: true,
+            visible: true,
         })
         .collect();
     let all = ImageColumns::all(columns.len());

@@ -14,6 +14,8 @@ pub struct TableColumn<'a> {
     pub name: &'a str,
     pub ty: &'a ColumnType,
     pub nullable: bool,
+    /// SELECT * shows it.
+    pub visible: bool,
 }
 
 /// A table.
@@ -63,26 +65,54 @@ pub fn table_map_event(
         put_bytes(out, &metadata);
         out.extend(bits(columns.iter().map(|c| c.nullable), false));
         let numbers = columns.iter().zip(&formats).filter(|(_, f)| f.has_sign());
-        let signs = bits(numbers.map(|(c, _)| c.ty.unsigned), true);
+        let unsigned = |ty: &ColumnType| ty.unsigned || ty.kind == TypeKind::Year;
+        let signs = bits(numbers.map(|(c, _)| unsigned(c.ty)), true);
         put_field(out, optional::SIGNEDNESS, &signs);
-        let charsets = |is: fn(&ColumnFormat) -> bool| {
-            let mut list = Vec::new();
+        let collations = |is: fn(&ColumnFormat) -> bool| -> Vec<u16> {
             let chosen = columns.iter().zip(&formats).filter(|(_, f)| is(f));
-            chosen.for_each(|(c, _)| put_int(&mut list, c.ty.collation.0.into()));
-            list
+            chosen.map(|(c, _)| c.ty.collation.0).collect()
         };
-        let list = charsets(ColumnFormat::has_charset);
-        put_field(out, optional::COLUMN_CHARSET, &list);
+        let kinds = (optional::DEFAULT_CHARSET, optional::COLUMN_CHARSET);
+        put_charsets(out, kinds, &collations(ColumnFormat::has_charset));
         if head.full {
-            let list = charsets(ColumnFormat::is_enum_or_set);
-            put_field(out, optional::ENUM_COLUMN_CHARSET, &list);
-            full_metadata(out, head, columns);
+            let enums = collations(ColumnFormat::is_enum_or_set);
+            full_metadata(out, head, columns, &enums);
         }
     });
 }
 
-/// Appends the fields of `binlog_row_metadata = FULL`.
-fn full_metadata(out: &mut Vec<u8>, head: &TableMapHead<'_>, columns: &[TableColumn<'_>]) {
+/// Appends the collations of columns: that of most of them and the exceptions, if more than half
+/// of them have it, as MySQL does; otherwise all.
+fn put_charsets(out: &mut Vec<u8>, (default, all): (u64, u64), collations: &[u16]) {
+    let share = |id: u16| collations.iter().filter(|&&other| other == id).count();
+    let common = (collations.iter().copied()).find(|&id| 2 * share(id) > collations.len());
+    let mut list = Vec::new();
+    let Some(common) = common else {
+        collations
+            .iter()
+            .for_each(|&id| put_int(&mut list, id.into()));
+        return put_field(out, all, &list);
+    };
+    put_int(&mut list, common.into());
+    for (at, &id) in collations
+        .iter()
+        .enumerate()
+        .filter(|(_, id)| **id != common)
+    {
+        put_int(&mut list, at as u64);
+        put_int(&mut list, id.into());
+    }
+    put_field(out, default, &list);
+}
+
+/// Appends the fields of `binlog_row_metadata = FULL`. `collations` are those of ENUM and SET
+/// columns.
+fn full_metadata(
+    out: &mut Vec<u8>,
+    head: &TableMapHead<'_>,
+    columns: &[TableColumn<'_>],
+    collations: &[u16],
+) {
     let (mut names, mut sets, mut enums) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
         put_bytes(&mut names, column.name.as_bytes());
@@ -95,6 +125,11 @@ fn full_metadata(out: &mut Vec<u8>, head: &TableMapHead<'_>, columns: &[TableCol
         members.iter().for_each(|m| put_bytes(list, m.as_bytes()));
     }
     put_field(out, optional::COLUMN_NAME, &names);
+    let kinds = (
+        optional::ENUM_DEFAULT_CHARSET,
+        optional::ENUM_COLUMN_CHARSET,
+    );
+    put_charsets(out, kinds, collations);
     put_field(out, optional::SET_MEMBERS, &sets);
     put_field(out, optional::ENUM_MEMBERS, &enums);
     let has_prefix = head.primary_key.iter().any(|(_, prefix)| *prefix > 0);
@@ -110,6 +145,8 @@ fn full_metadata(out: &mut Vec<u8>, head: &TableMapHead<'_>, columns: &[TableCol
         false => optional::SIMPLE_PRIMARY_KEY,
     };
     put_field(out, kind, &key);
+    let visible = bits(columns.iter().map(|c| c.visible), true);
+    put_field(out, optional::COLUMN_VISIBILITY, &visible);
 }
 
 /// Packs bits: from the lowest one of each byte on, or from the highest.
@@ -128,4 +165,65 @@ fn bits(values: impl Iterator<Item = bool>, highest_first: bool) -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, EventReader};
+
+    #[test]
+    fn year_counts_as_an_unsigned_number() {
+        let types = [TypeKind::Year, TypeKind::Int].map(ColumnType::new);
+        let columns = types.each_ref().map(|ty| TableColumn {
+            name: "c",
+            ty,
+            nullable: true,
+            visible: true,
+        });
+        let head = TableMapHead {
+            id: 1,
+            database: "d",
+            table: "t",
+            full: false,
+            primary_key: &[],
+        };
+        let stamp = Stamp {
+            timestamp: 0,
+            server_id: 1,
+        };
+        let mut event = Vec::new();
+        table_map_event(&mut event, stamp, &head, &columns);
+        // As MySQL 9.7 writes it: field 1, a byte, the highest bit first.
+        assert!(event.ends_with(&[1, 1, 0x80]), "{event:?}");
+        let (_, read) = EventReader::new(false).read(&event).expect("an event");
+        let Event::TableMap(map) = read else {
+            panic!("no table map");
+        };
+        let unsigned = map.columns.iter().map(|c| c.unsigned);
+        assert!(unsigned.eq([Some(true), Some(false)]));
+    }
+
+    /// The fields as MySQL 9.7 wrote them for columns with these collations.
+    #[test]
+    fn collations_are_written_as_by_mysql() {
+        const L: u16 = 8;
+        const G: u16 = 45;
+        const U: u16 = 255;
+        let cases: [(&[u16], &[u8]); 7] = [
+            (&[], &[]),
+            (&[U], &[2, 3, 252, 255, 0]),
+            (&[U, L], &[3, 4, 252, 255, 0, 8]),
+            (&[L, L, U], &[2, 5, 8, 2, 252, 255, 0]),
+            (&[U, U, L, G], &[3, 8, 252, 255, 0, 252, 255, 0, 8, 45]),
+            (&[L, L, U, U, U], &[2, 7, 252, 255, 0, 0, 8, 1, 8]),
+            (&[G, G, G, G, L, L], &[2, 5, 45, 4, 8, 5, 8]),
+        ];
+        for (collations, written) in cases {
+            let mut out = Vec::new();
+            let kinds = (optional::DEFAULT_CHARSET, optional::COLUMN_CHARSET);
+            put_charsets(&mut out, kinds, collations);
+            assert_eq!(out, written, "{collations:?}");
+        }
+    }
 }

@@ -225,7 +225,8 @@ impl TableChanges {
             true => update_later(rt, op)?,
             false => rt.drive(|session| session.update(op))?,
         };
-        if let (Some(log), WriteOutcome::Done) = (&mut self.log, &outcome) {
+        let early = is_logged_early(self.foreign.as_ref());
+        if let (Some(log), WriteOutcome::Done, true) = (&mut self.log, &outcome, early) {
             let images = [Some(op.old_image()), Some(op.image())];
             log.add(rt, &self.table, change_kind::UPDATE, images)?;
         }
@@ -237,7 +238,12 @@ impl TableChanges {
             new: Some(op.image()),
             ..RowChange::default()
         };
-        foreign.checked(rt, &self.table, (outcome, mark), change)
+        let checked = foreign.checked(rt, &self.table, (outcome, mark), change)?;
+        if let (Some(log), RowOutcome::Done, false) = (&mut self.log, &checked, early) {
+            let images = [Some(op.old_image()), Some(op.image())];
+            log.add(rt, &self.table, change_kind::UPDATE, images)?;
+        }
+        Ok(checked)
     }
 
     /// Deletes a row. The outcome is never a duplicate.
@@ -285,9 +291,9 @@ impl TableChanges {
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         let Some(foreign) = foreign else {
             op.row(image, row_id);
-            let outcome = rt.drive(|session| session.delete(op))?;
+            let outcome = rt.drive(|session| session.delete(op))?.into();
             record_delete(rt, log, table, &outcome, image)?;
-            return Ok(outcome.into());
+            return Ok(outcome);
         };
         let mut now = std::mem::take(&mut foreign.read_again);
         let mut image = image;
@@ -301,13 +307,19 @@ impl TableChanges {
         let mark = rt.change_mark();
         op.row(image, row_id);
         let outcome = rt.drive(|session| session.delete(op))?;
-        record_delete(rt, log, table, &outcome, image)?;
+        let early = foreign.keys.revisits;
+        if early {
+            record_delete(rt, log, table, &RowOutcome::Done, image)?;
+        }
         let change = RowChange {
             old: Some(image),
             replacement: insert.as_ref().map(InsertOp::image).filter(|_| replaced),
             ..RowChange::default()
         };
         let checked = foreign.checked(rt, table, (outcome, mark), change);
+        if let (Ok(outcome), false) = (&checked, early) {
+            record_delete(rt, log, table, outcome, image)?;
+        }
         foreign.read_again = now;
         checked
     }
@@ -325,16 +337,23 @@ fn update_later(rt: &Runtime<'_>, op: &mut UpdateOp) -> Result<WriteOutcome, Sql
     rt.drive(|session| session.update(op))
 }
 
+/// Whether a change is recorded for the binary log before those of its foreign keys. MySQL records
+/// it behind them, so that a consumer with foreign keys of its own can apply the events. A key that
+/// leads back to the table may change the same row again, and needs the order of the changes.
+fn is_logged_early(foreign: Option<&Foreign>) -> bool {
+    foreign.is_none_or(|foreign| foreign.keys.revisits)
+}
+
 /// Records a deleted row for the binary log.
 fn record_delete(
     rt: &Runtime<'_>,
     log: &mut Option<Box<ChangeLog>>,
     table: &Table,
-    outcome: &WriteOutcome,
+    outcome: &RowOutcome,
     image: &[u8],
 ) -> Result<(), SqlError> {
     match (log, outcome) {
-        (Some(log), WriteOutcome::Done) => {
+        (Some(log), RowOutcome::Done) => {
             log.add(rt, table, change_kind::DELETE, [Some(image), None])
         }
         _ => Ok(()),

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use nfold_binlog::{Event, EventReader, Gtid, GtidSet, Header, write};
 use nfold_engine::{Disk, DiskFile, Lsn, OpenMode};
 
+/// The name of the files before their numbers.
+pub(crate) const BASE_NAME: &str = "binlog";
 const PREFIX: &str = "binlog.";
 const LARGE_PREFIX: &str = "binlog-large.";
 const FLOOR: &str = "binlog.floor";

@@ -43,7 +43,7 @@ use nfold_binlog::{Gtid, GtidSet, SourceUuid};
 use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, OpenMode};
 use parking_lot::Mutex;
 
-pub(crate) use files::{FIRST_POSITION, file_name, file_number, read_events};
+pub(crate) use files::{BASE_NAME, FIRST_POSITION, file_name, file_number, read_events};
 pub(crate) use group::{Group, GroupEvents, GroupForm};
 use writer::{Writer, WriterOptions};
 

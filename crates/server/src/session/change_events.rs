@@ -9,7 +9,7 @@ use nfold_binlog::write::{
     rows_event, table_map_event, xa_prepare,
 };
 use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind, XaPrepareEvent};
-use nfold_catalog::{IndexKind, TableId};
+use nfold_catalog::{IndexKind, TableId, Visibility};
 use nfold_engine::{ChangeJournal, JournalEntry, Table};
 use nfold_exec::{ExecCx, SessionEnv, change_kind, logged_columns};
 use nfold_types::{Charset, Collation, ErrorCode, SqlError, Value};
@@ -316,6 +316,7 @@ fn put_table(out: &mut Vec<u8>, stamp: Stamp, table: &Table, full: bool) {
             name: &def.columns[c].name,
             ty: &def.columns[c].ty,
             nullable: def.columns[c].nullable,
+            visible: def.columns[c].visibility == Visibility::Visible,
         })
         .collect();
     let primary = def.indexes.iter().find(|i| i.kind == IndexKind::Primary);

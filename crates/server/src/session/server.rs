@@ -413,6 +413,10 @@ fn facts(options: &ServerOptions) -> Vec<(&'static str, VarValue)> {
             VarValue::text(options.server_version.clone()),
         ),
     ];
+    if options.values.flag("log_bin") {
+        let base = options.datadir.join(crate::binlog::BASE_NAME);
+        facts.push(("log_bin_basename", path(&base)));
+    }
     let capacity = options.values.int("innodb_io_capacity");
     let capacity_max = options.values.int("innodb_io_capacity_max");
     if capacity > capacity_max {

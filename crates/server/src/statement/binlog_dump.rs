@@ -189,6 +189,8 @@ impl Session {
 fn start_at(log: &BinaryLog, file: &[u8], position: u64) -> Result<(u64, u64), DumpEnd> {
     let missing = || fatal("Could not find first log file name in binary log index file");
     let files = log.files();
+    // A client may send the 0 behind the name.
+    let file = file.split(|&byte| byte == 0).next().unwrap_or_default();
     let found = match std::str::from_utf8(file).ok() {
         Some("") => files.first(),
         Some(name) => {
