@@ -18,6 +18,7 @@
 mod channel;
 mod client;
 mod login;
+mod semi_sync;
 mod source;
 mod stream;
 

@@ -19,6 +19,7 @@ use nfold_protocol::response::parse_err;
 
 use crate::ChannelConfig;
 use crate::client::Client;
+use crate::semi_sync;
 
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
@@ -114,7 +115,7 @@ pub enum StartAt<'a> {
 
 /// A connection to a source.
 pub struct Source {
-    client: Client,
+    pub(crate) client: Client,
     /// `@@server_uuid`; empty for a source that has none.
     pub uuid: String,
     pub server_id: u32,
@@ -123,6 +124,10 @@ pub struct Source {
     /// The global `explicit_defaults_for_timestamp` of a MariaDB; statements of one before 10.10 do
     /// not carry it.
     pub explicit_defaults: bool,
+    /// Each event has a header of semi-synchronous replication.
+    pub(crate) semi_sync: bool,
+    /// A commit waits for the last event.
+    pub(crate) ack_wanted: bool,
 }
 
 impl Source {
@@ -139,6 +144,8 @@ impl Source {
             server_id: 0,
             checksums: false,
             explicit_defaults: true,
+            semi_sync: false,
+            ack_wanted: false,
         };
         let rows = source
             .client
@@ -176,7 +183,8 @@ impl Source {
         self.client.handle()
     }
 
-    /// Starts the stream of events. `server_id` and `uuid` are those of this server.
+    /// Starts the stream of events. `server_id` and `uuid` are those of this server. `semi_sync`:
+    /// this replica acknowledges events if the source wants that.
     ///
     /// # Errors
     /// The source refuses, or the connection breaks. Some refusals come with the first event.
@@ -185,6 +193,7 @@ impl Source {
         config: &ChannelConfig,
         (server_id, uuid): (u32, &str),
         at: StartAt<'_>,
+        semi_sync: bool,
     ) -> Result<(), SourceError> {
         let heartbeat_ns = u64::from(config.heartbeat_ms) * 1_000_000;
         self.client.query(&format!(
@@ -200,6 +209,9 @@ impl Source {
         }
         if self.is_mariadb() {
             self.prepare_mariadb(at)?;
+        }
+        if semi_sync {
+            self.agree_on_acks()?;
         }
         // Without an event and without a heartbeat, the connection is lost.
         let silence = match config.heartbeat_ms {
@@ -255,6 +267,10 @@ impl Source {
         self.client.receive()?;
         let packet = self.client.packet();
         match packet[0] {
+            0 if self.semi_sync => {
+                self.ack_wanted = semi_sync::wants_ack(&packet[1..])?;
+                Ok(&packet[1 + semi_sync::HEADER..])
+            }
             0 => Ok(&packet[1..]),
             0xfe => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             _ => Err(SourceError::Protocol("unknown packet in the events".into())),

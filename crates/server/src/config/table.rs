@@ -194,6 +194,7 @@ const EFFECTIVE: &[OptionDef] = &[
     flag("require_secure_transport", false),
     flag_both("restrict_fk_on_non_standard_key", true).unpersisted(),
     option("resultset_metadata", OptionKind::Text { default: Some("FULL") }, Scope::Session).runtime(),
+    flag("rpl_semi_sync_replica_enabled", false),
     text("secure_file_priv", None).fixed().unpersisted(),
     int("server_id", 1, 0, u32::MAX as u64),
     option("server_uuid", OptionKind::Text { default: Some("") }, Scope::Global).fixed().runtime().unpersisted(),

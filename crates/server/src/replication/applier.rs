@@ -150,6 +150,11 @@ impl Applier {
         self.thread.id()
     }
 
+    /// The source's file, and the position behind the last event read.
+    pub fn place(&self) -> (&str, u64) {
+        (&self.file, self.position)
+    }
+
     pub fn committed(&self) -> &Coordinates {
         &self.committed
     }

@@ -66,6 +66,7 @@ fn follow(server: &Arc<ServerState>, start: ChannelStart) {
     while !signal.is_set() {
         let end = stream(server, &config, &mut applier, &signal, &mut attempts);
         signal.watch(None);
+        status.with_status(|s| s.semi_sync = false);
         if signal.is_set() {
             break;
         }
@@ -136,10 +137,12 @@ fn stream(
             position: committed.position,
         },
     };
-    source.start(config, (own_id, ""), at)?;
+    let semi_sync = server.flag("rpl_semi_sync_replica_enabled");
+    source.start(config, (own_id, ""), at, semi_sync)?;
     server.replication.with_status(|status| {
         status.source_id = source.server_id;
         status.source_uuid.clone_from(&source.uuid);
+        status.semi_sync = source.is_semi_sync();
     });
     loop {
         let event = source.next_event()?;
@@ -149,5 +152,10 @@ fn stream(
             status.source_error = None;
         });
         applier.event(event).map_err(End::Applier)?;
+        if source.wants_ack() {
+            server.engine.sync_log();
+            let (file, position) = applier.place();
+            source.ack(file, position).map_err(SourceError::from)?;
+        }
     }
 }

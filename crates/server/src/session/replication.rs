@@ -46,6 +46,8 @@ pub(crate) struct ChannelStatus {
     pub phase: ChannelPhase,
     pub source_id: u32,
     pub source_uuid: String,
+    /// The source's commits may wait for this replica.
+    pub semi_sync: bool,
     /// The place behind the last event that was received.
     pub read_file: String,
     pub read_position: u64,

@@ -204,6 +204,9 @@ impl ServerState {
         all.extend(self.pool_list.status());
         all.extend(self.slow_log.status());
         all.push(self.general_log.status());
+        let semi_sync = self.replication.with_status(|status| status.semi_sync);
+        let word = if semi_sync { "ON" } else { "OFF" };
+        all.push(("Rpl_semi_sync_replica_status", word.to_owned()));
         all
     }
 }
