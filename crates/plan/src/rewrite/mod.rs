@@ -1,23 +1,26 @@
 //! Rewrites of the logical tree. Each rule is a file, and changes one block, whose nested queries
 //! have been rewritten before. The rules in their order:
 //!
-//! 1. [`distinct`]: DISTINCT becomes a grouping by the whole row.
-//! 2. [`merge`]: derived tables, views and common table expressions become part of the block.
-//! 3. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 4. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 5. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 6. [`generated`]: an indexed generated column replaces its expression.
-//! 7. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 8. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 9. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 10. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 11. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 12. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 1. [`redundant`]: a subquery loses the clauses that its use does not need.
+//! 2. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 3. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 4. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 5. [`decided`]: literals decide AND and OR.
+//! 6. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 7. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 8. [`generated`]: an indexed generated column replaces its expression.
+//! 9. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 10. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 11. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 12. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 13. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 14. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 13. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 14. [`document_paths`]: JSON columns are marked of which only some members are needed.
+//! 15. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 16. [`document_paths`]: JSON columns are marked of which only some members are needed.
 
 mod arrays;
+mod decided;
 mod decorrelate;
 mod disjunctions;
 mod distinct;
@@ -29,6 +32,7 @@ mod outer_joins;
 mod pad;
 mod push_down;
 mod rank_order;
+mod redundant;
 mod row_lists;
 mod semi_joins;
 
@@ -125,6 +129,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     distinct::group_whole_row(block, limited);
     merge::merge_derived_tables(cx.plan, block);
     pad::pad_char_columns(cx.plan, block);
+    decided::by_literals(cx.plan, block);
     disjunctions::take_apart(cx.plan, block);
     row_lists::use_row_lists(block);
     generated::use_generated_columns(block, cx.plan.literals, cx.exprs)?;
@@ -136,6 +141,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
 
 fn subqueries(cx: &RewriteCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError> {
     for sub in list {
+        redundant::remove_clauses(cx.plan, sub);
         query(cx, &mut sub.query)?;
         if sub.correlated {
             let decorrelated = decorrelate::decorrelated(cx.plan, sub);
