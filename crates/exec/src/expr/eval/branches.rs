@@ -1,8 +1,8 @@
 //! CASE over constants: `CASE n WHEN 1 THEN ... WHEN 2 THEN ... END`, or with `WHEN n = 1`. The
 //! constants are hashed once in an execution, and a value's branch is found by one lookup. The
-//! same for `FIELD(n, 1, 2, ...)`.
+//! same for `FIELD(n, 1, 2, ...)` of integers or of texts.
 
-use nfold_plan::expr::{ArithOp, CmpKind, Expr, ExprKind};
+use nfold_plan::expr::{ArithOp, CmpKind, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::SqlError;
 use rustc_hash::FxHashMap;
@@ -74,12 +74,13 @@ pub(crate) fn branch_of<'a>(
     Ok(found.map_or(Branch::Else, |at| Branch::At(*at)))
 }
 
-/// The position of the integer `wanted` among the constants of a FIELD, from 1; 0: it is not there.
-/// `None`: they have to be compared one by one.
+/// The position of `wanted`, which is not NULL, among the constants of a FIELD that compares by
+/// `kind`, from 1; 0: it is not there. `None`: they have to be compared one by one.
 pub(crate) fn position_of<'a>(
     cx: &EvalCx<'a>,
     constants: &'a [Expr],
-    wanted: i128,
+    kind: CmpKind,
+    wanted: (&Val<'_>, &ExprType),
 ) -> Result<Option<i64>, SqlError> {
     if constants.len() < HASHED_MIN {
         return Ok(None);
@@ -88,15 +89,23 @@ pub(crate) fn position_of<'a>(
     let id = constants.as_ptr() as usize + 1;
     let cache = &cx.st.lists.branches;
     if !cache.borrow().contains_key(&id) {
-        let branches = Branches::of_integers(cx, constants)?;
+        let branches = Branches::of_constants(cx, kind, constants)?;
         cache.borrow_mut().insert(id, branches);
     }
-    Ok(match cache.borrow().get(&id) {
-        Some(Branches::Ints(by_value)) => {
-            Some(by_value.get(&wanted).map_or(0, |at| *at as i64 + 1))
+    let cache = cache.borrow();
+    let found = match (cache.get(&id), wanted.0) {
+        (Some(Branches::Ints(by_value)), Val::Int(v)) => by_value.get(&i128::from(*v)),
+        (Some(Branches::Ints(by_value)), Val::UInt(v)) => by_value.get(&i128::from(*v)),
+        (Some(Branches::Keys(kind, by_key)), v) if is_short(v) => {
+            let mut key = Vec::new();
+            if !normal_key(cx, wanted, *kind, &mut key) {
+                return Ok(None);
+            }
+            by_key.get(&key[..])
         }
-        _ => None,
-    })
+        _ => return Ok(None),
+    };
+    Ok(Some(found.map_or(0, |at| *at as i64 + 1)))
 }
 
 fn is_short(v: &Val<'_>) -> bool {
@@ -155,12 +164,19 @@ impl Branches {
         Ok(branches)
     }
 
-    /// [`Branches::Walk`] unless all are constant integers.
-    fn of_integers(cx: &EvalCx<'_>, constants: &[Expr]) -> Result<Branches, SqlError> {
-        let mut branches = Branches::Ints(FxHashMap::default());
+    /// [`Branches::Walk`] unless all are constants that have keys.
+    fn of_constants(
+        cx: &EvalCx<'_>,
+        kind: CmpKind,
+        constants: &[Expr],
+    ) -> Result<Branches, SqlError> {
+        let mut branches = match kind {
+            CmpKind::Int => Branches::Ints(FxHashMap::default()),
+            kind => Branches::Keys(kind, FxHashMap::default()),
+        };
         for (at, constant) in constants.iter().enumerate() {
             cx.checkpoint(CONDITION_WORK)?;
-            if !is_plain(constant) || !branches.add(cx, CmpKind::Int, constant, at)? {
+            if !is_plain(constant) || !branches.add(cx, kind, constant, at)? {
                 return Ok(Branches::Walk);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, FuncId, ItemName};
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, FuncId, ItemName};
 use nfold_plan::func::{
     ANY_ARGS, FuncSet, Infer, any_nullable, infer_double_null, infer_numeric_of,
 };
@@ -421,7 +421,6 @@ fn extreme<'a>(
     ty: &'a ExprType,
     greatest: bool,
 ) -> Evaluated<'a> {
-    use nfold_plan::expr::CmpKind;
     let dates = args
         .iter()
         .any(|e| matches!(e.ty.class(), Class::Date | Class::DateTime));
@@ -437,22 +436,93 @@ fn extreme<'a>(
         Class::Time => CmpKind::Time,
         Class::Date | Class::DateTime => CmpKind::DateTime,
     };
-    let mut best: Option<Val<'a>> = None;
-    for e in args {
-        let v = cx.val_as(e, ty)?;
-        if v.is_null() {
-            return Ok(Val::Null);
-        }
-        let better = match &best {
-            None => true,
-            Some(b) => compare::order(cx, kind, (&v, ty), (b, ty))
-                .is_some_and(|o| if greatest { o.is_ge() } else { o.is_lt() }),
-        };
-        if better {
-            best = Some(v);
+    if kind == CmpKind::Int && args.len() >= COMPARED_ONCE_MIN {
+        let literal = best_literal(cx, args, ty, greatest)?;
+        if !literal.is_null() {
+            let others = args.iter().filter(|e| !is_literal(e));
+            return best(cx, (literal, others), ty, (kind, greatest));
         }
     }
-    Ok(best.unwrap_or_default())
+    let Some((first, others)) = args.split_first() else {
+        return Ok(Val::Null);
+    };
+    let first = cx.val_as(first, ty)?;
+    best(cx, (first, others.iter()), ty, (kind, greatest))
+}
+
+/// From this number of constant bounds on, INTERVAL finds its result by binary search, as MySQL
+/// does. The order of unsorted bounds then decides.
+const SEARCHED_MIN: usize = 8;
+
+/// From this number of arguments on, GREATEST and LEAST of integers compare their literals once in
+/// an execution, not for each row.
+const COMPARED_ONCE_MIN: usize = 8;
+
+fn is_literal(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_))
+}
+
+/// The greatest or the least of the literals among `args`; NULL if one is NULL, or if there are
+/// none.
+fn best_literal<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    greatest: bool,
+) -> Evaluated<'a> {
+    // The first argument may be a computed constant, which has its own address.
+    let id = args.as_ptr() as usize + 1;
+    let constants = &cx.st.lists.constants;
+    if let Some(known) = constants.borrow().as_ref().and_then(|all| all.get(&id)) {
+        return Ok(number(known));
+    }
+    let mut literals = args.iter().filter(|e| is_literal(e));
+    let value = match literals.next() {
+        Some(first) => {
+            let first = cx.val_as(first, ty)?;
+            let kind = CmpKind::Int;
+            best(cx, (first, literals), ty, (kind, greatest))?
+        }
+        None => Val::Null,
+    };
+    let mut constants = constants.borrow_mut();
+    constants
+        .get_or_insert_default()
+        .insert(id, value.to_value());
+    Ok(value)
+}
+
+/// An integer, or NULL.
+fn number<'a>(value: &Value) -> Val<'a> {
+    match value {
+        Value::Int(v) => Val::Int(*v),
+        Value::UInt(v) => Val::UInt(*v),
+        _ => Val::Null,
+    }
+}
+
+/// The greatest or the least of `first` and `others`; NULL if one of them is NULL.
+fn best<'a>(
+    cx: &EvalCx<'a>,
+    (first, others): (Val<'a>, impl Iterator<Item = &'a Expr>),
+    ty: &'a ExprType,
+    (kind, greatest): (CmpKind, bool),
+) -> Evaluated<'a> {
+    let mut best = first;
+    if best.is_null() {
+        return Ok(best);
+    }
+    for e in others {
+        let v = cx.val_as(e, ty)?;
+        if v.is_null() {
+            return Ok(v);
+        }
+        let order = compare::order(cx, kind, (&v, ty), (&best, ty));
+        if order.is_some_and(|o| wins(o, greatest)) {
+            best = v;
+        }
+    }
+    Ok(best)
 }
 
 /// GREATEST and LEAST of dates together with strings or numbers: all are compared as dates. Beside
@@ -600,29 +670,57 @@ fn extreme_text<'a>(
 
 /// INTERVAL: how many of the limits the first argument reaches; -1 for NULL.
 fn eval_interval<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let exact = args
-        .iter()
-        .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal | Class::Null));
-    let reached = |e: &'a Expr| -> Result<Option<bool>, SqlError> {
-        Ok(if exact {
-            let (a, b) = (cx.decimal(&args[0])?, cx.decimal(e)?);
-            a.zip(b).map(|(a, b)| a >= b)
-        } else {
-            let (a, b) = (cx.f64(&args[0])?, cx.f64(e)?);
-            a.zip(b).map(|(a, b)| a >= b)
-        })
-    };
     if cx.val(&args[0])?.is_null() {
         return Ok(Val::Int(-1));
     }
-    let mut n = 0;
-    for e in &args[1..] {
-        if reached(e)? == Some(false) {
-            break;
+    let all = |classes: &[Class]| args.iter().all(|e| classes.contains(&e.ty.class()));
+    let count = if all(&[Class::Int]) {
+        let wanted = cx.integer(&args[0])?;
+        passed(&args[1..], |e| {
+            Ok(wanted.zip(cx.integer(e)?).map(|(a, b)| a >= b))
+        })?
+    } else if all(&[Class::Int, Class::Decimal, Class::Null]) {
+        let wanted = cx.decimal(&args[0])?;
+        passed(&args[1..], |e| {
+            let bound = cx.decimal(e)?;
+            Ok(wanted.as_ref().zip(bound.as_ref()).map(|(a, b)| a >= b))
+        })?
+    } else {
+        passed(&args[1..], |e| {
+            let (a, b) = (cx.f64(&args[0])?, cx.f64(e)?);
+            Ok(a.zip(b).map(|(a, b)| a >= b))
+        })?
+    };
+    Ok(Val::Int(count as i64))
+}
+
+/// The number of bounds up to the first that is not `reached`. Many constant bounds are searched in
+/// MySQL's order, which decides the result if they are not sorted.
+fn passed<'a>(
+    bounds: &'a [Expr],
+    reached: impl Fn(&'a Expr) -> Result<Option<bool>, SqlError>,
+) -> Result<usize, SqlError> {
+    let number = |e: &Expr| is_literal(e) && e.ty.class().is_number();
+    if bounds.len() < SEARCHED_MIN || !bounds.iter().all(number) {
+        let mut count = 0;
+        for e in bounds {
+            if reached(e)? == Some(false) {
+                break;
+            }
+            count += 1;
         }
-        n += 1;
+        return Ok(count);
     }
-    Ok(Val::Int(n))
+    let (mut start, mut end) = (0, bounds.len() - 1);
+    while start < end {
+        let middle = (start + end).div_ceil(2);
+        match reached(&bounds[middle])? {
+            Some(false) => end = middle - 1,
+            _ => start = middle,
+        }
+    }
+    let first = start == 0 && reached(&bounds[0])? == Some(false);
+    Ok(if first { 0 } else { start + 1 })
 }
 
 /// RAND: a random number in [0, 1). A constant seed starts MySQL's generator (mysys/my_rnd.cc) once

@@ -368,7 +368,7 @@ fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 /// FIELD: the position of the first argument among the others. They are compared as strings if all
 /// are strings, dates or times, as integers if all are integers, otherwise as doubles.
 fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    use nfold_plan::expr::Class;
+    use nfold_plan::expr::{Class, CmpKind};
     let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
     let (first, rest) = (&args[0], &args[1..]);
     if cx.val(first)?.is_null() {
@@ -385,14 +385,25 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
     let found = if strings {
         let collation = string_collation(cx, &first.ty);
         let wanted = arg!(cx.bytes(first));
-        place(rest, |e| {
-            let text = cx.text_for(e, collation)?;
-            Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
-        })?
+        let hashed = match all(Class::String) {
+            true => {
+                let value = Val::Bytes(wanted.as_ref().into());
+                position_of(cx, rest, CmpKind::String(collation), (&value, &first.ty))?
+            }
+            false => None,
+        };
+        match hashed {
+            Some(position) => position,
+            None => place(rest, |e| {
+                let text = cx.text_for(e, collation)?;
+                Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
+            })?,
+        }
     } else if ints {
         let wanted = cx.integer(first)?;
-        let hashed = wanted.map(|v| position_of(cx, rest, v)).transpose()?;
-        match hashed.flatten() {
+        let value = cx.val(first)?;
+        let hashed = position_of(cx, rest, CmpKind::Int, (&value, &first.ty))?;
+        match hashed {
             Some(position) => position,
             None => place(rest, |e| Ok(cx.integer(e)? == wanted))?,
         }
