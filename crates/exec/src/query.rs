@@ -17,7 +17,9 @@ mod rolled_up;
 mod sort_first;
 pub(crate) mod subquery;
 mod subquery_groups;
+mod subquery_results;
 mod subquery_set;
+mod subquery_tests;
 mod windowed;
 
 use std::cell::Cell;

@@ -404,16 +404,18 @@ impl BlockCx<'_> {
         let keys = self.texts.exprs(&keys, Scope::Tables(self.block));
         let input = self.builder.query(&plan.plan, outer);
         let (cost, rows) = (input.cost() + input.rows() * HASH_BUILD_COST, input.rows());
-        let what = match plan.grouped {
-            true => "Materialize",
-            false => "Materialize with deduplication",
+        let distinct = !plan.grouped && plan.tests.is_empty();
+        let what = match (distinct, plan.tests.is_empty(), plan.keys.is_empty()) {
+            (true, ..) => format!("Materialize with deduplication for lookups by {keys}"),
+            (_, true, _) => format!("Materialize for lookups by {keys}"),
+            (_, _, true) => "Materialize for tests".to_owned(),
+            _ => format!("Materialize for tests after lookups by {keys}"),
         };
         let after = readable(plan.rows);
-        let operation =
-            format!("{what} for lookups by {keys} (once runs have read {after} row(s))");
+        let operation = format!("{what} (once runs have read {after} row(s))");
         let node = Node::over(operation, input)
             .kind("materialize")
-            .field("deduplication", Json::Bool(!plan.grouped))
+            .field("deduplication", Json::Bool(distinct))
             .materialized(cost, cost, rows);
         let measured = self.builder.measured(&*plan.plan, Stage::Result);
         Some(node.measured(measured))

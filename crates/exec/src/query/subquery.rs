@@ -6,9 +6,11 @@
 //!   run).
 //! - B2: a subquery does not run inside itself: its plan refers to its own block's subqueries and
 //!   to outer columns.
-//! - B3: a subquery that is correlated by equalities alone runs for each outer row at first. When
+//! - B3: a correlated subquery that has a decorrelated form runs for each outer row at first. When
 //!   these runs have cost as much as computing its decorrelated form once, the result of that form
 //!   answers the remaining rows ([`BlockSubqueries::by_keys`]).
+//! - B4: a result that is kept for outer rows with the same values caused no warning. It depends on
+//!   no volatile function or user variable ([`BlockSubqueries::by_results`]).
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -25,7 +27,9 @@ use smallvec::SmallVec;
 
 use super::CachedQuery;
 use super::subquery_groups::Groups;
+use super::subquery_results::{Results, push_values};
 use super::subquery_set::{KeySet, push_part};
+use super::subquery_tests::TestedRows;
 use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::{EvalCx, Member, RowRef, Subqueries, Val, compare};
 use crate::fulltext::program::Program;
@@ -44,6 +48,8 @@ pub(crate) struct CachedSubquery {
     /// Whether the rows belong to the current run of the block.
     known: Cell<bool>,
     decorrelated: Option<Box<CachedDecorrelated>>,
+    /// Its results by outer values, if these decide its rows.
+    results: Option<Box<RefCell<Results>>>,
 }
 
 /// The cached state of a subquery's decorrelated form.
@@ -51,6 +57,8 @@ pub(crate) struct CachedSubquery {
 struct CachedDecorrelated {
     query: CachedQuery,
     set: RefCell<Option<KeySet>>,
+    /// For a subquery with tests, instead of the set.
+    tested: RefCell<Option<Box<TestedRows>>>,
     /// For an aggregate, instead of the set.
     groups: RefCell<Groups>,
     /// Whether the set belongs to the current run of the block.
@@ -66,6 +74,7 @@ impl CachedDecorrelated {
         self.known.set(false);
         self.runs.set(0);
         self.spent.set(0);
+        self.tested.take();
         self.groups.take();
     }
 
@@ -81,6 +90,7 @@ impl CachedSubquery {
     pub fn of(plans: &[SubqueryPlan]) -> Box<[CachedSubquery]> {
         let kept = |plan: &SubqueryPlan| CachedSubquery {
             decorrelated: plan.decorrelated.as_ref().map(|_| Box::default()),
+            results: plan.depends_on.as_ref().map(|_| Box::default()),
             ..CachedSubquery::default()
         };
         plans.iter().map(kept).collect()
@@ -99,6 +109,9 @@ impl CachedSubquery {
         if let Some(decorrelated) = &self.decorrelated {
             decorrelated.begin();
         }
+        if let Some(results) = &self.results {
+            results.borrow_mut().clear();
+        }
     }
 
     /// Called after the block has run: removes the rows, and frees unusually large memory.
@@ -110,6 +123,9 @@ impl CachedSubquery {
             if let Some(set) = &mut *decorrelated.set.borrow_mut() {
                 set.release();
             }
+        }
+        if let Some(results) = &self.results {
+            results.borrow_mut().clear();
         }
     }
 }
@@ -348,6 +364,9 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
             SubqueryUse::In { left, kinds, .. } => (left, kinds),
             _ => (&[], &[]),
         };
+        if !plan.tests.is_empty() {
+            return self.by_tests(cx, (plan, kept), left, kinds);
+        }
         if !kept.known.get() {
             if !kept.pays(plan, self.rt) {
                 return Ok(None);
@@ -372,6 +391,40 @@ impl<'r, 's> BlockSubqueries<'r, 's> {
         let found = set.find(self.rt, &cx, keys.chain(left));
         kept.set.replace(Some(set));
         found.map(Some)
+    }
+
+    /// As [`Self::by_keys`], for a subquery with conditions on both rows besides equalities. If a
+    /// number is out of range in one of them, the correlated subquery runs, and so decides whether
+    /// that is an error.
+    fn by_tests(
+        &self,
+        cx: &EvalCx<'_>,
+        (plan, kept): (&DecorrelatedPlan, &CachedDecorrelated),
+        left: &[Expr],
+        kinds: &[CmpKind],
+    ) -> Result<Option<Option<bool>>, SqlError> {
+        let mut frames: SmallVec<[&[RowRef<'_>]; 4]> = SmallVec::from_slice(cx.outer);
+        frames.push(cx.rows);
+        if !kept.known.get() {
+            if !kept.pays(plan, self.rt) {
+                return Ok(None);
+            }
+            let mut rows = Box::new(TestedRows::new(plan, kinds));
+            rows.collect(self.rt, (&kept.query, plan), cx, &frames)?;
+            kept.tested.replace(Some(rows));
+            kept.known.set(true);
+        }
+        // Taken out while expressions are evaluated.
+        let Some(mut rows) = kept.tested.take() else {
+            return Ok(None);
+        };
+        let cx = EvalCx { ..*cx };
+        let found = rows.find(&cx, &frames, plan, left);
+        kept.tested.replace(Some(rows));
+        match found {
+            Err(e) if e.code == ErrorCode::ER_DATA_OUT_OF_RANGE => Ok(None),
+            found => found,
+        }
     }
 
     /// Looks up the value of an aggregate for the current rows of `cx` among its groups. `None`:
@@ -520,6 +573,60 @@ impl Subqueries for BlockSubqueries<'_, '_> {
             let negated = matches!(use_as, SubqueryUse::In { negated: true, .. });
             return Ok(Val::from_bool(found.map(|f| f != negated)));
         }
+        let n = usize::from(index);
+        match (&self.kept[n].results, &self.plans[n].depends_on) {
+            (Some(results), Some(columns)) => {
+                self.by_results(cx, index, use_as, (results, columns))
+            }
+            _ => self.computed(cx, index, use_as),
+        }
+    }
+}
+
+impl BlockSubqueries<'_, '_> {
+    /// The result of subquery `index` for the current rows of `cx`. It may be known from an outer
+    /// row with the same values in `columns`.
+    fn by_results<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+        (results, columns): (&RefCell<Results>, &[Expr]),
+    ) -> Result<Val<'a>, SqlError> {
+        let mut key = Vec::new();
+        let left: &[Expr] = match use_as {
+            SubqueryUse::Scalar | SubqueryUse::Exists => &[],
+            SubqueryUse::In { left, .. } => left,
+            SubqueryUse::Quantified { left, .. } => std::slice::from_ref(left),
+            SubqueryUse::Column(_) => return self.computed(cx, index, use_as),
+        };
+        let looks = results.borrow().pay() && {
+            let cx = EvalCx { ..*cx };
+            push_values(&cx, columns, &mut key)? && push_values(&cx, left, &mut key)?
+        };
+        if looks && let Some(value) = results.borrow_mut().get(&key) {
+            return Ok(owned(value));
+        }
+        let (warned, read) = (self.rt.warnings.borrow().total(), self.rt.examined.get());
+        let value = self.computed(cx, index, use_as)?;
+        let read = self.rt.examined.get() - read;
+        let mut results = results.borrow_mut();
+        results.count(read);
+        // A run that warns is repeated for each row.
+        if looks && self.rt.warnings.borrow().total() == warned {
+            let memory = self.rt.env.work_memory();
+            results.push(&key, value.to_value(), memory);
+        }
+        Ok(value)
+    }
+
+    /// Runs subquery `index`, unless its rows are known, and evaluates its use.
+    fn computed<'a>(
+        &self,
+        cx: &EvalCx<'a>,
+        index: u16,
+        use_as: &'a SubqueryUse,
+    ) -> Result<Val<'a>, SqlError> {
         let kept = self.found(cx, index, use_as)?;
         let sub = &self.plans[usize::from(index)];
         let types = sub.plan.types.as_slice();

@@ -340,3 +340,29 @@ fn hide(image: &[u8], hidden: u64, out: &mut Vec<u8>) -> u64 {
     }
     nulls
 }
+
+/// Whether two images may be equal: they have the same bytes in each column that is NULL in neither
+/// of them.
+pub(super) fn is_possible(a: &[u8], b: &[u8]) -> bool {
+    let (mut a, mut b) = (a, b);
+    while let (Some((x, after_x)), Some((y, after_y))) = (first_part(a), first_part(b)) {
+        if let (Some(x), Some(y)) = (x, y)
+            && x != y
+        {
+            return false;
+        }
+        (a, b) = (after_x, after_y);
+    }
+    true
+}
+
+/// The first column of an image (`None`: NULL), and the others.
+fn first_part(image: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
+    let (len, after) = image.split_first_chunk()?;
+    let len = u32::from_le_bytes(*len);
+    if len == NULL_LEN {
+        return Some((None, after));
+    }
+    let (part, after) = after.split_at(len as usize);
+    Some((Some(part), after))
+}

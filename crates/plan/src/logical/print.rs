@@ -338,6 +338,15 @@ fn decorrelated(d: &Decorrelated, b: &Block, rows: &SlotNames, out: &mut Lines) 
         out.clause("if", &rows.list(&d.outer_conditions));
         out.clause("select", &inner.list(&d.select));
         out.clause("where", &inner.list(&d.conditions));
+        let mut selected = SlotNames::default();
+        let names = d.select.iter().map(|e| inner.expr(e).into());
+        selected.push("set".into(), names.collect());
+        out.clause("test", &selected.list(&d.tests));
+        if let Some(extreme) = d.extreme {
+            let which = if extreme.greatest { "MAX" } else { "MIN" };
+            let kept = inner.expr(&d.select[usize::from(extreme.column)]);
+            out.clause("keep", &format!("{which}({kept})"));
+        }
     });
 }
 

@@ -301,10 +301,25 @@ pub(crate) struct Decorrelated {
     pub keys: Vec<OuterKey>,
     /// Conditions that read the outer row only, as seen from the enclosing query.
     pub outer_conditions: Vec<Expr>,
+    /// Conditions that read both rows and are no equalities, over the row of `select`.
+    pub tests: Vec<Expr>,
+    /// The rows of a group that decide `tests`. `None`: all of them.
+    pub extreme: Option<Extreme>,
     /// Whether evaluation may convert values, which causes warnings, or errors in strict mode.
     pub converts: bool,
     /// Whether the subquery is an aggregate.
     pub grouped: bool,
+    /// If the block is grouped: the number of its select items that follow the keys.
+    pub members: usize,
+}
+
+/// The smallest or greatest value of a group, which passes a comparison if any value does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extreme {
+    /// The position of the compared value in the selected row.
+    pub column: u16,
+    pub kind: CmpKind,
+    pub greatest: bool,
 }
 
 /// The outer side of an equality of a decorrelated subquery.

@@ -38,40 +38,55 @@ const TAME: [&str; 22] = [
 /// Whether `e` may be evaluated for rows that it would not be evaluated for otherwise: it has no
 /// side effect and causes no error.
 pub(crate) fn is_tame(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    !e.any(&mut |e| !is_tame_node(cx, e))
+}
+
+/// As [`is_tame`], but a sum or product of exact numbers may be out of range, which is an error.
+pub(crate) fn is_tame_but_for_range(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    let exact = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal);
+    let sum = |e: &Expr| match &e.kind {
+        ExprKind::Arith(op, _) => {
+            matches!(op, ArithOp::Add | ArithOp::Sub | ArithOp::Mul) && exact(e)
+        }
+        ExprKind::Neg(_) => exact(e),
+        _ => false,
+    };
+    !e.any(&mut |e| !sum(e) && !is_tame_node(cx, e))
+}
+
+/// Whether this node is tame if its operands are.
+fn is_tame_node(cx: &PlanCx<'_>, e: &Expr) -> bool {
     use ExprKind::*;
-    !e.any(&mut |e| {
-        let tame = match &e.kind {
-            Const(_)
-            | Param(_)
-            | Column(_)
-            | Outer { .. }
-            | Compare { .. }
-            | CompareRows { .. }
-            | And(_)
-            | Or(_)
-            | Xor(_)
-            | Not(_)
-            | Is { .. }
-            | Between { .. }
-            | In { .. }
-            | InRows { .. }
-            | ArrayHas { .. }
-            | InParam { .. }
-            | Like { .. }
-            | Case { .. }
-            | Collate(_) => true,
-            Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
-            Neg(_) => is_small(&e.ty),
-            Cast(_) => e.ty.col.kind != TypeKind::Float,
-            IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
-            Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
-            Subquery { use_as, .. } => {
-                matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
-            }
-            _ => false,
-        };
-        !tame
-    })
+    match &e.kind {
+        Const(_)
+        | Param(_)
+        | Column(_)
+        | Outer { .. }
+        | Compare { .. }
+        | CompareRows { .. }
+        | And(_)
+        | Or(_)
+        | Xor(_)
+        | Not(_)
+        | Is { .. }
+        | Between { .. }
+        | In { .. }
+        | InRows { .. }
+        | ArrayHas { .. }
+        | InParam { .. }
+        | Like { .. }
+        | Case { .. }
+        | Collate(_) => true,
+        Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
+        Neg(_) => is_small(&e.ty),
+        Cast(_) => e.ty.col.kind != TypeKind::Float,
+        IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
+        Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
+        Subquery { use_as, .. } => {
+            matches!(use_as, SubqueryUse::Exists | SubqueryUse::In { .. })
+        }
+        _ => false,
+    }
 }
 
 /// Whether arithmetic of this type cannot overflow.
@@ -102,6 +117,10 @@ pub(crate) fn converts(e: &Expr) -> bool {
         | ArrayHas { .. }
         | InParam { .. } => false,
         IntervalArith { .. } => !is_constant(e),
+        Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
+            !sides.iter().all(|side| side.ty.class().is_number())
+        }
+        Neg(of) => !of.ty.class().is_number(),
         Compare { sides, .. } => !alike(&sides[0], &sides[1]),
         Between { parts, .. } => !parts.iter().all(|p| alike(&parts[0], p)),
         In { expr, list, .. } => !list.iter().all(|(_, member)| alike(expr, member)),

@@ -5,7 +5,9 @@
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::func::VOLATILE;
 use crate::logical::query::{self as logical, Decorrelated, Subquery, SubqueryForm};
+use crate::logical::walk;
 use crate::physical::{
     Block, DecorrelatedPlan, GroupPlan, QueryBody, QueryPlan, SubqueryPlan, TableSource,
 };
@@ -22,7 +24,11 @@ pub(super) fn plan_all(cx: &PlanCx<'_>, list: Vec<Subquery>) -> Vec<SubqueryPlan
     list.into_iter().map(|sub| plan(cx, sub)).collect()
 }
 
-fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
+fn plan(cx: &PlanCx<'_>, mut sub: Subquery) -> SubqueryPlan {
+    let depends_on = match sub.correlated && sub.decorrelated.is_none() {
+        true => named_columns(cx, &mut sub),
+        false => None,
+    };
     let first_row = sub.form == SubqueryForm::Existence;
     let (plan, decorrelated) = match sub.decorrelated {
         Some(decorrelated) => two_plans(cx, *sub.query, *decorrelated, first_row),
@@ -31,8 +37,31 @@ fn plan(cx: &PlanCx<'_>, sub: Subquery) -> SubqueryPlan {
     SubqueryPlan {
         plan: Box::new(plan),
         correlated: sub.correlated,
+        depends_on,
         decorrelated: decorrelated.map(Box::new),
     }
+}
+
+/// The columns of the enclosing query that a subquery names. `None` if its rows may differ although
+/// these columns have the same values.
+fn named_columns(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Vec<Expr>> {
+    let (mut columns, mut repeatable) = (Vec::new(), true);
+    walk::each_expr(&mut sub.query, 1, &mut |e, depth| match &e.kind {
+        ExprKind::Outer { level, at } if *level == depth => {
+            let column = Expr {
+                kind: ExprKind::Column(*at),
+                ty: e.ty.clone(),
+            };
+            let known = columns.iter().any(|c: &Expr| c.kind == column.kind);
+            columns.extend((!known).then_some(column));
+        }
+        ExprKind::UserVar(_) | ExprKind::AssignUserVar(..) => repeatable = false,
+        ExprKind::Call { func, .. } => {
+            repeatable &= cx.funcs.get(*func).flags & VOLATILE == 0;
+        }
+        _ => {}
+    });
+    repeatable.then_some(columns)
 }
 
 /// The correlated plan, and the decorrelated one if it pays off. `first_row`: the first row is
@@ -89,14 +118,15 @@ fn plan_decorrelated(
     decorrelated: Decorrelated,
 ) -> DecorrelatedPlan {
     match &mut block.group {
-        Some(group) if decorrelated.grouped => {
-            block.select = group_by(
-                group,
-                decorrelated.select,
-                std::mem::take(&mut block.select),
-            );
+        Some(group) => {
+            let mut select = std::mem::take(&mut block.select);
+            select.truncate(decorrelated.members);
+            let shift = decorrelated.select.len() as u16;
+            let having = block.having.iter_mut();
+            having.for_each(|e| shift_columns(e, shift));
+            block.select = group_by(group, decorrelated.select, select);
         }
-        _ => block.select = decorrelated.select,
+        None => block.select = decorrelated.select,
     }
     block.order.clear();
     for (table, used) in block
@@ -121,15 +151,17 @@ fn plan_decorrelated(
         plan: Box::new(plan),
         keys: decorrelated.keys,
         conditions: decorrelated.outer_conditions,
+        tests: decorrelated.tests,
+        extreme: decorrelated.extreme,
         rows,
         converts: decorrelated.converts,
         grouped: decorrelated.grouped,
     }
 }
 
-/// Turns an aggregation of all rows into groups by `keys`. Returns the columns of the keys,
-/// followed by `select` over the groups.
-fn group_by(group: &mut GroupPlan, keys: Vec<Expr>, mut select: Vec<Expr>) -> Vec<Expr> {
+/// Adds `keys` to a grouping, before its own. Returns the columns of the keys, followed by `select`
+/// over the groups.
+fn group_by(group: &mut GroupPlan, mut keys: Vec<Expr>, mut select: Vec<Expr>) -> Vec<Expr> {
     let column = |(n, key): (usize, &Expr)| Expr {
         kind: ExprKind::Column(ColumnAt {
             table: 0,
@@ -141,6 +173,7 @@ fn group_by(group: &mut GroupPlan, keys: Vec<Expr>, mut select: Vec<Expr>) -> Ve
     let shift = keys.len() as u16;
     select.iter_mut().for_each(|e| shift_columns(e, shift));
     columns.append(&mut select);
+    keys.append(&mut group.keys);
     (group.keys, group.implicit) = (keys, false);
     columns
 }

@@ -16,7 +16,7 @@ pub use access::{
 pub use plan::*;
 pub use query::*;
 
-pub use crate::logical::query::OuterKey;
+pub use crate::logical::query::{Extreme, OuterKey};
 
 pub use crate::logical::clauses::*;
 pub use crate::logical::window::{FrameBound, WindowCall, WindowFrame, WindowFunc, WindowPass};

@@ -15,8 +15,8 @@ use crate::logical::clauses::{
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
 use crate::logical::json_table::JsonTable;
-use crate::logical::query::OuterKey;
 pub use crate::logical::query::{DocumentPaths, JoinType};
+use crate::logical::query::{Extreme, OuterKey};
 use crate::logical::window::WindowPass;
 
 /// A query block, or a set operation over blocks.
@@ -306,6 +306,9 @@ pub struct SubqueryPlan {
     pub plan: Box<QueryPlan>,
     /// Whether the subquery names columns of an enclosing query, and so runs once per row.
     pub correlated: bool,
+    /// The columns of the enclosing query that a correlated subquery names, if they alone decide
+    /// its rows.
+    pub depends_on: Option<Vec<Expr>>,
     /// The decorrelated plan of an EXISTS, IN or aggregate.
     pub decorrelated: Option<Box<DecorrelatedPlan>>,
 }
@@ -321,6 +324,12 @@ pub struct DecorrelatedPlan {
     pub keys: Vec<OuterKey>,
     /// Conditions of the subquery that read the outer row only, as seen from the enclosing query.
     pub conditions: Vec<Expr>,
+    /// Conditions that read both rows and are no equalities. `plan` selects the values of the inner
+    /// row that they read after the others. If there are any, the rows of the set are kept in
+    /// groups by their keys, and tested for each outer row.
+    pub tests: Vec<Expr>,
+    /// The only row of each group that `tests` needs. `None`: all rows.
+    pub extreme: Option<Extreme>,
     /// The estimated number of rows that it reads.
     pub rows: f64,
     /// Whether evaluation may convert values, which causes warnings, or errors in strict mode.

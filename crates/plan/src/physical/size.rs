@@ -199,9 +199,14 @@ fn subqueries(list: &[SubqueryPlan]) -> usize {
         .map(|s| {
             let decorrelated = s.decorrelated.as_ref().map_or(0, |k| {
                 let parts = k.keys.iter().map(|p| size_of_val(p) + expr(&p.outer));
-                size_of_val(&**k) + query(&k.plan) + exprs(&k.conditions) + parts.sum::<usize>()
+                size_of_val(&**k)
+                    + query(&k.plan)
+                    + exprs(&k.conditions)
+                    + exprs(&k.tests)
+                    + parts.sum::<usize>()
             });
-            size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan) + decorrelated
+            let columns = s.depends_on.as_ref().map_or(0, |list| exprs(list));
+            size_of_val(s) + size_of::<QueryPlan>() + query(&s.plan) + decorrelated + columns
         })
         .sum()
 }

@@ -5,7 +5,12 @@
 //! ```text
 //! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d > 5)         {b.i : b.d > 5} has a.id
 //! a.x IN (SELECT b.y FROM b WHERE b.i = a.id AND a.k = 3)       a.k = 3 and {(b.i, b.y)} has (a.id, a.x)
+//! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d < a.d)       {b.i -> MIN(b.d)} at a.id is below a.d
 //! ```
+//!
+//! Other conditions on both rows are tests: the rows of the set form groups by their keys, and the
+//! rows of a group are tested until one passes. Of a single range condition, the group keeps the
+//! smallest or greatest value only.
 
 use nfold_sql::ast::BinaryOp;
 use nfold_types::TypeKind;
@@ -15,9 +20,9 @@ use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::func::VOLATILE;
 use crate::logical::query::{
-    Block, Decorrelated, OuterKey, QueryBody, Source, Subquery, SubqueryForm,
+    Block, Decorrelated, Extreme, OuterKey, QueryBody, Source, Subquery, SubqueryForm,
 };
-use crate::logical::tame::{converts, is_tame};
+use crate::logical::tame::{converts, is_tame, is_tame_but_for_range};
 use crate::logical::walk;
 
 /// The decorrelated form of a correlated subquery that is already rewritten; `None` if it has none.
@@ -53,6 +58,12 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
         }
         select.extend_from_slice(&block.select);
     }
+    let first_tested = select.len();
+    let tests = tests_over_rows(cx, std::mem::take(&mut split.tests), &mut select)?;
+    let extreme = match first_tested - split.keys.len() {
+        0 | 1 => extreme(&tests),
+        _ => None,
+    };
     let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e);
     let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
     let tame = select.iter().chain(&split.rest).chain(joined()).all(steady);
@@ -64,11 +75,16 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
     let alike = |key: &OuterKey, own: &Expr| key.outer.ty.is_alike(&own.ty);
     let mut keys = split.keys.iter().zip(&select);
     let mut converts = own().any(converts) || keys.any(|(key, own)| !alike(key, own));
-    for ((left, kind), member) in sub.operands.iter().zip(&select[split.keys.len()..]) {
+    let members = &select[split.keys.len()..first_tested];
+    for ((left, kind), member) in sub.operands.iter().zip(members) {
         if !kind.has_key(left, &member.ty) {
             return None;
         }
         converts |= !left.is_alike(&member.ty);
+    }
+    // Each row of a group is tested, but only those of the same group are converted.
+    if converts && !tests.is_empty() {
+        return None;
     }
     let used = block.subqueries.is_empty();
     let used = used.then(|| used_columns(block, own()));
@@ -78,8 +94,11 @@ pub(super) fn decorrelated(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorr
         used,
         keys: split.keys,
         outer_conditions: split.outer,
+        tests,
+        extreme,
         converts,
         grouped: false,
+        members: 0,
     })
 }
 
@@ -110,10 +129,12 @@ pub(super) struct Split {
     pub outer: Vec<Expr>,
     /// Conditions on the inner row only.
     pub rest: Vec<Expr>,
+    /// Other conditions on both rows.
+    pub tests: Vec<Expr>,
 }
 
 impl Split {
-    /// Splits the conditions. `None` if one that is no equality reads the outer row.
+    /// Splits the conditions. `None` if one reads the outer row and has a subquery.
     pub fn of(conditions: &[Expr]) -> Option<Split> {
         let mut split = Split::default();
         for c in conditions {
@@ -124,6 +145,8 @@ impl Split {
                 split.keys.push(key);
             } else if !reads_block(c) {
                 split.outer.push(seen_from_outside(c));
+            } else if !has_subquery(c) {
+                split.tests.push(c.clone());
             } else {
                 return None;
             }
@@ -142,6 +165,93 @@ fn reads_block(e: &Expr) -> bool {
     e.any(&mut |e| matches!(e.kind, ExprKind::Column(_) | ExprKind::Subquery { .. }))
 }
 
+fn has_subquery(e: &Expr) -> bool {
+    e.any(&mut |e| matches!(e.kind, ExprKind::Subquery { .. }))
+}
+
+/// Rewrites conditions on both rows over the row that the decorrelated subquery selects, to which
+/// it adds the inner values that they read. `None` if one of them may warn, or may fail except by a
+/// number that is out of range.
+fn tests_over_rows(
+    cx: &PlanCx<'_>,
+    mut tests: Vec<Expr>,
+    select: &mut Vec<Expr>,
+) -> Option<Vec<Expr>> {
+    for test in &mut tests {
+        if !is_tame_but_for_range(cx, test) || converts(test) {
+            return None;
+        }
+        select_operands(test, select);
+    }
+    Some(tests)
+}
+
+/// Replaces the inner operands of a comparison by columns of the selected row: a whole side if it
+/// can be stored, otherwise the columns that it reads.
+fn select_operands(e: &mut Expr, select: &mut Vec<Expr>) {
+    let whole = reads_block(e) && !names_outer(e) && is_stored_unchanged(e);
+    let operand = !matches!(e.ty.class(), Class::Json) && !is_condition(e);
+    if e.as_column().is_none() && !(whole && operand) {
+        return e.each_child_mut(&mut |child| select_operands(child, select));
+    }
+    let known = select.iter().position(|selected| selected == e);
+    let column = known.unwrap_or_else(|| {
+        select.push(e.clone());
+        select.len() - 1
+    });
+    e.kind = ExprKind::Column(ColumnAt {
+        table: 0,
+        column: column as u16,
+    });
+}
+
+/// Whether an expression is a condition, whose operands are stored in its place.
+fn is_condition(e: &Expr) -> bool {
+    use ExprKind::{And, Between, Compare, In, Is, Like, Not, Or, Xor};
+    matches!(
+        e.kind,
+        And(_)
+            | Or(_)
+            | Xor(_)
+            | Not(_)
+            | Compare { .. }
+            | Is { .. }
+            | Between { .. }
+            | In { .. }
+            | Like { .. }
+    )
+}
+
+/// The row of a group that passes `tests` if any row does: for a single comparison by `<`, `<=`,
+/// `>` or `>=` of an inner column with an outer value.
+fn extreme(tests: &[Expr]) -> Option<Extreme> {
+    let [
+        Expr {
+            kind: ExprKind::Compare { op, kind, sides },
+            ..
+        },
+    ] = tests
+    else {
+        return None;
+    };
+    let greatest = match op {
+        BinaryOp::Lt | BinaryOp::Le => false,
+        BinaryOp::Gt | BinaryOp::Ge => true,
+        _ => return None,
+    };
+    let (own, other, greatest) = match sides[0].as_column() {
+        Some(_) => (&sides[0], &sides[1], greatest),
+        None => (&sides[1], &sides[0], !greatest),
+    };
+    let at = own.as_column()?;
+    let ordered = *kind != CmpKind::Json && kind.has_key(&own.ty, &own.ty) && !reads_block(other);
+    ordered.then_some(Extreme {
+        column: at.column,
+        kind: *kind,
+        greatest,
+    })
+}
+
 /// Splits `inner = outer` into its two sides.
 fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
     let ExprKind::Compare {
@@ -158,9 +268,8 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
         (false, true) => (a, b),
         _ => return None,
     };
-    let subquery = |e: &Expr| matches!(e.kind, ExprKind::Subquery { .. });
     let fits = reads_block(own)
-        && !own.any(&mut |e| subquery(e))
+        && !has_subquery(own)
         && !reads_block(other)
         && is_stored_unchanged(own)
         && kind.has_key(&own.ty, &other.ty);

@@ -5,6 +5,14 @@
 //! ```text
 //! (SELECT 0.2 * AVG(b.x) FROM b WHERE b.i = a.id)      {b.i: 0.2 * AVG(b.x)} at a.id
 //! ```
+//! EXISTS and IN over groups become a set of the groups that pass HAVING: the inner sides of the
+//! equalities are added to GROUP BY.
+//!
+//! ```text
+//! EXISTS (SELECT 1 FROM b WHERE b.i = a.id GROUP BY b.k HAVING COUNT(*) > 1)
+//!   ─▶  {b.i : b.i, b.k with COUNT(*) > 1} has a.id
+//! ```
+//!
 //! An outer row without a group gets the value of the aggregate over no rows (NULL, or 0 for
 //! COUNT). The correlated subquery runs once to compute it.
 //!
@@ -17,7 +25,9 @@ use super::decorrelate::{Split, is_repeatable, names_outer, nested_is_repeatable
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, Expr, ExprKind};
-use crate::logical::query::{Block, Decorrelated, OuterKey, QueryBody, Subquery, SubqueryForm};
+use crate::logical::query::{
+    Block, Decorrelated, Grouping, OuterKey, QueryBody, Subquery, SubqueryForm,
+};
 use crate::logical::tame::{converts, is_tame};
 
 /// DECIMAL arithmetic with at most this many digits does not overflow.
@@ -38,7 +48,11 @@ pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelate
     let alike = split.keys.iter().zip(&split.inner).all(|(key, own)| {
         !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
     });
-    if split.keys.is_empty() || !alike || !nested_is_repeatable(cx, block) {
+    if split.keys.is_empty()
+        || !split.tests.is_empty()
+        || !alike
+        || !nested_is_repeatable(cx, block)
+    {
         return None;
     }
     let group = block.group.as_ref()?;
@@ -63,8 +77,77 @@ pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelate
         used: None,
         keys: split.keys,
         outer_conditions: split.outer,
+        tests: Vec::new(),
+        extreme: None,
         grouped: true,
+        members: 1,
     })
+}
+
+/// The decorrelated form of a correlated EXISTS or IN over the groups of GROUP BY; `None` if it has
+/// none.
+pub(super) fn groups_of_keys(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelated> {
+    if sub.form == SubqueryForm::Rows || sub.query.limit.is_some() {
+        return None;
+    }
+    let QueryBody::Block(block) = &mut sub.query.body else {
+        return None;
+    };
+    let explicit = |g: &Grouping| !g.implicit && !g.rollup;
+    if !block.group.as_ref().is_some_and(explicit)
+        || !aggregates_only(block)
+        || !block.conditions.iter().all(|e| is_repeatable(cx, e))
+    {
+        return None;
+    }
+    let split = Split::of(&block.conditions)?;
+    let alike = split.keys.iter().zip(&split.inner).all(|(key, own)| {
+        !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
+    });
+    if split.keys.is_empty() || !split.tests.is_empty() || !alike {
+        return None;
+    }
+    let group = block.group.as_ref()?;
+    let members: &[Expr] = match sub.form {
+        SubqueryForm::Membership => &block.select,
+        _ => &[],
+    };
+    let mut converts = false;
+    for ((left, kind), member) in sub.operands.iter().zip(members) {
+        if !is_exact_member(group, member) || !kind.has_key(left, &member.ty) {
+            return None;
+        }
+        converts |= !left.is_alike(&member.ty);
+    }
+    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e) && is_repeatable(cx, e);
+    let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
+    let args = || group.aggregates.iter().flat_map(|a| &a.args);
+    let read = || split.inner.iter().chain(&split.rest).chain(&group.keys);
+    let own = || read().chain(args()).chain(joined()).chain(&block.having);
+    let exact = own().all(steady) && group.aggregates.iter().all(is_exact);
+    converts |= own().any(self::converts);
+    let members = members.len();
+    if !exact || !nested_is_repeatable(cx, block) {
+        return None;
+    }
+    Some(Decorrelated {
+        converts,
+        select: split.inner,
+        conditions: split.rest,
+        used: None,
+        keys: split.keys,
+        outer_conditions: split.outer,
+        tests: Vec::new(),
+        extreme: None,
+        grouped: false,
+        members,
+    })
+}
+
+/// Whether a select item of a grouped block is a value that a temporary table stores unchanged.
+fn is_exact_member(group: &Grouping, e: &Expr) -> bool {
+    e.as_column()
+        .is_some_and(|at| usize::from(at.column) < group.keys.len() || e.ty.class() == Class::Int)
 }
 
 /// Whether the block aggregates all rows into one, and returns one value.
@@ -73,9 +156,12 @@ fn is_aggregate(block: &Block) -> bool {
         .group
         .as_ref()
         .is_some_and(|g| g.implicit && !g.rollup);
-    all && block.select.len() == 1
-        && block.having.is_empty()
-        && block.windows.is_empty()
+    all && block.select.len() == 1 && block.having.is_empty() && aggregates_only(block)
+}
+
+/// Whether the rows of a grouped block are its groups.
+fn aggregates_only(block: &Block) -> bool {
+    block.windows.is_empty()
         && !block.lock.is_some()
         && block.tables.iter().all(|t| t.lateral == 0)
         && !block.distinct

@@ -1,23 +1,24 @@
 //! Rewrites of the logical tree. Each rule is a file, and changes one block, whose nested queries
 //! have been rewritten before. The rules in their order:
 //!
-//! 1. [`redundant`]: a subquery loses the clauses that its use does not need.
-//! 2. [`distinct`]: DISTINCT becomes a grouping by the whole row.
-//! 3. [`merge`]: derived tables, views and common table expressions become part of the block.
-//! 4. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 5. [`decided`]: literals decide AND and OR.
-//! 6. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 7. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 8. [`generated`]: an indexed generated column replaces its expression.
-//! 9. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 10. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 11. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 12. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 13. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 14. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 1. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
+//! 2. [`redundant`]: a subquery loses the clauses that its use does not need.
+//! 3. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 4. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 5. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 6. [`decided`]: literals decide AND and OR.
+//! 7. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 8. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 9. [`generated`]: an indexed generated column replaces its expression.
+//! 10. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 11. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 12. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 13. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 14. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 15. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 15. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 16. [`document_paths`]: JSON columns are marked of which only some members are needed.
+//! 16. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 17. [`document_paths`]: JSON columns are marked of which only some members are needed.
 
 mod arrays;
 mod decided;
@@ -35,6 +36,7 @@ mod rank_order;
 mod redundant;
 mod row_lists;
 mod semi_joins;
+mod unions;
 
 #[cfg(test)]
 mod tests;
@@ -125,6 +127,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
             query(cx, q)?;
         }
     }
+    unions::split(cx.plan, block);
     subqueries(cx, &mut block.subqueries)?;
     distinct::group_whole_row(block, limited);
     merge::merge_derived_tables(cx.plan, block);
@@ -145,7 +148,9 @@ fn subqueries(cx: &RewriteCx<'_>, list: &mut [Subquery]) -> Result<(), SqlError>
         query(cx, &mut sub.query)?;
         if sub.correlated {
             let decorrelated = decorrelate::decorrelated(cx.plan, sub);
-            let decorrelated = decorrelated.or_else(|| grouped::grouped(cx.plan, sub));
+            let decorrelated = decorrelated
+                .or_else(|| grouped::grouped(cx.plan, sub))
+                .or_else(|| grouped::groups_of_keys(cx.plan, sub));
             sub.decorrelated = decorrelated.map(Box::new);
         }
     }

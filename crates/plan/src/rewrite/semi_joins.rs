@@ -185,6 +185,9 @@ struct Join {
 fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Join> {
     let sub = &block.subqueries[member.index];
     let inner = plain_block(sub)?;
+    if is_decided_by_extreme(sub) {
+        return None;
+    }
     let defs = inner.tables.iter().map(|table| match &table.source {
         Source::Table(def) => Some(&**def),
         _ => None,
@@ -244,6 +247,12 @@ fn joined(cx: &PlanCx<'_>, block: &Block, member: &Membership<'_>) -> Option<Joi
 /// The set of `count` slots from `first` on.
 fn slot_set(first: usize, count: usize) -> u64 {
     (first..first + count).fold(0, |set, slot| set | 1 << slot)
+}
+
+/// Whether one value of the subquery's rows decides each outer row. A join would test many rows.
+fn is_decided_by_extreme(sub: &Subquery) -> bool {
+    let decorrelated = sub.decorrelated.as_ref();
+    decorrelated.is_some_and(|d| d.extreme.is_some() && d.keys.is_empty() && d.select.len() == 1)
 }
 
 /// The block of a subquery that reads tables by inner joins and nothing else.
