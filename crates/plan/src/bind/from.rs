@@ -172,13 +172,7 @@ impl BlockBinder<'_> {
             .value
             .as_str()
             .into();
-        if self
-            .scope
-            .iter()
-            .any(|s| s.alias == alias && (t.alias.is_some() || s.schema.as_ref() == Some(&schema)))
-        {
-            return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
-        }
+        self.check_unique(&alias, Some(&schema))?;
         let columns = match &source {
             Source::Table(def) | Source::Virtual(def) => scope_columns(def),
             Source::Derived(_) | Source::Json(_) => Vec::new(),
@@ -214,7 +208,10 @@ impl BlockBinder<'_> {
         let query = bound.query;
         let names = def.columns.iter().map(|c| Ident::new(&*c.name));
         match query.types.len() == def.columns.len() {
-            true => self.derived(query, alias, &names.collect::<Vec<_>>())?,
+            true => {
+                let names = names.collect::<Vec<_>>();
+                self.derived_in(Some(&def.schema), query, alias, &names)?;
+            }
             false => return Err(invalid()),
         }
         if let Some(slot) = self.scope.last_mut() {
@@ -265,8 +262,24 @@ impl BlockBinder<'_> {
         ))
     }
 
-    fn derived(
+    /// Error 1066 if a table before it has the alias, and belongs to the same database. Derived
+    /// tables belong to none.
+    fn check_unique(&self, alias: &Arc<str>, schema: Option<&Arc<str>>) -> Result<(), SqlError> {
+        let own = |s: &ScopeSlot| s.schema.as_ref().or(s.view_schema.as_ref()) == schema;
+        match self.scope.iter().any(|s| s.alias == *alias && own(s)) {
+            true => Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[alias])),
+            false => Ok(()),
+        }
+    }
+
+    fn derived(&mut self, query: Query, alias: &Ident, names: &[Ident]) -> Result<(), SqlError> {
+        self.derived_in(None, query, alias, names)
+    }
+
+    /// Adds the row slot of a derived table, or of a view of the database `schema`.
+    fn derived_in(
         &mut self,
+        schema: Option<&Arc<str>>,
         mut query: Query,
         alias: &Ident,
         names: &[Ident],
@@ -275,9 +288,7 @@ impl BlockBinder<'_> {
             return Err(SqlError::new(ErrorCode::ER_VIEW_WRONG_LIST, &[]));
         }
         let alias: Arc<str> = alias.value.as_str().into();
-        if (self.scope.iter()).any(|s| s.schema.is_none() && s.alias == alias) {
-            return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
-        }
+        self.check_unique(&alias, schema)?;
         let mut columns: Vec<ScopeColumn> = Vec::with_capacity(query.types.len());
         let merged = query.is_merged();
         if !merged {
@@ -340,13 +351,7 @@ impl BlockBinder<'_> {
         table: JsonTable,
     ) -> Result<(), SqlError> {
         let alias: Arc<str> = alias.value.as_str().into();
-        if self
-            .scope
-            .iter()
-            .any(|s| s.schema.is_none() && s.alias == alias)
-        {
-            return Err(SqlError::new(ErrorCode::ER_NONUNIQ_TABLE, &[&alias]));
-        }
+        self.check_unique(&alias, None)?;
         let source = Source::Json(Box::new(table));
         self.push_slot(None, alias, columns, source, IndexHints::default())
     }
@@ -593,14 +598,18 @@ impl BlockBinder<'_> {
 
     /// The slot that `name.*` or the target of a DELETE means.
     pub(super) fn slot_named(&self, name: &ObjectName) -> Option<usize> {
-        self.scope.iter().position(|s| {
-            *s.alias == *name.name.value
-                && name.schema.as_ref().is_none_or(|n| {
-                    s.schema
-                        .as_ref()
-                        .is_none_or(|own| super::names::same_schema(own, &n.value))
-                })
-        })
+        self.slots_named(name).next()
+    }
+
+    /// The tables of this name: without a database there may be one of each database.
+    pub(super) fn slots_named(&self, name: &ObjectName) -> impl Iterator<Item = usize> {
+        let is_named = |s: &ScopeSlot| {
+            let own = s.schema.as_ref().or(s.view_schema.as_ref());
+            let schema = name.schema.as_ref();
+            let same = |n: &Ident| own.is_none_or(|own| super::names::same_schema(own, &n.value));
+            *s.alias == *name.name.value && schema.is_none_or(same)
+        };
+        (0..self.scope.len()).filter(move |t| is_named(&self.scope[*t]))
     }
 }
 

@@ -72,10 +72,13 @@ impl BlockBinder<'_> {
                     }
                 }
                 SelectItem::TableStar(name) => {
-                    let Some(t) = self.slot_named(name) else {
+                    let named: Vec<usize> = self.slots_named(name).collect();
+                    if named.is_empty() {
                         return Err(SqlError::new(ErrorCode::ER_BAD_TABLE_ERROR, &[&name]));
-                    };
-                    for at in self.shown_of(t) {
+                    }
+                    let shown: Vec<ColumnAt> =
+                        named.into_iter().flat_map(|t| self.shown_of(t)).collect();
+                    for at in shown {
                         out.push(self.star_column(at));
                     }
                 }
