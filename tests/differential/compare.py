@@ -118,7 +118,10 @@ def differences(mysql, nfold, ordered=False, loose=False, exact_warnings=False):
     if mysql.rows is not None:
         a, b = ([w for w in side if not OF_THE_PLAN.match(w[1])] for side in (a, b))
     either = [b]
-    if any(w[0] == 6527 for w in a):
+    if exact_warnings and len(a) == len(b):
+        b = [x if x[0] == 6527 and OUT_OF_RANGE.match(y[1]) else y for x, y in zip(a, b)]
+        either = [b]
+    elif any(w[0] == 6527 for w in a):
         # An expression beside it may have one of these warnings in both.
         a = [w for w in a if w[0] != 6527]
         either.append([w for w in b if not OUT_OF_RANGE.match(w[1])])

@@ -69,11 +69,11 @@ class Ways:
 
     def answers(self, statement, prepared, kind):
         """Whether MySQL answers as Nfold does under another plan or mode. `kind` is that of the
-        difference: if warnings differ, they have to be equal there, too."""
+        difference: if warnings or types differ, they have to be equal there, too."""
         settings = [f"optimizer_switch = '{keys.NESTED_LOOPS}'"]
-        if kind == "warnings":
+        if kind in ("warnings", "types"):
             settings.append(f"optimizer_switch = '{SIMPLE_PLANS}'")
-        if not statement.changes:
+        if not statement.changes and kind != "types":
             settings.append(f"sql_mode = '{LENIENT}'")
         for setting in settings:
             if self._under(setting, statement, prepared, kind):
@@ -90,7 +90,7 @@ class Ways:
             for sql in by_keys(statement.sql(), self.round.tables):
                 if self._under("@none = 1", statement, prepared, kind, sql):
                     return True
-        if kind == "warnings" and not statement.changes:
+        if kind in ("warnings", "types", "rows") and not statement.changes:
             for sql in [with_hidden_conditions(statement.root), *in_orders(statement.sql())]:
                 if sql and self._same(statement, kind, sql):
                     return True
@@ -118,8 +118,8 @@ class Ways:
             mysql.run(f"CREATE TABLE `{plain}`.`{table.name}` SELECT * FROM `{database}`.`{table.name}`")
         mysql.run("SET sql_mode = @mode")
         mysql.run(f"USE `{plain}`")
-        modes = ["@mode"] if statement.changes else ["@mode", f"'{LENIENT}'"]
-        orders = in_orders(statement.sql()) if kind == "warnings" else []
+        modes = ["@mode"] if statement.changes or kind == "types" else ["@mode", f"'{LENIENT}'"]
+        orders = in_orders(statement.sql()) if kind in ("warnings", "types") else []
         same = False
         for mode in modes:
             mysql.run(f"SET sql_mode = {mode}")
