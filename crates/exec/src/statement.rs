@@ -259,7 +259,12 @@ fn run(
     } = statement;
     match &**plan {
         Plan::Query(q) => {
-            sink.columns_again(&q.columns, encoded)?;
+            match &q.empty_columns {
+                Some(columns) if crate::query::block::is_known_empty(rt, q) => {
+                    sink.columns(columns)?;
+                }
+                _ => sink.columns_again(&q.columns, encoded)?,
+            }
             let mut out = ToSink {
                 sink,
                 counts: &rt.counts,

@@ -62,10 +62,8 @@ pub fn plan_statement(cx: &PlanCx<'_>, statement: &Statement) -> Result<Plan, Sq
     let rewritten = rewrite::rewrite(cx, bound, &exprs)?;
     let mut plan = optimize::optimize(cx, rewritten)?;
     plan.attach_exprs(&exprs)?;
-    if !constant_checks.is_empty()
-        && let Some(block) = plan.first_block()
-    {
-        block.constant_checks = constant_checks;
+    if !constant_checks.is_empty() {
+        plan.set_constant_checks(constant_checks);
     }
     if let Plan::Query(query) = &mut plan
         && query.limit.is_none()

@@ -19,15 +19,16 @@ pub(crate) fn delete(
 ) -> Result<StatementResult, SqlError> {
     let (table, foreign) = (rt.table(plan.table.id)?, plan.foreign.as_ref());
     let mut changes = TableChanges::new(rt, table, None, foreign, plan.ignore);
-    let mut deleted = 0u64;
+    let (mut found, mut deleted) = (0u64, 0u64);
     each_target(
         rt,
         &plan.source,
         exec,
         plan.limit.as_ref(),
         plan.collect,
-        &mut |row, row_id, n| {
-            if n % ROWS_PER_TICK == 0 {
+        &mut |row, row_id, _| {
+            found += 1;
+            if found % ROWS_PER_TICK == 0 {
                 rt.tick()?;
             }
             match changes.delete(rt, row, row_id)? {

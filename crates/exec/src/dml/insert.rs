@@ -21,6 +21,7 @@ use super::row_exprs::CompletedRow;
 use crate::env::FileSource;
 use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::expr::documents;
+use crate::expr::eval::constant_checks::check_time_points;
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, NoSubqueries, RowRef, StmtState, Val, convert, row_error};
 use crate::operators::column_values::ColumnValues;
@@ -313,6 +314,14 @@ impl<'i> Inserting<'i, '_> {
                 let kept = CachedSubquery::of(&plan.subqueries);
                 let subqueries = BlockSubqueries::new(rt, &plan.subqueries, &kept);
                 let state = rt.state(&subqueries);
+                if !plan.constant_checks.is_empty() {
+                    let cx = EvalCx {
+                        rows: &[],
+                        outer: &[],
+                        st: &state,
+                    };
+                    check_time_points(&cx, &plan.constant_checks)?;
+                }
                 match (&plan.source, file) {
                     (InsertSource::Rows(rows), _) => self.rows_of_values(rows, &state)?,
                     (InsertSource::File(rows), Some(file)) => {

@@ -10,11 +10,12 @@ use crate::query::block::BlockExec;
 use crate::runtime::Runtime;
 use crate::runtime::spill::Spool;
 
-/// Calls `f` with the image of each row to change, its hidden row id, and its number from 1.
+/// Calls `f` with the image of each row to change, its hidden row id, and its number from 1. As in
+/// MySQL, the number counts the rows that were read; with ORDER BY or `collect`, those that passed.
 ///
 /// `collect`: all rows are found before the first one is changed, so that no row is found twice.
 /// The planner sets it if a change may move rows within the index that is read, or if ORDER BY
-/// decides which rows are changed.
+/// decides which rows are changed, or which warnings come first.
 pub(super) fn each_target(
     rt: &Runtime<'_>,
     block: &Block,
@@ -37,7 +38,12 @@ pub(super) fn each_target(
         return exec.batches(rt, block, &mut |_, batch| {
             for &i in &batch.selected {
                 n += 1;
-                f(batch.read.row(i as usize), batch.read.row_id(i as usize), n)?;
+                let number = match block.ordered {
+                    true => n,
+                    false => rt.counts.before.get() + u64::from(i) + 1,
+                };
+                let i = i as usize;
+                f(batch.read.row(i), batch.read.row_id(i), number)?;
                 if n == limits.count {
                     return Ok(false);
                 }

@@ -45,9 +45,9 @@ pub(crate) fn update(
         plan.limit.as_ref(),
         plan.collect,
         &mut |old, row_id, n| {
-            rt.counts.sent.set(matched);
+            rt.counts.sent.set(n - 1);
             matched += 1;
-            if n % ROWS_PER_TICK == 0 {
+            if matched % ROWS_PER_TICK == 0 {
                 rt.tick()?;
             }
             // Deferring costs more than it saves for a single row.

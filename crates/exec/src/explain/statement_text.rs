@@ -187,8 +187,8 @@ impl Text<'_> {
             }
             text += if group.rollup { " with rollup" } else { "" };
         }
-        if !b.having.is_empty() {
-            let having: Vec<&Expr> = b.having.iter().collect();
+        let having: Vec<&Expr> = b.constant_having.iter().chain(&b.having).collect();
+        if !having.is_empty() {
             let having = self.with(b, outer, rows, |p| p.all_of(&having, rows));
             text += &format!(" having {having}");
         }

@@ -36,7 +36,7 @@ impl<'a> EvalCx<'a> {
                     None => return Err(SqlError::not_supported("outer reference at this place")),
                 }
             }
-            UserVar(name) => self.user_var(name)?,
+            UserVar(name) | VaryingUserVar(name) => self.user_var(name)?,
             AssignUserVar(name, value) => self.assign_user_var(name, value)?,
             SysVar { scope, name } => Self::owned(self.env().sysvar(*scope, name)?),
             Neg(_) | BitNot(_) | Arith(..) | Bit(..) => arith::eval(self, e)?,

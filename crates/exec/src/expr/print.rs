@@ -55,7 +55,7 @@ impl Printer<'_> {
             Param(n) if self.cx.st.params.is_marker(*n) => "?".into(),
             Param(n) => self.value(&self.cx.st.params.get(*n).to_owned(), e),
             Column(at) => column(self, *at, scope)?,
-            UserVar(name) => format!("(@{})", Quoted(name)),
+            UserVar(name) | VaryingUserVar(name) => format!("(@{})", Quoted(name)),
             AssignUserVar(name, value) => format!("(@{name}:={})", text(value)?),
             SysVar { name, .. } => format!("@@{name}"),
             Neg(inner) => format!("-({})", text(inner)?),

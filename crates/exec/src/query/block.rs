@@ -4,11 +4,12 @@
 //! Rows are pulled from the join steps in batches, and pushed through the other operators one by
 //! one. An operator that needs no more rows returns false, which ends the pull.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use nfold_engine::RowLock;
 use nfold_plan::expr::{Expr, ExprKind};
-use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryPlan, TableSource};
+use nfold_plan::query::{AccessKind, Block, BlockWarning, QueryBody, QueryPlan, TableSource};
 use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, ErrorCode, SqlError};
 use smallvec::SmallVec;
@@ -19,10 +20,11 @@ use super::subquery::{BlockSubqueries, CachedSubquery};
 use crate::env::RowSink;
 use crate::env::batch::{Batch, POOLED_BYTES};
 use crate::env::scratch::{Buffer, Pooled};
+use crate::expr::eval::compare::ListCache;
 use crate::expr::eval::constant_checks::{check_numbers, check_time_points};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
-use crate::expr::eval::{EvalCx, RowCounts, RowRef, Scope, StmtState};
+use crate::expr::eval::{EvalCx, NoSubqueries, RowCounts, RowRef, Scope, StmtState};
 use crate::operators::distinct::Distinct;
 use crate::operators::group::Grouping;
 use crate::operators::output::{Direct, DirectRows};
@@ -230,7 +232,7 @@ impl BlockExec {
         if !checks.is_empty() {
             check_time_points(&cx, checks)?;
         }
-        let nothing = !cx.passes(&block.constant_filter)?;
+        let nothing = !cx.passes(&block.constant_filter)? || !cx.passes(&block.constant_having)?;
         if !nothing && !checks.is_empty() {
             check_numbers(&cx, checks)?;
         }
@@ -380,6 +382,36 @@ impl BlockExec {
         }
         Ok(())
     }
+}
+
+/// Whether LIMIT 0 or a constant condition leaves no rows of a query. The conditions warn when the
+/// query runs.
+#[cold]
+pub(crate) fn is_known_empty(rt: &Runtime<'_>, q: &QueryPlan) -> bool {
+    let QueryBody::Block(block) = &q.body else {
+        return false;
+    };
+    if Limits::new(rt, q.limit.as_ref()).is_ok_and(|limits| limits.wanted() == 0) {
+        return true;
+    }
+    let subquery = |e: &Expr| matches!(e.kind, ExprKind::Subquery { .. });
+    let mut conditions = block.constant_filter.iter().chain(&block.constant_having);
+    if (conditions.clone()).any(|e| e.any(&mut |e| subquery(e))) {
+        return false;
+    }
+    let (ignored, lists) = (RefCell::default(), ListCache::default());
+    let state = StmtState {
+        scope: Scope::Tables(block),
+        warnings: &ignored,
+        lists: &lists,
+        ..rt.state(&NoSubqueries)
+    };
+    let cx = EvalCx {
+        rows: &[],
+        outer: &[],
+        st: &state,
+    };
+    conditions.any(|e| matches!(cx.bool(e), Ok(Some(false) | None)))
 }
 
 /// Applies LIMIT and OFFSET to the result.

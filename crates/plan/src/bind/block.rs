@@ -188,8 +188,9 @@ pub(super) fn block(
     let mut info = b.from(&s.from)?;
     b.path_hints(&s.path_hints);
     let lock = b.locking(locking)?;
-    let conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
+    let mut conditions = b.where_conditions(&mut info, s.selection.as_ref())?;
     let mut c = b.clauses(s, order_by, &info)?;
+    b.mark_assigned_vars(conditions.iter_mut());
     // A computed ENUM or SET member is sorted by its text. DISTINCT compares such values by itself.
     let is_computed = |e: &Expr| matches!(e.kind, ExprKind::Case { .. } | ExprKind::Call { .. });
     if !distinct {

@@ -1,20 +1,19 @@
 //! Comparisons: operators, row constructors, BETWEEN, IN, LIKE, and comparisons with subqueries.
 
 use nfold_sql::ast::{self, BinaryOp, InList};
-use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind, Value};
+use nfold_types::{CollationId, ErrorCode, SqlError, TypeKind};
 
 use super::expr::selected;
 use super::item_names::name_operand;
 use super::types::{and, is_hex, list_kind};
 use super::{AGGREGATES, BlockBinder};
-use crate::logical::clauses::{BlockWarning, CheckedConstant, ConstantCheck};
+use crate::logical::clauses::{BlockWarning, CheckedMembers};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
-    Class, CmpKind, Coercibility, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin,
-    is_constant, operand,
+    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin, is_constant,
+    operand,
 };
-use crate::logical::func::{COMPUTED_ONCE, is_volatile};
 use crate::logical::query::{QueryBody, Source, SubqueryForm};
 
 fn is_row(e: &ast::Expr) -> bool {
@@ -83,8 +82,14 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         let kind = self.comparison([&a, &b], operation)?;
         let (mut a, mut b) = (a, b);
-        self.check_constant(&mut a, &b, kind);
-        self.check_constant(&mut b, &a, kind);
+        let nullif = operation == "nullif";
+        self.check_constant(&mut a, &b, kind, nullif);
+        self.check_constant(&mut b, &a, kind, nullif);
+        if let CmpKind::String(collation) = kind {
+            [&a, &b]
+                .into_iter()
+                .for_each(|e| self.check_text(e, collation));
+        }
         if matches!(kind, CmpKind::Double | CmpKind::Decimal) {
             [&mut a, &mut b].into_iter().for_each(converted_once);
         }
@@ -110,139 +115,6 @@ impl BlockBinder<'_> {
         Ok(beside_decimal(kind, sides))
     }
 
-    /// Records a constant that is compared with `other` for the check before the first row. The
-    /// constant itself causes no more warnings then.
-    fn check_constant(&self, constant: &mut Expr, other: &Expr, kind: CmpKind) {
-        let Some(all) = self.cx.constant_checks else {
-            return;
-        };
-        let written = self.merged(constant);
-        let class = written.ty.class();
-        let text = class == Class::String;
-        let column = self.column_behind(other).map(|c| c.name);
-        let beside = other.ty.class();
-        if side(written) != Operand::Constant || !(text || class.is_number()) {
-            return;
-        }
-        let number = match kind {
-            CmpKind::Double => Class::Double,
-            _ => Class::Decimal,
-        };
-        let checked = match kind {
-            CmpKind::DateTime | CmpKind::Time
-                if beside.is_temporal() && (text || column.is_some()) =>
-            {
-                CheckedConstant::TimePoint(written.clone())
-            }
-            CmpKind::Double | CmpKind::Decimal
-                if beside.is_number() && text && column.is_some() =>
-            {
-                CheckedConstant::Number(written.clone(), number)
-            }
-            _ => return,
-        };
-        if column.is_some() {
-            constant.ty.origin = TextOrigin::Checked;
-        }
-        let check = ConstantCheck {
-            constant: checked,
-            beside: other.ty.col.clone(),
-            column,
-            lenient: false,
-        };
-        // An expression of the SELECT list may be bound again for ORDER BY.
-        let mut all = all.borrow_mut();
-        if !all.contains(&check) {
-            all.push(check);
-        }
-    }
-
-    /// Lets the constants in a condition of WHERE or ON warn before the first row. MySQL computes
-    /// the constant members of AND and OR while it optimizes, in their order and until one decides,
-    /// also if no row is read. Later they do not warn again.
-    ///
-    /// `outer`: the condition is that of an outer join. Then the members of its outermost AND
-    /// count, too. Elsewhere they are conditions of their own, which are evaluated before the first
-    /// row anyway.
-    pub(super) fn check_condition(&self, e: &mut Expr, outer: bool) {
-        let Some(all) = self.cx.constant_checks else {
-            return;
-        };
-        if !outer && is_constant(e) {
-            return;
-        }
-        if let (ExprKind::And(list), false) = (&mut e.kind, outer) {
-            for member in list {
-                if matches!(
-                    member.kind,
-                    ExprKind::And(_) | ExprKind::Or(_) | ExprKind::Not(_)
-                ) {
-                    self.check_condition(member, false);
-                }
-                if is_never(member) {
-                    break;
-                }
-            }
-            return;
-        }
-        let check = skeleton(e);
-        if !self.check_members(e) {
-            return;
-        }
-        all.borrow_mut().push(ConstantCheck {
-            constant: CheckedConstant::Truth(check),
-            beside: e.ty.col.clone(),
-            column: None,
-            lenient: false,
-        });
-    }
-
-    /// Marks the constants in a condition that the check before the first row evaluates, so that
-    /// they do not warn again. Returns whether there are any.
-    fn check_members(&self, e: &mut Expr) -> bool {
-        if let ExprKind::And(list) | ExprKind::Or(list) = &mut e.kind {
-            let checked = list.iter_mut().map(|member| self.check_members(member));
-            return checked.fold(false, |any, checked| any | checked);
-        }
-        if let ExprKind::Not(inner) = &mut e.kind
-            && !is_constant(inner)
-        {
-            return self.check_members(inner);
-        }
-        if !is_checked_member(e) || is_volatile(self.cx.funcs, e) {
-            return false;
-        }
-        if e.ty.origin == TextOrigin::Once {
-            e.ty.origin = TextOrigin::Checked;
-            return true;
-        }
-        let Some((func, _)) = self.cx.funcs.find(COMPUTED_ONCE) else {
-            return false;
-        };
-        let constant = std::mem::replace(e, Expr::null());
-        e.ty = constant.ty.clone();
-        e.ty.origin = TextOrigin::Checked;
-        e.kind = ExprKind::Call {
-            func,
-            args: vec![constant],
-        };
-        true
-    }
-
-    /// As [`Self::check_constant`], for a list parameter beside `left`.
-    fn check_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
-        if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.constant_checks, left, kinds)
-            && left.ty.class().is_temporal()
-        {
-            all.borrow_mut().push(ConstantCheck {
-                constant: CheckedConstant::List(list),
-                beside: left.ty.col.clone(),
-                column: self.column_behind(left).map(|c| c.name),
-                lenient: false,
-            });
-        }
-    }
-
     /// Wraps a constant that is compared with a YEAR column, where 20 means 2020.
     fn as_year(&self, column: &Expr, e: Expr) -> Expr {
         let year = matches!(column.ty.col.kind, TypeKind::Year) && column.ty.col.width == 0;
@@ -251,7 +123,7 @@ impl BlockBinder<'_> {
         match self.cx.funcs.find(crate::logical::func::YEAR_CONSTANT) {
             Some((func, _)) if year && value && beside => {
                 let mut e = e;
-                self.check_constant(&mut e, column, CmpKind::Double);
+                self.check_constant(&mut e, column, CmpKind::Double, false);
                 Expr {
                     ty: ExprType::bigint(e.ty.nullable),
                     kind: ExprKind::Call {
@@ -271,7 +143,7 @@ impl BlockBinder<'_> {
 
     /// The expression that a column of a merged derived table stands for; any other expression
     /// itself.
-    fn merged<'e>(&'e self, e: &'e Expr) -> &'e Expr {
+    pub(super) fn merged<'e>(&'e self, e: &'e Expr) -> &'e Expr {
         let (mut tables, mut e) = (&self.tables, e);
         while let Some(at) = e.as_column()
             && let Some(table) = tables.get(usize::from(at.table))
@@ -419,6 +291,11 @@ impl BlockBinder<'_> {
             converted_once(&mut parts[0]);
         }
         self.check_bounds(&mut parts, &kinds);
+        for (bound, kind) in parts[1..].iter().zip(&kinds) {
+            if let CmpKind::String(collation) = kind {
+                self.check_text(bound, *collation);
+            }
+        }
         let nullable = parts.iter().any(|p| p.ty.nullable);
         Ok(Expr {
             kind: ExprKind::Between {
@@ -446,7 +323,7 @@ impl BlockBinder<'_> {
         let [operand, low, high] = parts;
         for (bound, kind) in [low, high].into_iter().zip(kinds) {
             if bound.ty.class().is_number() && operand.ty.class().is_temporal() {
-                self.check_constant(bound, operand, *kind);
+                self.check_constant(bound, operand, *kind, false);
             }
         }
     }
@@ -482,7 +359,16 @@ impl BlockBinder<'_> {
                     .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
                     .collect::<Result<Vec<_>, _>>()?;
                 self.check_list(&left, &kinds, *n);
-                let ty = ExprType::boolean(true);
+                let mut ty = ExprType::boolean(true);
+                if let ([left], [kind]) = (left.as_slice(), kinds.as_slice()) {
+                    if left.ty.class() == Class::String
+                        && matches!(kind, CmpKind::String(_) | CmpKind::Double)
+                    {
+                        self.check_texts(*n, members, left.ty.collation());
+                    }
+                    ty = self.check_listed(left, members.iter(), CheckedMembers::Param(*n));
+                    ty.nullable = true;
+                }
                 Ok(Expr {
                     kind: ExprKind::InParam {
                         left,
@@ -565,16 +451,18 @@ impl BlockBinder<'_> {
                         };
                         list.push((kind, m));
                     }
-                    let nullable = left.ty.nullable || list.iter().any(|(_, m)| m.ty.nullable);
+                    for (kind, member) in &list {
+                        if let CmpKind::String(collation) = kind {
+                            self.check_text(member, *collation);
+                        }
+                    }
+                    let ty = self.check_written(left, &list);
                     let kind = ExprKind::In {
                         expr: Box::new(left.clone()),
                         list,
                         negated,
                     };
-                    return Ok(Expr {
-                        kind,
-                        ty: ExprType::boolean(nullable),
-                    });
+                    return Ok(Expr { kind, ty });
                 }
                 // IN with one row is a comparison.
                 if let [only] = members.as_slice() {
@@ -734,6 +622,7 @@ impl BlockBinder<'_> {
         } else {
             merged.collation
         };
+        self.check_text(&pattern, collation);
         Ok(Expr {
             kind: ExprKind::Like {
                 expr: Box::new(expr),
@@ -765,7 +654,7 @@ pub(super) fn listed_comparison(
 
 /// Classifies one side of a comparison of two expressions. A user variable is no constant here: it
 /// is not converted to the type of the column on the other side.
-fn side(e: &Expr) -> Operand {
+pub(super) fn side(e: &Expr) -> Operand {
     let variable = |e: &Expr| matches!(e.kind, ExprKind::UserVar(_));
     match operand(e) {
         Operand::Constant if e.any(&mut |e| variable(e)) => Operand::Other,
@@ -797,14 +686,14 @@ pub(super) fn is_double(left: &ExprType, member: &ExprType, numbers: bool) -> bo
     left.class() == Class::Int && is_hex(member) && numbers
 }
 
-/// Whether an integer that is no column is compared with all members of a list of two or more
-/// constants as an integer: all are strings. `types` are their types.
+/// Whether a BIGINT that is no column is compared with all members of a list of two or more
+/// constants as a BIGINT: none of them is an integer or a DECIMAL. `types` are their types.
 pub(super) fn is_integer_list<'e>(
     left: &Expr,
     mut types: impl Iterator<Item = &'e ExprType>,
 ) -> bool {
-    let text = |t: &ExprType| t.class() == Class::Null || t.class() == Class::String && !is_hex(t);
-    left.ty.class() == Class::Int && operand(left) != Operand::Column && types.all(text)
+    let inexact = |t: &ExprType| !matches!(t.class(), Class::Int | Class::Decimal | Class::Json);
+    left.ty.col.kind == TypeKind::BigInt && side(left) != Operand::Column && types.all(inexact)
 }
 
 /// Whether a YEAR column is compared as a string with all members of a list of two or more
@@ -862,47 +751,6 @@ pub(super) fn converted_once(e: &mut Expr) {
     {
         e.ty.origin = TextOrigin::Once;
     }
-}
-
-/// A copy of a condition for the check before the first row: its AND, OR and NOT with the constants
-/// that may warn. A column, which decides nothing there, stands for each other member.
-fn skeleton(e: &Expr) -> Expr {
-    let kind = match &e.kind {
-        ExprKind::And(list) => ExprKind::And(list.iter().map(skeleton).collect()),
-        ExprKind::Or(list) => ExprKind::Or(list.iter().map(skeleton).collect()),
-        ExprKind::Not(inner) if !is_constant(inner) => ExprKind::Not(Box::new(skeleton(inner))),
-        _ if is_checked_member(e) || matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_)) => {
-            return e.clone();
-        }
-        _ => ExprKind::Column(ColumnAt {
-            table: 0,
-            column: 0,
-        }),
-    };
-    Expr {
-        kind,
-        ty: e.ty.clone(),
-    }
-}
-
-/// Whether a member of a condition is a constant that may warn: it has a string, or a function.
-fn is_checked_member(e: &Expr) -> bool {
-    use ExprKind::{Call, Cast, IntervalArith, SysVar, UserVar};
-    let warns = |e: &Expr| {
-        e.ty.class() == Class::String
-            || matches!(e.kind, Call { .. } | Cast(_) | IntervalArith { .. })
-    };
-    is_constant(e)
-        && e.any(&mut |e| warns(e))
-        && !e.any(&mut |e| matches!(e.kind, UserVar(_) | SysVar { .. }))
-}
-
-/// Whether a condition is a literal that is never true.
-fn is_never(e: &Expr) -> bool {
-    matches!(
-        e.kind,
-        ExprKind::Const(Value::Null | Value::Int(0) | Value::UInt(0))
-    )
 }
 
 /// `NOT e` if `negated`, otherwise `e`.

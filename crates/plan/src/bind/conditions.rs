@@ -8,6 +8,22 @@ use crate::logical::expr::{CmpKind, ColumnAt, Expr, ExprKind, ExprType};
 use crate::logical::query::Source;
 
 impl BlockBinder<'_> {
+    /// Marks the reads of user variables that the block assigns: such a variable is no constant.
+    pub(super) fn mark_assigned_vars<'e>(&self, exprs: impl Iterator<Item = &'e mut Expr>) {
+        if !self.assigned_vars.is_empty() {
+            exprs.for_each(|e| self.mark_assigned_var(e));
+        }
+    }
+
+    fn mark_assigned_var(&self, e: &mut Expr) {
+        if let ExprKind::UserVar(name) = &mut e.kind
+            && self.assigned_vars.iter().any(|(v, _)| **v == **name)
+        {
+            e.kind = ExprKind::VaryingUserVar(std::mem::take(name));
+        }
+        e.each_child_mut(&mut |e| self.mark_assigned_var(e));
+    }
+
     /// Splits the condition of a WHERE at AND, NOT of OR, and NOT of NOT. A condition `date IS
     /// NULL` on a NOT NULL column then finds the zero date, as MySQL does for ODBC (manual,
     /// "Comparison Functions and Operators": IS NULL).

@@ -648,9 +648,10 @@ pub(super) fn find_rows(
     cx: &BindCx<'_>,
     mut b: BlockBinder<'_>,
     info: FromInfo,
-    conditions: Vec<Expr>,
+    mut conditions: Vec<Expr>,
     changed: u64,
 ) -> Block {
+    b.mark_assigned_vars(conditions.iter_mut());
     let used = b.used.take();
     for (t, (table, used)) in b.tables.iter_mut().zip(used).enumerate() {
         let changes = changed >> t & 1 == 1;

@@ -191,7 +191,17 @@ impl<'g, 'b> Grouper<'g, 'b> {
     /// The member of GROUP BY that `e` is; of several equal ones the one that names the select
     /// item.
     fn key_of(&self, e: &Expr, place: GroupPosition<'_>, whole: bool) -> Option<usize> {
-        let is_same = |k: &usize| self.plan.keys[*k].kind == e.kind;
+        // As in MySQL, INTERVAL() equals no other expression.
+        let never_same = |e: &Expr| {
+            let ExprKind::Call { func, .. } = &e.kind else {
+                return false;
+            };
+            self.block.cx.funcs.get(*func).name == "interval"
+        };
+        let is_same = |k: &usize| {
+            let key = &self.plan.keys[*k].kind;
+            *key == e.kind && !e.any(&mut |e| never_same(e))
+        };
         let own = match place {
             GroupPosition::Select(n) if whole => self.item_keys.get(n).copied().flatten(),
             GroupPosition::Order(n) if whole => {

@@ -13,6 +13,7 @@ mod cast;
 pub mod column_type;
 mod compare;
 mod conditions;
+mod constant_checks;
 mod context;
 mod dml;
 mod expr;

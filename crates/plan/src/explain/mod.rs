@@ -133,6 +133,16 @@ fn probes(plan: &Plan) -> Vec<ExplainProbe> {
     if !b.constant_filter.is_empty() {
         out.push(probe(Vec::new(), "Impossible WHERE"));
     }
+    if !b.constant_having.is_empty() {
+        let decided = Block {
+            constant_filter: b.constant_having.clone(),
+            ..(**b).clone()
+        };
+        out.push(ExplainProbe {
+            query: probe_query(&decided, Vec::new()),
+            why: "Impossible HAVING",
+        });
+    }
     let constants: Vec<JoinStep> = b
         .joins
         .iter()
@@ -178,6 +188,7 @@ fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
         order: Vec::new(),
         ordered: false,
         lock: RowLocking::NONE,
+        constant_having: Vec::new(),
         changed: 0,
         calc_found_rows: false,
         warnings: Vec::new(),
@@ -190,6 +201,7 @@ fn probe_query(b: &Block, mut joins: Vec<JoinStep>) -> QueryPlan {
         types,
         order: Vec::new(),
         limit: None,
+        empty_columns: None,
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_sql::ast::{LockStrength, LockWait};
-use nfold_types::{ColumnType, Value};
+use nfold_types::{CollationId, ColumnType, Value};
 
-use super::expr::Expr;
+use super::expr::{CmpKind, Expr};
 use super::table_exprs::TableExprs;
 use super::types::{Class, ExprType};
 
@@ -244,6 +244,29 @@ pub enum CheckedConstant {
     Number(Expr, Class),
     /// A string that is a condition.
     Truth(Expr),
+    /// A literal that is compared with strings in a collation of another character set.
+    Text(Expr, CollationId),
+    /// The literals of a list parameter, as `Text`.
+    Texts(u32, CollationId),
+    /// The members of an IN list that are all compared with its operand in one way.
+    Members(Box<ListCheck>),
+}
+
+/// An IN list whose members MySQL converts before the first row. The members of a list of one warn
+/// as the other side of `=` does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListCheck {
+    /// The operand of IN.
+    pub left: Expr,
+    pub kind: CmpKind,
+    pub members: CheckedMembers,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum CheckedMembers {
+    Written(Vec<Expr>),
+    /// A list parameter.
+    Param(u32),
 }
 
 /// A warning that each run of a block gives.

@@ -88,6 +88,17 @@ fn keeps_rows(b: &Block) -> bool {
 }
 
 impl Description {
+    /// The description of the same columns if MySQL stores no rows: it knows, when it has planned
+    /// the query, that the result is empty, or that it has at most one row.
+    pub fn unstored(&self) -> Description {
+        Description {
+            kinds: self.kinds.clone(),
+            sorted_groups: false,
+            distinct: false,
+            windowed: false,
+        }
+    }
+
     /// Describes the result columns `select`.
     pub fn apply(
         &self,
@@ -131,6 +142,9 @@ impl Description {
                 let form = match () {
                     () if stored_rows.sorted && !self.windowed => StoredForm::Value,
                     () if wide => StoredForm::Subquery,
+                    () if *kind == ResultKind::Value && (groups.is_some() || is_computed(e)) => {
+                        StoredForm::Value
+                    }
                     () => StoredForm::AsComputed,
                 };
                 describe_kept(meta, e, *kind, self.windowed, form);
@@ -211,6 +225,14 @@ pub(crate) fn computed_column(name: Arc<str>, ty: &ExprType) -> ColumnMeta {
         flags: ty.col.wire_flags() | not_null,
         made: true,
     }
+}
+
+/// Whether `e` is no plain column.
+fn is_computed(e: &Expr) -> bool {
+    !matches!(
+        e.kind,
+        ExprKind::Column(_) | ExprKind::Outer { .. } | ExprKind::Subquery { .. }
+    )
 }
 
 /// Whether `e` is an ENUM or SET value that is no plain column.

@@ -65,6 +65,8 @@ pub enum ExprKind {
         at: ColumnAt,
     },
     UserVar(Box<str>),
+    /// A user variable that the query block assigns: each row may see another value.
+    VaryingUserVar(Box<str>),
     AssignUserVar(Box<str>, Box<Expr>),
     SysVar {
         scope: Option<VarScope>,
@@ -233,6 +235,7 @@ pub fn is_constant(e: &Expr) -> bool {
             ExprKind::Column(_)
                 | ExprKind::Outer { .. }
                 | ExprKind::Subquery { .. }
+                | ExprKind::VaryingUserVar(_)
                 | ExprKind::AssignUserVar(..)
         )
     })
@@ -257,6 +260,7 @@ macro_rules! each_operand {
             | Column(_)
             | Outer { .. }
             | UserVar(_)
+            | VaryingUserVar(_)
             | SysVar { .. }
             | Default(_) => {}
             AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => $f(e),

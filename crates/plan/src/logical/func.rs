@@ -196,7 +196,7 @@ pub fn infer_numeric_of(args: &[Expr]) -> ExprType {
 pub(crate) fn is_volatile(funcs: &dyn FuncSet, e: &Expr) -> bool {
     e.any(&mut |e| match &e.kind {
         ExprKind::Call { func, .. } => funcs.get(*func).flags & VOLATILE != 0,
-        ExprKind::AssignUserVar(..) => true,
+        ExprKind::AssignUserVar(..) | ExprKind::VaryingUserVar(_) => true,
         _ => false,
     })
 }

@@ -120,7 +120,9 @@ fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
         }
         TypeKind::Year if function => ty.column(),
         // A user variable may hold more than a MEDIUMTEXT does.
-        TypeKind::Text(_) | TypeKind::Blob(_) if matches!(e.kind, ExprKind::UserVar(_)) => {
+        TypeKind::Text(_) | TypeKind::Blob(_)
+            if matches!(e.kind, ExprKind::UserVar(_) | ExprKind::VaryingUserVar(_)) =>
+        {
             let mut col = ty.column();
             col.width = TextSize::Medium.max_bytes() as u32 + 1;
             col

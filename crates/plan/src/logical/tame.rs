@@ -4,7 +4,9 @@
 use nfold_types::TypeKind;
 
 use super::context::PlanCx;
-use super::expr::{ArithOp, Class, Expr, ExprKind, ExprType, SubqueryUse, is_constant};
+use super::expr::{
+    ArithOp, Class, CmpKind, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin, is_constant,
+};
 
 /// Arithmetic over integers of at most this many digits does not overflow.
 const SAFE_DIGITS: u64 = 18;
@@ -87,6 +89,40 @@ fn is_tame_node(cx: &PlanCx<'_>, e: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether testing the condition `e` causes neither an error nor a warning, and has no effect.
+pub(crate) fn is_silent(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    use ExprKind::*;
+    let number = |e: &Expr| matches!(e.ty.class(), Class::Int | Class::Decimal | Class::Double);
+    match &e.kind {
+        And(list) | Or(list) => list.iter().all(|e| is_silent(cx, e)),
+        Not(inner) => is_silent(cx, inner),
+        Subquery { .. } => false,
+        _ => number(e) && is_tame(cx, e) && !converts(e) && !has_texts_beside_numbers(e),
+    }
+}
+
+/// Whether a list or BETWEEN has a text that may be compared with a number, and warn for each row.
+fn has_texts_beside_numbers(e: &Expr) -> bool {
+    use ExprKind::*;
+    let text = |e: &Expr| e.ty.class() == Class::String;
+    let inexact = |kind: &CmpKind| !matches!(kind, CmpKind::Int | CmpKind::String(_));
+    e.any(&mut |e| match &e.kind {
+        In { .. } | InParam { .. } if e.ty.origin == TextOrigin::Checked => false,
+        In { expr, list, .. } => {
+            let texts = text(expr) || list.iter().any(|(_, member)| text(member));
+            texts && list.iter().any(|(kind, _)| inexact(kind))
+        }
+        InParam { left, kinds, .. } => {
+            let exact = |l: &Expr| l.ty.class() == Class::Double;
+            left.iter()
+                .zip(kinds)
+                .any(|(l, kind)| inexact(kind) && !exact(l))
+        }
+        Between { parts, kinds, .. } => parts.iter().any(text) && kinds.iter().any(inexact),
+        _ => false,
+    })
 }
 
 /// Whether arithmetic of this type cannot overflow.

@@ -8,6 +8,7 @@ use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, is_constant};
 use crate::logical::query as logical;
 use crate::logical::statement::{Delete, DeleteTables, Update, UpdateTables};
+use crate::logical::tame::is_silent;
 use crate::physical::foreign::{Changed, ForeignKeys};
 use crate::physical::{
     AccessKind, Block, DeletePlan, DeleteTablesPlan, JoinStep, Plan, PointPart, TableSource,
@@ -15,9 +16,13 @@ use crate::physical::{
 };
 
 pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
-    let source = source(cx, u.source, u.limit.is_some())?;
+    let mut source = source(cx, u.source, u.limit.is_some())?;
     let index = source.joins.first().map_or(0, |j| j.access.index);
-    let collect = collects(&source) || touches(&u.table, index, &u.assignments);
+    let warns = !are_silent(cx, &source);
+    // As in MySQL, ORDER BY tests all rows before the first one changes.
+    let collect =
+        collects(&source) || source.ordered && warns || touches(&u.table, index, &u.assignments);
+    source.row_by_row = warns && (!collect || u.limit.is_some());
     let assigned: Vec<usize> = u.assignments.iter().map(|a| a.column).collect();
     Ok(Plan::Update(Box::new(UpdatePlan {
         foreign: ForeignKeys::of(cx.foreign(), &[(&u.table, Changed::Updated(&assigned))]),
@@ -34,8 +39,9 @@ pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
 }
 
 pub(super) fn delete(cx: &PlanCx<'_>, d: Delete) -> Result<Plan, SqlError> {
-    let source = source(cx, d.source, d.limit.is_some())?;
+    let mut source = source(cx, d.source, d.limit.is_some())?;
     let collect = collects(&source);
+    source.row_by_row = d.limit.is_some() && !are_silent(cx, &source);
     Ok(Plan::Delete(Box::new(DeletePlan {
         foreign: ForeignKeys::of(cx.foreign(), &[(&d.table, Changed::Deleted)]),
         table: d.table,
@@ -82,6 +88,15 @@ pub(super) fn delete_tables(cx: &PlanCx<'_>, d: DeleteTables) -> Result<Plan, Sq
 /// Whether rows are collected before the first change regardless of the access path.
 fn collects(source: &Block) -> bool {
     !source.order.is_empty() || !source.subqueries.is_empty()
+}
+
+/// Whether testing the conditions on the rows causes no warning and has no effect, and no change of
+/// a row decides whether a later row passes.
+fn are_silent(cx: &PlanCx<'_>, source: &Block) -> bool {
+    source.joins.iter().all(|step| {
+        let implied = &step.access.of_table().implied;
+        implied.iter().chain(&step.filter).all(|e| is_silent(cx, e))
+    })
 }
 
 /// Whether an assignment changes a column of the index by which the rows are found.

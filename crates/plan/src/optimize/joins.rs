@@ -5,10 +5,12 @@
 
 use std::cell::RefCell;
 
+use nfold_sql::ast::IsTest;
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
 use super::equalities::Equalities;
+use super::group_values;
 use super::histogram::Histograms;
 use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
@@ -16,11 +18,12 @@ use super::relation::{Relation, Statistics, TableConditions};
 use super::search::{JoinSearch, Joined};
 use super::trace::{self, ConsideredPlans};
 use super::{constants, truth_values};
+use crate::logical::clauses::AggFunc;
 use crate::logical::context::{ParamType, PlanCx};
-use crate::logical::expr::{Expr, ExprKind};
+use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::func::is_volatile;
 use crate::logical::query::{IndexHints, OuterJoin};
-use crate::logical::tame::{converts, is_tame};
+use crate::logical::tame::{converts, is_silent, is_tame};
 use crate::logical::trace::BlockTrace;
 use crate::physical::{
     Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource, sort_cost,
@@ -104,10 +107,18 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         limited,
         first_row,
     } = graph;
-    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) = conditions
-        .into_iter()
-        .partition(|e| slots_of(e, block) == 0 && !is_volatile(cx.funcs, e));
+    let of_no_row = |e: &Expr, block: &Block| slots_of(e, block) == 0 && !is_volatile(cx.funcs, e);
+    let (constant, mut pending): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(|e| of_no_row(e, block));
     block.constant_filter = constant;
+    // A condition of HAVING that names no group decides before any row is read. A group without
+    // GROUP BY exists without rows, too.
+    if !block.having.is_empty() && block.group.as_ref().is_some_and(|g| !g.implicit) {
+        let mut having = std::mem::take(&mut block.having);
+        having.iter_mut().for_each(|e| decide_null_tests(block, e));
+        (block.constant_having, block.having) =
+            having.into_iter().partition(|e| of_no_row(e, block));
+    }
     let equalities = match block.tables.len() > 2 {
         true => Equalities::take(block, &mut pending),
         false => Equalities::default(),
@@ -146,9 +157,70 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         trace.add(traced);
     }
     block.joins = steps;
+    block.row_by_row = reads_assigned_var(block);
+    if block.changed != 0 && !limited {
+        read_forward(cx, block);
+    }
     order::use_index_order(block);
     constants::compute_once(cx, block);
     truth_values::use_integers(cx, block);
+    group_values::mark_stored(block);
+}
+
+/// Replaces `IS NULL` of a value of a group that is never NULL by its result.
+fn decide_null_tests(block: &Block, e: &mut Expr) {
+    if let ExprKind::Is {
+        expr,
+        test: IsTest::Null,
+        negated,
+    } = &e.kind
+        && is_never_null(block, expr)
+    {
+        *e = Expr::int((*negated).into());
+        return;
+    }
+    if let ExprKind::And(list) | ExprKind::Or(list) = &mut e.kind {
+        list.iter_mut().for_each(|e| decide_null_tests(block, e));
+    }
+}
+
+/// Whether a value of a group is a count, or a key that is a NOT NULL column of a table.
+fn is_never_null(block: &Block, e: &Expr) -> bool {
+    let (Some(group), Some(at)) = (&block.group, e.as_column()) else {
+        return false;
+    };
+    let place = usize::from(at.column);
+    if at.table != 0 || group.rollup {
+        return false;
+    }
+    if let Some(key) = group.keys.get(place) {
+        let inner = |at: ColumnAt| !block.tables[usize::from(at.table)].nullable;
+        return !key.ty.nullable && key.as_column().is_some_and(inner);
+    }
+    let aggregate = group.aggregates.get(place - group.first_aggregate());
+    aggregate.is_some_and(|a| matches!(a.func, AggFunc::Count | AggFunc::CountStar))
+}
+
+/// Whether the conditions on the rows of the only table read a user variable that the block
+/// assigns.
+fn reads_assigned_var(block: &Block) -> bool {
+    let [step] = block.joins.as_slice() else {
+        return false;
+    };
+    let varies = |e: &Expr| matches!(e.kind, ExprKind::VaryingUserVar(_));
+    step.filter.iter().any(|e| e.any(&mut |e| varies(e)))
+}
+
+/// Reads the rows of an UPDATE or DELETE without LIMIT in the order of the clustered index, if its
+/// conditions may warn. As in MySQL, they are then sorted.
+fn read_forward(cx: &PlanCx<'_>, block: &mut Block) {
+    let [step] = block.joins.as_mut_slice() else {
+        return;
+    };
+    let clustered = step.access.index == 0 && matches!(step.access.kind, AccessKind::Full);
+    if clustered && step.access.reverse && !step.filter.iter().all(|e| is_silent(cx, e)) {
+        step.access.reverse = false;
+    }
 }
 
 /// The state of placing tables: those placed so far, and the conditions that wait for others.

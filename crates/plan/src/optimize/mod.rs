@@ -6,6 +6,7 @@ mod condition;
 mod constants;
 mod dml;
 mod equalities;
+mod group_values;
 mod histogram;
 mod index_merge;
 mod joins;
@@ -22,11 +23,13 @@ mod truth_values;
 #[cfg(test)]
 mod tests;
 
+use nfold_sql::ast::BinaryOp;
 use nfold_types::SqlError;
 
-use crate::logical::clauses::AggFunc;
+use crate::logical::clauses::{AggFunc, ColumnMeta};
 use crate::logical::context::PlanCx;
-use crate::logical::describe::{Groups, StoredRows};
+use crate::logical::describe::{Description, Groups, StoredRows};
+use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::query as logical;
 use crate::logical::statement::{Insert, InsertRows, Statement};
 use crate::physical::foreign::{Changed, ForeignKeys};
@@ -71,6 +74,7 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
         replace: i.replace,
         on_duplicate: i.on_duplicate,
         subqueries: subquery::plan_all(cx, i.subqueries),
+        constant_checks: Vec::new(),
         view: i.view,
         exprs: None,
     }
@@ -85,19 +89,17 @@ fn query(cx: &PlanCx<'_>, q: logical::Query) -> QueryPlan {
 fn query_of(cx: &PlanCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
     let mut columns = q.columns;
     let mut types = q.types;
+    let mut empty_columns = None;
     let body = match q.body {
         logical::QueryBody::Block(b) => {
             let limited = q.limit.is_some() && b.windows.is_empty();
             let (mut block, mut graph) = open(cx, *b, limited);
             graph.first_row = first_row;
+            let never = graph.conditions.iter().any(is_never);
             joins::join_tables(cx, &mut block, graph);
             if let Some(description) = q.description {
-                let groups = groups(&block);
-                let stored = StoredRows {
-                    rolled_up: block.keeps_rows(),
-                    sorted: block.keeps_sorted_rows(),
-                };
-                description.apply(&mut columns, &mut block.select, groups, stored);
+                let limit = q.limit.is_some();
+                empty_columns = describe(&description, &mut columns, &mut block, [never, limit]);
                 types = block.select.iter().map(|e| e.ty.clone()).collect();
             }
             QueryBody::Block(Box::new(block))
@@ -131,6 +133,56 @@ fn query_of(cx: &PlanCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
         types,
         order: q.order,
         limit: q.limit,
+        empty_columns,
+    }
+}
+
+/// Describes the result columns of a block. Returns their description for the case that MySQL finds
+/// out before it reads rows that the result is empty, if that differs. `never`: a condition is
+/// never true; `limited`: the block has a LIMIT.
+fn describe(
+    description: &Description,
+    columns: &mut Vec<ColumnMeta>,
+    block: &mut Block,
+    [never, limited]: [bool; 2],
+) -> Option<Box<[ColumnMeta]>> {
+    let of_block = groups(block);
+    let rolled_up = of_block.is_some_and(|g| g.rollup);
+    let stored = StoredRows {
+        rolled_up: block.keeps_rows(),
+        sorted: block.keeps_sorted_rows(),
+    };
+    let unstored = StoredRows {
+        rolled_up: false,
+        sorted: false,
+    };
+    let tables = !block.joins.is_empty();
+    let constant = tables && block.joins.iter().all(|step| block.is_const_table(step));
+    if !rolled_up && (never || constant) {
+        let none = description.unstored();
+        none.apply(columns, &mut block.select, None, unstored);
+        return None;
+    }
+    let decided = limited || !block.constant_filter.is_empty() || !block.constant_having.is_empty();
+    let empty = (!rolled_up && tables && decided).then(|| {
+        let (mut empty, mut select) = (columns.clone(), block.select.clone());
+        let none = description.unstored();
+        none.apply(&mut empty, &mut select, None, unstored);
+        empty
+    });
+    description.apply(columns, &mut block.select, of_block, stored);
+    empty.filter(|empty| empty != columns).map(Vec::into)
+}
+
+/// Whether a condition compares a column with itself so that it is never true.
+fn is_never(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Compare { op, sides, .. } => {
+            let [a, b] = &**sides;
+            let differs = matches!(op, BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Gt);
+            differs && a.as_column().is_some() && a.as_column() == b.as_column()
+        }
+        _ => false,
     }
 }
 
@@ -176,6 +228,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         tables,
         joins: Vec::new(),
         constant_filter: Vec::new(),
+        constant_having: Vec::new(),
         group: b.group.map(|g| GroupPlan {
             keys: g.keys,
             aggregates: g.aggregates,
@@ -193,6 +246,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         subqueries: subquery::plan_all(cx, b.subqueries),
         lock: b.lock,
         changed: b.changed,
+        row_by_row: false,
         calc_found_rows: b.calc_found_rows,
         warnings: b.warnings,
         constant_checks: Vec::new(),

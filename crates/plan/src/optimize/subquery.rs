@@ -91,6 +91,7 @@ fn two_plans(
         types: q.types,
         order: q.order,
         limit: q.limit,
+        empty_columns: None,
     };
     (plan, decorrelated)
 }
@@ -146,6 +147,7 @@ fn plan_decorrelated(
         types,
         order: Vec::new(),
         limit: None,
+        empty_columns: None,
     };
     DecorrelatedPlan {
         plan: Box::new(plan),

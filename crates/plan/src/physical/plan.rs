@@ -9,7 +9,9 @@ use nfold_types::SqlError;
 use super::foreign::ForeignKeys;
 use super::query::{Block, QueryPlan, SubqueryPlan};
 use crate::logical::changed_view::ChangedView;
-use crate::logical::clauses::{Assignment, ColumnMeta, LimitPlan, UpdateTarget};
+use crate::logical::clauses::{
+    Assignment, CheckedConstant, ColumnMeta, ConstantCheck, LimitPlan, UpdateTarget,
+};
 use crate::logical::expr::Expr;
 use crate::logical::file_rows::FileRows;
 use crate::logical::table_exprs::{BindExprs, TableExprs};
@@ -41,6 +43,8 @@ pub struct InsertPlan {
     /// ON DUPLICATE KEY UPDATE. Slot 0 is the existing row, slot 1 the row that was to be inserted.
     pub on_duplicate: Vec<Assignment>,
     pub subqueries: Vec<SubqueryPlan>,
+    /// The IN lists of VALUES, whose members are converted before the first row.
+    pub constant_checks: Vec<ConstantCheck>,
     /// The view that the statement names.
     pub view: Option<Arc<ChangedView>>,
     /// The foreign keys that the statement's changes concern.
@@ -161,6 +165,17 @@ impl Plan {
             keys.exprs = bind(&keys.table)?;
         }
         Ok(())
+    }
+
+    /// Sets the constants that are converted before the first row. INSERT ... VALUES and DO convert
+    /// only members of IN lists before.
+    pub(crate) fn set_constant_checks(&mut self, mut checks: Vec<ConstantCheck>) {
+        if let Some(block) = self.first_block() {
+            block.constant_checks = checks;
+        } else if let Plan::Insert(p) = self {
+            checks.retain(|check| matches!(check.constant, CheckedConstant::Members(_)));
+            p.constant_checks = checks;
+        }
     }
 
     /// The block that is executed first; `None` for a plan without one.

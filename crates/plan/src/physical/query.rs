@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::access::{Access, AccessKind, PointPart};
 use crate::logical::clauses::{
-    Aggregate, BlockWarning, ColumnMeta, ConstantCheck, LimitPlan, OrderKey, ResultOrder,
+    AggFunc, Aggregate, BlockWarning, ColumnMeta, ConstantCheck, LimitPlan, OrderKey, ResultOrder,
     RowLocking,
 };
 use crate::logical::expr::{ColumnAt, Expr, ExprType, is_constant};
@@ -29,6 +29,9 @@ pub struct QueryPlan {
     /// Sort keys over the result columns of a set operation. A block has its own.
     pub order: Vec<ResultOrder>,
     pub limit: Option<LimitPlan>,
+    /// The columns as MySQL describes them if a constant condition or LIMIT 0 leaves no rows.
+    /// `None` if that makes no difference.
+    pub empty_columns: Option<Box<[ColumnMeta]>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +117,8 @@ pub struct Block {
     pub joins: Vec<JoinStep>,
     /// Conditions that read no table. They are tested once, before any row is read.
     pub constant_filter: Vec<Expr>,
+    /// Conditions of HAVING that name no group. They are tested once, after `constant_filter`.
+    pub constant_having: Vec<Expr>,
     pub group: Option<GroupPlan>,
     /// Over the slot of the grouped row, or over the joined row without grouping.
     pub having: Vec<Expr>,
@@ -131,6 +136,10 @@ pub struct Block {
     pub lock: RowLocking,
     /// UPDATE and DELETE: the slots whose rows change, as a bit set. 0 in a query.
     pub changed: u64,
+    /// Each row of the only table is tested when the one before it has been passed on: because the
+    /// conditions read a user variable that the block assigns, or, in UPDATE and DELETE, because
+    /// they may warn.
+    pub row_by_row: bool,
     /// `SQL_CALC_FOUND_ROWS`
     pub calc_found_rows: bool,
     /// Warnings with each run.
@@ -286,6 +295,13 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
+    /// Whether MySQL sorts the rows of the groups, because an aggregate has DISTINCT or is
+    /// GROUP_CONCAT.
+    pub(crate) fn is_sorted(&self) -> bool {
+        let sorts = |a: &Aggregate| a.distinct || a.func == AggFunc::GroupConcat;
+        !self.implicit && !self.rollup && self.aggregates.iter().any(sorts)
+    }
+
     /// The position of the first aggregate in the grouped row.
     pub fn first_aggregate(&self) -> usize {
         self.keys.len() + usize::from(self.rollup)
@@ -413,10 +429,17 @@ impl Block {
             && (parts.iter()).all(|p| matches!(p, PointPart::Eq { expr, .. } if is_constant(expr)))
     }
 
-    /// Whether MySQL stores the joined rows of a block without groups in a temporary table before
-    /// it sorts them: ORDER BY names a table other than the first, or a table is joined by hashing.
+    /// Whether MySQL stores the joined rows of a block in a temporary table before it sorts them,
+    /// for ORDER BY, or for aggregates that need sorted groups: a sort key names a table other than
+    /// the first, or a table is joined by hashing.
     pub(crate) fn keeps_sorted_rows(&self) -> bool {
-        if self.group.is_some() || self.distinct || self.order.is_empty() {
+        let keys: Vec<&Expr> = match &self.group {
+            Some(group) if group.is_sorted() => group.keys.iter().collect(),
+            Some(_) => return false,
+            None if self.distinct => return false,
+            None => self.order.iter().map(|key| &key.expr).collect(),
+        };
+        if keys.is_empty() {
             return false;
         }
         let mut steps = self.joins.iter().filter(|step| !self.is_const_table(step));
@@ -430,11 +453,7 @@ impl Block {
         };
         let mut rest = steps.peekable();
         rest.peek().is_some()
-            && (rest.any(hashed)
-                || self
-                    .order
-                    .iter()
-                    .any(|key| key.expr.any(&mut |e| of_other(e))))
+            && (rest.any(hashed) || keys.iter().any(|key| key.any(&mut |e| of_other(e))))
     }
 
     /// Calls `f` with each expression of the join steps and of the constant conditions.
@@ -453,7 +472,8 @@ impl Block {
                 f(&mut json.document);
             }
         }
-        self.constant_filter.iter_mut().for_each(f);
+        let constant = self.constant_filter.iter_mut();
+        constant.chain(&mut self.constant_having).for_each(f);
     }
 
     /// Whether the rows of a slot are locked exclusively: by FOR UPDATE, or because the statement

@@ -117,6 +117,7 @@ fn block(b: &Block) -> usize {
         + joins.sum::<usize>()
         + group
         + exprs(&b.constant_filter)
+        + exprs(&b.constant_having)
         + exprs(&b.having)
         + exprs(&b.select)
         + order(&b.order)
@@ -157,7 +158,9 @@ fn access(a: &Access) -> usize {
 fn expr(e: &Expr) -> usize {
     let own = match &e.kind {
         ExprKind::Const(v) | ExprKind::Default(v) => value(v),
-        ExprKind::UserVar(name) | ExprKind::SysVar { name, .. } => name.len(),
+        ExprKind::UserVar(name)
+        | ExprKind::VaryingUserVar(name)
+        | ExprKind::SysVar { name, .. } => name.len(),
         ExprKind::AssignUserVar(name, _) => name.len(),
         _ => 0,
     };

@@ -340,7 +340,7 @@ pub(super) fn is_repeatable(cx: &PlanCx<'_>, e: &Expr) -> bool {
 fn varies(cx: &PlanCx<'_>, e: &Expr) -> bool {
     match &e.kind {
         ExprKind::Call { func, .. } => cx.funcs.get(*func).flags & VOLATILE != 0,
-        ExprKind::UserVar(_) | ExprKind::AssignUserVar(..) => true,
+        ExprKind::UserVar(_) | ExprKind::VaryingUserVar(_) | ExprKind::AssignUserVar(..) => true,
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! Comparisons, IN, BETWEEN and LIKE.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use nfold_plan::expr::is_constant;
@@ -17,7 +18,7 @@ pub use super::prepared::ListCache;
 pub(crate) use super::temporal_list::{
     Listed, as_column, beside, comparable, constant_dates, date_side, day_of_text, is_marker,
     is_no_date, listed_time_point, lone_member, number_bounds, refuse_constant, refuse_no_date,
-    refuse_text, rounded, row_member, time_side, year_constant,
+    refuse_text, rounded, row_member, time_side, warn_of_time_point, year_constant,
 };
 
 use super::list::{in_list, in_param, in_result, row_equal, searched_rows};
@@ -256,6 +257,13 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             negated,
         } => {
             let x = cx.val(&parts[0])?;
+            let time_points = kinds
+                .iter()
+                .any(|kind| matches!(kind, CmpKind::DateTime | CmpKind::Time));
+            if x.is_null() && !time_points {
+                return Ok(None);
+            }
+            let (x, x_ty) = once_as_number(cx, x, &parts[0].ty, kinds);
             if let Some(bounds) = number_bounds(cx, parts, kinds)? {
                 let inside =
                     convert::to_f64(cx, &x, &parts[0].ty).map(|x| bounds[0] <= x && x <= bounds[1]);
@@ -284,7 +292,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                     }
                     _ => v,
                 };
-                let found = order(cx, kind, (&x, &parts[0].ty), (&v, &parts[n].ty));
+                let found = order(cx, kind, (&x, &x_ty), (&v, &parts[n].ty));
                 let constant = || is_exact_constant(&parts[n]);
                 Ok(exact(cx, kind, found, (&parts[0], &x), (constant, &v)))
             };
@@ -369,6 +377,23 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             Ok(Some(like != *negated))
         }
         _ => unreachable!("only comparisons come here"),
+    }
+}
+
+/// The operand of BETWEEN as a number, if it is a text between numbers: it is read once, and warns
+/// once.
+fn once_as_number<'a, 't>(
+    cx: &EvalCx<'a>,
+    x: Val<'a>,
+    ty: &'t ExprType,
+    kinds: &[CmpKind; 2],
+) -> (Val<'a>, Cow<'t, ExprType>) {
+    match (kinds, &x) {
+        ([CmpKind::Double, CmpKind::Double], Val::Bytes(_)) => {
+            let number = convert::to_f64(cx, &x, ty).unwrap_or_default();
+            (Val::Double(number), Cow::Owned(ExprType::double(false)))
+        }
+        _ => (x, Cow::Borrowed(ty)),
     }
 }
 

@@ -1,19 +1,22 @@
 //! Constants beside columns, checked before the first row. MySQL converts such a constant once to
 //! the type of the column: it warns even if no row is read, and never again.
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, is_constant};
-use nfold_plan::query::{CheckedConstant, ConstantCheck};
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, is_constant};
+use nfold_plan::query::{CheckedConstant, CheckedMembers, ConstantCheck, ListCheck};
 use nfold_types::convert::number;
 use nfold_types::error::Level;
 use nfold_types::temporal::parse;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
-use super::compare::{as_text, comparable, is_marker, refuse_constant, refuse_only_member};
+use super::compare::{
+    as_text, comparable, is_marker, listed_time_point, member_type, refuse_constant,
+    refuse_only_member, warn_of_time_point,
+};
 use super::temporal::{TemporalTarget, number_fits_date, number_fits_time, warn_odd};
 use super::{EvalCx, Val, convert};
 
-/// Checks the constants that are compared with dates and times, and the strings that are
-/// conditions.
+/// Checks the members of IN lists, then the constants that are compared with dates and times, and
+/// the strings that are conditions.
 ///
 /// # Errors
 /// 1525 for a string that is no date; 1292 instead in a statement that changes rows in strict mode.
@@ -22,11 +25,17 @@ pub(crate) fn check_time_points<'a>(
     checks: &'a [ConstantCheck],
 ) -> Result<(), SqlError> {
     let strict = cx.st.warnings.borrow().is_strict();
-    for check in checks {
-        if matches!(check.constant, CheckedConstant::Number(..)) {
-            continue;
-        }
-        let timed = !matches!(check.constant, CheckedConstant::Truth(_));
+    let is_list = |check: &&ConstantCheck| matches!(check.constant, CheckedConstant::Members(_));
+    let lists = checks.iter().filter(is_list);
+    for check in lists.chain(checks.iter().filter(|check| !is_list(check))) {
+        let timed = match &check.constant {
+            CheckedConstant::Number(..) => continue,
+            CheckedConstant::Members(list) => list.left.ty.class().is_temporal(),
+            CheckedConstant::Truth(_) | CheckedConstant::Text(..) | CheckedConstant::Texts(..) => {
+                false
+            }
+            CheckedConstant::TimePoint(_) | CheckedConstant::List(_) => true,
+        };
         let lenient = strict && check.lenient && timed;
         cx.st.warnings.borrow_mut().set_strict(strict && !lenient);
         let checked = check_time_point(cx, check);
@@ -50,8 +59,111 @@ fn check_time_point<'a>(cx: &EvalCx<'a>, check: &'a ConstantCheck) -> Result<(),
             truth_of_constants(cx, e)?;
             raised(cx)
         }
+        CheckedConstant::Members(list) => {
+            if count_members(cx, list) > 1 && check.beside.kind != TypeKind::Year {
+                check_members(cx, list)?;
+            }
+            raised(cx)
+        }
+        CheckedConstant::Text(e, collation) => {
+            let v = cx.val(e)?;
+            convert::to_text(cx, v, &e.ty, *collation);
+            raised(cx)
+        }
+        CheckedConstant::Texts(list, collation) => {
+            let members = cx.st.params.list(*list).0.map(Val::from_ref);
+            for (i, v) in members.enumerate() {
+                let ty = member_type(cx, *list, i, &v);
+                if matches!(v, Val::Bytes(_)) {
+                    convert::to_text(cx, v, &ty, *collation);
+                }
+            }
+            raised(cx)
+        }
         CheckedConstant::Number(..) => Ok(()),
     }
+}
+
+fn count_members(cx: &EvalCx<'_>, list: &ListCheck) -> usize {
+    match &list.members {
+        CheckedMembers::Written(members) => members.len(),
+        CheckedMembers::Param(n) => cx.st.params.list(*n).0.len(),
+    }
+}
+
+/// Calls `f` with the value and the type of each member of a list that is not NULL.
+fn each_member<'a>(
+    cx: &EvalCx<'a>,
+    list: &'a ListCheck,
+    f: &mut dyn FnMut(Val<'a>, &ExprType),
+) -> Result<(), SqlError> {
+    match &list.members {
+        CheckedMembers::Written(members) => {
+            for e in members {
+                let v = cx.val(e)?;
+                if !v.is_null() {
+                    f(v, &e.ty);
+                }
+            }
+        }
+        CheckedMembers::Param(n) => {
+            let members = cx.st.params.list(*n).0.map(Val::from_ref);
+            for (i, v) in members.enumerate().filter(|(_, v)| !v.is_null()) {
+                let ty = member_type(cx, *n, i, &v);
+                f(v, &ty);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Converts the members of a list of several. They do not warn again for each row then.
+fn check_members<'a>(cx: &EvalCx<'a>, list: &'a ListCheck) -> Result<(), SqlError> {
+    let before = cx.st.warnings.borrow().total();
+    let left = &list.left;
+    let mut class = left.ty.class();
+    each_member(cx, list, &mut |_, ty| {
+        if class == Class::Date && ty.class() == Class::DateTime {
+            class = Class::DateTime;
+        }
+    })?;
+    // Only the warnings count.
+    each_member(cx, list, &mut |v, ty| match (list.kind, &v) {
+        (CmpKind::Int, Val::Bytes(_)) => drop(convert::to_integer(cx, &v, ty)),
+        (CmpKind::Double, Val::Bytes(_)) => drop(convert::to_f64(cx, &v, ty)),
+        (CmpKind::DateTime | CmpKind::Time, Val::Bytes(_)) => {
+            warn_of_time_point(cx, class, (&v, ty), left);
+        }
+        (CmpKind::DateTime | CmpKind::Time, _) if ty.class().is_number() => {
+            listed_time_point(cx, v, ty, &left.ty.col, false);
+        }
+        _ => {}
+    })?;
+    if cx.st.warnings.borrow().total() > before {
+        cx.st.lists.members_warned.set(true);
+    }
+    Ok(())
+}
+
+/// Converts the text that is the only member of a list parameter beside a column of numbers.
+fn check_only_member<'a>(
+    cx: &EvalCx<'a>,
+    list: &'a ListCheck,
+    check: &ConstantCheck,
+) -> Result<(), SqlError> {
+    let before = cx.st.warnings.borrow().total();
+    each_member(cx, list, &mut |v, ty| {
+        let year = check.beside.kind == TypeKind::Year && is_year_text(&v);
+        match list.left.ty.class() {
+            _ if year || !matches!(v, Val::Bytes(_)) => {}
+            Class::Decimal => drop(convert::to_decimal(cx, &v, ty)),
+            _ => drop(convert::to_f64(cx, &v, ty)),
+        }
+    })?;
+    if cx.st.warnings.borrow().total() > before {
+        cx.st.lists.members_warned.set(true);
+    }
+    raised(cx)
 }
 
 /// The truth of a condition, as far as its constants decide it: `None` if they do not. NULL counts
@@ -86,6 +198,13 @@ pub(crate) fn check_numbers<'a>(
     checks: &'a [ConstantCheck],
 ) -> Result<(), SqlError> {
     for check in checks {
+        if let CheckedConstant::Members(list) = &check.constant
+            && check.column.is_some()
+            && matches!(list.kind, CmpKind::Int | CmpKind::Double)
+            && count_members(cx, list) == 1
+        {
+            check_only_member(cx, list, check)?;
+        }
         if let CheckedConstant::Number(e, class) = &check.constant {
             let v = cx.val(e)?;
             if check.beside.kind == TypeKind::Year && is_year_text(&v) {

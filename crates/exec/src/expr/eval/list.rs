@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use nfold_plan::collate::Operand;
 use nfold_plan::collate::listed_number;
-use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
 use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
 
@@ -42,6 +42,16 @@ fn member_order(
             .micros()
             .cmp(&found.micros()),
     )
+}
+
+/// A member of a list that is compared with a BIGINT as a BIGINT. A text beyond its range keeps its
+/// lower 64 bits, which count as signed.
+pub(super) fn listed_integer(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
+    let whole = convert::to_integer(cx, v, ty)?;
+    Some(match v {
+        Val::Bytes(_) if !convert::binary_number(ty) => i128::from(whole as i64),
+        _ => whole,
+    })
 }
 
 /// Whether a negative BIGINT and a BIGINT UNSIGNED have the same 64 bits.
@@ -143,16 +153,62 @@ pub(crate) fn in_list<'a>(
 ) -> Result<Option<bool>, SqlError> {
     let x = as_text(cx, cx.val(expr)?, &expr.ty);
     if x.is_null() {
-        return Ok(None);
+        return evaluated_beside_null(cx, e, expr, list);
     }
-    if let Some((found, unknown)) = searched(cx, e, (expr, &x), list) {
+    match has_warned(cx, e) {
+        true => cx.silently(|cx| in_list_of(cx, e, (expr, &x), list, negated)),
+        false => in_list_of(cx, e, (expr, &x), list, negated),
+    }
+}
+
+/// Whether the members of the list of `e` have warned before the first row.
+fn has_warned(cx: &EvalCx<'_>, e: &Expr) -> bool {
+    e.ty.origin == TextOrigin::Checked && cx.st.lists.members_warned.get()
+}
+
+/// Whether the list of `e` is used for the first time in an execution.
+fn is_first_use(cx: &EvalCx<'_>, e: &Expr) -> bool {
+    let id = std::ptr::from_ref(e) as usize;
+    cx.st.lists.warned.borrow_mut().insert(id)
+}
+
+/// Evaluates the members of a list whose operand is NULL. As in MySQL, they may warn then, unless
+/// all are compared in one way.
+fn evaluated_beside_null<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    expr: &'a Expr,
+    list: &'a [(CmpKind, Expr)],
+) -> Result<Option<bool>, SqlError> {
+    let number = matches!(expr.ty.class(), Class::Int | Class::Decimal | Class::Double);
+    if number && e.ty.origin != TextOrigin::Checked {
+        let texts = list.iter().filter(|(_, m)| m.ty.class() == Class::String);
+        for (kind, member) in texts {
+            let v = cx.val(member)?;
+            if matches!(kind, CmpKind::Double | CmpKind::Decimal) {
+                let _ = convert::to_f64(cx, &v, &member.ty);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// As [`in_list`], with the value of `expr`.
+fn in_list_of<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    (expr, x): (&'a Expr, &Val<'_>),
+    list: &'a [(CmpKind, Expr)],
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    if let Some((found, unknown)) = searched(cx, e, (expr, x), list) {
         return Ok(in_result(found, unknown, negated));
     }
     if is_text_among_dates(cx, expr, list) {
-        warn_among_dates(cx, e, (expr, &x), list)?;
-        return cx.silently(|cx| walked(cx, (expr, &x), list, negated));
+        warn_among_dates(cx, e, (expr, x), list)?;
+        return cx.silently(|cx| walked(cx, (expr, x), list, negated));
     }
-    walked(cx, (expr, &x), list, negated)
+    walked(cx, (expr, x), list, negated)
 }
 
 /// As [`in_list`], comparing the members one by one with `x`, the value of `expr`.
@@ -178,6 +234,13 @@ fn walked<'a>(
             (CmpKind::Time, Listed::Value(v @ (Val::Date(_) | Val::DateTime(_)))) if *mixed => {
                 let text = convert::to_bytes(cx, v, &member.ty);
                 (CmpKind::Time, text.map_or(Val::Null, Val::Bytes))
+            }
+            (CmpKind::Int, Listed::Value(v @ Val::Bytes(_))) => {
+                let whole = listed_integer(cx, &v, &member.ty);
+                (
+                    CmpKind::Int,
+                    whole.map_or(Val::Null, |n| Val::Int(n as i64)),
+                )
             }
             (kind, Listed::Value(v)) => (kind, v),
         };
@@ -410,89 +473,14 @@ pub(crate) fn in_param<'a>(
     if let [expr] = left {
         let x = cx.val(expr)?;
         if x.is_null() {
+            members_beside_null(cx, e, expr, kinds[0], list);
             return Ok(None);
         }
-        if kinds[0] == CmpKind::DateTime && expr.ty.class().is_temporal() {
-            refuse_only_member(cx, list, &expr.ty.col)?;
-        }
-        let several = || cx.st.params.list(list).0.len() > 1;
-        let column = matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
-        let lone_year = convert::is_year(&expr.ty.col) && column && !several();
-        let id = std::ptr::from_ref(e) as usize;
-        let look = |prepared: &mut PreparedList| {
-            let found = match (prepared.form, kinds[0]) {
-                (ListForm::Ints, _) => {
-                    Some(convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| prepared.has_int(v)))
-                }
-                (ListForm::Keys, CmpKind::String(collation)) => {
-                    let text = convert::to_text(cx, x.clone(), &expr.ty, collation);
-                    let text = text.unwrap_or_default();
-                    Some(prepared.has_key(|key| collation.known().sort_key(&text, key)))
-                }
-                (ListForm::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
-                _ => None,
-            };
-            (found, prepared.has_null)
+        let lone = e.ty.origin == TextOrigin::Checked && cx.st.params.list(list).0.len() == 1;
+        return match has_warned(cx, e) || lone && !is_first_use(cx, e) {
+            true => cx.silently(|cx| in_param_of(cx, e, (expr, x), kinds, list, negated)),
+            false => in_param_of(cx, e, (expr, x), kinds, list, negated),
         };
-        let kind_of = |ty: &ExprType| listed_kind(cx, expr, ty, kinds[0], list);
-        let prepare =
-            |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, &expr.ty, kind_of);
-        let (found, has_null) = cx.st.lists.with(id, prepare, look);
-        let found = match found {
-            Some(found) if !lone_year => found,
-            _ => {
-                let (members, _) = cx.st.params.list(list);
-                let several = members.len() > 1;
-                let mixed = LazyCell::new(|| has_numbers(cx, list));
-                members.map(Val::from_ref).enumerate().any(|(i, m)| {
-                    let ty = member_type(cx, list, i, &m);
-                    let kind = listed_kind(cx, expr, &ty, kinds[0], list);
-                    let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
-                    let listed = match several && time_point {
-                        true => listed_time_point(cx, m, &ty, &expr.ty.col, false),
-                        false => Listed::Value(m),
-                    };
-                    let Listed::Value(m) = listed else {
-                        return false;
-                    };
-                    let dates = kind == CmpKind::DateTime && expr.ty.class() == Class::Date;
-                    if several && dates && is_no_date(cx, &m, &ty) && !*mixed {
-                        return false;
-                    }
-                    let times = several && kind == CmpKind::Time;
-                    if times && is_no_time(cx, &m, &ty) && *mixed {
-                        return false;
-                    }
-                    let (m, ty) = match column && !several {
-                        true => lone_member(cx, &ty, m, &expr.ty.col),
-                        false => (m, ty),
-                    };
-                    let kind = if lone_year { CmpKind::Int } else { kind };
-                    let (a, b) = ((&x, &expr.ty), (&m, &ty));
-                    let number = expr.ty.class().is_number() && kind == CmpKind::Double;
-                    let is_prepared =
-                        |prepared: &mut PreparedList| prepared.form == ListForm::Kinds;
-                    let found = match several {
-                        true => member_order(cx, kind, a, b, true),
-                        // The text has warned when the list was prepared.
-                        false
-                            if number
-                                && matches!(m, Val::Bytes(_))
-                                && cx.st.lists.with(id, |_| {}, is_prepared) =>
-                        {
-                            cx.silently(|cx| order(cx, kind, a, b))
-                        }
-                        false => order(cx, kind, a, b),
-                    };
-                    if same_bits(&x, &m) && expr.ty.class() == Class::Int && is_of_several(cx, list)
-                    {
-                        return true;
-                    }
-                    exact(cx, kind, found, (expr, &x), (|| true, &m)) == Some(Ordering::Equal)
-                })
-            }
-        };
-        return Ok(in_result(found, has_null, negated));
     }
     let values: SmallVec<[Val<'a>; 4]> =
         left.iter().map(|l| cx.val(l)).collect::<Result<_, _>>()?;
@@ -540,6 +528,117 @@ pub(crate) fn in_param<'a>(
         }
     }
     Ok(in_result(false, unknown, negated))
+}
+
+/// Converts the texts of a list parameter whose operand is NULL: see [`evaluated_beside_null`].
+fn members_beside_null(cx: &EvalCx<'_>, e: &Expr, expr: &Expr, kind: CmpKind, list: u32) {
+    let exact = matches!(expr.ty.class(), Class::Int | Class::Decimal);
+    let (members, _) = cx.st.params.list(list);
+    if !exact || kind != CmpKind::Double || e.ty.origin == TextOrigin::Checked || members.len() == 1
+    {
+        return;
+    }
+    for (i, v) in members.map(Val::from_ref).enumerate() {
+        if matches!(v, Val::Bytes(_)) {
+            let _ = convert::to_f64(cx, &v, &member_type(cx, list, i, &v));
+        }
+    }
+}
+
+/// As [`in_param`], for a list of single values, with the value of the operand `expr`.
+fn in_param_of<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    (expr, x): (&'a Expr, Val<'a>),
+    kinds: &[CmpKind],
+    list: u32,
+    negated: bool,
+) -> Result<Option<bool>, SqlError> {
+    if kinds[0] == CmpKind::DateTime && expr.ty.class().is_temporal() {
+        refuse_only_member(cx, list, &expr.ty.col)?;
+    }
+    let several = || cx.st.params.list(list).0.len() > 1;
+    let column = matches!(expr.kind, ExprKind::Column(_) | ExprKind::Outer { .. });
+    let lone_year = convert::is_year(&expr.ty.col) && column && !several();
+    let id = std::ptr::from_ref(e) as usize;
+    let look = |prepared: &mut PreparedList| {
+        let found = match (prepared.form, kinds[0]) {
+            (ListForm::Ints, _) => {
+                Some(convert::to_integer(cx, &x, &expr.ty).is_some_and(|v| prepared.has_int(v)))
+            }
+            (ListForm::Keys, CmpKind::String(collation)) => {
+                let text = convert::to_text(cx, x.clone(), &expr.ty, collation);
+                let text = text.unwrap_or_default();
+                Some(prepared.has_key(|key| collation.known().sort_key(&text, key)))
+            }
+            (ListForm::Kinds, _) if several() => prepared.has_value(cx, expr, (&x, &expr.ty)),
+            _ => None,
+        };
+        (found, prepared.has_null)
+    };
+    let kind_of = |ty: &ExprType| listed_kind(cx, expr, ty, kinds[0], list);
+    let prepare =
+        |prepared: &mut PreparedList| prepared.prepare(cx, kinds[0], list, &expr.ty, kind_of);
+    let (found, has_null) = cx.st.lists.with(id, prepare, look);
+    let found = match found {
+        Some(found) if !lone_year => found,
+        _ => {
+            let (members, _) = cx.st.params.list(list);
+            let several = members.len() > 1;
+            let mixed = LazyCell::new(|| has_numbers(cx, list));
+            let mut is_read = false;
+            members.map(Val::from_ref).enumerate().any(|(i, m)| {
+                let ty = member_type(cx, list, i, &m);
+                let kind = listed_kind(cx, expr, &ty, kinds[0], list);
+                let time_point = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+                let listed = match several && time_point {
+                    true => listed_time_point(cx, m, &ty, &expr.ty.col, false),
+                    false => Listed::Value(m),
+                };
+                let Listed::Value(m) = listed else {
+                    return false;
+                };
+                let dates = kind == CmpKind::DateTime && expr.ty.class() == Class::Date;
+                if several && dates && is_no_date(cx, &m, &ty) && !*mixed {
+                    return false;
+                }
+                let times = several && kind == CmpKind::Time;
+                if times && is_no_time(cx, &m, &ty) && *mixed {
+                    return false;
+                }
+                let (m, ty) = match column && !several {
+                    true => lone_member(cx, &ty, m, &expr.ty.col),
+                    false => (m, ty),
+                };
+                let kind = if lone_year { CmpKind::Int } else { kind };
+                let (a, b) = ((&x, &expr.ty), (&m, &ty));
+                let number = expr.ty.class().is_number() && kind == CmpKind::Double;
+                let is_prepared = |prepared: &mut PreparedList| prepared.form == ListForm::Kinds;
+                // As in `walked`, a text beside numbers warns once.
+                let reads = kind == CmpKind::Double && matches!(x, Val::Bytes(_));
+                let again = is_read;
+                is_read |= reads;
+                let found = match several {
+                    true if reads && again => cx.silently(|cx| member_order(cx, kind, a, b, true)),
+                    true => member_order(cx, kind, a, b, true),
+                    // The text has warned when the list was prepared.
+                    false
+                        if number
+                            && matches!(m, Val::Bytes(_))
+                            && cx.st.lists.with(id, |_| {}, is_prepared) =>
+                    {
+                        cx.silently(|cx| order(cx, kind, a, b))
+                    }
+                    false => order(cx, kind, a, b),
+                };
+                if same_bits(&x, &m) && expr.ty.class() == Class::Int && is_of_several(cx, list) {
+                    return true;
+                }
+                exact(cx, kind, found, (expr, &x), (|| true, &m)) == Some(Ordering::Equal)
+            })
+        }
+    };
+    Ok(in_result(found, has_null, negated))
 }
 
 /// Evaluates the disjunction `e` of `members` by its sorted ranges. `None`: it does not consist of

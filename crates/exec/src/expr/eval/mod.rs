@@ -274,7 +274,9 @@ impl<'a> EvalCx<'a> {
     /// warning, as in MySQL.
     fn whole_number(&self, e: &Expr, v: &Val<'_>, ty: &ExprType) -> Option<i128> {
         match (&e.kind, v) {
-            (ExprKind::UserVar(_), Val::Bytes(text)) if !e.ty.col.is_json() => {
+            (ExprKind::UserVar(_) | ExprKind::VaryingUserVar(_), Val::Bytes(text))
+                if !e.ty.col.is_json() =>
+            {
                 Some(convert::leading_integer(self, text))
             }
             _ => convert::to_integer(self, v, ty),

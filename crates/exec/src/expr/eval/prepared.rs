@@ -2,7 +2,7 @@
 //! memory that the worker's statements share.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
 
 use nfold_plan::expr::{ArithOp, Class, CmpKind, Expr, ExprKind, ExprType};
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::branches::Branches;
 use super::compare::{as_text, is_beyond_doubles};
-use super::list::member_type;
+use super::list::{listed_integer, member_type};
 use super::temporal_list::{Listed, is_marker, listed_time_point};
 use super::tuple::normal_key;
 use super::{EvalCx, Val, convert};
@@ -96,7 +96,7 @@ impl PreparedList {
             CmpKind::Int => {
                 self.form = ListForm::Ints;
                 self.ints
-                    .extend(typed.filter_map(|(v, ty)| convert::to_integer(cx, &v, &ty)));
+                    .extend(typed.filter_map(|(v, ty)| listed_integer(cx, &v, &ty)));
                 self.ints.sort_unstable();
             }
             CmpKind::String(collation) => {
@@ -244,6 +244,15 @@ impl PreparedList {
         (x, ty): (&Val<'_>, &ExprType),
     ) -> Option<bool> {
         if self.has_texts && is_beyond_doubles(expr, x) {
+            return None;
+        }
+        // A text among numbers and texts is read as a number, and warns, only if no text before the
+        // first number equals it.
+        let texts = self
+            .kinds
+            .iter()
+            .any(|kind| matches!(kind, CmpKind::String(_)));
+        if texts && self.kinds.contains(&CmpKind::Double) && !is_silent(x, ty, CmpKind::Double) {
             return None;
         }
         // MySQL may compare this integer with others by its 64 bits.
@@ -556,6 +565,11 @@ pub struct ListCache {
     ///
     /// [`TextOrigin::Once`]: nfold_plan::expr::TextOrigin::Once
     pub(crate) warned: RefCell<FxHashSet<usize>>,
+    /// Whether the check before the first row has warned of members of IN lists. Those that it has
+    /// converted ([`TextOrigin::Checked`]) do not warn again.
+    ///
+    /// [`TextOrigin::Checked`]: nfold_plan::expr::TextOrigin::Checked
+    pub(crate) members_warned: Cell<bool>,
     /// The values of computed constants, by the address of their expression.
     pub(crate) constants: RefCell<Option<Box<FxHashMap<usize, Value>>>>,
     /// The branches of each long CASE.

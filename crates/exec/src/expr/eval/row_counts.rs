@@ -17,6 +17,8 @@ pub struct RowCounts {
     /// The rows of the current batch of the first table that have passed its filter so far. 0 when
     /// no batch is filtered.
     pub passed: Cell<u64>,
+    /// UPDATE and DELETE: the rows of the batches of the first table before the current one.
+    pub before: Cell<u64>,
 }
 
 impl RowCounts {
@@ -30,6 +32,12 @@ impl RowCounts {
     #[inline]
     pub(crate) fn add_skipped(&self, rows: u64) {
         self.skipped.set(self.skipped.get() + rows);
+    }
+
+    /// Begins a batch of the first table of a statement that changes rows. The batch before it had
+    /// `rows` rows.
+    pub(crate) fn add_batch(&self, rows: usize) {
+        self.before.set(self.before.get() + rows as u64);
     }
 
     /// The number of the row that is being computed, from 1, as MySQL counts it: it sends each row

@@ -5,7 +5,7 @@
 use nfold_plan::SqlMode;
 use nfold_plan::expr::{Class, Coercibility, ExprType};
 use nfold_types::convert::number;
-use nfold_types::temporal::{DateFlags, parse};
+use nfold_types::temporal::{DateFlags, MICROS_PER_DAY, parse};
 use nfold_types::{
     ColumnType, Date, DateTime, Decimal, ErrorCode, SqlError, Time, Timestamp, TypeKind,
 };
@@ -173,8 +173,13 @@ pub(crate) fn to_asked(
         Val::Date(d) => d.at_midnight(),
         Val::DateTime(d) => *d,
         Val::Time(t) => {
-            let today = cx.now(0).date().at_midnight().to_linear();
-            return DateTime::from_linear(today + t.micros(), t.fsp);
+            let today = cx.now(0).date().at_midnight();
+            // The date of a time of less than a day is today, also if the time is negative.
+            let micros = match asked.date {
+                true => t.micros() / MICROS_PER_DAY * MICROS_PER_DAY,
+                false => t.micros(),
+            };
+            return DateTime::from_linear(today.to_linear() + micros, t.fsp);
         }
         // A year means its first day.
         Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),

@@ -7,6 +7,7 @@ use nfold_plan::SqlMode;
 use nfold_plan::expr::{
     Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, ItemName, is_constant,
 };
+use nfold_types::convert::number;
 use nfold_types::temporal::parse;
 use nfold_types::{
     CollationId, ColumnType, Date, DateTime, ErrorCode, Level, SqlError, Time, TypeKind, Value,
@@ -54,7 +55,7 @@ pub(crate) fn date_side(
         _ => {}
     }
     if !is_number(v.0) || v.1.col.is_enum_or_set() {
-        let date = other.kind == TypeKind::Date;
+        let date = other.kind == TypeKind::Date && !matches!(v.0, Val::Time(_));
         let asked = convert::TemporalTarget::by_mode(cx, date);
         return Some(convert::to_asked(cx, v.0, v.1, asked).unwrap_or(DateTime::ZERO));
     }
@@ -306,10 +307,14 @@ pub(crate) fn year_constant<'v>(
     let digit = |t: &[u8]| t.len() != 4 && t.first().is_some_and(u8::is_ascii_digit);
     let short = matches!(v, Val::Bytes(t) if digit(t.trim_ascii()));
     let whole = match v {
-        Val::Double(f) => Val::Double(f.trunc()),
-        v => v.clone(),
+        Val::Double(f) => convert::to_integer(cx, &Val::Double(f.trunc()), ty),
+        // As when it is stored in the column.
+        Val::Bytes(text) if !convert::is_wide(ty) && !convert::binary_number(ty) => {
+            Some(number::parse_rounded_integer(text).value)
+        }
+        v => convert::to_integer(cx, v, ty),
     };
-    let Some(n) = convert::to_integer(cx, &whole, ty) else {
+    let Some(n) = whole else {
         return Val::Null;
     };
     let below = match v {
@@ -528,6 +533,25 @@ pub(crate) fn is_text_among_dates(cx: &EvalCx<'_>, left: &Expr, list: &[(CmpKind
             .all(|(_, m)| is_constant(m) && !is_marker(cx, m))
 }
 
+/// Warns if a text in a list beside `left` is no value of the class of the list's dates or times.
+pub(crate) fn warn_of_time_point(
+    cx: &EvalCx<'_>,
+    class: Class,
+    (v, ty): (&Val<'_>, &ExprType),
+    left: &Expr,
+) {
+    match class {
+        Class::Date => drop(convert::to_date(cx, v, ty)),
+        Class::Time => drop(convert::to_time(cx, v, ty)),
+        _ => drop(datetime_beside(
+            cx,
+            v,
+            ty,
+            operand_name(cx, left).as_deref(),
+        )),
+    }
+}
+
 /// Warns about the texts among the members of such a list, once for each execution, and about its
 /// operand `x`.
 ///
@@ -555,12 +579,7 @@ pub(crate) fn warn_among_dates<'a>(
         if binary {
             ty.col.collation = CollationId::BINARY;
         }
-        // Only the warnings count.
-        let _ = match class {
-            Class::Date => convert::to_date(cx, v, &ty).is_some(),
-            Class::Time => convert::to_time(cx, v, &ty).is_some(),
-            _ => datetime_beside(cx, v, &ty, operand_name(cx, left).as_deref()).is_some(),
-        };
+        warn_of_time_point(cx, class, (v, &ty), left);
     };
     let first = (cx.st.lists.warned.borrow_mut()).insert(std::ptr::from_ref(e) as usize);
     for (_, member) in list.iter().filter(|_| first) {

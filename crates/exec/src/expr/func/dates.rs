@@ -252,11 +252,12 @@ fn infer_timestamp(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let start = arg!(dated_time(cx, &args[0]));
     let fsp = ty.col.fsp();
     let Some(e) = args.get(1) else {
+        let start = arg!(dated_time(cx, &args[0]));
         return Ok(Val::DateTime(start.with_fsp(fsp)));
     };
+    let start = arg!(whole_datetime(cx, &args[0]));
     let by = arg!(cx.time(e)).micros();
     let sum = DateTime::from_linear(start.to_linear() + by, fsp);
     Ok(sum.map_or(Val::Null, Val::DateTime))

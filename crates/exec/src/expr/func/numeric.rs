@@ -369,19 +369,28 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         ty.col = ColumnType::string(kind, collation);
         ty.coercibility = Coercibility::Implicit;
     }
-    // Beside a time the text has no fixed length.
-    if args.iter().any(|e| e.ty.class().is_temporal()) {
-        ty.col.kind = match ty.col.kind {
-            TypeKind::Char(n) => TypeKind::VarChar(n),
-            TypeKind::Binary(n) => TypeKind::VarBinary(n),
-            kind => kind,
-        };
-    }
+    // Beside a TIME that is as long the text has no fixed length.
+    let is_date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
+    let length = |time: bool| {
+        let of = args
+            .iter()
+            .filter(|e| (e.ty.class() == Class::Time) == time);
+        of.map(|e| e.ty.max_length()).max()
+    };
+    let short = length(true) >= length(false) && !args.iter().any(is_date);
+    ty.col.kind = match ty.col.kind {
+        TypeKind::Char(n) if short => TypeKind::VarChar(n),
+        TypeKind::Binary(n) if args.iter().any(|e| e.ty.class().is_temporal()) => {
+            TypeKind::VarBinary(n)
+        }
+        kind => kind,
+    };
     Ok(ty)
 }
 
-/// GREATEST or LEAST of dates or times with other values where a number is wanted: of a TIME, that
-/// of the numbers; of a date, the number of the date. `None` for any other function.
+/// GREATEST or LEAST of dates or times with other values where a number is wanted: of a TIME, or of
+/// a YEAR and constants, that of the numbers; of a date, the number of the date. `None` for any
+/// other function.
 pub(crate) fn number_among_times<'a>(
     cx: &EvalCx<'a>,
     func: FuncId,
@@ -394,7 +403,14 @@ pub(crate) fn number_among_times<'a>(
         _ => return Ok(None),
     };
     let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
-    let time = |e: &Expr| e.ty.class() == Class::Time;
+    // The function YEAR() has a display width.
+    let year = |e: &Expr| e.ty.col.kind == TypeKind::Year && e.ty.col.width == 0;
+    // A YEAR column counts as a number only beside constants.
+    let years = args.iter().any(year)
+        && args
+            .iter()
+            .all(|e| year(e) || nfold_plan::expr::is_constant(e));
+    let time = |e: &Expr| e.ty.class() == Class::Time || years;
     if ty.class() == Class::String && args.iter().any(date) {
         return number_among_dates(cx, args, greatest).map(Some);
     }

@@ -350,6 +350,20 @@ impl BoundAccess {
         at: usize,
         part: &'a PointPart,
     ) -> Result<(), SqlError> {
+        let list = matches!(part, PointPart::In(_) | PointPart::List { .. });
+        match list && cx.st.lists.members_warned.get() {
+            true => cx.silently(|cx| self.encode_part(cx, layout, at, part)),
+            false => self.encode_part(cx, layout, at, part),
+        }
+    }
+
+    fn encode_part<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        layout: &KeyLayout,
+        at: usize,
+        part: &'a PointPart,
+    ) -> Result<(), SqlError> {
         let s = &mut self.scratch;
         match part {
             PointPart::Eq { expr, null_safe } => equal(s, cx, layout, at, expr, *null_safe),
@@ -388,14 +402,12 @@ impl BoundAccess {
                         return Ok(());
                     }
                     let v = listed(cx, v, &e.ty, ty);
-                    member(
-                        s,
-                        cx,
-                        layout,
-                        at,
-                        (&v, &e.ty, is_constant_text(e, &v)),
-                        false,
-                    )
+                    let value = (&v, &e.ty, is_constant_text(e, &v));
+                    if *mixed && list.len() > 1 && is_cut_number(&v, &e.ty, ty) {
+                        self.exact = false;
+                        return cx.silently(|cx| member(s, cx, layout, at, value, false));
+                    }
+                    member(s, cx, layout, at, value, false)
                 })
             }
             PointPart::List { list, .. } => {

@@ -37,6 +37,7 @@ impl StepCx<'_, '_> {
         mut row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
         let step = &self.block.joins[0];
+        let continues = me.started;
         if !me.started {
             me.started = true;
             if let Some(reader) = &mut me.reader {
@@ -47,8 +48,19 @@ impl StepCx<'_, '_> {
             }
         }
         let filtered = !step.filter.is_empty() || !me.exact;
+        if self.block.row_by_row && continues && self.select_next(me, step, out)? {
+            return Ok(true);
+        }
+        let mut continues = continues;
         loop {
+            if self.block.changed != 0 {
+                self.rt
+                    .counts
+                    .add_batch(if continues { out.read.len() } else { 0 });
+                continues = true;
+            }
             out.clear();
+            me.next_row = 0;
             let more = match &mut me.reader {
                 Some(reader) => {
                     let row_sink = reborrow(&mut row_sink).filter(|_| !filtered);
@@ -57,7 +69,9 @@ impl StepCx<'_, '_> {
                 None => self.made(me, step, &mut out.read)?,
             };
             out.select_all();
-            if let Some(reader) = &me.reader
+            if self.block.row_by_row {
+                self.select_next(me, step, out)?;
+            } else if let Some(reader) = &me.reader
                 && reader.spec.lock != RowLock::None
                 && (filtered || reader.spec.semi_consistent)
             {
@@ -132,24 +146,62 @@ impl StepCx<'_, '_> {
     ) -> Result<(), SqlError> {
         out.selected.clear();
         self.rt.checkpoint(CANDIDATE_WORK * out.read.len() as u64)?;
-        let mut i = 0;
-        while i < out.read.len() {
+        for i in 0..out.read.len() {
+            self.select_row(me, Some(reader), step, out, i)?;
+        }
+        Ok(())
+    }
+
+    /// Selects the next row of the current batch that passes, alone. Returns false if there is
+    /// none.
+    fn select_next(
+        &self,
+        me: &mut StepExec,
+        step: &JoinStep,
+        out: &mut Batch,
+    ) -> Result<bool, SqlError> {
+        out.selected.clear();
+        while me.next_row < out.read.len() {
+            self.rt.checkpoint(CANDIDATE_WORK)?;
+            let i = me.next_row;
+            me.next_row += 1;
+            self.select_row(me, me.reader.as_ref(), step, out, i)?;
+            if !out.selected.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Selects row `i` of the batch if it passes. As [`Self::select_locked`] in a locking read.
+    fn select_row(
+        &self,
+        me: &StepExec,
+        reader: Option<&TableReader>,
+        step: &JoinStep,
+        out: &mut Batch,
+        i: usize,
+    ) -> Result<(), SqlError> {
+        loop {
             let passes = {
                 let mut rows = self.empty_rows();
                 rows[step.table] = self.slots[step.table].row(Some(out.read.row(i)));
                 let cx = self.eval(&rows);
                 (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
             };
-            if !passes {
-                reader.release(self.rt, &out.read, i);
-            } else if !out.read.is_unlocked(i) {
-                out.selected.push(i as u32);
-            } else if reader.lock_row(self.rt, &mut out.read, i)? {
-                continue; // it may have changed meanwhile: look again
+            match reader {
+                Some(reader) if !passes => reader.release(self.rt, &out.read, i),
+                // It may have changed before it was locked: it is tested again.
+                Some(reader) if out.read.is_unlocked(i) => {
+                    if reader.lock_row(self.rt, &mut out.read, i)? {
+                        continue;
+                    }
+                }
+                _ if passes => out.selected.push(i as u32),
+                _ => {}
             }
-            i += 1;
+            return Ok(());
         }
-        Ok(())
     }
 
     /// Reads rows of a derived table or view; false: there are no more.

@@ -110,6 +110,8 @@ pub(crate) struct StepExec {
     found: SmallVec<[bool; 2]>,
     pub exact: bool,
     started: bool,
+    /// The next row of the current batch to be tested ([`Block::row_by_row`]).
+    next_row: usize,
     /// The rows of a derived table or view in the first step, or of a JSON_TABLE.
     made: Option<SpoolRows>,
     kernel: Kernel,
@@ -240,6 +242,7 @@ impl StepExec {
             found: smallvec![false; step.nested_join.as_ref().map_or(0, |join| join.ends.len())],
             exact: true,
             started: false,
+            next_row: 0,
             made: None,
             kernel: Kernel::default(),
         })
@@ -457,7 +460,6 @@ impl<'r> StepCx<'r, '_> {
         out: &mut Batch,
         row_sink: Option<&mut dyn PageRowSink>,
     ) -> Result<bool, SqlError> {
-        out.clear();
         self.first(&mut steps[0], out, row_sink)
     }
 
@@ -481,10 +483,10 @@ impl<'r> StepCx<'r, '_> {
         position: usize,
         out: &mut Batch,
     ) -> Result<bool, SqlError> {
-        out.clear();
         if position == 0 {
             return self.first(&mut steps[0], out, None);
         }
+        out.clear();
         loop {
             if steps[position].swapping == Swapping::Possible {
                 self.gather(steps, position)?;

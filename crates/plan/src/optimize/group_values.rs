@@ -1,0 +1,46 @@
+//! The extremes of texts as MySQL reads them from its temporary table of groups: as columns, so
+//! that reading a number from one warns about the rest of the text.
+
+use nfold_types::TypeKind;
+
+use crate::logical::clauses::AggFunc;
+use crate::logical::expr::{Class, Expr, TextOrigin};
+use crate::physical::Block;
+
+/// Marks the results of MIN and MAX in the clauses that read the groups of a block, if MySQL stores
+/// the groups in a temporary table.
+pub(super) fn mark_stored(block: &mut Block) {
+    let Some(group) = &block.group else { return };
+    if group.implicit || group.ordered || group.rollup || group.is_sorted() {
+        return;
+    }
+    let first = group.first_aggregate();
+    let is_text = |e: &Expr| {
+        let long = matches!(e.ty.col.kind, TypeKind::Text(_) | TypeKind::Blob(_));
+        e.ty.class() == Class::String && !long
+    };
+    let extremes: Vec<bool> = (group.aggregates.iter())
+        .map(|a| matches!(a.func, AggFunc::Min | AggFunc::Max) && a.args.iter().all(is_text))
+        .collect();
+    if !extremes.contains(&true) {
+        return;
+    }
+    let order = block.order.iter_mut().map(|key| &mut key.expr);
+    let clauses = block
+        .having
+        .iter_mut()
+        .chain(&mut block.select)
+        .chain(order);
+    clauses.for_each(|e| mark(e, first, &extremes));
+}
+
+fn mark(e: &mut Expr, first: usize, extremes: &[bool]) {
+    if let Some(at) = e.as_column()
+        && at.table == 0
+        && let Some(place) = usize::from(at.column).checked_sub(first)
+        && extremes.get(place) == Some(&true)
+    {
+        e.ty.origin = TextOrigin::Column;
+    }
+    e.each_child_mut(&mut |e| mark(e, first, extremes));
+}
