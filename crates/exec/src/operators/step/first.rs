@@ -189,14 +189,13 @@ impl StepCx<'_, '_> {
                 let cx = self.eval(&rows);
                 (me.exact || cx.passes(&step.access.implied)?) && cx.passes(&step.filter)?
             };
+            let unlocked = passes && out.read.is_unlocked(i);
             match reader {
                 Some(reader) if !passes => reader.release(self.rt, &out.read, i),
                 // It may have changed before it was locked: it is tested again.
-                Some(reader) if out.read.is_unlocked(i) => {
-                    if reader.lock_row(self.rt, &mut out.read, i)? {
-                        continue;
-                    }
-                }
+                Some(reader) if unlocked && reader.lock_row(self.rt, &mut out.read, i)? => continue,
+                // It has been deleted.
+                Some(_) if unlocked => {}
                 _ if passes => out.selected.push(i as u32),
                 _ => {}
             }
