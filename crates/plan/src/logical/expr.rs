@@ -376,6 +376,12 @@ impl Expr {
         found
     }
 
+    /// Whether both compute the same value. Of two CASTs of one operand only the types differ.
+    pub fn is_same(&self, other: &Expr) -> bool {
+        let cast = matches!(self.kind, ExprKind::Cast(_));
+        self.kind == other.kind && (!cast || self.ty.col == other.ty.col)
+    }
+
     /// The column, if the expression is a column of the current row and nothing else.
     pub fn as_column(&self) -> Option<ColumnAt> {
         match self.kind {

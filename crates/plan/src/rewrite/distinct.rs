@@ -21,7 +21,7 @@ pub(super) fn group_whole_row(block: &mut Block, limited: bool) {
     }
     let mut keys: Vec<Expr> = Vec::new();
     for e in &block.select {
-        if !keys.iter().any(|k| k.kind == e.kind) {
+        if !keys.iter().any(|k| k.is_same(e)) {
             keys.push(e.clone());
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn group_whole_row(block: &mut Block, limited: bool) {
 
 /// Rewrites an expression over the joined row into one over the grouped row.
 fn over_groups(group: &mut Grouping, e: &mut Expr) {
-    let is_key = |k: &Expr| k.kind == e.kind || is_text_of(k, e);
+    let is_key = |k: &Expr| k.is_same(e) || is_text_of(k, e);
     let position = match group.keys.iter().position(is_key) {
         Some(key) => {
             if is_computed_member(e) {
