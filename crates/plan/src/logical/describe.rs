@@ -187,13 +187,15 @@ fn describe_kept(
     if e.ty.col.kind == TypeKind::Null {
         e.ty = e.ty.kept();
     } else if kind == ResultKind::Aggregate {
-        e.ty.col = e.ty.column();
+        let mut ty = e.ty.clone();
+        ty.col = ty.column();
+        set_stored_type(e, ty);
     } else {
         match form {
             _ if e.ty.col.is_enum_or_set() => keep(e),
             StoredForm::AsComputed => keep(e),
-            StoredForm::Subquery => e.ty = e.ty.stored_subquery(),
-            StoredForm::Value => e.ty = e.ty.stored_value(),
+            StoredForm::Subquery => set_stored_type(e, e.ty.stored_subquery()),
+            StoredForm::Value => set_stored_type(e, e.ty.stored_value()),
         }
         meta.flags &= !(ColumnFlags::ENUM | ColumnFlags::SET);
     }
@@ -242,10 +244,16 @@ pub(crate) fn is_computed_member(e: &Expr) -> bool {
 
 /// Converts `e` to the value that a temporary table stores: an ENUM or SET member becomes its text.
 pub(crate) fn keep(e: &mut Expr) {
-    let ty = e.ty.kept();
-    if e.ty.col.is_enum_or_set() {
-        let member = std::mem::replace(e, Expr::null());
-        e.kind = ExprKind::Cast(Box::new(member));
+    set_stored_type(e, e.ty.kept());
+}
+
+/// Changes the type of a computed value to that of the column which stores it.
+fn set_stored_type(e: &mut Expr, ty: ExprType) {
+    // The type of a CAST AS YEAR says what it computes, so the CAST stays inside.
+    let is_cast_as_year = matches!(e.kind, ExprKind::Cast(_)) && e.ty.col.kind == TypeKind::Year;
+    if e.ty.col.is_enum_or_set() || is_cast_as_year && ty.col.kind != TypeKind::Year {
+        let value = std::mem::replace(e, Expr::null());
+        e.kind = ExprKind::Cast(Box::new(value));
     }
     e.ty = ty;
 }

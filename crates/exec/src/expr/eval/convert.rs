@@ -638,6 +638,8 @@ pub fn cast<'a>(
             })
         }
         TypeKind::Year => cast_year(cx, &v, from).map_or(Val::Null, Val::UInt),
+        // A temporary table stores a year as an INT.
+        TypeKind::Int if from.col.kind == TypeKind::Year => v,
         _ => return Ok(cast_string(cx, v, from, to)),
     })
 }
