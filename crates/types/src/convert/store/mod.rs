@@ -151,6 +151,7 @@ pub fn store_value_in(
 
 /// [`store_value_in`] for values that are not NULL, and not texts of a wide character set for
 /// another type.
+#[inline(always)]
 fn general_value(
     value: ValueRef<'_>,
     from: CollationId,
