@@ -10,6 +10,7 @@ import time
 
 import pymysql
 
+import binlog_source
 import replica
 import server
 
@@ -487,6 +488,49 @@ def test_cascaded_rows_are_before_their_parent(srv):
             assert found == events, (sql, found)
         caught_up(src, f.cur)
         replica.compare(src, f.cur, "rep")
+
+
+def updated_databases(settings):
+    """The databases that the settings of a QUERY event list."""
+    sizes = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1}
+    at = 0
+    while at < len(settings):
+        kind = settings[at]
+        if kind == 12:
+            return {name.decode() for name in settings[at + 2:].split(b"\0")[:settings[at + 1]]}
+        # A text has its length before it.
+        at += 1 + (sizes[kind] if kind in sizes else 1 + settings[at + 1])
+    return set()
+
+
+def test_statements_name_the_databases_that_they_change(srv):
+    src = begin(srv)
+    src.execute("CREATE TABLE t (id INT)")
+    src.execute("SHOW BINARY LOG STATUS")
+    file, start = src.fetchone()[:2]
+    # The current database of each event, whether it needs none, and the databases that change. As
+    # MySQL 9.7 writes them, but for their order.
+    expected = {
+        "CREATE DATABASE rep2": ("rep2", True, {"rep2"}),
+        "RENAME TABLE t TO rep2.u": ("rep", False, {"rep", "rep2"}),
+        "CREATE TABLE rep2.w (id INT)": ("rep", False, {"rep2"}),
+        "CREATE VIEW v AS SELECT * FROM rep2.u": ("rep", False, {"rep"}),
+        "ALTER DATABASE rep2 CHARACTER SET latin1": ("rep2", True, {"rep2"}),
+        "DROP DATABASE rep2": ("rep2", True, {"rep2"}),
+    }
+    for sql in expected:
+        src.execute(sql)
+    src.execute("FLUSH BINARY LOGS")
+    with open(os.path.join(srv.datadir, file), "rb") as log:
+        data = log.read()
+    found = {}
+    for event in binlog_source.events(data[:4] + data[start:]):
+        if event[4] != 2:
+            continue
+        flags, (database, size) = event[17], (event[27], event[30] + 256 * event[31])
+        names, text = updated_databases(event[32:32 + size]), event[32 + size:-4]
+        found[text[database + 1:].decode()] = (text[:database].decode(), flags & 8 != 0, names)
+    assert found == expected, found
 
 
 def test_dump_may_end_the_file_name_with_a_zero(srv):

@@ -127,6 +127,8 @@ impl Header {
     pub const BYTES: usize = 19;
     /// The event was made for the connection, and is in no file.
     const ARTIFICIAL: u16 = 0x20;
+    /// The statement needs no current database.
+    pub(crate) const SUPPRESS_USE: u16 = 8;
     /// A reader that does not know the event may ignore it. In a dump, MariaDB sets it for the
     /// beginning of encryption, because the events behind it are not encrypted there.
     const IGNORABLE: u16 = 0x80;
@@ -155,6 +157,11 @@ impl Header {
     /// Whether the event was made for the connection, and is in no file.
     pub fn is_artificial(&self) -> bool {
         self.flags & Header::ARTIFICIAL != 0
+    }
+
+    /// Whether the statement of a QUERY event needs no current database.
+    pub fn needs_no_database(&self) -> bool {
+        self.flags & Header::SUPPRESS_USE != 0
     }
 }
 

@@ -34,6 +34,11 @@ pub struct QueryContext {
     pub collation_for_utf8mb4: Option<u16>,
     pub sql_require_primary_key: Option<bool>,
     pub default_table_encryption: Option<bool>,
+    /// The databases that a DDL statement changes; empty: it does not say.
+    pub updated_databases: Vec<String>,
+    /// The statement needs no current database, because it names the one that it changes. Only the
+    /// header of the event says so.
+    pub names_database: bool,
     /// The statement is a DDL statement that commits by itself.
     pub is_atomic_ddl: bool,
 }
@@ -76,13 +81,14 @@ impl QueryEvent {
 impl QueryContext {
     /// MariaDB since 10.10; MySQL has a setting of its own for it.
     const MARIADB_EXPLICIT_DEFAULTS: u32 = 1 << 24;
+    /// The most databases that an event lists, and the number that stands for more.
+    pub(crate) const MAX_DATABASES: usize = 16;
+    pub(crate) const TOO_MANY_DATABASES: u8 = 254;
     pub(crate) const AUTO_IS_NULL: u32 = 1 << 14;
     pub(crate) const NO_FOREIGN_KEY_CHECKS: u32 = 1 << 26;
     pub(crate) const NO_UNIQUE_CHECKS: u32 = 1 << 27;
 
     fn read(bytes: &[u8]) -> Result<QueryContext, BinlogError> {
-        /// More databases than the event lists.
-        const TOO_MANY_DATABASES: u8 = 254;
         /// MariaDB: the number of the ALTER TABLE that ends follows.
         const ALTER_ENDS: u8 = 4 | 8;
         let mut cx = QueryContext::default();
@@ -121,8 +127,9 @@ impl QueryContext {
                 11 => cx.invoker = Some((short_text(&mut r)?, short_text(&mut r)?)),
                 12 => {
                     let n = r.u8("number of databases")?;
-                    for _ in 0..n * u8::from(n != TOO_MANY_DATABASES) {
-                        r.nul_bytes("database")?;
+                    for _ in 0..n * u8::from(n != Self::TOO_MANY_DATABASES) {
+                        let name = String::from_utf8_lossy(r.nul_bytes("database")?);
+                        cx.updated_databases.push(name.into_owned());
                     }
                 }
                 13 => {

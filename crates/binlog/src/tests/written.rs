@@ -211,6 +211,7 @@ fn written_transaction_is_read_back() {
             collation_for_utf8mb4: Some(255),
             sql_require_primary_key: Some(false),
             is_atomic_ddl: true,
+            updated_databases: vec!["d".into(), "e".into()],
             ..QueryContext::default()
         },
         sql: b"CREATE TABLE t (id INT)".to_vec(),

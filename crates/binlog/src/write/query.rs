@@ -8,16 +8,12 @@ use crate::query::{QueryContext, QueryEvent};
 /// the code of the first setting.
 pub const DDL_XID_OFFSET: usize = Header::BYTES + 13 + 1;
 
-/// The flag of a statement that needs no current database.
-const SUPPRESS_USE: u16 = 8;
-
 /// Appends QUERY. With [`QueryContext::is_atomic_ddl`], the eight bytes at [`DDL_XID_OFFSET`] are
 /// to be replaced by the number of the transaction.
 pub fn query_event(out: &mut Vec<u8>, stamp: Stamp, query: &QueryEvent) {
-    let flags = match query.sql.starts_with(b"XA ") {
-        true => SUPPRESS_USE,
-        false => 0,
-    };
+    let suppresses =
+        query.sql.starts_with(b"XA ") || query.sql == b"BEGIN" || query.context.names_database;
+    let flags = if suppresses { Header::SUPPRESS_USE } else { 0 };
     event(out, stamp, (code::QUERY, flags), |out| {
         let context = query.context.encode();
         let database = query.database.as_bytes();
@@ -79,6 +75,16 @@ impl QueryContext {
         };
         number(7, self.lc_time_names);
         number(8, self.collation_database);
+        let databases = &self.updated_databases;
+        if databases.len() > Self::MAX_DATABASES {
+            out.extend_from_slice(&[12, Self::TOO_MANY_DATABASES]);
+        } else if !databases.is_empty() {
+            out.extend_from_slice(&[12, databases.len() as u8]);
+            for name in databases {
+                out.extend_from_slice(name.as_bytes());
+                out.push(0);
+            }
+        }
         if self.microseconds > 0 {
             out.push(13);
             out.extend_from_slice(&self.microseconds.to_le_bytes()[..3]);

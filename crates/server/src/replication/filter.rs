@@ -4,7 +4,7 @@
 //! - F1. A change is left out only if it is known that it concerns other databases. A statement
 //!   that cannot be read stops the channel.
 
-use nfold_sql::ast::{ObjectName, Statement};
+use nfold_sql::ast::Statement;
 use nfold_types::SqlError;
 
 /// What a statement of the source changes, as far as a filter needs it.
@@ -50,43 +50,13 @@ impl Filter {
                 false => Err(SqlError::not_supported(*what)),
             };
         }
-        let databases = databases(statement, current);
+        let databases = statement.changed_databases(current);
         let followed = databases.iter().filter(|name| self.follows(name)).count();
         Ok(match followed {
             0 => Scope::Other,
             n if n == databases.len() => Scope::Followed,
             _ => Scope::Both,
         })
-    }
-}
-
-/// The databases of the objects that a statement changes. Accounts are in none.
-fn databases<'a>(statement: &'a Statement, current: &'a str) -> Vec<&'a str> {
-    use Statement::*;
-    let of = |name: &'a ObjectName| name.schema.as_ref().map_or(current, |s| s.value.as_str());
-    match statement {
-        CreateDatabase(create) => vec![&create.name.value],
-        AlterDatabase(alter) => vec![alter.name.as_ref().map_or(current, |n| &n.value)],
-        DropDatabase { name, .. } => vec![&name.value],
-        CreateTable(create) => vec![of(&create.name)],
-        DropTable(drop) => drop.names.iter().map(of).collect(),
-        CreateView(create) => vec![of(&create.name)],
-        DropView { names, .. } => names.iter().map(of).collect(),
-        Truncate(name) => vec![of(name)],
-        RenameTable(names) => (names.iter())
-            .flat_map(|(from, to)| [of(from), of(to)])
-            .collect(),
-        AlterTable(alter) => {
-            let renamed = alter.actions.iter().filter_map(|action| match action {
-                nfold_sql::ast::AlterAction::Rename(to) => Some(of(to)),
-                _ => None,
-            });
-            std::iter::once(of(&alter.name)).chain(renamed).collect()
-        }
-        CreateIndex(create) => vec![of(&create.table)],
-        DropIndex { table, .. } => vec![of(table)],
-        TableMaintenance(maintenance) => maintenance.tables.iter().map(of).collect(),
-        _ => Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@ use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind, XaPrepareEvent};
 use nfold_catalog::{IndexKind, TableId, Visibility};
 use nfold_engine::{ChangeJournal, JournalEntry, Table};
 use nfold_exec::{ExecCx, SessionEnv, change_kind, logged_columns};
+use nfold_sql::ast::Statement;
 use nfold_types::{Charset, Collation, ErrorCode, SqlError, Value};
 
 use super::Session;
@@ -102,14 +103,29 @@ impl Session {
     }
 
     /// The bytes that the commit of a DDL statement carries; `None`: it is not recorded.
-    pub(crate) fn statement_attachment(&mut self, sql: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn statement_attachment(
+        &mut self,
+        statement: &Statement,
+        sql: &[u8],
+    ) -> Option<Vec<u8>> {
         let log = self.logging()?.clone();
+        let mut event = self.described(sql.to_vec(), true);
+        let mut changed: Vec<String> = Vec::new();
+        for name in statement.changed_databases(&event.database) {
+            if changed.iter().all(|other| other != name) {
+                changed.push(name.to_owned());
+            }
+        }
+        // Filters of replicas look at the current database.
+        if is_of_database(statement)
+            && let [name] = &changed[..]
+        {
+            event.database.clone_from(name);
+            event.context.names_database = true;
+        }
+        event.context.updated_databases = changed;
         let mut events = Vec::new();
-        query_event(
-            &mut events,
-            self.stamp(&log),
-            &self.described(sql.to_vec(), true),
-        );
+        query_event(&mut events, self.stamp(&log), &event);
         Some(self.new_group(&log, GroupForm::Statement, &events).encode())
     }
 
@@ -304,6 +320,15 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// CREATE, ALTER and DROP DATABASE
+fn is_of_database(statement: &Statement) -> bool {
+    use Statement::{AlterDatabase, CreateDatabase, DropDatabase};
+    matches!(
+        statement,
+        CreateDatabase(_) | AlterDatabase(_) | DropDatabase { .. }
+    )
 }
 
 /// Appends the TABLE_MAP of a table.

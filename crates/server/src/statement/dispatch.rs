@@ -439,7 +439,7 @@ impl Session {
         }
         if self.server.binlog.is_some() && is_logged(statement) {
             self.carried.deferred = false;
-            self.carried.pending.attachment = self.statement_attachment(text);
+            self.carried.pending.attachment = self.statement_attachment(statement, text);
         }
         let mut response = self.dispatch(cx, statement, text, sink);
         // A statement that has changed nothing is not in the binary log.

@@ -5,6 +5,7 @@
 //! and `CURRENT_TIMESTAMP` are the function `now`), so the binder handles each meaning only once.
 
 mod admin;
+mod changed;
 mod ddl;
 mod diagnostics;
 mod expr;

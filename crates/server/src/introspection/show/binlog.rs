@@ -168,7 +168,7 @@ fn read_rows(
                 code: header.code,
                 server_id: header.server_id,
                 end,
-                info: info(&event),
+                info: info(&header, &event),
             });
             (at, rest) = (end, behind);
         }
@@ -177,7 +177,7 @@ fn read_rows(
 }
 
 /// The last column of SHOW BINLOG EVENTS.
-fn info(event: &Event) -> String {
+fn info(header: &Header, event: &Event) -> String {
     match event {
         Event::FormatDescription(f) => {
             format!(
@@ -201,10 +201,10 @@ fn info(event: &Event) -> String {
             } else {
                 ""
             };
-            match (q.database.as_str(), &*sql) {
-                ("", _) | (_, "BEGIN") => format!("{sql}{xid}"),
-                _ if sql.starts_with("XA ") => sql.into_owned(),
-                (database, _) => format!("use `{database}`; {sql}{xid}"),
+            match q.database.as_str() {
+                "" => format!("{sql}{xid}"),
+                _ if header.needs_no_database() => format!("{sql}{xid}"),
+                database => format!("use `{database}`; {sql}{xid}"),
             }
         }
         Event::TableMap(map) => format!("table_id: {} ({}.{})", map.id, map.database, map.table),
