@@ -263,9 +263,13 @@ def test_size_bounds_a_file(srv):
     src.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(3000))")
     for n in range(20):
         src.execute("INSERT INTO t VALUES (%s, %s)", (n, "x" * 3000))
+    # The files are written behind the commits.
+    end = time.monotonic() + 10
+    sizes = []
+    while len(sizes) <= 5 and time.monotonic() < end:
+        src.execute("SHOW BINARY LOGS")
+        sizes = [r[1] for r in src.fetchall()]
     src.execute("SET GLOBAL max_binlog_size = DEFAULT")
-    src.execute("SHOW BINARY LOGS")
-    sizes = [r[1] for r in src.fetchall()]
     assert len(sizes) > 5 and all(8192 <= s < 16384 for s in sizes[:-1]), sizes
     with Follower(srv) as f:
         caught_up(src, f.cur)
