@@ -120,8 +120,8 @@ impl TreeHandle {
             && (lies_open(node, pos, key, value_len) || node.is_tight())
     }
 
-    /// The position of `key` on the leaf of `pos`, which costs least if it is the next entry behind
-    /// `pos`. Returns `None` if the leaf does not have the key, or is damaged.
+    /// Finds `key` on the leaf of `pos`. Tries the entry right behind `pos` first, then searches
+    /// the leaf. Returns `None` if the leaf does not have the key, or is damaged.
     pub fn find_behind(&self, mtr: &Mtr<'_>, pos: &LeafPos, key: &[u8]) -> Option<LeafPos> {
         let node = Node::new(mtr.words(pos.leaf));
         let mut slot = pos.slot + 1;

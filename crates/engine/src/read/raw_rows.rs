@@ -135,7 +135,7 @@ impl Direct<'_> {
         out.reserve(entries.len());
         entries.each(ahead, |entry| {
             let head = RowHead::from_words(entry.value_word(0), entry.value_word(RowHead::SECOND));
-            // Of columns on overflow pages no bytes are wanted, if these are `16 * N` at most.
+            // N > 0: only the first bytes of the row are wanted, and no value on an overflow page.
             let usual = if N == 0 { head.unmarked } else { head.live };
             let visible = usual && (head.trx < below || view.sees(head.trx));
             let len = entry.value_len();

@@ -337,9 +337,9 @@ fn update_later(rt: &Runtime<'_>, op: &mut UpdateOp) -> Result<WriteOutcome, Sql
     rt.drive(|session| session.update(op))
 }
 
-/// Whether a change is recorded for the binary log before those of its foreign keys. MySQL records
-/// it behind them, so that a consumer with foreign keys of its own can apply the events. A key that
-/// leads back to the table may change the same row again, and needs the order of the changes.
+/// Whether the binary log has a row's change before the changes that its foreign keys make to other
+/// rows. As in MySQL it comes after them: then a consumer that checks foreign keys can apply the
+/// events. It comes first if a key leads back to this table, because the same row may change again.
 fn is_logged_early(foreign: Option<&Foreign>) -> bool {
     foreign.is_none_or(|foreign| foreign.keys.revisits)
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d > 5)         {b.i : b.d > 5} has a.id
 //! a.x IN (SELECT b.y FROM b WHERE b.i = a.id AND a.k = 3)       a.k = 3 and {(b.i, b.y)} has (a.id, a.x)
-//! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d < a.d)       {b.i -> MIN(b.d)} at a.id is below a.d
+//! EXISTS (SELECT 1 FROM b WHERE b.i = a.id AND b.d < a.d)       {b.i -> MIN(b.d)} at a.id < a.d
 //! ```
 //!
 //! Other conditions on both rows are tests: the rows of the set form groups by their keys, and the

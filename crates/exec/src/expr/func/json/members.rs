@@ -30,7 +30,8 @@ impl ValuePart for Members {
 }
 
 impl DocumentParts {
-    /// The parts, if they are others than in the last execution.
+    /// Evaluates the paths. Returns the parts that they lead to, or `None` if all paths are those
+    /// of the last execution.
     pub fn bind<'a>(
         &mut self,
         cx: &EvalCx<'a>,
