@@ -273,6 +273,16 @@ impl Digested {
         }
     }
 
+    /// A hash of what [`Digested::append_structural`] would append. Allocates nothing.
+    pub fn structural_hash(&self, roles: &[LiteralRole], text: &[u8]) -> u64 {
+        let slots = self.slots.iter().zip(roles);
+        let structural = slots.filter(|(_, role)| **role == LiteralRole::Structural);
+        structural.fold(0, |hash, (slot, _)| {
+            let literal = hash128(slot.span.of(text)) as u64;
+            (hash.rotate_left(5) ^ literal).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        })
+    }
+
     /// Whether [`Digested::append_structural`] would append exactly `expected`. Allocates nothing.
     pub fn structural_is(&self, roles: &[LiteralRole], text: &[u8], expected: &[u8]) -> bool {
         let mut rest = expected;

@@ -207,4 +207,8 @@ fn structural_literals_distinguish_plans() {
     let same = b"select a, 'x' from t where b = 9 limit 7";
     assert!(d.structural_is(&roles, same, &key));
     assert!(d.structural_is(&[LiteralRole::Parameter; 3], text, b""));
+    let hash = d.structural_hash(&roles, text);
+    assert_eq!(d.structural_hash(&roles, same), hash);
+    assert_ne!(d.structural_hash(&roles, other), hash);
+    assert_eq!(d.structural_hash(&[LiteralRole::Parameter; 3], text), 0);
 }

@@ -18,8 +18,8 @@
 //!
 //! # Cost
 //! Bounded in bytes (`nfold_plan_cache_size`), with an equal share for each shard. A full shard
-//! evicts the plans that were not used since it was full last. A lookup compares at most
-//! [`MAX_VARIANTS`] keys.
+//! evicts the plans that were not used since it was full last. A lookup goes through at
+//! most [`MAX_VARIANTS`] plans, and compares the whole keys of few of them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -44,8 +44,8 @@ const SHARDS: usize = 16;
 /// Workers keep no operators of larger plans between executions. Such plans are rare, and their
 /// operators would keep them in memory after every session has dropped them.
 const LARGE_BYTES: usize = 2 << 20;
-/// Plans of one hash: a lookup compares them one by one. They are of one digest with other
-/// structural literals, such as `SELECT 'a'` and `SELECT 'b'`.
+/// Plans of one hash. They are of one digest with other structural literals, such as `SELECT 'a'`
+/// and `SELECT 'b'`.
 const MAX_VARIANTS: usize = 64;
 /// The maximum number of plan contexts with a number.
 const MAX_ENVIRONMENTS: usize = 4096;
@@ -62,6 +62,8 @@ pub struct PlanKey {
     /// The role of each literal, and the texts of the structural ones.
     roles: Box<[LiteralRole]>,
     structural: Box<[u8]>,
+    /// A hash of the structural literals.
+    structural_hash: u64,
     /// The text up to the last result column that is named by its text.
     named: Box<[u8]>,
 }
@@ -92,6 +94,7 @@ impl PlanKey {
             markers: work.markers.iter().map(marker_kind).collect(),
             describe: work.describe,
             roles: roles.into(),
+            structural_hash: work.digested.structural_hash(roles, work.text),
             structural: structural.into(),
             named: work.text.get(..named_by_text).unwrap_or_default().into(),
         }
@@ -106,7 +109,13 @@ impl PlanKey {
             && work
                 .digested
                 .structural_is(&self.roles, work.text, &self.structural)
-            && work.text.get(..self.named.len()) == Some(&*self.named)
+            && self.has_names_of(work)
+    }
+
+    /// Whether the result columns that are named by their text have these names.
+    #[inline]
+    fn has_names_of(&self, work: &Work<'_>) -> bool {
+        work.text.get(..self.named.len()) == Some(&*self.named)
     }
 
     /// Whether the key is for `?` values of these kinds.
@@ -264,6 +273,24 @@ impl Shard {
         }
     }
 
+    /// The plan of a statement among those of its hash.
+    fn find<'l>(
+        list: &'l mut [Cached],
+        work: &Work<'_>,
+        plan_context: u32,
+    ) -> Option<&'l mut Cached> {
+        // Statements of one digest have their literals in the same roles.
+        let roles = &list.first()?.plan.key.roles;
+        let structural = work.digested.structural_hash(roles, work.text);
+        // The cheapest tests that tell plans of one digest apart come first.
+        list.iter_mut().find(|kept| {
+            kept.plan.key.structural_hash == structural
+                && kept.plan.key.has_names_of(work)
+                && kept.plan_context == plan_context
+                && kept.plan.key.is_of(work)
+        })
+    }
+
     /// Evicts plans until `room` bytes are free below `limit`. Returns how many.
     fn make_room(&mut self, room: usize, limit: usize) -> u64 {
         let before = self.plans;
@@ -356,11 +383,9 @@ impl SharedPlans {
         let (hash, shard) = self.place(PlanKey::hash_of(work), plan_context);
         let mut shard = shard.lock();
         shard.follow(schema);
-        let found = shard.by_hash.get_mut(&hash)?.iter_mut().find(|kept| {
-            kept.plan_context == plan_context
-                && kept.plan.schema_version == schema
-                && kept.plan.key.is_of(work)
-        })?;
+        let list = shard.by_hash.get_mut(&hash)?;
+        let found = Shard::find(list, work, plan_context)
+            .filter(|kept| kept.plan.schema_version == schema)?;
         found.used = true;
         self.hits.fetch_add(1, Relaxed);
         Some(found.plan.clone())
@@ -386,13 +411,13 @@ impl SharedPlans {
         };
         shard.bytes += bytes;
         let list = shard.by_hash.entry(hash).or_default();
-        let same = |k: &Cached| k.plan_context == plan_context && k.plan.key.is_of(work);
-        match list.iter().position(same) {
-            Some(at) => {
-                let gone = std::mem::replace(&mut list[at], kept);
+        let is_full = list.len() >= MAX_VARIANTS;
+        match Shard::find(list, work, plan_context) {
+            Some(same) => {
+                let gone = std::mem::replace(same, kept);
                 shard.bytes -= gone.bytes;
             }
-            None if list.len() >= MAX_VARIANTS => {
+            None if is_full => {
                 let gone = take_unused(list);
                 list.push(kept);
                 shard.bytes -= gone.bytes;
