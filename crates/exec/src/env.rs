@@ -340,6 +340,13 @@ pub trait RowSink {
     fn row_buffer(&mut self) -> &mut Vec<u8>;
     /// Ends the row in the buffer. The sink may send the buffer now.
     fn end_row(&mut self) -> Result<(), SqlError>;
+    /// As [`end_row`](Self::end_row), with `value` inserted at byte `at` of the buffer. A sink that
+    /// sends need not copy the value.
+    fn end_row_with(&mut self, at: usize, value: &[u8]) -> Result<(), SqlError> {
+        let buffer = self.row_buffer();
+        buffer.splice(at..at, value.iter().copied());
+        self.end_row()
+    }
     /// A buffer for many consecutive rows with packet headers. `None`: the rows are passed one by
     /// one through [`row_buffer`](Self::row_buffer). Between `row_buffer` and
     /// [`end_row`](Self::end_row) the result is always `None`. The caller reports the rows by

@@ -13,8 +13,15 @@ use nfold_types::wire::RowFrames;
 use nfold_types::{Charset, CollationId, ColumnType, SqlError, ValueRef, charset, wire};
 
 use super::step::{Slot, Source};
+use crate::env::batch::Batch;
 use crate::env::{RowSink, SessionEnv, WireFormat};
 use crate::expr::eval::{EvalCx, row_error};
+
+/// A sink may send a text of at least this many bytes from the row in place of its buffer.
+const SENT_IN_PLACE_BYTES: usize = 64 << 10;
+/// Long texts are looked for in batches of at most this many rows: the engine ends a batch behind
+/// some long rows.
+const FEW_ROWS: usize = 16;
 
 /// The encoder for a block whose result is plain columns of its only table, without grouping, sort,
 /// or a filter after the read.
@@ -137,13 +144,32 @@ impl DirectRows<'_> {
         format: WireFormat,
         sink: &mut dyn RowSink,
     ) -> Result<(), SqlError> {
-        self.emit_all(1, |_| image, format, sink)
+        match image.len() >= SENT_IN_PLACE_BYTES {
+            true => self.emit_long(image, format, sink),
+            false => self.emit_all(1, |_| image, format, sink),
+        }
+    }
+
+    /// Appends rows `skipped..skipped + count` of a batch to the sink's buffer.
+    #[inline]
+    pub fn emit_batch(
+        &self,
+        batch: &Batch,
+        (skipped, count): (usize, usize),
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        let image = |i: usize| batch.scanned(skipped + i);
+        match batch.read.bytes() >= SENT_IN_PLACE_BYTES && count <= FEW_ROWS {
+            true => (0..count).try_for_each(|i| self.emit(image(i), format, sink)),
+            false => self.emit_all(count, image, format, sink),
+        }
     }
 
     /// Appends rows `0..count` to the sink's buffer.
     // Out of line: the loop of its only other caller leaves it too few registers.
     #[inline(never)]
-    pub fn emit_all<'i>(
+    fn emit_all<'i>(
         &self,
         count: usize,
         image: impl Fn(usize) -> &'i [u8],
@@ -158,7 +184,7 @@ impl DirectRows<'_> {
         } = self;
         match format {
             WireFormat::Text => {
-                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
+                let general = &mut |n: usize, v: ValueRef<'i>, out: &mut Vec<u8>| {
                     to.text(v, &select[n].ty.col, out);
                 };
                 let rows = Rows::<false> {
@@ -169,7 +195,7 @@ impl DirectRows<'_> {
                 put_rows(count, image, rows, sink)
             }
             WireFormat::Binary => {
-                let general = &mut |n: usize, v: ValueRef<'_>, out: &mut Vec<u8>| {
+                let general = &mut |n: usize, v: ValueRef<'i>, out: &mut Vec<u8>| {
                     to.binary(v, &select[n].ty.col, out);
                 };
                 let rows = Rows::<true> {
@@ -179,6 +205,73 @@ impl DirectRows<'_> {
                 };
                 put_rows(count, image, rows, sink)
             }
+        }
+    }
+
+    /// Appends a row that may have a long text, which is not copied.
+    #[cold]
+    fn emit_long<'i>(
+        &self,
+        image: &'i [u8],
+        format: WireFormat,
+        sink: &mut dyn RowSink,
+    ) -> Result<(), SqlError> {
+        let mut long = LongText::default();
+        let general = &mut |n: usize, v: ValueRef<'i>, out: &mut Vec<u8>| {
+            long.write(&self.to, v, (&self.select[n].ty.col, format), out);
+        };
+        let (layout, out) = (self.layout, sink.row_buffer());
+        let encoded = match format {
+            WireFormat::Text => self.encoder.text(layout, image, out, general),
+            WireFormat::Binary => self.encoder.binary(layout, image, out, general),
+        };
+        encoded.map_err(|e| row_error(&e))?;
+        long.end_row(sink)
+    }
+}
+
+/// The long text of a row that is left out of the sink's buffer.
+#[derive(Default)]
+struct LongText<'v> {
+    /// Its place in the buffer, and its bytes.
+    left_out: Option<(usize, &'v [u8])>,
+}
+
+impl<'v> LongText<'v> {
+    /// Appends a value. Of the row's first long text only the length is appended. Returns true for
+    /// NULL, which has no bytes in the binary protocol.
+    #[inline]
+    fn write(
+        &mut self,
+        to: &ResultText<'_>,
+        v: ValueRef<'v>,
+        (ty, format): (&ColumnType, WireFormat),
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if let ValueRef::Bytes(text) = v
+            && text.len() >= SENT_IN_PLACE_BYTES
+            && self.left_out.is_none()
+            && to.is_sent_as_stored(text, ty)
+        {
+            wire::write_lenenc(text.len() as u64, out);
+            self.left_out = Some((out.len(), text));
+            return false;
+        }
+        match format {
+            WireFormat::Text => {
+                to.text(v, ty, out);
+                v.is_null()
+            }
+            WireFormat::Binary => to.binary(v, ty, out),
+        }
+    }
+
+    /// Ends the row.
+    #[inline]
+    fn end_row(self, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+        match self.left_out {
+            None => sink.end_row(),
+            Some((at, text)) => sink.end_row_with(at, text),
         }
     }
 }
@@ -242,15 +335,15 @@ impl PageRowSink for PageRowEncoder<'_> {
 
 /// Appends row images in one of the two protocols. It is not a closure, so that the work for a row
 /// is inlined into the loop over rows.
-struct Rows<'d, const BINARY: bool> {
+struct Rows<'d, 'i, const BINARY: bool> {
     encoder: &'d RowEncoder,
     layout: &'d RowLayout,
-    general: &'d mut General<'d>,
+    general: &'d mut General<'d, 'i>,
 }
 
-impl<const BINARY: bool> Rows<'_, BINARY> {
+impl<'i, const BINARY: bool> Rows<'_, 'i, BINARY> {
     #[inline(always)]
-    fn row(&mut self, image: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
+    fn row(&mut self, image: &'i [u8], out: &mut Vec<u8>) -> Result<(), RowError> {
         match BINARY {
             true => self.encoder.binary(self.layout, image, out, self.general),
             false => self.encoder.text(self.layout, image, out, self.general),
@@ -263,7 +356,7 @@ impl<const BINARY: bool> Rows<'_, BINARY> {
 fn put_rows<'i, const BINARY: bool>(
     count: usize,
     image: impl Fn(usize) -> &'i [u8],
-    mut rows: Rows<'_, BINARY>,
+    mut rows: Rows<'_, 'i, BINARY>,
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
     let mut next = 0;
@@ -293,7 +386,7 @@ fn put_rows<'i, const BINARY: bool>(
 fn put_singly<'i, const BINARY: bool>(
     range: std::ops::Range<usize>,
     image: &dyn Fn(usize) -> &'i [u8],
-    rows: &mut Rows<'_, BINARY>,
+    rows: &mut Rows<'_, 'i, BINARY>,
     sink: &mut dyn RowSink,
 ) -> Result<(), SqlError> {
     for i in range {
@@ -314,50 +407,53 @@ pub(crate) fn emit<'a>(
         zone: cx.env().time_zone(),
         charset: cx.env().result_charset(),
     };
-    match sink.format() {
+    let (format, mut long) = (sink.format(), LongText::default());
+    let out = sink.row_buffer();
+    match format {
         WireFormat::Text => {
-            let out = sink.row_buffer();
             for e in select {
-                match e.kind {
-                    ExprKind::Column(at) => {
-                        let v = cx.rows[usize::from(at.table)]
-                            .get(at.column)
-                            .map_err(|e| row_error(&e))?;
-                        to.text(v, &e.ty.col, out);
-                    }
-                    _ => to.text(cx.val(e)?.as_value_ref(), &e.ty.col, out),
+                write_value(cx, e, (&to, format), &mut long, out)?;
+            }
+        }
+        WireFormat::Binary => {
+            let start = out.len();
+            out.push(0);
+            out.resize(start + 1 + (select.len() + 9) / 8, 0);
+            for (n, e) in select.iter().enumerate() {
+                if write_value(cx, e, (&to, format), &mut long, out)? {
+                    out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
                 }
             }
         }
-        WireFormat::Binary => binary(cx, select, &to, sink.row_buffer())?,
     }
-    sink.end_row()
+    long.end_row(sink)
 }
 
-fn binary<'a>(
+/// Appends one value of the select list. Returns whether it is NULL.
+#[inline]
+fn write_value<'a>(
     cx: &EvalCx<'a>,
-    select: &'a [Expr],
-    to: &ResultText<'_>,
+    e: &'a Expr,
+    (to, format): (&ResultText<'_>, WireFormat),
+    long: &mut LongText<'a>,
     out: &mut Vec<u8>,
-) -> Result<(), SqlError> {
-    let start = out.len();
-    out.push(0);
-    out.resize(start + 1 + (select.len() + 9) / 8, 0);
-    for (n, e) in select.iter().enumerate() {
-        let null = match e.kind {
-            ExprKind::Column(at) => {
-                let v = cx.rows[usize::from(at.table)]
-                    .get(at.column)
-                    .map_err(|e| row_error(&e))?;
-                to.binary(v, &e.ty.col, out)
-            }
-            _ => to.binary(cx.val(e)?.as_value_ref(), &e.ty.col, out),
-        };
-        if null {
-            out[start + 1 + (n + 2) / 8] |= 1 << ((n + 2) % 8);
-        }
+) -> Result<bool, SqlError> {
+    let ty = &e.ty.col;
+    if let ExprKind::Column(at) = e.kind {
+        let v = cx.rows[usize::from(at.table)]
+            .get(at.column)
+            .map_err(|e| row_error(&e))?;
+        return Ok(long.write(to, v, (ty, format), out));
     }
-    Ok(())
+    let value = cx.val(e)?;
+    let v = value.as_value_ref();
+    match format {
+        WireFormat::Text => {
+            to.text(v, ty, out);
+            Ok(v.is_null())
+        }
+        WireFormat::Binary => Ok(to.binary(v, ty, out)),
+    }
 }
 
 /// The client's view of values: a time zone, and the character set of results (see
@@ -382,16 +478,17 @@ impl ResultText<'_> {
         let (ValueRef::Bytes(text), Some(to)) = (v, self.charset) else {
             return None;
         };
-        if ty.collation == CollationId::BINARY {
-            return None;
-        }
-        let from = ty.charset();
-        if from == to || (to.is_ascii_compatible() && from.is_ascii(text)) {
+        if has_equal_bytes(text, ty, to) {
             return None;
         }
         let mut out = Vec::with_capacity(text.len() * 2);
-        charset::convert(from, to, text, &mut out);
+        charset::convert(ty.charset(), to, text, &mut out);
         Some(out)
+    }
+
+    /// Whether the client receives the bytes of a text as they are.
+    fn is_sent_as_stored(&self, text: &[u8], ty: &ColumnType) -> bool {
+        !ty.is_json() && self.charset.is_none_or(|to| has_equal_bytes(text, ty, to))
     }
 
     /// The text of a document. The text of a damaged document ends where the damage begins.
@@ -433,6 +530,15 @@ impl ResultText<'_> {
         }
         v.is_null()
     }
+}
+
+/// Whether a text of type `ty` has the same bytes in the character set `to`.
+#[inline]
+fn has_equal_bytes(text: &[u8], ty: &ColumnType, to: &Charset) -> bool {
+    let from = ty.charset();
+    ty.collation == CollationId::BINARY
+        || from == to
+        || (to.is_ascii_compatible() && from.is_ascii(text))
 }
 
 /// The text of an ENUM or SET value in the client's character set. Member names are stored in

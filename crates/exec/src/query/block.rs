@@ -543,12 +543,7 @@ impl Run<'_, '_> {
             let batch = &*self.batch;
             let skipped = left.skip.min(batch.len() as u64);
             let sent = left.count.min(batch.len() as u64 - skipped);
-            rows.emit_all(
-                sent as usize,
-                |i| batch.scanned(skipped as usize + i),
-                format,
-                sink,
-            )?;
+            rows.emit_batch(batch, (skipped as usize, sent as usize), format, sink)?;
             counts.add_skipped(skipped);
             counts.add_sent(sent);
             (left.skip, left.count) = (left.skip - skipped, left.count - sent);

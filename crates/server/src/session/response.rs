@@ -197,6 +197,11 @@ impl RowSink for WireSink<'_, '_> {
         self.out.end_row().map_err(interrupt_error)
     }
 
+    fn end_row_with(&mut self, at: usize, value: &[u8]) -> Result<(), SqlError> {
+        self.rows += 1;
+        self.out.end_row_with(at, value).map_err(interrupt_error)
+    }
+
     #[inline]
     fn frames(&mut self) -> Option<RowFrames<'_>> {
         Some(self.out.frames())

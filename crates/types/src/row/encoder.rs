@@ -99,8 +99,9 @@ pub struct RowEncoder {
     simple_formats: [bool; 2],
 }
 
-/// Writes column `n` of the result, which is not NULL and not of a simple form.
-pub type General<'g> = dyn FnMut(usize, ValueRef<'_>, &mut Vec<u8>) + 'g;
+/// Writes column `n` of the result, which is not NULL and not of a simple form. `'v` is the row's
+/// lifetime.
+pub type General<'g, 'v> = dyn FnMut(usize, ValueRef<'v>, &mut Vec<u8>) + 'g;
 
 impl RowEncoder {
     /// For the columns `ordinals` of rows of `layout`, in this order. `result(n)`: the type of
@@ -187,12 +188,12 @@ impl RowEncoder {
     /// # Errors
     /// A damaged image; part of the row may be in `out` then.
     #[inline(always)]
-    pub fn text(
+    pub fn text<'v>(
         &self,
         layout: &RowLayout,
-        row: &[u8],
+        row: &'v [u8],
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match self.view(row) {
             Some(view) => self.text_view(view, layout, out, general),
@@ -294,12 +295,12 @@ impl RowEncoder {
     }
 
     #[inline(always)]
-    fn text_view(
+    fn text_view<'v>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
             (0, Some(room)) => self.text_of::<false, true>(view, layout, out, room, general),
@@ -308,13 +309,13 @@ impl RowEncoder {
     }
 
     #[inline(never)]
-    fn text_with_nulls(
+    fn text_with_nulls<'v>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match room {
             Some(room) => self.text_of::<true, true>(view, layout, out, room, general),
@@ -325,13 +326,13 @@ impl RowEncoder {
     /// Appends a text row. `NULLS`: there may be some. `PROMISED`: its simple columns take no more
     /// than `room` bytes.
     #[inline(always)]
-    fn text_of<const NULLS: bool, const PROMISED: bool>(
+    fn text_of<'v, const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         let mut columns = self.columns.iter();
         loop {
@@ -376,12 +377,12 @@ impl RowEncoder {
     }
 
     #[cold]
-    fn text_slowly(
+    fn text_slowly<'v>(
         &self,
         layout: &RowLayout,
-        row: &[u8],
+        row: &'v [u8],
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         for (n, column) in self.columns.iter().enumerate() {
             match layout.get(row, column.ordinal as usize)? {
@@ -397,12 +398,12 @@ impl RowEncoder {
     /// # Errors
     /// As [`Self::text`].
     #[inline(always)]
-    pub fn binary(
+    pub fn binary<'v>(
         &self,
         layout: &RowLayout,
-        row: &[u8],
+        row: &'v [u8],
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match self.view(row) {
             Some(view) => self.binary_view(view, layout, out, general),
@@ -411,12 +412,12 @@ impl RowEncoder {
     }
 
     #[inline(always)]
-    fn binary_view(
+    fn binary_view<'v>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match (view.nulls & self.null_bits, self.room_of(view.row.len())) {
             (0, Some(room)) => self.binary_of::<false, true>(view, layout, out, room, general),
@@ -425,13 +426,13 @@ impl RowEncoder {
     }
 
     #[inline(never)]
-    fn binary_with_nulls(
+    fn binary_with_nulls<'v>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: Option<usize>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         match room {
             Some(room) => self.binary_of::<true, true>(view, layout, out, room, general),
@@ -441,13 +442,13 @@ impl RowEncoder {
 
     /// Appends a binary row. `NULLS` and `PROMISED` as in [`Self::text_of`].
     #[inline(always)]
-    fn binary_of<const NULLS: bool, const PROMISED: bool>(
+    fn binary_of<'v, const NULLS: bool, const PROMISED: bool>(
         &self,
-        view: RowView<&[u8]>,
+        view: RowView<&'v [u8]>,
         layout: &RowLayout,
         out: &mut Vec<u8>,
         room: usize,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         let mark = null_mark(out.len());
         let mut columns = self.binary_columns::<NULLS>();
@@ -515,12 +516,12 @@ impl RowEncoder {
     }
 
     #[cold]
-    fn binary_slowly(
+    fn binary_slowly<'v>(
         &self,
         layout: &RowLayout,
-        row: &[u8],
+        row: &'v [u8],
         out: &mut Vec<u8>,
-        general: &mut General<'_>,
+        general: &mut General<'_, 'v>,
     ) -> Result<(), RowError> {
         let mark = null_mark(out.len());
         out.resize(out.len() + self.head, 0);

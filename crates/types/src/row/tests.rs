@@ -682,7 +682,7 @@ fn cut_images_hold_the_needed_columns() {
             };
             let [whole, part] = [&*image, cut].map(|image| {
                 let (mut text, mut binary) = (Vec::new(), Vec::new());
-                let general: &mut General<'_> = &mut |_, v, out| {
+                let general: &mut General<'_, '_> = &mut |_, v, out| {
                     crate::wire::write_text(v, ty, &crate::temporal::TimeZone::Fixed(0), out);
                 };
                 encoder.text(&layout, image, &mut text, general).unwrap();

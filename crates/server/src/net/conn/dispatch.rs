@@ -11,7 +11,7 @@ use nfold_protocol::response;
 use super::{Conn, Phase};
 use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo, SessionFactory, SessionHandler};
-use crate::net::fiber::writer::{ResponseWriter, flush};
+use crate::net::fiber::writer::ResponseWriter;
 use crate::net::worker::{FiberCx, Interrupt, counters_add};
 
 /// Why a fiber is started.
@@ -72,7 +72,7 @@ fn run_job(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory, job:
         return after;
     }
     drop(outbox);
-    match flush(&mut conn.output, &mut conn.transport, cx) {
+    match conn.output.send(&mut conn.transport, cx) {
         Ok(()) => after,
         Err(Interrupt::ConnectionLost) => {
             counters_add(&cx.local.counters.aborted_clients, 1);
@@ -105,7 +105,7 @@ fn after_panic(conn: &mut Conn, cx: &FiberCx<'_>, factory: &dyn SessionFactory) 
             "Internal error: the statement failed unexpectedly",
         );
         conn.error_packet(conn.answer_sequence, &error);
-        let _ = flush(&mut conn.output, &mut conn.transport, cx);
+        let _ = conn.output.send(&mut conn.transport, cx);
     }
     After::Close
 }
@@ -158,7 +158,7 @@ fn login(
 
 /// Sends what the login has written. All later bytes are compressed, in both directions.
 fn start_compression(conn: &mut Conn, cx: &FiberCx<'_>, algorithm: Algorithm) -> After {
-    if flush(&mut conn.output, &mut conn.transport, cx).is_err() {
+    if conn.output.send(&mut conn.transport, cx).is_err() {
         counters_add(&cx.local.counters.aborted_clients, 1);
         return After::Close;
     }

@@ -20,7 +20,6 @@ pub use super::fiber::writer::{FLUSH_BYTES, ResponseWriter};
 
 pub(crate) use super::fiber::buffer::{Input, Output};
 pub(crate) use super::fiber::transport::{Received, Socket, Transport};
-pub(crate) use super::fiber::writer::send_some;
 pub(crate) use dispatch::{After, Job, run};
 pub(crate) use login::{LoginState, LoginStep, too_many_connections};
 

@@ -1,7 +1,11 @@
 //! The two buffers of a connection. They come from the worker's pool and return to it when empty,
 //! so an idle connection has none.
 
-use super::{Interrupt, Local};
+use std::io;
+use std::time::Instant;
+
+use super::transport::Transport;
+use super::{FiberCx, Interrupt, Local, Suspend, add as counters_add};
 
 /// The size of a new receive buffer in bytes.
 const RECEIVE_BYTES: usize = 16 << 10;
@@ -128,6 +132,147 @@ impl Output {
             local.give_output(std::mem::take(&mut self.bytes));
         }
     }
+
+    /// Sends everything, and suspends the fiber while the socket is full.
+    ///
+    /// # Errors
+    /// The client is gone or too slow, or the statement was killed. A failure is final, because
+    /// part of a packet may have been sent.
+    pub fn send(&mut self, transport: &mut Transport, cx: &FiberCx<'_>) -> Result<(), Interrupt> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        if self.is_empty() {
+            return Ok(());
+        }
+        let result = self.send_all(transport, cx);
+        self.lost = result.err();
+        result
+    }
+
+    #[inline]
+    fn send_all(&mut self, transport: &mut Transport, cx: &FiberCx<'_>) -> Result<(), Interrupt> {
+        let lost = |_| Interrupt::ConnectionLost;
+        let mut in_time = true;
+        loop {
+            let before = self.sent;
+            // To encrypt or compress a long answer takes long, so other sessions have their turns.
+            while transport.is_encoded() && self.send_once(transport, cx.local).map_err(lost)? {
+                if cx.slice_over() {
+                    cx.suspend(Suspend::Yield);
+                }
+            }
+            if self.send_some(transport, cx.local).map_err(lost)? {
+                return Ok(());
+            }
+            in_time = wait_writable(in_time, self.sent > before, transport, cx)?;
+        }
+    }
+
+    /// As [`Self::send`], with `value` behind the buffer.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_with(
+        &mut self,
+        value: &[u8],
+        transport: &mut Transport,
+        cx: &FiberCx<'_>,
+    ) -> Result<(), Interrupt> {
+        if let Some(lost) = self.lost {
+            return Err(lost);
+        }
+        let result = self.send_value(value, transport, cx);
+        self.lost = result.err();
+        result?;
+        // What TLS and compression hold, and the end of the request for the writable edge.
+        self.send_all(transport, cx)
+    }
+
+    /// Sends the buffer and `value` as far as TLS and compression do not keep them.
+    fn send_value(
+        &mut self,
+        mut value: &[u8],
+        transport: &mut Transport,
+        cx: &FiberCx<'_>,
+    ) -> Result<(), Interrupt> {
+        let mut in_time = true;
+        let mut advanced = false;
+        while !value.is_empty() {
+            cx.local.just_ended.set(None);
+            match transport.send_two(self.pending(), value) {
+                Ok(n) => {
+                    let of_buffer = n.min(self.pending().len());
+                    self.sent += of_buffer;
+                    value = &value[n - of_buffer..];
+                    counters_add(&cx.local.counters.bytes_sent, n as u64);
+                    advanced = true;
+                    if transport.is_encoded() && cx.slice_over() {
+                        cx.suspend(Suspend::Yield);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    in_time = wait_writable(in_time, advanced, transport, cx)?;
+                    advanced = false;
+                }
+                Err(_) => return Err(Interrupt::ConnectionLost),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as much as the socket accepts. True: everything is sent, and the writable edge is not
+    /// requested any more.
+    pub fn send_some(&mut self, transport: &mut Transport, local: &Local) -> io::Result<bool> {
+        while self.send_once(transport, local)? {}
+        if !self.is_empty() || !transport.flush_layers()? {
+            return Ok(false);
+        }
+        self.reset();
+        transport.want_writable(&local.poll, false)?;
+        Ok(true)
+    }
+
+    /// Sends once. False: nothing is left to send, or the socket accepts nothing.
+    #[inline]
+    fn send_once(&mut self, transport: &mut Transport, local: &Local) -> io::Result<bool> {
+        if self.is_empty() {
+            return Ok(false);
+        }
+        local.just_ended.set(None);
+        match transport.send(self.pending()) {
+            Ok(n) => {
+                self.sent += n;
+                counters_add(&local.counters.bytes_sent, n as u64);
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Suspends the fiber until the socket accepts bytes, at most for the client's time to read.
+/// `in_time` is the answer of the call before, `advanced` whether a byte was sent since. Returns
+/// false if the time is over.
+///
+/// # Errors
+/// The client has read nothing in its time, or the statement was killed.
+fn wait_writable(
+    in_time: bool,
+    advanced: bool,
+    transport: &mut Transport,
+    cx: &FiberCx<'_>,
+) -> Result<bool, Interrupt> {
+    // A timeout without an edge may still have made room for some bytes. The client is too slow
+    // only if no byte was accepted.
+    if !in_time && !advanced {
+        return Err(Interrupt::ConnectionLost);
+    }
+    transport
+        .want_writable(&cx.local.poll, true)
+        .map_err(|_| Interrupt::ConnectionLost)?;
+    cx.wait_writable(Instant::now() + cx.limits().net_write_timeout)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One non-blocking socket, with or without TLS and compression on it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -44,6 +44,16 @@ impl Socket {
                 sent.extend_from_slice(buf);
                 Ok(buf.len())
             }
+        })
+    }
+
+    /// As [`Self::send`], of two buffers by one call.
+    fn send_two(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        let both = [IoSlice::new(first), IoSlice::new(second)];
+        retry(|| match self {
+            Socket::Tcp(s) => s.write_vectored(&both),
+            Socket::Unix(s) => s.write_vectored(&both),
+            Socket::Memory(sent) => sent.write_vectored(&both),
         })
     }
 }
@@ -191,6 +201,15 @@ impl Transport {
         match &mut self.layers {
             None => self.socket.send(buf),
             Some(layers) => layers.send(&mut self.socket, buf),
+        }
+    }
+
+    /// As [`Self::send`], of two buffers, of which the second one is not empty.
+    pub fn send_two(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
+        match &mut self.layers {
+            None => self.socket.send_two(first, second),
+            Some(layers) if first.is_empty() => layers.send(&mut self.socket, second),
+            Some(layers) => layers.send(&mut self.socket, first),
         }
     }
 

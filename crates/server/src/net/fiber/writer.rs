@@ -11,10 +11,9 @@
 //! `send` if they fit into [`FLUSH_BYTES`].
 
 use std::borrow::Cow;
-use std::time::Instant;
 
 use nfold_protocol::consts::{cap, status};
-use nfold_protocol::frame::{HEADER, begin_packet, end_packet, renumber};
+use nfold_protocol::frame::{HEADER, MAX_CHUNK, begin_packet, end_packet, renumber};
 use nfold_protocol::lenenc::put_int;
 use nfold_protocol::response::{self, Column};
 use nfold_protocol::stmt::encode_prepare_ok;
@@ -25,7 +24,7 @@ use super::buffer::{Input, Output};
 use super::handler::ClientError;
 use super::transport::Transport;
 use super::upload::Upload;
-use super::{FiberCx, Interrupt, Suspend, add as counters_add};
+use super::{FiberCx, Interrupt};
 
 /// The number of buffered bytes at which rows are sent.
 pub const FLUSH_BYTES: usize = 256 << 10;
@@ -323,6 +322,27 @@ impl<'a> ResponseWriter<'a> {
         self.flush_if_much()
     }
 
+    /// As [`end_row`](Self::end_row), with `value` inserted at byte `at` of the buffer. Sends the
+    /// buffer and the value, which is not copied.
+    pub fn end_row_with(&mut self, at: usize, value: &[u8]) -> Result<(), Interrupt> {
+        self.row_buffer();
+        let start = self.row.take().unwrap_or(at);
+        let out = &mut self.output.bytes;
+        let len = out.len() - start - HEADER + value.len();
+        if len >= MAX_CHUNK || self.rare.as_ref().is_some_and(|rare| rare.store.is_some()) {
+            out.splice(at..at, value.iter().copied());
+            end_packet(out, start, &mut self.sequence);
+            return self.flush_if_much();
+        }
+        let header = (len as u32 | u32::from(self.sequence) << 24).to_le_bytes();
+        self.sequence = self.sequence.wrapping_add(1);
+        out[start..start + HEADER].copy_from_slice(&header);
+        let behind = out.split_off(at);
+        self.output.send_with(value, self.transport, self.cx)?;
+        self.output.bytes.extend_from_slice(&behind);
+        Ok(())
+    }
+
     /// Returns a buffer for consecutive rows. No row may be open. The caller calls
     /// [`flush_if_much`](Self::flush_if_much) afterwards.
     #[inline]
@@ -398,7 +418,7 @@ impl<'a> ResponseWriter<'a> {
         if let Some(store) = self.rare.as_mut().and_then(|rare| rare.store.as_mut()) {
             return store.append(self.cx, &mut self.output.bytes);
         }
-        flush(self.output, self.transport, self.cx)
+        self.output.send(self.transport, self.cx)
     }
 
     /// Asks the client for a file (LOAD DATA LOCAL). Its bytes come by [`Self::read_file`].
@@ -450,92 +470,6 @@ impl<'a> ResponseWriter<'a> {
 
     pub(crate) fn set_capabilities(&mut self, capabilities: u32) {
         self.capabilities = capabilities;
-    }
-}
-
-/// Sends all of `output`, and suspends the fiber while the socket is full. A failure is final,
-/// because part of a packet may have been sent.
-pub(crate) fn flush(
-    output: &mut Output,
-    transport: &mut Transport,
-    cx: &FiberCx<'_>,
-) -> Result<(), Interrupt> {
-    if let Some(lost) = output.lost {
-        return Err(lost);
-    }
-    if output.is_empty() {
-        return Ok(());
-    }
-    let result = flush_blocking(output, transport, cx);
-    output.lost = result.err();
-    result
-}
-
-fn flush_blocking(
-    output: &mut Output,
-    transport: &mut Transport,
-    cx: &FiberCx<'_>,
-) -> Result<(), Interrupt> {
-    let lost = |_| Interrupt::ConnectionLost;
-    let mut in_time = true;
-    loop {
-        let before = output.sent;
-        // To encrypt or compress a long answer takes long, so other sessions have their turns.
-        while transport.is_encoded() && send_once(output, transport, cx.local).map_err(lost)? {
-            if cx.slice_over() {
-                cx.suspend(Suspend::Yield);
-            }
-        }
-        if send_some(output, transport, cx.local).map_err(lost)? {
-            return Ok(());
-        }
-        // A timeout without an edge may still have made room for some bytes. The client is too slow
-        // only if no byte was accepted.
-        if !in_time && output.sent == before {
-            return Err(Interrupt::ConnectionLost);
-        }
-        transport
-            .want_writable(&cx.local.poll, true)
-            .map_err(lost)?;
-        in_time = cx.wait_writable(Instant::now() + cx.limits().net_write_timeout)?;
-    }
-}
-
-/// Sends as much as the socket accepts. True: everything is sent, and the writable edge is not
-/// requested any more.
-pub(crate) fn send_some(
-    output: &mut Output,
-    transport: &mut Transport,
-    local: &crate::net::worker::Local,
-) -> std::io::Result<bool> {
-    while send_once(output, transport, local)? {}
-    if !output.is_empty() || !transport.flush_layers()? {
-        return Ok(false);
-    }
-    output.reset();
-    transport.want_writable(&local.poll, false)?;
-    Ok(true)
-}
-
-/// Sends once. False: nothing is left to send, or the socket accepts nothing.
-#[inline]
-fn send_once(
-    output: &mut Output,
-    transport: &mut Transport,
-    local: &crate::net::worker::Local,
-) -> std::io::Result<bool> {
-    if output.is_empty() {
-        return Ok(false);
-    }
-    local.just_ended.set(None);
-    match transport.send(output.pending()) {
-        Ok(n) => {
-            output.sent += n;
-            counters_add(&local.counters.bytes_sent, n as u64);
-            Ok(true)
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Ok(false),
-        Err(e) => Err(e),
     }
 }
 

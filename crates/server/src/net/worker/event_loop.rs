@@ -43,7 +43,7 @@ use super::balance::Meter;
 use super::table::{STAGES, State, Table};
 use super::timers::Timers;
 use super::{Shared, Token};
-use crate::net::conn::{Conn, Job, LoginStep, Phase, Received, send_some};
+use crate::net::conn::{Conn, Job, LoginStep, Phase, Received};
 use crate::net::fiber::inbox::{Inbox, Message};
 use crate::net::fiber::slot::KillKind;
 use crate::net::fiber::{Counters, Local, Suspend, add};
@@ -366,7 +366,7 @@ impl Worker {
         };
         if !conn.output.is_empty() {
             // Login and closing answer without a fiber, so the answer must be sent first.
-            match send_some(&mut conn.output, &mut conn.transport, &self.local) {
+            match conn.output.send_some(&mut conn.transport, &self.local) {
                 Ok(true) if matches!(conn.phase, Phase::Closing) => conn.transport.shutdown_write(),
                 Ok(_) => {}
                 Err(_) => return self.hang_up(token, conn),

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::{LINGER, Worker};
-use crate::net::conn::{Conn, Input, Job, Link, Output, Phase, Transport, send_some};
+use crate::net::conn::{Conn, Input, Job, Link, Output, Phase, Transport};
 use crate::net::fiber::add;
 use crate::net::fiber::inbox::Accepted;
 use crate::net::fiber::slot::{ConnSlot, KillKind};
@@ -67,7 +67,9 @@ impl Worker {
 
     /// Sends the buffered output of a connection, and parks it until an event.
     pub(super) fn park(&mut self, token: Token, mut conn: Box<Conn>) {
-        if send_some(&mut conn.output, &mut conn.transport, &self.local)
+        if conn
+            .output
+            .send_some(&mut conn.transport, &self.local)
             .and_then(|done| {
                 if !done {
                     conn.transport.want_writable(&self.local.poll, true)?;
@@ -131,7 +133,7 @@ impl Worker {
         conn.phase = Phase::Closing;
         conn.deadline = Some(Instant::now() + LINGER);
         conn.input.clear();
-        match send_some(&mut conn.output, &mut conn.transport, &self.local) {
+        match conn.output.send_some(&mut conn.transport, &self.local) {
             Ok(true) => conn.transport.shutdown_write(),
             Ok(false) => {}
             Err(_) => return self.close(token, conn),
