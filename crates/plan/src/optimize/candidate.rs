@@ -86,7 +86,7 @@ pub(super) struct Chooser<'c> {
     pub used: Vec<bool>,
     /// Whether the statement locks rows exclusively, so that each row must be read. A shared lock
     /// of a covering index lies on the index entry alone.
-    locks_rows: bool,
+    pub(super) locks_rows: bool,
     /// Usable conditions that restrict one column, each with its position in `usable`.
     pub values: Vec<(usize, OnColumn)>,
     row_values: Vec<RowValues>,

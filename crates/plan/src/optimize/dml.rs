@@ -17,11 +17,16 @@ use crate::physical::{
 
 pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
     let mut source = source(cx, u.source, u.limit.is_some())?;
-    let index = source.joins.first().map_or(0, |j| j.access.index);
+    let moves = source.joins.first().is_some_and(|step| {
+        let access = step.access.of_table();
+        let indexes = access.kind.indexes(access.index);
+        indexes
+            .iter()
+            .any(|&i| touches(&u.table, i, &u.assignments))
+    });
     let warns = !are_silent(cx, &source);
     // As in MySQL, ORDER BY tests all rows before the first one changes.
-    let collect =
-        collects(&source) || source.ordered && warns || touches(&u.table, index, &u.assignments);
+    let collect = collects(&source) || source.ordered && warns || moves;
     source.row_by_row = warns && (!collect || u.limit.is_some());
     let assigned: Vec<usize> = u.assignments.iter().map(|a| a.column).collect();
     Ok(Plan::Update(Box::new(UpdatePlan {

@@ -6,7 +6,10 @@
 //! ```
 //!
 //! A branch reads the keys of its index alone, so that each row is looked up once. All conditions
-//! are tested on the rows: a branch may find more rows than its condition keeps.
+//! are tested on the rows: a branch may find more rows than its condition keeps. A locking read
+//! locks the rows that any branch finds.
+
+use nfold_sql::ast::LockStrength;
 
 use super::candidate::{Candidate, Chooser, DESCENT, LOOKUP_ROW, SCAN_ROW, allows, path};
 use super::condition::Reader;
@@ -69,11 +72,9 @@ impl Chooser<'_> {
         single: &[Candidate],
     ) -> Vec<Candidate> {
         let is_or = |e: &&Expr| matches!(e.kind, ExprKind::Or(_));
-        let block = self.block;
-        let locks = block.lock.of_slot(self.slot.into()).is_some() || block.changed != 0;
         let forced = hints.index_merge.is_forced();
         let merges = cx.switches.has(Switches::INDEX_MERGE) || forced;
-        if locks || !merges || single.len() < 2 && !self.usable.iter().any(is_or) {
+        if !merges || single.len() < 2 && !self.usable.iter().any(is_or) {
             return Vec::new();
         }
         let unions = self.usable.iter().enumerate().filter_map(|(n, e)| {
@@ -167,15 +168,23 @@ impl Chooser<'_> {
             AccessKind::Points(parts) => i == 0 || equal(parts),
             _ => i == 0,
         };
+        // A branch that locks rows looks them up.
+        let key = KEY + if self.locks() { LOOKUP_ROW } else { 0.0 };
         Some(Branch {
             path: MergeBranch {
                 index: i,
                 kind: found.access.kind,
                 rows,
             },
-            cost: descents + rows * KEY,
+            cost: descents + rows * key,
             ordered,
         })
+    }
+
+    /// Whether the rows are locked.
+    fn locks(&self) -> bool {
+        let lock = self.block.lock.of_slot(self.slot.into());
+        self.locks_rows || lock == Some(LockStrength::Share)
     }
 
     fn merge(&self, kind: MergeKind, branches: Vec<Branch>, rows: f64, most: usize) -> Candidate {
@@ -203,7 +212,8 @@ impl Chooser<'_> {
     ) -> Option<Candidate> {
         let forced = hints.index_merge.is_forced();
         let on = cx.switches.has(Switches::INDEX_MERGE_INTERSECTION) || forced;
-        if !on || self.stats.is_none() {
+        // A locking read would lock, and look up, the rows of all of them.
+        if !on || self.stats.is_none() || self.locks() && !forced {
             return None;
         }
         // Lookups that depend on an outer row are made for many of them at once.

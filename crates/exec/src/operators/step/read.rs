@@ -234,12 +234,10 @@ impl TableReader {
             }
             _ => false,
         };
-        // Neither locks rows: a locking read scans the table.
         let (mut merge, mut skip) = (None, None);
         match &access.kind {
-            AccessKind::Merge(m) if spec.lock == RowLock::None => {
-                merge = Some(Box::new(Merge::new(m)));
-            }
+            AccessKind::Merge(m) => merge = Some(Box::new(Merge::new(m, &spec))),
+            // A skip scan locks no rows: a locking read scans the table.
             AccessKind::Skip(scan) if spec.lock == RowLock::None => {
                 skip = Some(Box::new(Skip::new(&table, &spec, scan)));
             }
