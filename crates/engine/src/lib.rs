@@ -62,9 +62,9 @@ pub use error::{EngineError, Stop};
 pub use journal::{ChangeJournal, JournalEntry};
 pub use locks::{DataLock, DataLockWait, TrxInfo};
 pub use nfold_store::{
-    Attachment, AttachmentReader, Attachments, Disk, DiskFile, Lsn, OpenMode, PAGE_SIZE, RealDisk,
-    RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus, StoreError, StoreOptions, Wait,
-    gather_syncs, holds_syncs, mini_transactions_here,
+    Attachment, AttachmentReader, Attachments, CountedDisk, Disk, DiskFile, FileCounters, Lsn,
+    OpenMode, PAGE_SIZE, RealDisk, RecoveryPhase, RecoveryProgress, ResizePhase, ResizeStatus,
+    StoreError, StoreOptions, Wait, gather_syncs, holds_syncs, mini_transactions_here,
 };
 pub use nfold_txn::Isolation;
 pub use read::{

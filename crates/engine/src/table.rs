@@ -8,7 +8,8 @@
 //! ```
 //! # Concurrency
 //! Everything but `auto_increment`, `row_id`, `rows` and `stats` is immutable: DDL makes a new
-//! `Table`. Those are written by writers and background work, never by reads.
+//! `Table`. Those are written by writers and background work, never by reads. `io` has cache lines
+//! of its own for each worker.
 //! # Not here
 //! Transactions: see `write` and `read`.
 
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use nfold_btree::{MAX_ENTRY, MAX_KEY, Tree, TreeHandle};
 use nfold_catalog::codec::StoredStats;
 use nfold_catalog::{HistogramType, IndexKind, TableDef, TableStats};
+use nfold_observe::{TableCall, TableIo};
 use nfold_store::{Lsn, Store, StoreError};
 use nfold_sync::CachePadded;
 use nfold_types::key::{KeyError, KeyLayout, KeyPart, KeyRows, KeySource};
@@ -114,6 +116,8 @@ pub struct Table {
     rows_counted: AtomicU64,
     /// A damaged page was found.
     damaged: AtomicBool,
+    /// What statements do to it.
+    io: TableIo,
     orphaned: Arc<OrphanedPages>,
     lost: LostEntries,
     /// No restart keeps it.
@@ -144,6 +148,7 @@ impl Table {
             .map(|i| Index::new(&def, i, &primary))
             .collect();
         Table {
+            io: TableIo::new(def.indexes.len()),
             def,
             store,
             layout,
@@ -241,6 +246,27 @@ impl Table {
     /// How an index's bounds and points are encoded.
     pub fn key_layout(&self, ordinal: usize) -> &KeyLayout {
         &self.indexes[ordinal].key
+    }
+
+    /// The counters of what statements do to the table.
+    pub fn io(&self) -> &TableIo {
+        &self.io
+    }
+
+    /// The place among the counters of calls that go through an index. The hidden row id is no
+    /// index to clients.
+    pub fn io_place(&self, index: usize) -> usize {
+        match index == 0 && self.has_hidden_row_id() {
+            true => self.io.no_index(),
+            false => index,
+        }
+    }
+
+    /// Counts rows that statements have fetched through an index or, at the place
+    /// [`TableIo::no_index`], without one.
+    #[inline]
+    pub fn count_fetches(&self, place: usize, n: u64) {
+        self.io.add(place, TableCall::Fetch, n);
     }
 
     /// Whether the clustered key is a hidden row id.

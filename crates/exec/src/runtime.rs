@@ -1,5 +1,6 @@
 //! One execution of a statement: the session, the fiber, the parameters, the warnings.
 
+pub(crate) mod handler_calls;
 pub(crate) mod profile;
 pub(crate) mod result;
 mod search;

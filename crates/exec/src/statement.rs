@@ -45,6 +45,8 @@ pub struct Executable {
     uses: u32,
     /// The first table, and its number of rows when the plan was made.
     first: Option<(Arc<Table>, u64)>,
+    /// The tables that the plan names, and whether it changes them. `None`: it has not run yet.
+    tables: Option<Box<[(Arc<Table>, bool)]>>,
     /// The first table has outgrown the plan, so other sessions with the same plan must plan again
     /// too.
     outgrown: bool,
@@ -61,6 +63,7 @@ impl Executable {
             lock_reads: false,
             uses: 0,
             first: None,
+            tables: None,
             outgrown: false,
         }
     }
@@ -99,6 +102,16 @@ impl Executable {
         false
     }
 
+    /// Counts the statement among those that use its tables.
+    fn count_uses(&mut self, engine: &Engine) {
+        let tables = self
+            .tables
+            .get_or_insert_with(|| used_tables(&self.plan, engine));
+        for (table, writes) in tables {
+            table.io().add_lock(*writes);
+        }
+    }
+
     /// The columns of the result; empty for a statement without a result set.
     pub fn columns(&self) -> &[ColumnMeta] {
         plan_columns(&self.plan)
@@ -122,6 +135,14 @@ fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
         TableSource::Table(def) => Some(def.id),
         _ => None,
     }
+}
+
+/// The tables that a plan names, and whether it changes them.
+#[cold]
+fn used_tables(plan: &Plan, engine: &Engine) -> Box<[(Arc<Table>, bool)]> {
+    let uses = plan.reads().tables.into_iter();
+    let opened = uses.filter_map(|used| Some((engine.table(used.table)?, used.writes)));
+    opened.collect()
 }
 
 /// The columns of the result; empty for a statement without a result set.
@@ -153,6 +174,7 @@ pub fn execute(
     if statement.outgrown(engine) {
         return Err(SqlError::new(ErrorCode::ER_TABLE_DEF_CHANGED, &[]));
     }
+    statement.count_uses(engine);
     session.statement_begin(env.isolation(), env.read_only());
     let plan = &*statement.plan;
     let several = matches!(plan, Plan::UpdateTables(_) | Plan::DeleteTables(_));

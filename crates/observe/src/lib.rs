@@ -12,13 +12,17 @@
 pub mod contention;
 pub mod digests;
 mod histogram;
+mod reset_sums;
 mod session_counters;
 mod sharded;
 mod statement_kinds;
+mod table_io;
 
 pub use histogram::{Histogram, Summary};
+pub use reset_sums::{CountRows, ResetSums};
 pub use session_counters::{
     AllSessionCounters, CounterValues, OwnCounters, SessionCounters, StatusCounter,
 };
 pub use sharded::{SHARDS, Sharded, set_shard, shard};
 pub use statement_kinds::StatementKind;
+pub use table_io::{IndexCalls, TableCall, TableCalls, TableIo};

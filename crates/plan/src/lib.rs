@@ -39,7 +39,7 @@ pub use nfold_types::Value;
 pub use physical as query;
 pub use physical::Plan;
 pub use physical::foreign;
-pub use physical::reads::Reads;
+pub use physical::reads::{Reads, TableUse};
 
 /// Plans a statement.
 ///

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use nfold_binlog::SourceUuid;
 use nfold_catalog::{Account as StoredAccount, Catalog, Privileges};
 use nfold_engine::{
-    AttachmentReader, Disk, Engine, EngineOptions, OpenReport, RealDisk, RecoveryPhase,
-    RecoveryProgress, StoreOptions,
+    AttachmentReader, CountedDisk, Disk, Engine, EngineOptions, FileCounters, OpenReport, RealDisk,
+    RecoveryPhase, RecoveryProgress, StoreOptions,
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
@@ -30,10 +30,11 @@ const EXTEND_BYTES: u64 = 4 << 20;
 /// The time between two log lines about one phase of recovery.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 
-/// An open engine, and its binary log.
+/// An open engine, its binary log, and the counters of its files.
 pub struct OpenDatabase {
     pub engine: Arc<Engine>,
     pub binlog: Option<Arc<BinaryLog>>,
+    pub files: Arc<FileCounters>,
 }
 
 /// The current accounts of the catalog.
@@ -93,7 +94,9 @@ fn open_with(
     let direct = values
         .text("innodb_flush_method")
         .is_some_and(|m| m.starts_with("O_DIRECT"));
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(datadir.path(), direct));
+    let disk = CountedDisk::new(Arc::new(RealDisk::new(datadir.path(), direct)));
+    let files = disk.counters().clone();
+    let disk: Arc<dyn Disk> = Arc::new(disk);
     let log = open_binlog(options, datadir, &disk)
         .map_err(|e| StartError(format!("cannot open the binary log: {e}")))?;
     engine.store.attachments = log.clone().map(|log| log as Arc<dyn AttachmentReader>);
@@ -112,6 +115,7 @@ fn open_with(
     Ok(OpenDatabase {
         engine,
         binlog: log,
+        files,
     })
 }
 

@@ -36,7 +36,10 @@ mod wait_record;
 
 pub use crate::attachments::{Attachment, AttachmentReader, Attachments};
 pub use crate::pool_resize::{ResizePhase, ResizeStatus};
-pub use disk::{Disk, DiskFile, FaultOn, OpenMode, RealDisk, SimDisk, SimRng};
+pub use disk::{
+    CountedDisk, Disk, DiskFile, FaultOn, FileCalls, FileCounters, OpenMode, RealDisk, SimDisk,
+    SimRng,
+};
 pub use error::{Stop, StoreError};
 pub use log::gather::{gather_syncs, holds_syncs};
 pub use mtr::{Latched, Mtr, MtrEnd, mini_transactions_here};

@@ -19,6 +19,7 @@ pub(crate) fn delete(
 ) -> Result<StatementResult, SqlError> {
     let (table, foreign) = (rt.table(plan.table.id)?, plan.foreign.as_ref());
     let mut changes = TableChanges::new(rt, table, None, foreign, plan.ignore);
+    changes.found_by(&plan.source, plan.collect);
     let (mut found, mut deleted) = (0u64, 0u64);
     each_target(
         rt,

@@ -84,6 +84,7 @@ pub(super) fn read_locked(
         ..ReadSpec::default()
     };
     rt.counters.add(StatusCounter::HandlerReadKey, 1);
+    table.count_fetches(table.io_place(index), 1);
     let mut read = Read::points(table.clone(), spec, points);
     out.clear();
     while rt.read(&mut read, out)? {}

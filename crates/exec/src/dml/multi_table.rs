@@ -211,6 +211,7 @@ impl Updating<'_> {
         })?;
         let moves_counter = assigner.changes_auto_increment();
         let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, ignore);
+        changes.found_again();
         let (mut now, mut key) = (RowBatch::new(), Vec::new());
         let (mut changed, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
@@ -427,6 +428,7 @@ impl Deleting {
         })?;
         let foreign = plan.foreign.as_ref();
         let mut changes = TableChanges::new(rt, table, None, foreign, plan.ignore);
+        changes.found_again();
         let (mut deleted, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {
             n += 1;

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
-use nfold_observe::StatusCounter;
+use nfold_observe::{StatusCounter, TableCall};
 use nfold_plan::changed_view::ChangedView;
 use nfold_plan::foreign::ForeignKeys;
+use nfold_plan::query::{AccessKind, Block};
 use nfold_plan::table_exprs::TableExprs;
 use nfold_types::{ErrorCode, SqlError};
 
@@ -48,6 +49,9 @@ pub(crate) struct TableChanges {
     view: Option<Arc<ChangedView>>,
     /// Records the changes for the binary log.
     log: Option<Box<ChangeLog>>,
+    /// The place of the table's counters to which updates and deletes are added: that of the index
+    /// by which the rows were found.
+    place: usize,
     insert: Option<InsertOp>,
     /// Whether rows may be changed later, several at a time ([`Self::defer_updates`]).
     defers: bool,
@@ -90,6 +94,7 @@ impl TableChanges {
         });
         TableChanges {
             log: ChangeLog::new(rt, &table),
+            place: table.io().no_index(),
             table,
             exprs: RowExprs::new(rt, exprs, ignore).map(Box::new),
             foreign,
@@ -99,6 +104,26 @@ impl TableChanges {
             update: None,
             delete: None,
         }
+    }
+
+    /// Sets the access path by which the rows to change are found, for the counters of its index.
+    /// `collected`: see [`Self::found_again`].
+    pub fn found_by(&mut self, block: &Block, collected: bool) {
+        if collected {
+            return self.found_again();
+        }
+        let access = &block.joins[0].access;
+        let scans = matches!(access.kind, AccessKind::Full) && access.index == 0;
+        self.place = match scans && !block.ordered {
+            true => self.table.io().no_index(),
+            false => self.table.io_place(access.index),
+        };
+    }
+
+    /// The statement collects the rows before it changes them. MySQL finds them again by their
+    /// primary keys then, so the changes count there.
+    pub fn found_again(&mut self) {
+        self.place = self.table.io_place(0);
     }
 
     /// Sets the view through which the statement changes rows. Later changes are tested by its
@@ -144,6 +169,8 @@ impl TableChanges {
     /// The errors of the engine, such as 1213, 1205 and 1114.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         rt.counters.add(StatusCounter::HandlerWrite, 1);
+        let io = self.table.io();
+        io.add(io.no_index(), TableCall::Insert, 1);
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -209,6 +236,7 @@ impl TableChanges {
     /// The errors of the engine.
     pub fn update(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
         rt.counters.add(StatusCounter::HandlerUpdate, 1);
+        self.table.io().add(self.place, TableCall::Update, 1);
         let op = self.update.as_mut().expect("D1: begin_update came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
@@ -285,9 +313,11 @@ impl TableChanges {
             delete,
             foreign,
             log,
+            place,
             ..
         } = self;
         rt.counters.add(StatusCounter::HandlerDelete, 1);
+        table.io().add(*place, TableCall::Delete, 1);
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));
         let Some(foreign) = foreign else {
             op.row(image, row_id);

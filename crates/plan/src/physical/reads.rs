@@ -1,4 +1,6 @@
-//! How a plan reads its tables, for status counters.
+//! How a plan uses its tables, for status counters and `performance_schema`.
+
+use nfold_catalog::TableId;
 
 use super::{
     AccessKind, AggFunc, Aggregate, Block, InsertSource, Plan, PointPart, QueryBody, QueryPlan,
@@ -6,7 +8,7 @@ use super::{
 };
 
 /// How many tables are read as a whole or by ranges: first tables of a block, and later ones.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reads {
     pub scan: u16,
     pub full_join: u16,
@@ -15,10 +17,18 @@ pub struct Reads {
     /// Derived tables that are the first of a block, and results of set operations.
     pub temporary_scan: u16,
     /// Tables that are named, each time that they are.
-    pub tables: u16,
+    pub tables: Vec<TableUse>,
     /// A table is read as a whole, and no index is of any use for that: it neither holds all that
     /// is needed nor gives the order.
     pub no_index: bool,
+}
+
+/// A table that a plan names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableUse {
+    pub table: TableId,
+    /// The statement changes it, or locks its rows to change them.
+    pub writes: bool,
 }
 
 impl Plan {
@@ -28,7 +38,10 @@ impl Plan {
         match self {
             Plan::Query(q) => query(q, &mut reads),
             Plan::Insert(p) => {
-                reads.tables += 1;
+                reads.tables.push(TableUse {
+                    table: p.table.id,
+                    writes: true,
+                });
                 if let InsertSource::Query(q) = &p.source {
                     query(q, &mut reads);
                 }
@@ -102,8 +115,11 @@ fn block(b: &Block, reads: &mut Reads) {
                 query(q, reads);
             }
             TableSource::Virtual(_) | TableSource::Json(_) => {}
-            TableSource::Table(_) => {
-                reads.tables += 1;
+            TableSource::Table(def) => {
+                reads.tables.push(TableUse {
+                    table: def.id,
+                    writes: b.locks_to_change(step.table),
+                });
                 let access = match &step.access.kind {
                     AccessKind::Hash { build, .. } => &**build,
                     _ => &step.access,

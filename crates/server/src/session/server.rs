@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use nfold_binlog::GtidSet;
 use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
-use nfold_engine::Engine;
-use nfold_observe::AllSessionCounters;
+use nfold_engine::{Engine, FileCounters};
 use nfold_observe::contention::{Site, WaitKind, WaitPlace};
 use nfold_observe::digests::Digests;
+use nfold_observe::{AllSessionCounters, ResetSums};
 use nfold_types::{ErrorCode, SqlError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
@@ -25,7 +25,7 @@ use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
 use crate::binlog::{BinaryLog, BinlogTunables};
 use crate::config::{Components, Persisted, ServerOptions, Source, server_uuid};
-use crate::database::machine_memory;
+use crate::database::{OpenDatabase, machine_memory};
 use crate::general_log::GeneralLog;
 use crate::net::fiber::compression::Algorithms;
 use crate::net::worker::{ProcessInfo, Registry, WorkerCounters};
@@ -69,6 +69,10 @@ pub struct ServerState {
     pub(crate) plans: SharedPlans,
     /// Statistics by digest.
     pub digests: Digests,
+    /// The counters of the data directory's files.
+    pub(crate) files: Arc<FileCounters>,
+    /// The sums that TRUNCATE of tables of `performance_schema` has subtracted.
+    pub(crate) reset_sums: ResetSums,
     /// The list of the buffer pool's pages, which is kept over a restart.
     pub pool_list: Arc<PoolList>,
     pub slow_log: SlowLog,
@@ -154,10 +158,15 @@ impl ServerState {
     /// Creates the state over an open engine.
     pub fn new(
         options: &ServerOptions,
-        (engine, binlog): (Arc<Engine>, Option<Arc<BinaryLog>>),
+        database: OpenDatabase,
         registry: Arc<Registry>,
         system_tables: &'static dyn SystemTables,
     ) -> Arc<ServerState> {
+        let OpenDatabase {
+            engine,
+            binlog,
+            files,
+        } = database;
         let globals = Arc::new(Globals::new(&options.values, &facts(options)));
         let state = ServerState {
             component_defaults: vars::of_components(&globals),
@@ -183,6 +192,8 @@ impl ServerState {
                 options.workers,
                 options.values.int("performance_schema_digests_size") as usize,
             ),
+            files,
+            reset_sums: ResetSums::default(),
             opened: OpenedTables::default(),
             replication: Replication::default(),
             binlog,

@@ -8,6 +8,7 @@ use nfold_types::collation::CollationId;
 use nfold_types::{SqlError, Value};
 
 use super::env::Env;
+use super::server::ServerState;
 
 /// The schema whose table names are case-insensitive.
 pub const INFORMATION: &str = "information_schema";
@@ -24,9 +25,6 @@ pub const SCHEMAS: [(&str, CollationId); 3] = [
     (PERFORMANCE, CollationId::UTF8MB4_0900_AI_CI),
     (MYSQL, CollationId::UTF8MB3_GENERAL_CI),
 ];
-
-/// The table of statistics by digest, which TRUNCATE empties.
-pub const DIGESTS: &str = "events_statements_summary_by_digest";
 
 /// The canonical name of a system schema; `None` for other names.
 pub fn canonical(schema: &str) -> Option<&'static str> {
@@ -59,8 +57,20 @@ pub fn database(schema: &str) -> Option<DatabaseDef> {
     })
 }
 
+/// A consumer of computed rows: a value for each column. ENUM members are passed as text.
+pub type PutRow<'a> = dyn FnMut(Vec<Value>) -> Result<(), SqlError> + 'a;
+
 /// A consumer of rows of a system table.
 pub type SystemRow<'a> = dyn FnMut(&[Value]) -> Result<(), SqlError> + 'a;
+
+/// Why TRUNCATE refuses a table of `performance_schema`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruncateRefusal {
+    /// The table has no counts that could begin anew, in MySQL either: error 1142.
+    NotASummary,
+    /// MySQL could: error 1235.
+    NotSupported,
+}
 
 /// The tables of the system schemas.
 pub trait SystemTables: Send + Sync {
@@ -78,4 +88,7 @@ pub trait SystemTables: Send + Sync {
         name: &str,
         row: &mut SystemRow<'_>,
     ) -> Result<(), SqlError>;
+
+    /// Lets the counts in a table of `performance_schema` begin anew.
+    fn truncate(&self, server: &ServerState, name: &str) -> Result<(), TruncateRefusal>;
 }

@@ -15,7 +15,6 @@ pub fn server_state(
     database: OpenDatabase,
     registry: Arc<Registry>,
 ) -> Arc<ServerState> {
-    let database = (database.engine, database.binlog);
     let state = ServerState::new(options, database, registry, &Tables);
     // It is empty.
     let _ = state.replication.launcher.set(crate::replication::launch);

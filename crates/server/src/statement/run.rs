@@ -508,7 +508,7 @@ impl Session {
     #[inline]
     fn count_reads(&self, plan: &SharedPlan) {
         let counters = &self.env.counters;
-        let locks = 2 * u64::from(plan.reads.tables);
+        let locks = 2 * plan.reads.tables.len() as u64;
         counters.add(StatusCounter::HandlerExternalLock, locks);
         if plan.access == 0 && plan.reads.temporary_scan == 0 {
             return;

@@ -38,6 +38,7 @@ const SLOTS_AND_COUNTERS: &[&str] = &[
     "txn::view::slots::Line",
     "catalog::mdl::",
     "observe::sharded::Shard",
+    "observe::table_io::",
 ];
 const LEVELS: [&str; 3] = ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ"];
 

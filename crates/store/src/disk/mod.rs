@@ -9,10 +9,12 @@
 use std::io;
 use std::sync::Arc;
 
+pub mod counted;
 #[allow(unsafe_code)]
 pub mod real;
 pub mod sim;
 
+pub use counted::{CountedDisk, FileCalls, FileCounters};
 pub use real::RealDisk;
 pub use sim::{FaultOn, SimDisk, SimRng};
 

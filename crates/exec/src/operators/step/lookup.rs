@@ -262,6 +262,9 @@ impl StepCx<'_, '_> {
         for i in 0..me.inner.len() {
             starts[me.inner.point(i) + 1] += 1;
         }
+        if count > 0 {
+            reader.count_keys(starts[1..].iter().copied());
+        }
         for p in 0..count {
             starts[p + 1] += starts[p];
         }

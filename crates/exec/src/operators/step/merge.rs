@@ -47,6 +47,8 @@ struct Branch {
     /// Ranges that were begun. An equality lookup counts as one.
     begun: usize,
     open: bool,
+    /// The lookups of the open range less the rows that they have found.
+    unanswered: u64,
     rows: RowBatch,
     /// Of a stepwise union: the last keys read, and the index of the first one not yet taken.
     keys: EqualityKeys,
@@ -62,6 +64,7 @@ impl Branch {
             read: None,
             begun: 0,
             open: false,
+            unanswered: 0,
             rows: RowBatch::new(),
             keys: EqualityKeys::new(),
             taken: 0,
@@ -139,6 +142,7 @@ impl Branch {
             read.bind_range(&self.bound.ranges[self.begun], false);
         }
         rt.counters.add(StatusCounter::HandlerReadKey, lookups);
+        self.unanswered = lookups;
         self.begun += 1;
         self.open = true;
         true
@@ -166,6 +170,10 @@ impl Branch {
         };
         let found = (keys.len() - before) as u64;
         rt.counters.add(StatusCounter::HandlerReadNext, found);
+        self.unanswered = self.unanswered.saturating_sub(found);
+        let without_rows = if more { 0 } else { self.unanswered };
+        let place = source.0.io_place(self.index);
+        source.0.count_fetches(place, found + without_rows);
         rt.checkpoint(KEY_WORK * found)?;
         self.open = more;
         Ok(true)

@@ -194,7 +194,11 @@ impl StepExec {
             let (access, ordered) = (access.of_table(), position == 0 && block.ordered);
             let spec = read_spec(rt, block, step.table, access, first_rows);
             let table = rt.table(def.id)?;
-            Ok(Some(TableReader::new(table, spec, access, ordered)))
+            let reader = TableReader::new(table, spec, access, ordered);
+            Ok(Some(match counts_ends(block, position) {
+                true => reader.count_ends(),
+                false => reader,
+            }))
         };
         // A statement that locks rows locks those that the plan says.
         let switches = row_lock(rt, block, step.table) == RowLock::None;
@@ -370,6 +374,13 @@ const FIRST_CANDIDATES: usize = 4;
 pub(crate) fn stops_early(step: &JoinStep) -> bool {
     let decides = matches!(step.kind, JoinType::Semi | JoinType::Anti);
     decides && step.rows > CANDIDATES_MAX && !is_hash(&step.access)
+}
+
+/// Whether a step's fetches count the ends of ranges, too: the step before the last one of a join,
+/// unless a hash join reads its rows, and the reads of rows that the statement changes.
+fn counts_ends(block: &Block, position: usize) -> bool {
+    let next = block.joins.get(position + 1);
+    block.changed != 0 || next.is_some_and(|next| !is_hash(&next.access))
 }
 
 fn is_hash(access: &Access) -> bool {

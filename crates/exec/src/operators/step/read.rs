@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use nfold_engine::{
-    Bound, EqualityKeys, Isolation, KeyRange, LockWaitPolicy, PageRowSink, Read, ReadSpec,
-    RowBatch, RowLock, Table, reborrow,
+    EqualityKeys, Isolation, LockWaitPolicy, PageRowSink, Read, ReadSpec, RowBatch, RowLock, Table,
+    reborrow,
 };
-use nfold_observe::{SessionCounters, StatusCounter};
 use nfold_plan::query::{Access, AccessKind, Block, DocumentPaths, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -16,6 +15,7 @@ use crate::env::batch::POOLED_BYTES;
 use crate::expr::eval::EvalCx;
 use crate::expr::func::DocumentParts;
 use crate::expr::keys::{BoundAccess, BoundKind};
+use crate::runtime::handler_calls::HandlerCalls;
 use crate::runtime::{Runtime, engine_error};
 
 use super::merge::Merge;
@@ -71,87 +71,6 @@ pub(super) enum Point<'k> {
     Ranges,
 }
 
-/// The calls to MySQL's storage engine interface that correspond to a read, as SHOW STATUS counts
-/// them (`Handler_%`).
-#[derive(Clone, Copy, Default)]
-struct HandlerCalls {
-    /// Lookups that are not counted yet.
-    lookups: u64,
-    /// What steps from row to row.
-    step: Option<StatusCounter>,
-    /// The lookup finds the first row; otherwise a step does.
-    lookup_finds_first: bool,
-    /// Rows were found in the range at hand.
-    found: bool,
-}
-
-impl HandlerCalls {
-    /// The lookups of `keys`. A key of a unique index has no second row to step to.
-    fn of_points(keys: u64, unique: bool) -> HandlerCalls {
-        HandlerCalls {
-            lookups: keys,
-            step: (!unique).then_some(StatusCounter::HandlerReadNext),
-            ..HandlerCalls::default()
-        }
-    }
-
-    /// The lookups of the rows of an index merge. In MySQL it reads each row by its position.
-    fn of_merged_rows() -> HandlerCalls {
-        HandlerCalls {
-            step: Some(StatusCounter::HandlerReadRnd),
-            ..HandlerCalls::default()
-        }
-    }
-
-    /// A range begins. `scan`: in MySQL it is a table scan.
-    fn of_range(
-        counters: &SessionCounters,
-        range: &KeyRange,
-        reverse: bool,
-        scan: bool,
-    ) -> HandlerCalls {
-        use StatusCounter::*;
-        let (end, edge, step) = match reverse {
-            false => (&range.lo, HandlerReadFirst, HandlerReadNext),
-            true => (&range.hi, HandlerReadLast, HandlerReadPrev),
-        };
-        counters.add(HandlerReadKey, 1);
-        if matches!(end, Bound::Unbounded) {
-            counters.add(edge, 1);
-        }
-        HandlerCalls {
-            step: Some(if scan { HandlerReadRndNext } else { step }),
-            lookup_finds_first: !scan,
-            ..HandlerCalls::default()
-        }
-    }
-
-    /// Rows were read.
-    #[inline]
-    fn read(&mut self, counters: &SessionCounters, rows: u64) {
-        if self.lookups > 0 {
-            counters.add(StatusCounter::HandlerReadKey, self.lookups);
-            self.lookups = 0;
-        }
-        if let Some(step) = self.step
-            && rows > 0
-        {
-            let first = u64::from(self.lookup_finds_first && !self.found);
-            counters.add(step, rows - first);
-            self.found = true;
-        }
-    }
-
-    /// A range has no more rows: one more step has found that, unless the lookup has.
-    fn ended(&self, counters: &SessionCounters) {
-        if let Some(step) = self.step
-            && (self.found || !self.lookup_finds_first)
-        {
-            counters.add(step, 1);
-        }
-    }
-}
-
 /// A reader of one table.
 pub(crate) struct TableReader {
     table: Arc<Table>,
@@ -168,6 +87,11 @@ pub(crate) struct TableReader {
     bound_bytes: usize,
     /// MySQL scans the table, and not an index.
     scans: bool,
+    /// The place of the table's counters to which its fetches are added.
+    place: usize,
+    /// The fetch that finds the end of the rows counts, too. MySQL counts the rows alone where a
+    /// query reads its last table, because it measures them in one piece.
+    counts_ends: bool,
     /// Of a multi-valued index: the keys that are looked up. Several may find the same row.
     elements: usize,
     /// Of a full-text search that may find a row several times: the keys of the rows found.
@@ -180,6 +104,14 @@ pub(crate) struct TableReader {
     /// Each point is one row at most.
     unique: bool,
     calls: HandlerCalls,
+}
+
+/// The place of the table's counters for fetches by an index, or by a scan of the table.
+fn fetch_place(table: &Table, index: usize, scans: bool) -> usize {
+    match scans {
+        true => table.io().no_index(),
+        false => table.io_place(index),
+    }
 }
 
 /// Drops the rows from number `from` on that an earlier key has found too.
@@ -228,6 +160,8 @@ impl TableReader {
     /// `ordered`: the rows are wanted in the order of the index.
     pub fn new(table: Arc<Table>, spec: ReadSpec, access: &Access, ordered: bool) -> TableReader {
         let whole = matches!(access.kind, AccessKind::Full) && access.index == 0;
+        let scans = whole && !access.covering && !access.reverse && !ordered;
+        let place = fetch_place(&table, access.index, scans);
         let unique = match (&access.kind, table.def().indexes.get(access.index)) {
             (AccessKind::Points(parts), Some(index)) => {
                 index.is_unique() && parts.len() == index.parts.len()
@@ -253,7 +187,9 @@ impl TableReader {
             reverse: false,
             open: false,
             bound_bytes: 0,
-            scans: whole && !access.covering && !access.reverse && !ordered,
+            scans,
+            place,
+            counts_ends: false,
             elements: 0,
             found: None,
             merge,
@@ -262,6 +198,12 @@ impl TableReader {
             unique,
             calls: HandlerCalls::default(),
         }
+    }
+
+    /// Counts the fetches that find the ends of ranges, too.
+    pub fn count_ends(mut self) -> TableReader {
+        self.counts_ends = true;
+        self
     }
 
     /// Called after an execution: frees the memory of a long list or of long rows.
@@ -365,10 +307,14 @@ impl TableReader {
             Some(true) => {
                 self.bind_points();
                 self.calls = HandlerCalls::of_merged_rows();
+                self.place = self.table.io().no_index();
                 self.open = true;
             }
             Some(false) => return Ok(false),
-            None => self.kind = BoundKind::Ranges,
+            None => {
+                self.kind = BoundKind::Ranges;
+                self.place = fetch_place(&self.table, self.spec.index, self.scans);
+            }
         }
         Ok(true)
     }
@@ -385,6 +331,7 @@ impl TableReader {
         let index = if self.bound.unkeyed { 0 } else { access.index };
         if self.spec.index != index {
             self.spec.index = index;
+            self.place = fetch_place(&self.table, index, self.bound.unkeyed);
             self.elements = 0;
             self.read = None;
         }
@@ -417,12 +364,23 @@ impl TableReader {
         })
     }
 
-    /// Starts a lookup of these keys. `points` receives other memory in exchange.
+    /// Starts a lookup of these keys. `points` receives other memory in exchange. The caller counts
+    /// keys without rows ([`Self::count_keys`]).
     pub fn look_up(&mut self, points: &mut EqualityKeys) {
         std::mem::swap(&mut self.bound.points, points);
         self.kind = BoundKind::Points;
         self.bind_points();
+        self.calls.keys = 0;
         self.open = true;
+    }
+
+    /// Counts the fetches of a lookup of `keys` that have found no row. `rows` has the number of
+    /// rows of each key.
+    pub fn count_keys(&self, rows: impl Iterator<Item = u32>) {
+        if !self.unique {
+            let ends = rows.filter(|rows| self.counts_ends || *rows == 0);
+            self.table.count_fetches(self.place, ends.count() as u64);
+        }
     }
 
     /// Whether it finds all rows through a secondary index, looks them up in the clustered index,
@@ -487,12 +445,17 @@ impl TableReader {
             if self.elements > 1 {
                 keep_first_finds(rt, read, &self.table, before, out)?;
             }
-            self.calls.read(rt.counters, rows);
+            let fetches = self.calls.read(rt.counters, rows);
+            self.table.count_fetches(self.place, fetches);
             if more {
                 return Ok(true);
             }
-            if self.kind == BoundKind::Ranges {
-                self.calls.ended(rt.counters);
+            let ends = match self.kind {
+                BoundKind::Ranges => self.calls.ended(rt.counters, self.counts_ends),
+                _ => self.calls.keys_ended(self.counts_ends),
+            };
+            if ends > 0 {
+                self.table.count_fetches(self.place, ends);
             }
             self.open = false;
             if self.kind == BoundKind::Merged && out.is_empty() && out.taken() == 0 {

@@ -129,6 +129,7 @@ impl Skip {
             let before = out.len();
             let (more, rows) = rt.read_into(read, out, None)?;
             rt.counters.add(StatusCounter::HandlerReadNext, rows);
+            self.table.count_fetches(self.spec.index, rows);
             let found = out.len() > before;
             if pending.one && found {
                 out.retain_from(before, |i| i == 0);
@@ -149,6 +150,7 @@ impl Skip {
         }
         rt.checkpoint(DESCENT_WORK)?;
         rt.counters.add(StatusCounter::HandlerReadKey, 1);
+        self.table.count_fetches(self.spec.index, 1);
         let prefix = self.prefixes.prefix();
         self.seen += 1;
         if self.seen > self.most {

@@ -28,7 +28,7 @@ use crate::ddl::bind::alter::{Altered, Change};
 use crate::ddl::bind::{DdlCx, foreign};
 use crate::session::Session;
 use crate::session::response::{Done, Response};
-use crate::session::system_schemas::{DIGESTS, PERFORMANCE, is_system_schema};
+use crate::session::system_schemas::{PERFORMANCE, TruncateRefusal, is_system_schema};
 
 /// Runs a statement of this kind. The open transaction has been committed.
 pub fn run(
@@ -318,9 +318,8 @@ impl Session {
 
     fn truncate(&mut self, cx: &mut dyn ExecCx, table: &ObjectName) -> Result<Response, SqlError> {
         let (schema, name) = (self.schema_of(table)?, table.name.as_str());
-        if *schema == *PERFORMANCE && name == DIGESTS && self.rights.has_global(Privileges::DROP) {
-            self.server.digests.reset();
-            return Ok(Response::ok());
+        if *schema == *PERFORMANCE {
+            return self.truncate_measurements(name);
         }
         if let Some(own) = self.temporary.find(&schema, name).cloned() {
             return self.truncate_temporary(cx, &own);
@@ -337,6 +336,25 @@ impl Session {
         let engine = self.server.engine.clone();
         self.change(cx, move || engine.truncate_table(&def))?;
         Ok(Response::ok())
+    }
+
+    /// TRUNCATE of a table of `performance_schema`.
+    fn truncate_measurements(&self, name: &str) -> Result<Response, SqlError> {
+        let tables = self.server.system_tables;
+        if !self.rights.has_global(Privileges::DROP) {
+            self.rights
+                .need_table(Privileges::DROP, PERFORMANCE, name)?;
+        }
+        if tables.find(PERFORMANCE, name).is_none() {
+            return Err(missing(PERFORMANCE, name));
+        }
+        match tables.truncate(&self.server, name) {
+            Ok(()) => Ok(Response::ok()),
+            Err(TruncateRefusal::NotASummary) => Err(self.rights.denied("DROP", name)),
+            Err(TruncateRefusal::NotSupported) => {
+                Err(SqlError::not_supported(&format!("TRUNCATE of {name}")))
+            }
+        }
     }
 
     /// RENAME TABLE. Each pair sees the effects of the earlier ones.

@@ -1,5 +1,5 @@
 //! Connections, variables and counters; what the engine counts, under MySQL's names: INNODB_METRICS
-//! and its kin, and the summaries of files, waits and memory in `performance_schema`.
+//! and its kin, and the summary of memory in `performance_schema`.
 
 use nfold_protocol::command::command_name;
 use nfold_types::{SqlError, Timestamp, Value};
@@ -195,7 +195,6 @@ const METRICS: &str = include_str!("innodb_metrics.txt");
 const COMPRESSED_PAGES: [i64; 5] = [1024, 2048, 4096, 8192, 16_384];
 
 const PAGE_BYTES: u64 = 16_384;
-const PS_PER_NS: u64 = 1000;
 
 pub(super) fn innodb_metrics(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     need_process(cx)?;
@@ -299,76 +298,6 @@ pub(super) fn tablespaces(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError
         ])?;
     }
     Ok(())
-}
-
-/// Counts and bytes of one kind of file. Times are not measured.
-struct FileUse {
-    event: &'static str,
-    /// Calls and bytes.
-    reads: (u64, u64),
-    writes: (u64, u64),
-    syncs: u64,
-}
-
-fn file_uses(cx: &Cx<'_>) -> [FileUse; 2] {
-    let s = cx.server.engine.store_status();
-    [
-        FileUse {
-            event: "wait/io/file/innodb/innodb_data_file",
-            reads: (s.reads, s.pages_read * PAGE_BYTES),
-            writes: (s.pages_written, s.pages_written * PAGE_BYTES),
-            syncs: 0,
-        },
-        FileUse {
-            event: "wait/io/file/innodb/innodb_log_file",
-            reads: (0, 0),
-            writes: (s.log_writes, s.log_bytes_written),
-            syncs: s.log_syncs,
-        },
-    ]
-}
-
-pub(super) fn files_by_event(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    for file in file_uses(cx) {
-        let times = || std::iter::repeat_n(Value::UInt(0), 4);
-        let all = file.reads.0 + file.writes.0 + file.syncs;
-        let mut row = vec![file.event.into(), Value::UInt(all)];
-        row.extend(times());
-        for (calls, bytes) in [file.reads, file.writes] {
-            row.push(Value::UInt(calls));
-            row.extend(times());
-            row.push(Value::Int(bytes as i64));
-        }
-        row.push(Value::UInt(file.syncs));
-        row.extend(times());
-        put(row)?;
-    }
-    Ok(())
-}
-
-/// The waits of `SHOW ENGINE NFOLD CONTENTION`, by kind. The shortest one is not known.
-pub(super) fn waits(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
-    use nfold_observe::contention::KINDS;
-    let report = cx.server.engine.contention().report();
-    KINDS.iter().try_for_each(|kind| {
-        let mut total = (0u64, 0u64, 0u64);
-        for site in report.iter().filter(|s| s.site.kind == *kind) {
-            let ns = |d: std::time::Duration| d.as_nanos() as u64;
-            total.0 += site.waits;
-            total.1 += ns(site.time);
-            total.2 = total.2.max(ns(site.longest));
-        }
-        let (waits, time, longest) = total;
-        let picoseconds = |ns: u64| Value::UInt(ns.saturating_mul(PS_PER_NS));
-        put(vec![
-            format!("wait/nfold/{}", kind.name().replace(' ', "_")).into(),
-            Value::UInt(waits),
-            picoseconds(time),
-            Value::UInt(0),
-            picoseconds(time / waits.max(1)),
-            picoseconds(longest),
-        ])
-    })
 }
 
 /// The buffer pool, and what the allocator counts.

@@ -18,12 +18,15 @@ mod activity;
 mod columns;
 mod digests;
 mod facts;
+mod file_io;
 mod histograms;
 mod keys;
 mod locks;
 mod mysql;
 mod rows;
 mod schema;
+mod summaries;
+mod table_io;
 #[cfg(test)]
 mod tests;
 
@@ -42,10 +45,11 @@ use nfold_types::{SqlError, TypeKind, Warnings};
 use crate::ddl::bind;
 use crate::ddl::bind::DdlCx;
 use crate::session::env::Env;
+use crate::session::server::ServerState;
 pub(crate) use crate::session::system_schemas::{
     INFORMATION, MYSQL, PERFORMANCE, SCHEMAS, canonical, database, is_open_schema, is_system_schema,
 };
-use crate::session::system_schemas::{SystemRow, SystemTables};
+use crate::session::system_schemas::{SystemRow, SystemTables, TruncateRefusal};
 
 pub use columns::privileges_text;
 
@@ -65,6 +69,10 @@ impl SystemTables for Tables {
         row: &mut SystemRow<'_>,
     ) -> Result<(), SqlError> {
         rows::rows(env, schema, name, row)
+    }
+
+    fn truncate(&self, server: &ServerState, name: &str) -> Result<(), TruncateRefusal> {
+        summaries::truncate(server, name)
     }
 }
 

@@ -6,12 +6,13 @@ use nfold_catalog::{Account, HeldPrivileges, Privileges, SchemaSnapshot, TableDe
 use nfold_exec::SessionEnv;
 use nfold_types::{DateTime, SqlError, Timestamp, TypeKind, Value};
 
-use super::{accounts, activity, columns, digests, facts, histograms, keys, locks, mysql, schema};
+use super::{
+    accounts, activity, columns, digests, facts, file_io, histograms, keys, locks, mysql, schema,
+    table_io,
+};
 use crate::session::ServerState;
 use crate::session::env::Env;
-
-/// A consumer of rows: a value for each column. ENUM members are passed as text.
-pub(super) type Put<'a> = dyn FnMut(Vec<Value>) -> Result<(), SqlError> + 'a;
+pub(super) use crate::session::system_schemas::PutRow as Put;
 
 /// The sources of the rows.
 pub(super) struct Cx<'a> {
@@ -186,6 +187,17 @@ fn information(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
     }
 }
 
+/// The stored tables that the account may see, with the counts of their use.
+fn counted<'a>(cx: &'a Cx<'_>) -> table_io::Counted<'a> {
+    let tables = cx.tables().into_iter();
+    let tables = tables.filter(|def| !def.is_view() && !super::is_system_table(def));
+    let counted = tables.filter_map(|def| {
+        let table = cx.server.engine.table(def.id)?;
+        Some((def, table.io().calls()))
+    });
+    counted.collect()
+}
+
 fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlError> {
     match name {
         "session_variables" => activity::variables(cx, false, put),
@@ -201,9 +213,15 @@ fn performance(cx: &Cx<'_>, name: &str, put: &mut Put<'_>) -> Result<(), SqlErro
         "data_locks" => locks::data_locks(cx, put),
         "metadata_locks" => locks::metadata_locks(cx, put),
         "data_lock_waits" => locks::data_lock_waits(cx, put),
-        "file_summary_by_event_name" => activity::files_by_event(cx, put),
-        "events_waits_summary_global_by_event_name" => activity::waits(cx, put),
+        "file_instances" => file_io::instances(cx.server, put),
+        "file_summary_by_event_name" => file_io::by_event(cx.server, put),
+        "file_summary_by_instance" => file_io::by_file(cx.server, put),
+        "events_waits_summary_global_by_event_name" => file_io::waits(cx.server, put),
         "memory_summary_global_by_event_name" => activity::memory(cx, put),
+        "objects_summary_global_by_type" => table_io::objects(counted(cx), put),
+        "table_io_waits_summary_by_table" => table_io::calls_by_table(counted(cx), put),
+        "table_io_waits_summary_by_index_usage" => table_io::calls_by_index(counted(cx), put),
+        "table_lock_waits_summary_by_table" => table_io::locks_by_table(counted(cx), put),
         // The other tables contain measurements that do not exist here, as in MySQL with
         // performance_schema=OFF.
         _ => Ok(()),
