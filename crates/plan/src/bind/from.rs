@@ -200,20 +200,10 @@ impl BlockBinder<'_> {
     /// # Errors
     /// 1356 if a table, column or function that the view names does not exist any more.
     fn view(&mut self, def: &TableDef, view: &ViewDef, alias: &Ident) -> Result<(), SqlError> {
-        let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
-        let bound = bind_view(self.cx, (Some(def), view)).map_err(|e| match is_of_names(&e) {
-            true => invalid(),
-            false => e,
-        })?;
-        let query = bound.query;
+        let bound = bind_valid_view(self.cx, def, view)?;
         let names = def.columns.iter().map(|c| Ident::new(&*c.name));
-        match query.types.len() == def.columns.len() {
-            true => {
-                let names = names.collect::<Vec<_>>();
-                self.derived_in(Some(&def.schema), query, alias, &names)?;
-            }
-            false => return Err(invalid()),
-        }
+        let names = names.collect::<Vec<_>>();
+        self.derived_in(Some(&def.schema), bound.query, alias, &names)?;
         if let Some(slot) = self.scope.last_mut() {
             slot.view_schema = Some(def.schema.clone());
             slot.object = Some((def.schema.clone(), def.name.clone()));
@@ -658,6 +648,37 @@ pub(super) fn view_cx<'v>(
         has_dependencies: true,
         ..cx.deeper()?
     })
+}
+
+/// Binds the query of a view that exists.
+///
+/// # Errors
+/// 1356 if a table, column or function that the view names does not exist any more.
+fn bind_valid_view(
+    cx: &BindCx<'_>,
+    def: &TableDef,
+    view: &ViewDef,
+) -> Result<block::Bound, SqlError> {
+    let invalid = || SqlError::new(ErrorCode::ER_VIEW_INVALID, &[&def.schema, &def.name]);
+    let bound = bind_view(cx, (Some(def), view)).map_err(|e| match is_of_names(&e) {
+        true => invalid(),
+        false => e,
+    })?;
+    match bound.query.types.len() == def.columns.len() {
+        true => Ok(bound),
+        false => Err(invalid()),
+    }
+}
+
+/// Checks whether the query of a view still has its tables, columns and functions.
+///
+/// # Errors
+/// 1356, and other errors of binding the query.
+pub fn check_view(cx: &PlanCx<'_>, def: &TableDef) -> Result<(), SqlError> {
+    match def.view() {
+        Some(view) => bind_valid_view(&BindCx::new(cx), def, view).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// The columns of a view's query.

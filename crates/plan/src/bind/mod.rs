@@ -47,7 +47,7 @@ pub(crate) use binder::{
     AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, ScopeColumn, ScopeSlot, SourceColumns,
     ViewTarget, WINDOWS, WindowDraft,
 };
-pub use from::view_results;
+pub use from::{check_view, view_results};
 pub use view_target::view_is_updatable;
 
 use std::cell::RefCell;

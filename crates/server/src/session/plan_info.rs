@@ -11,11 +11,13 @@ use nfold_catalog::{
 use nfold_engine::Engine;
 use nfold_exec::eval::{EvalCx, ListCache, NoSubqueries, RowCounts, StmtState, convert, held_rows};
 use nfold_exec::{Params, SessionEnv};
-use nfold_plan::bind::{bind_condition, bind_free};
+use nfold_plan::bind::{self, bind_condition, bind_free};
 use nfold_plan::{ParamType, VarScope};
 use nfold_plan::{PlanCx, PlanInfo};
 use nfold_sql::ast;
-use nfold_types::{Checkpoint, CollationId, ColumnType, SqlError, Value, Warnings};
+use nfold_types::{
+    Checkpoint, CollationId, ColumnType, ErrorCode, NoCheckpoint, SqlError, Value, Warnings,
+};
 
 use super::env::Env;
 use super::response::RowSet;
@@ -83,6 +85,27 @@ pub fn plan_cx<'a>(
         switches: settings.switches,
         explain_format: settings.explain_format,
         trace: None,
+    }
+}
+
+/// Error 1356 if a table, column or function that a view names does not exist any more.
+pub fn check_view(
+    (env, engine): (&Env, &Engine),
+    snapshot: &SchemaSnapshot,
+    def: &TableDef,
+) -> Result<(), SqlError> {
+    let Some(view) = def.view() else {
+        return Ok(());
+    };
+    let checkpoint = &NoCheckpoint;
+    let info = Info {
+        env,
+        engine,
+        checkpoint,
+    };
+    match bind::check_view(&plan_cx(&info, snapshot, &view.text, &[]), def) {
+        Err(e) if e.code == ErrorCode::ER_VIEW_INVALID => Err(e),
+        _ => Ok(()),
     }
 }
 

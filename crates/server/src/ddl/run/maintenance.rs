@@ -157,7 +157,14 @@ impl Session {
             None => self.table_def(schema, name.name.as_str())?,
         };
         if def.is_view() && kind == MaintenanceKind::Check {
-            return Ok(vec![("status", "OK".into())]);
+            self.refresh_schema();
+            return Ok(match self.check_view(&def) {
+                Ok(()) => vec![("status", "OK".into())],
+                Err(e) => vec![
+                    ("Error", e.message.to_string()),
+                    ("error", "Corrupt".into()),
+                ],
+            });
         }
         refuse_view(&def)?;
         if kind == MaintenanceKind::Repair {

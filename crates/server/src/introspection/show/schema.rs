@@ -9,7 +9,7 @@ use nfold_exec::ExecCx;
 use nfold_plan::query::ColumnMeta;
 use nfold_sql::ast::{Ident, ObjectName, Show, ShowFilter};
 use nfold_types::sql_type::ColumnFlags;
-use nfold_types::{ErrorCode, SqlError};
+use nfold_types::{ErrorCode, Level, SqlError, Value};
 
 use super::filter;
 use crate::ddl::show::Quoting;
@@ -17,6 +17,7 @@ use crate::introspection::system;
 use crate::introspection::views;
 use crate::introspection::views::View;
 use crate::session::Session;
+use crate::session::plan_info::check_view;
 use crate::session::response::{Response, RowSet};
 use crate::session::vars::VarValue;
 
@@ -66,10 +67,7 @@ pub fn show(
         }
         Show::TableStatus { schema, filter } => {
             let database = session.visible_database(schema.as_ref())?;
-            filtered(
-                views::schema::table_status(&database, &session.server.engine),
-                filter.as_ref(),
-            )
+            session.table_status(&database, filter.as_ref())
         }
         Show::Columns {
             full,
@@ -78,6 +76,7 @@ pub fn show(
             ..
         } => {
             let def = session.visible_table(table, Shown::Columns)?;
+            session.check_view(&def)?;
             let zone = &session.env.vars.settings().zone;
             let held = session.column_privileges(&def);
             filtered(
@@ -119,10 +118,43 @@ pub fn show(
 }
 
 impl Session {
+    /// Error 1356 if a table, column or function that a view names does not exist any more.
+    pub(crate) fn check_view(&self, def: &TableDef) -> Result<(), SqlError> {
+        check_view((&self.env, &self.server.engine), &self.schema, def)
+    }
+
+    /// SHOW TABLE STATUS. A view whose tables are gone is shown with a warning.
+    fn table_status(
+        &mut self,
+        database: &Database,
+        wanted: Option<&ShowFilter>,
+    ) -> Result<Response, SqlError> {
+        let mut invalid = Vec::new();
+        let view = views::schema::table_status(database, &self.server.engine, |def| {
+            let Err(e) = self.check_view(def) else {
+                return "VIEW".into();
+            };
+            let text = e.message.to_string();
+            invalid.push((Value::from(&*def.name), e));
+            text
+        });
+        let mut set = rows(view);
+        filter::apply(&mut set, wanted, 0);
+        for (name, error) in invalid {
+            if set.rows.iter().any(|row| row[0] == name) {
+                self.conditions.push_error(Level::Warning, &error);
+            }
+        }
+        Ok(Response::Rows(set))
+    }
+
     /// SHOW CREATE VIEW, for accounts with SHOW VIEW and SELECT.
-    fn show_view(&self, def: &TableDef, view: &ViewDef) -> Result<Response, SqlError> {
+    fn show_view(&mut self, def: &TableDef, view: &ViewDef) -> Result<Response, SqlError> {
         self.rights
             .need_table(Privileges::SHOW_VIEW, &def.schema, &def.name)?;
+        if let Err(e) = self.check_view(def) {
+            self.conditions.push_error(Level::Warning, &e);
+        }
         filtered(views::schema::create_view(def, view, self.quoting()?), None)
     }
 
@@ -166,6 +198,7 @@ pub fn describe(
 ) -> Result<Response, SqlError> {
     session.refresh_schema();
     let def = session.visible_table(table, Shown::Columns)?;
+    session.check_view(&def)?;
     let zone = &session.env.vars.settings().zone;
     let view = views::schema::columns(&def, false, zone, &session.column_privileges(&def));
     let wanted = column.map(|c| ShowFilter::Like(c.as_str().as_bytes().to_vec()));

@@ -119,6 +119,9 @@ fn row(cx: &Cx<'_>, def: &TableDef, at: usize, c: &ColumnDef, privileges: &str) 
 
 pub(super) fn columns(cx: &Cx<'_>, put: &mut Put<'_>) -> Result<(), SqlError> {
     for def in cx.tables() {
+        if cx.check_view(def).is_err() {
+            continue;
+        }
         let named = def.columns.iter().enumerate();
         for (at, c) in named.filter(|(_, c)| c.visibility != Visibility::Hidden) {
             let privileges = privileges_text(cx.on_column(def, &c.name));

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::session::ServerState;
 use crate::session::env::Env;
+use crate::session::plan_info::check_view;
 pub(super) use crate::session::system_schemas::PutRow as Put;
 
 /// The sources of the rows.
@@ -73,6 +74,11 @@ impl Cx<'_> {
         };
         all.extend(super::tables().iter().filter(open).map(|t| &**t));
         all
+    }
+
+    /// Error 1356 if a table, column or function that a view names does not exist any more.
+    pub fn check_view(&self, def: &TableDef) -> Result<(), SqlError> {
+        check_view((self.env, &self.server.engine), &self.schema, def)
     }
 
     /// Seconds since 1970 as a date and time in the session's time zone.

@@ -158,7 +158,10 @@ fn view_row(cx: &Cx<'_>, def: &TableDef) -> Vec<Value> {
     row.extend(std::iter::repeat_n(Value::Null, 10));
     row.push(cx.local(created(cx, def)));
     row.extend(std::iter::repeat_n(Value::Null, 5));
-    row.push("VIEW".into());
+    row.push(match cx.check_view(def) {
+        Ok(()) => "VIEW".into(),
+        Err(e) => e.message.to_string().into(),
+    });
     row
 }
 

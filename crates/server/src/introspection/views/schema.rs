@@ -50,7 +50,11 @@ pub fn tables(database: &Database, full: bool) -> View {
 }
 
 /// SHOW TABLE STATUS.
-pub fn table_status(database: &Database, engine: &Engine) -> View {
+pub fn table_status(
+    database: &Database,
+    engine: &Engine,
+    mut view_comment: impl FnMut(&TableDef) -> String,
+) -> View {
     let time = || ColumnType::new(TypeKind::DateTime(0));
     let collation = nfold_types::CollationId::UTF8MB4_0900_AI_CI;
     let format = ColumnType::string(TypeKind::Char(10), collation);
@@ -82,7 +86,7 @@ pub fn table_status(database: &Database, engine: &Engine) -> View {
                 let made = Timestamp::from_micros(def.create_time as i64 * 1_000_000, 0);
                 row.push(Value::Timestamp(made));
                 row.extend(std::iter::repeat_n(Value::Null, 5));
-                row.push("VIEW".into());
+                row.push(view_comment(def).into());
                 view.push(row);
             } else if system::is_system_table(def) {
                 view.push(system_status(def));
