@@ -544,6 +544,12 @@ pub enum Privileges {
     Proxy,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoutineKind {
+    Function,
+    Procedure,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum GrantTarget {
     /// `*.*`
@@ -553,8 +559,7 @@ pub enum GrantTarget {
     /// `*`: the current database
     CurrentDatabase,
     Table(ObjectName),
-    /// FUNCTION, PROCEDURE.
-    Routine(ObjectName),
+    Routine(RoutineKind, ObjectName),
     /// Roles and PROXY have no target.
     None,
 }

@@ -544,10 +544,18 @@ impl Parser<'_> {
                 .collect();
             *privileges = Privileges::List(names);
         }
-        let routine = matches!(self.kw(), Kw::FUNCTION | Kw::PROCEDURE);
-        if routine || (self.at(Kw::TABLE)) {
+        let routine = match self.kw() {
+            Kw::FUNCTION => Some(RoutineKind::Function),
+            Kw::PROCEDURE => Some(RoutineKind::Procedure),
+            _ => None,
+        };
+        if routine.is_some() || self.at(Kw::TABLE) {
             self.advance();
         }
+        let object = |name| match routine {
+            Some(kind) => GrantTarget::Routine(kind, name),
+            None => GrantTarget::Table(name),
+        };
         if self.accept(TokenKind::Star) {
             if !self.accept(TokenKind::Dot) {
                 return Ok(GrantTarget::CurrentDatabase);
@@ -561,11 +569,7 @@ impl Parser<'_> {
                 schema: None,
                 name: first,
             };
-            return Ok(if routine {
-                GrantTarget::Routine(name)
-            } else {
-                GrantTarget::Table(name)
-            });
+            return Ok(object(name));
         }
         if self.accept(TokenKind::Star) {
             return Ok(GrantTarget::Database(first));
@@ -574,11 +578,7 @@ impl Parser<'_> {
             schema: Some(first),
             name: self.ident_after_dot()?,
         };
-        Ok(if routine {
-            GrantTarget::Routine(name)
-        } else {
-            GrantTarget::Table(name)
-        })
+        Ok(object(name))
     }
 }
 

@@ -43,6 +43,9 @@ impl Session {
         if let ast::Privileges::Roles(roles) = &g.privileges {
             return self.grant_roles(cx, roles, (&g.to, g.grant_option));
         }
+        if let GrantTarget::Routine(kind, routine) = &g.target {
+            return self.grant_on_routine(g, (*kind, routine));
+        }
         let place = self.grant_place(&g.target)?;
         let mut granted = granted(&g.privileges, &place)?;
         if g.grant_option {
@@ -77,6 +80,9 @@ impl Session {
         }
         if r.everything {
             return self.revoke_everything(cx, r);
+        }
+        if let GrantTarget::Routine(_, routine) = &r.target {
+            return self.revoke_on_routine(r, routine);
         }
         let place = self.grant_place(&r.target)?;
         let mut revoked = granted(&r.privileges, &place)?;
@@ -157,7 +163,7 @@ impl Session {
                 None => Err(SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
             },
             GrantTarget::Table(name) => self.table_place(name),
-            GrantTarget::Routine(_) => Err(SqlError::not_supported("privileges on routines")),
+            GrantTarget::Routine(..) => Err(SqlError::not_supported("privileges on routines")),
             GrantTarget::None => Err(SqlError::not_supported("PROXY")),
         }
     }

@@ -9,6 +9,7 @@ mod grant;
 mod options;
 mod password;
 mod roles;
+mod routine;
 mod show;
 
 use std::sync::Arc;
