@@ -21,6 +21,12 @@ def lab(*words, ok=True, env=None, timeout=300, stdin=None, cwd=None):
     return done.stdout if ok else done.stderr
 
 
+def digested(path, word):
+    """The number of statements in a log file, by `nfold lab digest`, whose pattern has `word`."""
+    report = json.loads(lab("digest", path, "--json", "-"))
+    return sum(p["count"] for p in report["patterns"] if word in json.dumps(p))
+
+
 def start(*words, env=None, stdout=subprocess.PIPE):
     """The running process of `nfold lab WORDS`."""
     return subprocess.Popen([server.binary(), "lab", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True,
