@@ -67,3 +67,27 @@ def compare(source, replica, schema):
             a, b = set(left[1]), set(right[1])
             raise AssertionError(f"{schema}.{table}: only at the source {sorted(a - b)[:3]}, "
                                  f"only here {sorted(b - a)[:3]}, {len(left[1])} and {len(right[1])} rows")
+
+
+def random_value(rnd, kind):
+    """A value for a column of the type `kind` (DATA_TYPE of information_schema): often one at an
+    edge of the type, or one that does not fit."""
+    if rnd.random() < 0.15:
+        return None
+    if "int" in kind or kind in ("bit", "year", "float", "double", "decimal"):
+        return rnd.choice([0, 1, -1, 255, 10 ** rnd.randrange(30), -(10 ** rnd.randrange(30)),
+                           rnd.uniform(-1e6, 1e6), 1.5])
+    if kind == "date":
+        return rnd.choice(["0000-00-00", "1000-01-01", "9999-12-31", "2024-02-29"])
+    if kind == "time":
+        return rnd.choice(["-838:59:59", "838:59:59", "-00:00:00.5", "00:00:00", "12:34:56.789012", "-12:00:01.000001"])
+    if kind in ("datetime", "timestamp"):
+        return rnd.choice(["2024-02-29 23:59:59.999999", "1970-01-01 00:00:01", "2038-01-19 03:14:07",
+                           "2001-09-09 01:46:40.123456", "0000-00-00 00:00:00"])
+    if kind == "json":
+        return rnd.choice(['{"a": [1, 2.5, {"b": null}], "c": "é"}', "[]", "3", '"x"', "18446744073709551615", "true"])
+    if kind in ("enum", "set"):
+        return rnd.choice(["a", "b", "", "x", "x,z", "a,i"])
+    if "blob" in kind or "binary" in kind:
+        return bytes(rnd.randrange(256) for _ in range(rnd.choice([0, 1, 5, 200]))) + rnd.choice([b"", b"\0\0"])
+    return rnd.choice(["", "a", "ab  ", "héllo", "ü" * 5, "x" * 200])

@@ -167,28 +167,6 @@ TYPES = """CREATE TABLE types (id INT PRIMARY KEY AUTO_INCREMENT, ti TINYINT, tu
     j JSON)"""
 
 
-def random_value(rnd, kind):
-    if rnd.random() < 0.15:
-        return None
-    if "int" in kind or kind in ("bit", "year", "float", "double", "decimal"):
-        return rnd.choice([0, 1, -1, 255, 10 ** rnd.randrange(30), -(10 ** rnd.randrange(30)),
-                           rnd.uniform(-1e6, 1e6), 1.5])
-    if kind == "date":
-        return rnd.choice(["0000-00-00", "1000-01-01", "9999-12-31", "2024-02-29"])
-    if kind == "time":
-        return rnd.choice(["-838:59:59", "838:59:59", "-00:00:00.5", "00:00:00", "12:34:56.789012", "-12:00:01.000001"])
-    if kind in ("datetime", "timestamp"):
-        return rnd.choice(["2024-02-29 23:59:59.999999", "1970-01-01 00:00:01", "2038-01-19 03:14:07",
-                           "2001-09-09 01:46:40.123456", "0000-00-00 00:00:00"])
-    if kind == "json":
-        return rnd.choice(['{"a": [1, 2.5, {"b": null}], "c": "é"}', "[]", "3", '"x"', "18446744073709551615", "true"])
-    if kind in ("enum", "set"):
-        return rnd.choice(["a", "b", "", "x", "x,z", "a,i"])
-    if "blob" in kind or "binary" in kind:
-        return bytes(rnd.randrange(256) for _ in range(rnd.choice([0, 1, 5, 200]))) + rnd.choice([b"", b"\0\0"])
-    return rnd.choice(["", "a", "ab  ", "héllo", "ü" * 5, "x" * 200])
-
-
 def fill_types(src):
     src.execute(TYPES)
     src.execute("SET time_zone = '+00:00', sql_mode = ''")
@@ -198,12 +176,12 @@ def fill_types(src):
                 "AND table_name = 'types' AND column_name <> 'id' ORDER BY ordinal_position")
     columns = src.fetchall()
     for _ in range(150):
-        values = [random_value(rnd, k) for _, k in columns]
+        values = [replica.random_value(rnd, k) for _, k in columns]
         src.execute(f"INSERT INTO types ({', '.join(c for c, _ in columns)}) "
                     f"VALUES ({', '.join(['%s'] * len(columns))})", values)
     for _ in range(100):
         n, k = rnd.choice(columns)
-        src.execute(f"UPDATE types SET {n} = %s WHERE id %% 7 = %s", (random_value(rnd, k), rnd.randrange(7)))
+        src.execute(f"UPDATE types SET {n} = %s WHERE id %% 7 = %s", (replica.random_value(rnd, k), rnd.randrange(7)))
     src.execute("DELETE FROM types WHERE id %% 11 = %s", (rnd.randrange(11),))
     src.execute("SET time_zone = DEFAULT, sql_mode = DEFAULT")
 
