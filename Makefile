@@ -156,7 +156,7 @@ LOG_STATEMENTS ?= 500000
 compare-digest: test-tools server-binary ## nfold lab digest beside pt-query-digest (Debian: percona-toolkit) on a log of LOG_STATEMENTS statements
 	tests/lab/compare-digest --statements $(LOG_STATEMENTS)
 
-differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries|rollup|windows|keys|plans|joins
+differential: server-binary ## random statements beside a MySQL: make differential MYSQL=host:port (user sb, password sb) SHAPES=all|lists|queries|rollup|windows|keys|plans|joins|files
 	tests/differential/run --mysql $(MYSQL) --seed $(FIRST_SEED) --statements $(STATEMENTS) --shapes $(SHAPES)
 STATEMENTS ?= 5000
 SHAPES ?= all

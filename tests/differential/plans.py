@@ -312,10 +312,25 @@ def _wrong(found):
     return [f for f in found if not f.startswith(("warnings", "types"))]
 
 
+def _found_without_keys(sides, database, sql, ordered):
+    """Whether MySQL answers as Nfold does when its tables have no keys: then it differs from
+    itself."""
+    mysql, plain = sides[0], f"{database}_plain"
+    mysql.run(f"DROP DATABASE IF EXISTS `{plain}`")
+    mysql.run(f"CREATE DATABASE `{plain}`")
+    for n in range(3):
+        mysql.run(f"CREATE TABLE `{plain}`.r{n} SELECT * FROM `{database}`.r{n}")
+    mysql.run(f"USE `{plain}`")
+    found = _wrong(differences(*[side.run(sql) for side in sides], ordered=ordered))
+    mysql.run(f"USE `{database}`")
+    mysql.run(f"DROP DATABASE `{plain}`")
+    return not found
+
+
 def run(sides, database, seed, count):
     """Whether `count` statements have the same answers on both sides; prints those that have not,
     with their tables."""
-    differ = done = number = 0
+    differ = done = number = of_plan = 0
     while done < count:
         name = f"{seed}.{number}"
         number += 1
@@ -341,10 +356,13 @@ def run(sides, database, seed, count):
             else:
                 sql, ordered = _hinted(rng, tables)
                 found = _wrong(differences(*[side.run(sql, prepared) for side in sides], ordered=ordered))
+                if found and _found_without_keys(sides, database, sql, ordered):
+                    of_plan += 1
+                    continue
             if found:
                 differ += 1
                 print(f"== round {name} {'prepared ' if prepared else ''}{found[0]}\n{sql};")
                 for table in tables:
                     print(f"    -- {table.definition}")
-    print(f"{done} statements, {differ} differ")
+    print(f"{done} statements, {differ} differ; {of_plan} that MySQL answers as Nfold does without keys")
     return differ == 0
