@@ -1,8 +1,8 @@
 //! Reads the primary keys of an index merge.
 //!
-//! A locking read locks the entries and rows of each branch, and the gaps, like a read by that index
-//! alone (as in InnoDB, rows that fail the other conditions keep these locks in READ COMMITTED).
-//! The rows are then read again by their keys, which are locked by now.
+//! A locking read locks the entries and rows of each branch, and the gaps, like a read by that
+//! index alone (as in InnoDB, rows that fail the other conditions keep these locks in READ
+//! COMMITTED). The rows are then read again by their keys, which are locked by now.
 //!
 //! # Cost
 //! The keys of all branches are held in memory. Beyond the bound of the plan or of the statement's
