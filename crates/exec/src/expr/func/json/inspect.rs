@@ -5,7 +5,7 @@ use nfold_plan::expr::{Class, Expr, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int, infer_int_null};
 use nfold_types::CollationId;
 
-use super::{document, long_text, short_text, single_path};
+use super::{document, long_text, path, short_text};
 use crate::expr::eval::{EvalCx, Val, json};
 use crate::expr::func::builtin::{Evaluated, Func, Inferred, arg, func};
 
@@ -62,7 +62,15 @@ fn eval_length<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalua
     let bytes = arg!(document(cx, args, 0, "json_length"));
     let mut doc = Doc::new(&bytes)?;
     if let Some(e) = args.get(1) {
-        let path = arg!(single_path(cx, e));
+        let path = arg!(path(cx, e));
+        if path.has_wildcard() {
+            let mut found = Vec::new();
+            nfold_json::seek(doc, &path, &json::work(cx), &mut found)?;
+            return Ok(match found.len() {
+                0 => Val::Null,
+                matches => Val::Int(matches as i64),
+            });
+        }
         doc = arg!(nfold_json::seek_one(doc, &path.legs));
     }
     Ok(Val::Int(doc.length()? as i64))
