@@ -815,6 +815,17 @@ fn warn(rt: &Runtime<'_>, list: &[BlockWarning]) {
                 let what = "comparison of JSON in the BETWEEN operator";
                 warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
             }
+            BlockWarning::ListOfDocuments(list) => {
+                let has_one_row = |list: u32| {
+                    let (members, width) = rt.params.list(list);
+                    members.len() <= width
+                };
+                if list.is_some_and(has_one_row) {
+                    continue;
+                }
+                let what = "comparison of JSON within a ROW in the IN operator";
+                warnings.warn(ErrorCode::ER_NOT_SUPPORTED_YET, &[&what]);
+            }
             BlockWarning::DocumentAsCondition => {
                 warnings.warn(ErrorCode::ER_IMPLICIT_COMPARISON_FOR_JSON, &[]);
             }

@@ -342,7 +342,10 @@ impl BlockBinder<'_> {
             let rows = rows.collect::<Result<Vec<_>, _>>()?;
             let mut flat = Vec::new();
             flatten(members, members, &mut flat)?;
-            return self.in_list(&ast::Expr::Row(flat), &InList::Exprs(rows), negated);
+            let found = self.in_list(&ast::Expr::Row(flat), &InList::Exprs(rows), negated);
+            // As in MySQL, rows in rows cause no warning.
+            (self.warnings).pop_if(|last| matches!(last, BlockWarning::ListOfDocuments(_)));
+            return found;
         }
         let mut left: Vec<Expr> = self.columns(e)?;
         match list {
@@ -359,6 +362,9 @@ impl BlockBinder<'_> {
                     .map(|l| list_kind(l, members, left.len() > 1, self.cx.connection))
                     .collect::<Result<Vec<_>, _>>()?;
                 self.check_list(&left, &kinds, *n);
+                if left.len() > 1 && left.iter().any(|l| l.ty.col.is_json()) {
+                    (self.warnings).push(BlockWarning::ListOfDocuments(Some(*n)));
+                }
                 let mut ty = ExprType::boolean(true);
                 if let ([left], [kind]) = (left.as_slice(), kinds.as_slice()) {
                     if left.ty.class() == Class::String
@@ -490,6 +496,10 @@ impl BlockBinder<'_> {
                         bound.push((kind, m));
                     }
                     rows.push(bound);
+                }
+                let listed = rows.iter().flatten().map(|(_, member)| member);
+                if left.iter().chain(listed).any(|e| e.ty.col.is_json()) {
+                    (self.warnings).push(BlockWarning::ListOfDocuments(None));
                 }
                 Ok(Expr {
                     kind: ExprKind::InRows {
@@ -726,7 +736,8 @@ pub(super) fn row_kind(
             let merged = collate::comparable(both, connection, "=")?;
             Some(CmpKind::String(merged.collation))
         }
-        Class::Json => Some(CmpKind::Json),
+        // As in MySQL, which warns of it, a document is compared as text.
+        Class::Json => Some(CmpKind::String(CollationId::UTF8MB4_BIN)),
         Class::Time | Class::Null => None,
     })
 }

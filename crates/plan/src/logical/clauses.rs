@@ -288,6 +288,9 @@ pub enum BlockWarning {
     ExtremeOfDocuments,
     /// Warning 1235: BETWEEN of JSON documents, which are compared as texts or numbers.
     RangeOfDocuments,
+    /// Warning 1235: IN over a list of several rows with JSON documents, which are compared as
+    /// texts. The number of the list's parameter, if it is one; it may have one row.
+    ListOfDocuments(Option<u32>),
     /// Warning 3986: a JSON document is a condition.
     DocumentAsCondition,
 }
