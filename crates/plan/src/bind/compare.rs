@@ -375,6 +375,9 @@ impl BlockBinder<'_> {
                     ty = self.check_listed(left, members.iter(), CheckedMembers::Param(*n));
                     ty.nullable = true;
                 }
+                if let ([left], [CmpKind::Double]) = (left.as_mut_slice(), kinds.as_slice()) {
+                    as_bytes_beside_bytes(left, members.iter());
+                }
                 Ok(Expr {
                     kind: ExprKind::InParam {
                         left,
@@ -463,6 +466,9 @@ impl BlockBinder<'_> {
                         }
                     }
                     let ty = self.check_written(left, &list);
+                    if list.iter().any(|(kind, _)| *kind == CmpKind::Double) {
+                        as_bytes_beside_bytes(left, list.iter().map(|(_, member)| &member.ty));
+                    }
                     let kind = ExprKind::In {
                         expr: Box::new(left.clone()),
                         list,
@@ -712,6 +718,17 @@ pub(super) fn is_year_text<'e>(left: &Expr, mut types: impl Iterator<Item = &'e 
     let year = left.ty.col.kind == TypeKind::Year && left.ty.col.width == 0;
     let exact = |t: &ExprType| matches!(t.class(), Class::Int | Class::Decimal);
     year && operand(left) == Operand::Column && !types.any(exact)
+}
+
+/// As in MySQL, a text literal is a binary string if a member of its list is one: warnings about it
+/// show the bytes.
+fn as_bytes_beside_bytes<'m>(left: &mut Expr, members: impl IntoIterator<Item = &'m ExprType>) {
+    let is_binary =
+        |ty: &ExprType| ty.class() == Class::String && ty.collation() == CollationId::BINARY;
+    let literal = left.ty.class() == Class::String && left.ty.origin == TextOrigin::Literal;
+    if literal && is_constant(left) && members.into_iter().any(is_binary) {
+        left.ty.col.collation = CollationId::BINARY;
+    }
 }
 
 /// How a column of a row constructor is compared in a list of several rows: by the type of its left
