@@ -32,6 +32,10 @@ fn precedence(doc: Doc<'_>, scalar: Option<&Scalar<'_>>) -> u8 {
 /// 3142; a statement that must end.
 pub fn compare(a: Doc<'_>, b: Doc<'_>, work: &Work<'_>) -> Result<Ordering, SqlError> {
     work.add(50)?;
+    // The usual case first: the order of UTF-8 bytes is that of the characters.
+    if let (Some(left), Some(right)) = (a.string_bytes()?, b.string_bytes()?) {
+        return Ok(left.cmp(right));
+    }
     let (left, right) = (a.scalar()?, b.scalar()?);
     // A type that comes first in MySQL's list is the greater one.
     let places = (precedence(a, left.as_ref()), precedence(b, right.as_ref()));

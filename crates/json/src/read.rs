@@ -2,7 +2,7 @@
 
 use nfold_types::SqlError;
 
-use crate::binary::{Doc, DocKind, Scalar};
+use crate::binary::{Doc, DocKind, Scalar, encode_strings};
 use crate::path::{Leg, Path};
 use crate::tree::FieldType;
 use crate::tree::Work;
@@ -151,16 +151,17 @@ pub fn depth(doc: Doc<'_>, work: &Work<'_>) -> Result<usize, SqlError> {
     Ok(deepest + 1)
 }
 
-/// The names of an object's members; `None` for other values.
+/// The names of an object's members as an array; `None` for other values.
 ///
 /// # Errors
 /// 3142
-pub fn keys<'a>(doc: Doc<'a>) -> Result<Option<Vec<&'a str>>, SqlError> {
+pub fn keys(doc: Doc<'_>) -> Result<Option<Vec<u8>>, SqlError> {
     if doc.kind() != DocKind::Object {
         return Ok(None);
     }
     let names = doc.members()?.map(|member| Ok(member?.0));
-    names.collect::<Result<_, SqlError>>().map(Some)
+    let names = names.collect::<Result<Vec<&str>, SqlError>>()?;
+    Ok(Some(encode_strings(&names)))
 }
 
 /// What JSON_TYPE says.

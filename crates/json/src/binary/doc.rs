@@ -345,6 +345,14 @@ impl<'a> Doc<'a> {
         }))
     }
 
+    /// The bytes of a string, which are not checked to be UTF-8; `None`: it is no string.
+    pub(crate) fn string_bytes(self) -> Result<Option<&'a [u8]>, SqlError> {
+        match self.type_byte {
+            STRING => counted(self.bytes).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn opaque(self) -> Result<Scalar<'a>, SqlError> {
         let (&field_type, rest) = self.bytes.split_first().ok_or_else(damaged)?;
         let bytes = counted(rest)?;

@@ -32,6 +32,38 @@ pub fn encode(value: &Json, work: &Work<'_>) -> Result<Vec<u8>, SqlError> {
     Ok(out)
 }
 
+/// An array of strings as bytes, whose length together is that of a document at most.
+pub fn encode_strings(strings: &[&str]) -> Vec<u8> {
+    let counted = |text: &&str| length_width(text.len() as u64) as usize + text.len();
+    let bytes: usize = strings.iter().map(counted).sum();
+    let head = |large| 2 * offset_width(large) + strings.len() * value_entry_width(large);
+    let large = (head(false) + bytes) as u64 > SMALL_MAX;
+    let (width, size) = (offset_width(large), head(large) + bytes);
+    let mut out = Vec::with_capacity(1 + size);
+    out.push(if large { LARGE_ARRAY } else { SMALL_ARRAY });
+    let number = |number: usize, out: &mut Vec<u8>| {
+        out.extend_from_slice(&(number as u64).to_le_bytes()[..width]);
+    };
+    number(strings.len(), &mut out);
+    number(size, &mut out);
+    let mut offset = head(large);
+    for text in strings {
+        out.push(STRING);
+        number(offset, &mut out);
+        offset += counted(text);
+    }
+    for text in strings {
+        let mut length = text.len();
+        while length >= 0x80 {
+            out.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        out.push(length as u8);
+        out.extend_from_slice(text.as_bytes());
+    }
+    out
+}
+
 /// The type of a scalar.
 fn scalar_type(value: &Json) -> u8 {
     match value {

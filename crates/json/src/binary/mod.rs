@@ -20,7 +20,7 @@ mod encode;
 pub(crate) use doc::{Container, damaged};
 pub use doc::{Doc, DocKind, Elements, Members, Scalar};
 pub use encode::encode;
-pub(crate) use encode::write_inlined;
+pub(crate) use encode::{encode_strings, write_inlined};
 
 pub(crate) const SMALL_OBJECT: u8 = 0;
 pub(crate) const LARGE_OBJECT: u8 = 1;

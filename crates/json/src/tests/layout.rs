@@ -114,3 +114,15 @@ fn keys_order_and_hash_as_comparisons_do() {
         }
     }
 }
+
+#[test]
+fn arrays_of_strings_are_encoded_as_their_tree_is() {
+    let long = "x".repeat(300);
+    let long = long.as_str();
+    let lists: [&[&str]; 4] = [&[], &["", "a", "é"], &["a", long], &[long; 400]];
+    for strings in lists {
+        let tree = strings.iter().map(|text| Json::String(text.to_string()));
+        let tree = Json::Array(tree.collect());
+        assert_eq!(crate::binary::encode_strings(strings), stored(&tree));
+    }
+}

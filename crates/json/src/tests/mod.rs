@@ -148,11 +148,10 @@ fn of_one(op: &str, doc: Doc<'_>) -> String {
     let mut out = Vec::new();
     match op {
         "keys" => {
-            let names = keys(doc).unwrap();
-            return names.map_or("NULL".to_string(), |names| {
-                let names = names.iter().map(|n| Json::String(n.to_string()));
-                shown(&Json::Array(names.collect()))
-            });
+            let Some(names) = keys(doc).unwrap() else {
+                return "NULL".to_string();
+            };
+            print(Doc::new(&names).unwrap(), &work(), &mut out).unwrap();
         }
         "length" => return doc.length().unwrap().to_string(),
         "depth" => return depth(doc, &work()).unwrap().to_string(),

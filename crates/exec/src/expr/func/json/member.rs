@@ -165,7 +165,5 @@ fn eval_keys<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluate
         let path = arg!(single_path(cx, e));
         doc = arg!(nfold_json::seek_exactly(doc, &path.legs));
     }
-    let names = arg!(nfold_json::keys(doc));
-    let names = names.iter().map(|name| Json::String(name.to_string()));
-    result(cx, Json::Array(names.collect()))
+    Ok(nfold_json::keys(doc)?.map_or(Val::Null, Val::string))
 }
