@@ -77,5 +77,5 @@ pub use session::{EngineSession, TrxOptions};
 pub use stats::block;
 pub use table::{Index, Table};
 pub use transactions::{ActiveTrx, isolation_name};
-pub use value_parts::{ColumnPart, ValuePart};
+pub use value_parts::{ColumnPart, ValueBytes, ValuePart};
 pub use write::{DeleteOp, InsertOp, UpdateOp, WriteOutcome};

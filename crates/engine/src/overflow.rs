@@ -398,22 +398,19 @@ pub(crate) fn inflate_parts(
     pending: &PendingChains,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
-    let chains = || pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
     let part_of = |ordinal| parts.iter().find(|(column, _)| *column == ordinal);
-    let copied = chains().filter(|(ordinal, _)| part_of(*ordinal).is_none());
-    let values = copied.map(|(_, chain)| usize::try_from(chain.length).unwrap_or(usize::MAX));
-    let bytes = values.fold(0, usize::saturating_add);
-    if bytes > LONGEST_IMAGE {
-        return Err(damaged_row(space));
-    }
-    if chains().any(|(_, chain)| pending.has(space, &chain)) {
+    let chains = || pointers_of(layout, row).filter(|(ordinal, _)| wanted(*ordinal));
+    let waited = !pending.is_empty() && chains().any(|(_, chain)| pending.has(space, &chain));
+    if waited {
         read_on(store, space, chains().map(|(_, chain)| chain), pending)?;
     }
-    let room = bytes + row.len() + size_of::<u32>() * layout.columns().len() + OVER;
-    match out.len() + room > DOUBLED_UP_TO {
-        true => out.reserve_exact(room),
-        false => out.reserve(room),
-    }
+    let others = row.len() + size_of::<u32>() * layout.columns().len() + OVER;
+    // Where parts are enough, a value that is copied all the same takes its room then.
+    let values = match parts {
+        [] => chains().fold(0, |sum: u64, (_, chain)| sum.saturating_add(chain.length)),
+        _ => 0,
+    };
+    make_room(out, space, (values, others))?;
     let put = |ordinal, field: RawField<'_>, out: &mut Vec<u8>| match field {
         RawField::External(chain) | RawField::Patched(chain, _) if wanted(ordinal) => {
             let start = out.len();
@@ -422,10 +419,13 @@ pub(crate) fn inflate_parts(
                 _ => &[],
             };
             if let Some((_, part)) = part_of(ordinal)
-                && !pending.has(space, &chain)
+                && !waited
                 && append_part((store, space, last), chain, changes, &**part, out)
             {
                 return Ok(false);
+            }
+            if !parts.is_empty() {
+                make_room(out, space, (chain.length, others)).map_err(InflateStop::Stop)?;
             }
             match pending.take(space, &chain) {
                 Some(whole) => out.extend_from_slice(&whole.bytes),
@@ -444,6 +444,24 @@ pub(crate) fn inflate_parts(
         Err(InflateStop::Stop(stop)) => Err(stop),
         Err(InflateStop::Damaged) => Err(damaged_row(space)),
     }
+}
+
+/// Reserves room for this many bytes of values, and `others`.
+fn make_room(
+    out: &mut Vec<u8>,
+    space: SpaceId,
+    (values, others): (u64, usize),
+) -> Result<(), Stop> {
+    let values = usize::try_from(values).unwrap_or(usize::MAX);
+    if values > LONGEST_IMAGE {
+        return Err(damaged_row(space));
+    }
+    let room = values + others;
+    match out.len() + room > DOUBLED_UP_TO {
+        true => out.reserve_exact(room),
+        false => out.reserve(room),
+    }
+    Ok(())
 }
 
 /// Whether `row`, some of whose values lie on overflow pages, has the same values as `whole`, which

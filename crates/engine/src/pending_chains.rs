@@ -37,6 +37,11 @@ pub(crate) struct PendingChains {
 }
 
 impl PendingChains {
+    /// Whether no read waits for a chain.
+    pub fn is_empty(&self) -> bool {
+        self.chains.borrow().is_empty()
+    }
+
     /// Whether a read waits for this chain, or for another one of its row.
     pub fn has(&self, space: SpaceId, chain: &OverflowPointer) -> bool {
         let chains = self.chains.borrow();

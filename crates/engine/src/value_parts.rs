@@ -31,15 +31,19 @@ use crate::value_changes::Pieces;
 /// Selects the part of a column's long values that a statement needs. Values that lie in the row
 /// come as a whole all the same, and so may others.
 pub trait ValuePart: Debug + Send + Sync {
-    /// Appends what stands for a value of `length` bytes. `read` reads its bytes from an offset on,
-    /// which may be garbage; false: it cannot. False: the value is needed as a whole, and `out` may
-    /// have any bytes behind its end.
-    fn append(
-        &self,
-        length: usize,
-        read: &mut dyn FnMut(usize, &mut [u8]) -> bool,
-        out: &mut Vec<u8>,
-    ) -> bool;
+    /// Appends what stands for a value of `length` bytes. False: the value is needed as a whole,
+    /// and `out` may have any bytes behind its end.
+    fn append(&self, length: usize, bytes: &mut dyn ValueBytes, out: &mut Vec<u8>) -> bool;
+}
+
+/// The bytes of a long value where they are stored. They may be garbage (P1).
+pub trait ValueBytes {
+    /// The 8 bytes from `at` on, the first one lowest; those behind the end of the value are any.
+    /// `None` if they cannot be read.
+    fn word(&mut self, at: usize) -> Option<u64>;
+
+    /// Appends `length` bytes from `at` on. False if they cannot be read.
+    fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> bool;
 }
 
 /// The table ordinal of a column, and the part of its long values that is needed.
@@ -48,6 +52,7 @@ pub type ColumnPart = (usize, Arc<dyn ValuePart>);
 /// The most lines of a page that are prefetched.
 const LINES_MAX: usize = 40;
 const LINE: usize = 64;
+const WORD: usize = size_of::<u64>();
 
 /// The lines of the first page of the last value of which a part was read. Belongs to one session.
 #[derive(Default)]
@@ -85,32 +90,20 @@ pub(crate) fn append_part(
     let Ok(stored) = usize::try_from(chain.length) else {
         return false;
     };
-    let mut pages = ChainPages {
-        store,
-        space,
-        chain,
-        pages: SmallVec::new(),
-        lines: last.0.borrow_mut(),
+    let Some(mut pages) = ChainPages::begin((store, space, last), chain, stored) else {
+        return false;
     };
-    pages.lines.clear();
     let start = out.len();
     let appended = match changes {
-        [] => {
-            let mut read = |at: usize, bytes: &mut [u8]| {
-                let inside = at.checked_add(bytes.len()).is_some_and(|end| end <= stored);
-                inside && pages.read(at, bytes).is_some()
-            };
-            part.append(stored, &mut read, out)
-        }
-        changes => {
-            let Some(pieces) = Pieces::of(changes, stored) else {
-                return false;
-            };
-            let mut read = |at: usize, bytes: &mut [u8]| {
-                pieces.read(at, bytes, |at, bytes| pages.read(at, bytes).is_some())
-            };
-            part.append(pieces.length(), &mut read, out)
-        }
+        [] => part.append(stored, &mut pages, out),
+        changes => match Pieces::of(changes, stored) {
+            Some(pieces) => {
+                let length = pieces.length();
+                let pages = &mut pages;
+                part.append(length, &mut ChangedValue { pieces, pages }, out)
+            }
+            None => false,
+        },
     };
     // P1
     if !appended || !pages.validate() {
@@ -125,56 +118,70 @@ struct ChainPages<'s> {
     store: &'s Store,
     space: SpaceId,
     chain: OverflowPointer,
-    pages: SmallVec<[PageRef<'s>; 2]>,
+    /// Bytes of the value.
+    stored: usize,
+    first: PageRef<'s>,
+    later: SmallVec<[PageRef<'s>; 2]>,
     /// Lines of the first page that were read, without most repetitions.
     lines: RefMut<'s, Vec<u16>>,
+    last_line: usize,
 }
 
 impl<'s> ChainPages<'s> {
-    /// Page number `n` of the chain.
-    #[inline]
-    fn page(&mut self, n: usize) -> Option<PageRef<'s>> {
-        if let Some(page) = self.pages.get(n) {
-            return Some(*page);
+    fn begin(
+        (store, space, last): (&'s Store, SpaceId, &'s LastLines),
+        chain: OverflowPointer,
+        stored: usize,
+    ) -> Option<ChainPages<'s>> {
+        let page = chain.first_page;
+        let first = store.read(PageId { space, page }).ok()?;
+        if !belongs(&first, chain, 0) {
+            return None;
         }
-        self.visit(n)
+        let mut lines = last.0.borrow_mut();
+        lines.clear();
+        Some(ChainPages {
+            store,
+            space,
+            chain,
+            stored,
+            first,
+            later: SmallVec::new(),
+            lines,
+            last_line: usize::MAX,
+        })
     }
 
-    /// Visits the pages up to number `n`.
-    fn visit(&mut self, n: usize) -> Option<PageRef<'s>> {
-        while self.pages.len() <= n {
-            let page = match self.pages.last() {
-                None => self.chain.first_page,
-                Some(last) => {
-                    let next = last.u32(NEXT);
-                    (last.validate() && next != 0).then_some(next)?
-                }
-            };
-            let space = self.space;
-            let page = self.store.read(PageId { space, page }).ok()?;
-            let before = (self.pages.len() * ROOM) as u64;
-            let bytes = self.chain.length.saturating_sub(before).min(ROOM as u64);
-            let belongs =
-                page.page_type() == PageType::OVERFLOW && page.newest_trx() == self.chain.owner;
-            if !belongs || u64::from(page.u32(USED)) != bytes {
+    /// Page number `n` of the chain.
+    fn page(&mut self, n: usize) -> Option<PageRef<'s>> {
+        let Some(later) = n.checked_sub(1) else {
+            return Some(self.first);
+        };
+        while self.later.len() <= later {
+            let last = self.later.last().unwrap_or(&self.first);
+            let next = last.u32(NEXT);
+            if !last.validate() || next == 0 {
                 return None;
             }
-            self.pages.push(page);
+            let (space, page) = (self.space, next);
+            let page = self.store.read(PageId { space, page }).ok()?;
+            if !belongs(&page, self.chain, self.later.len() + 1) {
+                return None;
+            }
+            self.later.push(page);
         }
-        self.pages.get(n).copied()
+        self.later.get(later).copied()
     }
 
     /// Reads the bytes of the chain from `at` on.
-    #[inline]
     fn read(&mut self, mut at: usize, mut out: &mut [u8]) -> Option<()> {
-        if at < ROOM {
-            self.note_lines(at, out.len());
+        if at
+            .checked_add(out.len())
+            .is_none_or(|end| end > self.stored)
+        {
+            return None;
         }
-        if out.len() <= size_of::<u64>() && at % ROOM <= ROOM - size_of::<u64>() {
-            let word = self.page(at / ROOM)?.u64(DATA + at % ROOM).to_le_bytes();
-            out.copy_from_slice(&word[..out.len()]);
-            return Some(());
-        }
+        self.note_lines(at, out.len());
         while !out.is_empty() {
             let offset = at % ROOM;
             let here = out.len().min(ROOM - offset);
@@ -185,20 +192,105 @@ impl<'s> ChainPages<'s> {
         Some(())
     }
 
-    fn note_lines(&mut self, at: usize, len: usize) {
-        let (first, last) = (
-            (DATA + at) / LINE,
-            (DATA + at + len.saturating_sub(1)) / LINE,
-        );
-        for line in first..=last {
-            if self.lines.len() == LINES_MAX || self.lines.last() == Some(&(line as u16)) {
-                return;
+    /// The word at `at`, some of whose bytes may lie behind the end of the page or the value.
+    #[inline(never)]
+    fn far_word(&mut self, at: usize) -> Option<u64> {
+        if at % ROOM <= ROOM - WORD {
+            return Some(self.page(at / ROOM)?.u64(DATA + at % ROOM));
+        }
+        let mut word = [0; WORD];
+        let length = WORD.min(self.stored.saturating_sub(at));
+        self.read(at, &mut word[..length])?;
+        Some(u64::from_le_bytes(word))
+    }
+
+    #[inline(always)]
+    fn note_line(&mut self, line: usize) {
+        if line != self.last_line {
+            self.last_line = line;
+            if self.lines.len() < LINES_MAX {
+                self.lines.push(line as u16);
             }
-            self.lines.push(line as u16);
+        }
+    }
+
+    fn note_lines(&mut self, at: usize, length: usize) {
+        let end = (at + length).min(ROOM);
+        if at < end {
+            let lines = (DATA + at) / LINE..=(DATA + end - 1) / LINE;
+            lines.take(LINES_MAX).for_each(|line| self.note_line(line));
         }
     }
 
     fn validate(&self) -> bool {
-        self.pages.iter().all(PageRef::validate)
+        self.first.validate() && self.later.iter().all(PageRef::validate)
+    }
+}
+
+impl ValueBytes for ChainPages<'_> {
+    #[inline]
+    fn word(&mut self, at: usize) -> Option<u64> {
+        if at > ROOM - WORD {
+            return self.far_word(at);
+        }
+        self.note_line((DATA + at) / LINE);
+        Some(self.first.u64(DATA + at))
+    }
+
+    fn append(&mut self, mut at: usize, length: usize, out: &mut Vec<u8>) -> bool {
+        let Some(end) = at.checked_add(length).filter(|end| *end <= self.stored) else {
+            return false;
+        };
+        self.note_lines(at, length);
+        while at < end {
+            let offset = at % ROOM;
+            let here = (end - at).min(ROOM - offset);
+            let Some(page) = self.page(at / ROOM) else {
+                return false;
+            };
+            page.append(DATA + offset, here, out);
+            at += here;
+        }
+        true
+    }
+}
+
+/// Whether the page is number `n` of the chain (overflow::O2).
+#[inline]
+fn belongs(page: &PageRef<'_>, chain: OverflowPointer, n: usize) -> bool {
+    let bytes = chain.length.saturating_sub((n * ROOM) as u64);
+    page.page_type() == PageType::OVERFLOW
+        && page.newest_trx() == chain.owner
+        && u64::from(page.u32(USED)) == bytes.min(ROOM as u64)
+}
+
+/// A value with changes since its chain was written.
+struct ChangedValue<'p, 's, 'c> {
+    pieces: Pieces<'c>,
+    pages: &'p mut ChainPages<'s>,
+}
+
+impl ChangedValue<'_, '_, '_> {
+    fn read(&mut self, at: usize, out: &mut [u8]) -> bool {
+        let pages = &mut *self.pages;
+        (self.pieces).read(at, out, |at, bytes| pages.read(at, bytes).is_some())
+    }
+}
+
+impl ValueBytes for ChangedValue<'_, '_, '_> {
+    fn word(&mut self, at: usize) -> Option<u64> {
+        let mut word = [0; WORD];
+        let length = WORD.min(self.pieces.length().saturating_sub(at));
+        let read = self.read(at, &mut word[..length]);
+        read.then(|| u64::from_le_bytes(word))
+    }
+
+    fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> bool {
+        if length > self.pieces.length() {
+            return false;
+        }
+        let start = out.len();
+        out.resize(start + length, 0);
+        self.read(at, &mut out[start..])
     }
 }

@@ -1,10 +1,10 @@
-//! Excerpts of documents: the members that some paths lead to, read from bytes that need not lie in
-//! one piece.
+//! Excerpts of documents: the members that some paths lead to, or the names of all members, read
+//! from bytes that need not lie in one piece.
 //!
 //! # Invariants
 //!
 //! - E1: in the excerpt every path of the [`MemberTree`] finds the values that it finds in the
-//!   document.
+//!   document. An outline has the type of the document, and as many elements or the same members.
 //! - E2: nothing that is read is trusted: the bytes may change while they are read. Every read is
 //!   checked against the document's length, and children lie behind their container's entries.
 //!
@@ -19,44 +19,91 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::binary::{
-    Container, DOUBLE, INT16, INT32, INT64, LARGE_ARRAY, LARGE_OBJECT, LITERAL, OPAQUE,
-    SMALL_ARRAY, SMALL_OBJECT, STRING, UINT16, UINT32, UINT64, is_inlined, name_entry_width,
-    offset_width, value_entry_width,
+    Container, DOUBLE, INT16, INT32, INT64, LARGE_ARRAY, LARGE_OBJECT, LITERAL, LITERAL_NULL,
+    OPAQUE, SMALL_ARRAY, SMALL_OBJECT, STRING, UINT16, UINT32, UINT64, is_inlined,
+    name_entry_width, offset_width, value_entry_width,
 };
 use crate::path::{Leg, Path};
 
-/// Reads the bytes from an offset on; false if they cannot be read.
-pub type ReadBytes<'r> = dyn FnMut(usize, &mut [u8]) -> bool + 'r;
+/// The bytes of a document. They may change while they are read.
+pub trait DocumentBytes {
+    /// The 8 bytes from `at` on, the first one lowest; those behind the end of the document are
+    /// any. `None` if they cannot be read.
+    fn word(&mut self, at: usize) -> Option<u64>;
+
+    /// Appends `length` bytes from `at` on, all of them inside the document. False if they cannot
+    /// be read; then `out` has any bytes behind its end.
+    fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> bool;
+}
 
 /// The most steps of a path that an excerpt follows. The value there comes as a whole.
 const LEGS_MAX: usize = 16;
 /// Bytes of a name that are compared at a time.
-const NAME_PART: usize = 32;
+const WORD: usize = size_of::<u64>();
 /// Bytes of an excerpt's entry of a name, and of a value.
 const NAME_ENTRY: usize = name_entry_width(true);
 const VALUE_ENTRY: usize = value_entry_width(true);
 
-/// The members of a document that some paths lead to.
+/// The members of a document that some paths lead to, or its outline.
 #[derive(Debug)]
-pub struct MemberTree {
-    /// In the order of an object's members. Empty: the value is needed as a whole.
-    members: Vec<Member>,
+pub struct MemberTree(Part);
+
+/// The part of a value that is needed.
+#[derive(Debug)]
+enum Part {
+    Whole,
+    /// The type, the number of elements, and the names of the members.
+    Outline,
+    /// The type, and these members, in the order of an object's members.
+    Members(Vec<Member>),
 }
 
 #[derive(Debug)]
 struct Member {
     name: Box<[u8]>,
-    /// What is needed of the value.
-    tree: MemberTree,
+    /// The name in big-endian words, whose order is that of the bytes, with zeros at its end.
+    words: Box<[u64]>,
+    /// The part of the value that is needed.
+    part: Part,
     /// Its number in the last object that had it.
     last: AtomicUsize,
 }
 
+impl Part {
+    /// The value that the names lead to.
+    fn of_names(names: &[&[u8]]) -> Part {
+        match names.split_first() {
+            Some((name, rest)) => Part::Members(vec![Member::of_names(name, rest)]),
+            None => Part::Whole,
+        }
+    }
+
+    fn add(&mut self, names: &[&[u8]]) {
+        let Part::Members(members) = self else {
+            return;
+        };
+        let Some((name, rest)) = names.split_first() else {
+            *self = Part::Whole;
+            return;
+        };
+        match members.binary_search_by(|known| name_order(&known.name, name)) {
+            Ok(at) => members[at].part.add(rest),
+            Err(at) => members.insert(at, Member::of_names(name, rest)),
+        }
+    }
+}
+
 impl Member {
     fn of_names(name: &[u8], rest: &[&[u8]]) -> Member {
+        let word = |part: &[u8]| {
+            let mut bytes = [0; WORD];
+            bytes[..part.len()].copy_from_slice(part);
+            u64::from_be_bytes(bytes)
+        };
         Member {
             name: name.into(),
-            tree: MemberTree::of_names(rest),
+            words: name.chunks(WORD).map(word).collect(),
+            part: Part::of_names(rest),
             last: AtomicUsize::new(0),
         }
     }
@@ -65,7 +112,7 @@ impl Member {
 impl MemberTree {
     /// The tree of the paths; `None` if one of them needs the document as a whole.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<MemberTree> {
-        let mut tree: Option<MemberTree> = None;
+        let mut tree = Part::Members(Vec::new());
         for path in paths {
             let names = path.legs.iter().take(LEGS_MAX).map_while(|leg| match leg {
                 Leg::Member(name) => Some(name.as_bytes()),
@@ -75,53 +122,59 @@ impl MemberTree {
             if names.is_empty() {
                 return None;
             }
-            match &mut tree {
-                Some(tree) => tree.add(&names),
-                None => tree = Some(MemberTree::of_names(&names)),
-            }
+            tree.add(&names);
         }
-        tree
+        Some(MemberTree(tree))
     }
 
-    fn of_names(names: &[&[u8]]) -> MemberTree {
-        let first = names.split_first();
-        let member = first.map(|(name, rest)| Member::of_names(name, rest));
-        MemberTree {
-            members: member.into_iter().collect(),
-        }
-    }
-
-    fn add(&mut self, names: &[&[u8]]) {
-        if self.members.is_empty() {
-            return;
-        }
-        let Some((name, rest)) = names.split_first() else {
-            self.members.clear();
-            return;
-        };
-        let found = (self.members).binary_search_by(|known| name_order(&known.name, name));
-        match found {
-            Ok(at) => self.members[at].tree.add(rest),
-            Err(at) => self.members.insert(at, Member::of_names(name, rest)),
-        }
+    /// The names of all members, without their values.
+    pub fn outline() -> MemberTree {
+        MemberTree(Part::Outline)
     }
 
     /// Appends the excerpt of a document of `length` bytes. `None`, and `out` has any bytes behind
-    /// its end: the document is no object, or damaged, or its bytes cannot be read.
+    /// its end: the document is no object or array, or damaged, or its bytes cannot be read.
     pub fn excerpt(
         &self,
         length: usize,
-        read: &mut ReadBytes<'_>,
+        bytes: &mut impl DocumentBytes,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let mut source = Source { length, read };
-        let [type_byte] = source.bytes(0)?;
-        if !matches!(type_byte, SMALL_OBJECT | LARGE_OBJECT) || self.members.is_empty() {
-            return None;
+        let mut source = Source { length, bytes };
+        let type_byte = source.word(0, 1)? as u8;
+        match &self.0 {
+            Part::Outline => source.outline(type_byte, out),
+            Part::Members(members) => match container_of_excerpt(type_byte) {
+                Some(LARGE_OBJECT) => {
+                    out.push(LARGE_OBJECT);
+                    source.object(members, (type_byte, 1), out)
+                }
+                Some(array) => {
+                    out.push(array);
+                    empty_container(out);
+                    Some(())
+                }
+                None => None,
+            },
+            Part::Whole => None,
         }
-        out.push(LARGE_OBJECT);
-        source.object(self, (type_byte, 1), out)
     }
+}
+
+/// The type of a container's excerpt; `None`: it is a scalar.
+fn container_of_excerpt(type_byte: u8) -> Option<u8> {
+    match type_byte {
+        SMALL_OBJECT | LARGE_OBJECT => Some(LARGE_OBJECT),
+        SMALL_ARRAY | LARGE_ARRAY => Some(LARGE_ARRAY),
+        _ => None,
+    }
+}
+
+/// Appends a large container without elements.
+fn empty_container(out: &mut Vec<u8>) {
+    let size = 2 * offset_width(true) as u32;
+    out.extend_from_slice(&0u32.to_le_bytes());
+    out.extend_from_slice(&size.to_le_bytes());
 }
 
 /// The order of an object's members.
@@ -129,79 +182,100 @@ fn name_order(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-fn number(bytes: &[u8]) -> usize {
-    (bytes.iter().rev()).fold(0, |n, byte| n << 8 | usize::from(*byte))
+/// The first `bytes` bytes of a word, less than all.
+fn low(word: u64, bytes: usize) -> usize {
+    (word & !(u64::MAX << (8 * bytes))) as usize
 }
 
 /// The bytes of the document.
-struct Source<'s, 'r> {
+struct Source<'s, B> {
     length: usize,
-    read: &'s mut ReadBytes<'r>,
+    bytes: &'s mut B,
 }
 
-impl Source<'_, '_> {
-    fn fill(&mut self, at: usize, bytes: &mut [u8]) -> Option<()> {
-        let end = at.checked_add(bytes.len())?;
-        (end <= self.length && (self.read)(at, bytes)).then_some(())
-    }
-
-    fn bytes<const N: usize>(&mut self, at: usize) -> Option<[u8; N]> {
-        let mut bytes = [0; N];
-        self.fill(at, &mut bytes)?;
-        Some(bytes)
+impl<B: DocumentBytes> Source<'_, B> {
+    /// The word at `at`, of which `needed` bytes are inside the document.
+    #[inline(always)]
+    fn word(&mut self, at: usize, needed: usize) -> Option<u64> {
+        match at.saturating_add(needed) <= self.length {
+            true => self.bytes.word(at),
+            false => None,
+        }
     }
 
     /// A number of `width` bytes.
+    #[inline(always)]
     fn number(&mut self, at: usize, width: usize) -> Option<usize> {
-        let mut bytes = [0; 8];
-        let bytes = &mut bytes[..width];
-        self.fill(at, bytes)?;
-        Some(number(bytes))
+        Some(low(self.word(at, width)?, width))
     }
 
     fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> Option<()> {
-        if at.checked_add(length)? > self.length {
-            return None;
-        }
-        let start = out.len();
-        out.resize(start + length, 0);
-        self.fill(at, &mut out[start..])
+        let inside = at.checked_add(length)? <= self.length;
+        (inside && self.bytes.append(at, length, out)).then_some(())
     }
 
-    /// Appends the object whose count lies at `at`, with the members of the tree only, as a large
-    /// one.
+    /// Appends the container that is the document, with `null` in place of all values.
+    fn outline(&mut self, type_byte: u8, out: &mut Vec<u8>) -> Option<()> {
+        let (large, object) = match type_byte {
+            SMALL_OBJECT => (false, true),
+            LARGE_OBJECT => (true, true),
+            SMALL_ARRAY => (false, false),
+            LARGE_ARRAY => (true, false),
+            _ => return None,
+        };
+        let (at, width) = (1, offset_width(large));
+        let head = Container::new(large, object, self.number(at, width)?);
+        let mut end = head.end_of_entries();
+        if object && let Some(last) = head.count.checked_sub(1) {
+            let entry = at + head.name_entry(last);
+            let (offset, length) = (self.number(entry, width)?, self.number(entry + width, 2)?);
+            end = end.max(offset.checked_add(length)?);
+        }
+        out.push(type_byte);
+        let start = out.len();
+        self.append(at, end, out)?;
+        for n in 0..head.count {
+            let entry = start + head.entry(n);
+            out[entry..entry + 2].copy_from_slice(&[LITERAL, LITERAL_NULL]);
+        }
+        Some(())
+    }
+
+    /// Appends the object whose count lies at `at`, with these members only, as a large one.
     fn object(
         &mut self,
-        tree: &MemberTree,
+        members: &[Member],
         (type_byte, at): (u8, usize),
         out: &mut Vec<u8>,
     ) -> Option<()> {
         let large = type_byte == LARGE_OBJECT;
-        let count = self.number(at, offset_width(large))?;
+        let width = offset_width(large);
+        let count = self.number(at, width)?;
         if count > self.length {
             return None;
         }
         let head = Container::new(large, true, count);
         let mut found = FoundMembers::new();
-        for member in &tree.members {
+        for member in members {
             if let Some(place) = self.place(at, &head, member)? {
-                found.push((&member.name, &member.tree, place));
+                let entry = self.word(at + head.entry(place), 1 + width)?;
+                found.push((member, entry));
             }
         }
         let start = out.len();
         let names = start + 2 * offset_width(true);
         let values = names + found.len() * NAME_ENTRY;
         out.resize(values + found.len() * VALUE_ENTRY, 0);
-        for (n, (name, ..)) in found.iter().enumerate() {
-            let offset = (out.len() - start) as u32;
+        for (n, (member, _)) in found.iter().enumerate() {
+            let (offset, length) = ((out.len() - start) as u32, member.name.len() as u16);
             let entry = &mut out[names + n * NAME_ENTRY..][..NAME_ENTRY];
             entry[..4].copy_from_slice(&offset.to_le_bytes());
-            entry[4..].copy_from_slice(&(name.len() as u16).to_le_bytes());
-            out.extend_from_slice(name);
+            entry[4..].copy_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&member.name);
         }
-        for (n, (_, rest, place)) in found.iter().enumerate() {
+        for (n, (member, source)) in found.iter().enumerate() {
             let entry = values + n * VALUE_ENTRY;
-            self.member(rest, (at, &head, *place), (start, entry), out)?;
+            self.member(&member.part, (at, &head, *source), (start, entry), out)?;
         }
         let size = (out.len() - start) as u32;
         out[start..start + 4].copy_from_slice(&(found.len() as u32).to_le_bytes());
@@ -209,65 +283,74 @@ impl Source<'_, '_> {
         Some(())
     }
 
-    /// Writes the entry of a member, and appends its value. The member is number `place` of the
-    /// object at `at`; its entry lies at `entry`, and its new object begins at `start`.
+    /// Writes the entry of a member, and appends its value. `source` is the member's entry in the
+    /// object at `at`; the new one lies at `entry`, and its new object begins at `start`.
+    #[inline]
     fn member(
         &mut self,
-        tree: &MemberTree,
-        (at, head, place): (usize, &Container, usize),
+        part: &Part,
+        (at, head, source): (usize, &Container, u64),
         (start, entry): (usize, usize),
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let source = at + head.entry(place);
-        let [mut type_byte] = self.bytes(source)?;
-        let value = match is_inlined(type_byte, head.large) {
-            true => source + 1,
+        let (mut type_byte, inlined) = (source as u8, source >> 8);
+        let offset = match is_inlined(type_byte, head.large) {
+            true => None,
             false => {
-                let offset = self.number(source + 1, offset_width(head.large))?;
-                (offset >= head.end_of_entries()).then_some(at.checked_add(offset)?)?
+                let offset = low(inlined, offset_width(head.large));
+                (offset >= head.end_of_entries()).then_some(())?;
+                Some(at + offset)
             }
         };
-        if is_inlined(type_byte, true) {
-            let length = self.value_length(type_byte, value)?;
-            let here = entry + 1..entry + 1 + length;
-            self.fill(value, &mut out[here])?;
-        } else {
-            let offset = (out.len() - start) as u32;
-            out[entry + 1..entry + 5].copy_from_slice(&offset.to_le_bytes());
-            let object = matches!(type_byte, SMALL_OBJECT | LARGE_OBJECT);
-            if object && !tree.members.is_empty() {
-                self.object(tree, (type_byte, value), out)?;
-                type_byte = LARGE_OBJECT;
-            } else {
-                let length = self.value_length(type_byte, value)?;
-                self.append(value, length, out)?;
+        let stored = match offset {
+            None => {
+                let length = inlined_length(type_byte)?;
+                low(inlined, length) as u32
             }
-        }
+            Some(value) if is_inlined(type_byte, true) => {
+                let length = inlined_length(type_byte)?;
+                self.number(value, length)? as u32
+            }
+            Some(value) => {
+                let stored = (out.len() - start) as u32;
+                let container = container_of_excerpt(type_byte);
+                if let (Part::Members(members), Some(container)) = (part, container) {
+                    match container {
+                        LARGE_OBJECT => self.object(members, (type_byte, value), out)?,
+                        _ => empty_container(out),
+                    }
+                    type_byte = container;
+                } else {
+                    let length = self.value_length(type_byte, value)?;
+                    self.append(value, length, out)?;
+                }
+                stored
+            }
+        };
         out[entry] = type_byte;
+        out[entry + 1..entry + VALUE_ENTRY].copy_from_slice(&stored.to_le_bytes());
         Some(())
     }
 
     /// The number of a member in the object at `at`. The outer `None`: the bytes cannot be read.
+    #[inline]
     fn place(&mut self, at: usize, head: &Container, member: &Member) -> Option<Option<usize>> {
-        let (width, name) = (offset_width(head.large), &*member.name);
-        let (mut low, mut high) = (0, head.count);
+        let (width, length) = (offset_width(head.large), member.name.len());
+        let (mut low_place, mut high) = (0, head.count);
         // Away from the last place in growing steps, until the member lies between two of them.
         let (mut next, mut step) = (member.last.load(Relaxed), 1);
-        while low < high {
-            let middle = match (low..high).contains(&next) {
+        while low_place < high {
+            let middle = match (low_place..high).contains(&next) {
                 true => next,
-                false => (low + high) / 2,
+                false => (low_place + high) / 2,
             };
-            let mut entry = [0; NAME_ENTRY];
-            let entry = &mut entry[..name_entry_width(head.large)];
-            self.fill(at + head.name_entry(middle), entry)?;
-            let (offset, length) = entry.split_at(width);
-            let order = match number(length).cmp(&name.len()) {
-                Ordering::Equal => self.compare(at.checked_add(number(offset))?, name)?,
+            let entry = self.word(at + head.name_entry(middle), width + 2)?;
+            let order = match low(entry >> (8 * width), 2).cmp(&length) {
+                Ordering::Equal => self.compare(at + low(entry, width), member)?,
                 order => order,
             };
             match order {
-                Ordering::Less => (low, next) = (middle + 1, middle + step),
+                Ordering::Less => (low_place, next) = (middle + 1, middle + step),
                 Ordering::Greater => (high, next) = (middle, middle.saturating_sub(step)),
                 Ordering::Equal => {
                     member.last.store(middle, Relaxed);
@@ -279,40 +362,40 @@ impl Source<'_, '_> {
         Some(None)
     }
 
-    /// Compares as many bytes as `name` has.
-    fn compare(&mut self, mut at: usize, name: &[u8]) -> Option<Ordering> {
-        for part in name.chunks(NAME_PART) {
-            let mut bytes = [0; NAME_PART];
-            let bytes = &mut bytes[..part.len()];
-            self.fill(at, bytes)?;
-            match (*bytes).cmp(part) {
-                Ordering::Equal => at += part.len(),
-                order => return Some(order),
+    /// Compares as many bytes as the member's name has.
+    #[inline]
+    fn compare(&mut self, at: usize, member: &Member) -> Option<Ordering> {
+        for (n, name) in member.words.iter().enumerate() {
+            let left = member.name.len() - n * WORD;
+            let mut word = self.word(at + n * WORD, left.min(WORD))?.swap_bytes();
+            if left < WORD {
+                word &= u64::MAX << (8 * (WORD - left));
+            }
+            if word != *name {
+                return Some(word.cmp(name));
             }
         }
         Some(Ordering::Equal)
     }
 
-    /// Bytes of a value, without its type.
+    /// Bytes of a value that is never stored in its entry, without its type.
     fn value_length(&mut self, type_byte: u8, at: usize) -> Option<usize> {
         Some(match type_byte {
-            LITERAL => 1,
-            INT16 | UINT16 => 2,
-            INT32 | UINT32 => 4,
             INT64 | UINT64 | DOUBLE => 8,
             STRING => self.counted_length(at)?,
-            OPAQUE => 1 + self.counted_length(at.checked_add(1)?)?,
-            SMALL_OBJECT | SMALL_ARRAY => self.number(at.checked_add(2)?, 2)?,
-            LARGE_OBJECT | LARGE_ARRAY => self.number(at.checked_add(4)?, 4)?,
+            OPAQUE => 1 + self.counted_length(at + 1)?,
+            SMALL_OBJECT | SMALL_ARRAY => self.number(at + 2, 2)?,
+            LARGE_OBJECT | LARGE_ARRAY => self.number(at + 4, 4)?,
             _ => return None,
         })
     }
 
     /// Bytes of a length and of the bytes that it counts.
     fn counted_length(&mut self, at: usize) -> Option<usize> {
+        let word = self.word(at, 1)?;
         let mut length = 0;
         for n in 0..5 {
-            let [byte] = self.bytes(at.checked_add(n)?)?;
+            let byte = (word >> (8 * n)) as u8;
             length |= usize::from(byte & 0x7F) << (7 * n);
             if byte & 0x80 == 0 {
                 return Some(n + 1 + length);
@@ -322,5 +405,15 @@ impl Source<'_, '_> {
     }
 }
 
-/// The members of an object that the tree and the document have: name, tree, number in the object.
-type FoundMembers<'t> = smallvec::SmallVec<[(&'t [u8], &'t MemberTree, usize); 4]>;
+/// Bytes of a value that a large container stores in its entry.
+fn inlined_length(type_byte: u8) -> Option<usize> {
+    match type_byte {
+        LITERAL => Some(1),
+        INT16 | UINT16 => Some(2),
+        INT32 | UINT32 => Some(4),
+        _ => None,
+    }
+}
+
+/// The members of an object that the tree and the document have, each with its entry there.
+type FoundMembers<'t> = smallvec::SmallVec<[(&'t Member, u64); 4]>;

@@ -51,7 +51,7 @@ pub use binary::{Doc, DocKind, Scalar};
 pub use compare::compare;
 pub use contains::{contains, overlaps};
 pub use edit::{EditMode, array_append, array_insert, merge_patch, merge_preserve, remove, set};
-pub use excerpt::{MemberTree, ReadBytes};
+pub use excerpt::{DocumentBytes, MemberTree};
 pub use path::{Index, Leg, Path, PathError};
 pub use read::{depth, keys, seek, seek_exactly, seek_one, type_name};
 pub use schema::{MatchPattern, SchemaFailure, schema_report, validate_schema};

@@ -595,7 +595,11 @@ pub(super) fn push_image(
     point: u32,
     out: &mut RowBatch,
 ) -> Result<(), Stop> {
-    if needs_chains(table, &spec.columns, image) {
+    let long = match spec.parts.is_empty() {
+        true => needs_chains(table, &spec.columns, image),
+        false => RowLayout::has_external(image),
+    };
+    if long {
         let start = out.bytes();
         inflate_used(table, spec, session, image, out.arena())?;
         out.push_span(point as usize, start..out.bytes());

@@ -2,8 +2,8 @@
 
 use super::long_values::{chains, filled, long};
 use super::*;
-use crate::ValuePart;
 use crate::write::UpdateOp;
+use crate::{ValueBytes, ValuePart};
 
 /// The row with other bytes at a place of its long value.
 fn edited(row: &Row, at: usize, removed: usize, inserted: &str) -> Row {
@@ -184,17 +184,28 @@ fn changes_that_make_a_row_too_long_are_written_out() {
 struct Ends(usize);
 
 impl ValuePart for Ends {
-    fn append(
-        &self,
-        length: usize,
-        read: &mut dyn FnMut(usize, &mut [u8]) -> bool,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let mut bytes = vec![0; 2 * self.0];
-        let (first, last) = bytes.split_at_mut(self.0);
-        let done = length > self.0 && read(0, first) && read(length - self.0, last);
-        out.extend_from_slice(&bytes);
-        done && !read(length, &mut [0])
+    fn append(&self, length: usize, bytes: &mut dyn ValueBytes, out: &mut Vec<u8>) -> bool {
+        let Some(last) = length.checked_sub(self.0) else {
+            return false;
+        };
+        // One end as bytes and one as words, in turns.
+        let (bytes_at, words_at) = match self.0 % 2 {
+            0 => (0, last),
+            _ => (last, 0),
+        };
+        let mut as_bytes = Vec::new();
+        let appended = bytes.append(bytes_at, self.0, &mut as_bytes);
+        let mut as_words = Vec::new();
+        for at in (words_at..words_at + self.0).step_by(8) {
+            as_words.extend_from_slice(&bytes.word(at).unwrap().to_le_bytes());
+        }
+        as_words.truncate(self.0);
+        let ends = match self.0 % 2 {
+            0 => [as_bytes, as_words],
+            _ => [as_words, as_bytes],
+        };
+        out.extend_from_slice(&ends.concat());
+        appended && !bytes.append(length, 1, &mut Vec::new())
     }
 }
 

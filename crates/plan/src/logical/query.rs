@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use nfold_catalog::{ColumnDef, TableDef};
+use nfold_json::Path;
 use nfold_sql::ast::SetOp;
 
 use super::clauses::{
@@ -147,6 +148,10 @@ pub struct DocumentPaths {
     pub column: usize,
     /// Constants and parameters.
     pub paths: Vec<Expr>,
+    /// The paths of JSON_TABLEs.
+    pub row_paths: Vec<Path>,
+    /// It also needs the type, the number of elements and the names of the members.
+    pub outline: bool,
 }
 
 /// The origin of a slot's rows.

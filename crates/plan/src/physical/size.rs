@@ -91,7 +91,8 @@ fn block(b: &Block) -> usize {
             TableSource::Table(_) | TableSource::Virtual(_) => 0,
         };
         let documents = t.documents.iter();
-        let documents = documents.map(|d| size_of_val(d) + exprs(&d.paths));
+        let documents =
+            documents.map(|d| size_of_val(d) + exprs(&d.paths) + size_of_val(&*d.row_paths));
         size_of_val(t) + t.used.len() + documents.sum::<usize>() + derived
     });
     let joins = b.joins.iter().map(|j| {

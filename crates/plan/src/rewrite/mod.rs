@@ -18,7 +18,7 @@
 //! 15. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
 //! 16. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 17. [`document_paths`]: JSON columns are marked of which only some members are needed.
+//! 17. [`document_paths`]: JSON columns are marked of which only a part is needed.
 
 mod arrays;
 mod decided;

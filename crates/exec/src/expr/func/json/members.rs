@@ -1,10 +1,10 @@
-//! The members of documents that constant paths of a statement lead to, for reads that leave long
-//! documents where they are.
+//! The parts of documents that a statement needs, for reads that leave long documents where they
+//! are.
 
 use std::sync::Arc;
 
-use nfold_engine::{ColumnPart, ValuePart};
-use nfold_json::{MemberTree, Path, ReadBytes};
+use nfold_engine::{ColumnPart, ValueBytes, ValuePart};
+use nfold_json::{DocumentBytes, MemberTree, Path};
 use nfold_plan::query::DocumentPaths;
 use nfold_types::{CollationId, SqlError};
 
@@ -24,8 +24,22 @@ pub(crate) struct DocumentParts {
 struct Members(MemberTree);
 
 impl ValuePart for Members {
-    fn append(&self, length: usize, read: &mut ReadBytes<'_>, out: &mut Vec<u8>) -> bool {
-        self.0.excerpt(length, read, out).is_some()
+    fn append(&self, length: usize, bytes: &mut dyn ValueBytes, out: &mut Vec<u8>) -> bool {
+        self.0.excerpt(length, &mut Stored(bytes), out).is_some()
+    }
+}
+
+/// A document where the engine stores it.
+struct Stored<'b>(&'b mut dyn ValueBytes);
+
+impl DocumentBytes for Stored<'_> {
+    #[inline(always)]
+    fn word(&mut self, at: usize) -> Option<u64> {
+        self.0.word(at)
+    }
+
+    fn append(&mut self, at: usize, length: usize, out: &mut Vec<u8>) -> bool {
+        self.0.append(at, length, out)
     }
 }
 
@@ -53,7 +67,7 @@ impl DocumentParts {
             .iter()
             .zip(&texts)
             .filter_map(|(document, texts)| {
-                let part: Arc<dyn ValuePart> = Arc::new(Members(members(texts)?));
+                let part: Arc<dyn ValuePart> = Arc::new(Members(members(document, texts)?));
                 Some((document.column, part))
             });
         let parts = parts.collect();
@@ -63,11 +77,15 @@ impl DocumentParts {
 }
 
 /// `None`: documents are needed as a whole, or a path is wrong, which its function reports.
-fn members(texts: &PathTexts) -> Option<MemberTree> {
+fn members(document: &DocumentPaths, texts: &PathTexts) -> Option<MemberTree> {
     let paths = texts.iter().flatten().map(|text| {
         let text = std::str::from_utf8(text).ok()?;
         Path::parse(text).ok()
     });
     let paths: Vec<Path> = paths.collect::<Option<_>>()?;
-    MemberTree::of(&paths)
+    let paths = paths.iter().chain(&document.row_paths);
+    match document.outline {
+        true => (paths.count() == 0).then(MemberTree::outline),
+        false => MemberTree::of(paths),
+    }
 }
