@@ -154,6 +154,10 @@ pub(super) fn double_of(cx: &EvalCx<'_>, doc: &[u8], source: &ExprType) -> f64 {
                     false => of_text(cx, parsed, text.ends_with(is_space), conversion),
                 })
             }
+            // The usual numbers, without their SQL types.
+            Some(Scalar::Int(v)) => Some(v as f64),
+            Some(Scalar::UInt(v)) => Some(v as f64),
+            Some(Scalar::Double(v)) => Some(v),
             _ => sql_number(doc)?.and_then(|(v, ty)| convert::to_f64(cx, &v, &ty)),
         })
     })

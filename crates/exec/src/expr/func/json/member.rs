@@ -43,9 +43,8 @@ fn eval_extract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evalu
     if let [_, only] = args {
         let path = arg!(path(cx, only));
         if !path.has_wildcard() {
-            let mut out = Vec::new();
             return match nfold_json::seek_one(doc, &path.legs)? {
-                Some(found) => found.write_to(&mut out).map(|()| Val::string(out)),
+                Some(found) => found.to_bytes().map(Val::string),
                 None => Ok(Val::Null),
             };
         }

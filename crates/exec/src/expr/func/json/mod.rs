@@ -19,7 +19,7 @@ use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TextSize, TypeKi
 pub(crate) use members::DocumentParts;
 
 use super::builtin::Func;
-use crate::expr::eval::{EvalCx, Val, json};
+use crate::expr::eval::{EvalCx, Val, convert, json};
 
 /// All functions of the folder.
 pub(super) const FUNCS: [&[Func]; 6] = [
@@ -34,35 +34,68 @@ pub(super) const FUNCS: [&[Func]; 6] = [
 /// The number of parsed paths that a thread caches.
 const PATHS_MAX: usize = 64;
 
+/// A parsed path, and the text in its own character set.
+struct CachedPath {
+    collation: CollationId,
+    text: Box<[u8]>,
+    path: Rc<Path>,
+}
+
 thread_local! {
-    /// The cached paths with their texts, the most recent last.
-    static PATHS: RefCell<Vec<(Box<[u8]>, Rc<Path>)>> = const { RefCell::new(Vec::new()) };
+    /// The cached paths, the most recent last.
+    static PATHS: RefCell<Vec<CachedPath>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The path in an argument; `None` for NULL. Error 3143.
 fn path<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Rc<Path>>, SqlError> {
-    let Some(text) = cx.text(e, CollationId::UTF8MB4_BIN)? else {
+    let written = cx.val(e)?;
+    let Val::Bytes(raw) = &written else {
+        return parsed_path(cx, e, written);
+    };
+    let collation = e.ty.collation();
+    let known = PATHS.with_borrow(|paths| {
+        let is_it = |known: &&CachedPath| known.collation == collation && *known.text == **raw;
+        let known = paths.iter().rev().find(is_it);
+        known.map(|known| known.path.clone())
+    });
+    if known.is_some() || e.ty.class() != Class::String {
+        return known.map_or_else(|| parsed_path(cx, e, written), |path| Ok(Some(path)));
+    }
+    // The conversion of other texts may cause an error, each time.
+    let converts = raw.is_ascii() || e.ty.col.charset().is_utf8();
+    let text: Option<Box<[u8]>> = converts.then(|| Box::from(&**raw));
+    let path = parsed_path(cx, e, written)?;
+    if let (Some(path), Some(text)) = (&path, text) {
+        let path = path.clone();
+        PATHS.with_borrow_mut(|paths| {
+            if paths.len() == PATHS_MAX {
+                paths.remove(0);
+            }
+            paths.push(CachedPath {
+                collation,
+                text,
+                path,
+            });
+        });
+    }
+    Ok(path)
+}
+
+/// Parses the path in an argument with this value. Error 3143.
+#[cold]
+fn parsed_path<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    written: Val<'a>,
+) -> Result<Option<Rc<Path>>, SqlError> {
+    let Some(text) = convert::to_text(cx, written, &e.ty, CollationId::UTF8MB4_BIN) else {
         return Ok(None);
     };
-    let known = PATHS.with_borrow(|paths| {
-        let found = paths.iter().rev().find(|(known, _)| **known == *text);
-        found.map(|(_, path)| path.clone())
-    });
-    if known.is_some() {
-        return Ok(known);
-    }
     let parsed = Path::parse(&String::from_utf8_lossy(&text)).map_err(|e| {
         let code = ErrorCode::ER_INVALID_JSON_PATH;
         SqlError::new(code, &[&e.position, &""])
     })?;
-    let path = Rc::new(parsed);
-    PATHS.with_borrow_mut(|paths| {
-        if paths.len() == PATHS_MAX {
-            paths.remove(0);
-        }
-        paths.push((text.into(), path.clone()));
-    });
-    Ok(Some(path))
+    Ok(Some(Rc::new(parsed)))
 }
 
 /// A path without wildcards. Error 3149.
