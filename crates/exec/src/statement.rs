@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use nfold_binlog::{RowsEvent, TableMap};
 use nfold_engine::{Engine, EngineSession, Table};
+use nfold_observe::OwnTableIo;
 use nfold_plan::SqlMode;
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{
@@ -45,8 +46,9 @@ pub struct Executable {
     uses: u32,
     /// The first table, and its number of rows when the plan was made.
     first: Option<(Arc<Table>, u64)>,
-    /// The tables that the plan names, and whether it changes them. `None`: it has not run yet.
-    tables: Option<Box<[(Arc<Table>, bool)]>>,
+    /// The worker's counters of the tables that the plan names, and whether it changes them.
+    /// `None`: it has not run yet.
+    tables: Option<Box<[(OwnTableIo, bool)]>>,
     /// The first table has outgrown the plan, so other sessions with the same plan must plan again
     /// too.
     outgrown: bool,
@@ -108,7 +110,7 @@ impl Executable {
             .tables
             .get_or_insert_with(|| used_tables(&self.plan, engine));
         for (table, writes) in tables {
-            table.io().add_lock(*writes);
+            table.add_lock(*writes);
         }
     }
 
@@ -137,11 +139,11 @@ fn first_table(plan: &Plan) -> Option<nfold_catalog::TableId> {
     }
 }
 
-/// The tables that a plan names, and whether it changes them.
+/// This worker's counters of the tables that a plan names, and whether the plan changes them.
 #[cold]
-fn used_tables(plan: &Plan, engine: &Engine) -> Box<[(Arc<Table>, bool)]> {
+fn used_tables(plan: &Plan, engine: &Engine) -> Box<[(OwnTableIo, bool)]> {
     let uses = plan.reads().tables.into_iter();
-    let opened = uses.filter_map(|used| Some((engine.table(used.table)?, used.writes)));
+    let opened = uses.filter_map(|used| Some((engine.table(used.table)?.io().own(), used.writes)));
     opened.collect()
 }
 

@@ -25,4 +25,4 @@ pub use session_counters::{
 };
 pub use sharded::{SHARDS, Sharded, set_shard, shard};
 pub use statement_kinds::StatementKind;
-pub use table_io::{IndexCalls, TableCall, TableCalls, TableIo};
+pub use table_io::{IndexCalls, OwnTableIo, TableCall, TableCalls, TableIo};

@@ -12,10 +12,11 @@
 //!   reports subtract; it writes to no shard.
 //! # Cost
 //! An addition is one relaxed `fetch_add` on the worker's own line. A worker's first addition to a
-//! table allocates its shard; a table that no statement has used has none.
+//! table allocates its shard; a table that no statement has used has none. What belongs to a worker
+//! and is reused, such as its operators, holds the shard ([`OwnTableIo`]) and looks for none.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::sharded::{SHARDS, shard};
 
@@ -62,7 +63,7 @@ pub struct TableCalls {
 struct Line([AtomicU64; LINE]);
 
 /// The shard of one worker.
-type Lines = OnceLock<Box<[Line]>>;
+type Lines = OnceLock<Arc<[Line]>>;
 
 /// The counters of a table.
 #[derive(Debug)]
@@ -92,14 +93,20 @@ impl TableIo {
     /// Counts calls. `place` is the number of an index, or [`Self::no_index`].
     #[inline]
     pub fn add(&self, place: usize, call: TableCall, n: u64) {
-        self.add_at(place * CALLS + call as usize, n);
+        let shards = self.shards.get().and_then(|shards| shards.get(shard()));
+        let lines = match shards.and_then(|lines| lines.get()) {
+            Some(lines) => lines,
+            None => self.own_lines(),
+        };
+        add_at(lines, place * CALLS + call as usize, n);
     }
 
-    /// Counts a statement that uses the table. `writes`: it changes the table, or locks rows to
-    /// change them.
-    #[inline]
-    pub fn add_lock(&self, writes: bool) {
-        self.add_at(self.uses() + usize::from(writes), 1);
+    /// The counters of this worker.
+    pub fn own(&self) -> OwnTableIo {
+        OwnTableIo {
+            lines: self.own_lines().clone(),
+            uses: self.uses(),
+        }
     }
 
     /// The counts since the last reset.
@@ -152,22 +159,10 @@ impl TableIo {
         self.uses() + USES
     }
 
-    #[inline]
-    fn add_at(&self, at: usize, n: u64) {
-        let shards = self.shards.get().and_then(|shards| shards.get(shard()));
-        let lines = match shards.and_then(|lines| lines.get()) {
-            Some(lines) => lines,
-            None => self.own_lines(),
-        };
-        if let Some(line) = lines.get(at / LINE) {
-            line.0[at % LINE].fetch_add(n, Relaxed);
-        }
-    }
-
     /// This worker's shard, which is allocated at the first use.
     #[cold]
     #[inline(never)]
-    fn own_lines(&self) -> &[Line] {
+    fn own_lines(&self) -> &Arc<[Line]> {
         let shards = self
             .shards
             .get_or_init(|| (0..SHARDS).map(|_| Lines::new()).collect());
@@ -189,6 +184,35 @@ impl TableIo {
     }
 }
 
+/// The counters of one worker for a table.
+#[derive(Debug, Clone)]
+pub struct OwnTableIo {
+    lines: Arc<[Line]>,
+    uses: usize,
+}
+
+impl OwnTableIo {
+    /// As [`TableIo::add`].
+    #[inline]
+    pub fn add(&self, place: usize, call: TableCall, n: u64) {
+        add_at(&self.lines, place * CALLS + call as usize, n);
+    }
+
+    /// Counts a statement that uses the table. `writes`: it changes the table, or locks rows to
+    /// change them.
+    #[inline]
+    pub fn add_lock(&self, writes: bool) {
+        add_at(&self.lines, self.uses + usize::from(writes), 1);
+    }
+}
+
+#[inline]
+fn add_at(lines: &[Line], at: usize, n: u64) {
+    if let Some(line) = lines.get(at / LINE) {
+        line.0[at % LINE].fetch_add(n, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +228,7 @@ mod tests {
                     set_shard(worker);
                     io.add(4, TableCall::Fetch, 3);
                     io.add(io.no_index(), TableCall::Insert, 1);
-                    io.add_lock(worker == 0);
+                    io.own().add_lock(worker == 0);
                 });
             }
         });
@@ -221,7 +245,7 @@ mod tests {
         let io = TableIo::new(1);
         assert_eq!(io.calls().by_index, [IndexCalls::default()]);
         io.add(0, TableCall::Delete, 2);
-        io.add_lock(true);
+        io.own().add_lock(true);
         io.reset_calls();
         let calls = io.calls();
         assert_eq!((calls.by_index[0].deleted, calls.write_locks), (0, 1));

@@ -6,6 +6,7 @@ use nfold_engine::{
     EqualityKeys, Isolation, LockWaitPolicy, PageRowSink, Read, ReadSpec, RowBatch, RowLock, Table,
     reborrow,
 };
+use nfold_observe::{OwnTableIo, TableCall};
 use nfold_plan::query::{Access, AccessKind, Block, DocumentPaths, PointPart};
 use nfold_sql::ast::{LockStrength, LockWait};
 use nfold_types::SqlError;
@@ -87,7 +88,8 @@ pub(crate) struct TableReader {
     bound_bytes: usize,
     /// MySQL scans the table, and not an index.
     scans: bool,
-    /// The place of the table's counters to which its fetches are added.
+    /// The worker's counters of the table, and the place to which its fetches are added.
+    io: OwnTableIo,
     place: usize,
     /// The fetch that finds the end of the rows counts, too. MySQL counts the rows alone where a
     /// query reads its last table, because it measures them in one piece.
@@ -161,7 +163,7 @@ impl TableReader {
     pub fn new(table: Arc<Table>, spec: ReadSpec, access: &Access, ordered: bool) -> TableReader {
         let whole = matches!(access.kind, AccessKind::Full) && access.index == 0;
         let scans = whole && !access.covering && !access.reverse && !ordered;
-        let place = fetch_place(&table, access.index, scans);
+        let (io, place) = (table.io().own(), fetch_place(&table, access.index, scans));
         let unique = match (&access.kind, table.def().indexes.get(access.index)) {
             (AccessKind::Points(parts), Some(index)) => {
                 index.is_unique() && parts.len() == index.parts.len()
@@ -188,6 +190,7 @@ impl TableReader {
             open: false,
             bound_bytes: 0,
             scans,
+            io,
             place,
             counts_ends: false,
             elements: 0,
@@ -379,7 +382,8 @@ impl TableReader {
     pub fn count_keys(&self, rows: impl Iterator<Item = u32>) {
         if !self.unique {
             let ends = rows.filter(|rows| self.counts_ends || *rows == 0);
-            self.table.count_fetches(self.place, ends.count() as u64);
+            self.io
+                .add(self.place, TableCall::Fetch, ends.count() as u64);
         }
     }
 
@@ -446,7 +450,7 @@ impl TableReader {
                 keep_first_finds(rt, read, &self.table, before, out)?;
             }
             let fetches = self.calls.read(rt.counters, rows);
-            self.table.count_fetches(self.place, fetches);
+            self.io.add(self.place, TableCall::Fetch, fetches);
             if more {
                 return Ok(true);
             }
@@ -455,7 +459,7 @@ impl TableReader {
                 _ => self.calls.keys_ended(self.counts_ends),
             };
             if ends > 0 {
-                self.table.count_fetches(self.place, ends);
+                self.io.add(self.place, TableCall::Fetch, ends);
             }
             self.open = false;
             if self.kind == BoundKind::Merged && out.is_empty() && out.taken() == 0 {
