@@ -24,6 +24,13 @@ fn skip_spaces(text: &[u8]) -> usize {
     text.iter().take_while(|b| is_space(**b)).count()
 }
 
+/// Whether a line break or its like stands before the number. MySQL skips only blanks and tabs
+/// before an integer.
+pub(crate) fn begins_with_break(text: &[u8]) -> bool {
+    let blanks = text.iter().take_while(|b| matches!(b, b' ' | b'\t'));
+    text.get(blanks.count()).is_some_and(|b| is_space(*b))
+}
+
 fn only_spaces(text: &[u8]) -> bool {
     text.iter().all(|b| is_space(*b))
 }
@@ -109,7 +116,7 @@ pub fn parse_integer(text: &[u8]) -> Parsed<i128> {
     let negative = text.get(start) == Some(&b'-');
     let at = start + usize::from(matches!(text.get(start), Some(b'+' | b'-')));
     let count = digits_at(text, at);
-    if count == 0 {
+    if count == 0 || begins_with_break(text) {
         return Parsed {
             value: 0,
             truncated: true,
@@ -139,7 +146,7 @@ pub fn parse_integer(text: &[u8]) -> Parsed<i128> {
 /// `overflow` beyond i64 and u64 together, with the nearest bound as the value.
 pub fn parse_rounded_integer(text: &[u8]) -> Parsed<i128> {
     let parsed = Decimal::parse_prefix(text);
-    if parsed.used == 0 {
+    if parsed.used == 0 || begins_with_break(text) {
         return Parsed {
             value: 0,
             truncated: true,

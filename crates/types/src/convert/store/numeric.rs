@@ -2,7 +2,9 @@
 
 use super::{StoreCx, as_datetime, shown, text_of};
 use crate::error::{ErrorCode, SqlError};
-use crate::number::{double_to_integer, parse_decimal, parse_double, parse_rounded_integer};
+use crate::number::{
+    begins_with_break, double_to_integer, parse_decimal, parse_double, parse_rounded_integer,
+};
 use crate::sql_type::{ColumnType, NOT_FIXED_DECIMALS, TypeKind};
 use crate::temporal::{DateTime, Time};
 use crate::{Decimal, Value, ValueRef};
@@ -104,7 +106,7 @@ pub(super) fn integer(
 /// otherwise 1265.
 fn integer_text_problem(text: &[u8], cx: &mut StoreCx<'_>) -> Result<(), SqlError> {
     let parsed = Decimal::parse_prefix(text);
-    if parsed.used == 0 {
+    if parsed.used == 0 || begins_with_break(text) {
         return cx.incorrect("integer", &shown(text, cx.from));
     }
     // An exponent without digits is taken for one ('1e' is 1).
@@ -154,7 +156,7 @@ pub(super) fn year(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Value, S
                 (0..100).contains(&parsed.value) || (1901..=2155).contains(&parsed.value);
             if parsed.truncated && !parsed.overflow && in_range {
                 integer_text_problem(text, cx)?;
-                if Decimal::parse_prefix(text).used == 0 {
+                if Decimal::parse_prefix(text).used == 0 || begins_with_break(text) {
                     return Ok(Value::UInt(0));
                 }
             }
