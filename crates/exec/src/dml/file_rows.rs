@@ -48,9 +48,7 @@ impl<'i> Inserting<'i, '_> {
         loop {
             if skipped < file.skip_lines {
                 skipped += 1;
-                if !skip_row((file, lengths.as_deref()), &mut reader, rt)? {
-                    return Ok(());
-                }
+                skip_row((file, lengths.as_deref()), &mut reader, rt)?;
                 continue;
             }
             self.begin_row()?;
@@ -199,7 +197,7 @@ impl<'i> Inserting<'i, '_> {
             now
         } else {
             self.complain(ErrorCode::ER_WARN_NULL_TO_NOTNULL, Some(column))?;
-            implicit_default(&column.ty)
+            empty_value(&column.ty)
         };
         Ok(())
     }
@@ -220,7 +218,7 @@ impl<'i> Inserting<'i, '_> {
                 self.row[c] = match self.timestamp(column) {
                     Some(now) => now,
                     None if nulls && has_null_default(column) => Value::Null,
-                    None => implicit_default(&column.ty),
+                    None => empty_value(&column.ty),
                 };
             }
             self.complain(ErrorCode::ER_WARN_TOO_FEW_RECORDS, None)?;
@@ -300,21 +298,31 @@ fn converted(bytes: &[u8], from: &'static Charset, to: &'static Charset) -> Vec<
     out
 }
 
-/// Reads the fields of a row that is not inserted; false: the file has no more.
+/// Reads the fields of a row that is not inserted. As in MySQL, the row behind it needs no LINES
+/// STARTING BY.
 fn skip_row(
     (file, lengths): (&FileRows, Option<&[usize]>),
     reader: &mut FileReader<'_>,
     rt: &Runtime<'_>,
-) -> Result<bool, SqlError> {
+) -> Result<(), SqlError> {
     if let Some(lengths) = lengths {
-        return Ok(reader.read_fixed(rt, lengths.iter().sum())? && reader.next_line(rt)?);
+        return reader.read_fixed(rt, lengths.iter().sum()).map(drop);
     }
-    for n in 0..file.targets.len() {
+    for _ in &file.targets {
         if !reader.read_field(rt)? {
-            return Ok(n > 0 && reader.next_line(rt)?);
+            break;
         }
     }
-    reader.next_line(rt)
+    Ok(())
+}
+
+/// The value that a column has where the file has none: of an ENUM the invalid member 0, of another
+/// type its implicit default.
+fn empty_value(ty: &ColumnType) -> Value {
+    match ty.kind {
+        TypeKind::Enum(_) => Value::UInt(0),
+        _ => implicit_default(ty),
+    }
 }
 
 /// Whether all delimiters are ASCII.
