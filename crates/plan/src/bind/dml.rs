@@ -218,6 +218,7 @@ pub(super) fn value(
             if stored::is_stored_as_text(b.cx, &e, false) {
                 stored::as_text(&mut e, column);
             }
+            stored::keep_digits(b.cx, &mut e, column);
             Ok(Some(e))
         }
     }

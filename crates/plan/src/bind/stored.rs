@@ -6,8 +6,13 @@
 //! (`Item::save_in_field_inner`). So a numeric column stores TIME'10:11:12' as 101112, but `IF(1,
 //! TIME'10:11:12', NULL)` as 10. In the same way only a column of type ENUM or SET is stored in a
 //! numeric column, or sorted, by its member number.
+//!
+//! A string column stores a DECIMAL with the digits of its value. An expression that passes on one
+//! of its operands is shown with those of its type, so `COALESCE(1, 2.50)` is shown as 1.00 and
+//! stored as 1.
 
 use nfold_catalog::ColumnDef;
+use nfold_types::TypeKind;
 
 use super::BindCx;
 use crate::logical::expr::{Class, Coercibility, Expr, ExprKind, ExprType, SubqueryUse};
@@ -31,6 +36,23 @@ pub(super) fn is_stored_as_text(cx: &BindCx<'_>, e: &Expr, implicit: bool) -> bo
     }
 }
 
+/// Casts a DECIMAL that passes on one of its operands to the digits of that operand, for a string
+/// column. Returns whether it did.
+pub(super) fn keep_digits(cx: &BindCx<'_>, e: &mut Expr, column: &ColumnDef) -> bool {
+    let length = e.ty.max_length();
+    if let ExprKind::Call { func, .. } = &e.kind
+        && let TypeKind::Decimal { scale, .. } = &mut e.ty.col.kind
+        && column.ty.is_string()
+        && !column.ty.is_json()
+        && PASSING.contains(&cx.funcs.get(*func).name)
+    {
+        *scale = 0;
+        cast_to_text(e, length);
+        return true;
+    }
+    false
+}
+
 /// Casts `e` to a string, unless `column` stores the value and its text alike.
 pub(super) fn as_text(e: &mut Expr, column: &ColumnDef) {
     if e.ty.col.is_enum_or_set() {
@@ -40,11 +62,15 @@ pub(super) fn as_text(e: &mut Expr, column: &ColumnDef) {
         return;
     }
     let same = Class::of(&column.ty) == e.ty.class();
-    if same || column.ty.is_string() {
-        return;
+    if !same && !column.ty.is_string() {
+        cast_to_text(e, e.ty.max_length());
     }
+}
+
+/// Casts `e` to a string of `length` characters.
+fn cast_to_text(e: &mut Expr, length: u64) {
     let ty = ExprType::string(
-        e.ty.max_length(),
+        length,
         nfold_types::CollationId::UTF8MB4_GENERAL_CI,
         Coercibility::Numeric,
         e.ty.nullable,
@@ -81,11 +107,14 @@ pub(super) fn selected<'c>(
     if block.distinct {
         return;
     }
+    let grouped = block.group.is_some();
     let implicit = block.group.as_ref().is_some_and(|g| g.implicit);
     let selected = block.select.iter_mut().zip(&mut query.types);
     for ((e, ty), column) in selected.zip(into) {
         if is_stored_as_text(cx, e, implicit) {
             as_text(e, column);
+            *ty = e.ty.clone();
+        } else if !grouped && keep_digits(cx, e, column) {
             *ty = e.ty.clone();
         }
     }

@@ -3,7 +3,7 @@
 use super::{StoreCx, text_of};
 use crate::charset::{ASCII, Charset, convert};
 use crate::error::{ErrorCode, SqlError};
-use crate::number::{write_double, write_double_in, write_float};
+use crate::number::{write_double_as_text, write_double_in, write_float_as_text};
 use crate::sql_type::{ColumnType, TypeKind};
 use crate::{CollationId, Value, ValueRef};
 
@@ -27,7 +27,7 @@ pub(super) fn string(
         ValueRef::Double(v) => number(v),
         ValueRef::Float(v) if ty.is_blob() => {
             let mut out = Vec::new();
-            write_float(v, &mut out);
+            write_float_as_text(v, &mut out);
             out
         }
         // It has the digits of the double that it is.
@@ -93,7 +93,7 @@ pub fn double_text(v: f64, ty: &ColumnType, out: &mut Vec<u8>) {
         TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
             write_double_in(v, n as usize, out);
         }
-        _ => write_double(v, out),
+        _ => write_double_as_text(v, out),
     }
 }
 
