@@ -596,11 +596,15 @@ pub fn datetime_of_number(number: i64, flags: DateFlags) -> Result<DateTime, Tem
 }
 
 /// Converts a number to a date without time of day. The year, or year and month, may be missing, as
-/// in 101 or 7.
+/// in 101 or 7. A time behind the date need not be a valid one.
 pub fn date_of_number(number: i64, flags: DateFlags) -> Result<DateTime, TemporalError> {
+    let number = match number {
+        100_000_000.. => number - number % 1_000_000,
+        _ => number,
+    };
     match number {
         0..=100 => datetime_of_number(number + 20_000_000, flags),
-        100_000_000..101_000_000 => datetime_of_number(number + 20_000_000_000_000, flags),
+        100_000_000 => datetime_of_number(number + 20_000_000_000_000, flags),
         _ => datetime_of_number(number, flags),
     }
 }

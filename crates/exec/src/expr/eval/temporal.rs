@@ -173,13 +173,7 @@ pub(crate) fn to_asked(
         Val::Date(d) => d.at_midnight(),
         Val::DateTime(d) => *d,
         Val::Time(t) => {
-            let today = cx.now(0).date().at_midnight();
-            // The date of a time of less than a day is today, also if the time is negative.
-            let micros = match asked.date {
-                true => t.micros() / MICROS_PER_DAY * MICROS_PER_DAY,
-                false => t.micros(),
-            };
-            return DateTime::from_linear(today.to_linear() + micros, t.fsp);
+            return date_of_time(cx, *t, asked.date);
         }
         // A year means its first day.
         Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),
@@ -188,6 +182,21 @@ pub(crate) fn to_asked(
     // A value that is a date already is rejected without a warning.
     let allowed = parse::check_date(d.date(), d.packed() == 0, asked.flags).is_ok();
     allowed.then_some(d)
+}
+
+/// A TIME counted from the current date. `date`: only the date is needed, for which MySQL counts a
+/// TIME that is no time of day from the current time.
+fn date_of_time(cx: &EvalCx<'_>, t: Time, date: bool) -> Option<DateTime> {
+    let now = cx.now(6);
+    let today = now.date().at_midnight();
+    match date && !(0..MICROS_PER_DAY).contains(&t.micros()) {
+        true => {
+            let then = DateTime::from_linear(now.to_linear() + t.micros(), 6)?;
+            Some(then.date().at_midnight())
+        }
+        false if date => Some(today),
+        false => DateTime::from_linear(today.to_linear() + t.micros(), t.fsp),
+    }
 }
 
 /// Whether the type is that of a YEAR column. (The results of YEAR() and of CAST have a display
