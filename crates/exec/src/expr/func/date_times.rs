@@ -50,10 +50,20 @@ fn fsp_of_constant(e: &Expr) -> u8 {
             "greatest" | "least" if args.iter().all(|a| fsp_of(a) == 0) => 0,
             // Six digits or none.
             "addtime" | "subtime" if args.iter().all(|a| fsp_of(a) == 0) => 0,
+            _ if is_without_fraction(e) => 0,
             _ => 6,
         },
+        _ if is_without_fraction(e) => 0,
         _ => 6,
     }
+}
+
+/// Whether a constant is computed from integers and texts without a point alone.
+fn is_without_fraction(e: &Expr) -> bool {
+    !e.any(&mut |e| match (&e.kind, e.ty.class()) {
+        (ExprKind::Const(Value::Bytes(text)), _) => text.contains(&b'.'),
+        (_, class) => !matches!(class, Class::Int | Class::String | Class::Null),
+    })
 }
 
 fn fraction_digits(text: &[u8]) -> u8 {
