@@ -79,7 +79,8 @@ impl<'a> EvalCx<'a> {
             },
             Cast(inner) => {
                 let (v, from) = match e.ty.class() {
-                    Class::Date | Class::Time | Class::DateTime => self.alternative(inner)?,
+                    Class::Time => self.time_source(inner)?,
+                    Class::Date | Class::DateTime => self.alternative(inner)?,
                     Class::Decimal | Class::Double => self.numeric(inner)?,
                     _ if e.ty.col.kind == TypeKind::BigInt => self.dates_as_number(inner)?,
                     _ => (self.val(inner)?, &inner.ty),
@@ -238,6 +239,19 @@ impl<'a> EvalCx<'a> {
                 None => return Ok((Val::Null, &e.ty)),
             }
         }
+    }
+
+    /// As [`EvalCx::alternative`], where a time is wanted. MySQL reads the time from the text of a
+    /// date that GREATEST or LEAST returns.
+    pub fn time_source(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+        let (v, ty) = self.alternative(e)?;
+        let text = match (&e.kind, &v) {
+            (ExprKind::Call { func, .. }, Val::Date(_)) if super::func::is_extreme(*func) => {
+                convert::to_bytes(self, v, ty).map_or(Val::Null, Val::Bytes)
+            }
+            _ => v,
+        };
+        Ok((text, ty))
     }
 
     /// As [`EvalCx::val_as`], but a DECIMAL keeps its own scale, and a date or time in a string

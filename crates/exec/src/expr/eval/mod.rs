@@ -371,7 +371,7 @@ impl<'a> EvalCx<'a> {
 
     /// The value as a TIME. An invalid value is NULL with warning 1292.
     pub fn time(&self, e: &'a Expr) -> Result<Option<Time>, SqlError> {
-        let (v, ty) = self.alternative(e)?;
+        let (v, ty) = self.time_source(e)?;
         Ok(convert::to_time(self, &v, ty))
     }
 

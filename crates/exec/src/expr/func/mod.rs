@@ -112,6 +112,11 @@ pub(crate) fn is_unchanged(id: FuncId) -> bool {
     Builtins.get(id).flags & UNCHANGED != 0
 }
 
+/// Whether the function is GREATEST or LEAST.
+pub(crate) fn is_extreme(id: FuncId) -> bool {
+    matches!(Builtins.get(id).name, "greatest" | "least")
+}
+
 /// The function that evaluates `id`.
 #[inline]
 pub fn eval_fn(id: FuncId) -> EvalFn {

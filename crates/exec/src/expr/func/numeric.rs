@@ -369,23 +369,41 @@ fn infer_extreme(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
         ty.col = ColumnType::string(kind, collation);
         ty.coercibility = Coercibility::Implicit;
     }
-    // Beside a TIME that is as long the text has no fixed length.
-    let is_date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
-    let length = |time: bool| {
-        let of = args
-            .iter()
-            .filter(|e| (e.ty.class() == Class::Time) == time);
-        of.map(|e| e.ty.max_length()).max()
-    };
-    let short = length(true) >= length(false) && !args.iter().any(is_date);
+    let temporal = temporal_chars(args);
     ty.col.kind = match ty.col.kind {
-        TypeKind::Char(n) if short => TypeKind::VarChar(n),
-        TypeKind::Binary(n) if args.iter().any(|e| e.ty.class().is_temporal()) => {
-            TypeKind::VarBinary(n)
+        TypeKind::Char(n) | TypeKind::VarChar(n) if temporal > n => TypeKind::VarChar(temporal),
+        TypeKind::Binary(n) | TypeKind::VarBinary(n) if temporal > n => {
+            TypeKind::VarBinary(temporal)
         }
         kind => kind,
     };
     Ok(ty)
+}
+
+/// The length of a date or time among `args`, with the fraction that the others may bring; 0
+/// without one.
+fn temporal_chars(args: &[Expr]) -> u32 {
+    let has = |class: Class| args.iter().any(|e| e.ty.class() == class);
+    let whole = match () {
+        () if has(Class::DateTime) => 19,
+        () if has(Class::Date) => return 10,
+        () if has(Class::Time) => 10,
+        () => return 0,
+    };
+    match args.iter().map(written_digits).max() {
+        None | Some(0) => whole,
+        Some(digits) => whole + 1 + digits,
+    }
+}
+
+/// The digits of a fraction of a second that an argument may have. Those of a literal are unknown.
+fn written_digits(e: &Expr) -> u32 {
+    match e.ty.class() {
+        Class::String if nfold_plan::expr::is_constant(e) => 0,
+        Class::String | Class::Double | Class::Json => 6,
+        Class::Decimal => e.ty.decimal_shape().1.min(6),
+        _ => u32::from(e.ty.col.fsp()),
+    }
 }
 
 /// GREATEST or LEAST of dates or times with other values where a number is wanted: of a TIME, or of
@@ -403,9 +421,8 @@ pub(crate) fn number_among_times<'a>(
         _ => return Ok(None),
     };
     let date = |e: &Expr| matches!(e.ty.class(), Class::Date | Class::DateTime);
-    // The function YEAR() has a display width.
-    let year = |e: &Expr| e.ty.col.kind == TypeKind::Year && e.ty.col.width == 0;
-    // A YEAR column counts as a number only beside constants.
+    let year = |e: &Expr| e.ty.col.kind == TypeKind::Year;
+    // A YEAR counts as a number only beside constants.
     let years = args.iter().any(year)
         && args
             .iter()
@@ -658,7 +675,9 @@ fn date_among<'a>(
         Val::Bytes(_) if datetimes.is_none() => convert::to_date(cx, &v, &e.ty),
         v if datetimes.is_some() || e.ty.class() == Class::String => beside(&v, &e.ty),
         // MySQL 9.7 takes a zero for this date.
-        Val::Int(0) | Val::UInt(0) => Some(Date::new(2000, 0, 0).at_midnight()),
+        Val::Int(0) | Val::UInt(0) if !convert::is_year(&e.ty.col) => {
+            Some(Date::new(2000, 0, 0).at_midnight())
+        }
         v => convert::to_date(cx, &v, &e.ty),
     }
 }
