@@ -241,6 +241,15 @@ impl<'a> EvalCx<'a> {
         }
     }
 
+    /// Whether `e` is IF or CASE.
+    pub fn is_chosen(&self, e: &Expr) -> bool {
+        match &e.kind {
+            ExprKind::Case { .. } => true,
+            ExprKind::Call { func, args } => args.len() == 3 && super::func::is_unchanged(*func),
+            _ => false,
+        }
+    }
+
     /// As [`EvalCx::alternative`], where a time is wanted. MySQL reads the time from the text of a
     /// date that GREATEST or LEAST returns.
     pub fn time_source(&self, e: &'a Expr) -> Result<(Val<'a>, &'a ExprType), SqlError> {

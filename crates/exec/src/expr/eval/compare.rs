@@ -182,20 +182,13 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
             let [a, b] = &**sides;
-            let numbers = matches!(kind, CmpKind::Int | CmpKind::Decimal | CmpKind::Double);
-            let (x, x_ty) = match numbers {
-                true => cx.numeric(a)?,
-                false => (cx.val(a)?, &a.ty),
-            };
+            let (x, x_ty) = side(cx, a, *kind)?;
             // As in MySQL, the right side is not evaluated then, and does not warn. Dates are an
             // exception: an invalid date on the right is an error.
             if x.is_null() && *op != BinaryOp::NullSafeEq && *kind != CmpKind::DateTime {
                 return Ok(None);
             }
-            let (y, y_ty) = match numbers {
-                true => cx.numeric(b)?,
-                false => (cx.val(b)?, &b.ty),
-            };
+            let (y, y_ty) = side(cx, b, *kind)?;
             if let (CmpKind::Int, Val::Int(x), Val::Int(y)) = (kind, &x, &y) {
                 return Ok(Some(holds(*op, x.cmp(y))));
             }
@@ -206,7 +199,9 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 let y = beside(cx, &sides[1], y, &sides[0]);
                 let x = comparable(cx, &sides[0], x, &sides[1].ty.col);
                 let y = comparable(cx, &sides[1], y, &sides[0].ty.col);
-                (x.unwrap_or(Val::Null), y.unwrap_or(Val::Null))
+                let x = chosen_date(cx, &sides[0], x.unwrap_or(Val::Null), *kind);
+                let y = chosen_date(cx, &sides[1], y.unwrap_or(Val::Null), *kind);
+                (x, y)
             } else {
                 (x, y)
             };
@@ -256,17 +251,17 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
             kinds,
             negated,
         } => {
-            let x = cx.val(&parts[0])?;
+            let (x, x_ty) = side(cx, &parts[0], kinds[0])?;
             let time_points = kinds
                 .iter()
                 .any(|kind| matches!(kind, CmpKind::DateTime | CmpKind::Time));
             if x.is_null() && !time_points {
                 return Ok(None);
             }
-            let (x, x_ty) = once_as_number(cx, x, &parts[0].ty, kinds);
+            let (x, x_ty) = once_as_number(cx, x, x_ty, kinds);
             if let Some(bounds) = number_bounds(cx, parts, kinds)? {
                 let inside =
-                    convert::to_f64(cx, &x, &parts[0].ty).map(|x| bounds[0] <= x && x <= bounds[1]);
+                    convert::to_f64(cx, &x, &x_ty).map(|x| bounds[0] <= x && x <= bounds[1]);
                 return Ok(inside.map(|b| b != *negated));
             }
             // A document converts once, and warns once.
@@ -277,8 +272,8 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 _ => x,
             };
             let bound = |n: usize| -> Result<Option<Ordering>, SqlError> {
-                let v = cx.val(&parts[n])?;
                 let kind = kinds[n - 1];
+                let (v, v_ty) = side(cx, &parts[n], kind)?;
                 let v = match kind {
                     CmpKind::DateTime | CmpKind::Time => {
                         let v = beside(cx, &parts[n], v, &parts[0]);
@@ -292,7 +287,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                     }
                     _ => v,
                 };
-                let found = order(cx, kind, (&x, &x_ty), (&v, &parts[n].ty));
+                let found = order(cx, kind, (&x, &x_ty), (&v, v_ty));
                 let constant = || is_exact_constant(&parts[n]);
                 Ok(exact(cx, kind, found, (&parts[0], &x), (constant, &v)))
             };
@@ -378,6 +373,31 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
         }
         _ => unreachable!("only comparisons come here"),
     }
+}
+
+/// Evaluates one side of a comparison of `kind`; the type is that of the value.
+#[inline]
+fn side<'a>(
+    cx: &EvalCx<'a>,
+    e: &'a Expr,
+    kind: CmpKind,
+) -> Result<(Val<'a>, &'a ExprType), SqlError> {
+    match kind {
+        CmpKind::Int | CmpKind::Decimal | CmpKind::Double => cx.numeric(e),
+        _ => Ok((cx.val(e)?, &e.ty)),
+    }
+}
+
+/// The value `v` of IF or CASE in a comparison of `kind` as a date, if it is a number or a text
+/// that a row decides. Without a valid date it is NULL, where another expression counts as zero.
+fn chosen_date<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, kind: CmpKind) -> Val<'v> {
+    let untyped = is_number(&v) && !v.is_null() || matches!(v, Val::Bytes(_));
+    let chosen = e.ty.class() == Class::String && cx.is_chosen(e);
+    if kind != CmpKind::DateTime || !chosen || !untyped || is_constant(e) {
+        return v;
+    }
+    let found = convert::to_asked(cx, &v, &e.ty, convert::TemporalTarget::any(false));
+    found.map_or(Val::Null, Val::DateTime)
 }
 
 /// The operand of BETWEEN as a number, if it is a text between numbers: it is read once, and warns
