@@ -410,7 +410,7 @@ fn eval_soundex<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eval
         pace.step()?;
         let (c, step) = set.decode(rest).unwrap_or(('\0', 1));
         rest = &rest[step..];
-        if !(c.is_ascii_alphabetic() || u32::from(c) >= 0xC0) {
+        if !(c.is_ascii_alphabetic() || u32::from(c) >= 0xC0 && !set.is_binary()) {
             continue;
         }
         let this = code(c);
