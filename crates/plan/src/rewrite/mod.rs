@@ -1,24 +1,25 @@
 //! Rewrites of the logical tree. Each rule is a file, and changes one block, whose nested queries
 //! have been rewritten before. The rules in their order:
 //!
-//! 1. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
-//! 2. [`redundant`]: a subquery loses the clauses that its use does not need.
-//! 3. [`distinct`]: DISTINCT becomes a grouping by the whole row.
-//! 4. [`merge`]: derived tables, views and common table expressions become part of the block.
-//! 5. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 6. [`decided`]: literals decide AND and OR.
-//! 7. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 8. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 9. [`generated`]: an indexed generated column replaces its expression.
-//! 10. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 11. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 12. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 13. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 14. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 15. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 1. [`member_texts`]: members of ENUM and SET are compared with subqueries by their text.
+//! 2. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
+//! 3. [`redundant`]: a subquery loses the clauses that its use does not need.
+//! 4. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 5. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 6. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 7. [`decided`]: literals decide AND and OR.
+//! 8. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 9. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 10. [`generated`]: an indexed generated column replaces its expression.
+//! 11. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 12. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 13. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 14. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 15. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 16. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 16. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 17. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 17. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 18. [`document_paths`]: JSON columns are marked of which only a part is needed.
 
 mod arrays;
 mod decided;
@@ -28,6 +29,7 @@ mod distinct;
 mod document_paths;
 mod generated;
 mod grouped;
+mod member_texts;
 mod merge;
 mod outer_joins;
 mod pad;
@@ -127,6 +129,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
             query(cx, q)?;
         }
     }
+    member_texts::compare_texts(block);
     unions::split(cx.plan, block);
     subqueries(cx, &mut block.subqueries)?;
     distinct::group_whole_row(block, limited);
