@@ -2,6 +2,8 @@
 //!
 //! The file is read in pieces. Only the current field is held whole.
 
+use std::ops::Range;
+
 use nfold_sql::ast::FileFormat;
 use nfold_types::{Charset, ErrorCode, SqlError};
 
@@ -28,6 +30,9 @@ pub(super) struct FileReader<'f> {
     /// Bytes that are read again before those of `buffer`; the last one is the first.
     pushed: Vec<u8>,
     field: Vec<u8>,
+    /// Where the field lies in `buffer`, if that holds all of it as it is meant. Then `field` is
+    /// unused.
+    in_buffer: Option<Range<usize>>,
     field_end: Vec<u8>,
     line_end: Vec<u8>,
     line_start: Vec<u8>,
@@ -90,6 +95,7 @@ impl<'f> FileReader<'f> {
             at: 0,
             pushed: Vec::new(),
             field: Vec::new(),
+            in_buffer: None,
             field_end: format.field_end.clone(),
             line_end,
             line_start: format.line_start.clone(),
@@ -108,11 +114,20 @@ impl<'f> FileReader<'f> {
 
     /// The field that was read last.
     pub fn field(&self) -> Field<'_> {
-        let bytes = &self.field[usize::from(self.was_enclosed)..];
+        let bytes = &self.bytes()[usize::from(self.was_enclosed)..];
         let word = !self.was_enclosed && self.enclosed.is_some() && bytes == b"NULL";
         Field {
             bytes,
             is_null: word || self.has_null && bytes.len() == 1,
+        }
+    }
+
+    /// The field that was read last, with its first quote.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match &self.in_buffer {
+            Some(at) => &self.buffer[at.clone()],
+            None => &self.field,
         }
     }
 
@@ -127,7 +142,7 @@ impl<'f> FileReader<'f> {
     /// 1300 for bytes that begin no character, and those of the file.
     pub fn read_field(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
         self.has_null = false;
-        if self.line_has_ended || !self.start_line(rt)? {
+        if self.line_has_ended || self.seeks_start && !self.start_line(rt)? {
             return Ok(false);
         }
         if self.take_plain_field() {
@@ -138,6 +153,7 @@ impl<'f> FileReader<'f> {
             return Ok(self.end_file(false));
         };
         self.field.clear();
+        self.in_buffer = None;
         let quote = self.enclosed.filter(|q| *q == first);
         match quote {
             Some(quote) => self.field.push(quote),
@@ -208,6 +224,7 @@ impl<'f> FileReader<'f> {
             return Ok(false);
         }
         self.field.clear();
+        self.in_buffer = None;
         while self.field.len() < len {
             let Some(byte) = self.get(rt)? else {
                 self.end_file(false);
@@ -390,10 +407,11 @@ impl<'f> FileReader<'f> {
 
     /// Error 1300 where a byte of the field cannot begin a character.
     fn check_characters(&self) -> Result<(), SqlError> {
-        if !self.charset.is_utf8() || self.field.is_ascii() {
+        let field = self.bytes();
+        if !self.charset.is_utf8() || field.is_ascii() {
             return Ok(());
         }
-        let mut rest = &self.field[..];
+        let mut rest = field;
         while let Err(at) = self.charset.is_valid(rest) {
             let begins = match rest[at] {
                 0xc2..=0xef => true,
@@ -401,8 +419,8 @@ impl<'f> FileReader<'f> {
                 _ => false,
             };
             if !begins {
-                let good = self.field.len() - rest.len() + at;
-                let text = String::from_utf8_lossy(&self.field[..good]);
+                let good = field.len() - rest.len() + at;
+                let text = String::from_utf8_lossy(&field[..good]);
                 return Err(SqlError::new(
                     ErrorCode::ER_INVALID_CHARACTER_STRING,
                     &[&self.charset.name, &text],
@@ -413,6 +431,13 @@ impl<'f> FileReader<'f> {
         Ok(())
     }
 
+    /// The number of bytes at the front of `rest` that are nothing but a part of their field.
+    #[inline]
+    fn plain_len(&self, rest: &[u8]) -> usize {
+        let special = rest.iter().position(|b| !self.plain[usize::from(*b)]);
+        special.unwrap_or(rest.len())
+    }
+
     /// Appends the bytes of the buffer that have no meaning.
     #[inline]
     fn take_plain(&mut self) {
@@ -420,10 +445,9 @@ impl<'f> FileReader<'f> {
             return;
         }
         let rest = &self.buffer[self.at..];
-        let special = rest.iter().position(|b| !self.plain[usize::from(*b)]);
-        let n = special.unwrap_or(rest.len());
-        self.field.extend_from_slice(&rest[..n]);
-        self.at += n;
+        let len = self.plain_len(rest);
+        self.field.extend_from_slice(&rest[..len]);
+        self.at += len;
     }
 
     /// Reads a field without quotes and escapes whose end is in the buffer; false: nothing is read.
@@ -433,14 +457,17 @@ impl<'f> FileReader<'f> {
             return false;
         };
         let rest = &self.buffer[self.at..];
-        let special = rest.iter().position(|b| !self.plain[usize::from(*b)]);
-        let Some(len) = special.filter(|n| [field_end, line_end].contains(&rest[*n])) else {
+        let len = self.plain_len(rest);
+        let Some(end) = rest
+            .get(len)
+            .filter(|end| [field_end, line_end].contains(end))
+        else {
             return false;
         };
-        self.field.clear();
-        self.field.extend_from_slice(&rest[..len]);
+        let is_line = *end == line_end;
+        self.in_buffer = Some(self.at..self.at + len);
         self.at += len + 1;
-        self.end_field(false, rest[len] == line_end)
+        self.end_field(false, is_line)
     }
 
     /// The field has ended; `line`: with the line.
