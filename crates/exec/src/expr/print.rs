@@ -159,7 +159,8 @@ impl Printer<'_> {
                     (n, [inner])
                         if n == nfold_plan::func::PADDED
                             || n == nfold_plan::func::COMPUTED_ONCE
-                            || n == nfold_plan::func::YEAR_CONSTANT =>
+                            || n == nfold_plan::func::YEAR_CONSTANT
+                            || n == nfold_plan::func::IN_RANGE =>
                     {
                         text(inner)?
                     }

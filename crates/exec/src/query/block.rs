@@ -233,7 +233,8 @@ impl BlockExec {
             check_time_points(&cx, checks)?;
         }
         let nothing = !cx.passes(&block.constant_filter)? || !cx.passes(&block.constant_having)?;
-        if !nothing && !checks.is_empty() {
+        let no_rows = limits.wanted() == 0 && !block.calc_found_rows;
+        if !nothing && !no_rows && !checks.is_empty() {
             check_numbers(&cx, checks)?;
         }
         let scx = StepCx {
@@ -275,7 +276,9 @@ impl BlockExec {
                 };
             }
         }
-        if limits.count == 0 && !block.calc_found_rows {
+        // As in MySQL, LIMIT 0 OFFSET 5 groups and sorts.
+        let computed = self.made.is_some() || self.grouping.is_some();
+        if no_rows || limits.count == 0 && !computed && !block.calc_found_rows {
             return Ok(());
         }
         let mut limiter = Limiter {

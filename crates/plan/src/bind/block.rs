@@ -403,19 +403,21 @@ fn result_kind(e: &Expr, aggregates: &[Aggregate]) -> ResultKind {
 }
 
 impl BlockBinder<'_> {
-    /// Binds WHERE, and returns its conditions together with those of FROM.
+    /// Binds WHERE, and returns its conditions together with those of FROM, which MySQL tests after
+    /// them.
     pub(super) fn where_conditions(
         &mut self,
         info: &mut FromInfo,
         selection: Option<&ast::Expr>,
     ) -> Result<Vec<Expr>, SqlError> {
-        let mut conditions = std::mem::take(&mut info.conditions);
+        let mut conditions = Vec::new();
         if let Some(e) = selection {
             self.clause = "where clause";
             let mut e = self.truth(e)?;
             self.check_condition(&mut e, false);
             self.conditions(e, &mut conditions);
         }
+        conditions.append(&mut info.conditions);
         Ok(conditions)
     }
 

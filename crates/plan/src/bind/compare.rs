@@ -11,8 +11,8 @@ use crate::logical::clauses::{BlockWarning, CheckedMembers};
 use crate::logical::collate::{self, Operand, listed_number};
 use crate::logical::context::ParamType;
 use crate::logical::expr::{
-    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, SubqueryUse, TextOrigin, is_constant,
-    operand,
+    Class, CmpKind, Coercibility, Expr, ExprKind, ExprType, ItemName, SubqueryUse, TextOrigin,
+    is_constant, operand,
 };
 use crate::logical::query::{QueryBody, Source, SubqueryForm};
 
@@ -82,9 +82,8 @@ impl BlockBinder<'_> {
     ) -> Result<Expr, SqlError> {
         let kind = self.comparison([&a, &b], operation)?;
         let (mut a, mut b) = (a, b);
-        let nullif = operation == "nullif";
-        self.check_constant(&mut a, &b, kind, nullif);
-        self.check_constant(&mut b, &a, kind, nullif);
+        self.check_constant(&mut a, &b, kind);
+        self.check_constant(&mut b, &a, kind);
         if let CmpKind::String(collation) = kind {
             [&a, &b]
                 .into_iter()
@@ -123,7 +122,7 @@ impl BlockBinder<'_> {
         match self.cx.funcs.find(crate::logical::func::YEAR_CONSTANT) {
             Some((func, _)) if year && value && beside => {
                 let mut e = e;
-                self.check_constant(&mut e, column, CmpKind::Double, false);
+                self.check_constant(&mut e, column, CmpKind::Double);
                 Expr {
                     ty: ExprType::bigint(e.ty.nullable),
                     kind: ExprKind::Call {
@@ -318,12 +317,17 @@ impl BlockBinder<'_> {
         a == b && is_constant(a)
     }
 
-    /// Records constant bounds beside a date or time. Texts are refused for `=` and its like only.
+    /// Records constant bounds beside a date or time. A text beside a date is refused for `=` and
+    /// its like only.
     fn check_bounds(&self, parts: &mut [Expr; 3], kinds: &[CmpKind; 2]) {
         let [operand, low, high] = parts;
+        let time = operand.ty.class() == Class::Time && self.column_behind(operand).is_some();
         for (bound, kind) in [low, high].into_iter().zip(kinds) {
-            if bound.ty.class().is_number() && operand.ty.class().is_temporal() {
-                self.check_constant(bound, operand, *kind, false);
+            let class = bound.ty.class();
+            if class.is_number() && operand.ty.class().is_temporal()
+                || class == Class::String && time
+            {
+                self.check_constant(bound, operand, *kind);
             }
         }
     }
@@ -364,6 +368,12 @@ impl BlockBinder<'_> {
                 self.check_list(&left, &kinds, *n);
                 if left.len() > 1 && left.iter().any(|l| l.ty.col.is_json()) {
                     (self.warnings).push(BlockWarning::ListOfDocuments(Some(*n)));
+                }
+                if let [left] = left.as_mut_slice()
+                    && left.ty.class().is_temporal()
+                    && let Some(column) = self.column_behind(left)
+                {
+                    left.ty.item_name = ItemName::new(&column.name);
                 }
                 let mut ty = ExprType::boolean(true);
                 if let ([left], [kind]) = (left.as_slice(), kinds.as_slice()) {

@@ -14,17 +14,116 @@ use crate::logical::expr::{
 };
 use crate::logical::func::{COMPUTED_ONCE, is_volatile};
 
+/// Arguments that MySQL evaluates while it resolves a call, in its order, if they are constants:
+/// the digits or the length of the result depend on them.
+const RESOLVED: [(&str, &[usize]); 17] = [
+    ("time", &[0]),
+    ("timestamp", &[1, 0]),
+    ("timediff", &[1, 0]),
+    ("convert_tz", &[0]),
+    ("unix_timestamp", &[0]),
+    ("str_to_date", &[1]),
+    ("round", &[1]),
+    ("truncate", &[1]),
+    ("left", &[1]),
+    ("right", &[1]),
+    ("repeat", &[1]),
+    ("space", &[0]),
+    ("lpad", &[1]),
+    ("rpad", &[1]),
+    ("substr", &[1, 2]),
+    ("substring", &[1, 2]),
+    ("mid", &[1, 2]),
+];
+
+/// Of these functions MySQL evaluates an argument only if it is a text.
+const OF_TEXTS: [&str; 6] = [
+    "time",
+    "timestamp",
+    "timediff",
+    "convert_tz",
+    "unix_timestamp",
+    "str_to_date",
+];
+
 impl BlockBinder<'_> {
+    /// Records the constant arguments of a call that MySQL evaluates while it resolves the call,
+    /// also if the call is never evaluated. They warn again when it is.
+    pub(super) fn check_arguments(&self, name: &str, args: &[Expr]) {
+        let text = |e: &Expr| e.ty.class() == Class::String;
+        if matches!(name, "greatest" | "least") {
+            let timed = |e: &Expr| matches!(e.ty.class(), Class::Time | Class::DateTime);
+            for e in args.iter().filter(|_| args.iter().any(timed)) {
+                if text(e) {
+                    self.check_resolved(e);
+                }
+            }
+            return;
+        }
+        let Some((_, places)) = RESOLVED.iter().find(|(of, _)| *of == name) else {
+            return;
+        };
+        for e in places.iter().filter_map(|at| args.get(*at)) {
+            if text(e) || !OF_TEXTS.contains(&name) {
+                self.check_resolved(e);
+            }
+        }
+    }
+
+    /// Records a constant text that STRCMP compares with a date or time.
+    pub(super) fn check_dates(&self, [a, b]: [&mut Expr; 2]) {
+        let text = |e: &Expr| e.ty.class() == Class::String;
+        match (text(a), text(b)) {
+            (true, false) => self.check_constant(a, b, CmpKind::DateTime),
+            (false, true) => self.check_constant(b, a, CmpKind::DateTime),
+            _ => {}
+        }
+    }
+
+    /// The operand of IS NULL. MySQL evaluates a constant while it resolves the statement, and not
+    /// again: it does not warn later.
+    pub(super) fn null_tested(&self, e: Expr) -> Expr {
+        let Some((func, _)) = self.cx.funcs.find(COMPUTED_ONCE) else {
+            return e;
+        };
+        if !e.ty.nullable || !self.check_resolved(&e) {
+            return e;
+        }
+        let mut ty = e.ty.clone();
+        ty.origin = TextOrigin::Checked;
+        let kind = ExprKind::Call {
+            func,
+            args: vec![e],
+        };
+        Expr { kind, ty }
+    }
+
+    /// Records an operand if it is a constant that may warn. Returns whether it is.
+    fn check_resolved(&self, e: &Expr) -> bool {
+        let Some(all) = self.cx.constant_checks else {
+            return false;
+        };
+        let literal = matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        if literal || !is_checked_member(e) || is_volatile(self.cx.funcs, e) {
+            return false;
+        }
+        let check = ConstantCheck {
+            constant: CheckedConstant::Resolved(e.clone()),
+            beside: e.ty.col.clone(),
+            column: None,
+            lenient: false,
+        };
+        let mut all = all.borrow_mut();
+        if !all.contains(&check) {
+            all.push(check);
+        }
+        true
+    }
+
     /// Records a constant that is compared with `other` for the check before the first row. The
     /// constant itself causes no more warnings then. A text beside a number is recorded only in a
-    /// condition on rows, beside a YEAR, and in NULLIF (`nullif`).
-    pub(super) fn check_constant(
-        &self,
-        constant: &mut Expr,
-        other: &Expr,
-        kind: CmpKind,
-        nullif: bool,
-    ) {
+    /// condition on rows, and beside a YEAR.
+    pub(super) fn check_constant(&self, constant: &mut Expr, other: &Expr, kind: CmpKind) {
         let Some(all) = self.cx.constant_checks else {
             return;
         };
@@ -50,7 +149,7 @@ impl BlockBinder<'_> {
                 if beside.is_number()
                     && text
                     && column.is_some()
-                    && (nullif || is_year(other) || self.is_in_condition()) =>
+                    && (is_year(other) || self.is_in_condition()) =>
             {
                 CheckedConstant::Number(written.clone(), number)
             }
@@ -185,7 +284,8 @@ impl BlockBinder<'_> {
 
     /// As [`Self::check_constant`], for a list parameter beside `left`.
     pub(super) fn check_list(&self, left: &[Expr], kinds: &[CmpKind], list: u32) {
-        if let (Some(all), [left], [CmpKind::DateTime]) = (self.cx.constant_checks, left, kinds)
+        if let (Some(all), [left], [CmpKind::DateTime | CmpKind::Time]) =
+            (self.cx.constant_checks, left, kinds)
             && left.ty.class().is_temporal()
         {
             all.borrow_mut().push(ConstantCheck {

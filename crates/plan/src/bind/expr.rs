@@ -161,8 +161,15 @@ impl BlockBinder<'_> {
                 negated,
             } => {
                 let expr = match test {
-                    IsTest::Null => self.expr(expr)?,
-                    _ => self.truth(expr)?,
+                    IsTest::Null => {
+                        let operand = self.expr(expr)?;
+                        self.null_tested(operand)
+                    }
+                    IsTest::Unknown => {
+                        let operand = self.truth(expr)?;
+                        self.null_tested(operand)
+                    }
+                    IsTest::True | IsTest::False => self.truth(expr)?,
                 };
                 let expr = Box::new(expr);
                 Ok(Expr {
@@ -844,6 +851,13 @@ impl BlockBinder<'_> {
             && let Some(converted) = self.as_compared(a, b)
         {
             args[0] = converted;
+        }
+        self.check_arguments(name, &args);
+        if let ("strcmp", [a, b]) = (name, args.as_mut_slice()) {
+            self.check_dates([a, b]);
+        }
+        if name == "isnull" {
+            args = args.into_iter().map(|e| self.null_tested(e)).collect();
         }
         let mut ty = (def.infer)(&infer, &mut args)?;
         if let ("nullif", [a, b]) = (name, args.as_slice()) {

@@ -30,7 +30,8 @@ use crate::logical::walk::outer_columns;
 /// The parts of FROM besides the slots.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct FromInfo {
-    /// ON conditions of inner joins, which act like conditions of WHERE.
+    /// ON conditions of inner joins, which act like conditions of WHERE. As in MySQL, those of a
+    /// join stand before those of the joins inside it.
     pub conditions: Vec<Expr>,
     /// As in [`Block`](crate::logical::query::Block).
     pub outer_joins: Vec<OuterJoin>,
@@ -491,11 +492,11 @@ impl BlockBinder<'_> {
                 if j.kind == JoinKind::Straight {
                     info.straight_joins.push((set_of(left), set_of(right)));
                 }
-                info.conditions.extend(on);
+                info.conditions.splice(first..first, on);
                 return Ok(Joined { slots, shown });
             }
             JoinKind::Left => {
-                on.splice(0..0, info.conditions.drain(second..));
+                on.extend(info.conditions.drain(second..));
                 (right, left)
             }
             JoinKind::Right => {
@@ -503,7 +504,7 @@ impl BlockBinder<'_> {
                     true => second..info.conditions.len(),
                     false => first..second,
                 };
-                on.splice(0..0, info.conditions.drain(of_left));
+                on.extend(info.conditions.drain(of_left));
                 (left, right)
             }
         };

@@ -109,6 +109,11 @@ fn bind_statement(
         Ast::Update(u) => dml::update(changes, u),
         Ast::Delete(d) => dml::delete(changes, d),
         Ast::Do(list) => {
+            // Nothing is checked before: each expression warns when it is evaluated.
+            let cx = &BindCx {
+                constant_checks: None,
+                ..*cx
+            };
             let bind = |list: &mut dyn Iterator<Item = &ast::Expr>| {
                 let mut block = BlockBinder::new(cx, None);
                 let exprs: Result<Vec<Expr>, SqlError> = list.map(|e| block.expr(e)).collect();

@@ -237,8 +237,8 @@ pub struct ConstantCheck {
 pub enum CheckedConstant {
     /// It is compared with a date or time.
     TimePoint(Expr),
-    /// The only member of this list parameter, which is compared with a date. A list of several
-    /// members is not checked.
+    /// The only member of this list parameter, which is compared with a date or time. A list of
+    /// several members is not checked.
     List(u32),
     /// A string that is read as a DECIMAL or as a DOUBLE.
     Number(Expr, Class),
@@ -250,6 +250,8 @@ pub enum CheckedConstant {
     Texts(u32, CollationId),
     /// The members of an IN list that are all compared with its operand in one way.
     Members(Box<ListCheck>),
+    /// An operand that MySQL evaluates while it resolves the names and types of a statement.
+    Resolved(Expr),
 }
 
 /// An IN list whose members MySQL converts before the first row. The members of a list of one warn

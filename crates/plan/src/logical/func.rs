@@ -32,6 +32,10 @@ pub const PADDED: &str = "a padded CHAR";
 /// An internal function, which SQL cannot name: a constant that is computed once in an execution.
 pub const COMPUTED_ONCE: &str = "a computed constant";
 
+/// An internal function, which SQL cannot name: whether a comparison of a column with a literal
+/// holds for any value of the column's type. It reads no row.
+pub const IN_RANGE: &str = "a comparison within a column's range";
+
 /// A function as the binder sees it.
 #[derive(Debug)]
 pub struct FuncDef {

@@ -17,7 +17,7 @@ use super::outer::OuterJoins;
 use super::relation::{Relation, Statistics, TableConditions};
 use super::search::{JoinSearch, Joined};
 use super::trace::{self, ConsideredPlans};
-use super::{constants, truth_values};
+use super::{constants, first_conditions, subquery, truth_values};
 use crate::logical::clauses::AggFunc;
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
@@ -111,6 +111,8 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     let (constant, mut pending): (Vec<Expr>, Vec<Expr>) =
         conditions.into_iter().partition(|e| of_no_row(e, block));
     block.constant_filter = constant;
+    let tests = first_conditions::range_tests(cx, &pending);
+    block.constant_filter.extend(tests);
     // A condition of HAVING that names no group decides before any row is read. A group without
     // GROUP BY exists without rows, too.
     if !block.having.is_empty() && block.group.as_ref().is_some_and(|g| !g.implicit) {
@@ -157,6 +159,8 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         trace.add(traced);
     }
     block.joins = steps;
+    first_conditions::move_equalities(cx, block);
+    subquery::silence_lookups(block, limited);
     block.row_by_row = reads_assigned_var(block);
     if block.changed != 0 && !limited {
         read_forward(cx, block);

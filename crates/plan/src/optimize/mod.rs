@@ -6,6 +6,7 @@ mod condition;
 mod constants;
 mod dml;
 mod equalities;
+mod first_conditions;
 mod group_values;
 mod histogram;
 mod index_merge;

@@ -4,7 +4,7 @@
 
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
-use crate::logical::expr::{ColumnAt, Expr, ExprKind};
+use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, SubqueryUse, TextOrigin};
 use crate::logical::func::VOLATILE;
 use crate::logical::query::{self as logical, Decorrelated, Subquery, SubqueryForm};
 use crate::logical::walk;
@@ -206,4 +206,70 @@ fn nested(block: &Block) -> usize {
     });
     let subqueries = block.subqueries.iter().map(depth);
     subqueries.chain(derived).max().unwrap_or(0)
+}
+
+/// Lets texts that IN looks up among the numbers of a subquery convert without a warning, unless
+/// MySQL makes a semi-join of the IN: it stores the text in a key, which does not warn.
+/// `limited`: the block has a LIMIT.
+pub(super) fn silence_lookups(block: &mut Block, limited: bool) {
+    if block.subqueries.is_empty() {
+        return;
+    }
+    let subqueries = std::mem::take(&mut block.subqueries);
+    let joined = block.changed == 0 || block.order.is_empty() && !limited;
+    for step in &mut block.joins {
+        for e in step.on.iter_mut().chain(&mut step.filter) {
+            if !(joined && is_semi_join(&subqueries, e)) {
+                silence(&subqueries, e);
+            }
+        }
+    }
+    let group = block.group.iter_mut();
+    let keys = group.flat_map(|group| &mut group.keys);
+    let order = block.order.iter_mut().map(|key| &mut key.expr);
+    let others = block.having.iter_mut().chain(&mut block.select);
+    keys.chain(order)
+        .chain(others)
+        .for_each(|e| silence(&subqueries, e));
+    block.subqueries = subqueries;
+}
+
+/// Whether MySQL makes a semi-join or an anti-join of a condition.
+fn is_semi_join(subqueries: &[SubqueryPlan], e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Is { expr, .. } | ExprKind::Not(expr) => is_semi_join(subqueries, expr),
+        ExprKind::Subquery {
+            index,
+            use_as: SubqueryUse::In { left, negated, .. },
+        } => {
+            let types = &subqueries[usize::from(*index)].plan.types;
+            !negated
+                || !left
+                    .iter()
+                    .map(|e| &e.ty)
+                    .chain(types)
+                    .any(|ty| ty.nullable)
+        }
+        _ => false,
+    }
+}
+
+fn silence(subqueries: &[SubqueryPlan], e: &mut Expr) {
+    if let ExprKind::Subquery {
+        index,
+        use_as: SubqueryUse::In { left, .. },
+    } = &mut e.kind
+    {
+        let query = &subqueries[usize::from(*index)].plan;
+        let reads = match &query.body {
+            QueryBody::Block(block) => !block.joins.is_empty(),
+            _ => true,
+        };
+        for (operand, ty) in left.iter_mut().zip(&query.types) {
+            if reads && operand.ty.class() == Class::String && ty.class().is_number() {
+                operand.ty.origin = TextOrigin::Cached;
+            }
+        }
+    }
+    e.each_child_mut(&mut |child| silence(subqueries, child));
 }

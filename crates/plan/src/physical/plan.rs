@@ -167,13 +167,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Sets the constants that are converted before the first row. INSERT ... VALUES and DO convert
-    /// only members of IN lists before.
+    /// Sets the constants that are converted before the first row. INSERT ... VALUES converts only
+    /// members of IN lists before, and operands that MySQL evaluates to resolve types.
     pub(crate) fn set_constant_checks(&mut self, mut checks: Vec<ConstantCheck>) {
         if let Some(block) = self.first_block() {
             block.constant_checks = checks;
         } else if let Plan::Insert(p) = self {
-            checks.retain(|check| matches!(check.constant, CheckedConstant::Members(_)));
+            use CheckedConstant::{Members, Resolved};
+            checks.retain(|check| matches!(check.constant, Members(_) | Resolved(_)));
             p.constant_checks = checks;
         }
     }

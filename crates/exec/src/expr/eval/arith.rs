@@ -127,7 +127,7 @@ fn integers<'a>(
     b: &'a Expr,
 ) -> Result<Val<'a>, SqlError> {
     if op == ArithOp::IntDiv && !(a.ty.class() == Class::Int && b.ty.class() == Class::Int) {
-        let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else {
+        let Some((x, y)) = two_decimals(cx, a, b)? else {
             return Ok(Val::Null);
         };
         return match x.int_div(&y) {
@@ -161,6 +161,19 @@ fn integers<'a>(
     }
 }
 
+/// Both operands of an operation on DECIMAL. Beside NULL the second one is not evaluated, unlike
+/// that of integers and doubles.
+fn two_decimals<'a>(
+    cx: &EvalCx<'a>,
+    a: &'a Expr,
+    b: &'a Expr,
+) -> Result<Option<(Decimal, Decimal)>, SqlError> {
+    let Some(x) = cx.decimal(a)? else {
+        return Ok(None);
+    };
+    Ok(cx.decimal(b)?.map(|y| (x, y)))
+}
+
 fn decimals<'a>(
     cx: &EvalCx<'a>,
     e: &'a Expr,
@@ -168,7 +181,7 @@ fn decimals<'a>(
     a: &'a Expr,
     b: &'a Expr,
 ) -> Result<Val<'a>, SqlError> {
-    let (Some(x), Some(y)) = (cx.decimal(a)?, cx.decimal(b)?) else {
+    let Some((x, y)) = two_decimals(cx, a, b)? else {
         return Ok(Val::Null);
     };
     let result: Option<Decimal> = match op {

@@ -7,13 +7,14 @@ use nfold_plan::expr::is_constant;
 use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
 use nfold_sql::ast::BinaryOp;
 use nfold_types::convert::number;
-use nfold_types::{Date, SqlError};
+use nfold_types::temporal::parse;
+use nfold_types::{Date, ErrorCode, Level, SqlError};
 
 use super::CONDITION_WORK;
 use super::{EvalCx, Val, convert};
 
+pub(crate) use super::list::in_ranges;
 pub(crate) use super::list::{has_numbers, is_no_time, member_type};
-pub(crate) use super::list::{in_ranges, refuse_only_member};
 pub use super::prepared::ListCache;
 pub(crate) use super::temporal_list::{
     Listed, as_column, beside, comparable, constant_dates, date_side, day_of_text, is_marker,
@@ -178,6 +179,28 @@ pub fn holds(op: BinaryOp, o: Ordering) -> bool {
     }
 }
 
+/// Evaluates the dates and times that are NULL beside `<=>` once more, as MySQL does: they warn
+/// twice. `nulls` tells which sides are NULL.
+#[cold]
+fn evaluate_again<'a>(
+    cx: &EvalCx<'a>,
+    kind: CmpKind,
+    sides: &'a [Expr; 2],
+    nulls: [bool; 2],
+) -> Result<(), SqlError> {
+    let temporal = matches!(kind, CmpKind::DateTime | CmpKind::Time);
+    for (e, _) in sides
+        .iter()
+        .zip(nulls)
+        .filter(|(_, null)| temporal && *null)
+    {
+        if e.ty.class().is_temporal() {
+            cx.val(e)?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, SqlError> {
     match &e.kind {
         ExprKind::Compare { op, kind, sides } => {
@@ -193,7 +216,7 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 return Ok(Some(holds(*op, x.cmp(y))));
             }
             // An invalid temporal parameter becomes NULL below, but `<=>` must not match it.
-            let null = x.is_null() && y.is_null();
+            let nulls = [x.is_null(), y.is_null()];
             let (x, y) = if matches!(kind, CmpKind::DateTime | CmpKind::Time) {
                 let x = beside(cx, &sides[0], x, &sides[1]);
                 let y = beside(cx, &sides[1], y, &sides[0]);
@@ -212,10 +235,13 @@ pub(crate) fn eval<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<bool>, Sql
                 if let Val::Bytes(_) = x {
                     convert_alone(cx, *kind, (&x, x_ty), y_ty);
                 }
-                return Ok(match op {
-                    BinaryOp::NullSafeEq => Some(null && x.is_null() && y.is_null()),
-                    _ => None,
-                });
+                return match op {
+                    BinaryOp::NullSafeEq => {
+                        evaluate_again(cx, *kind, sides, nulls)?;
+                        Ok(Some(nulls == [true; 2] && x.is_null() && y.is_null()))
+                    }
+                    _ => Ok(None),
+                };
             }
             let (x, y) = if *kind == CmpKind::DateTime {
                 refuse_no_date(cx, [&sides[0], &sides[1]], [&x, &y])?;
@@ -462,4 +488,45 @@ fn rows<'a>(
         op,
         BinaryOp::Eq | BinaryOp::NullSafeEq | BinaryOp::Le | BinaryOp::Ge
     )))
+}
+
+/// Warns about the texts in a list parameter that also has numbers, beside the date or time column
+/// `column`. MySQL converts them for each row, also if the column is NULL.
+#[cold]
+pub(crate) fn warn_of_members(cx: &EvalCx<'_>, column: &Expr, list: u32) {
+    let flags = convert::TemporalTarget::by_mode(cx, false).flags;
+    let kind = match column.ty.class() {
+        Class::Date => "date",
+        _ => "datetime",
+    };
+    let members = cx.st.params.list(list).0.map(Val::from_ref);
+    for (i, v) in members.enumerate() {
+        let ty = member_type(cx, list, i, &v);
+        let Val::Bytes(text) = &v else { continue };
+        if column.ty.class() == Class::Time {
+            convert::to_time(cx, &v, &ty);
+            continue;
+        }
+        if parse::parse_datetime(text, flags).is_ok_and(|parsed| !parsed.truncated) {
+            continue;
+        }
+        let (shown, name) = (convert::shown(cx, text, &ty), column.ty.item_name.as_str());
+        let row = cx.st.counts.current(cx.st.scope);
+        let message = format!("Incorrect {kind} value: '{shown}' for column '{name}' at row {row}");
+        let error = SqlError::with_message(ErrorCode::ER_TRUNCATED_WRONG_VALUE, message);
+        let mut warnings = cx.st.warnings.borrow_mut();
+        warnings.push_error(Level::Warning, &error);
+    }
+}
+
+/// Warns if a text among dates has a time of day, which counts for nothing.
+pub(crate) fn warn_of_clock(cx: &EvalCx<'_>, class: Class, (v, ty): (&Val<'_>, &ExprType)) {
+    let flags = convert::TemporalTarget::any(true).flags;
+    if let (Class::Date, Val::Bytes(text)) = (class, v)
+        && let Ok(parsed) = parse::parse_datetime(text, flags)
+        && !parsed.truncated
+        && parsed.value.time().micros() != 0
+    {
+        convert::warn_incorrect(cx, "date", text, ty);
+    }
 }

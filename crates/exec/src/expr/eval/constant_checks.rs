@@ -9,8 +9,8 @@ use nfold_types::temporal::parse;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use super::compare::{
-    as_text, comparable, is_marker, listed_time_point, member_type, refuse_constant,
-    refuse_only_member, warn_of_time_point,
+    as_text, comparable, is_marker, listed_time_point, member_type, refuse_constant, refuse_text,
+    warn_of_clock, warn_of_time_point,
 };
 use super::temporal::{TemporalTarget, number_fits_date, number_fits_time, warn_odd};
 use super::{EvalCx, Val, convert};
@@ -31,9 +31,10 @@ pub(crate) fn check_time_points<'a>(
         let timed = match &check.constant {
             CheckedConstant::Number(..) => continue,
             CheckedConstant::Members(list) => list.left.ty.class().is_temporal(),
-            CheckedConstant::Truth(_) | CheckedConstant::Text(..) | CheckedConstant::Texts(..) => {
-                false
-            }
+            CheckedConstant::Truth(_)
+            | CheckedConstant::Text(..)
+            | CheckedConstant::Texts(..)
+            | CheckedConstant::Resolved(_) => false,
             CheckedConstant::TimePoint(_) | CheckedConstant::List(_) => true,
         };
         let lenient = strict && check.lenient && timed;
@@ -48,12 +49,10 @@ pub(crate) fn check_time_points<'a>(
 fn check_time_point<'a>(cx: &EvalCx<'a>, check: &'a ConstantCheck) -> Result<(), SqlError> {
     match &check.constant {
         CheckedConstant::TimePoint(e) => time_point(cx, e, check),
-        CheckedConstant::List(list) => {
-            refuse_only_member(cx, *list, &check.beside).map_err(|error| {
-                let only = cx.st.params.list(*list).0.map(Val::from_ref).next();
-                let text = only.unwrap_or_default();
-                lost(cx, &text, check).unwrap_or(error)
-            })
+        CheckedConstant::List(list) => lone_time_point(cx, *list, check),
+        CheckedConstant::Resolved(e) => {
+            cx.val(e)?;
+            raised(cx)
         }
         CheckedConstant::Truth(e) => {
             truth_of_constants(cx, e)?;
@@ -133,6 +132,7 @@ fn check_members<'a>(cx: &EvalCx<'a>, list: &'a ListCheck) -> Result<(), SqlErro
         (CmpKind::Double, Val::Bytes(_)) => drop(convert::to_f64(cx, &v, ty)),
         (CmpKind::DateTime | CmpKind::Time, Val::Bytes(_)) => {
             warn_of_time_point(cx, class, (&v, ty), left);
+            warn_of_clock(cx, class, (&v, ty));
         }
         (CmpKind::DateTime | CmpKind::Time, _) if ty.class().is_number() => {
             listed_time_point(cx, v, ty, &left.ty.col, false);
@@ -292,11 +292,44 @@ fn time_point<'a>(cx: &EvalCx<'a>, e: &'a Expr, check: &ConstantCheck) -> Result
         _ => {}
     }
     refused?;
+    warn_of_loss(cx, &v, &e.ty, check)
+}
+
+/// Checks the member of a list parameter of one member, which is compared as by `=`. Then it does
+/// not warn again for each row.
+fn lone_time_point(cx: &EvalCx<'_>, list: u32, check: &ConstantCheck) -> Result<(), SqlError> {
+    let mut members = cx.st.params.list(list).0.map(Val::from_ref);
+    let (Some(only), None) = (members.next(), members.next()) else {
+        return Ok(());
+    };
+    let ty = member_type(cx, list, 0, &only);
+    if only.is_null() {
+        return Ok(());
+    }
+    if Class::of(&check.beside) != Class::Time {
+        refuse_text(cx, &only, &ty, &check.beside)
+            .map_err(|error| lost(cx, &only, check).unwrap_or(error))?;
+    }
+    let before = cx.st.warnings.borrow().total();
+    warn_of_loss(cx, &only, &ty, check)?;
+    if cx.st.warnings.borrow().total() > before {
+        cx.st.lists.members_warned.set(true);
+    }
+    Ok(())
+}
+
+/// Warns if a constant loses a part when it becomes a value of the column that it is compared with.
+fn warn_of_loss(
+    cx: &EvalCx<'_>,
+    v: &Val<'_>,
+    ty: &ExprType,
+    check: &ConstantCheck,
+) -> Result<(), SqlError> {
     let Some(column) = &check.column else {
         return Ok(());
     };
-    if let Some(level) = loss(cx, &v, &e.ty, beside) {
-        let error = incorrect(cx, &v, &e.ty, beside, column);
+    if let Some(level) = loss(cx, v, ty, &check.beside) {
+        let error = incorrect(cx, v, ty, &check.beside, column);
         cx.st.warnings.borrow_mut().push_error(level, &error);
     }
     raised(cx)

@@ -260,9 +260,25 @@ pub(crate) fn int_decimal(v: i128) -> Decimal {
     }
 }
 
-/// Converts a double to DECIMAL, limited to the range of DECIMAL.
-fn decimal_of(v: f64) -> Decimal {
-    Decimal::from_f64(v).unwrap_or_else(|| Decimal::max_of(65, 0, v < 0.0))
+/// The smallest power of ten beyond the digits that MySQL's DECIMAL holds while it computes.
+const DECIMAL_END: f64 = 1e81;
+
+/// Converts a double to DECIMAL, limited to the range of DECIMAL. As in MySQL, warning 1292 about a
+/// number beyond all of its digits shows the number without its exponent.
+fn decimal_of(cx: &EvalCx<'_>, v: f64) -> Decimal {
+    Decimal::from_f64(v).unwrap_or_else(|| {
+        if v.abs() >= DECIMAL_END {
+            let shown = format!("{v:e}");
+            let digits = shown.split('e').next().unwrap_or_default();
+            cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &digits]);
+        }
+        Decimal::max_of(65, 0, v < 0.0)
+    })
+}
+
+/// Whether a double has more digits than a column of type DECIMAL, and fewer than [`DECIMAL_END`].
+fn is_long_decimal(v: &Val<'_>) -> bool {
+    matches!(v, Val::Double(v) if (1e65..DECIMAL_END).contains(&v.abs()))
 }
 
 /// As a DECIMAL.
@@ -271,8 +287,8 @@ pub fn to_decimal(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Option<Decimal
         Val::Null => return None,
         Val::Int(v) => Decimal::from(*v),
         Val::UInt(v) => Decimal::from(*v),
-        Val::Float(v) => decimal_of(f64::from(*v)),
-        Val::Double(v) => decimal_of(*v),
+        Val::Float(v) => decimal_of(cx, f64::from(*v)),
+        Val::Double(v) => decimal_of(cx, *v),
         Val::Decimal(d) => *d,
         Val::Bytes(doc) if ty.col.is_json() => json::decimal_of(cx, doc, ty),
         Val::Bytes(text) if is_wide(ty) => {
@@ -602,7 +618,8 @@ pub fn cast<'a>(
             };
             let fitted = d
                 .rescale(*scale)
-                .filter(|d| d.int_digits() <= u32::from(precision - scale));
+                .filter(|d| d.int_digits() <= u32::from(precision - scale))
+                .filter(|_| !is_long_decimal(&v));
             Val::Decimal(fitted.unwrap_or_else(|| {
                 let name = match to.item_name.is_known() {
                     true => to.item_name.as_str(),

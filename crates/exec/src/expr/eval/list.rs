@@ -11,7 +11,7 @@ use nfold_types::{SqlError, Time, ValueRef};
 use smallvec::SmallVec;
 
 use super::CONDITION_WORK;
-use super::compare::{as_text, exact, is_exact_constant, order};
+use super::compare::{as_text, exact, is_exact_constant, order, warn_of_members};
 use super::prepared::{ListForm, PreparedList, is_time_point};
 use super::ranges::{RANGES_MIN, column_of, range_of};
 use super::temporal_list::{
@@ -450,7 +450,7 @@ fn row_kind(cx: &EvalCx<'_>, left: &Expr, ty: &ExprType, kind: CmpKind, several:
 ///
 /// # Errors
 /// 1525.
-pub(crate) fn refuse_only_member(
+fn refuse_only_member(
     cx: &EvalCx<'_>,
     list: u32,
     other: &nfold_types::ColumnType,
@@ -472,6 +472,16 @@ pub(crate) fn in_param<'a>(
 ) -> Result<Option<bool>, SqlError> {
     if let [expr] = left {
         let x = cx.val(expr)?;
+        let mixed = e.ty.origin != TextOrigin::Checked
+            && expr.ty.class().is_temporal()
+            && expr.ty.item_name.is_known();
+        if mixed {
+            warn_of_members(cx, expr, list);
+            return match x.is_null() {
+                true => Ok(None),
+                false => cx.silently(|cx| in_param_of(cx, e, (expr, x), kinds, list, negated)),
+            };
+        }
         if x.is_null() {
             members_beside_null(cx, e, expr, kinds[0], list);
             return Ok(None);

@@ -584,7 +584,9 @@ pub(crate) fn warn_among_dates<'a>(
     let first = (cx.st.lists.warned.borrow_mut()).insert(std::ptr::from_ref(e) as usize);
     for (_, member) in list.iter().filter(|_| first) {
         if member.ty.class() == Class::String {
-            warn(&cx.val(member)?, &member.ty);
+            let v = cx.val(member)?;
+            warn(&v, &member.ty);
+            super::compare::warn_of_clock(cx, class, (&v, &member.ty));
         }
     }
     warn(x, &left.ty);

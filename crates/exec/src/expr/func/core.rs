@@ -1,8 +1,9 @@
 //! Control-flow functions, and one or two functions of each kind as models for the other modules.
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprType, TextOrigin};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int, infer_numeric_of};
-use nfold_types::{CollationId, ColumnType, ErrorCode, SqlError, TypeKind};
+use nfold_sql::ast::BinaryOp;
+use nfold_types::{CollationId, ColumnType, Decimal, ErrorCode, SqlError, TypeKind};
 
 use super::builtin::{Evaluated, Func, Inferred, func, unchanged, unchecked};
 use crate::expr::eval::{EvalCx, Val, convert};
@@ -47,6 +48,12 @@ pub(super) static FUNCS: &[Func] = &[
         |_, args| Ok(args[0].ty.clone()),
         eval_computed_once,
     ),
+    func(
+        nfold_plan::func::IN_RANGE,
+        (1, 1),
+        |_, _| Ok(ExprType::boolean(false)),
+        eval_in_range,
+    ),
 ];
 
 /// The value of a constant, which is computed at its first use in an execution.
@@ -65,6 +72,94 @@ fn eval_computed_once<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     let mut known = known.borrow_mut();
     known.get_or_insert_default().insert(id, value.to_value());
     Ok(value)
+}
+
+/// Whether a comparison of a column with a literal holds for any value of the column's type.
+fn eval_in_range<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
+    let ExprKind::Compare { op, sides, .. } = &args[0].kind else {
+        return Ok(Val::Int(1));
+    };
+    let [a, b] = &**sides;
+    let (column, literal, op) = match a.as_column() {
+        Some(_) => (a, b, *op),
+        None => (b, a, mirrored(*op)),
+    };
+    let literal = match cx.val(literal)? {
+        Val::Int(v) => Some(Decimal::from(v)),
+        Val::UInt(v) => Some(Decimal::from(v)),
+        Val::Decimal(d) => Some(d),
+        // Doubles tell no long numbers apart.
+        Val::Double(v) if is_short(&column.ty.col) || is_beyond(&column.ty.col, v) => {
+            Some(Decimal::from_f64(v).unwrap_or_else(|| Decimal::max_of(65, 0, v < 0.0)))
+        }
+        _ => None,
+    };
+    let holds = literal.is_none_or(|v| is_in_range(&column.ty.col, op, &v));
+    Ok(Val::Int(holds.into()))
+}
+
+/// Whether a double holds each value of an exact type.
+fn is_short(column: &ColumnType) -> bool {
+    match &column.kind {
+        TypeKind::Decimal { precision, .. } => *precision <= 15,
+        kind => *kind != TypeKind::BigInt,
+    }
+}
+
+/// Whether a double is far beyond the integers.
+fn is_beyond(column: &ColumnType, v: f64) -> bool {
+    column.kind == TypeKind::BigInt && v.abs() > 1e20
+}
+
+/// The operator of the comparison with exchanged sides.
+fn mirrored(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Lt => BinaryOp::Gt,
+        BinaryOp::Le => BinaryOp::Ge,
+        BinaryOp::Gt => BinaryOp::Lt,
+        BinaryOp::Ge => BinaryOp::Le,
+        op => op,
+    }
+}
+
+/// Whether `column op v` holds for any value of the column's type. As in MySQL, a number with too
+/// many digits for a DECIMAL is out of range, and any other is compared.
+fn is_in_range(column: &ColumnType, op: BinaryOp, v: &Decimal) -> bool {
+    let equals = matches!(op, BinaryOp::Eq | BinaryOp::NullSafeEq);
+    if let TypeKind::Decimal { precision, scale } = column.kind {
+        let beyond = v.int_digits() > u32::from(precision - scale);
+        return match op {
+            _ if equals => !beyond && v.without_trailing_zeros().scale() <= scale,
+            BinaryOp::Lt | BinaryOp::Le => !(beyond && v.is_negative()),
+            _ => !beyond || v.is_negative(),
+        };
+    }
+    if column.kind == TypeKind::Year {
+        let years = Decimal::from(1901i64)..=Decimal::from(2155i64);
+        return !equals || v.is_zero() || years.contains(v);
+    }
+    let bits = match column.kind {
+        TypeKind::TinyInt => 8,
+        TypeKind::SmallInt => 16,
+        TypeKind::MediumInt => 24,
+        TypeKind::Int => 32,
+        TypeKind::BigInt => 64,
+        _ => return true,
+    };
+    let (least, most) = match column.unsigned {
+        true => (Decimal::from(0i64), Decimal::from(u64::MAX >> (64 - bits))),
+        false => (
+            Decimal::from(i64::MIN >> (64 - bits)),
+            Decimal::from(i64::MAX >> (64 - bits)),
+        ),
+    };
+    match op {
+        BinaryOp::Lt => *v > least,
+        BinaryOp::Le => *v >= least,
+        BinaryOp::Gt => *v < most,
+        BinaryOp::Ge => *v <= most,
+        _ => v.without_trailing_zeros().scale() == 0 && (least..=most).contains(v),
+    }
 }
 
 fn infer_if(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {

@@ -101,12 +101,30 @@ fn asked<'a>(
     e: &'a Expr,
     asked: TemporalTarget,
 ) -> Result<Option<DateTime>, SqlError> {
-    let (v, ty) = cx.alternative(e)?;
+    // MySQL passes down which dates are valid, so LAST_DAY of a refused date does not warn.
+    let (v, ty) = match asked.flags.no_zero_in_date && is_last_day_of_column(e) {
+        true => {
+            let last = cx.silently(|cx| cx.val(e).map(Val::into_value))?;
+            (EvalCx::owned(last), &e.ty)
+        }
+        false => cx.alternative(e)?,
+    };
     let found = convert::to_asked(cx, &v, ty, asked);
     if found.is_none() && matches!(v, Val::Date(_) | Val::DateTime(_)) {
         warn_of_source(cx, e, asked)?;
     }
     Ok(found)
+}
+
+fn is_last_day_of_column(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Call { func, args } => {
+            super::Builtins.get(*func).name == "last_day"
+                && args[0].ty.class().is_temporal()
+                && args[0].as_column().is_some()
+        }
+        _ => false,
+    }
 }
 
 /// Warns of a refused date that was made of another value by CAST, DATE, TIMESTAMP or STR_TO_DATE.

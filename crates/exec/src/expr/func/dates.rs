@@ -149,10 +149,11 @@ pub(super) static FUNCS: &[Func] = &[
         eval_unix_timestamp,
     ),
     func("datediff", (2, 2), infer_int_null::<9>, |cx, a, _| {
-        let (x, y) = (arg!(whole_date(cx, &a[0])), arg!(whole_date(cx, &a[1])));
-        Ok(Val::Int(
-            i64::from(day_number(x)) - i64::from(day_number(y)),
-        ))
+        // Both are evaluated, also if the first one is NULL.
+        Ok(match (whole_date(cx, &a[0])?, whole_date(cx, &a[1])?) {
+            (Some(x), Some(y)) => Val::Int(i64::from(day_number(x)) - i64::from(day_number(y))),
+            _ => Val::Null,
+        })
     }),
     func("timediff", (2, 2), infer_timediff, eval_timediff),
     func("addtime", (2, 2), infer_addtime, |cx, a, ty| {
@@ -317,7 +318,7 @@ fn infer_maketime(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
     let (hour, minute) = (arg!(cx.int(&args[0])), arg!(cx.int(&args[1])));
     let second = arg!(cx.decimal(&args[2]));
-    let whole = second.truncate(0).to_i64();
+    let whole = whole_seconds(cx, &second);
     let Some(whole @ 0..60) = whole.filter(|_| !second.is_negative()) else {
         return Ok(Val::Null);
     };
@@ -349,6 +350,16 @@ fn eval_maketime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Eva
         sign * total.min(TIME_MAX_MICROS),
         fsp,
     )))
+}
+
+/// The whole part of a number of seconds. Warning 1292 if it is no BIGINT.
+pub(super) fn whole_seconds(cx: &EvalCx<'_>, seconds: &Decimal) -> Option<i64> {
+    let whole = seconds.truncate(0).to_i64();
+    if whole.is_none() {
+        let shown = seconds.to_string();
+        cx.warn(ErrorCode::ER_TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &shown]);
+    }
+    whole
 }
 
 /// The number of fractional digits of seconds; six for a string.
@@ -416,10 +427,11 @@ fn eval_unix_timestamp<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) 
     let Some(e) = args.first() else {
         return Ok(Val::Int(cx.env().now().seconds()));
     };
-    if cx.val(e)?.is_null() {
+    let (v, from) = cx.alternative(e)?;
+    if v.is_null() {
         return Ok(Val::Null);
     }
-    let at = match cx.datetime(e)? {
+    let at = match convert::to_datetime(cx, &v, from) {
         Some(local) => cx.env().time_zone().to_instant(local).map(|(at, _)| at),
         None => None,
     };

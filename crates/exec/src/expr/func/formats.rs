@@ -14,7 +14,7 @@ use nfold_types::{
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
 use super::date_times::{date_of, datetime_of, time_point, whole_date};
-use super::dates::seconds_fsp;
+use super::dates::{seconds_fsp, whole_seconds};
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
@@ -255,6 +255,9 @@ fn eval_from_unixtime<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -
     /// 3001-01-19 00:00:00 in seconds since 1970.
     const END_S: i64 = 32_536_771_200;
     let seconds = arg!(cx.decimal(&args[0]));
+    if whole_seconds(cx, &seconds).is_none() {
+        return Ok(Val::Null);
+    }
     let truncates = cx.env().sql_mode().has(SqlMode::TIME_TRUNCATE_FRACTIONAL);
     let micros = seconds
         .mul(&nfold_types::Decimal::from(MICROS_PER_SECOND))

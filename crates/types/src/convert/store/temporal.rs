@@ -170,7 +170,8 @@ fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
             }
             let value = match datetime_of_number(whole, flags) {
                 Err(TemporalError::ZeroDate) => return Err(Problem::OutOfRange),
-                // Numbers do not tell one fault from another.
+                Err(_) if whole > MAX_DATE_NUMBER => return Err(Problem::OutOfRange),
+                // Smaller numbers do not tell one fault from another.
                 other => other.map_err(|_| Problem::Truncated)?,
             };
             if nanos != 0 && whole != 0 && is_date_number(whole) {
@@ -196,6 +197,9 @@ fn given(value: ValueRef<'_>, cx: &mut StoreCx<'_>) -> Result<Given, Problem> {
         }
     }
 }
+
+/// The largest number with the digits of a date and time.
+const MAX_DATE_NUMBER: i64 = 99_999_999_999_999;
 
 /// Whether a number is a date alone: YYMMDD or YYYYMMDD.
 fn is_date_number(n: i64) -> bool {
