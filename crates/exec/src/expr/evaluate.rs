@@ -77,18 +77,18 @@ impl<'a> EvalCx<'a> {
                     None => Val::Null,
                 },
             },
-            Cast(inner) => {
-                let (v, from) = match e.ty.class() {
-                    Class::Time => self.time_source(inner)?,
-                    Class::Date | Class::DateTime => self.alternative(inner)?,
-                    Class::Decimal | Class::Double => self.numeric(inner)?,
-                    _ if e.ty.col.kind == TypeKind::BigInt => self.dates_as_number(inner)?,
-                    _ => (self.val(inner)?, &inner.ty),
+            Cast { expr, to } => {
+                let (v, from) = match Class::of(to) {
+                    Class::Time => self.time_source(expr)?,
+                    Class::Date | Class::DateTime => self.alternative(expr)?,
+                    Class::Decimal | Class::Double => self.numeric(expr)?,
+                    _ if to.kind == TypeKind::BigInt => self.dates_as_number(expr)?,
+                    _ => (self.val(expr)?, &expr.ty),
                 };
-                if e.ty.col.kind == TypeKind::BigInt && !e.ty.col.unsigned {
-                    self.check_range(inner, &v)?;
+                if to.kind == TypeKind::BigInt && !to.unsigned {
+                    self.check_range(expr, &v)?;
                 }
-                convert::cast(self, v, from, &e.ty)?
+                convert::cast(self, v, from, to, &e.ty.item_name)?
             }
             Collate(inner) => match self.bytes(inner)? {
                 Some(text) => Val::Bytes(text),

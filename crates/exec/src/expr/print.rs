@@ -14,7 +14,7 @@ use nfold_plan::func::FuncSet;
 use nfold_plan::query::{AggFunc, Aggregate, Block, QueryBody, TableSource};
 use nfold_sql::ast::IsTest;
 use nfold_sql::printer::Quoted;
-use nfold_types::{TypeKind, Value};
+use nfold_types::{ColumnType, TypeKind, Value};
 
 use super::eval::{EvalCx, Scope, Val, arith, convert};
 
@@ -131,7 +131,7 @@ impl Printer<'_> {
                 }
                 out + " end)"
             }
-            Cast(inner) => self.cast(inner, e, scope)?,
+            Cast { expr, to } => self.cast(expr, to, scope)?,
             Collate(inner) => {
                 let name = e.ty.collation().known().name;
                 format!("({} collate {name})", text(inner)?)
@@ -228,7 +228,7 @@ impl Printer<'_> {
         Some(format!("({})", texts?.join(between)))
     }
 
-    fn cast(&self, inner: &Expr, e: &Expr, scope: Scope<'_>) -> Option<String> {
+    fn cast(&self, inner: &Expr, to: &ColumnType, scope: Scope<'_>) -> Option<String> {
         let inner_text = self.text(inner, scope)?;
         let written = matches!(inner.kind, ExprKind::Const(_)) && is_constant(inner);
         let fraction = |f: u8| {
@@ -238,11 +238,11 @@ impl Printer<'_> {
                 format!("({f})")
             }
         };
-        let target = match (&e.ty.col.kind, e.ty.class()) {
+        let target = match (&to.kind, Class::of(to)) {
             (TypeKind::Date, _) if written => return Some(format!("DATE{inner_text}")),
             (TypeKind::Time(_), _) if written => return Some(format!("TIME{inner_text}")),
             (TypeKind::DateTime(_), _) if written => return Some(format!("TIMESTAMP{inner_text}")),
-            (_, Class::Int) if e.ty.col.unsigned => "unsigned".into(),
+            (_, Class::Int) if to.unsigned => "unsigned".into(),
             (_, Class::Int) => "signed".into(),
             (TypeKind::Decimal { precision, scale }, _) => format!("decimal({precision},{scale})"),
             (TypeKind::Float, _) => "float".into(),
@@ -250,8 +250,8 @@ impl Printer<'_> {
             (TypeKind::Date, _) => "date".into(),
             (TypeKind::Time(f), _) => format!("time{}", fraction(*f)),
             (TypeKind::DateTime(f), _) => format!("datetime{}", fraction(*f)),
-            (_, Class::String) if e.ty.col.charset().is_binary() => "binary".into(),
-            _ => format!("char charset {}", e.ty.col.charset().name),
+            (_, Class::String) if to.charset().is_binary() => "binary".into(),
+            _ => format!("char charset {}", to.charset().name),
         };
         Some(format!("cast({inner_text} as {target})"))
     }

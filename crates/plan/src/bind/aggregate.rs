@@ -63,10 +63,8 @@ impl BlockBinder<'_> {
             && text.ty.class() == Class::String
             && !is_hex(&text.ty)
         {
-            let mut inner = std::mem::replace(text, Expr::null());
-            inner.ty.origin = TextOrigin::Stored;
-            text.ty = crate::logical::expr::ExprType::double(inner.ty.nullable);
-            text.kind = ExprKind::Cast(Box::new(inner));
+            text.ty.origin = TextOrigin::Stored;
+            text.cast_to(ExprType::double(text.ty.nullable));
         }
         let level = self
             .aggregation_level(&args, &order, alias)

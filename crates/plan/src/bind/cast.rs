@@ -6,7 +6,7 @@ use nfold_types::decimal::{MAX_PRECISION, MAX_SCALE};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 
 use crate::logical::collate::{charset_collation, collation_named};
-use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType, TextOrigin};
+use crate::logical::expr::{Coercibility, Expr, ExprType, TextOrigin};
 
 /// The part of error 1235 for a cast to an array that is no key part.
 pub(super) const ARRAY_CAST: &str = "Use of CAST( .. AS .. ARRAY) outside of functional index in \
@@ -85,10 +85,7 @@ pub(super) fn cast_to(inner: Expr, ty: ExprType) -> Expr {
         TypeKind::Float => TextOrigin::Column,
         _ => TextOrigin::Computed,
     };
-    Expr {
-        kind: ExprKind::Cast(Box::new(inner)),
-        ty: ExprType { origin, ..ty },
-    }
+    Expr::cast(inner, ExprType { origin, ..ty })
 }
 
 /// Checks the length and the digits of a CAST type.

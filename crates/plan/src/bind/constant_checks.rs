@@ -384,7 +384,7 @@ fn is_checked_member(e: &Expr) -> bool {
         e.ty.class() == Class::String
             || matches!(
                 e.kind,
-                Call { .. } | Cast(_) | IntervalArith { .. } | InParam { .. }
+                Call { .. } | Cast { .. } | IntervalArith { .. } | InParam { .. }
             )
     };
     is_constant(e)

@@ -95,10 +95,7 @@ impl BlockBinder<'_> {
                     let text = collate::as_string(&ty, self.cx.connection).of_string();
                     let chars = ty.length_in(text.collation);
                     ty = ExprType::string(chars, text.collation, text.coercibility, true);
-                    value = Expr {
-                        kind: ExprKind::Cast(Box::new(value)),
-                        ty: ty.clone(),
-                    };
+                    value.cast_to(ty.clone());
                 }
                 // A user variable holds integers as BIGINT and floats as DOUBLE, independent of the
                 // type of the column that was assigned.
@@ -992,10 +989,7 @@ pub(super) fn selected(index: u16, use_as: SubqueryUse, ty: ExprType) -> Expr {
         ty,
     };
     match text {
-        Some(ty) => Expr {
-            kind: ExprKind::Cast(Box::new(value)),
-            ty,
-        },
+        Some(ty) => Expr::cast(value, ty),
         None => value,
     }
 }

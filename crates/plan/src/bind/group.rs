@@ -198,7 +198,8 @@ impl<'g, 'b> Grouper<'g, 'b> {
             };
             self.block.cx.funcs.get(*func).name == "interval"
         };
-        let is_same = |k: &usize| self.plan.keys[*k].is_same(e) && !e.any(&mut |e| never_same(e));
+        let is_same =
+            |k: &usize| self.plan.keys[*k].kind == e.kind && !e.any(&mut |e| never_same(e));
         let own = match place {
             GroupPosition::Select(n) if whole => self.item_keys.get(n).copied().flatten(),
             GroupPosition::Order(n) if whole => {

@@ -10,7 +10,7 @@ use crate::logical::expr::{Class, Expr, ExprKind, ExprType, ItemName};
 
 /// Whether the value of an expression may bring warning 1264 with its name.
 fn is_decimal_cast(e: &Expr) -> bool {
-    matches!(e.kind, ExprKind::Cast(_)) && e.ty.class() == Class::Decimal
+    matches!(&e.kind, ExprKind::Cast { to, .. } if Class::of(to) == Class::Decimal)
 }
 
 /// Names a select item.

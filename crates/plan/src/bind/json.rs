@@ -194,10 +194,7 @@ pub(super) fn document_text(e: Expr) -> Expr {
     }
     let mut ty = text_type(u64::from(u32::MAX), CollationId::UTF8MB4_BIN);
     ty.coercibility = Coercibility::Implicit;
-    Expr {
-        kind: ExprKind::Cast(Box::new(e)),
-        ty,
-    }
+    Expr::cast(e, ty)
 }
 
 /// The type of a column FOR ORDINALITY.

@@ -134,7 +134,7 @@ impl BlockBinder<'_> {
             }
             // A constant stays a key: it makes one group of all rows, but no group of no rows. A
             // repeated key matters only with ROLLUP, where each member adds a row.
-            let again = keys.iter().any(|k| k.is_same(&key));
+            let again = keys.iter().any(|k| k.kind == key.kind);
             if !again || self.grouped == Grouped::RolledUp {
                 keys.push(key);
             }
@@ -239,7 +239,7 @@ impl BlockBinder<'_> {
             let own = item.filter(|_| self.grouped == Grouped::RolledUp);
             // Sorting by a constant has no effect, and the constant is not evaluated.
             let constant = own.is_none() && self.is_unordered(&expr);
-            let again = own.is_none() && keys.iter().any(|k| k.expr.is_same(&expr));
+            let again = own.is_none() && keys.iter().any(|k| k.expr.kind == expr.kind);
             if !constant && !again {
                 self.order_items.push(own);
                 keys.push(OrderKey {

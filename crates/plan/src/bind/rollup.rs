@@ -108,10 +108,7 @@ pub(super) fn over_groups(args: &[Expr], plan: &Grouping) -> Result<Expr, SqlErr
         kind: ExprKind::Bit(BitOp::Or, Box::new([a, b])),
         ty: unsigned(),
     });
-    Ok(Expr {
-        kind: ExprKind::Cast(Box::new(all.unwrap_or_else(|| Expr::int(0)))),
-        ty,
-    })
+    Ok(Expr::cast(all.unwrap_or_else(|| Expr::int(0)), ty))
 }
 
 /// 1 if the row summarizes this member of GROUP BY, otherwise 0.

@@ -356,7 +356,7 @@ pub(super) fn ordered(
             return Err(SqlError::new(code, &[&(n + 1)]));
         }
         let constant = matches!(expr.kind, ExprKind::Const(_) | ExprKind::Param(_));
-        if !constant && !keys.iter().any(|k| k.expr.is_same(&expr)) {
+        if !constant && !keys.iter().any(|k| k.expr.kind == expr.kind) {
             keys.push(OrderKey {
                 expr,
                 desc: o.descending,

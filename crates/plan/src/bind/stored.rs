@@ -75,22 +75,13 @@ fn cast_to_text(e: &mut Expr, length: u64) {
         Coercibility::Numeric,
         e.ty.nullable,
     );
-    let value = std::mem::replace(e, Expr::null());
-    *e = Expr {
-        kind: ExprKind::Cast(Box::new(value)),
-        ty,
-    };
+    e.cast_to(ty);
 }
 
 /// Casts a member of an ENUM or SET to its text.
 pub(super) fn members_as_texts(e: &mut Expr) {
     if e.ty.col.is_enum_or_set() {
-        let ty = e.ty.item();
-        let member = std::mem::replace(e, Expr::null());
-        *e = Expr {
-            kind: ExprKind::Cast(Box::new(member)),
-            ty,
-        };
+        e.cast_to(e.ty.item());
     }
 }
 

@@ -5,7 +5,7 @@ use nfold_types::temporal::{DateFlags, DateTime, Time, parse};
 use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind, Value};
 
 use super::BlockBinder;
-use crate::logical::expr::{Coercibility, Expr, ExprKind, ExprType};
+use crate::logical::expr::{Coercibility, Expr, ExprType};
 use crate::logical::mode::SqlMode;
 
 impl BlockBinder<'_> {
@@ -46,10 +46,8 @@ impl BlockBinder<'_> {
             false,
         );
         let inner = Expr::constant(Value::Bytes(text.to_vec()), ty);
-        Ok(Expr {
-            kind: ExprKind::Cast(Box::new(inner)),
-            ty: ExprType::new(ColumnType::new(target), false),
-        })
+        let ty = ExprType::new(ColumnType::new(target), false);
+        Ok(Expr::cast(inner, ty))
     }
 
     /// The text as a date and time that the SQL mode allows.

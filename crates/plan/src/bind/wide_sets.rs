@@ -69,10 +69,7 @@ fn in_utf8mb4(collation: CollationId) -> CollationId {
 fn converted(e: Expr, collation: CollationId) -> Expr {
     let chars = e.ty.char_length();
     let ty = ExprType::string(chars, collation, e.ty.coercibility, e.ty.nullable);
-    Expr {
-        kind: ExprKind::Cast(Box::new(e)),
-        ty,
-    }
+    Expr::cast(e, ty)
 }
 
 /// Converts an argument to utf8mb4 if it is a string in one of these sets.
@@ -89,10 +86,7 @@ fn argument(e: Expr) -> Expr {
 /// Converts the result of a function back. `ty` is its type before the arguments were converted.
 fn result(e: Expr, ty: ExprType) -> Expr {
     match is_wide(&ty) {
-        true => Expr {
-            kind: ExprKind::Cast(Box::new(e)),
-            ty,
-        },
+        true => Expr::cast(e, ty),
         false => e,
     }
 }

@@ -302,7 +302,7 @@ impl BlockBinder<'_> {
         let mut partition: Vec<Expr> = Vec::new();
         for e in &window.partition_by {
             let e = self.window_member(name, e)?;
-            if !partition.iter().any(|p| p.is_same(&e)) {
+            if !partition.iter().any(|p| p.kind == e.kind) {
                 partition.push(e);
             }
         }

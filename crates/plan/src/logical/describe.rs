@@ -249,13 +249,11 @@ pub(crate) fn keep(e: &mut Expr) {
 
 /// Changes the type of a computed value to that of the column which stores it.
 fn set_stored_type(e: &mut Expr, ty: ExprType) {
-    // The type of a CAST AS YEAR says what it computes, so the CAST stays inside.
-    let is_cast_as_year = matches!(e.kind, ExprKind::Cast(_)) && e.ty.col.kind == TypeKind::Year;
-    if e.ty.col.is_enum_or_set() || is_cast_as_year && ty.col.kind != TypeKind::Year {
-        let value = std::mem::replace(e, Expr::null());
-        e.kind = ExprKind::Cast(Box::new(value));
+    if e.ty.col.is_enum_or_set() {
+        e.cast_to(ty);
+    } else {
+        e.ty = ty;
     }
-    e.ty = ty;
 }
 
 /// Describes a result column of a block WITH ROLLUP. `rows_are_stored`: the rows are in a temporary

@@ -142,8 +142,12 @@ pub enum ExprKind {
         whens: Vec<(Expr, Expr)>,
         otherwise: Option<Box<Expr>>,
     },
-    /// Conversion to the type of this node.
-    Cast(Box<Expr>),
+    /// Conversion to the type `to`. The node's own type describes the result, and differs from `to`
+    /// where a temporary table stores the result in a column of another type.
+    Cast {
+        expr: Box<Expr>,
+        to: Box<ColumnType>,
+    },
     /// COLLATE: the type differs from the operand's in its collation only.
     Collate(Box<Expr>),
     IntervalArith {
@@ -263,8 +267,8 @@ macro_rules! each_operand {
             | VaryingUserVar(_)
             | SysVar { .. }
             | Default(_) => {}
-            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Cast(e) | Collate(e) => $f(e),
-            Is { expr, .. } | Extract { expr, .. } => $f(expr),
+            AssignUserVar(_, e) | Neg(e) | BitNot(e) | Not(e) | Collate(e) => $f(e),
+            Is { expr, .. } | Cast { expr, .. } | Extract { expr, .. } => $f(expr),
             Arith(_, s) | Bit(_, s) | Xor(s) => s.$iter().for_each(&mut *$f),
             Compare { sides, .. } => sides.$iter().for_each(&mut *$f),
             CompareRows { left, right, .. } => left.$iter().chain(right).for_each(&mut *$f),
@@ -351,6 +355,20 @@ impl Expr {
         Expr::constant(Value::Int(v), ExprType::int(digits + 1, false))
     }
 
+    /// `expr` converted to `ty`.
+    pub fn cast(expr: Expr, ty: ExprType) -> Expr {
+        let kind = ExprKind::Cast {
+            expr: Box::new(expr),
+            to: Box::new(ty.col.clone()),
+        };
+        Expr { kind, ty }
+    }
+
+    /// Converts this expression to `ty`.
+    pub fn cast_to(&mut self, ty: ExprType) {
+        *self = Expr::cast(std::mem::replace(self, Expr::null()), ty);
+    }
+
     /// The NULL constant.
     pub fn null() -> Expr {
         Expr::constant(Value::Null, ExprType::null())
@@ -374,12 +392,6 @@ impl Expr {
         let mut found = false;
         self.each_child(&mut |e| found = found || e.any(f));
         found
-    }
-
-    /// Whether both compute the same value. Of two CASTs of one operand only the types differ.
-    pub fn is_same(&self, other: &Expr) -> bool {
-        let cast = matches!(self.kind, ExprKind::Cast(_));
-        self.kind == other.kind && (!cast || self.ty.col == other.ty.col)
     }
 
     /// The column, if the expression is a column of the current row and nothing else.

@@ -78,7 +78,7 @@ impl SlotNames {
             And(list) => many(" AND ", list),
             Or(list) => many(" OR ", list),
             Not(inner) => format!("NOT {}", self.expr(inner)),
-            Cast(inner) => format!("CAST({} AS {:?})", self.expr(inner), e.ty.col.kind),
+            Cast { expr, to } => format!("CAST({} AS {:?})", self.expr(expr), to.kind),
             Is {
                 expr,
                 test: IsTest::Null,

@@ -81,7 +81,7 @@ fn is_tame_node(cx: &PlanCx<'_>, e: &Expr) -> bool {
         | Collate(_) => true,
         Arith(op, _) => *op != ArithOp::IntDiv && is_small(&e.ty),
         Neg(_) => is_small(&e.ty),
-        Cast(_) => e.ty.col.kind != TypeKind::Float,
+        Cast { to, .. } => to.kind != TypeKind::Float,
         IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } | Trim { .. } => true,
         Call { func, .. } => TAME.contains(&cx.funcs.get(*func).name),
         Subquery { use_as, .. } => {

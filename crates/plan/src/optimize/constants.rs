@@ -74,8 +74,8 @@ fn is_computed(e: &Expr) -> bool {
     match &e.kind {
         _ if matches!(e.ty.class(), Class::Json | Class::Null) => false,
         Call { .. } | IntervalArith { .. } | Extract { .. } | TimestampDiff { .. } => true,
-        Cast(inner) if number && inner.ty.class() == Class::String => true,
-        Cast(inner) => !matches!(inner.kind, Const(_) | Param(_)),
+        Cast { expr, .. } if number && expr.ty.class() == Class::String => true,
+        Cast { expr, .. } => !matches!(expr.kind, Const(_) | Param(_)),
         Arith(ArithOp::Div | ArithOp::IntDiv | ArithOp::Mod, _) => true,
         Arith(_, sides) => !sides.iter().all(exact),
         _ => false,

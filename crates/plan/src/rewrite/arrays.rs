@@ -259,7 +259,7 @@ impl Rule<'_> {
         match &e.kind {
             ExprKind::Const(v) => json_of(v),
             ExprKind::Param(n) => json_of(&self.cx.literals?.read(*n)?),
-            ExprKind::Cast(inner) if e.ty.col.is_json() => match self.constant(inner)? {
+            ExprKind::Cast { expr, to } if to.is_json() => match self.constant(expr)? {
                 Json::String(text) => {
                     nfold_json::parse(text.as_bytes(), &Work::new(self.cx.checkpoint)).ok()
                 }

@@ -288,7 +288,7 @@ fn equality(c: &Expr) -> Option<(Expr, OuterKey)> {
 pub(super) fn is_stored_unchanged(e: &Expr) -> bool {
     let exact = match e.ty.class() {
         Class::Null => false,
-        Class::Decimal => matches!(e.kind, ExprKind::Cast(_)),
+        Class::Decimal => matches!(e.kind, ExprKind::Cast { .. }),
         _ => e.ty.col.kind != TypeKind::Float,
     };
     exact || e.as_column().is_some()

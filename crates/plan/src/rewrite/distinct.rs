@@ -21,7 +21,7 @@ pub(super) fn group_whole_row(block: &mut Block, limited: bool) {
     }
     let mut keys: Vec<Expr> = Vec::new();
     for e in &block.select {
-        if !keys.iter().any(|k| k.is_same(e)) {
+        if !keys.iter().any(|k| k.kind == e.kind) {
             keys.push(e.clone());
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn group_whole_row(block: &mut Block, limited: bool) {
 
 /// Rewrites an expression over the joined row into one over the grouped row.
 fn over_groups(group: &mut Grouping, e: &mut Expr) {
-    let is_key = |k: &Expr| k.is_same(e) || is_text_of(k, e);
+    let is_key = |k: &Expr| k.kind == e.kind || is_text_of(k, e);
     let position = match group.keys.iter().position(is_key) {
         Some(key) => {
             if is_computed_member(e) {
@@ -61,7 +61,10 @@ fn over_groups(group: &mut Grouping, e: &mut Expr) {
 
 /// Whether grouping key `key` is the text of the ENUM or SET member `e`.
 fn is_text_of(key: &Expr, e: &Expr) -> bool {
-    matches!(&key.kind, ExprKind::Cast(member) if is_computed_member(member) && member.kind == e.kind)
+    matches!(
+        &key.kind,
+        ExprKind::Cast { expr: member, .. } if is_computed_member(member) && member.kind == e.kind
+    )
 }
 
 /// Adds an aggregate that returns the column's value in any row of the group, for a column that is

@@ -218,7 +218,7 @@ fn is_same_node(a: &Expr, b: &Expr) -> bool {
         (Arith(a, _), Arith(b, _)) => a == b,
         (Bit(a, _), Bit(b, _)) => a == b,
         (Neg(_), Neg(_)) | (BitNot(_), BitNot(_)) | (Collate(_), Collate(_)) => true,
-        (Cast(_), Cast(_)) => true,
+        (Cast { .. }, Cast { .. }) => true,
         (Extract { unit: a, .. }, Extract { unit: b, .. }) => a == b,
         (TimestampDiff { unit: a, .. }, TimestampDiff { unit: b, .. }) => a == b,
         (

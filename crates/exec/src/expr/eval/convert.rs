@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, TextOrigin};
+use nfold_plan::expr::{Class, Coercibility, Expr, ExprKind, ExprType, ItemName, TextOrigin};
 use nfold_types::convert::{long_number, number};
 use nfold_types::{
     CollationId, ColumnType, Decimal, ErrorCode, Level, SqlError, TypeKind, Value, charset,
@@ -551,34 +551,35 @@ fn warn_complement(cx: &EvalCx<'_>, i: i128, unsigned: bool) {
 
 /// Whether an expression is a CAST that is never NULL. One to JSON may fail.
 pub(crate) fn is_never_null_cast(e: &Expr) -> bool {
-    !e.ty.nullable && matches!(e.kind, ExprKind::Cast(_)) && !e.ty.col.is_json()
+    !e.ty.nullable && matches!(&e.kind, ExprKind::Cast { to, .. } if !to.is_json())
 }
 
-/// `CAST(v AS type)`.
+/// `CAST(v AS to)`. `name` is the item's name in warnings.
 pub fn cast<'a>(
     cx: &EvalCx<'a>,
     v: Val<'a>,
     from: &ExprType,
-    to: &ExprType,
+    to: &ColumnType,
+    name: &ItemName,
 ) -> Result<Val<'a>, SqlError> {
     if v.is_null() {
         return Ok(Val::Null);
     }
     if let Val::Bytes(text) = &v
-        && to.class() != Class::String
+        && Class::of(to) != Class::String
         && is_wide(from)
     {
         let (v, from) = in_utf8(text, from);
-        return cast(cx, v, &from, to);
+        return cast(cx, v, &from, to, name);
     }
-    if to.col.is_json() {
+    if to.is_json() {
         return json::cast(cx, v, from);
     }
-    if from.col.is_json() && to.col.kind == TypeKind::Year {
+    if from.col.is_json() && to.kind == TypeKind::Year {
         let number = Val::Int(to_integer(cx, &v, from).unwrap_or(0) as i64);
-        return cast(cx, number, &ExprType::bigint(false), to);
+        return cast(cx, number, &ExprType::bigint(false), to, name);
     }
-    let by_text = matches!(to.col.kind, TypeKind::BigInt | TypeKind::Year);
+    let by_text = matches!(to.kind, TypeKind::BigInt | TypeKind::Year);
     let v = match &v {
         // An expression of string type is read as text, even if its value is temporal.
         Val::Date(_) | Val::DateTime(_) | Val::Time(_)
@@ -588,9 +589,9 @@ pub fn cast<'a>(
         }
         _ => v,
     };
-    Ok(match &to.col.kind {
+    Ok(match &to.kind {
         TypeKind::BigInt => {
-            warn_beyond(cx, &v, to.col.unsigned);
+            warn_beyond(cx, &v, to.unsigned);
             let Some(i) = to_integer(cx, &v, from) else {
                 return Ok(Val::Null);
             };
@@ -602,9 +603,9 @@ pub fn cast<'a>(
                 if (parsed.truncated || parsed.overflow) && is_silent(from) {
                     warn_incorrect(cx, "INTEGER", text, from);
                 }
-                warn_complement(cx, i, to.col.unsigned);
+                warn_complement(cx, i, to.unsigned);
             }
-            if to.col.unsigned {
+            if to.unsigned {
                 Val::UInt(i as u64)
             } else if matches!(v, Val::Double(_) | Val::Float(_) | Val::Decimal(_)) {
                 Val::Int(i64::try_from(i).unwrap_or(i64::MAX))
@@ -621,8 +622,8 @@ pub fn cast<'a>(
                 .filter(|d| d.int_digits() <= u32::from(precision - scale))
                 .filter(|_| !is_long_decimal(&v));
             Val::Decimal(fitted.unwrap_or_else(|| {
-                let name = match to.item_name.is_known() {
-                    true => to.item_name.as_str(),
+                let name = match name.is_known() {
+                    true => name.as_str(),
                     false => "(null)",
                 };
                 cx.warn(ErrorCode::ER_WARN_DATA_OUT_OF_RANGE, &[&name, &1]);
@@ -655,8 +656,6 @@ pub fn cast<'a>(
             })
         }
         TypeKind::Year => cast_year(cx, &v, from).map_or(Val::Null, Val::UInt),
-        // A temporary table stores a year as an INT.
-        TypeKind::Int if from.col.kind == TypeKind::Year => v,
         _ => return Ok(cast_string(cx, v, from, to)),
     })
 }
@@ -682,14 +681,14 @@ fn well_formed<'a>(
     Some(Cow::Owned(text[..at].to_vec()))
 }
 
-fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) -> Val<'a> {
-    let collation = to.col.collation;
+fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ColumnType) -> Val<'a> {
+    let collation = to.collation;
     let text = to_lossy_text(cx, v, from, collation)
         .and_then(|text| well_formed(cx, text, from, collation.known().charset));
     let Some(text) = text else {
         return Val::Null;
     };
-    let limit = match to.col.kind {
+    let limit = match to.kind {
         TypeKind::Char(n) | TypeKind::VarChar(n) | TypeKind::Binary(n) | TypeKind::VarBinary(n) => {
             n as usize
         }
@@ -707,12 +706,15 @@ fn cast_string<'a>(cx: &EvalCx<'a>, v: Val<'a>, from: &ExprType, to: &ExprType) 
         };
         cx.warn(
             ErrorCode::ER_TRUNCATED_WRONG_VALUE,
-            &[&format_args!("{kind}({keep})"), &shown(cx, &text, to)],
+            &[
+                &format_args!("{kind}({keep})"),
+                &nfold_types::convert::shown(&text, collation),
+            ],
         );
         return Val::string(text[..keep].to_vec());
     }
-    let filled = match to.col.kind {
-        TypeKind::VarBinary(n) => to.col.width == n,
+    let filled = match to.kind {
+        TypeKind::VarBinary(n) => to.width == n,
         _ => false,
     };
     let n = limit;

@@ -307,7 +307,7 @@ pub(crate) fn of_sql(cx: &EvalCx<'_>, v: &Val<'_>, ty: &ExprType) -> Result<Json
 
 /// As [`of_sql`], for the value of `e`.
 pub(crate) fn of_expr(cx: &EvalCx<'_>, e: &Expr, v: &Val<'_>) -> Result<Json, SqlError> {
-    let computed = matches!(e.kind, ExprKind::Cast(_) | ExprKind::Arith(..));
+    let computed = matches!(e.kind, ExprKind::Cast { .. } | ExprKind::Arith(..));
     // `-9223372036854775808` is the negation of a number that BIGINT does not have.
     let negated = matches!(&e.kind, ExprKind::Neg(of) if of.ty.class() == Class::Int);
     match v {

@@ -441,7 +441,7 @@ pub(super) fn is_plain(e: &Expr) -> bool {
         ExprKind::Const(_) | ExprKind::Param(_) => true,
         ExprKind::Neg(of) => exact(of) && is_plain(of),
         ExprKind::Collate(of) => is_plain(of),
-        ExprKind::Cast(of) => is_whole_time_point(of, e.ty.class()),
+        ExprKind::Cast { expr, to } => is_whole_time_point(expr, Class::of(to)),
         ExprKind::Arith(ArithOp::Add | ArithOp::Sub | ArithOp::Mul, sides) => {
             sides.iter().all(|e| exact(e) && is_plain(e))
         }

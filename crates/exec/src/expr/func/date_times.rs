@@ -134,10 +134,10 @@ fn is_last_day_of_column(e: &Expr) -> bool {
 fn warn_of_source<'a>(cx: &EvalCx<'a>, e: &'a Expr, asked: TemporalTarget) -> Result<(), SqlError> {
     let source = match &e.kind {
         // A literal such as DATE'2020-00-01' is a date.
-        ExprKind::Cast(source) if matches!(source.kind, ExprKind::Const(Value::Bytes(_))) => {
+        ExprKind::Cast { expr, .. } if matches!(expr.kind, ExprKind::Const(Value::Bytes(_))) => {
             return Ok(());
         }
-        ExprKind::Cast(source) => source,
+        ExprKind::Cast { expr, .. } => expr,
         ExprKind::Call { func, args } => match (super::Builtins.get(*func).name, &args[..]) {
             ("date" | "timestamp", [source]) => source,
             (nfold_plan::func::COMPUTED_ONCE, [source]) => {

@@ -36,7 +36,7 @@ fn constant(e: &Expr) -> Option<u64> {
         ExprKind::Const(Value::Int(n)) => u64::try_from(*n).ok(),
         ExprKind::Const(Value::Decimal(d)) => d.round(0).and_then(|d| d.to_u64()),
         ExprKind::Const(Value::Bytes(text)) => std::str::from_utf8(text).ok()?.parse().ok(),
-        ExprKind::Cast(inner) if e.ty.class() == Class::Int => constant(inner),
+        ExprKind::Cast { expr, to } if Class::of(to) == Class::Int => constant(expr),
         _ => None,
     }
 }

@@ -166,7 +166,7 @@ pub(super) fn constant<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Option<Val<'a>> {
                 | ExprKind::Param(_)
                 | ExprKind::Neg(_)
                 | ExprKind::Arith(..)
-                | ExprKind::Cast(_)
+                | ExprKind::Cast { .. }
                 | ExprKind::Collate(_)
                 | ExprKind::IntervalArith { .. }
         )
