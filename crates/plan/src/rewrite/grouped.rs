@@ -44,43 +44,18 @@ pub(super) fn grouped(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Decorrelate
     if !is_aggregate(block) || !block.conditions.iter().all(|e| is_repeatable(cx, e)) {
         return None;
     }
-    let split = Split::of(&block.conditions)?;
-    let alike = split.keys.iter().zip(&split.inner).all(|(key, own)| {
-        !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
-    });
-    if split.keys.is_empty()
-        || !split.tests.is_empty()
-        || !alike
-        || !nested_is_repeatable(cx, block)
-    {
-        return None;
-    }
+    let split = Split::of(&block.conditions).filter(Split::makes_groups)?;
     let group = block.group.as_ref()?;
-    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e) && is_repeatable(cx, e);
-    let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
-    let args = || group.aggregates.iter().flat_map(|a| &a.args);
-    let own = || {
-        split
-            .inner
-            .iter()
-            .chain(&split.rest)
-            .chain(args())
-            .chain(joined())
-    };
-    if !own().all(steady) || !group.aggregates.iter().all(is_exact) || !is_safe(&block.select[0]) {
+    let own = || evaluated(block, group, &split);
+    let exact = own().all(|e| is_steady(cx, e)) && group.aggregates.iter().all(is_exact);
+    let converts = own().any(converts);
+    if !exact || !is_safe(&block.select[0]) || !nested_is_repeatable(cx, block) {
         return None;
     }
     Some(Decorrelated {
-        converts: own().any(converts),
-        select: split.inner,
-        conditions: split.rest,
-        used: None,
-        keys: split.keys,
-        outer_conditions: split.outer,
-        tests: Vec::new(),
-        extreme: None,
         grouped: true,
         members: 1,
+        ..split.into_groups(converts)
     })
 }
 
@@ -100,13 +75,7 @@ pub(super) fn groups_of_keys(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Deco
     {
         return None;
     }
-    let split = Split::of(&block.conditions)?;
-    let alike = split.keys.iter().zip(&split.inner).all(|(key, own)| {
-        !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
-    });
-    if split.keys.is_empty() || !split.tests.is_empty() || !alike {
-        return None;
-    }
+    let split = Split::of(&block.conditions).filter(Split::makes_groups)?;
     let group = block.group.as_ref()?;
     let members: &[Expr] = match sub.form {
         SubqueryForm::Membership => &block.select,
@@ -119,29 +88,70 @@ pub(super) fn groups_of_keys(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Deco
         }
         converts |= !left.is_alike(&member.ty);
     }
-    let steady = |e: &Expr| is_tame(cx, e) && !names_outer(e) && is_repeatable(cx, e);
-    let joined = || block.outer_joins.iter().flat_map(|join| &join.on);
-    let args = || group.aggregates.iter().flat_map(|a| &a.args);
-    let read = || split.inner.iter().chain(&split.rest).chain(&group.keys);
-    let own = || read().chain(args()).chain(joined()).chain(&block.having);
-    let exact = own().all(steady) && group.aggregates.iter().all(is_exact);
+    let own = || {
+        evaluated(block, group, &split)
+            .chain(&group.keys)
+            .chain(&block.having)
+    };
+    let exact = own().all(|e| is_steady(cx, e)) && group.aggregates.iter().all(is_exact);
     converts |= own().any(self::converts);
     let members = members.len();
     if !exact || !nested_is_repeatable(cx, block) {
         return None;
     }
     Some(Decorrelated {
-        converts,
-        select: split.inner,
-        conditions: split.rest,
-        used: None,
-        keys: split.keys,
-        outer_conditions: split.outer,
-        tests: Vec::new(),
-        extreme: None,
-        grouped: false,
         members,
+        ..split.into_groups(converts)
     })
+}
+
+impl Split {
+    /// Whether the outer row is compared with groups of inner rows by nothing but equalities, each
+    /// of which distinguishes the same values as a grouping (G1).
+    fn makes_groups(&self) -> bool {
+        let mut keys = self.keys.iter().zip(&self.inner);
+        let alike = keys.all(|(key, own)| {
+            !key.null_safe && key.outer.ty.is_alike(&own.ty) && groups_alike(key, own)
+        });
+        alike && !self.keys.is_empty() && self.tests.is_empty()
+    }
+
+    /// The inner rows, grouped by the inner sides of the equalities.
+    fn into_groups(self, converts: bool) -> Decorrelated {
+        Decorrelated {
+            converts,
+            select: self.inner,
+            conditions: self.rest,
+            used: None,
+            keys: self.keys,
+            outer_conditions: self.outer,
+            tests: Vec::new(),
+            extreme: None,
+            grouped: false,
+            members: 0,
+        }
+    }
+}
+
+/// The expressions that the groups evaluate for each row of the block, besides its GROUP BY.
+fn evaluated<'b>(
+    block: &'b Block,
+    group: &'b Grouping,
+    split: &'b Split,
+) -> impl Iterator<Item = &'b Expr> {
+    let args = group.aggregates.iter().flat_map(|a| &a.args);
+    let joined = block.outer_joins.iter().flat_map(|join| &join.on);
+    split
+        .inner
+        .iter()
+        .chain(&split.rest)
+        .chain(args)
+        .chain(joined)
+}
+
+/// Whether an expression has the same value, without an error, whenever it is evaluated for a row.
+fn is_steady(cx: &PlanCx<'_>, e: &Expr) -> bool {
+    is_tame(cx, e) && !names_outer(e) && is_repeatable(cx, e)
 }
 
 /// Whether a select item of a grouped block is a value that a temporary table stores unchanged.
