@@ -8,8 +8,9 @@ use nfold_sql::ast::{self, OrderItem, Query as AstQuery, QueryBody as AstBody, S
 use nfold_types::{ErrorCode, SqlError};
 
 use super::aggregate::unchecked;
+use super::dependencies::BoundBlock;
 use super::from::FromInfo;
-use super::group::{BoundBlock, GroupPosition, Grouper};
+use super::group::{GroupPosition, Grouper};
 use super::items::Item;
 use super::order::check_distinct_order;
 use super::set::{ordered, result_order, set_body, whole_table, with_locking};

@@ -1,20 +1,16 @@
 //! Grouping: which values may be selected from a group, and their positions in the grouped row.
 
-use std::sync::Arc;
-
-use nfold_catalog::ColumnDef;
-use nfold_catalog::schema::eq_name;
-use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::{ErrorCode, SqlError};
 
+use super::dependencies::determined;
 use super::rollup;
-use super::{AGGREGATES, BlockBinder, Dependency, GROUPINGS, Grouped, WINDOWS, WindowDraft};
+use super::{AGGREGATES, BlockBinder, GROUPINGS, Grouped, WINDOWS, WindowDraft};
 use crate::logical::clauses::{AggFunc, Aggregate};
 use crate::logical::context::ParamType;
 use crate::logical::describe::{is_computed_member, keep};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
 use crate::logical::mode::SqlMode;
-use crate::logical::query::{Grouping, OuterJoin, Source, Subquery};
+use crate::logical::query::{Grouping, OuterJoin, Subquery};
 use crate::logical::walk::outer_columns;
 
 /// The clause of an expression, for error 1055.
@@ -61,7 +57,7 @@ impl BlockBinder<'_> {
     }
 
     /// Whether evaluating an expression twice may return different values.
-    fn varies(&self, e: &Expr) -> bool {
+    pub(super) fn varies(&self, e: &Expr) -> bool {
         e.any(&mut |e| match e.kind {
             ExprKind::Call { func, .. } => {
                 self.cx.funcs.get(func).flags & crate::logical::func::VOLATILE != 0
@@ -71,7 +67,7 @@ impl BlockBinder<'_> {
     }
 
     /// Whether a list parameter has exactly one member.
-    fn is_single(&self, list: u32) -> bool {
+    pub(super) fn is_single(&self, list: u32) -> bool {
         matches!(
             self.cx.params.get(list as usize),
             Some(ParamType::List { count: 1, .. })
@@ -353,272 +349,5 @@ impl<'g, 'b> Grouper<'g, 'b> {
                 ),
             )
         }
-    }
-}
-
-/// The columns that the keys determine: the keys themselves, columns that equal a constant or a
-/// determined column, and all columns of a table whose primary key (or unique key without NULLs) is
-/// determined.
-fn determined(
-    block: &BlockBinder<'_>,
-    keys: &[Expr],
-    conditions: &[Expr],
-    outer_joins: &[OuterJoin],
-) -> Vec<ColumnAt> {
-    let mut known: Vec<ColumnAt> = keys.iter().filter_map(Expr::as_column).collect();
-    let equality = |c: &'_ Expr| match &c.kind {
-        ExprKind::Compare {
-            op: BinaryOp::Eq,
-            sides,
-            ..
-        } if !block.varies(c) => Some((sides[0].clone(), sides[1].clone())),
-        // A list of one member is an equality. (Its literals are not parsed, so it is still a list
-        // here.)
-        ExprKind::InParam { left, list, .. } if left.len() == 1 && block.is_single(*list) => {
-            Some((left[0].clone(), Expr::int(0)))
-        }
-        _ => None,
-    };
-    let equal: Vec<(Expr, Expr)> = conditions.iter().filter_map(equality).collect();
-    // Whether `e` consists of constants and columns of enclosing queries.
-    let fixed_outside = |e: &Expr| {
-        !e.any(&mut |e| {
-            use ExprKind::{AssignUserVar, Column, Subquery};
-            matches!(e.kind, Column(_) | Subquery { .. } | AssignUserVar(..))
-        })
-    };
-    let never_null_in = |at: ColumnAt| {
-        let inner = |join: &&OuterJoin| at.table < 64 && join.inner >> at.table & 1 == 1;
-        let joins = outer_joins.iter().filter(inner).flat_map(|join| &join.on);
-        conditions.iter().chain(joins).any(|c| rejects_null(c, at))
-    };
-    loop {
-        let before = known.len();
-        for (a, b) in &equal {
-            for (column, other) in [(a, b), (b, a)] {
-                let Some(at) = column.as_column() else {
-                    continue;
-                };
-                let once = matches!(&other.kind, ExprKind::Subquery { index, use_as: crate::logical::expr::SubqueryUse::Scalar }
-                    if !block.subqueries[usize::from(*index)].correlated);
-                let fixed = once
-                    || fixed_outside(other)
-                    || other.as_column().is_some_and(|o| known.contains(&o));
-                if fixed && !known.contains(&at) {
-                    known.push(at);
-                }
-            }
-        }
-        // The inner row of an outer join depends on the outer row through the ON condition alone.
-        for join in outer_joins {
-            let own = |at: &ColumnAt| join.inner >> at.table.min(63) & 1 == 1;
-            let mut determined = true;
-            for e in &join.on {
-                e.any(&mut |e| {
-                    determined &= e
-                        .as_column()
-                        .is_none_or(|at| own(&at) || known.contains(&at));
-                    false
-                });
-            }
-            for (a, b) in join.on.iter().filter_map(equality).filter(|_| determined) {
-                for (column, other) in [(&a, &b), (&b, &a)] {
-                    let unknown = |e: &Expr| e.as_column().is_some_and(|at| !known.contains(&at));
-                    if let Some(at) = column.as_column().filter(own)
-                        && !other.any(&mut |e| unknown(e))
-                        && !known.contains(&at)
-                    {
-                        known.push(at);
-                    }
-                }
-            }
-        }
-        for (t, slot) in block.scope.iter().enumerate() {
-            let nullable = block.tables.get(t).is_some_and(|s| s.nullable);
-            for d in &slot.dependencies {
-                let table = t as u16;
-                let columns = d.from.iter().map(|&column| ColumnAt { table, column });
-                let follows = columns.clone().all(|at| known.contains(&at));
-                // The NULL-extended row of an outer join differs from each row of the table only if
-                // some column of the table is never NULL.
-                let own = |at: ColumnAt| !slot.columns[usize::from(at.column)].nullable;
-                if follows && (!nullable || columns.clone().any(own)) {
-                    for &column in &d.to {
-                        let at = ColumnAt { table, column };
-                        if !known.contains(&at) {
-                            known.push(at);
-                        }
-                    }
-                }
-            }
-        }
-        for (t, slot) in block.tables.iter().enumerate() {
-            let Source::Table(def) = &slot.source else {
-                continue;
-            };
-            let place = |c: usize| ColumnAt {
-                table: t as u16,
-                column: c as u16,
-            };
-            // A generated column follows from those that its expression names.
-            for (c, column) in def.columns.iter().enumerate() {
-                let named = |name: &Arc<str>| {
-                    let same = |c: &ColumnDef| eq_name(&c.name, name);
-                    let at = def.columns.iter().position(same);
-                    at.is_some_and(|at| known.contains(&place(at)))
-                };
-                let generated = column.generated.as_ref();
-                let follows = generated.is_some_and(|g| g.expr.columns.iter().all(named));
-                if follows && !slot.nullable && !known.contains(&place(c)) {
-                    known.push(place(c));
-                }
-            }
-            let has = |c: usize| known.contains(&place(c));
-            let unique = def.indexes.iter().any(|i| {
-                i.is_unique()
-                    && !i.parts.is_empty()
-                    && i.parts.iter().all(|p| {
-                        let never_null =
-                            !def.columns[p.column].nullable || never_null_in(place(p.column));
-                        has(p.column) && p.prefix_len.is_none() && never_null
-                    })
-            });
-            if unique {
-                for c in 0..def.columns.len() {
-                    let at = ColumnAt {
-                        table: t as u16,
-                        column: c as u16,
-                    };
-                    if !known.contains(&at) {
-                        known.push(at);
-                    }
-                }
-            }
-        }
-        if known.len() == before {
-            return known;
-        }
-    }
-}
-
-/// A bound query block before its grouping.
-pub(super) struct BoundBlock<'s, 'b> {
-    pub block: &'s BlockBinder<'b>,
-    pub keys: &'s [Expr],
-    /// All rows form one group.
-    pub implicit: bool,
-    pub conditions: &'s [Expr],
-    pub outer_joins: &'s [OuterJoin],
-}
-
-impl BoundBlock<'_, '_> {
-    /// The functional dependencies between the result columns `outputs`. Only two sets of several
-    /// columns are tried as determinants: a unique key of a table, and the members of GROUP BY.
-    pub fn dependencies(&self, outputs: &[Expr]) -> Vec<Dependency> {
-        if self.block.grouped == Grouped::RolledUp {
-            return Vec::new();
-        }
-        let single = (0..outputs.len()).map(|n| vec![n as u16]);
-        let mut starts: Vec<Vec<u16>> = single.collect();
-        starts.push(Vec::new());
-        let place = |kind: &ExprKind| outputs.iter().position(|e| e.kind == *kind);
-        let keys = self.keys.iter().map(|k| place(&k.kind).map(|n| n as u16));
-        starts.extend(keys.collect::<Option<Vec<u16>>>().filter(|k| k.len() > 1));
-        for (t, slot) in self.block.tables.iter().enumerate() {
-            let Source::Table(def) = &slot.source else {
-                continue;
-            };
-            for index in def
-                .indexes
-                .iter()
-                .filter(|i| i.is_unique() && i.parts.len() > 1)
-            {
-                let parts = index.parts.iter().map(|p| {
-                    let (table, column) = (t as u16, p.column as u16);
-                    place(&ExprKind::Column(ColumnAt { table, column })).map(|n| n as u16)
-                });
-                starts.extend(parts.collect::<Option<Vec<u16>>>());
-            }
-        }
-        let all = starts.into_iter().map(|from| Dependency {
-            to: self.determines(outputs, &from),
-            from,
-        });
-        all.filter(|d| !d.to.is_empty()).collect()
-    }
-
-    /// The result columns that the result columns `from` determine.
-    fn determines(&self, outputs: &[Expr], from: &[u16]) -> Vec<u16> {
-        let every = || (0..outputs.len() as u16).collect();
-        if self.implicit {
-            return every();
-        }
-        let start: Vec<Expr> = from
-            .iter()
-            .map(|&n| outputs[usize::from(n)].clone())
-            .collect();
-        let known = determined(self.block, &start, self.conditions, self.outer_joins);
-        let follows = |e: &Expr| {
-            let named = start.iter().any(|s| s.kind == e.kind);
-            named || !self.block.varies(e) && !e.any(&mut |e| unknown(e, &known))
-        };
-        if !self.keys.is_empty() && self.keys.iter().all(follows) {
-            return every();
-        }
-        let numbered = (0u16..).zip(outputs);
-        numbered
-            .filter(|(_, e)| follows(e))
-            .map(|(n, _)| n)
-            .collect()
-    }
-}
-
-/// Whether this node, apart from its operands, has a value that `known` does not determine.
-fn unknown(e: &Expr, known: &[ColumnAt]) -> bool {
-    match &e.kind {
-        ExprKind::Column(at) => at.table >= WINDOWS || !known.contains(at),
-        ExprKind::Subquery { .. } | ExprKind::AssignUserVar(..) => true,
-        _ => false,
-    }
-}
-
-/// Whether condition `c` rejects every row in which column `at` is NULL.
-pub(super) fn rejects_null(c: &Expr, at: ColumnAt) -> bool {
-    match &c.kind {
-        ExprKind::Is {
-            expr,
-            test: IsTest::Null,
-            negated: true,
-        } => null_with(expr, at),
-        ExprKind::Is {
-            expr,
-            test: IsTest::True | IsTest::False,
-            negated: false,
-        } => null_with(expr, at),
-        ExprKind::Not(inner) => match &inner.kind {
-            ExprKind::Is {
-                expr,
-                test: IsTest::Null,
-                negated: false,
-            } => null_with(expr, at),
-            _ => null_with(inner, at),
-        },
-        ExprKind::And(list) => list.iter().any(|e| rejects_null(e, at)),
-        ExprKind::Or(list) => list.iter().all(|e| rejects_null(e, at)),
-        _ => null_with(c, at),
-    }
-}
-
-/// Whether `e` is NULL whenever column `at` is NULL.
-fn null_with(e: &Expr, at: ColumnAt) -> bool {
-    let own = |e: &Expr| null_with(e, at);
-    match &e.kind {
-        ExprKind::Column(column) => *column == at,
-        ExprKind::Compare { op, sides, .. } => *op != BinaryOp::NullSafeEq && sides.iter().any(own),
-        ExprKind::Between { parts, .. } => own(&parts[0]),
-        ExprKind::In { expr, .. } | ExprKind::Like { expr, .. } => own(expr),
-        ExprKind::InParam { left, .. } => left.len() == 1 && own(&left[0]),
-        ExprKind::Not(inner) => own(inner),
-        _ => false,
     }
 }

@@ -15,6 +15,7 @@ mod compare;
 mod conditions;
 mod constant_checks;
 mod context;
+mod dependencies;
 mod dml;
 mod expr;
 mod from;
