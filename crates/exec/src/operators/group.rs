@@ -281,6 +281,26 @@ impl Later {
     }
 }
 
+/// The grouping keys of a row.
+#[inline]
+fn keys_of<'a>(cx: &EvalCx<'a>, plan: &'a GroupPlan) -> Result<Values<'a>, SqlError> {
+    let mut keys = Values::new();
+    for k in &plan.keys {
+        keys.push(cx.val(k)?);
+    }
+    Ok(keys)
+}
+
+/// The arguments of the aggregates in a row.
+#[inline]
+fn arguments_of<'a>(cx: &EvalCx<'a>, plan: &'a GroupPlan) -> Result<Values<'a>, SqlError> {
+    let mut values = Values::new();
+    for agg in &plan.aggregates {
+        super::aggregate::values(cx, agg, &mut values)?;
+    }
+    Ok(values)
+}
+
 /// The column types of the grouped row.
 pub(crate) fn result_types(plan: &GroupPlan) -> Vec<ExprType> {
     let level = plan.level().map(|_| ExprType::ubigint(false));
@@ -350,14 +370,8 @@ impl<'p> Grouper<'p> {
         plan: &'a GroupPlan,
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
     ) -> Result<(Option<usize>, bool), SqlError> {
-        let mut keys = Values::new();
-        for k in &plan.keys {
-            keys.push(cx.val(k)?);
-        }
-        let mut values = Values::new();
-        for agg in &plan.aggregates {
-            super::aggregate::values(cx, agg, &mut values)?;
-        }
+        let keys = keys_of(cx, plan)?;
+        let values = arguments_of(cx, plan)?;
         let groups = self.groups.groups.len();
         let added = self.add_values(rt, cx, &keys, &values, emit)?;
         self.warn_of_group(cx, plan, groups)?;
@@ -374,19 +388,12 @@ impl<'p> Grouper<'p> {
         plan: &'a GroupPlan,
         emit: &mut dyn FnMut(&[u8]) -> Result<bool, SqlError>,
     ) -> Result<(Option<usize>, bool), SqlError> {
-        let mut keys = Values::new();
-        for k in &plan.keys {
-            keys.push(cx.val(k)?);
-        }
+        let keys = keys_of(cx, plan)?;
         let groups = self.groups.groups.len();
         let (place, go_on) = self.find_or_add(rt, cx, &keys, emit)?;
         self.warn_of_group(cx, plan, groups)?;
         if place.is_none() {
-            let mut values = Values::new();
-            for agg in &plan.aggregates {
-                super::aggregate::values(cx, agg, &mut values)?;
-            }
-            self.spill(rt, &keys, &values)?;
+            self.spill(rt, &keys, &arguments_of(cx, plan)?)?;
         }
         Ok((place, go_on))
     }

@@ -228,15 +228,8 @@ impl BlockExec {
             outer: outer_rows,
             st: &state,
         };
-        let checks = &block.constant_checks;
-        if !checks.is_empty() {
-            check_time_points(&cx, checks)?;
-        }
-        let nothing = !cx.passes(&block.constant_filter)? || !cx.passes(&block.constant_having)?;
-        let no_rows = limits.wanted() == 0 && !block.calc_found_rows;
-        if !nothing && !no_rows && !checks.is_empty() {
-            check_numbers(&cx, checks)?;
-        }
+        let reads_rows = limits.wanted() > 0 || block.calc_found_rows;
+        let nothing = !passes_constant_conditions(&cx, block, reads_rows)?;
         let scx = StepCx {
             rt,
             block,
@@ -333,10 +326,7 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        check_time_points(&cx, &block.constant_checks)?;
-        if cx.passes(&block.constant_filter)? {
-            check_numbers(&cx, &block.constant_checks)?;
-        }
+        passes_constant_conditions(&cx, block, true)?;
         for subquery in &self.subqueries {
             subquery.release();
         }
@@ -360,15 +350,8 @@ impl BlockExec {
             outer: &[],
             st: &state,
         };
-        let checks = &block.constant_checks;
-        if !checks.is_empty() {
-            check_time_points(&cx, checks)?;
-        }
-        if !cx.passes(&block.constant_filter)? {
+        if !passes_constant_conditions(&cx, block, true)? {
             return Ok(());
-        }
-        if !checks.is_empty() {
-            check_numbers(&cx, checks)?;
         }
         let scx = StepCx {
             rt,
@@ -385,6 +368,24 @@ impl BlockExec {
         }
         Ok(())
     }
+}
+
+/// Tests the conditions of a block that read no row, and checks the constants of the others. As in
+/// MySQL, dates are checked before the conditions, and numbers only if rows are read.
+fn passes_constant_conditions<'a>(
+    cx: &EvalCx<'a>,
+    block: &'a Block,
+    reads_rows: bool,
+) -> Result<bool, SqlError> {
+    let checks = &block.constant_checks;
+    if !checks.is_empty() {
+        check_time_points(cx, checks)?;
+    }
+    let passes = cx.passes(&block.constant_filter)? && cx.passes(&block.constant_having)?;
+    if passes && reads_rows && !checks.is_empty() {
+        check_numbers(cx, checks)?;
+    }
+    Ok(passes)
 }
 
 /// Whether LIMIT 0 or a constant condition leaves no rows of a query. The conditions warn when the

@@ -7,6 +7,7 @@ use nfold_plan::expr::{Expr, ExprKind, ExprType};
 use nfold_plan::func::{ANY_ARGS, Infer, infer_int};
 use nfold_sql::ast::TrimSide;
 use nfold_types::charset::Charset;
+use nfold_types::collation::Collation;
 use nfold_types::{CollationId, SqlError, Value};
 
 use super::builtin::{
@@ -128,27 +129,29 @@ fn cut(text: Cow<'_, [u8]>, from: usize, to: usize) -> Val<'_> {
 }
 
 fn eval_upper<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    let text = arg!(cx.text(&args[0], ty.collation()));
-    if ty.collation() == CollationId::BINARY {
-        return Ok(Val::Bytes(text));
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let known = ty.collation().known();
-    in_pieces(cx, known.charset, &text, 6, |piece| {
-        known.upper(piece, &mut out)
-    })?;
-    Ok(Val::string(out))
+    changed_case(cx, args, ty, Collation::upper)
 }
 
 fn eval_lower<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
+    changed_case(cx, args, ty, Collation::lower)
+}
+
+/// The argument after `change`, which appends a piece of it in the other case. A binary string has
+/// no case.
+fn changed_case<'a>(
+    cx: &EvalCx<'a>,
+    args: &'a [Expr],
+    ty: &'a ExprType,
+    change: fn(&Collation, &[u8], &mut Vec<u8>),
+) -> Evaluated<'a> {
     let text = arg!(cx.text(&args[0], ty.collation()));
     if ty.collation() == CollationId::BINARY {
         return Ok(Val::Bytes(text));
     }
     let mut out = Vec::with_capacity(text.len());
-    let known = ty.collation().known();
-    in_pieces(cx, known.charset, &text, 6, |piece| {
-        known.lower(piece, &mut out)
+    let collation = ty.collation().known();
+    in_pieces(cx, collation.charset, &text, 6, |piece| {
+        change(collation, piece, &mut out)
     })?;
     Ok(Val::string(out))
 }

@@ -209,18 +209,8 @@ impl BoundAccess {
                 Ok(BoundKind::Ranges)
             }
             AccessKind::Points(parts) => {
-                let any = self.encode_groups(cx, layout, parts)?;
-                if self.unkeyed {
-                    self.exact = false;
-                    self.ranges.push(KeyRange::all());
-                    return Ok(BoundKind::Ranges);
-                }
-                if !any {
-                    return Ok(BoundKind::Empty);
-                }
-                if !self.scratch.near.is_empty() {
-                    self.near_ranges(layout);
-                    return Ok(BoundKind::Ranges);
+                if let Some(bound) = self.bind_prefix(cx, layout, parts)? {
+                    return Ok(bound);
                 }
                 product(&mut self.scratch, &mut self.points);
                 self.points.seal();
@@ -231,18 +221,8 @@ impl BoundAccess {
                 })
             }
             AccessKind::Range { prefix, range } => {
-                let any = self.encode_groups(cx, layout, prefix)?;
-                if self.unkeyed {
-                    self.exact = false;
-                    self.ranges.push(KeyRange::all());
-                    return Ok(BoundKind::Ranges);
-                }
-                if !any {
-                    return Ok(BoundKind::Empty);
-                }
-                if !self.scratch.near.is_empty() {
-                    self.near_ranges(layout);
-                    return Ok(BoundKind::Ranges);
+                if let Some(bound) = self.bind_prefix(cx, layout, prefix)? {
+                    return Ok(bound);
                 }
                 let Some(bounds) = self.range(cx, layout, prefix.len(), range)? else {
                     return Ok(BoundKind::Empty);
@@ -273,6 +253,31 @@ impl BoundAccess {
                 Ok(BoundKind::Empty)
             }
         }
+    }
+
+    /// Encodes the equality lists of the first key parts. Returns what is read if they decide it
+    /// alone: no row, or ranges whose rows are tested.
+    #[inline]
+    fn bind_prefix<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        layout: &KeyLayout,
+        parts: &'a [PointPart],
+    ) -> Result<Option<BoundKind>, SqlError> {
+        let any = self.encode_groups(cx, layout, parts)?;
+        if self.unkeyed {
+            self.exact = false;
+            self.ranges.push(KeyRange::all());
+            return Ok(Some(BoundKind::Ranges));
+        }
+        if !any {
+            return Ok(Some(BoundKind::Empty));
+        }
+        if !self.scratch.near.is_empty() {
+            self.near_ranges(layout);
+            return Ok(Some(BoundKind::Ranges));
+        }
+        Ok(None)
     }
 
     /// The last group has inexact members: the keys are replaced by ranges, whose rows are tested.

@@ -97,34 +97,19 @@ impl Slide {
     ) -> Result<(), SqlError> {
         let grows = end >= self.to;
         let overlaps = (self.from..self.to).contains(&start);
-        if grows && start == self.from {
-            add(
-                cx,
-                shape,
-                rows,
-                (self.to, end),
-                &mut self.adds,
-                &mut self.acc,
-            )?;
-        } else if self.invertible
+        let slides = self.invertible
             && grows
             && overlaps
-            && (start - self.from) + (end - self.to) < end - start
-        {
+            && (start - self.from) + (end - self.to) < end - start;
+        if grows && start == self.from || slides {
             let info = shape.info();
             for n in self.from..start {
                 tick(cx.rt, n)?;
                 let values = shape.values(cx, rows.get(cx.rt, &mut self.removes, n)?)?;
                 self.acc.take_out(&cx.eval, &info, &values)?;
             }
-            add(
-                cx,
-                shape,
-                rows,
-                (self.to, end),
-                &mut self.adds,
-                &mut self.acc,
-            )?;
+            let new_rows = (self.to, end);
+            add(cx, shape, rows, new_rows, &mut self.adds, &mut self.acc)?;
         } else if self.goes_through(rows, end - start) {
             self.acc = Acc::new(shape.info().plan);
             add(cx, shape, rows, (start, end), &mut self.adds, &mut self.acc)?;
