@@ -11,7 +11,7 @@ mod value;
 
 use nfold_engine::{EqualityKeys, KeyBytes, KeyRange, Table};
 use nfold_plan::expr::is_constant;
-use nfold_plan::expr::{Class, CmpKind, Expr, ExprKind, ExprType};
+use nfold_plan::expr::{Class, CmpKind, ElementTarget, Expr, ExprKind, ExprType};
 use nfold_plan::fulltext::MatchCall;
 use nfold_plan::query::{AccessKind, PointPart, RangePart};
 use nfold_types::convert::number;
@@ -375,135 +375,162 @@ impl BoundAccess {
             PointPart::AnyEq(list) => list
                 .iter()
                 .try_for_each(|e| equal(s, cx, layout, at, e, false)),
-            PointPart::In(list) => {
-                let ty = &layout.parts()[at].ty;
-                let integers = Integers::of(ty);
-                let mixed = LazyCell::new(|| list.iter().any(|e| e.ty.class().is_number()));
-                // Integers bound to `?`, as most members are, are read without conversion.
-                let bound = |e: &Expr| match e.kind {
-                    ExprKind::Param(n) => cx.st.params.get(n),
-                    _ => ValueRef::Null,
-                };
-                let as_words = s.take_words(layout, at, list.iter().map(bound));
-                list.iter().skip(as_words).try_for_each(|e| {
-                    let v = cx.val(e)?;
-                    if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref()))
-                    {
-                        return plain_member(s, layout, at, value);
-                    }
-                    let Some(v) = time_point_member(cx, v, &e.ty, ty, compare::is_marker(cx, e))
-                    else {
-                        return Ok(());
-                    };
-                    let date = ty.kind == TypeKind::Date;
-                    if date
-                        && compare::is_no_date(cx, &v, &e.ty)
-                        && compare::constant_dates(list.iter())
-                    {
-                        return Ok(());
-                    }
-                    let time = Class::of(ty) == Class::Time;
-                    if time && compare::is_no_time(cx, &v, &e.ty) && *mixed {
-                        return Ok(());
-                    }
-                    let v = listed(cx, v, &e.ty, ty);
-                    let value = (&v, &e.ty, is_constant_text(e, &v));
-                    if *mixed && list.len() > 1 && is_cut_number(&v, &e.ty, ty) {
-                        self.exact = false;
-                        return cx.silently(|cx| member(s, cx, layout, at, value, false));
-                    }
-                    member(s, cx, layout, at, value, false)
-                })
-            }
-            PointPart::List { list, .. } => {
-                let ty = &layout.parts()[at].ty;
-                let integers = Integers::of(ty);
-                let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
-                if let (true, 1, Some(only)) = (
-                    dates,
-                    cx.st.params.list(*list).0.len(),
-                    cx.st.params.list(*list).0.next(),
-                ) {
-                    let v = Val::from_ref(only);
-                    let from = compare::member_type(cx, *list, 0, &v);
-                    compare::refuse_text(cx, &v, &from, ty)?;
-                }
-                let several = cx.st.params.list(*list).0.len() > 1;
-                let mixed = LazyCell::new(|| compare::has_numbers(cx, *list));
-                let as_words = self
-                    .scratch
-                    .take_words(layout, at, cx.st.params.list(*list).0);
-                let s = &mut self.scratch;
-                for (i, value) in cx.st.params.list(*list).0.enumerate().skip(as_words) {
-                    if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
-                        plain_member(s, layout, at, value)?;
-                        continue;
-                    }
-                    let v = Val::from_ref(value);
-                    let from = compare::member_type(cx, *list, i, &v);
-                    let v = match several {
-                        true => time_point_member(cx, v, &from, ty, false),
-                        false => Some(v),
-                    };
-                    let Some(v) = v else { continue };
-                    let date = several && ty.kind == TypeKind::Date;
-                    if date && compare::is_no_date(cx, &v, &from) {
-                        continue;
-                    }
-                    let time = several && Class::of(ty) == Class::Time;
-                    if time && compare::is_no_time(cx, &v, &from) && *mixed {
-                        continue;
-                    }
-                    let (v, from) = match several {
-                        true => (listed(cx, v, &from, ty), from),
-                        // IN with one member is a comparison.
-                        false => compare::lone_member(cx, &from, v, ty),
-                    };
-                    let v = match several || !ty.is_temporal() || cx.st.changes {
-                        true => v,
-                        false => compare::rounded(cx, v, &from, ty),
-                    };
-                    // A text that is no number warns when a row is compared with it, as in MySQL.
-                    if several && is_cut_number(&v, &from, ty) && *mixed {
-                        self.exact = false;
-                        cx.silently(|cx| member(s, cx, layout, at, (&v, &from, true), false))?;
-                        continue;
-                    }
-                    member(s, cx, layout, at, (&v, &from, true), false)?;
-                }
-                Ok(())
-            }
+            PointPart::In(list) => self.encode_members(cx, layout, at, list),
+            PointPart::List { list, .. } => self.encode_list(cx, layout, at, *list),
             PointPart::Subquery { index, kind, most } => {
                 self.encode_values(cx, layout, at, (*index, *kind, *most))
             }
             PointPart::Elements { value, to, most } => {
                 let id = std::ptr::from_ref(part) as usize;
-                let look = |known: &mut PreparedList| {
-                    // A row with all elements is found by the first of them. No row is found if one
-                    // is NULL, because arrays have no NULL. Without any element every row
-                    // qualifies, so the index is of no use.
-                    let count = match to.all {
-                        true if known.has_null => 0,
-                        true => 1,
-                        false => known.sorted_keys().len(),
-                    };
-                    let none = count > known.sorted_keys().len();
-                    if known.form != ListForm::Keys || none || count > (*most).max(1) {
-                        return false;
-                    }
-                    for key in known.sorted_keys().take(count) {
-                        let start = s.arena.len() as u32;
-                        s.arena.extend_from_slice(key);
-                        s.members.push((start, s.arena.len() as u32));
-                    }
-                    true
-                };
-                let are_keys = array_elements::with_elements(cx, id, (value, to), look)?;
-                self.unkeyed |= !are_keys;
-                Ok(())
+                self.encode_elements(cx, id, (value, to), *most)
             }
             PointPart::Rows { .. } => Ok(()),
         }
+    }
+
+    /// Encodes the members of a list of expressions.
+    fn encode_members<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        layout: &KeyLayout,
+        at: usize,
+        list: &'a [Expr],
+    ) -> Result<(), SqlError> {
+        let s = &mut self.scratch;
+        let ty = &layout.parts()[at].ty;
+        let integers = Integers::of(ty);
+        let mixed = LazyCell::new(|| list.iter().any(|e| e.ty.class().is_number()));
+        // Integers bound to `?`, as most members are, are read without conversion.
+        let bound = |e: &Expr| match e.kind {
+            ExprKind::Param(n) => cx.st.params.get(n),
+            _ => ValueRef::Null,
+        };
+        let as_words = s.take_words(layout, at, list.iter().map(bound));
+        list.iter().skip(as_words).try_for_each(|e| {
+            let v = cx.val(e)?;
+            if let Some(value) = integers.as_ref().and_then(|i| i.member(&v.as_value_ref())) {
+                return plain_member(s, layout, at, value);
+            }
+            let Some(v) = time_point_member(cx, v, &e.ty, ty, compare::is_marker(cx, e)) else {
+                return Ok(());
+            };
+            let date = ty.kind == TypeKind::Date;
+            if date && compare::is_no_date(cx, &v, &e.ty) && compare::constant_dates(list.iter()) {
+                return Ok(());
+            }
+            let time = Class::of(ty) == Class::Time;
+            if time && compare::is_no_time(cx, &v, &e.ty) && *mixed {
+                return Ok(());
+            }
+            let v = listed(cx, v, &e.ty, ty);
+            let value = (&v, &e.ty, is_constant_text(e, &v));
+            if *mixed && list.len() > 1 && is_cut_number(&v, &e.ty, ty) {
+                self.exact = false;
+                return cx.silently(|cx| member(s, cx, layout, at, value, false));
+            }
+            member(s, cx, layout, at, value, false)
+        })
+    }
+
+    /// Encodes the members of the list in a parameter slot.
+    fn encode_list(
+        &mut self,
+        cx: &EvalCx<'_>,
+        layout: &KeyLayout,
+        at: usize,
+        list: u32,
+    ) -> Result<(), SqlError> {
+        let ty = &layout.parts()[at].ty;
+        let integers = Integers::of(ty);
+        let dates = matches!(Class::of(ty), Class::Date | Class::DateTime);
+        if let (true, 1, Some(only)) = (
+            dates,
+            cx.st.params.list(list).0.len(),
+            cx.st.params.list(list).0.next(),
+        ) {
+            let v = Val::from_ref(only);
+            let from = compare::member_type(cx, list, 0, &v);
+            compare::refuse_text(cx, &v, &from, ty)?;
+        }
+        let several = cx.st.params.list(list).0.len() > 1;
+        let mixed = LazyCell::new(|| compare::has_numbers(cx, list));
+        let as_words = self
+            .scratch
+            .take_words(layout, at, cx.st.params.list(list).0);
+        let s = &mut self.scratch;
+        for (i, value) in cx.st.params.list(list).0.enumerate().skip(as_words) {
+            if let Some(value) = integers.as_ref().and_then(|i| i.member(&value)) {
+                plain_member(s, layout, at, value)?;
+                continue;
+            }
+            let v = Val::from_ref(value);
+            let from = compare::member_type(cx, list, i, &v);
+            let v = match several {
+                true => time_point_member(cx, v, &from, ty, false),
+                false => Some(v),
+            };
+            let Some(v) = v else { continue };
+            let date = several && ty.kind == TypeKind::Date;
+            if date && compare::is_no_date(cx, &v, &from) {
+                continue;
+            }
+            let time = several && Class::of(ty) == Class::Time;
+            if time && compare::is_no_time(cx, &v, &from) && *mixed {
+                continue;
+            }
+            let (v, from) = match several {
+                true => (listed(cx, v, &from, ty), from),
+                // IN with one member is a comparison.
+                false => compare::lone_member(cx, &from, v, ty),
+            };
+            let v = match several || !ty.is_temporal() || cx.st.changes {
+                true => v,
+                false => compare::rounded(cx, v, &from, ty),
+            };
+            // A text that is no number warns when a row is compared with it, as in MySQL.
+            if several && is_cut_number(&v, &from, ty) && *mixed {
+                self.exact = false;
+                cx.silently(|cx| member(s, cx, layout, at, (&v, &from, true), false))?;
+                continue;
+            }
+            member(s, cx, layout, at, (&v, &from, true), false)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes the elements of a constant operand of MEMBER OF, JSON_OVERLAPS or JSON_CONTAINS,
+    /// unless there are more than `most`. `id` names the operand among prepared lists.
+    fn encode_elements<'a>(
+        &mut self,
+        cx: &EvalCx<'a>,
+        id: usize,
+        (value, to): (&'a Expr, &'a ElementTarget),
+        most: usize,
+    ) -> Result<(), SqlError> {
+        let s = &mut self.scratch;
+        let look = |known: &mut PreparedList| {
+            // A row with all elements is found by the first of them. No row is found if one
+            // is NULL, because arrays have no NULL. Without any element every row
+            // qualifies, so the index is of no use.
+            let count = match to.all {
+                true if known.has_null => 0,
+                true => 1,
+                false => known.sorted_keys().len(),
+            };
+            let none = count > known.sorted_keys().len();
+            if known.form != ListForm::Keys || none || count > most.max(1) {
+                return false;
+            }
+            for key in known.sorted_keys().take(count) {
+                let start = s.arena.len() as u32;
+                s.arena.extend_from_slice(key);
+                s.members.push((start, s.arena.len() as u32));
+            }
+            true
+        };
+        let are_keys = array_elements::with_elements(cx, id, (value, to), look)?;
+        self.unkeyed |= !are_keys;
+        Ok(())
     }
 
     /// Encodes the values of a subquery, unless there are too many.
