@@ -72,20 +72,18 @@ impl Printer<'_> {
                 test,
                 negated,
             } => {
-                let what = match test {
+                let value = match test {
                     IsTest::Null => "null",
                     IsTest::True => "true",
                     IsTest::False => "false",
                     IsTest::Unknown => "unknown",
                 };
-                let not = if *negated { "not " } else { "" };
-                format!("({} is {not}{what})", text(expr)?)
+                format!("({} is {}{value})", text(expr)?, not(*negated))
             }
             Between { parts, negated, .. } => {
                 let [e, low, high] = &**parts;
-                let not = if *negated { "not " } else { "" };
                 let (low, high) = (text(low)?, text(high)?);
-                format!("({} {not}between {low} and {high})", text(e)?)
+                format!("({} {}between {low} and {high})", text(e)?, not(*negated))
             }
             In {
                 expr,
@@ -93,8 +91,12 @@ impl Printer<'_> {
                 negated,
             } => {
                 let members: Option<Vec<String>> = list.iter().map(|(_, e)| text(e)).collect();
-                let not = if *negated { "not " } else { "" };
-                format!("({} {not}in ({}))", text(expr)?, members?.join(","))
+                format!(
+                    "({} {}in ({}))",
+                    text(expr)?,
+                    not(*negated),
+                    members?.join(",")
+                )
             }
             InParam {
                 left,
@@ -105,8 +107,12 @@ impl Printer<'_> {
                 let (members, _) = self.cx.st.params.list(*list);
                 let shown = |v: nfold_types::ValueRef<'_>| self.value(&v.to_owned(), e);
                 let members: Vec<String> = members.map(shown).collect();
-                let not = if *negated { "not " } else { "" };
-                format!("({} {not}in ({}))", text(&left[0])?, members.join(","))
+                format!(
+                    "({} {}in ({}))",
+                    text(&left[0])?,
+                    not(*negated),
+                    members.join(",")
+                )
             }
             Like {
                 expr,
@@ -121,16 +127,7 @@ impl Printer<'_> {
                     like
                 }
             }
-            Case { whens, otherwise } => {
-                let mut out = String::from("(case");
-                for (when, then) in whens {
-                    out.push_str(&format!(" when {} then {}", text(when)?, text(then)?));
-                }
-                if let Some(e) = otherwise {
-                    out.push_str(&format!(" else {}", text(e)?));
-                }
-                out + " end)"
-            }
+            Case { whens, otherwise } => self.case(whens, otherwise.as_deref(), scope)?,
             Cast { expr, to } => self.cast(expr, to, scope)?,
             Collate(inner) => {
                 let name = e.ty.collation().known().name;
@@ -154,37 +151,49 @@ impl Printer<'_> {
                 format!("timestampdiff({unit},{},{})", text(from)?, text(to)?)
             }
             Call { func, args } => {
-                let name = super::func::Builtins.get(*func).name;
-                match (name, args.as_slice()) {
-                    (n, [inner])
-                        if n == nfold_plan::func::PADDED
-                            || n == nfold_plan::func::COMPUTED_ONCE
-                            || n == nfold_plan::func::YEAR_CONSTANT
-                            || n == nfold_plan::func::IN_RANGE =>
-                    {
-                        text(inner)?
-                    }
-                    (
-                        "nullif",
-                        [
-                            a,
-                            Expr {
-                                kind: Compare { sides, .. },
-                                ..
-                            },
-                        ],
-                    ) => {
-                        format!("nullif({},{})", text(a)?, text(&sides[1])?)
-                    }
-                    ("instr", [a, b]) => format!("locate({},{})", text(b)?, text(a)?),
-                    ("datediff", [a, b]) => {
-                        format!("(to_days({}) - to_days({}))", text(a)?, text(b)?)
-                    }
-                    (MATCH, args) => self.search(args, scope)?,
-                    _ => format!("{}({})", printed_name(name), self.list(args, ",", scope)?),
-                }
+                self.function(super::func::Builtins.get(*func).name, args, scope)?
             }
             _ => return names::text(self, e, scope),
+        })
+    }
+
+    fn case(
+        &self,
+        whens: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        scope: Scope<'_>,
+    ) -> Option<String> {
+        let mut out = String::from("(case");
+        for (when, then) in whens {
+            let (when, then) = (self.text(when, scope)?, self.text(then, scope)?);
+            out.push_str(&format!(" when {when} then {then}"));
+        }
+        if let Some(e) = otherwise {
+            out.push_str(&format!(" else {}", self.text(e, scope)?));
+        }
+        Some(out + " end)")
+    }
+
+    /// Prints a call of the function `name`.
+    fn function(&self, name: &str, args: &[Expr], scope: Scope<'_>) -> Option<String> {
+        use nfold_plan::func::{COMPUTED_ONCE, PADDED, YEAR_CONSTANT};
+        let text = |e: &Expr| self.text(e, scope);
+        Some(match (name, args) {
+            (PADDED | COMPUTED_ONCE | YEAR_CONSTANT, [inner]) => text(inner)?,
+            (
+                "nullif",
+                [
+                    a,
+                    Expr {
+                        kind: ExprKind::Compare { sides, .. },
+                        ..
+                    },
+                ],
+            ) => format!("nullif({},{})", text(a)?, text(&sides[1])?),
+            ("instr", [a, b]) => format!("locate({},{})", text(b)?, text(a)?),
+            ("datediff", [a, b]) => format!("(to_days({}) - to_days({}))", text(a)?, text(b)?),
+            (MATCH, args) => self.search(args, scope)?,
+            _ => format!("{}({})", printed_name(name), self.list(args, ",", scope)?),
         })
     }
 
@@ -378,6 +387,14 @@ pub(crate) fn aggregate_name(func: AggFunc) -> Option<&'static str> {
         AggFunc::JsonObject => "json_objectagg",
         AggFunc::Any => return None,
     })
+}
+
+/// The word of a negated operator.
+fn not(negated: bool) -> &'static str {
+    match negated {
+        true => "not ",
+        false => "",
+    }
 }
 
 /// The printed name of a function that has several.

@@ -271,7 +271,7 @@ impl BlockExec {
         }
         // As in MySQL, LIMIT 0 OFFSET 5 groups and sorts.
         let computed = self.made.is_some() || self.grouping.is_some();
-        if no_rows || limits.count == 0 && !computed && !block.calc_found_rows {
+        if !reads_rows || limits.count == 0 && !computed && !block.calc_found_rows {
             return Ok(());
         }
         let mut limiter = Limiter {
