@@ -54,56 +54,16 @@ impl Parser<'_> {
                     filter: self.filter()?,
                 }
             }
-            Kw::COLUMNS | Kw::FIELDS => {
-                let table = self.of_table()?;
-                Show::Columns {
-                    full,
-                    extended,
-                    table,
-                    filter: self.filter()?,
-                }
-            }
-            Kw::INDEX | Kw::INDEXES | Kw::KEYS => {
-                let table = self.of_table()?;
-                let filter = if self.accept_kw(Kw::WHERE) {
-                    Some(ShowFilter::Where(self.expr()?))
-                } else {
-                    None
-                };
-                Show::Index {
-                    extended,
-                    table,
-                    filter,
-                }
-            }
+            Kw::COLUMNS | Kw::FIELDS => Show::Columns {
+                full,
+                extended,
+                table: self.of_table()?,
+                filter: self.filter()?,
+            },
+            Kw::INDEX | Kw::INDEXES | Kw::KEYS => self.show_index(extended)?,
             Kw::CREATE => self.show_create()?,
-            Kw::VARIABLES => Show::Variables {
-                scope: VarScope::Session,
-                filter: self.filter()?,
-            },
-            Kw::STATUS => Show::Status {
-                scope: VarScope::Session,
-                filter: self.filter()?,
-            },
-            Kw::GLOBAL | Kw::SESSION | Kw::LOCAL => {
-                self.advance();
-                let scope = if kw == Kw::GLOBAL {
-                    VarScope::Global
-                } else {
-                    VarScope::Session
-                };
-                if self.accept_kw(Kw::VARIABLES) {
-                    Show::Variables {
-                        scope,
-                        filter: self.filter()?,
-                    }
-                } else {
-                    self.expect_kw(Kw::STATUS)?;
-                    Show::Status {
-                        scope,
-                        filter: self.filter()?,
-                    }
-                }
+            Kw::VARIABLES | Kw::STATUS | Kw::GLOBAL | Kw::SESSION | Kw::LOCAL => {
+                self.show_values(kw)?
             }
             Kw::PROCESSLIST => Show::ProcessList { full },
             Kw::WARNINGS => Show::Warnings(self.show_limit()?),
@@ -138,41 +98,14 @@ impl Parser<'_> {
                 schema: self.in_schema()?,
                 filter: self.filter()?,
             },
-            Kw::FUNCTION | Kw::PROCEDURE => {
-                if self.accept_kw(Kw::CODE) {
-                    return self.unsupported_show("SHOW PROCEDURE CODE");
-                }
-                self.expect_kw(Kw::STATUS)?;
-                let filter = self.filter()?;
-                if kw == Kw::FUNCTION {
-                    Show::FunctionStatus { filter }
-                } else {
-                    Show::ProcedureStatus { filter }
-                }
-            }
-            Kw::BINARY => {
-                if self.accept_kw(Kw::LOGS) {
-                    Show::BinaryLogs
-                } else {
-                    self.expect_kw(Kw::LOG)?;
-                    self.expect_kw(Kw::STATUS)?;
-                    Show::BinaryLogStatus
-                }
-            }
-            Kw::MASTER => {
-                if self.accept_kw(Kw::STATUS) {
-                    Show::BinaryLogStatus
-                } else {
-                    self.expect_kw(Kw::LOGS)?;
-                    Show::BinaryLogs
-                }
-            }
-            Kw::SLAVE if self.accept_kw(Kw::HOSTS) => Show::Replicas,
-            Kw::REPLICA | Kw::SLAVE => {
-                self.expect_kw(Kw::STATUS)?;
-                Show::ReplicaStatus(self.for_channel()?)
-            }
-            Kw::REPLICAS => Show::Replicas,
+            Kw::FUNCTION | Kw::PROCEDURE => self.show_routines(kw)?,
+            Kw::BINARY
+            | Kw::MASTER
+            | Kw::BINLOG
+            | Kw::RELAYLOG
+            | Kw::REPLICA
+            | Kw::REPLICAS
+            | Kw::SLAVE => self.show_replication(kw)?,
             Kw::PROFILES => {
                 self.deprecated.push(Deprecated::Profiles("SHOW PROFILES"));
                 Show::Profiles
@@ -180,6 +113,77 @@ impl Parser<'_> {
             Kw::PROFILE => {
                 self.deprecated.push(Deprecated::Profiles("SHOW PROFILE"));
                 return self.unsupported_show("SHOW PROFILE");
+            }
+            Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),
+            _ => {
+                return Err(super::syntax_error_at(
+                    self.text,
+                    self.end as usize - kw.name().len(),
+                ));
+            }
+        })
+    }
+
+    /// `INDEX FROM table [WHERE expr]`
+    fn show_index(&mut self, extended: bool) -> Result<Show> {
+        Ok(Show::Index {
+            extended,
+            table: self.of_table()?,
+            filter: match self.accept_kw(Kw::WHERE) {
+                true => Some(ShowFilter::Where(self.expr()?)),
+                false => None,
+            },
+        })
+    }
+
+    /// `[GLOBAL | SESSION | LOCAL] VARIABLES | STATUS`. `first` is the first word: VARIABLES or
+    /// STATUS, behind which the parser is, or the scope, at which it is.
+    fn show_values(&mut self, first: Kw) -> Result<Show> {
+        let scope = match first {
+            Kw::GLOBAL => VarScope::Global,
+            _ => VarScope::Session,
+        };
+        let scoped = !matches!(first, Kw::VARIABLES | Kw::STATUS);
+        if scoped {
+            self.advance();
+        }
+        if first == Kw::VARIABLES || scoped && self.accept_kw(Kw::VARIABLES) {
+            let filter = self.filter()?;
+            return Ok(Show::Variables { scope, filter });
+        }
+        if scoped {
+            self.expect_kw(Kw::STATUS)?;
+        }
+        let filter = self.filter()?;
+        Ok(Show::Status { scope, filter })
+    }
+
+    /// `FUNCTION | PROCEDURE STATUS`; `kind` is the first word.
+    fn show_routines(&mut self, kind: Kw) -> Result<Show> {
+        if self.accept_kw(Kw::CODE) {
+            return self.unsupported_show("SHOW PROCEDURE CODE");
+        }
+        self.expect_kw(Kw::STATUS)?;
+        let filter = self.filter()?;
+        Ok(match kind {
+            Kw::FUNCTION => Show::FunctionStatus { filter },
+            _ => Show::ProcedureStatus { filter },
+        })
+    }
+
+    /// The statements about binary logs and replicas; `first` is their first word.
+    fn show_replication(&mut self, first: Kw) -> Result<Show> {
+        Ok(match first {
+            Kw::BINARY if self.accept_kw(Kw::LOGS) => Show::BinaryLogs,
+            Kw::BINARY => {
+                self.expect_kw(Kw::LOG)?;
+                self.expect_kw(Kw::STATUS)?;
+                Show::BinaryLogStatus
+            }
+            Kw::MASTER if self.accept_kw(Kw::STATUS) => Show::BinaryLogStatus,
+            Kw::MASTER => {
+                self.expect_kw(Kw::LOGS)?;
+                Show::BinaryLogs
             }
             Kw::BINLOG => {
                 self.expect_kw(Kw::EVENTS)?;
@@ -202,12 +206,11 @@ impl Parser<'_> {
                 self.rest_of_statement();
                 Show::RelayLogEvents
             }
-            Kw::PARSE_TREE => return self.unsupported_show("SHOW PARSE_TREE"),
+            Kw::REPLICAS => Show::Replicas,
+            Kw::SLAVE if self.accept_kw(Kw::HOSTS) => Show::Replicas,
             _ => {
-                return Err(super::syntax_error_at(
-                    self.text,
-                    self.end as usize - kw.name().len(),
-                ));
+                self.expect_kw(Kw::STATUS)?;
+                Show::ReplicaStatus(self.for_channel()?)
             }
         })
     }
