@@ -418,21 +418,7 @@ impl Display for FrameBound {
 impl Display for TypeSpec {
     /// The type of a CAST.
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.write_str(match self.kind {
-            TypeKind::Signed => "signed",
-            TypeKind::Unsigned => "unsigned",
-            TypeKind::Char => "char",
-            TypeKind::Binary => "binary",
-            TypeKind::Decimal => "decimal",
-            TypeKind::Float => "float",
-            TypeKind::Double => "double",
-            TypeKind::Date => "date",
-            TypeKind::Time => "time",
-            TypeKind::DateTime => "datetime",
-            TypeKind::Year => "year",
-            TypeKind::Json => "json",
-            _ => "char",
-        })?;
+        f.write_str(self.kind.cast_name())?;
         match (self.length, self.decimals) {
             (Some(length), Some(decimals)) => write!(f, "({length},{decimals})")?,
             (Some(length), None) => write!(f, "({length})")?,

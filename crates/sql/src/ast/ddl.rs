@@ -160,6 +160,26 @@ pub enum TypeKind {
     Unsigned,
 }
 
+impl TypeKind {
+    /// The type's word in a CAST.
+    pub(crate) fn cast_name(self) -> &'static str {
+        match self {
+            TypeKind::Signed => "signed",
+            TypeKind::Unsigned => "unsigned",
+            TypeKind::Binary => "binary",
+            TypeKind::Decimal => "decimal",
+            TypeKind::Float => "float",
+            TypeKind::Double => "double",
+            TypeKind::Date => "date",
+            TypeKind::Time => "time",
+            TypeKind::DateTime => "datetime",
+            TypeKind::Year => "year",
+            TypeKind::Json => "json",
+            _ => "char",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyDef {
     pub kind: KeyKind,

@@ -73,20 +73,7 @@ fn chain(members: &[Expr], word: &str, f: &mut Formatter<'_>) -> Result {
 }
 
 fn cast_type(ty: &TypeSpec, array: bool, f: &mut Formatter<'_>) -> Result {
-    f.write_str(match ty.kind {
-        TypeKind::Signed => "signed",
-        TypeKind::Unsigned => "unsigned",
-        TypeKind::Decimal => "decimal",
-        TypeKind::Float => "float",
-        TypeKind::Double => "double",
-        TypeKind::Date => "date",
-        TypeKind::Time => "time",
-        TypeKind::DateTime => "datetime",
-        TypeKind::Year => "year",
-        TypeKind::Json => "json",
-        TypeKind::Binary => "binary",
-        _ => "char",
-    })?;
+    f.write_str(ty.kind.cast_name())?;
     match (ty.length, ty.decimals) {
         (Some(length), Some(decimals)) if array => write!(f, "({length}, {decimals})")?,
         (Some(length), Some(decimals)) => write!(f, "({length},{decimals})")?,
