@@ -148,6 +148,7 @@ pub struct BranchName {
 }
 
 impl BranchName {
+    /// The name, as the layer above encoded it.
     pub fn bytes(&self) -> &[u8] {
         &self.name
     }

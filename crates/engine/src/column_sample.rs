@@ -72,6 +72,7 @@ impl<'t> ColumnSamples<'t> {
         ROWS_MAX.min(VALUES_MAX / self.columns.len().max(1) as u64)
     }
 
+    /// Whether it samples no column.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }

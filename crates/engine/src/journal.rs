@@ -22,7 +22,7 @@ pub struct JournalEntry {
     end: usize,
 }
 
-/// See the module's header.
+/// The row changes of an open transaction, in their order.
 #[derive(Debug, Default)]
 pub struct ChangeJournal {
     entries: Vec<JournalEntry>,
@@ -64,6 +64,7 @@ impl ChangeJournal {
         self.bytes.truncate(end);
     }
 
+    /// Whether the transaction has changed no row.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -218,6 +218,9 @@ impl Table {
     }
 
     /// The index with this ordinal in the definition.
+    ///
+    /// # Panics
+    /// If the table has no such index.
     // A table is no container: `table[n]` would not say that it is an index.
     #[allow(clippy::should_implement_trait)]
     pub fn index(&self, ordinal: usize) -> &Index {
