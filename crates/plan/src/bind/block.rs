@@ -264,7 +264,6 @@ pub(super) fn block(
         order: c.order,
         subqueries: b.subqueries,
         lock,
-        locked_by_reader: false,
         changed: 0,
         calc_found_rows: s.options.sql_calc_found_rows,
         warnings: b.warnings,

@@ -103,8 +103,6 @@ pub(crate) struct Block {
     pub order: Vec<OrderKey>,
     pub subqueries: Vec<Subquery>,
     pub lock: RowLocking,
-    /// Whether the block is a view, and `lock` is that of the query that reads it.
-    pub locked_by_reader: bool,
     /// UPDATE and DELETE: the slots whose rows change, as a bit set. 0 in a query.
     pub changed: u64,
     /// `SQL_CALC_FOUND_ROWS`
@@ -390,7 +388,6 @@ impl Block {
             order: Vec::new(),
             subqueries,
             lock: RowLocking::NONE,
-            locked_by_reader: false,
             changed: 0,
             calc_found_rows: false,
             warnings: Vec::new(),

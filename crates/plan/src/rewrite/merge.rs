@@ -89,7 +89,6 @@ fn lock_views(block: &mut Block, lock: RowLocking) {
         inherited.add(slots, strength, lock.wait_of(slot));
         if !view.lock.is_some() && slots != 0 {
             view.lock = inherited;
-            view.locked_by_reader = true;
         }
         lock_views(view, inherited);
     }

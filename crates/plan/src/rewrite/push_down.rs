@@ -198,7 +198,6 @@ fn is_open(b: &Block) -> bool {
     };
     groups
         && b.windows.is_empty()
-        && (!b.lock.is_some() || b.locked_by_reader)
         && !b.calc_found_rows
         && !b.pads_char
         && !b.tables.is_empty()
