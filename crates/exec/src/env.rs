@@ -104,7 +104,7 @@ pub trait SessionEnv {
     fn has_executed(&self, _set: &GtidSet) -> bool {
         false
     }
-    /// What the server's rules for passwords say of one: from 0 to 100.
+    /// The strength of a password by the server's rules: from 0 to 100.
     fn password_strength(&self, _password: &str) -> u64 {
         0
     }
@@ -317,7 +317,7 @@ pub trait FileSource {
 /// next time the same plan runs.
 #[derive(Debug, Default)]
 pub struct EncodedColumns {
-    /// What the encoding depends on besides the columns. 0: nothing is encoded.
+    /// The inputs of the encoding besides the columns. 0: nothing is encoded.
     pub key: u32,
     pub bytes: Vec<u8>,
 }

@@ -13,7 +13,7 @@ use crate::runtime::Runtime;
 /// The most bytes of one character.
 const MAX_CHAR_BYTES: usize = 4;
 
-/// What ends a field or a line.
+/// The end of a field or a line.
 #[derive(Clone, Copy)]
 enum Delimiter {
     Field,

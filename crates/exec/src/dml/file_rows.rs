@@ -79,7 +79,7 @@ impl<'i> Inserting<'i, '_> {
         }
     }
 
-    /// What the client and the session learn.
+    /// The statement's result for the client and the session.
     pub(super) fn result_of_load(&self) -> StatementResult {
         StatementResult {
             affected: self.affected,

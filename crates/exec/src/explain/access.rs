@@ -221,7 +221,7 @@ impl BlockCx<'_> {
         }
     }
 
-    /// What a skip scan allows for the part after the skipped ones.
+    /// The bounds of a skip scan on the part after the skipped ones.
     fn bounds_of_skip(&self, def: &TableDef, index: &IndexDef, scan: &SkipScan) -> Option<String> {
         let column = column(def, index, scan.parts);
         match &scan.rows {

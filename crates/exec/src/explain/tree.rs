@@ -20,7 +20,7 @@ use crate::runtime::profile::{Counts, Profile, Stage};
 /// The number of rows of a sort up to which LIMIT bounds its memory.
 const TOP_ROWS_MAX: u64 = 1 << 20;
 
-/// What the operators of a plan are built from.
+/// The inputs from which the operators of a plan are built.
 pub(super) struct Builder<'p> {
     pub state: &'p StmtState<'p>,
     pub numbers: &'p SelectNumbers,

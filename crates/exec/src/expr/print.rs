@@ -176,10 +176,10 @@ impl Printer<'_> {
 
     /// Prints a call of the function `name`.
     fn function(&self, name: &str, args: &[Expr], scope: Scope<'_>) -> Option<String> {
-        use nfold_plan::func::{COMPUTED_ONCE, PADDED, YEAR_CONSTANT};
+        use nfold_plan::func::{COMPUTED_ONCE, IN_RANGE, PADDED, YEAR_CONSTANT};
         let text = |e: &Expr| self.text(e, scope);
         Some(match (name, args) {
-            (PADDED | COMPUTED_ONCE | YEAR_CONSTANT, [inner]) => text(inner)?,
+            (PADDED | COMPUTED_ONCE | YEAR_CONSTANT | IN_RANGE, [inner]) => text(inner)?,
             (
                 "nullif",
                 [

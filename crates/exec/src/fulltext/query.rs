@@ -14,7 +14,7 @@ use nfold_types::{ErrorCode, SqlError};
 
 use super::words::{Token, Tokenizer};
 
-/// What a match of an item means.
+/// The effect of a match of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// Without a prefix: documents are added.

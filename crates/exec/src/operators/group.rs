@@ -143,8 +143,8 @@ pub(crate) struct Grouping {
     pub result: RowLayout,
     /// The keys, then all arguments: the layout of spilled rows.
     spill_layout: RowLayout,
-    /// What each aggregate reads from row images, if the images of one table are sufficient: see
-    /// [`image_inputs`].
+    /// The value that each aggregate reads from row images, if the images of one table are
+    /// sufficient: see [`image_inputs`].
     pub inputs: Option<Vec<ImageInput>>,
     /// How rows are grouped by their images, if GROUP BY names columns of one table.
     pub grouped: Option<GroupedImages>,

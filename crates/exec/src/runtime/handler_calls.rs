@@ -13,7 +13,7 @@ pub(crate) struct HandlerCalls {
     lookups: u64,
     /// Keys that are looked up and may have several rows each.
     pub keys: u64,
-    /// What steps from row to row.
+    /// The counter of steps from row to row.
     step: Option<StatusCounter>,
     /// The lookup finds the first row; otherwise a step does.
     lookup_finds_first: bool,

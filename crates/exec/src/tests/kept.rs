@@ -1,4 +1,4 @@
-//! What operators keep between executions.
+//! Memory that operators keep between executions.
 
 use super::Db;
 use crate::env::batch::POOLED_BYTES;

@@ -24,7 +24,7 @@ fn table() -> (Db, Vec<(i64, Option<i64>)>) {
     (db, rows)
 }
 
-/// What each row of `id, call` shows, in the order of `id`.
+/// The value of `call` in each row, in the order of `id`.
 fn shown(db: &Db, call: &str) -> Vec<String> {
     db.rows(&format!("SELECT {call} FROM t ORDER BY id"))
 }

@@ -25,7 +25,7 @@ pub(crate) enum Branches {
     Walk,
 }
 
-/// What the constants of a CASE say about a value.
+/// The branch that the constants of a CASE choose for a value.
 pub(crate) enum Branch {
     At(usize),
     Else,

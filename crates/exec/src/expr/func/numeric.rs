@@ -615,7 +615,7 @@ fn extreme_rank<'a>(
 
 /// The number of the greatest or the least date among the arguments.
 fn number_among_dates<'a>(cx: &EvalCx<'a>, args: &'a [Expr], greatest: bool) -> Evaluated<'a> {
-    // What MySQL reads from the bits of a date above all dates.
+    // The number that MySQL reads from the bits of a date above all dates.
     const ABOVE_ALL: i64 = 163_831_531;
     let datetimes = args.iter().any(|e| e.ty.class() == Class::DateTime);
     Ok(match extreme_rank(cx, args, greatest)? {

@@ -39,7 +39,7 @@ const KNOWN_BYTES: usize = 1 << 20;
 /// of some ten thousand groups are mostly new.
 const JUDGED_ROWS: u32 = 32768;
 
-/// What an aggregate reads from the image of a row.
+/// The value that an aggregate reads from the image of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum ImageInput {
     /// Nothing: it counts rows.
