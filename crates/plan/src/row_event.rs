@@ -1,4 +1,4 @@
-//! What a replica needs to know of a table before it applies a row event to it.
+//! The properties of a table that a replica needs before it applies a row event to it.
 
 use std::sync::Arc;
 

@@ -73,7 +73,7 @@ pub(super) fn check_delimiters(format: &FileFormat) -> Result<(), SqlError> {
     }
 }
 
-/// What the fields are stored in: the list, or all columns that are not invisible.
+/// The targets of the fields: the list, or all columns that are not invisible.
 fn file_targets(
     b: &BlockBinder<'_>,
     table: &Arc<TableDef>,

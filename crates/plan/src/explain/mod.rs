@@ -34,7 +34,7 @@ const COLUMNS: [&str; 12] = [
     "Extra",
 ];
 
-/// What EXPLAIN with these options returns.
+/// The output of EXPLAIN with these options.
 ///
 /// # Errors
 /// 1049 for an unknown database of FOR SCHEMA; 1235 for ANALYZE with FORMAT=TRADITIONAL; 6412 for

@@ -23,7 +23,7 @@ pub struct TableAccess {
     pub merge: Option<MergedKeys>,
     /// Of a skip scan: what MySQL calls it.
     pub skip: Option<&'static str>,
-    /// What the key parts are compared with.
+    /// The operands that the key parts are compared with.
     pub refs: Vec<String>,
     pub covering: bool,
     /// Whether the conditions of a range are tested on the entries of a secondary index.
@@ -149,7 +149,7 @@ fn merged_keys(
     }
 }
 
-/// What a key part is compared with: `const`, a column, or `func`.
+/// The operand that a key part is compared with: `const`, a column, or `func`.
 fn reference(b: &Block, p: &PointPart) -> String {
     let PointPart::Eq { expr, .. } = p else {
         return "const".into();

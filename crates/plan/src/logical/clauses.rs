@@ -175,7 +175,7 @@ impl RowLocking {
         update.or(has(self.share, slot).then_some(LockStrength::Share))
     }
 
-    /// What happens if another transaction has locked a row of a slot.
+    /// The effect of a lock that another transaction has on a row of a slot.
     pub fn wait_of(&self, slot: usize) -> LockWait {
         match (has(self.no_wait, slot), has(self.skip_locked, slot)) {
             (true, _) => LockWait::NoWait,

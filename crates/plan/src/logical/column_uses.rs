@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nfold_catalog::ViewDef;
 
-/// What a statement does with columns.
+/// The way in which a statement uses columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColumnAccess {
     Read,

@@ -16,7 +16,7 @@ use super::mode::{SqlMode, Switches};
 use super::trace::OptimizerTrace;
 use super::types::{Coercibility, ExprType};
 
-/// What the planner reads from the layers above, besides the schema.
+/// The inputs of the planner from the layers above, besides the schema.
 pub trait PlanInfo {
     fn stats(&self, table: TableId) -> Option<Arc<TableStats>>;
     /// Notes that a condition uses a column that has no histogram.

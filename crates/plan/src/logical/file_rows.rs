@@ -10,7 +10,7 @@ pub struct FileRows {
     pub format: FileFormat,
     /// `IGNORE n LINES`
     pub skip_lines: u64,
-    /// What each field is stored in, in the order of the fields.
+    /// The target of each field, in the order of the fields.
     pub targets: Vec<FileTarget>,
     /// Evaluated when the fields of a row are stored. Slot 0 is the new row.
     pub set: Vec<Assignment>,

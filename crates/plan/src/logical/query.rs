@@ -174,7 +174,7 @@ pub(crate) struct IndexHints {
     pub skip_scan: PathChoice,
 }
 
-/// What an optimizer hint says about a kind of access path.
+/// The effect of optimizer hints on a kind of access path.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum PathChoice {
     #[default]

@@ -1,4 +1,4 @@
-//! What the optimizer trace records while a statement is planned. The session writes it as JSON.
+//! The record of the optimizer trace while a statement is planned. The session writes it as JSON.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ use crate::physical::{Block, TableSource};
 /// The smallest share: the table may have changed since the histogram was made.
 const SHARE_MIN: f64 = 1e-4;
 
-/// What a histogram says about a condition.
+/// The estimate of a histogram for a condition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum HistogramShare {
     /// The share of the rows.
@@ -109,7 +109,7 @@ impl<'s> Histograms<'s> {
         shares
     }
 
-    /// What a condition keeps of a column's rows.
+    /// The share of a column's rows that a condition keeps.
     fn kept(&self, e: &Expr) -> Option<(ColumnAt, HistogramShare)> {
         match &e.kind {
             ExprKind::Compare { op, sides, .. } => {

@@ -300,7 +300,7 @@ pub(super) struct Statistics<'s> {
     pub cx: &'s PlanCx<'s>,
     pub block: &'s Block,
     pub histograms: &'s Histograms<'s>,
-    /// What [`Statistics::joint_shares`] has computed.
+    /// The results of [`Statistics::joint_shares`].
     pub joint: RefCell<Vec<KnownShares>>,
 }
 

@@ -260,7 +260,7 @@ impl AccessKind {
 }
 
 impl SkipRows {
-    /// What bounds the part after the skipped ones.
+    /// The bounds of the part after the skipped ones.
     pub fn kind(&self) -> &AccessKind {
         let (SkipRows::Values(kind) | SkipRows::Ends { first: kind, .. }) = self;
         kind

@@ -257,7 +257,7 @@ pub struct ExplainPlan {
     pub changed: Vec<ChangedTable>,
 }
 
-/// What EXPLAIN returns: a format, and of JSON its version.
+/// The output of EXPLAIN: a format, and of JSON its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExplainOutput {
     /// A row for each table.

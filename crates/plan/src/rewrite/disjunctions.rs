@@ -60,7 +60,8 @@ fn common(cx: &PlanCx<'_>, branches: &mut [Vec<Expr>]) -> Vec<Expr> {
     taken
 }
 
-/// What the branches imply for table `t` alone; `None` if a branch has no condition on `t` alone.
+/// The condition on table `t` alone that the branches imply; `None` if a branch has no condition on
+/// `t` alone.
 fn of_table(cx: &PlanCx<'_>, t: usize, branches: &[Vec<Expr>]) -> Option<Expr> {
     let one_table = branches.iter().flatten().all(|e| is_of(e, t));
     if one_table {

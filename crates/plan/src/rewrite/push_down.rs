@@ -222,7 +222,7 @@ fn replace(b: &Block, e: &mut Expr, found: &mut bool) {
     }
 }
 
-/// What column `n` of the block's result is, over the rows that it joins.
+/// The expression of column `n` of the block's result, over the rows that it joins.
 fn source_of(b: &Block, n: usize) -> Option<&Expr> {
     let selected = b.select.get(n)?;
     let source = match &b.group {
