@@ -131,7 +131,7 @@ impl Account {
         self.dynamic.iter().find(|d| *d.name == *name)
     }
 
-    /// What was granted on a table, without the levels above.
+    /// The privileges granted on a table, without the levels above.
     pub fn table_grant(&self, database: &str, table: &str) -> Option<&TableGrant> {
         let mut grants = self.tables.iter();
         grants.find(|t| *t.database == *database && *t.table == *table)
@@ -143,7 +143,7 @@ impl Account {
         grants.find(|r| is_same(&r.role.0, &r.role.1, &role.0, &role.1))
     }
 
-    /// What the account may do in database `name`: its global privileges, and those of the most
+    /// The account's privileges in database `name`: its global privileges, and those of the most
     /// specific of its database grants that matches the name.
     pub fn privileges_on(&self, name: &str) -> Privileges {
         let matching = self

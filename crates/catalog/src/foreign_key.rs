@@ -9,7 +9,7 @@ use nfold_types::key::{KeyLayout, KeyPart};
 
 use crate::schema::{IndexDef, IndexKind, TableDef, eq_name};
 
-/// What happens to a child's row when its parent's row is deleted, or gets another key.
+/// The effect on a child's row when its parent's row is deleted, or gets another key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReferentialAction {
     /// Refuses the change, as [`Self::Restrict`] does: checks are never deferred.

@@ -134,17 +134,17 @@ pub fn dynamic_privilege(name: &str) -> Option<&'static str> {
 impl Privileges {
     pub const NONE: Privileges = Privileges(0);
 
-    /// What `ALL PRIVILEGES` means on `*.*` (without GRANT OPTION).
+    /// The meaning of `ALL PRIVILEGES` on `*.*` (without GRANT OPTION).
     pub fn all_global() -> Self {
         Self::all_on(|_| true)
     }
 
-    /// What `ALL PRIVILEGES` means on one database (without GRANT OPTION).
+    /// The meaning of `ALL PRIVILEGES` on one database (without GRANT OPTION).
     pub fn all_database() -> Self {
         Self::all_on(|levels| levels.database)
     }
 
-    /// What `ALL PRIVILEGES` means on one table (without GRANT OPTION).
+    /// The meaning of `ALL PRIVILEGES` on one table (without GRANT OPTION).
     pub fn all_table() -> Self {
         Self::all_on(|levels| levels.table)
     }

@@ -72,7 +72,7 @@ pub struct ColumnDef {
     pub histogram: Option<Arc<Histogram>>,
 }
 
-/// What kind of index.
+/// The kind of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
     /// The clustered index of a table with a primary key.
@@ -190,11 +190,11 @@ pub struct TableDef {
     pub row_version: u16,
     /// Seconds since 1970 UTC.
     pub create_time: u64,
-    /// What the name stands for.
+    /// The object of this name.
     pub relation: Relation,
 }
 
-/// What a name in a database stands for.
+/// The object that a name in a database stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Relation {
     /// A table with rows of its own.

@@ -64,7 +64,7 @@ pub fn check_number(name: &str, table: &str) -> Option<u32> {
     rest.parse().ok().filter(|_| digits)
 }
 
-/// What makes a column a generated one.
+/// The expression of a generated column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedColumn {
     pub expr: StoredExpr,

@@ -8,7 +8,7 @@ use crate::schema::{ColumnDef, ColumnDefault, TableDef, Visibility};
 use crate::stored_expr::{CheckDef, GeneratedColumn, StoredExpr};
 use nfold_types::ColumnType;
 
-/// What an expression of a column is.
+/// The roles of a column's expression.
 const DEFAULT: u8 = 0;
 const VIRTUAL: u8 = 1;
 const STORED: u8 = 2;
