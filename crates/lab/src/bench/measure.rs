@@ -17,7 +17,7 @@ pub const BUSY_CORES: f64 = 0.15;
 /// The share of its time that a client thread may work before the client counts as the limit.
 const CLIENT_SHARE: f64 = 0.85;
 
-/// What to run, and on which server.
+/// The load to run, and its server.
 pub struct Window<'a> {
     pub server: &'a Server,
     pub workload: &'a str,

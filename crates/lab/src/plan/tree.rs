@@ -145,7 +145,7 @@ fn node(depth: usize, line: &str) -> (Node, bool) {
     (node, never || actual.is_some())
 }
 
-/// What follows `start`, up to the closing parenthesis.
+/// The text behind `start`, up to the closing parenthesis.
 fn group<'t>(line: &'t str, start: &str) -> Option<&'t str> {
     let at = line.rfind(start)? + start.len();
     let rest = line.get(at..)?;

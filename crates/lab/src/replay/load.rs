@@ -55,7 +55,7 @@ impl How {
     }
 }
 
-/// What to do with statements that write.
+/// The treatment of statements that write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     Refuse,

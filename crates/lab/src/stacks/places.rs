@@ -198,8 +198,8 @@ pub fn just_waited(frames: &[Arc<str>]) -> bool {
     })
 }
 
-/// What a waiting stack waits for, and whether it is idle. The answer is a known place, or the
-/// first named function above the wait.
+/// The place at which a waiting stack waits, and whether it is idle. The answer is a known place,
+/// or the first named function above the wait.
 pub fn wait(frames: &[Arc<str>]) -> (String, bool) {
     let any = |rules: &[&str]| frames.iter().any(|f| rules.iter().any(|r| matches(f, r)));
     let busy = any(STATEMENT);
