@@ -75,7 +75,7 @@ pub struct Lexer<'a> {
     mode: LexMode,
     /// Whether the position is inside `/*! … */`, whose end must be skipped.
     in_version_comment: bool,
-    /// What of the last token concerns the next one: a set of `AFTER_*`.
+    /// The properties of the last token that concern the next one: a set of `AFTER_*`.
     after: u8,
     watch: Option<&'a Watch<'a>>,
     /// The position at which [`Self::watch`] is checked next.

@@ -15,7 +15,8 @@ pub(crate) fn look(watch: Option<&Watch<'_>>, bytes: usize) -> bool {
     watch.is_none_or(|watch| watch.look(bytes))
 }
 
-/// What the lexers of one text share. After a failure they see the text end where they are.
+/// The state that the lexers of one text share. After a failure they see the text end where they
+/// are.
 pub(crate) struct Watch<'c> {
     checkpoint: &'c dyn Checkpoint,
     stopped: RefCell<Option<SqlError>>,

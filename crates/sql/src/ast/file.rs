@@ -53,7 +53,7 @@ pub struct LoadData {
     pub insert: Insert,
 }
 
-/// What a field of a file is stored in.
+/// The target of a field of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileTarget {
     Column(ColumnRef),

@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(lines)
     }
 
-    /// What follows `INTO OUTFILE`.
+    /// The clauses behind `INTO OUTFILE`.
     pub(super) fn outfile(&mut self) -> Result<OutFile> {
         Ok(OutFile {
             file: self.string()?,

@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// What follows the first word of a type that is no character type.
+    /// The rest of a type that is no character type, behind its first word.
     fn non_character_type(&mut self, kw: Kw, ty: &mut TypeSpec) -> Result<()> {
         match ty.kind {
             TypeKind::Double => {
