@@ -68,17 +68,17 @@ impl KeySet {
     }
 
     /// Looks up a key, and adds it if it is missing and `room` is true.
-    fn look(&mut self, key: &[u8], room: bool) -> Looked {
+    fn look(&mut self, key: &[u8], room: bool) -> SetLookup {
         let KeySet { arena, spans, .. } = self;
         let hashed = hash(key);
         if spans
             .find(hashed, |s| Self::key(arena, *s) == key)
             .is_some()
         {
-            return Looked::There;
+            return SetLookup::There;
         }
         if !room {
-            return Looked::NoRoom;
+            return SetLookup::NoRoom;
         }
         if arena.capacity() == 0 {
             arena.reserve(FIRST_BYTES);
@@ -88,11 +88,11 @@ impl KeySet {
         arena.extend_from_slice(key);
         let span = (start, arena.len() as u32);
         spans.insert_unique(hashed, span, |s| hash(Self::key(arena, *s)));
-        Looked::Added
+        SetLookup::Added
     }
 }
 
-enum Looked {
+enum SetLookup {
     There,
     Added,
     NoRoom,
@@ -144,12 +144,12 @@ impl Distinct {
         self.rows += 1;
         let room = self.rest.is_none() && self.seen.bytes_used() < self.limit_bytes;
         match self.seen.look(key, room) {
-            Looked::There => return Ok(false),
-            Looked::Added => {
+            SetLookup::There => return Ok(false),
+            SetLookup::Added => {
                 self.new_rows += 1;
                 return Ok(true);
             }
-            Looked::NoRoom => {}
+            SetLookup::NoRoom => {}
         }
         let limit = self.limit_bytes;
         let mut image = Vec::new();

@@ -209,16 +209,16 @@ fn defer(
 const PLACE_BYTES: usize = 8;
 
 /// The deferred values, in order.
-struct Later {
+struct DeferredValues {
     sorted: Sorted,
     /// The current key; empty after the last one.
     key: Vec<u8>,
     row: Vec<u8>,
 }
 
-impl Later {
-    fn new(rt: &Runtime<'_>, sorter: Sorter) -> Result<Later, SqlError> {
-        let mut later = Later {
+impl DeferredValues {
+    fn new(rt: &Runtime<'_>, sorter: Sorter) -> Result<DeferredValues, SqlError> {
+        let mut later = DeferredValues {
             sorted: sorter.finish(rt)?,
             key: Vec::new(),
             row: Vec::new(),
@@ -563,7 +563,7 @@ impl<'p> Grouper<'p> {
         self.bytes = 0;
         let (plan, shape) = (self.plan, self.shape);
         let mut later = match self.deferred.take() {
-            Some(sorter) => Some(Later::new(rt, sorter)?),
+            Some(sorter) => Some(DeferredValues::new(rt, sorter)?),
             None => None,
         };
         let Groups {

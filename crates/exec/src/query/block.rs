@@ -499,7 +499,7 @@ impl RowOut for Streamed<'_, '_, '_> {
     }
 }
 
-pub(super) type Each<'f> =
+pub(super) type RowConsumer<'f> =
     dyn for<'a> FnMut(&EvalCx<'a>, &'a [Expr]) -> Result<bool, SqlError> + 'f;
 
 /// The pull side of a block: its joined or grouped rows that pass HAVING.
@@ -578,7 +578,7 @@ impl Run<'_, '_> {
     }
 
     #[inline]
-    pub(super) fn rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+    pub(super) fn rows(self, each: &mut RowConsumer<'_>) -> Result<(), SqlError> {
         match &self.scx.rt.profile {
             None => self.all_rows(each),
             Some(profile) => {
@@ -594,7 +594,7 @@ impl Run<'_, '_> {
     }
 
     #[inline]
-    fn all_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+    fn all_rows(self, each: &mut RowConsumer<'_>) -> Result<(), SqlError> {
         match self.windowing {
             None => self.plain_rows(each),
             Some(windowing) => super::windowed::run(self, windowing, each),
@@ -603,7 +603,7 @@ impl Run<'_, '_> {
 
     /// As [`rows`](Self::rows), without window functions.
     #[inline]
-    pub(super) fn plain_rows(self, each: &mut Each<'_>) -> Result<(), SqlError> {
+    pub(super) fn plain_rows(self, each: &mut RowConsumer<'_>) -> Result<(), SqlError> {
         let block = self.scx.block;
         match &block.group {
             None => self.joined(&mut |cx| {

@@ -9,7 +9,7 @@ use nfold_types::row::RowLayout;
 use nfold_types::{Checkpoint, SqlError};
 use smallvec::SmallVec;
 
-use super::block::{Each, ROW_WORK, Run};
+use super::block::{ROW_WORK, RowConsumer, Run};
 use crate::expr::eval::{EvalCx, RowRef, Scope, StmtState};
 use crate::expr::kernels::{NO_GROUP, NumberColumn};
 use crate::operators::aggregate::Acc;
@@ -142,7 +142,7 @@ impl Run<'_, '_> {
         mut self,
         plan: &GroupPlan,
         grouping: &Grouping,
-        each: &mut Each<'_>,
+        each: &mut RowConsumer<'_>,
     ) -> Result<(), SqlError> {
         let scx = self.scx;
         let (rt, block) = (scx.rt, scx.block);

@@ -33,7 +33,7 @@ struct Rounds<'o, 's> {
     values: ColumnValues,
     seen: Option<Distinct>,
     /// For each step, the rows that it has not read yet.
-    next: Vec<Next>,
+    next: Vec<UnreadRows>,
     /// Whether the consumer wants more rows.
     more: bool,
     image: &'o mut Vec<u8>,
@@ -80,16 +80,16 @@ impl RowOut for Rounds<'_, '_> {
 }
 
 /// The rows that a step has not read yet.
-struct Next {
+struct UnreadRows {
     rows: Spool,
     any: bool,
     /// How many times the step has run.
     rounds: u64,
 }
 
-impl Next {
-    fn new(memory: usize) -> Next {
-        Next {
+impl UnreadRows {
+    fn new(memory: usize) -> UnreadRows {
+        UnreadRows {
             rows: Spool::new(memory),
             any: false,
             rounds: 0,
@@ -123,7 +123,7 @@ pub(super) fn run(
         unique,
         values,
         seen: plan.distinct.then(|| Distinct::new(memory)),
-        next: plan.steps.iter().map(|_| Next::new(each)).collect(),
+        next: plan.steps.iter().map(|_| UnreadRows::new(each)).collect(),
         more: true,
         image,
         rows,

@@ -2,9 +2,9 @@
 
 use nfold_types::SqlError;
 
-use super::block::{Each, Run};
+use super::block::{RowConsumer, Run};
 use crate::expr::eval::{EvalCx, Scope, StmtState};
-use crate::operators::window::{Below, Stage, Windowing};
+use crate::operators::window::{Stage, WindowSlots, Windowing};
 
 /// Calls the consumer with each row of `run` and the results of the block's window functions.
 #[cold]
@@ -12,13 +12,13 @@ use crate::operators::window::{Below, Stage, Windowing};
 pub(crate) fn run(
     run: Run<'_, '_>,
     windowing: &Windowing,
-    each: &mut Each<'_>,
+    each: &mut RowConsumer<'_>,
 ) -> Result<(), SqlError> {
     let scx = run.scx;
     let (rt, block) = (scx.rt, scx.block);
     let below = match run.grouping {
-        Some(grouping) => Below::Groups(&grouping.result),
-        None => Below::Tables(scx.slots),
+        Some(grouping) => WindowSlots::Groups(&grouping.result),
+        None => WindowSlots::Tables(scx.slots),
     };
     let above = StmtState {
         scope: match run.grouping {

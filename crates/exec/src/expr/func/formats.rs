@@ -349,7 +349,7 @@ fn infer_str_to_date(_: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 
 /// The parts read so far.
 #[derive(Default)]
-struct Read {
+struct ParsedParts {
     year: Option<u32>,
     month: u32,
     day: u32,
@@ -408,7 +408,7 @@ impl Reader<'_> {
         Some(place as u32)
     }
 
-    fn read(&mut self, format: &[u8], out: &mut Read) -> Option<()> {
+    fn read(&mut self, format: &[u8], out: &mut ParsedParts) -> Option<()> {
         let mut at = 0;
         while at < format.len() {
             let c = format[at];
@@ -440,7 +440,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn field(&mut self, spec: u8, out: &mut Read) -> Option<()> {
+    fn field(&mut self, spec: u8, out: &mut ParsedParts) -> Option<()> {
         let english = Locale::english();
         match spec {
             b'Y' => {
@@ -517,7 +517,7 @@ fn two_digits(year: u32) -> u32 {
     }
 }
 
-impl Read {
+impl ParsedParts {
     fn hours(&self) -> Option<u32> {
         if self.twelve || self.pm.is_some() {
             if !(1..=12).contains(&self.hour) {
@@ -572,7 +572,7 @@ fn eval_str_to_date<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> 
         text: &text,
         goes_on: &goes_on,
     };
-    let mut read = Read::default();
+    let mut read = ParsedParts::default();
     let refuse = || {
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]);
         cx.warn(

@@ -21,7 +21,7 @@
 use nfold_plan::query::{AggFunc, Aggregate, GroupPlan};
 use nfold_types::{SqlError, Value};
 
-use super::{Grouper, Grouping, Later, defer};
+use super::{DeferredValues, Grouper, Grouping, defer};
 use crate::expr::eval::tuple;
 use crate::expr::eval::{EvalCx, Val, row_error};
 use crate::operators::aggregate::{Acc, Values, owned};
@@ -263,7 +263,7 @@ impl<'p> Rollup<'p> {
         let mut level = std::mem::replace(&mut self.levels[n], Level::new(plan));
         if let Some(sorter) = level.deferred {
             let infos = Grouper::infos(plan, shape);
-            Later::new(rt, sorter)?.take_in(rt, cx, 0, &mut level.accs, infos)?;
+            DeferredValues::new(rt, sorter)?.take_in(rt, cx, 0, &mut level.accs, infos)?;
         }
         if n > 0 {
             let above = self.levels[n - 1].accs.iter_mut().zip(&level.accs);

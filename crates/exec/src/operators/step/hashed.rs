@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! H1. Candidates are a superset of the matching rows, so the join tests its conditions on them;
-//!     except an equality that equal hashes imply ([`Implied`]).
+//!     except an equality that equal hashes imply ([`ImpliedConditions`]).
 
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
@@ -12,7 +12,9 @@ use nfold_types::{Checkpoint, SqlError};
 
 use super::integer_keys::IntegerKeys;
 use super::nested_outer::is_null_extended;
-use super::{CANDIDATE_WORK, CANDIDATES, Lookup, More, RowRefs, StepCx, StepExec, hash_access};
+use super::{
+    CANDIDATE_WORK, CANDIDATES, Lookup, MoreCandidates, RowRefs, StepCx, StepExec, hash_access,
+};
 use crate::env::batch::{BATCH_ROWS, Batch};
 use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, compare};
@@ -24,24 +26,24 @@ use crate::runtime::Runtime;
 pub(super) struct JoinKeys {
     /// How integer columns are read; `None`: the evaluator computes the keys.
     integers: Option<IntegerKeys>,
-    pub implied: Implied,
+    pub implied: ImpliedConditions,
     /// The key of the current row.
     key: Vec<u8>,
 }
 
 /// The conditions of a step that need not be tested on candidates, as bit sets.
 #[derive(Default, Clone, Copy)]
-pub(super) struct Implied {
+pub(super) struct ImpliedConditions {
     /// Of `JoinStep::access`, of the ON conditions, and of the filter.
     pub access: u64,
     pub on: u64,
     pub filter: u64,
 }
 
-impl Implied {
-    fn new(step: &JoinStep, keys: &[HashKey], integers: Option<&IntegerKeys>) -> Implied {
+impl ImpliedConditions {
+    fn new(step: &JoinStep, keys: &[HashKey], integers: Option<&IntegerKeys>) -> ImpliedConditions {
         let [key] = keys else {
-            return Implied::default();
+            return ImpliedConditions::default();
         };
         let exact = integers.is_some_and(IntegerKeys::is_exact);
         let is_key = |e: &Expr| match &e.kind {
@@ -61,7 +63,7 @@ impl Implied {
             let implied = list.filter(|(_, e)| is_key(e));
             implied.fold(0, |set, (n, _)| set | 1 << n)
         };
-        Implied {
+        ImpliedConditions {
             // The rows of a planned hash table have passed these conditions.
             access: match &step.access.kind {
                 AccessKind::Hash { .. } => u64::MAX,
@@ -103,7 +105,7 @@ impl JoinKeys {
     /// Prepares the keys of a step.
     pub fn prepare(&mut self, cx: &StepCx<'_, '_>, step: &JoinStep, keys: &[HashKey]) {
         self.integers = IntegerKeys::new(cx, step, keys);
-        self.implied = Implied::new(step, keys, self.integers.as_ref());
+        self.implied = ImpliedConditions::new(step, keys, self.integers.as_ref());
     }
 
     /// The hash of row `i` of the outer side, which finds nothing if it is `None`. `rows` is a
@@ -185,7 +187,7 @@ impl StepCx<'_, '_> {
             if let Some(hash) = me.hashes[me.outer_at] {
                 let ahead = me.hashes[me.outer_at..].iter().flatten();
                 file.prefetch(self.rt, ahead.copied())?;
-                me.more = More::Spilled(file.find(hash));
+                me.more = MoreCandidates::Spilled(file.find(hash));
             }
             me.group_end = me.outer_at + 1;
             drop(rows);

@@ -7,7 +7,9 @@ use nfold_types::SqlError;
 
 use super::nested_outer::is_null_extended;
 use super::read::Point;
-use super::{Lookup, More, PIECE_BYTES, StepCx, StepExec, depends_on_outer, lookup_access};
+use super::{
+    Lookup, MoreCandidates, PIECE_BYTES, StepCx, StepExec, depends_on_outer, lookup_access,
+};
 use crate::runtime::spill::Spool;
 
 /// The number of outer rows whose keys are looked up in one read.
@@ -15,7 +17,7 @@ const OUTER_ROWS: usize = 256;
 
 /// The keys of outer rows that are looked up together. Its memory is reused.
 #[derive(Default)]
-pub(super) struct Looking {
+pub(super) struct LookupKeys {
     /// The key of each outer row, if it has one, as a range in `keys`.
     keys: Vec<u8>,
     spans: Vec<Option<(u32, u32)>>,
@@ -27,7 +29,7 @@ pub(super) struct Looking {
     next: Vec<u32>,
 }
 
-impl Looking {
+impl LookupKeys {
     /// The memory that it holds, approximately, in bytes.
     pub fn memory(&self) -> usize {
         self.keys.capacity() + self.points.memory()
@@ -96,7 +98,7 @@ impl StepCx<'_, '_> {
         me.spans.clear();
         me.inner_order.clear();
         me.candidate = 0;
-        me.more = More::No;
+        me.more = MoreCandidates::No;
         me.exact = true;
         self.rt.tick()?;
         let most = self.affordable(me, step);
@@ -135,14 +137,14 @@ impl StepCx<'_, '_> {
             let cx = self.eval(&rows);
             reader.choose_parts(&cx, &self.block.tables[step.table].documents)?;
             me.exact = reader.bind(&cx, access)?;
-            me.more = More::Read;
+            me.more = MoreCandidates::Read;
         } else if !through && depends_on_outer(self.block, step.table) {
             let mut spool = Spool::new(self.rt.env.work_memory());
             self.dependent_rows(step.table, &rows, &mut |image| {
                 spool.push(self.rt, 0, image)
             })?;
             me.made = Some(spool.into_rows(self.rt)?);
-            me.more = More::Computed;
+            me.more = MoreCandidates::Computed;
         }
         drop(rows);
         me.group_end = me.outer_at + 1;
@@ -170,33 +172,33 @@ impl StepCx<'_, '_> {
             JoinType::Inner | JoinType::Left => PIECE_BYTES,
         };
         while me.inner.bytes() < enough {
-            me.more = match std::mem::replace(&mut me.more, More::No) {
-                More::No => break,
-                More::Read => match &mut me.reader {
+            me.more = match std::mem::replace(&mut me.more, MoreCandidates::No) {
+                MoreCandidates::No => break,
+                MoreCandidates::Read => match &mut me.reader {
                     Some(reader) => match reader.next(self.rt, &mut me.inner)? {
-                        true => More::Read,
-                        false => More::No,
+                        true => MoreCandidates::Read,
+                        false => MoreCandidates::No,
                     },
-                    None => More::No,
+                    None => MoreCandidates::No,
                 },
-                More::Computed => match &mut me.made {
+                MoreCandidates::Computed => match &mut me.made {
                     Some(rows) => match rows.next(self.rt)? {
                         Some((_, image)) => {
                             self.rt.copy_row(image, &mut me.inner)?;
-                            More::Computed
+                            MoreCandidates::Computed
                         }
-                        None => More::No,
+                        None => MoreCandidates::No,
                     },
-                    None => More::No,
+                    None => MoreCandidates::No,
                 },
-                More::Spilled(place) => match &mut me.lookup {
+                MoreCandidates::Spilled(place) => match &mut me.lookup {
                     Lookup::Hash(table) => match table.spilled() {
                         Some(file) => file
                             .next(self.rt, place, &mut me.inner)?
-                            .map_or(More::No, More::Spilled),
-                        None => More::No,
+                            .map_or(MoreCandidates::No, MoreCandidates::Spilled),
+                        None => MoreCandidates::No,
                     },
-                    _ => More::No,
+                    _ => MoreCandidates::No,
                 },
             };
         }

@@ -42,7 +42,7 @@ pub(crate) use read::row_lock;
 pub(crate) use slot::{DerivedTable, Slot, Source, keeps_ids};
 
 use hashed::JoinKeys;
-use lookup::Looking;
+use lookup::LookupKeys;
 use read::{TableReader, read_spec};
 use swapped::{SwappedJoin, Swapping};
 
@@ -54,7 +54,7 @@ const CANDIDATES: usize = 64;
 
 /// The source of further candidates of an outer row. They are read in pieces, because they may
 /// exceed memory.
-enum More {
+enum MoreCandidates {
     /// There are no more.
     No,
     /// The table reader has more.
@@ -93,7 +93,7 @@ pub(crate) struct StepExec {
     group_start: usize,
     group_end: usize,
     candidate: usize,
-    looking: Looking,
+    looking: LookupKeys,
     join_keys: JoinKeys,
     swapping: Swapping,
     swapped: Option<Box<SwappedJoin>>,
@@ -103,7 +103,7 @@ pub(crate) struct StepExec {
     /// candidates are released: under READ COMMITTED, with locked rows that no other slot reads.
     kept: Option<Vec<bool>>,
     /// The source of the candidates after the current ones.
-    more: More,
+    more: MoreCandidates,
     matched: bool,
     /// For each nested outer join that ends here: whether a row has matched since its last
     /// NULL-extended row.
@@ -235,13 +235,13 @@ impl StepExec {
             group_start: 0,
             group_end: 0,
             candidate: 0,
-            looking: Looking::default(),
+            looking: LookupKeys::default(),
             join_keys: JoinKeys::default(),
             swapping: Swapping::of(rt, block, step, position),
             swapped: None,
             hashes: Vec::new(),
             kept: kept.then(Vec::new),
-            more: More::No,
+            more: MoreCandidates::No,
             matched: false,
             found: smallvec![false; step.nested_join.as_ref().map_or(0, |join| join.ends.len())],
             exact: true,
@@ -274,7 +274,7 @@ impl StepExec {
             self.inner = RowBatch::new();
         }
         if self.looking.memory() > POOLED_BYTES {
-            self.looking = Looking::default();
+            self.looking = LookupKeys::default();
         }
         if let Some(reader) = &mut self.reader {
             reader.give_back();
@@ -331,7 +331,7 @@ impl StepExec {
         (self.group_start, self.group_end, self.candidate) = (0, 0, 0);
         (self.matched, self.exact, self.started) = (false, true, false);
         self.found.fill(false);
-        (self.made, self.more) = (None, More::No);
+        (self.made, self.more) = (None, MoreCandidates::No);
         (self.kernel.evaluated, self.kernel.compiled) = (0, None);
         if let Some(kept) = &mut self.kept {
             kept.clear();
@@ -629,7 +629,7 @@ impl<'r> StepCx<'r, '_> {
         }
         // The first match decides a semi or anti join.
         let decided = me.matched && matches!(step.kind, JoinType::Semi | JoinType::Anti);
-        if !decided && !matches!(me.more, More::No) {
+        if !decided && !matches!(me.more, MoreCandidates::No) {
             drop(rows);
             return match &self.rt.profile {
                 None => self.next_piece(me, step),

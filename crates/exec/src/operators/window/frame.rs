@@ -14,7 +14,7 @@ use crate::operators::aggregate::owned;
 
 /// A frame bound that depends on values.
 #[derive(Default)]
-struct Mark {
+struct ValueBound {
     at: u64,
     cursor: Cursor,
 }
@@ -22,8 +22,8 @@ struct Mark {
 /// The frame of one call; see the module.
 #[derive(Default)]
 pub(super) struct Frame {
-    start: Mark,
-    end: Mark,
+    start: ValueBound,
+    end: ValueBound,
     own: Cursor,
 }
 
@@ -107,7 +107,7 @@ impl Frame {
     }
 }
 
-impl Mark {
+impl ValueBound {
     /// Moves past the rows that are before the bound, or (`Equal`) not after it. Returns the first
     /// other row.
     fn move_to(

@@ -194,17 +194,17 @@ fn bound_error(cx: &EvalCx<'_>, value: &Expr, error: SqlError) -> SqlError {
 
 /// The row slots that the window functions read.
 #[derive(Clone, Copy)]
-pub(crate) enum Below<'r> {
+pub(crate) enum WindowSlots<'r> {
     Tables(&'r [Slot]),
     /// The only slot of a grouped row.
     Groups(&'r RowLayout),
 }
 
-impl<'r> Below<'r> {
+impl<'r> WindowSlots<'r> {
     fn slots(self) -> usize {
         match self {
-            Below::Tables(slots) => slots.len(),
-            Below::Groups(_) => 1,
+            WindowSlots::Tables(slots) => slots.len(),
+            WindowSlots::Groups(_) => 1,
         }
     }
 
@@ -213,11 +213,11 @@ impl<'r> Below<'r> {
         'r: 'a,
     {
         match self {
-            Below::Tables(slots) => match &kept.narrow[n] {
+            WindowSlots::Tables(slots) => match &kept.narrow[n] {
                 Some(narrow) => narrow.row(image),
                 None => slots[n].row(image),
             },
-            Below::Groups(layout) => RowRef {
+            WindowSlots::Groups(layout) => RowRef {
                 layout,
                 image,
                 places: None,
@@ -229,7 +229,7 @@ impl<'r> Below<'r> {
 type Slots<'a> = SmallVec<[RowRef<'a>; 4]>;
 
 /// Collects the rows of a pass.
-enum Feed {
+enum PassCollector {
     Sorted(Sorter),
     /// All rows form one partition without an order.
     Whole(Rows),
@@ -239,9 +239,9 @@ enum Feed {
 pub(crate) struct Stage<'p> {
     plan: &'p [WindowPass],
     kept: &'p Windowing,
-    below: Below<'p>,
+    below: WindowSlots<'p>,
     calls: Vec<Vec<CallShape<'p>>>,
-    feed: Feed,
+    feed: PassCollector,
     /// Buffers for the current row.
     key: Vec<u8>,
     entry: Vec<u8>,
@@ -256,7 +256,7 @@ impl<'p> Stage<'p> {
         cx: &EvalCx<'p>,
         plan: &'p [WindowPass],
         kept: &'p Windowing,
-        below: Below<'p>,
+        below: WindowSlots<'p>,
     ) -> Result<Stage<'p>, SqlError> {
         let mut calls = Vec::new();
         for (pass, kept) in plan.iter().zip(&kept.passes) {
@@ -291,8 +291,8 @@ impl<'p> Stage<'p> {
         cells::put(Some(&self.image), &mut self.record);
         for (n, row) in cx.rows.iter().enumerate() {
             let narrow = match self.below {
-                Below::Tables(_) => self.kept.narrow[n].as_ref(),
-                Below::Groups(_) => None,
+                WindowSlots::Tables(_) => self.kept.narrow[n].as_ref(),
+                WindowSlots::Groups(_) => None,
             };
             match narrow {
                 Some(narrow) => {
@@ -321,8 +321,8 @@ impl<'p> Stage<'p> {
     {
         let (pass, kept) = (&self.plan[n], &self.kept.passes[n]);
         match &mut self.feed {
-            Feed::Whole(rows) => rows.push(rt, &[0; HEAD], record),
-            Feed::Sorted(sorter) => {
+            PassCollector::Whole(rows) => rows.push(rt, &[0; HEAD], record),
+            PassCollector::Sorted(sorter) => {
                 self.key.clear();
                 self.entry.clear();
                 let order = pass.order.iter().map(|k| &k.expr);
@@ -351,7 +351,7 @@ impl<'p> Stage<'p> {
         for (n, shapes) in calls.iter().enumerate() {
             let last = n + 1 == calls.len();
             let next = match last {
-                true => Feed::Whole(Rows::new(0)),
+                true => PassCollector::Whole(Rows::new(0)),
                 false => feed(rt, &self.plan[n + 1]),
             };
             let feed = std::mem::replace(&mut self.feed, next);
@@ -389,18 +389,18 @@ impl<'p> Stage<'p> {
     }
 }
 
-fn feed(rt: &Runtime<'_>, pass: &WindowPass) -> Feed {
+fn feed(rt: &Runtime<'_>, pass: &WindowPass) -> PassCollector {
     let bytes = rt.env.work_memory();
     match pass.partition.is_empty() && pass.order.is_empty() {
-        true => Feed::Whole(Rows::new(bytes)),
-        false => Feed::Sorted(Sorter::new(bytes, 0)),
+        true => PassCollector::Whole(Rows::new(bytes)),
+        false => PassCollector::Sorted(Sorter::new(bytes, 0)),
     }
 }
 
 /// The row slots of a record with the results of the first passes.
 fn rows_of<'a>(
     kept: &'a Windowing,
-    below: Below<'a>,
+    below: WindowSlots<'a>,
     record: &'a [u8],
     passes: usize,
 ) -> Slots<'a> {
@@ -428,18 +428,18 @@ fn rows_of<'a>(
 /// Passes the partitions of the collected rows to a pass.
 fn walk_feed(
     cx: &PassCx<'_, '_>,
-    feed: Feed,
+    feed: PassCollector,
     walk: &mut Walk<'_>,
     sink: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool, SqlError>,
 ) -> Result<(), SqlError> {
     let rt = cx.rt;
     let sorter = match feed {
-        Feed::Whole(mut rows) => {
+        PassCollector::Whole(mut rows) => {
             rows.seal(rt)?;
             walk.partition(cx, &rows, sink)?;
             return Ok(());
         }
-        Feed::Sorted(sorter) => sorter,
+        PassCollector::Sorted(sorter) => sorter,
     };
     let parts = cx.pass.partition.len() + cx.pass.order.len();
     let mut sorted = sorter.finish(rt)?;
