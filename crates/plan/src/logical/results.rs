@@ -23,12 +23,12 @@ pub struct ResultColumn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     pub column: ColumnDef,
-    pub through: Through,
+    pub through: ColumnPath,
 }
 
 /// How a column of a table became a result column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Through {
+pub enum ColumnPath {
     /// Directly, or through a derived table that is materialized.
     Name,
     /// Through a derived table that MySQL merges into the query.
@@ -81,7 +81,7 @@ impl Query {
         match aggregate.func {
             AggFunc::Any if !self.columns[n].made => Some(origin),
             AggFunc::Min | AggFunc::Max => Some(Origin {
-                through: Through::Extreme,
+                through: ColumnPath::Extreme,
                 ..origin
             }),
             _ => None,
@@ -162,16 +162,16 @@ impl Block {
             Source::Table(def) => Some(Origin {
                 column: def.columns.get(column)?.clone(),
                 through: match slot.merged {
-                    true => Through::Merged,
-                    false => Through::Name,
+                    true => ColumnPath::Merged,
+                    false => ColumnPath::Name,
                 },
             }),
             Source::Derived(q) => {
                 let origin = q.origin(column)?;
-                let merged = q.is_merged() && origin.through == Through::Name;
+                let merged = q.is_merged() && origin.through == ColumnPath::Name;
                 Some(Origin {
                     through: match merged {
-                        true => Through::Merged,
+                        true => ColumnPath::Merged,
                         false => origin.through,
                     },
                     ..origin
@@ -179,7 +179,7 @@ impl Block {
             }
             Source::Json(t) => Some(Origin {
                 column: t.shape.columns.get(column)?.clone(),
-                through: Through::Name,
+                through: ColumnPath::Name,
             }),
             Source::Virtual(_) => None,
         }

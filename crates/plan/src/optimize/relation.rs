@@ -160,9 +160,14 @@ fn equal_links(cx: &Statistics<'_>, t: usize, equalities: &Equalities) -> Vec<Li
     equalities.links(t).map(link).collect()
 }
 
-impl Local {
+impl LocalCondition {
     /// `share`: what a histogram says about the condition.
-    fn new(cx: &Statistics<'_>, reader: &Reader<'_>, e: &Expr, share: Option<f64>) -> Local {
+    fn new(
+        cx: &Statistics<'_>,
+        reader: &Reader<'_>,
+        e: &Expr,
+        share: Option<f64>,
+    ) -> LocalCondition {
         let (column, values) = column_values(reader, e);
         let column = column.filter(|_| values.is_some());
         let at = column.map(|column| ColumnAt {
@@ -175,7 +180,7 @@ impl Local {
             None => cx.keeps(e),
         };
         let keeps = share.unwrap_or_else(by_distinct);
-        Local {
+        LocalCondition {
             column,
             values,
             keeps,
@@ -219,7 +224,7 @@ impl Link {
 
 /// A condition on this table alone, against constants.
 #[derive(Debug, Clone)]
-struct Local {
+struct LocalCondition {
     /// The column that it restricts to `values` values.
     column: Option<usize>,
     values: f64,
@@ -248,7 +253,7 @@ pub(super) struct Relation {
     /// The rows that enter a hash table: conditions with visible effects are tested later.
     hashed: f64,
     links: Vec<Link>,
-    locals: Vec<Local>,
+    locals: Vec<LocalCondition>,
     indexes: Vec<IndexShape>,
     pub kind: JoinType,
     /// Whether a hash join may put the outer rows into the hash table instead.
@@ -450,7 +455,7 @@ impl Relation {
         let mut passing = found_rows(cx, t, own, &alone, &shares);
         let mut late = 1.0;
         for (e, share) in alone.into_iter().zip(shares) {
-            let local = Local::new(cx, &reader, e, share);
+            let local = LocalCondition::new(cx, &reader, e, share);
             if !own.access.implied.contains(e) {
                 passing *= local.keeps;
                 if !filters_build_side(cx.cx, e) {

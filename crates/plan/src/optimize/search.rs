@@ -59,7 +59,7 @@ impl Joined {
 
 /// The cheapest order of a set of tables.
 #[derive(Debug, Clone, Copy)]
-struct Best {
+struct CheapestOrder {
     startup: f64,
     cost: f64,
     last: Joined,
@@ -109,7 +109,7 @@ impl JoinSearch<'_> {
     }
 
     /// The cost by which orders are compared: that of the share of rows that is read.
-    fn weight(&self, best: &Best) -> f64 {
+    fn weight(&self, best: &CheapestOrder) -> f64 {
         best.startup + (best.cost - best.startup) * self.share
     }
 
@@ -125,27 +125,36 @@ impl JoinSearch<'_> {
     }
 
     /// Joins table `t` to the best order of `placed`, whose result is `rows` rows.
-    fn extend(&self, best: Option<&Best>, rows: f64, placed: u64, t: usize) -> Best {
+    fn extend(
+        &self,
+        best: Option<&CheapestOrder>,
+        rows: f64,
+        placed: u64,
+        t: usize,
+    ) -> CheapestOrder {
         let relation = &self.relations[t];
         let Some(best) = best else {
-            return Best {
+            return CheapestOrder {
                 startup: 0.0,
                 cost: relation.scan_cost,
                 last: Joined::first(t),
             };
         };
-        let joined = relation.joins(rows, placed, self.lookups).map(|join| Best {
-            startup: best.startup + join.startup,
-            cost: best.cost + join.total + rows * ROW,
-            last: Joined {
-                table: t,
-                lookup: join.lookup,
-                lookup_cost: join.lookup_cost,
-                build_cost: join.build_cost,
-                hashed: relation.known_hashed(),
-            },
-        });
-        let weight = |a: &Best, b: &Best| self.weight(a).total_cmp(&self.weight(b));
+        let joined = relation
+            .joins(rows, placed, self.lookups)
+            .map(|join| CheapestOrder {
+                startup: best.startup + join.startup,
+                cost: best.cost + join.total + rows * ROW,
+                last: Joined {
+                    table: t,
+                    lookup: join.lookup,
+                    lookup_cost: join.lookup_cost,
+                    build_cost: join.build_cost,
+                    hashed: relation.known_hashed(),
+                },
+            });
+        let weight =
+            |a: &CheapestOrder, b: &CheapestOrder| self.weight(a).total_cmp(&self.weight(b));
         joined.min_by(weight).unwrap_or(*best)
     }
 
@@ -167,7 +176,7 @@ impl JoinSearch<'_> {
     fn by_sets(&self, first: Option<usize>) -> JoinOrder {
         let n = self.relations.len();
         let count = 1usize << n;
-        let mut best: Vec<Option<Best>> = vec![None; count];
+        let mut best: Vec<Option<CheapestOrder>> = vec![None; count];
         // The rows of each set: as a unique key guarantees, otherwise the smallest estimate.
         let mut rows: Vec<(f64, bool)> = vec![(f64::MAX, false); count];
         rows[0] = (1.0, true);
@@ -182,7 +191,7 @@ impl JoinSearch<'_> {
                     rows[next] = (more, exact);
                 }
                 let found = self.extend(best[set].as_ref(), rows[set].0, set as u64, t);
-                let better = |old: &Best| self.weight(&found) < self.weight(old);
+                let better = |old: &CheapestOrder| self.weight(&found) < self.weight(old);
                 let chosen = best[next].as_ref().is_none_or(better);
                 if let Some(trace) = self.trace {
                     let prefix = steps_of(&best, set).iter().map(|step| step.table).collect();
@@ -208,7 +217,7 @@ impl JoinSearch<'_> {
     fn by_steps(&self, first: Option<usize>) -> JoinOrder {
         let mut steps = Vec::with_capacity(self.relations.len());
         let (mut placed, mut rows) = (0u64, 1.0);
-        let mut best: Option<Best> = None;
+        let mut best: Option<CheapestOrder> = None;
         loop {
             let choices = self.next(placed, first).map(|t| {
                 let found = self.extend(best.as_ref(), rows, placed, t);
@@ -233,7 +242,7 @@ impl JoinSearch<'_> {
     }
 
     /// Records a step that has no alternative.
-    fn trace_step(&self, steps: &[Joined], rows: (f64, f64), found: &Best) {
+    fn trace_step(&self, steps: &[Joined], rows: (f64, f64), found: &CheapestOrder) {
         if let Some(trace) = self.trace {
             let prefix = steps.iter().map(|step| step.table).collect();
             let plan = self.considered(prefix, rows, found, true);
@@ -247,7 +256,7 @@ impl JoinSearch<'_> {
         &self,
         prefix: Vec<usize>,
         (before, rows): (f64, f64),
-        found: &Best,
+        found: &CheapestOrder,
         chosen: bool,
     ) -> ConsideredPlan {
         let table = found.last.table;
@@ -274,7 +283,7 @@ impl JoinSearch<'_> {
     pub fn as_written(&self) -> JoinOrder {
         let mut steps = Vec::with_capacity(self.relations.len());
         let (mut placed, mut rows) = (0u64, 1.0);
-        let mut best: Option<Best> = None;
+        let mut best: Option<CheapestOrder> = None;
         while let Some(t) = self.next(placed, None).next() {
             let found = self.extend(best.as_ref(), rows, placed, t);
             let after = self.joined_rows(rows, placed, t).0;
@@ -293,7 +302,7 @@ impl JoinSearch<'_> {
 }
 
 /// The steps of the best order of a set.
-fn steps_of(best: &[Option<Best>], mut set: usize) -> Vec<Joined> {
+fn steps_of(best: &[Option<CheapestOrder>], mut set: usize) -> Vec<Joined> {
     let mut steps = Vec::new();
     while let Some(at) = &best[set] {
         steps.push(at.last);

@@ -5,7 +5,7 @@ use nfold_catalog::schema::eq_name;
 use nfold_catalog::{ColumnDef, ColumnDefault};
 use nfold_plan::SqlMode;
 use nfold_plan::expr::Class;
-use nfold_plan::results::{Origin, ResultColumn, Through};
+use nfold_plan::results::{ColumnPath, Origin, ResultColumn};
 use nfold_types::convert::store::implicit_default;
 use nfold_types::sql_type::NOT_FIXED_DECIMALS;
 use nfold_types::{ColumnType, ErrorCode, SqlError, TextSize, TypeKind};
@@ -56,7 +56,7 @@ fn column_of(result: &ResultColumn, cx: &mut DdlCx<'_>) -> Result<ColumnDef, Sql
     let computed = result
         .origin
         .as_ref()
-        .is_none_or(|o| o.through == Through::Merged);
+        .is_none_or(|o| o.through == ColumnPath::Merged);
     if zero && computed && Class::of(&column.ty).is_temporal() {
         column.default = ColumnDefault::Literal(implicit_default(&column.ty));
     }
@@ -71,7 +71,7 @@ pub fn keeping(result: &ResultColumn) -> ColumnDef {
         Some(origin) => origin.column.ty.clone(),
         None => kept(&result.ty),
     };
-    let named = origin.filter(|o| o.through == Through::Name);
+    let named = origin.filter(|o| o.through == ColumnPath::Name);
     ColumnDef {
         name: result.name.clone(),
         nullable: result.nullable,
@@ -91,12 +91,12 @@ fn default_of(origin: Option<&Origin>, ty: &ColumnType, nullable: bool) -> Colum
     let own_default = |o: &Origin| o.column.default != ColumnDefault::None;
     let none = origin.is_some_and(|o| !own_default(o) && !o.column.auto_increment);
     match origin {
-        Some(o) if o.through == Through::Name && o.column.auto_increment => {
+        Some(o) if o.through == ColumnPath::Name && o.column.auto_increment => {
             ColumnDefault::Literal(implicit_default(ty))
         }
-        Some(o) if none && o.through != Through::Merged => ColumnDefault::None,
+        Some(o) if none && o.through != ColumnPath::Merged => ColumnDefault::None,
         // MySQL drops the default of a BIT.
-        Some(o) if o.through == Through::Name && !matches!(ty.kind, TypeKind::Bit(_)) => {
+        Some(o) if o.through == ColumnPath::Name && !matches!(ty.kind, TypeKind::Bit(_)) => {
             o.column.default.clone()
         }
         _ if nullable => ColumnDefault::Null,

@@ -13,7 +13,7 @@ use nfold_catalog::{
 use nfold_engine::ViewSpec;
 use nfold_exec::{Checkpoints, ExecCx};
 use nfold_plan::bind::{view_is_updatable, view_results};
-use nfold_plan::results::{ResultColumn, Through};
+use nfold_plan::results::{ColumnPath, ResultColumn};
 use nfold_plan::{ColumnUse, ColumnUses, PlanCx, ViewScope};
 use nfold_sql::ast::{self, CreateView, ObjectName};
 use nfold_sql::lexer::LexMode;
@@ -470,7 +470,7 @@ fn column_of(result: ResultColumn, name: Option<&str>) -> ColumnDef {
     let named = result
         .origin
         .as_ref()
-        .is_some_and(|o| o.through == Through::Name);
+        .is_some_and(|o| o.through == ColumnPath::Name);
     if !named {
         column.comment = Box::default();
     }
