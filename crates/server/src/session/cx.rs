@@ -44,9 +44,9 @@ impl FiberExec<'_, '_> {
 }
 
 /// A future that is never ready: a sleep waits for it until its deadline.
-struct Never;
+struct NeverReady;
 
-impl Future for Never {
+impl Future for NeverReady {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -107,7 +107,7 @@ impl StatementFiber for FiberExec<'_, '_> {
     fn sleep(&mut self, time: Duration) -> Result<(), ExecInterrupt> {
         match self
             .fiber
-            .wait(std::pin::pin!(Never), Some(Instant::now() + time))
+            .wait(std::pin::pin!(NeverReady), Some(Instant::now() + time))
         {
             Err(Interrupt::Timeout) | Ok(()) => Ok(()),
             Err(why) => Err(lift(why)),
@@ -123,13 +123,13 @@ impl ExecCx for FiberExec<'_, '_> {
 
 /// Whether a job has ended, and the task that waits for it.
 #[derive(Default)]
-struct Done {
+struct JobState {
     state: Mutex<(bool, Option<Waker>)>,
     /// The memory that the thread has allocated for the job, minus what it has freed.
     allocated: AtomicI64,
 }
 
-struct Finished(Arc<Done>);
+struct Finished(Arc<JobState>);
 
 impl Future for Finished {
     type Output = ();
@@ -144,7 +144,7 @@ impl Future for Finished {
     }
 }
 
-impl Done {
+impl JobState {
     fn finish(&self) {
         let waker = {
             let mut state = self.state.lock();
@@ -158,7 +158,7 @@ impl Done {
 }
 
 /// Reports the end of a job, even after a panic.
-struct FinishOnDrop(Arc<Done>);
+struct FinishOnDrop(Arc<JobState>);
 
 impl Drop for FinishOnDrop {
     fn drop(&mut self) {
@@ -166,7 +166,7 @@ impl Drop for FinishOnDrop {
     }
 }
 
-type Job = (Box<dyn FnOnce() + Send>, Arc<Done>);
+type Job = (Box<dyn FnOnce() + Send>, Arc<JobState>);
 
 #[derive(Default)]
 struct Queue {
@@ -187,7 +187,7 @@ impl Offload {
     /// The maximum number of concurrent blocking calls; further ones are queued.
     const MAX_THREADS: usize = 16;
 
-    fn push(&'static self, job: Box<dyn FnOnce() + Send>, done: Arc<Done>) {
+    fn push(&'static self, job: Box<dyn FnOnce() + Send>, done: Arc<JobState>) {
         let Offload(queue, wake) = self;
         let mut q = queue.lock();
         q.jobs.push_back((job, done));
@@ -260,8 +260,8 @@ pub(crate) fn apart<T: Send + 'static>(
 }
 
 /// Queues a job for a thread that may block, on behalf of the same connection.
-fn lend_out(job: Box<dyn FnOnce() + Send>) -> Arc<Done> {
-    let done = Arc::new(Done::default());
+fn lend_out(job: Box<dyn FnOnce() + Send>) -> Arc<JobState> {
+    let done = Arc::new(JobState::default());
     let connection = contention::acting_for();
     let job = move || {
         contention::act_for(connection);

@@ -64,7 +64,7 @@ use plans::PlanMap;
 use prepared::PreparedStatements;
 use privilege::Rights;
 use server_locks::ServerLocks;
-use statistics::{DigestIds, Facts};
+use statistics::{DigestIds, StatementFacts};
 use temporary::TemporaryTables;
 use transaction::NextTransaction;
 
@@ -120,7 +120,7 @@ pub struct Session {
     /// The tables that HANDLER has opened.
     pub(crate) handlers: OpenHandlers,
     /// The current statement's data for the statistics.
-    pub(crate) facts: Facts,
+    pub(crate) facts: StatementFacts,
     pub(crate) digest_ids: DigestIds,
     /// The values of `?` in expressions outside of queries (a prepared SET).
     pub(crate) free_params: Params,
@@ -224,7 +224,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             plans: PlanMap::default(),
             handlers: OpenHandlers::default(),
-            facts: Facts::default(),
+            facts: StatementFacts::default(),
             digest_ids: DigestIds::default(),
             free_params: Params::new(),
             free_types: Vec::new(),

@@ -28,7 +28,7 @@ const SAMPLE_BYTES: usize = 1024;
 
 /// The data of the current statement.
 #[derive(Default)]
-pub struct Facts {
+pub struct StatementFacts {
     /// The id in its plan.
     pub digest: DigestId,
     pub run: Run,

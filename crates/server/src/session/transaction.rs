@@ -13,7 +13,7 @@ use nfold_types::{ErrorCode, Level, SqlError};
 
 use super::locks::table_of_permit;
 use super::response::Response;
-use super::transaction_info::Begun;
+use super::transaction_info::TransactionStart;
 use super::vars::{VarValue, isolation_word};
 use super::{Session, deadlock};
 
@@ -187,7 +187,7 @@ impl Session {
         });
         self.read_only = options.read_only.unwrap_or(read_only);
         if let Some(info) = self.env.transaction_info() {
-            info.begun(Begun {
+            info.begun(TransactionStart {
                 isolation: next.isolation,
                 read_only: options.read_only.or(next.read_only),
                 consistent_snapshot: options.consistent_snapshot,

@@ -69,7 +69,7 @@ pub(crate) struct Now {
 
 /// How a transaction was begun explicitly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub(crate) struct TransactionStart {
     pub isolation: Option<IsolationLevel>,
     pub read_only: Option<bool>,
     pub consistent_snapshot: bool,
@@ -81,7 +81,7 @@ pub(crate) struct TransactionInfo {
     level: Level,
     /// Bits of [`done`].
     done: u8,
-    begun: Begun,
+    begun: TransactionStart,
     told_state: Option<[u8; 8]>,
     /// `None`: the client is to be told in any case.
     told_characteristics: Option<String>,
@@ -110,7 +110,7 @@ impl TransactionInfo {
     }
 
     /// A transaction was begun explicitly.
-    pub fn begun(&mut self, begun: Begun) {
+    pub fn begun(&mut self, begun: TransactionStart) {
         self.begun = begun;
         if begun.consistent_snapshot {
             self.done |= done::READ;
@@ -121,9 +121,9 @@ impl TransactionInfo {
     pub fn chained(&mut self, was_explicit: bool) {
         let before = match was_explicit {
             true => self.begun,
-            false => Begun::default(),
+            false => TransactionStart::default(),
         };
-        self.begun = Begun {
+        self.begun = TransactionStart {
             consistent_snapshot: false,
             ..before
         };

@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::session::cx::{FiberExec, apart};
 use crate::session::plans::Work;
 use crate::session::response::{Done, Response, WireSink, send_ok, send_rows, wire_column};
-use crate::session::statistics::Facts;
+use crate::session::statistics::StatementFacts;
 use crate::session::tracking::TrackedGtids;
 use crate::session::transaction_info::{Now, done};
 
@@ -70,7 +70,7 @@ impl Session {
         ) -> Result<Response, SqlError>,
     ) -> bool {
         self.env.begin_statement(cx.unix_us());
-        self.facts = Facts::default();
+        self.facts = StatementFacts::default();
         let mut fiber = FiberExec { fiber: cx };
         out.set_more_results(more);
         out.set_charset(self.env.name_charset());

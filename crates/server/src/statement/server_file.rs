@@ -23,9 +23,9 @@ impl Session {
     pub(super) fn server_path(&mut self, name: &[u8]) -> Result<ServerPath, SqlError> {
         self.need_file_privilege()?;
         let allowed = match self.env.sysvar(None, "secure_file_priv")? {
-            Value::Bytes(directory) if directory.is_empty() => Allowed::Everywhere,
-            Value::Bytes(directory) => Allowed::Under(path_of(&directory)),
-            _ => Allowed::Nowhere,
+            Value::Bytes(directory) if directory.is_empty() => AllowedFolder::Everywhere,
+            Value::Bytes(directory) => AllowedFolder::Under(path_of(&directory)),
+            _ => AllowedFolder::Nowhere,
         };
         let path = self.absolute_path(name)?;
         let is_bare = path_of(name).components().count() == 1;
@@ -77,7 +77,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 
 /// Where `secure_file_priv` allows files.
 #[derive(Clone)]
-enum Allowed {
+enum AllowedFolder {
     Nowhere,
     Everywhere,
     Under(PathBuf),
@@ -89,7 +89,7 @@ pub(super) struct ServerPath {
     path: PathBuf,
     /// The directory of the current database, if the file is there.
     database: Option<PathBuf>,
-    allowed: Allowed,
+    allowed: AllowedFolder,
 }
 
 impl ServerPath {
@@ -103,9 +103,9 @@ impl ServerPath {
                 })
         };
         let allowed = match &self.allowed {
-            Allowed::Nowhere => false,
-            Allowed::Everywhere => true,
-            Allowed::Under(directory) => {
+            AllowedFolder::Nowhere => false,
+            AllowedFolder::Everywhere => true,
+            AllowedFolder::Under(directory) => {
                 let places = (directory.canonicalize(), real(&self.path));
                 matches!(places, (Ok(directory), Ok(path)) if path.starts_with(&directory))
             }

@@ -329,14 +329,14 @@ pub fn check_types(
         };
         let (child, referenced) = (&columns[column], &parent.columns[referenced]);
         match compare_types(&child.ty, &referenced.ty, cx.foreign_key_checks) {
-            Fit::Same => {}
-            Fit::Other => {
+            TypeMatch::Same => {}
+            TypeMatch::Other => {
                 return Err(error(
                     ErrorCode::ER_FK_INCOMPATIBLE_COLUMNS,
                     &[&child.name, &referenced.name, &key.name],
                 ));
             }
-            Fit::Unsupported => {
+            TypeMatch::Unsupported => {
                 return Err(SqlError::not_supported(
                     "a foreign key between columns of these two types",
                 ));
@@ -347,21 +347,21 @@ pub fn check_types(
 }
 
 /// Whether two column types are compatible in a foreign key.
-enum Fit {
+enum TypeMatch {
     Same,
     Other,
     /// MySQL compares the stored bytes of the two types, which differ from the stored values here.
     Unsupported,
 }
 
-fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
+fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> TypeMatch {
     use TypeKind::{BigInt, Binary, Bit, Blob, Date, DateTime, Decimal, Double, Enum, Float, Int};
     use TypeKind::{MediumInt, Set, SmallInt, Time, Timestamp, TinyInt, VarBinary, Year};
     let text = |ty: &ColumnType| ty.is_string() && ty.collation != nfold_types::CollationId::BINARY;
     if text(child) && text(parent) {
         return match !checks || child.collation == parent.collation {
-            true => Fit::Same,
-            false => Fit::Other,
+            true => TypeMatch::Same,
+            false => TypeMatch::Other,
         };
     }
     let same_sign = child.unsigned == parent.unsigned;
@@ -401,16 +401,16 @@ fn compare_types(child: &ColumnType, parent: &ColumnType, checks: bool) -> Fit {
         _ => None,
     };
     match same {
-        true => Fit::Same,
-        false if bytes(&child.kind) && bytes(&parent.kind) => Fit::Unsupported,
+        true => TypeMatch::Same,
+        false if bytes(&child.kind) && bytes(&parent.kind) => TypeMatch::Unsupported,
         false
             if number(&child.kind).is_some()
                 && number(&child.kind) == number(&parent.kind)
                 && child.kind != parent.kind =>
         {
-            Fit::Unsupported
+            TypeMatch::Unsupported
         }
-        false => Fit::Other,
+        false => TypeMatch::Other,
     }
 }
 

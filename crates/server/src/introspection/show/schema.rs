@@ -75,7 +75,7 @@ pub fn show(
             filter,
             ..
         } => {
-            let def = session.visible_table(table, Shown::Columns)?;
+            let def = session.visible_table(table, ShownPart::Columns)?;
             session.check_view(&def)?;
             let zone = &session.env.vars.settings().zone;
             let held = session.column_privileges(&def);
@@ -85,14 +85,14 @@ pub fn show(
             )
         }
         Show::Index { table, filter, .. } => {
-            let def = session.visible_table(table, Shown::Columns)?;
+            let def = session.visible_table(table, ShownPart::Columns)?;
             filtered(
                 views::schema::indexes(&def, &session.server.engine),
                 filter.as_ref(),
             )
         }
         Show::CreateView(name) => {
-            let def = session.visible_table(name, Shown::View)?;
+            let def = session.visible_table(name, ShownPart::View)?;
             let Some(view) = def.view() else {
                 let code = ErrorCode::ER_WRONG_OBJECT;
                 return Err(SqlError::new(code, &[&def.schema, &def.name, &"VIEW"]));
@@ -100,7 +100,7 @@ pub fn show(
             session.show_view(&def, view)
         }
         Show::CreateTable(table) => {
-            let def = session.visible_table(table, Shown::Definition)?;
+            let def = session.visible_table(table, ShownPart::Definition)?;
             if let Some(view) = def.view() {
                 return session.show_view(&def, view);
             }
@@ -183,7 +183,7 @@ impl Session {
 
 /// What a statement shows of a table, which decides about the privileges that it needs.
 #[derive(Clone, Copy)]
-enum Shown {
+enum ShownPart {
     Columns,
     View,
     Definition,
@@ -197,7 +197,7 @@ pub fn describe(
     column: Option<&Ident>,
 ) -> Result<Response, SqlError> {
     session.refresh_schema();
-    let def = session.visible_table(table, Shown::Columns)?;
+    let def = session.visible_table(table, ShownPart::Columns)?;
     session.check_view(&def)?;
     let zone = &session.env.vars.settings().zone;
     let view = views::schema::columns(&def, false, zone, &session.column_privileges(&def));
@@ -243,21 +243,21 @@ impl Session {
     fn visible_table(
         &self,
         table: &ObjectName,
-        for_statement: Shown,
+        for_statement: ShownPart,
     ) -> Result<Arc<TableDef>, SqlError> {
         let (schema, name) = (self.schema_of(table)?, table.name.as_str());
         if let Some(own) = self.temporary.find(&schema, name) {
             return Ok(own.clone());
         }
         match for_statement {
-            Shown::Columns => {
+            ShownPart::Columns => {
                 if self.schema.database(&schema).is_some() {
                     self.table_def(&schema, name)?;
                 }
                 self.rights.need_some(&schema, name)?;
             }
-            Shown::View => self.rights.need_table(Privileges::SELECT, &schema, name)?,
-            Shown::Definition => {
+            ShownPart::View => self.rights.need_table(Privileges::SELECT, &schema, name)?,
+            ShownPart::Definition => {
                 let any = Privileges::all_table();
                 if !self.rights.on_table(&schema, name).has_any(any) {
                     return Err(self.rights.denied("SHOW", name));
@@ -285,7 +285,7 @@ impl Session {
     ) -> Result<Vec<ColumnMeta>, SqlError> {
         self.refresh_schema();
         let name = ObjectName::bare(String::from_utf8_lossy(table).into_owned());
-        let def = self.visible_table(&name, Shown::Columns)?;
+        let def = self.visible_table(&name, ShownPart::Columns)?;
         let wanted =
             |c: &&ColumnDef| wildcard.is_empty() || filter::like(c.name.as_bytes(), wildcard);
         let column = |c: &ColumnDef| ColumnMeta {

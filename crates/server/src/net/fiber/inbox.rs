@@ -18,7 +18,7 @@ use super::transport::{Socket, Transport};
 
 /// A connection that moves from one worker to another: its state between two commands
 /// (`balance::B1`).
-pub(crate) struct Moved {
+pub(crate) struct MovedConnection {
     pub slot: Arc<ConnSlot>,
     pub limits: Limits,
     /// Not registered with any epoll.
@@ -30,7 +30,7 @@ pub(crate) struct Moved {
     pub in_reserve: bool,
 }
 
-impl std::fmt::Debug for Moved {
+impl std::fmt::Debug for MovedConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Moved({:?})", self.peer)
     }
@@ -58,7 +58,7 @@ pub(crate) enum Message {
     /// The connection may be able to continue, or was killed.
     Wake(Token),
     /// Take over a connection of another worker.
-    Moved(Box<Moved>),
+    Moved(Box<MovedConnection>),
     /// Move up to `most` idle connections to worker `to`.
     Give { to: usize, most: usize },
     /// Stop moving connections to other workers, and drop the sender.

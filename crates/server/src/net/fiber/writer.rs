@@ -66,11 +66,11 @@ pub struct ResponseWriter<'a> {
     /// The character set of names and messages; `None`: UTF-8.
     charset: Option<&'static Charset>,
     /// What few commands have.
-    rare: Option<Box<Rare<'a>>>,
+    rare: Option<Box<RareState<'a>>>,
 }
 
 #[derive(Default)]
-struct Rare<'a> {
+struct RareState<'a> {
     /// A file that the client sends in the middle of the command.
     upload: Option<Upload>,
     /// Takes the answer in place of the client.

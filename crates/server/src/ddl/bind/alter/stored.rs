@@ -17,7 +17,7 @@ pub(super) struct Changes {
     /// The number of the last generated name of a CHECK constraint.
     pub number: u32,
     /// Columns that were dropped or renamed.
-    gone: Vec<(Arc<str>, Gone)>,
+    gone: Vec<(Arc<str>, ColumnLoss)>,
     /// Constraints that the statement adds.
     added: Vec<Arc<str>>,
 }
@@ -32,7 +32,7 @@ impl Changes {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gone {
+enum ColumnLoss {
     Dropped,
     Renamed,
 }
@@ -84,11 +84,11 @@ impl Alter<'_> {
     }
 
     pub(super) fn note_column_dropped(&mut self, name: &Arc<str>) {
-        self.stored.gone.push((name.clone(), Gone::Dropped));
+        self.stored.gone.push((name.clone(), ColumnLoss::Dropped));
     }
 
     pub(super) fn note_column_renamed(&mut self, name: &Arc<str>) {
-        self.stored.gone.push((name.clone(), Gone::Renamed));
+        self.stored.gone.push((name.clone(), ColumnLoss::Renamed));
     }
 
     /// Drops the hidden columns of functional key parts whose index was dropped.
@@ -116,7 +116,7 @@ impl Alter<'_> {
         let gone = std::mem::take(&mut self.stored.gone);
         for (name, how) in &gone {
             let added = &self.stored.added;
-            if *how == Gone::Dropped {
+            if *how == ColumnLoss::Dropped {
                 let alone = |c: &CheckDef| c.expr.names(name) && c.expr.columns.len() == 1;
                 self.new
                     .checks

@@ -11,7 +11,7 @@ use nfold_protocol::consts::status;
 use super::Worker;
 use crate::net::conn::{Conn, Input, Link, Output, Phase};
 use crate::net::fiber::inbox::Message;
-use crate::net::fiber::inbox::Moved;
+use crate::net::fiber::inbox::MovedConnection;
 use crate::net::fiber::slot::KillKind;
 use crate::net::worker::table::{Entry, State};
 use crate::net::worker::{Token, counters_add};
@@ -85,7 +85,7 @@ impl Worker {
             in_reserve,
             ..
         } = *conn;
-        self.inboxes[to].push(Message::Moved(Box::new(Moved {
+        self.inboxes[to].push(Message::Moved(Box::new(MovedConnection {
             slot: link.slot.clone(),
             limits: link.limits.get(),
             transport,
@@ -98,8 +98,8 @@ impl Worker {
     }
 
     /// Takes over a connection from another worker.
-    pub(super) fn take_over(&mut self, moved: Moved) {
-        let Moved {
+    pub(super) fn take_over(&mut self, moved: MovedConnection) {
+        let MovedConnection {
             slot,
             limits,
             mut transport,
