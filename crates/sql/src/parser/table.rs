@@ -7,20 +7,20 @@ use crate::lexer::TokenKind;
 use nfold_types::error::{ErrorCode, SqlError};
 
 /// The contents of parentheses in a FROM clause.
-enum Inside {
+enum ParenthesizedFrom {
     Query(Query),
     Tables(TableRef),
 }
 
 /// A tree of joins, represented by its leftmost table and the joins on it in order.
-struct Spine {
+struct JoinChain {
     leaf: TableRef,
     steps: Vec<(JoinKind, TableRef, JoinConstraint)>,
 }
 
-impl Spine {
-    fn new(leaf: TableRef) -> Spine {
-        Spine {
+impl JoinChain {
+    fn new(leaf: TableRef) -> JoinChain {
+        JoinChain {
             leaf,
             steps: Vec::new(),
         }
@@ -57,8 +57,8 @@ impl Parser<'_> {
     /// The joins that follow `factor`. A condition belongs to the nearest join without one (`a LEFT
     /// JOIN b JOIN c ON x ON y`). Inner joins without a condition are left-associative.
     fn joins(&mut self, factor: TableRef) -> Result<TableRef> {
-        let mut open: Vec<(Spine, JoinKind)> = Vec::new();
-        let mut current = Spine::new(factor);
+        let mut open: Vec<(JoinChain, JoinKind)> = Vec::new();
+        let mut current = JoinChain::new(factor);
         let mut count = 0;
         loop {
             if self.at_join_constraint() {
@@ -80,7 +80,7 @@ impl Parser<'_> {
                 current.steps.push((kind, right, JoinConstraint::Natural));
             } else {
                 open.push((current, kind));
-                current = Spine::new(right);
+                current = JoinChain::new(right);
             }
         }
         while let Some((mut left, kind)) = open.pop() {
@@ -137,8 +137,8 @@ impl Parser<'_> {
         }
         if self.is(TokenKind::LParen) {
             return match self.table_parens()? {
-                Inside::Query(query) => self.derived(query, false),
-                Inside::Tables(tables) => Ok(tables),
+                ParenthesizedFrom::Query(query) => self.derived(query, false),
+                ParenthesizedFrom::Tables(tables) => Ok(tables),
             };
         }
         if self.at(Kw::JSON_TABLE) {
@@ -166,30 +166,36 @@ impl Parser<'_> {
     }
 
     /// `(query)`, or tables in parentheses.
-    fn table_parens(&mut self) -> Result<Inside> {
+    fn table_parens(&mut self) -> Result<ParenthesizedFrom> {
         self.deeper(1, Self::inside_table_parens)
     }
 
-    fn inside_table_parens(&mut self) -> Result<Inside> {
+    fn inside_table_parens(&mut self) -> Result<ParenthesizedFrom> {
         self.expect(TokenKind::LParen)?;
         let inside = if self.is(TokenKind::LParen) {
             match self.table_parens()? {
-                Inside::Query(query) if self.is(TokenKind::RParen) || self.query_goes_on() => {
-                    Inside::Query(self.query_after_paren(query)?)
+                ParenthesizedFrom::Query(query)
+                    if self.is(TokenKind::RParen) || self.query_goes_on() =>
+                {
+                    ParenthesizedFrom::Query(self.query_after_paren(query)?)
                 }
-                Inside::Query(query) => Inside::Tables(self.derived(query, false)?),
-                Inside::Tables(tables) => Inside::Tables(tables),
+                ParenthesizedFrom::Query(query) => {
+                    ParenthesizedFrom::Tables(self.derived(query, false)?)
+                }
+                ParenthesizedFrom::Tables(tables) => ParenthesizedFrom::Tables(tables),
             }
         } else if matches!(self.kw(), Kw::SELECT | Kw::WITH | Kw::TABLE | Kw::VALUES) {
-            Inside::Query(self.nested_query(false)?)
+            ParenthesizedFrom::Query(self.nested_query(false)?)
         } else {
-            Inside::Tables(self.table_ref()?)
+            ParenthesizedFrom::Tables(self.table_ref()?)
         };
         let inside = match inside {
-            Inside::Tables(first) => Inside::Tables(self.tables_in_parens(first)?),
+            ParenthesizedFrom::Tables(first) => {
+                ParenthesizedFrom::Tables(self.tables_in_parens(first)?)
+            }
             query => query,
         };
-        if matches!(inside, Inside::Tables(TableRef::Derived { .. })) {
+        if matches!(inside, ParenthesizedFrom::Tables(TableRef::Derived { .. })) {
             // A derived table alone must not be in parentheses.
             return self.unexpected();
         }
