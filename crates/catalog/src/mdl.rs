@@ -124,7 +124,7 @@ struct Claimed {
 }
 
 /// The tables that a waiting session needs.
-struct Wanted {
+struct WantedTables {
     since: Instant,
     ids: Vec<u64>,
     exclusive: bool,
@@ -134,7 +134,7 @@ struct Wanted {
     waker: Option<Waker>,
 }
 
-impl Wanted {
+impl WantedTables {
     /// Ends the pause between two tries; the caller wakes the session once the mutex is released.
     fn change(&mut self) -> Option<Waker> {
         self.changed = true;
@@ -151,7 +151,7 @@ struct Inner {
     /// Claims so far.
     claims: u64,
     /// Waiting sessions.
-    waits: FxHashMap<u64, Wanted>,
+    waits: FxHashMap<u64, WantedTables>,
 }
 
 impl Inner {
@@ -177,7 +177,7 @@ impl Inner {
             .map(|c| c.table)
             .collect();
         self.closing.retain(|c| c.claim != number);
-        let mut first: Option<&mut Wanted> = None;
+        let mut first: Option<&mut WantedTables> = None;
         let mut woken = Vec::new();
         for wanted in self.waits.values_mut() {
             if !wanted.ids.iter().any(|id| ended.contains(id)) {
@@ -189,12 +189,12 @@ impl Inner {
                 first = Some(wanted);
             }
         }
-        woken.extend(first.and_then(Wanted::change));
+        woken.extend(first.and_then(WantedTables::change));
         woken
     }
 
     /// The sessions that block `session` from getting `wanted`.
-    fn blockers(&self, session: u64, wanted: &Wanted) -> Vec<u64> {
+    fn blockers(&self, session: u64, wanted: &WantedTables) -> Vec<u64> {
         let mut found = Vec::new();
         for &id in &wanted.ids {
             let holders_of = |id: u64| {
@@ -414,7 +414,7 @@ impl Mdl {
 
     /// `session` begins to wait for `ids`, to claim them (`exclusive`) or to announce them.
     pub fn wait(self: &Arc<Self>, session: u64, ids: &[TableId], exclusive: bool) -> MdlWaiting {
-        let wanted = Wanted {
+        let wanted = WantedTables {
             since: Instant::now(),
             ids: ids.iter().map(|id| id.0).collect(),
             exclusive,
