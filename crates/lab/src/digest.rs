@@ -237,7 +237,7 @@ impl Run<'_> {
                 "nfold lab: {dsn} has no times of single statements: --since and --until choose patterns by when they were seen, with all their counts"
             );
         }
-        let wanted = schema::Wanted {
+        let wanted = schema::RowFilter {
             db: args.db.as_deref(),
             since: args.since,
             until: args.until,

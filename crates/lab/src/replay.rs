@@ -27,7 +27,7 @@ pub use writes::writes;
 use answers::{Answered, Answers};
 use chunk::Chunk;
 use feed::Feed;
-use load::{How, Workload, Writes};
+use load::{ReadOptions, Workload, Writes};
 use result::{Comparison, Difference, Pace, Prepared, Report, Run};
 use source::{Play, Player, Tally};
 
@@ -122,7 +122,11 @@ pub fn run(args: &Args) -> Result<(), LabError> {
         _ => Writes::Refuse,
     };
     let mut progress = Progress::new(args.quiet);
-    let mut work = Workload::open(&args.file, How::new(policy, args.prepared), &mut progress)?;
+    let mut work = Workload::open(
+        &args.file,
+        ReadOptions::new(policy, args.prepared),
+        &mut progress,
+    )?;
     progress.finish();
     if args.speed.is_some() {
         if work.times_us.is_none() {

@@ -17,7 +17,7 @@ use crate::digest::table::grouped;
 use crate::dsn::Dsn;
 use crate::progress::Progress;
 use crate::replay::chunk::Chunk;
-use crate::replay::load::{How, Workload, Writes};
+use crate::replay::load::{ReadOptions, Workload, Writes};
 use crate::replay::source::{Play, Player};
 
 /// The share of the connections' time spent waiting for the file above which the client counts as
@@ -44,7 +44,7 @@ impl Replayed {
             .map_or_else(|| "replay".into(), |n| n.to_string_lossy().into_owned());
         Self::of(
             name,
-            Workload::open(path, How::new(writes, false), progress)?,
+            Workload::open(path, ReadOptions::new(writes, false), progress)?,
         )
     }
 
@@ -147,9 +147,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("w.jsonl");
         std::fs::write(&path, text).expect("writes");
-        let how = How {
+        let how = ReadOptions {
             keep,
-            ..How::new(Writes::Refuse, false)
+            ..ReadOptions::new(Writes::Refuse, false)
         };
         let work = Workload::open(&path, how, &mut Progress::new(true)).expect("reads");
         Replayed::of("w.jsonl".into(), work).expect("is one")

@@ -16,7 +16,7 @@ const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 
 /// The filter for the rows.
 #[derive(Debug, Default)]
-pub struct Wanted<'a> {
+pub struct RowFilter<'a> {
     /// Only patterns of this database.
     pub db: Option<&'a str>,
     /// Only patterns seen at or after `since` and before `until`, in microseconds since 1970.
@@ -24,7 +24,7 @@ pub struct Wanted<'a> {
     pub until: Option<i64>,
 }
 
-impl Wanted<'_> {
+impl RowFilter<'_> {
     fn has(&self, pattern: &Pattern) -> bool {
         let db = self.db.is_none_or(|db| pattern.dbs.iter().any(|d| d == db));
         let late = |since| pattern.last_us.is_some_and(|last| last >= since);
@@ -34,7 +34,7 @@ impl Wanted<'_> {
 }
 
 /// The patterns that satisfy `wanted`. An error is one line that says what to do.
-pub fn read(dsn: &Dsn, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
+pub fn read(dsn: &Dsn, wanted: &RowFilter<'_>) -> Result<Vec<Pattern>, LabError> {
     let mut connection = Connection::open(dsn)?;
     connection.query("SET time_zone = '+00:00'")?;
     let denied = |e: LabError| match e {
@@ -60,7 +60,7 @@ pub fn read(dsn: &Dsn, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
     patterns(&result, wanted)
 }
 
-fn patterns(result: &ResultSet, wanted: &Wanted<'_>) -> Result<Vec<Pattern>, LabError> {
+fn patterns(result: &ResultSet, wanted: &RowFilter<'_>) -> Result<Vec<Pattern>, LabError> {
     let rows = Rows { result };
     let mut found: Vec<Pattern> = Vec::new();
     let mut by_text: FxHashMap<String, usize> = FxHashMap::default();
@@ -243,7 +243,7 @@ mod tests {
             Some("0"),
         ];
         let rows = result(&COLUMNS, &[&a, &b, &other]);
-        let found = patterns(&rows, &Wanted::default()).expect("its columns are there");
+        let found = patterns(&rows, &RowFilter::default()).expect("its columns are there");
         assert_eq!(found.len(), 2);
         let summary = found[0].summary.clone().expect("is a summary");
         assert_eq!(
@@ -264,9 +264,9 @@ mod tests {
         assert_eq!((found[1].count, found[1].first_us), (7, None));
         let one = patterns(
             &rows,
-            &Wanted {
+            &RowFilter {
                 db: Some("b"),
-                ..Wanted::default()
+                ..RowFilter::default()
             },
         )
         .expect("its columns are there");
@@ -309,7 +309,7 @@ mod tests {
             (Some(5), Some(21), "old new"),
             (Some(31), None, ""),
         ] {
-            let wanted = Wanted {
+            let wanted = RowFilter {
                 db: None,
                 since: since.map(at),
                 until: until.map(at),
@@ -326,11 +326,12 @@ mod tests {
             &COLUMNS[..5],
             &[&[None, None, Some("SELECT ?"), Some("1"), Some("x")]],
         );
-        let found = patterns(&rows, &Wanted::default()).expect("the columns that count are there");
+        let found =
+            patterns(&rows, &RowFilter::default()).expect("the columns that count are there");
         assert_eq!(
             found[0].summary.as_ref().map(|s| (s.total_us, s.p95_us)),
             Some((0, None))
         );
-        assert!(patterns(&result(&["a"], &[]), &Wanted::default()).is_err());
+        assert!(patterns(&result(&["a"], &[]), &RowFilter::default()).is_err());
     }
 }

@@ -93,7 +93,7 @@ pub struct Report {
     pub pool_bytes: Option<u64>,
     pub limit_ms: f64,
     pub load: Option<Load>,
-    pub witness: Option<Witness>,
+    pub witness: Option<WitnessResults>,
     /// Absent without a directory.
     pub probe: Option<Probed>,
     /// The statements that exceeded the limit, at most the first thousand.
@@ -118,7 +118,7 @@ pub struct Load {
 
 /// The results of the witness.
 #[derive(Debug, Default, Serialize)]
-pub struct Witness {
+pub struct WitnessResults {
     pub statements: u64,
     pub p50_ms: f64,
     pub p99_ms: f64,
@@ -422,9 +422,9 @@ impl Observations {
         }
     }
 
-    fn summary(&self) -> Witness {
+    fn summary(&self) -> WitnessResults {
         let at = |q: f64| self.times.value_at_quantile(q) as f64 / 1e6;
-        Witness {
+        WitnessResults {
             statements: self.times.len(),
             p50_ms: at(0.5),
             p99_ms: at(0.99),

@@ -51,7 +51,7 @@ pub struct Ticket {
 
 /// The result of a connection's request for a statement.
 #[derive(Debug)]
-pub enum Took {
+pub enum NextStatement {
     Statement(Ticket),
     /// No statement is available yet.
     Later,
@@ -139,7 +139,7 @@ impl Feed {
     }
 
     /// The next statement for connection `number`.
-    pub fn take(&self, number: usize) -> Took {
+    pub fn take(&self, number: usize) -> NextStatement {
         let mut state = self.lock();
         match state.lanes.is_empty() {
             true => state.any(),
@@ -164,34 +164,34 @@ impl Drop for Feed {
 }
 
 impl State {
-    fn any(&mut self) -> Took {
+    fn any(&mut self) -> NextStatement {
         loop {
             if let Some(current) = &mut self.current
                 && current.at < current.chunk.items.len()
             {
                 let ticket = current.clone();
                 current.at += 1;
-                return Took::Statement(ticket);
+                return NextStatement::Statement(ticket);
             }
             self.current = match self.chunk() {
-                Took::Statement(ticket) => Some(ticket),
+                NextStatement::Statement(ticket) => Some(ticket),
                 nothing => return nothing,
             };
         }
     }
 
-    fn lane(&mut self, number: usize) -> Took {
+    fn lane(&mut self, number: usize) -> NextStatement {
         let count = self.lanes.len();
         loop {
             if let Some(ticket) = self.lanes[number % count].pop_front() {
                 self.waiting -= weight(&ticket);
-                return Took::Statement(ticket);
+                return NextStatement::Statement(ticket);
             }
             if self.waiting > LANES {
-                return Took::Later;
+                return NextStatement::Later;
             }
             let whole = match self.chunk() {
-                Took::Statement(ticket) => ticket,
+                NextStatement::Statement(ticket) => ticket,
                 nothing => return nothing,
             };
             let streamed = !matches!(self.from, Input::InMemory { .. });
@@ -222,9 +222,9 @@ impl State {
     }
 
     /// The next chunk, as a ticket for its first statement.
-    fn chunk(&mut self) -> Took {
+    fn chunk(&mut self) -> NextStatement {
         let (chunk, round) = match &mut self.from {
-            Input::Ended => return Took::End,
+            Input::Ended => return NextStatement::End,
             Input::InMemory {
                 chunk,
                 rounds,
@@ -232,26 +232,26 @@ impl State {
             } => {
                 let round = *next;
                 if rounds.is_some_and(|rounds| round >= rounds) {
-                    return Took::End;
+                    return NextStatement::End;
                 }
                 *next += 1;
                 (chunk.clone(), round)
             }
             Input::Reader(receiver) => match receiver.try_recv() {
                 Ok(Ok(part)) => (Arc::new(part.chunk), part.round),
-                Err(TryRecvError::Empty) => return Took::Later,
+                Err(TryRecvError::Empty) => return NextStatement::Later,
                 Ok(Err(e)) => {
                     self.error = Some(e);
                     self.from = Input::Ended;
-                    return Took::End;
+                    return NextStatement::End;
                 }
                 Err(TryRecvError::Disconnected) => {
                     self.from = Input::Ended;
-                    return Took::End;
+                    return NextStatement::End;
                 }
             },
         };
-        Took::Statement(Ticket {
+        NextStatement::Statement(Ticket {
             chunk,
             at: 0,
             round,

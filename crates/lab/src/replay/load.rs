@@ -35,7 +35,7 @@ const MAX_DBS: usize = 1 << 16;
 
 /// How to read the file.
 #[derive(Clone, Copy, Debug)]
-pub struct How {
+pub struct ReadOptions {
     pub policy: Writes,
     pub mode: LexMode,
     /// Whether to find templates.
@@ -44,9 +44,9 @@ pub struct How {
     pub keep: usize,
 }
 
-impl How {
-    pub fn new(policy: Writes, prepared: bool) -> How {
-        How {
+impl ReadOptions {
+    pub fn new(policy: Writes, prepared: bool) -> ReadOptions {
+        ReadOptions {
             policy,
             mode: LexMode::default(),
             prepared,
@@ -67,7 +67,7 @@ pub enum Writes {
 #[derive(Debug)]
 pub struct Workload {
     name: String,
-    how: How,
+    how: ReadOptions,
     file: File,
     /// All statements, if they take little memory.
     pub kept: Option<Arc<Chunk>>,
@@ -89,7 +89,11 @@ pub struct Workload {
 
 impl Workload {
     /// Opens a file; `-` is standard input.
-    pub fn open(path: &Path, how: How, progress: &mut Progress) -> Result<Workload, LabError> {
+    pub fn open(
+        path: &Path,
+        how: ReadOptions,
+        progress: &mut Progress,
+    ) -> Result<Workload, LabError> {
         let name = path.display().to_string();
         let cannot = || LabError::io(format!("cannot read {name}"));
         if name == "-" {
@@ -110,7 +114,7 @@ impl Workload {
     fn spooled(
         mut from: impl Read,
         name: String,
-        how: How,
+        how: ReadOptions,
         progress: &mut Progress,
     ) -> Result<Workload, LabError> {
         let mut file = temporary()?;
@@ -123,7 +127,7 @@ impl Workload {
     fn survey(
         file: File,
         name: String,
-        how: How,
+        how: ReadOptions,
         len: Option<u64>,
         progress: &mut Progress,
     ) -> Result<Workload, LabError> {
@@ -320,7 +324,7 @@ enum Line {
 struct Lines {
     input: BufReader<At>,
     name: String,
-    how: How,
+    how: ReadOptions,
     line: Vec<u8>,
     /// The number of lines and bytes read.
     number: u64,
@@ -421,9 +425,9 @@ mod tests {
     use super::*;
 
     fn read(text: &str, policy: Writes, keep: usize) -> Result<Workload, String> {
-        let how = How {
+        let how = ReadOptions {
             keep,
-            ..How::new(policy, false)
+            ..ReadOptions::new(policy, false)
         };
         let progress = &mut Progress::new(true);
         Workload::spooled(text.as_bytes(), "w.jsonl".into(), how, progress)

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::answers::{Answered, Answers};
-use super::feed::{Feed, Ticket, Took};
+use super::feed::{Feed, NextStatement, Ticket};
 use super::load::Workload;
 use crate::client::drive::{Next, Source};
 use crate::client::{Answer, Command};
@@ -125,16 +125,16 @@ impl Source for Player {
         let ticket = match self.pending.take() {
             Some(ticket) => ticket,
             None => match self.play.feed.take(self.number) {
-                Took::Statement(ticket) => {
+                NextStatement::Statement(ticket) => {
                     self.paced = false;
                     ticket
                 }
-                Took::Later => {
+                NextStatement::Later => {
                     self.tally.starved += 1;
                     self.tally.starved_s += LATER.as_secs_f64();
                     return Next::Wait(Instant::now() + LATER);
                 }
-                Took::End => return Next::End,
+                NextStatement::End => return Next::End,
             },
         };
         if let Some(due) = self.early(&ticket) {

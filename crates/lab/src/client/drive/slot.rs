@@ -32,7 +32,7 @@ pub enum State {
 }
 
 /// The result of processing received bytes.
-pub enum Got {
+pub enum ReceiveOutcome {
     /// There is nothing more to read, and the answer is incomplete.
     Nothing,
     Answer,
@@ -176,41 +176,41 @@ impl Slot {
 
     /// As [`Self::receive`], for bytes that were received into `piece` outside this object: their
     /// number, or a negative error number.
-    pub fn was_received(&mut self, result: i32, piece: &[u8], buffer: &mut [u8]) -> Got {
+    pub fn was_received(&mut self, result: i32, piece: &[u8], buffer: &mut [u8]) -> ReceiveOutcome {
         let n = match result {
-            0 => return Got::Lost,
+            0 => return ReceiveOutcome::Lost,
             n if n > 0 => n as usize,
-            n if -n == libc::EAGAIN => return Got::Nothing,
+            n if -n == libc::EAGAIN => return ReceiveOutcome::Nothing,
             n if -n == libc::EINTR => return self.receive(buffer),
-            _ => return Got::Lost,
+            _ => return ReceiveOutcome::Lost,
         };
         match self.response.feed(&piece[..n], &mut NoRows) {
-            Ok(true) => Got::Answer,
-            Ok(false) if n < piece.len() => Got::Nothing,
+            Ok(true) => ReceiveOutcome::Answer,
+            Ok(false) if n < piece.len() => ReceiveOutcome::Nothing,
             Ok(false) => self.receive(buffer),
-            Err(_) => Got::Lost,
+            Err(_) => ReceiveOutcome::Lost,
         }
     }
 
     /// Reads until the answer is complete, or until nothing is left to read.
-    pub fn receive(&mut self, buffer: &mut [u8]) -> Got {
+    pub fn receive(&mut self, buffer: &mut [u8]) -> ReceiveOutcome {
         loop {
             let Some(socket) = &mut self.socket else {
-                return Got::Nothing;
+                return ReceiveOutcome::Nothing;
             };
             let n = match socket.read(buffer) {
-                Ok(0) => return Got::Lost,
+                Ok(0) => return ReceiveOutcome::Lost,
                 Ok(n) => n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Got::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return ReceiveOutcome::Nothing,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Got::Lost,
+                Err(_) => return ReceiveOutcome::Lost,
             };
             let all = socket.short_read_is_all();
             match self.response.feed(&buffer[..n], &mut NoRows) {
-                Ok(true) => return Got::Answer,
-                Ok(false) if n < buffer.len() && all => return Got::Nothing,
+                Ok(true) => return ReceiveOutcome::Answer,
+                Ok(false) if n < buffer.len() && all => return ReceiveOutcome::Nothing,
                 Ok(false) => {}
-                Err(_) => return Got::Lost,
+                Err(_) => return ReceiveOutcome::Lost,
             }
         }
     }

@@ -9,7 +9,7 @@ use mio::{Events, Poll, Token};
 use nfold_ring::{MOST, Op, Ring};
 
 use super::outcome::Outcome;
-use super::slot::{Got, Slot, State};
+use super::slot::{ReceiveOutcome, Slot, State};
 use super::{Next, Shared, Source, Timeline};
 use crate::client::connection::{CONNECT_TIMEOUT, open_stream};
 use crate::{LabError, interrupt};
@@ -67,7 +67,7 @@ struct Worker<'a> {
     /// The connections that have something to send, or to receive.
     outbox: Vec<usize>,
     inbox: Vec<usize>,
-    many: Option<Many>,
+    many: Option<BatchedIo>,
     timeline: Timeline,
     outcome: Outcome,
     answered: u64,
@@ -75,17 +75,17 @@ struct Worker<'a> {
 }
 
 /// The buffers for sending or receiving on several connections by one system call.
-struct Many {
+struct BatchedIo {
     ring: Ring,
     pieces: Vec<u8>,
     results: Vec<i32>,
 }
 
-impl Many {
+impl BatchedIo {
     /// `None` if the kernel does not support io_uring, or if there is only one connection.
-    fn new(together: bool, connections: usize) -> Option<Many> {
+    fn new(together: bool, connections: usize) -> Option<BatchedIo> {
         let wanted = together && connections > 1;
-        Some(Many {
+        Some(BatchedIo {
             ring: wanted.then(Ring::new)??,
             pieces: vec![0; PIECE * connections.min(MOST)],
             results: Vec::with_capacity(MOST),
@@ -127,7 +127,7 @@ impl<'a> Worker<'a> {
             buffer: vec![0; BUFFER],
             outbox: Vec::new(),
             inbox: Vec::new(),
-            many: Many::new(shared.options.together, connections),
+            many: BatchedIo::new(shared.options.together, connections),
             timeline: Timeline {
                 begin: Instant::now(),
                 end: None,
@@ -248,7 +248,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Leaves the connections in the outbox that must be sent to individually.
-    fn send_many(&mut self, outbox: &mut Vec<usize>, mut many: Many) -> Many {
+    fn send_many(&mut self, outbox: &mut Vec<usize>, mut many: BatchedIo) -> BatchedIo {
         let mut plain = outbox.len();
         // Connections with TLS are moved to the end.
         for at in (0..outbox.len()).rev() {
@@ -308,11 +308,11 @@ impl<'a> Worker<'a> {
         self.inbox = inbox;
     }
 
-    fn got(&mut self, index: usize, got: Got) {
+    fn got(&mut self, index: usize, got: ReceiveOutcome) {
         match got {
-            Got::Nothing => return,
-            Got::Lost => return self.lose(index),
-            Got::Answer => {}
+            ReceiveOutcome::Nothing => return,
+            ReceiveOutcome::Lost => return self.lose(index),
+            ReceiveOutcome::Answer => {}
         }
         let now = Instant::now();
         let slot = &mut self.slots[index];

@@ -1,6 +1,6 @@
 //! Files in memory and streamed files yield the same statements, in bounded memory.
 
-use super::super::load::{How, Writes};
+use super::super::load::{ReadOptions, Writes};
 use super::*;
 use crate::progress::Progress;
 
@@ -26,9 +26,9 @@ fn file(count: u64, connections: u64) -> (tempfile::TempDir, std::path::PathBuf)
 }
 
 fn open(path: &std::path::Path, keep: usize) -> Arc<Workload> {
-    let how = How {
+    let how = ReadOptions {
         keep,
-        ..How::new(Writes::Refuse, true)
+        ..ReadOptions::new(Writes::Refuse, true)
     };
     let mut work = Workload::open(path, how, &mut Progress::new(true)).expect("reads");
     work.sort_by_time();
@@ -38,9 +38,9 @@ fn open(path: &std::path::Path, keep: usize) -> Arc<Workload> {
 fn take(feed: &Feed, number: usize) -> Option<Ticket> {
     loop {
         match feed.take(number) {
-            Took::Statement(ticket) => return Some(ticket),
-            Took::Later => std::thread::yield_now(),
-            Took::End => return None,
+            NextStatement::Statement(ticket) => return Some(ticket),
+            NextStatement::Later => std::thread::yield_now(),
+            NextStatement::End => return None,
         }
     }
 }
@@ -117,11 +117,11 @@ fn endless_replay_reads_ahead_within_bounds() {
     let (mut waits, mut taken) = (0, 0);
     while waits < 10 {
         match feed.take(0) {
-            Took::Statement(_) => taken += 1,
+            NextStatement::Statement(_) => taken += 1,
             // The reader may be slow, which has nothing to do with full lanes.
-            Took::Later if feed.lock().waiting > LANES => waits += 1,
-            Took::Later => std::thread::yield_now(),
-            Took::End => panic!("it has no end"),
+            NextStatement::Later if feed.lock().waiting > LANES => waits += 1,
+            NextStatement::Later => std::thread::yield_now(),
+            NextStatement::End => panic!("it has no end"),
         }
     }
     assert!(taken > 20_000, "{taken}");
