@@ -63,8 +63,10 @@ impl BlockBinder<'_> {
         let Some((_, places)) = RESOLVED.iter().find(|(of, _)| *of == name) else {
             return;
         };
+        // A literal that warns once in an execution would do so again as a part of the check.
+        let warns_once = |e: &Expr| e.any(&mut |e| e.ty.origin == TextOrigin::Once);
         for e in places.iter().filter_map(|at| args.get(*at)) {
-            if text(e) || !OF_TEXTS.contains(&name) {
+            if !warns_once(e) && (text(e) || !OF_TEXTS.contains(&name)) {
                 self.check_resolved(e);
             }
         }

@@ -352,7 +352,7 @@ impl Session {
             Ok(()) => Ok(Response::ok()),
             Err(TruncateRefusal::NotASummary) => Err(self.rights.denied("DROP", name)),
             Err(TruncateRefusal::NotSupported) => {
-                Err(SqlError::not_supported(&format!("TRUNCATE of {name}")))
+                Err(SqlError::not_supported(format!("TRUNCATE of {name}")))
             }
         }
     }
