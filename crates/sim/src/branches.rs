@@ -32,19 +32,34 @@ impl Branches {
         self.prepared.values().any(|b| b.touched.contains(table))
     }
 
+    /// Whether the crash interrupted a commit. Only the disk tells whether it was durable.
+    pub fn interrupted_commit(&self) -> bool {
+        matches!(self.ending, Some((_, true)))
+    }
+
+    /// The state after the commit that the crash interrupted, if it was durable: `engine`, opened
+    /// after the crash, has the branch no more.
+    pub fn committed(&self, db: &Db, engine: &Engine) -> Option<Db> {
+        let Some((name, true)) = &self.ending else {
+            return None;
+        };
+        let branch = self.prepared.get(name)?;
+        let found = engine.prepared_branches();
+        let prepared = found.iter().any(|other| **other == **name);
+        (!prepared).then(|| applied(db, &branch.changes))
+    }
+
     /// Compares the prepared transactions of an opened engine with the model. Returns the committed
     /// state if it is certain, because a commit that the crash interrupted was durable.
     pub fn adopt(&mut self, db: &Db, engine: &Engine) -> Result<Option<Db>, String> {
+        let committed = self.committed(db, engine);
         let (preparing, ending) = (self.preparing.take(), self.ending.take());
         let mut found: BTreeSet<Vec<u8>> = BTreeSet::new();
         found.extend(engine.prepared_branches().into_iter().map(Vec::from));
-        let mut committed = None;
-        if let Some((name, commit)) = ending
+        if let Some((name, _)) = ending
             && !found.contains(&name)
-            && let Some(branch) = self.prepared.remove(&name)
-            && commit
         {
-            committed = Some(applied(db, &branch.changes));
+            self.prepared.remove(&name);
         }
         if let Some((name, branch)) = preparing
             && found.contains(&name)
@@ -99,5 +114,107 @@ impl World {
             self.maybe.clear();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use nfold_catalog::DatabaseDef;
+    use nfold_engine::{InsertOp, Isolation, PrepareOptions, TrxOptions};
+    use nfold_types::Value;
+    use nfold_types::collation::CollationId;
+
+    use super::*;
+    use crate::damage;
+    use crate::model::{Rows, TableModel, rows_with};
+    use crate::shape::{DATABASE, Shape, encode, find};
+
+    const NAME: &[u8] = b"branch";
+
+    /// A world whose table `t` is empty, and the engine with a prepared branch that inserts a row.
+    fn prepared(seed: u64) -> (World, Arc<Engine>) {
+        let mut world = World::new(seed);
+        let (engine, _) = damage::open(&world.disk).unwrap();
+        let database = DatabaseDef {
+            name: DATABASE.into(),
+            collation: CollationId::UTF8MB4_0900_AI_CI,
+        };
+        engine.put_database(database).unwrap();
+        let shape = Shape {
+            primary: true,
+            x: false,
+            indexes: BTreeSet::new(),
+            action: None,
+        };
+        engine.create_table(shape.spec("t")).unwrap();
+        let table = find(&engine, "t").unwrap();
+        let row = Arc::new(vec![
+            Value::Int(34),
+            Value::Int(4),
+            Value::Null,
+            Value::Null,
+        ]);
+        let mut session = engine.session(1).unwrap();
+        let isolation = Isolation::RepeatableRead;
+        session.begin(TrxOptions {
+            isolation,
+            read_only: false,
+            consistent_snapshot: false,
+        });
+        session.statement_begin(isolation, false);
+        let mut insert = InsertOp::new(table.clone());
+        encode(table.layout(), &row, insert.row());
+        block(|| session.insert(&mut insert)).unwrap();
+        block(|| session.statement_end(true)).unwrap();
+        let claimed = engine.claim_branch(NAME).unwrap();
+        block(|| session.prepare(&claimed, PrepareOptions::default())).unwrap();
+        let model = TableModel {
+            shape,
+            rows: Rows::new(),
+        };
+        world.put_db(Db::from([("t".to_owned(), Arc::new(model))]));
+        let branch = Branch {
+            changes: Changes::from([(("t".to_owned(), 34), Some(row))]),
+            touched: BTreeSet::from(["t".to_owned()]),
+        };
+        world.branches.prepared.insert(NAME.to_vec(), branch);
+        (world, engine)
+    }
+
+    /// Lets the power fail while the branch commits, and flips bits. Returns whether the commit was
+    /// durable, or `None` if it ended before the power failed, or the branch is rolled back.
+    fn interrupted_commit(seed: u64) -> Option<bool> {
+        let (mut world, engine) = prepared(seed);
+        world.disk.fail_power_after(seed % 4);
+        let end = AssertUnwindSafe(|| world.end_branch(&engine));
+        let ended = catch_unwind(end);
+        if !world.disk.is_dead() {
+            assert!(matches!(ended, Ok(Ok(()))));
+            return None;
+        }
+        if !world.branches.interrupted_commit() {
+            return None;
+        }
+        world.disk = world.disk.crash(seed);
+        let committed = world.committed_by_crash().unwrap();
+        for _ in 0..6 {
+            world
+                .flip_bits()
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        }
+        if let Some(after) = &committed {
+            let rows = rows_with(after, &Changes::new(), "t");
+            assert_eq!(rows.keys().copied().collect::<Vec<_>>(), [34]);
+        }
+        Some(committed.is_some())
+    }
+
+    #[test]
+    fn interrupted_commit_survives_flipped_bits() {
+        let ends: BTreeSet<_> = (0..80).filter_map(interrupted_commit).collect();
+        assert_eq!(ends, BTreeSet::from([false, true]));
     }
 }

@@ -17,7 +17,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use nfold_engine::{Engine, EngineOptions, Isolation, OpenReport, StoreOptions, TrxOptions, block};
+use nfold_engine::{
+    Engine, EngineError, EngineOptions, Isolation, OpenReport, StoreOptions, TrxOptions, block,
+};
 use nfold_store::{Disk, OpenMode, SimDisk, SimRng};
 
 use crate::model::{Db, TableModel, difference};
@@ -95,7 +97,8 @@ fn flip(image: &SimDisk, rng: &mut SimRng) -> std::io::Result<(String, String)> 
     Ok((file, text))
 }
 
-fn open_damaged(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, String> {
+/// Opens an engine over `image`. A fatal error panics.
+pub fn open(image: &SimDisk) -> Result<(Arc<Engine>, OpenReport), EngineError> {
     let store = StoreOptions {
         pool_bytes: 600 * PAGE,
         log_buffer_bytes: 1 << 19,
@@ -108,8 +111,11 @@ fn open_damaged(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<boo
         flush_at_commit: 1,
         build_memory: EngineOptions::BUILD_MEMORY,
     };
-    let opened = Engine::open(options, Arc::new(image.clone()), &|_| {});
-    let (engine, report) = match opened {
+    Engine::open(options, Arc::new(image.clone()), &|_| {})
+}
+
+fn open_damaged(image: &SimDisk, allowed: &Allowed<'_>, log: bool) -> Result<bool, String> {
+    let (engine, report) = match open(image) {
         Ok(opened) => opened,
         Err(e) => return named(&e.to_string()).map(|()| true), // D1
     };

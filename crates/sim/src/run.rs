@@ -69,24 +69,7 @@ struct Died;
 /// # Errors
 /// A description of the failure.
 pub fn run(seed: u64, crashes: u32) -> Result<Outcome, String> {
-    let mut rng = SimRng::new(seed);
-    let scale = Scale::choose(&mut rng);
-    let mut world = World {
-        disk: SimDisk::new(),
-        scale,
-        lazy: rng.one_in(5),
-        rng,
-        db: Db::new(),
-        maybe: Vec::new(),
-        before: VecDeque::new(),
-        flips: SimRng::new(!seed),
-        changed_at: BTreeMap::new(),
-        now: 0,
-        faulty: false,
-        faults: Faults::default(),
-        branches: Branches::default(),
-        outcome: Outcome::default(),
-    };
+    let mut world = World::new(seed);
     while world.outcome.crashes < crashes {
         let ending = Ending::choose(&mut world.rng);
         world
@@ -125,6 +108,27 @@ pub(crate) struct World {
 }
 
 impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        let mut rng = SimRng::new(seed);
+        let scale = Scale::choose(&mut rng);
+        World {
+            disk: SimDisk::new(),
+            scale,
+            lazy: rng.one_in(5),
+            rng,
+            db: Db::new(),
+            maybe: Vec::new(),
+            before: VecDeque::new(),
+            flips: SimRng::new(!seed),
+            changed_at: BTreeMap::new(),
+            now: 0,
+            faulty: false,
+            faults: Faults::default(),
+            branches: Branches::default(),
+            outcome: Outcome::default(),
+        }
+    }
+
     fn failed(&self, what: &str, ending: Ending) -> String {
         format!(
             "{what} [crash {}, engine run that ends by {ending:?}]",
@@ -190,15 +194,28 @@ impl World {
     }
 
     /// Opens a copy of the disk with flipped bits after some engine runs.
-    fn flip_bits(&mut self) -> Result<(), String> {
+    pub(crate) fn flip_bits(&mut self) -> Result<(), String> {
         if !self.flips.one_in(DAMAGE_RATE) {
             return Ok(());
         }
-        let before = self.before.make_contiguous();
-        let allowed = Allowed {
-            now: &self.db,
-            maybe: &self.maybe,
-            before,
+        let mut before: Vec<Db> = self.before.iter().cloned().collect();
+        let committed = self.committed_by_crash()?;
+        let allowed = match &committed {
+            Some(after) => {
+                before.push(self.db.clone());
+                before.drain(..before.len().saturating_sub(self.losable_commits()));
+                // All commits before it are durable, too.
+                Allowed {
+                    now: after,
+                    maybe: &[],
+                    before: &before,
+                }
+            }
+            None => Allowed {
+                now: &self.db,
+                maybe: &self.maybe,
+                before: &before,
+            },
         };
         let refused = damage::probe(&self.disk, &mut self.flips, &allowed)?;
         self.outcome.damaged += 1;
@@ -206,16 +223,32 @@ impl World {
         Ok(())
     }
 
+    /// The state after the commit of a prepared transaction that the crash interrupted, if an
+    /// undamaged copy of the disk has that commit.
+    pub(crate) fn committed_by_crash(&self) -> Result<Option<Db>, String> {
+        if !self.branches.interrupted_commit() {
+            return Ok(None);
+        }
+        let opened = damage::open(&self.disk.copy());
+        let (engine, _) = opened.map_err(|e| format!("opening: {e}"))?;
+        Ok(self.branches.committed(&self.db, &engine))
+    }
+
+    /// The number of commits that damage to the end of the log may lose.
+    fn losable_commits(&self) -> usize {
+        if self.lazy {
+            LAZY_LOSABLE_COMMITS
+        } else {
+            LOSABLE_COMMITS
+        }
+    }
+
     /// Makes `after` the committed state, after a commit or a DDL statement. Returns the previous
     /// state.
     pub(crate) fn put_db(&mut self, after: Db) -> Db {
         let before = std::mem::replace(&mut self.db, after);
         self.before.push_back(before.clone());
-        let limit = if self.lazy {
-            LAZY_LOSABLE_COMMITS
-        } else {
-            LOSABLE_COMMITS
-        };
+        let limit = self.losable_commits();
         while self.before.len() > limit {
             self.before.pop_front();
         }
