@@ -76,8 +76,9 @@ check-apps: test-tools server-binary ## WordPress, Roundcube, a Django project a
 	tests/apps/django/run
 	tests/apps/node/run
 
-apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine, Hibernate and Spring Boot as well, the tools of administrators, and consumers of the binary log
+apps: check-apps ## the same of all applications: Airflow, ActiveRecord, MediaWiki, phpMyAdmin, Redmine, Hibernate, Spring Boot and Superset as well, the tools of administrators, and consumers of the binary log
 	tests/apps/airflow/run
+	tests/apps/superset/run
 	tests/apps/rails/run
 	tests/apps/mediawiki/run
 	tests/apps/phpmyadmin/run
