@@ -50,7 +50,10 @@ pub(super) fn unique_conflict(
             let entry = SecondaryEntry::parse(value).ok_or_else(damaged)?;
             let holder = session.active_other(entry.trx);
             let others = entry.primary_key(key).ok_or_else(damaged)? != primary;
-            if !others || (entry.deleted && holder.is_none()) {
+            if !others {
+                continue;
+            }
+            if entry.deleted && holder.is_none() && is_gone(table, n, key, entry.trx)? {
                 continue;
             }
             if live_under_lock(session, table, (n, key, duplicates), holder)? {
@@ -59,6 +62,18 @@ pub(super) fn unique_conflict(
         }
     }
     Ok(false)
+}
+
+/// Whether an entry that `trx` has deleted is deleted for good; it was copied before, and `trx` has
+/// ended. A rollback may have restored it in between.
+fn is_gone(table: &Table, n: usize, key: &[u8], trx: TrxId) -> Result<bool, Stop> {
+    let mut now = Vec::new();
+    let tree = &table.index(n).tree;
+    if !tree.get(table.store(), key, &mut now).map_err(lift)? {
+        return Ok(true);
+    }
+    let entry = SecondaryEntry::parse(&now).ok_or_else(damaged)?;
+    Ok(entry.deleted && entry.trx == trx)
 }
 
 /// Whether an entry of another row is live once it is locked in `mode`; it was copied before.
