@@ -160,11 +160,19 @@ fn value(group: &str, key: &str) -> Option<f64> {
 
 /// Computes what follows from the measured numbers.
 fn complete(nodes: &mut [Node]) {
-    for at in 0..nodes.len() {
+    // The time of each operation; of one without figures, such as a filter within a lookup, the
+    // time of those below it.
+    let mut times = vec![0.0; nodes.len()];
+    for at in (0..nodes.len()).rev() {
         let depth = nodes[at].depth;
         let inside = nodes[at + 1..].iter().take_while(|n| n.depth > depth);
-        let below = inside.clone().filter(|n| n.depth == depth + 1);
-        let inner: f64 = below.map(|n| n.total_ms).sum();
+        let below = inside.clone().zip(&times[at + 1..]);
+        let below = below.filter(|(n, _)| n.depth == depth + 1);
+        let inner: f64 = below.map(|(_, time)| time).sum();
+        times[at] = match nodes[at].executions > 0.0 {
+            true => nodes[at].total_ms,
+            false => inner,
+        };
         let wrong_inside = inside.clone().any(|n| factor_of(n) >= WRONG);
         let node = &mut nodes[at];
         node.own_ms = (node.total_ms - inner).max(0.0);
@@ -218,6 +226,17 @@ mod tests {
         assert_eq!((filter.expected_cost, filter.factor), (Some(1.5), 30.0));
         assert_eq!(report.operations[5].rows, None);
         assert_eq!(report.total_ms, 12.5);
+    }
+
+    #[test]
+    fn time_below_an_operation_without_figures_counts_once() {
+        let text = "-> Nested loop  (cost=8 rows=20) (actual time=0.1..12 rows=900 loops=1)
+    -> Filter: (t.s = 'x')  (cost=1.5 rows=10)
+        -> Index lookup on t  (cost=1.5 rows=1) (actual time=0.01..0.02 rows=1 loops=500)
+";
+        let report = Report::new(text, None, None).expect("a report");
+        let own: Vec<f64> = report.operations.iter().map(|n| n.own_ms).collect();
+        assert_eq!(own, [2.0, 0.0, 10.0]);
     }
 
     #[test]
