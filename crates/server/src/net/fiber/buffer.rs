@@ -182,14 +182,15 @@ impl Output {
         if let Some(lost) = self.lost {
             return Err(lost);
         }
-        let result = self.send_value(value, transport, cx);
+        // `send_all` sends what TLS and compression hold, and cancels the writable edge.
+        let result = self
+            .send_value(value, transport, cx)
+            .and_then(|()| self.send_all(transport, cx));
         self.lost = result.err();
-        result?;
-        // What TLS and compression hold, and the end of the request for the writable edge.
-        self.send_all(transport, cx)
+        result
     }
 
-    /// Sends the buffer and `value` as far as TLS and compression do not keep them.
+    /// Sends the buffer and `value`. TLS and compression may still hold some of the bytes.
     fn send_value(
         &mut self,
         mut value: &[u8],
