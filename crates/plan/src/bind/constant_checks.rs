@@ -48,7 +48,7 @@ const OF_TEXTS: [&str; 6] = [
 
 impl BlockBinder<'_> {
     /// Records the constant arguments of a call that MySQL evaluates while it resolves the call,
-    /// also if the call is never evaluated. They warn again when it is.
+    /// also if the call is never evaluated. The call warns again when it is evaluated.
     pub(super) fn check_arguments(&self, name: &str, args: &[Expr]) {
         let text = |e: &Expr| e.ty.class() == Class::String;
         if matches!(name, "greatest" | "least") {

@@ -414,8 +414,9 @@ fn side<'a>(
     }
 }
 
-/// The value `v` of IF or CASE in a comparison of `kind` as a date, if it is a number or a text
-/// that a row decides. Without a valid date it is NULL, where another expression counts as zero.
+/// Converts a number or a text that IF or CASE returned to a date, if `kind` compares dates. An
+/// invalid date becomes NULL; of another expression it would be the zero date. Constants and other
+/// values are returned unchanged.
 fn chosen_date<'v>(cx: &EvalCx<'v>, e: &Expr, v: Val<'v>, kind: CmpKind) -> Val<'v> {
     let untyped = is_number(&v) && !v.is_null() || matches!(v, Val::Bytes(_));
     let chosen = e.ty.class() == Class::String && cx.is_chosen(e);
