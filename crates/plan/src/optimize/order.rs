@@ -4,7 +4,7 @@
 use nfold_catalog::TableDef;
 
 use super::candidate::Candidate;
-use super::joins::orders_like_key;
+use super::joins::{SCAN_ROWS_MIN, orders_like_key};
 use crate::logical::expr::{ColumnAt, Expr};
 use crate::physical::{Access, AccessKind, AggFunc, Block, PointPart, TableSource, sort_cost};
 
@@ -22,6 +22,9 @@ pub(crate) enum WantedOrder {
         max: bool,
     },
 }
+
+/// The greatest share of a table's rows that an ordered read with LIMIT is assumed to read.
+const LIMITED_SHARE_MAX: f64 = 0.1;
 
 /// The order of its first table that would help the block.
 pub(crate) fn wanted(block: &Block, limit: bool) -> Option<WantedOrder> {
@@ -171,7 +174,11 @@ pub(super) fn add_order_cost(
     table_rows: f64,
     conditions: &[&Expr],
 ) {
-    let sort = sort_cost;
+    // The cost of a scan assumes this number of rows at least, so the cost of its sort does, too.
+    let sort = |c: &Candidate| match c.access.kind {
+        AccessKind::Full => sort_cost(c.rows.max(SCAN_ROWS_MIN)),
+        _ => sort_cost(c.rows),
+    };
     match wanted {
         None => {}
         Some(WantedOrder::Order { limit }) => {
@@ -181,20 +188,21 @@ pub(super) fn add_order_cost(
                     c.access.reverse = reverse;
                     if limit {
                         // LIMIT ends an ordered read early, unless conditions reject most rows.
+                        // A table of few rows is no exception: its LIMIT is small, too.
                         let share = (100.0 / table_rows)
-                            .clamp(0.001, 1.0)
+                            .clamp(0.001, LIMITED_SHARE_MAX)
                             .max(100.0 / c.rows.max(100.0) * 0.1);
                         c.cost *= share.min(1.0);
                     }
                 }
-                None => c.cost += sort(c.rows),
+                None => c.cost += sort(c),
             }
         }
         Some(WantedOrder::Group) => {
             if group_order(block, def, &c.access, t) {
                 c.cost *= 0.95;
             } else {
-                c.cost += sort(c.rows) * 0.5;
+                c.cost += sort(c) * 0.5;
             }
         }
         Some(WantedOrder::MinMax { column, max }) if min_max(def, &c.access, column).is_some() => {
