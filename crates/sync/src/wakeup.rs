@@ -51,6 +51,12 @@ impl Wakeup {
         self.sleeping.store(false, Ordering::Relaxed);
     }
 
+    /// Receiver: whether there may be messages, without taking them.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed)
+    }
+
     /// Receiver: whether there may be messages. It must call this before it takes them from the
     /// queue.
     pub fn take(&self) -> bool {

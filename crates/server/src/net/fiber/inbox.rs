@@ -102,6 +102,12 @@ impl Inbox {
         self.wakeup.awake();
     }
 
+    /// Whether there may be messages. Reads only.
+    #[inline]
+    pub fn has_messages(&self) -> bool {
+        self.wakeup.is_pending()
+    }
+
     /// Swaps the queued messages into `into`, which must be empty.
     pub fn take(&self, into: &mut Vec<Message>) {
         debug_assert!(into.is_empty());

@@ -4,8 +4,9 @@
 //! ```text
 //!        ┌─ inbox: new connections, wakes, shutdown
 //!  turn ─┼─ timers that are due
-//!        ├─ run queue: woken, yielded and continued connections, each once
-//!        └─ epoll: does not block while the run queue holds any
+//!        ├─ woken connections: run before the next command begins
+//!        ├─ run queue: yielded and continued connections, each once
+//!        └─ epoll: does not block while a queue holds any
 //!  readable ─ recv once, several together ─ whole command? ─ fiber ─ answer sent by the fiber, or with others ─ back to epoll
 //! ```
 //!
@@ -17,6 +18,9 @@
 //! - I3: at most `bound` fibers of statements outside transactions exist; further statements wait
 //!   in order of arrival. Statements inside a transaction never queue, because others may wait for
 //!   their locks.
+//! - I4: a woken connection runs before the next command begins. It may have been granted a lock:
+//!   until it runs and commits, each command that begins and needs the lock waits too, and the
+//!   queue for a row that many clients update never becomes shorter (a lock convoy).
 //!
 //! # Cost
 //! A command that arrives completely and never waits: one recv, two stack switches, one send; no
@@ -60,6 +64,8 @@ const LINGER: Duration = Duration::from_secs(5);
 const EVENTS: usize = 256;
 /// How long the run queue may delay the next epoll.
 const RUN_BUDGET: Duration = Duration::from_millis(4);
+/// How long woken connections may delay the commands of a turn of the loop.
+const WOKEN_BUDGET: Duration = Duration::from_millis(4);
 /// How long sessions may take to end at shutdown before they are abandoned.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(20);
 
@@ -74,6 +80,12 @@ pub(super) struct Worker {
     table: Table,
     timers: Timers,
     run_queue: VecDeque<Token>,
+    /// Woken connections, in the order of their wakes (I4).
+    woken: VecDeque<Token>,
+    /// How long woken connections have run in this turn.
+    woken_ran: Duration,
+    /// A buffer for messages, empty between uses.
+    messages: Vec<Message>,
     /// A buffer for connections that receive together.
     together: Vec<(Token, Box<Conn>)>,
     /// Connections with a complete command that wait for admission (I3).
@@ -122,6 +134,9 @@ impl Worker {
             table: Table::default(),
             timers: Timers::default(),
             run_queue: VecDeque::new(),
+            woken: VecDeque::new(),
+            woken_ran: Duration::ZERO,
+            messages: Vec::new(),
             together: Vec::new(),
             admission: VecDeque::new(),
             bound,
@@ -135,16 +150,12 @@ impl Worker {
 
     pub fn run(&mut self) {
         let mut events = mio::Events::with_capacity(EVENTS);
-        let mut messages = Vec::new();
         self.local.sessions.worker_begins();
         if self.shared.options.io_uring {
             self.local.outbox.borrow_mut().open();
         }
         loop {
-            self.inbox.take(&mut messages);
-            for m in messages.drain(..) {
-                self.message(m);
-            }
+            self.take_messages();
             if self.finished() {
                 self.local.catch_up(false);
                 return;
@@ -170,6 +181,8 @@ impl Worker {
             self.local.just_ended.set(None);
             // New input may not start a fiber, which would read the clock.
             self.local.catch_up_by(self.now);
+            self.woken_ran = Duration::ZERO;
+            self.run_woken(!events.is_empty());
             self.socket_events(&events);
             self.fire_timers();
             self.run_queued();
@@ -190,7 +203,8 @@ impl Worker {
 
     /// With deferred work pending, the loop checks once more for input before it sleeps.
     fn more_to_do(&self, last: &mio::Events) -> bool {
-        self.local.deferred.get().is_some() && !(last.is_empty() && self.run_queue.is_empty())
+        self.local.deferred.get().is_some()
+            && !(last.is_empty() && self.run_queue.is_empty() && self.woken.is_empty())
     }
 
     /// Runs each connection in the run queue once, but returns to the sockets soon, so that many
@@ -201,6 +215,7 @@ impl Worker {
             if let Some(token) = self.run_queue.pop_front() {
                 self.more_follow(!self.run_queue.is_empty());
                 self.turn(token);
+                self.run_woken(!self.run_queue.is_empty());
             }
             if Instant::now() >= end {
                 break;
@@ -209,8 +224,45 @@ impl Worker {
         self.more_follow(false);
     }
 
+    /// Runs the connections that have been woken (I4), as far as the turn's budget allows it.
+    /// `more`: other commands follow.
+    #[inline]
+    fn run_woken(&mut self, more: bool) {
+        if self.inbox.has_messages() {
+            self.take_messages();
+        }
+        if !self.woken.is_empty() && self.woken_ran < WOKEN_BUDGET {
+            self.run_woken_now(more);
+        }
+    }
+
+    #[inline(never)]
+    fn run_woken_now(&mut self, more: bool) {
+        let (begin, ran) = (Instant::now(), self.woken_ran);
+        while self.woken_ran < WOKEN_BUDGET
+            && let Some(token) = self.woken.pop_front()
+        {
+            self.more_follow(more || !self.woken.is_empty());
+            self.turn(token);
+            if self.inbox.has_messages() {
+                self.take_messages();
+            }
+            self.woken_ran = ran + begin.elapsed();
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.inbox.take(&mut messages);
+        for m in messages.drain(..) {
+            self.message(m);
+        }
+        self.messages = messages;
+    }
+
     fn sleep_for(&mut self) -> Option<Duration> {
-        if !self.run_queue.is_empty() || !self.inbox.may_sleep() {
+        let queued = !(self.run_queue.is_empty() && self.woken.is_empty());
+        if queued || !self.inbox.may_sleep() {
             return Some(Duration::ZERO);
         }
         let next = self.timers.next().into_iter().chain(self.stop_by).min();
@@ -224,7 +276,7 @@ impl Worker {
     fn message(&mut self, m: Message) {
         match m {
             Message::Accept(accepted) => self.accept(accepted),
-            Message::Wake(token) => self.enqueue(token),
+            Message::Wake(token) => self.enqueue_woken(token),
             Message::Moved(moved) => self.take_over(*moved),
             Message::Give { to, most } => self.give_away(to, most, 0),
             Message::Stay(told) => {
@@ -232,6 +284,15 @@ impl Worker {
                 drop(told);
             }
             Message::Shutdown => self.begin_shutdown(),
+        }
+    }
+
+    fn enqueue_woken(&mut self, token: Token) {
+        if let Some(entry) = self.table.get(token)
+            && !entry.queued
+        {
+            entry.queued = true;
+            self.woken.push_back(token);
         }
     }
 
@@ -262,6 +323,7 @@ impl Worker {
             }
             if event.token() != Token::INBOX {
                 self.socket_event(event);
+                self.run_woken(true);
             }
         }
     }

@@ -52,6 +52,7 @@ impl Worker {
                     false if event.token() == Token::INBOX => {}
                     false => self.socket_event(event),
                 }
+                self.run_woken(i + 1 < chunk.len() || !next.is_empty());
             }
             chunk = next;
         }
