@@ -298,11 +298,23 @@ def test_replica_hands_on_the_transactions(srv):
         middle.cur.execute("GRANT ALL ON *.* TO sb")
         with Follower(middle.srv, server_id=73) as last:
             fill(src)
+            src.execute("CREATE TABLE selected AS SELECT id, v FROM t")
+            src.execute("CREATE TABLE none AS SELECT id, v FROM t WHERE id < 0")
             caught_up(src, middle.cur)
             caught_up(src, last.cur)
             for schema in ("rep", "rep2"):
                 replica.compare(src, middle.cur, schema)
                 replica.compare(src, last.cur, schema)
+            src.execute("SHOW BINLOG EVENTS")
+            wanted = [e[5] for e in src.fetchall() if e[2] == "Gtid"]
+            middle.cur.execute("SHOW BINLOG EVENTS")
+            events = middle.cur.fetchall()
+            found = [e[5] for e in events if e[2] == "Gtid"]
+            assert [g for g in found if g in wanted] == wanted, (found, wanted)
+            at = max(n for n, e in enumerate(events) if "CREATE TABLE `selected`" in e[5])
+            kinds = [e[2] for e in events[at - 2:at + 4]]
+            assert kinds == ["Gtid", "Query", "Query", "Table_map", "Write_rows", "Xid"], kinds
+            assert events[at][5].endswith("START TRANSACTION"), events[at]
 
 
 def test_large_transaction_arrives(srv):

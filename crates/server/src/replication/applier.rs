@@ -190,7 +190,7 @@ impl Applier {
         self.settings = String::new();
         self.thread
             .run(|cx, session| session.run_internal(cx, b"SET sql_mode = DEFAULT"))?;
-        self.define(String::new(), sql.into_bytes(), &after)?;
+        self.define_unlogged(String::new(), sql.into_bytes(), &after)?;
         self.committed_to(after);
         Ok(())
     }
@@ -601,9 +601,30 @@ impl Applier {
         Ok(())
     }
 
+    /// As [`Self::define`], but the server's own binary log does not get the statement.
+    fn define_unlogged(
+        &mut self,
+        database: String,
+        sql: Vec<u8>,
+        after: &Coordinates,
+    ) -> Result<(), SqlError> {
+        self.set_logging(false)?;
+        let done = self.define(database, sql, after);
+        self.set_logging(true)?;
+        done
+    }
+
+    fn set_logging(&mut self, on: bool) -> Result<(), SqlError> {
+        self.thread.run(move |_, session| {
+            let value = VarValue::Bool(on);
+            session.env.vars.set_known(&[("sql_log_bin", value)]);
+            Ok(())
+        })
+    }
+
     /// CREATE TABLE ... SELECT, which the source writes as a statement and rows in a transaction.
     /// The table is visible before its rows. The coordinates name it until they are committed, so
-    /// that a restart drops it first.
+    /// that a restart drops it first. The server's own binary log gets both in one transaction.
     fn create_filled(
         &mut self,
         current: String,
@@ -620,11 +641,13 @@ impl Applier {
             unfinished: Some((database, name.name.value)),
             ..self.committed.clone()
         };
-        self.define(current, sql, &after)?;
+        self.define_unlogged(current.clone(), sql.clone(), &after)?;
         self.committed = after;
         self.thread.run(|fiber, session| {
             let mut cx = FiberExec { fiber };
-            session.begin(&mut cx, &BeginOptions::default()).map(drop)
+            session.begin(&mut cx, &BeginOptions::default())?;
+            session.carried.created = session.created_event(current, sql);
+            Ok(())
         })?;
         Ok(())
     }

@@ -56,23 +56,27 @@ impl Session {
         cx: &mut dyn ExecCx,
         prepares: bool,
     ) -> Result<(), SqlError> {
-        let Some(journal) = self.engine.take_journal() else {
+        let (created, journal) = (self.carried.created.take(), self.engine.take_journal());
+        if created.is_none() && journal.is_none() {
             return Ok(());
-        };
+        }
         let Some(log) = self.server.binlog.clone().filter(|log| log.is_active()) else {
             return Ok(());
         };
         let stamp = self.stamp(&log);
         let branch = self.gate.as_ref().and_then(|gate| gate.branch.as_ref());
         let branch = branch.and_then(OpenBranch::id);
-        let mut events = Vec::with_capacity(journal.len_bytes() * 5 / 4 + 512);
+        let bytes = journal.as_ref().map_or(0, |journal| journal.len_bytes());
+        let mut events = Vec::with_capacity(bytes * 5 / 4 + 512);
         let begin = match &branch {
             Some(branch) => format!("XA START {branch}").into_bytes(),
             None => b"BEGIN".to_vec(),
         };
         query_event(&mut events, stamp, &self.described(begin, false));
-        self.rows_of(&journal, stamp, &mut events)?;
-        drop(journal);
+        events.extend(created.unwrap_or_default());
+        if let Some(journal) = journal {
+            self.rows_of(&journal, stamp, &mut events)?;
+        }
         let mut form = GroupForm::Changes;
         if let Some(branch) = branch {
             form = GroupForm::Xa;
@@ -87,6 +91,20 @@ impl Session {
         let bytes = self.group(cx, &log, events, form)?;
         self.engine.attach(bytes);
         Ok(())
+    }
+
+    /// The event of a CREATE TABLE whose rows follow in a transaction of a source. `None`: it is not
+    /// recorded.
+    pub(crate) fn created_event(&self, database: String, mut sql: Vec<u8>) -> Option<Vec<u8>> {
+        let log = self.logging()?;
+        sql.extend_from_slice(b" START TRANSACTION");
+        let create = QueryEvent {
+            database,
+            ..self.described(sql, false)
+        };
+        let mut event = Vec::new();
+        query_event(&mut event, self.stamp(log), &create);
+        Some(event)
     }
 
     /// Sets the statement that the end of a prepared branch carries. `sql` is XA COMMIT or XA

@@ -81,6 +81,9 @@ pub(crate) struct CarriedWrites {
     pub pending: StatementWrites,
     /// The statement has several steps, and this is not the last one.
     pub deferred: bool,
+    /// The QUERY event of a CREATE TABLE whose rows the open transaction adds. Its commit writes
+    /// both to the binary log.
+    pub created: Option<Vec<u8>>,
 }
 
 impl CarriedWrites {

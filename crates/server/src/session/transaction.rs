@@ -275,7 +275,7 @@ impl Session {
     }
 
     fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
-        if self.engine.journal().is_some()
+        if (self.engine.journal().is_some() || self.carried.created.is_some())
             && let Err(e) = self.attach_changes(cx, false)
         {
             self.rollback(cx)?;
@@ -297,6 +297,7 @@ impl Session {
     pub fn rollback(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         self.read_only = false;
         self.server_locks.changed = false;
+        self.carried.created = None;
         if let Some(info) = self.env.transaction_info() {
             info.ended();
         }
