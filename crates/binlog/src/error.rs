@@ -13,7 +13,7 @@ pub enum BinlogError {
     Checksum { expected: u32, found: u32 },
     /// The event uses a feature that is not supported.
     Unsupported(String),
-    /// A text is no GTID, or no GTID set.
+    /// A text is no GTID, or no GTID set: where, and what is expected there.
     Gtid(String),
 }
 

@@ -18,6 +18,8 @@
 //! # Invariants
 //! - G1: the intervals of a source are not empty, in ascending order, and do not touch.
 
+mod text;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -78,11 +80,6 @@ impl GtidSet {
         self.sources.is_empty() && self.domains.is_empty()
     }
 
-    /// Whether it has positions of MariaDB's domains.
-    pub fn has_domains(&self) -> bool {
-        !self.domains.is_empty()
-    }
-
     /// The positions of MariaDB's domains alone.
     pub fn domains(&self) -> GtidSet {
         GtidSet {
@@ -96,35 +93,15 @@ impl GtidSet {
     /// # Errors
     /// [`BinlogError::Gtid`].
     pub fn parse(text: &str) -> Result<GtidSet, BinlogError> {
-        let mut set = GtidSet::new();
-        for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
-            match item.contains(':') {
-                true => set.parse_source(item)?,
-                false => set.add(&Gtid::parse(item)?),
-            }
-        }
-        Ok(set)
+        text::parse(text, true)
     }
 
-    fn parse_source(&mut self, item: &str) -> Result<(), BinlogError> {
-        let bad = || BinlogError::Gtid(item.into());
-        let mut parts = item.split(':').map(str::trim);
-        let uuid = parts.next().and_then(SourceUuid::parse).ok_or_else(bad)?;
-        let mut tag = Tag::default();
-        for part in parts {
-            if !part.starts_with(|c: char| c.is_ascii_digit()) {
-                tag = Tag::parse(part).ok_or_else(bad)?;
-                continue;
-            }
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let first: u64 = first.trim().parse().map_err(|_| bad())?;
-            let last: u64 = last.trim().parse().map_err(|_| bad())?;
-            if first == 0 || last > Gtid::MAX_NUMBER {
-                return Err(bad());
-            }
-            self.add_range((uuid, tag.clone()), (first, last + 1));
-        }
-        Ok(())
+    /// Parses MySQL's form alone.
+    ///
+    /// # Errors
+    /// [`BinlogError::Gtid`].
+    pub fn parse_mysql(text: &str) -> Result<GtidSet, BinlogError> {
+        text::parse(text, false)
     }
 
     fn add_range(&mut self, source: Source, range: (u64, u64)) {

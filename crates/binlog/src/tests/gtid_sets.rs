@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nfold_protocol::Reader;
 use proptest::prelude::*;
 
-use crate::{Gtid, GtidSet, SourceUuid, Tag};
+use crate::{BinlogError, Gtid, GtidSet, SourceUuid, Tag};
 
 const UUIDS: [&str; 2] = [
     "11111111-1111-1111-1111-111111111111",
@@ -32,6 +32,56 @@ fn set_of(members: &BTreeSet<Member>) -> GtidSet {
     let mut set = GtidSet::new();
     members.iter().for_each(|m| set.add(&gtid(*m)));
     set
+}
+
+#[test]
+fn gtid_set_error_marks_its_position() {
+    const UUID: &str = "3E11FA47-71CA-11E1-9E33-C80AA9429562";
+    // As MySQL 9.7 words them.
+    for (text, expected) in [
+        (
+            "x",
+            r#"Expected at least two hex digits at the beginning of the string: "x""#,
+        ),
+        (
+            "ab",
+            r#"Expected at least two hex digits after 2 characters, marked by [HERE] in: "ab[HERE]""#,
+        ),
+        (
+            "{3E11FA4771CA11E19E33C80AA9429562}:1",
+            r#"Expected "-" after 9 characters, marked by [HERE] in: "{3E11FA47[HERE]71CA11E19E33C80AA9429562}:1""#,
+        ),
+        (
+            "3E 11FA47-71CA-11E1-9E33-C80AA9429562:1",
+            r#"Expected hex digit after 2 characters, marked by [HERE] in: "3E[HERE] 11FA47-71CA-11E1-9E33-C8...""#,
+        ),
+        (
+            &format!("{UUID}:1-9223372036854775807"),
+            r#"Interval end out of range after 58 characters, marked by [HERE] in: "...36854775807[HERE]""#,
+        ),
+        (
+            &format!("{UUID}:18446744073709551616"),
+            r#"Number out of range after 37 characters, marked by [HERE] in: "...0AA9429562:[HERE]18446744073709551616""#,
+        ),
+        (
+            &format!("{UUID}:0x1"),
+            r#"Interval start out of range after 37 characters, marked by [HERE] in: "...0AA9429562:[HERE]0x1""#,
+        ),
+        (
+            &format!("{UUID}:a b:1"),
+            r#"Expected "," after 39 characters, marked by [HERE] in: "...A9429562:a [HERE]b:1""#,
+        ),
+        (
+            "\u{e9}",
+            r#"Expected hex digit at the beginning of the string: "\xc3\xa9""#,
+        ),
+    ] {
+        let error = BinlogError::Gtid(expected.into());
+        assert_eq!(GtidSet::parse(text), Err(error), "{text}");
+    }
+    let text = format!("{{{UUID}}} : 1 - 3 : 5-4 ,, {UUID}:blue:7,1-2-3");
+    let set = GtidSet::parse(&text).expect("a set").to_string();
+    assert_eq!(set, format!("{0}:1-3:blue:7,1-2-3", UUID.to_lowercase()));
 }
 
 proptest! {

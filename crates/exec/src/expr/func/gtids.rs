@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nfold_binlog::GtidSet;
+use nfold_binlog::{BinlogError, GtidSet};
 use nfold_plan::expr::{Expr, ExprType};
 use nfold_plan::func::{Infer, infer_int_null};
 use nfold_types::{CollationId, ErrorCode, SqlError};
@@ -35,10 +35,10 @@ fn infer_subtract(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
     })
 }
 
-/// Error 1772: `text` is no set of GTIDs.
-fn malformed(text: &str) -> SqlError {
+/// Error 1772: a text is no set of GTIDs. `why` is in its message.
+fn malformed(why: &str) -> SqlError {
     let code = ErrorCode::ER_MALFORMED_GTID_SET_SPECIFICATION;
-    SqlError::new(code, &[&text])
+    SqlError::new(code, &[&why])
 }
 
 /// The set that an argument names; `None`: it is NULL.
@@ -52,9 +52,15 @@ fn set_of<'a>(cx: &EvalCx<'a>, e: &'a Expr, domains: bool) -> Result<Option<Gtid
         return Ok(None);
     };
     let text = String::from_utf8_lossy(&bytes);
-    let parsed = GtidSet::parse(&text).ok();
-    let parsed = parsed.filter(|set| domains || !set.has_domains());
-    parsed.map(Some).ok_or_else(|| malformed(&text))
+    let parsed = match domains {
+        true => GtidSet::parse(&text),
+        false => GtidSet::parse_mysql(&text),
+    };
+    match parsed {
+        Ok(set) => Ok(Some(set)),
+        Err(BinlogError::Gtid(why)) => Err(malformed(&why)),
+        Err(_) => Err(malformed(&text)),
+    }
 }
 
 /// Whether all GTIDs of the first set are in the second one: of a MariaDB, whether the second one
@@ -75,7 +81,12 @@ fn eval_subtract<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
 /// Waits until the server has all transactions of a set: 0, or 1 after the timeout in seconds (0 or
 /// none: no timeout).
 fn eval_wait<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    let wanted = set_of(cx, &args[0], true)?.ok_or_else(|| malformed("NULL"))?;
+    // The error has the text itself.
+    let text = cx.text(&args[0], CollationId::UTF8MB4_GENERAL_CI)?;
+    let text = text.map_or("NULL".into(), |text| {
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let wanted = GtidSet::parse(&text).map_err(|_| malformed(&text))?;
     let seconds = match args.get(1) {
         Some(e) => cx.f64(e)?.filter(|s| *s >= 0.0),
         None => Some(0.0),
