@@ -291,6 +291,25 @@ def test_a_session_reads_its_own_writes_on_a_replica(srv):
         assert cur.fetchone() == (201,)
 
 
+def test_waited_transaction_survives_a_kill(srv):
+    """WAIT_FOR_EXECUTED_GTID_SET returns when the replica has the transaction durably."""
+    src = begin(srv)
+    src.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    with Follower(srv, skip_replica_start="ON") as f:
+        cur = f.cur
+        for n in range(12):
+            caught_up(src, cur)
+            src.execute(f"INSERT INTO t VALUES ({n})")
+            cur.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, 30)", (executed(src),))
+            f.srv.kill()
+            assert cur.fetchone() == (0,)
+            f.srv.start()
+            cur = f.srv.connect().cursor()
+            cur.execute("SELECT MAX(id) FROM rep.t")
+            assert cur.fetchone() == (n,)
+            cur.execute("START REPLICA")
+
+
 def test_replica_hands_on_the_transactions(srv):
     src = begin(srv)
     with Follower(srv, log_bin="ON", gtid_mode="ON") as middle:

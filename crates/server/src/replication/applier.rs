@@ -683,7 +683,9 @@ impl Applier {
                 let engine = session.server.engine.clone();
                 let stored = engine.put_coordinates(&mut session.engine, CHANNEL, &data);
                 stored.map_err(|e| nfold_exec::engine_error(&e))?;
-                session.commit(&mut FiberExec { fiber })
+                session.commit(&mut FiberExec { fiber })?;
+                session.note_commit();
+                Ok(())
             })?;
         }
         self.in_transaction = false;
@@ -700,6 +702,16 @@ impl Applier {
         self.server
             .replication
             .with_status(|status| status.applied = applied);
+    }
+}
+
+impl Session {
+    /// Remembers the newest commit of this session, which applies a source's transactions.
+    pub(super) fn note_commit(&mut self) {
+        if let Some(commit) = self.engine.take_last_commit() {
+            let replication = &self.server.replication;
+            replication.with_status(|status| status.last_commit = commit);
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl Applier {
                 let engine = session.server.engine.clone();
                 let stored = engine.put_coordinates(&mut session.engine, CHANNEL, &data);
                 stored.map_err(|e| nfold_exec::engine_error(&e))?;
-                session.run_internal(cx, sql.as_bytes())
+                session.run_internal(cx, sql.as_bytes())?;
+                session.note_commit();
+                Ok(())
             })?;
             self.committed_to(after);
         } else {
@@ -126,7 +128,9 @@ impl Applier {
         let shown = String::from_utf8_lossy(&sql).into_owned();
         let done = self.thread.run(move |cx, session| {
             session.source_gtid = gtid;
-            session.run_internal(cx, &sql)
+            session.run_internal(cx, &sql)?;
+            session.note_commit();
+            Ok(())
         });
         match done {
             Ok(()) => {

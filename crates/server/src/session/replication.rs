@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nfold_binlog::GtidSet;
-use nfold_engine::{ChannelRecord, Engine, EngineError, PendingCoordinates};
+use nfold_engine::{ChannelRecord, Engine, EngineError, Lsn, PendingCoordinates};
 use nfold_replica::{ChannelConfig, Coordinates};
 use nfold_types::{ErrorCode, SqlError};
 use parking_lot::{Condvar, Mutex};
@@ -55,6 +55,8 @@ pub(crate) struct ChannelStatus {
     pub retrieved: GtidSet,
     /// What is applied and committed.
     pub applied: Coordinates,
+    /// The newest commit of the applier, which may not be durable yet.
+    pub last_commit: Lsn,
     /// The time of the event that is being applied, in seconds since 1970; `None`: all is applied.
     pub event_time: Option<u32>,
     pub source_error: Option<ChannelError>,

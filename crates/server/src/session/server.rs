@@ -243,10 +243,17 @@ impl ServerState {
         }
     }
 
-    /// Whether `gtid_executed` has all of `set`. Commits whose transactions have no GTID yet do not
-    /// count.
+    /// Whether `gtid_executed` has all of `set`, durably if commits are to be durable. Commits whose
+    /// transactions have no GTID yet do not count.
     pub(crate) fn has_executed(&self, set: &GtidSet) -> bool {
-        let mut executed = self.replication.applied_gtids();
+        let (mut executed, commit) = self
+            .replication
+            .with_status(|s| (s.applied.gtids.clone(), s.last_commit));
+        let is_lazy = self.int("innodb_flush_log_at_trx_commit") != 1;
+        if !is_lazy && self.engine.durable_lsn() < commit {
+            // The applier does not wait for the disk.
+            executed = GtidSet::new();
+        }
         if let Some(log) = &self.binlog {
             executed.add_all(&log.gtids().0);
         }
