@@ -221,7 +221,8 @@ def test_statements_show_the_log(srv):
     src.execute("SELECT @@gtid_executed, @@gtid_purged")
     assert src.fetchone() == (f"{uuid}:1-4", f"{uuid}:1-3")
     for statement, code in (("PURGE BINARY LOGS TO 'binlog.000009'", 1373), ("SHOW BINLOG EVENTS IN 'x'", 1220),
-                            ("SET binlog_row_image = MINIMAL", 1235), ("SET gtid_next = '" + uuid + ":9'", 1235)):
+                            ("SET binlog_row_value_options = PARTIAL_JSON", 1235),
+                            ("SET gtid_next = '" + uuid + ":9'", 1235)):
         try:
             src.execute(statement)
             raise AssertionError(statement)
@@ -460,7 +461,7 @@ def test_mysql_follows_over_kills_of_the_source(srv):
 
 
 def test_options_that_the_log_cannot_be_written_with_are_refused(srv):
-    for option, value in (("binlog_row_image", "MINIMAL"), ("binlog_format", "STATEMENT"), ("binlog_transaction_compression", "ON"),
+    for option, value in (("binlog_row_value_options", "PARTIAL_JSON"), ("binlog_format", "STATEMENT"), ("binlog_transaction_compression", "ON"),
                           ("gtid_mode", "ON_PERMISSIVE")):
         refused = server.Server({**OPTIONS, option: value})
         try:

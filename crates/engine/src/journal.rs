@@ -27,6 +27,8 @@ pub struct JournalEntry {
 pub struct ChangeJournal {
     entries: Vec<JournalEntry>,
     bytes: Vec<u8>,
+    /// The texts of statements, by their numbers.
+    texts: Vec<(u32, Vec<u8>)>,
 }
 
 impl ChangeJournal {
@@ -62,6 +64,26 @@ impl ChangeJournal {
         self.entries.truncate(kept);
         let end = self.entries.last().map_or(0, |e| e.end);
         self.bytes.truncate(end);
+        // A later statement may have the number of one that is gone.
+        let last = self.entries.last().map(|e| e.statement);
+        self.texts.retain(|(number, _)| Some(*number) <= last);
+    }
+
+    /// Sets the text of the statement that made the last change, unless it has one. A statement
+    /// without changes comes behind one that has its text.
+    pub(crate) fn set_text(&mut self, text: &[u8]) {
+        if let Some(last) = self.entries.last()
+            && self.text(last.statement).is_none()
+        {
+            self.texts.push((last.statement, text.to_vec()));
+        }
+    }
+
+    /// The text of a statement, if it was set.
+    pub fn text(&self, statement: u32) -> Option<&[u8]> {
+        let mut all = self.texts.iter();
+        let found = all.find(|(number, _)| *number == statement);
+        found.map(|(_, text)| &**text)
     }
 
     /// Whether the transaction has changed no row.
@@ -110,5 +132,23 @@ mod tests {
         assert_eq!(journal.len_bytes(), 3);
         journal.truncate(0);
         assert!(journal.is_empty());
+    }
+
+    #[test]
+    fn text_belongs_to_the_statement_of_the_last_change() {
+        let mut journal = ChangeJournal::default();
+        let nothing = |_: &mut Vec<u8>| Ok::<(), ()>(());
+        journal.set_text(b"no change");
+        assert!(journal.add((1, 0), (TableId(7), 1), nothing).is_ok());
+        journal.set_text(b"first");
+        journal.set_text(b"no change either");
+        assert!(journal.add((2, 1), (TableId(7), 1), nothing).is_ok());
+        journal.set_text(b"undone");
+        journal.truncate(1);
+        assert!(journal.add((2, 1), (TableId(7), 1), nothing).is_ok());
+        journal.set_text(b"second");
+        assert_eq!(journal.text(0), Some(&b"first"[..]));
+        assert_eq!(journal.text(1), Some(&b"second"[..]));
+        assert_eq!(journal.text(9), None);
     }
 }

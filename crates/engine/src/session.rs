@@ -521,6 +521,13 @@ impl EngineSession {
         journal.add(at, (table.def().id, kind), write)
     }
 
+    /// Sets the text of the statement whose changes were recorded last.
+    pub fn set_statement_text(&mut self, text: &[u8]) {
+        if let Some(journal) = &mut self.journal {
+            journal.set_text(text);
+        }
+    }
+
     /// The recorded changes of the open transaction.
     pub fn journal(&self) -> Option<&ChangeJournal> {
         self.journal

@@ -24,6 +24,25 @@ use nfold_types::wire::RowFrames;
 use nfold_types::{CHECKPOINT_WORK, Charset, Checkpoint, ColumnType, Locale};
 use nfold_types::{SqlError, Timestamp};
 
+/// The columns of row images: `binlog_row_image`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowImages {
+    #[default]
+    Full,
+    /// The old image has the key that finds the row, the new image the written columns.
+    Minimal,
+    /// As `Full`, but without BLOB and TEXT columns that are not needed.
+    NoBlob,
+}
+
+/// How a session's row changes are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedChanges {
+    /// Added to the kinds of changes.
+    pub flags: u8,
+    pub images: RowImages,
+}
+
 /// Session state that expressions read and, for user variables, write. The session implements it
 /// with interior mutability. Nothing here is called while the session's own code runs.
 pub trait SessionEnv {
@@ -73,8 +92,8 @@ pub trait SessionEnv {
         Some(self.collation().known().charset)
     }
     fn last_insert_id(&self) -> u64;
-    /// The flags with which row changes are recorded for the binary log; `None`: they are not.
-    fn logged_changes(&self) -> Option<u8> {
+    /// How row changes are recorded for the binary log; `None`: they are not.
+    fn logged_changes(&self) -> Option<LoggedChanges> {
         None
     }
     /// `LAST_INSERT_ID(expr)`.

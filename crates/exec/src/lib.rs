@@ -32,8 +32,8 @@ pub use dml::change_log::{change_kind, logged_columns};
 pub use dml::{CopiedRows, no_referenced_row};
 pub use env::params::Params;
 pub use env::{
-    Checkpoints, EncodedColumns, FileSource, Interrupt, RowSink, SessionEnv, StatementFiber,
-    WireFormat,
+    Checkpoints, EncodedColumns, FileSource, Interrupt, LoggedChanges, RowImages, RowSink,
+    SessionEnv, StatementFiber, WireFormat,
 };
 pub use explain::plan_text;
 pub use expr::{documents, eval, func};

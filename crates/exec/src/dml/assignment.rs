@@ -80,6 +80,11 @@ impl<'p> Assigner<'p> {
         self.assignments.iter().any(|a| Some(a.column) == auto)
     }
 
+    /// The columns that get values.
+    pub fn columns(&self) -> impl Iterator<Item = usize> {
+        self.assignments.iter().map(|a| a.column)
+    }
+
     /// Makes all assignments read the old row.
     pub fn together(mut self) -> Assigner<'p> {
         self.sequential = false;

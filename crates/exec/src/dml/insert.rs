@@ -232,6 +232,12 @@ pub(crate) fn insert(
         conflicting: RowBatch::new(),
     };
     inserting.changes.set_view(plan.view.as_ref());
+    let named = plan.columns.iter().copied();
+    let assigned = plan.on_duplicate.iter().map(|a| a.column);
+    let all = table.def().columns.iter().enumerate();
+    let stamped = all.filter(|(_, c)| c.on_update_now.is_some() && !plan.on_duplicate.is_empty());
+    let written = named.chain(assigned).chain(stamped.map(|(c, _)| c));
+    inserting.changes.set_written(written);
     let done = inserting.all(query, file);
     inserting.values.reuse(&mut inserting.row);
     *memory = RowMemory {

@@ -212,6 +212,7 @@ impl Updating<'_> {
         let moves_counter = assigner.changes_auto_increment();
         let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, ignore);
         changes.found_again();
+        changes.set_written(assigner.columns());
         let (mut now, mut key) = (RowBatch::new(), Vec::new());
         let (mut changed, mut n) = (0u64, 0u64);
         rows.each(rt, &mut |_, record| {

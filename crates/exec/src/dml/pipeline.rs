@@ -126,6 +126,13 @@ impl TableChanges {
         self.place = self.table.io_place(0);
     }
 
+    /// The columns to which the statement gives values, for the binary log.
+    pub fn set_written(&mut self, columns: impl IntoIterator<Item = usize>) {
+        if let Some(log) = &mut self.log {
+            log.set_written(columns);
+        }
+    }
+
     /// Sets the view through which the statement changes rows. Later changes are tested by its
     /// CHECK OPTION, if it has one.
     pub fn set_view(&mut self, view: Option<&Arc<ChangedView>>) {
@@ -217,8 +224,12 @@ impl TableChanges {
             table,
             insert,
             update,
+            log,
             ..
         } = self;
+        if let Some(log) = log {
+            log.set_all_written();
+        }
         let image = update
             .get_or_insert_with(|| Box::new(UpdateOp::new(table.clone())))
             .row(old, row_id);
@@ -316,6 +327,9 @@ impl TableChanges {
             place,
             ..
         } = self;
+        if let (Some(log), true) = (&mut *log, replaced) {
+            log.set_all_written();
+        }
         rt.counters.add(StatusCounter::HandlerDelete, 1);
         table.io().add(*place, TableCall::Delete, 1);
         let op = delete.get_or_insert_with(|| Box::new(DeleteOp::new(table.clone())));

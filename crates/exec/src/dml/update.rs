@@ -35,6 +35,7 @@ pub(crate) fn update(
     let (exprs, foreign) = (plan.exprs.as_ref(), plan.foreign.as_ref());
     let mut changes = TableChanges::new(rt, table.clone(), exprs, foreign, plan.ignore);
     changes.set_view(plan.view.as_ref());
+    changes.set_written(plan.assignments.iter().map(|a| a.column));
     changes.found_by(&plan.source, plan.collect);
     let may_defer = plan.source.subqueries.is_empty();
     let moves_counter = assigner.changes_auto_increment();

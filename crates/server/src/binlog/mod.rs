@@ -55,10 +55,9 @@ const SYNC_BYTES: u64 = 4 << 20;
 const NUMBERED_COMMITS: usize = 4096;
 
 /// The only values of variables with which the binary log can be written.
-pub(crate) const ONLY_VALUES: [(&str, &str); 5] = [
+pub(crate) const ONLY_VALUES: [(&str, &str); 4] = [
     ("binlog_encryption", "OFF"),
     ("binlog_format", "ROW"),
-    ("binlog_row_image", "FULL"),
     ("binlog_row_value_options", ""),
     ("binlog_transaction_compression", "OFF"),
 ];

@@ -42,7 +42,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     flag("binlog_rotate_encryption_master_key_at_startup", false).fixed(),
     int("binlog_row_event_max_size", 8192, 256, 18_446_744_073_709_551_360).fixed(),
     text_both("binlog_row_value_options", ""),
-    flag_both("binlog_rows_query_log_events", false),
     int("binlog_stmt_cache_size", 32_768, 4096, 18_446_744_073_709_547_520),
     flag_both("binlog_transaction_compression", false),
     int_both("binlog_transaction_compression_level_zstd", 3, 1, 22),

@@ -58,6 +58,7 @@ const EFFECTIVE: &[OptionDef] = &[
     int("binlog_expire_logs_seconds", 2_592_000, 0, 4_294_967_295),
     choice("binlog_row_image", "FULL", &["MINIMAL", "NOBLOB", "FULL"], Scope::Both),
     choice("binlog_row_metadata", "MINIMAL", &["MINIMAL", "FULL"], Scope::Global),
+    flag_both("binlog_rows_query_log_events", false),
     choice("block_encryption_mode", "aes-128-ecb", AES_MODES, Scope::Both),
     text_both("character_set_client", "utf8mb4"),
     text_both("character_set_connection", "utf8mb4"),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use nfold_binlog::write::{
     ImageColumns, RowsHead, Stamp, TableColumn, TableMapHead, end_statement, query_event,
-    rows_event, table_map_event, xa_prepare,
+    rows_event, rows_query, table_map_event, xa_prepare,
 };
 use nfold_binlog::{QueryContext, QueryEvent, RowChangeKind, XaPrepareEvent};
 use nfold_catalog::{IndexKind, TableId, Visibility};
@@ -294,23 +294,36 @@ impl Session {
                     tables.push((entry.table, table));
                 }
             }
+            let text = statement
+                .first()
+                .and_then(|(e, _)| journal.text(e.statement));
+            if let Some(text) = text {
+                rows_query(out, stamp, text);
+            }
             for (_, table) in &tables {
                 put_table(out, stamp, table, full);
             }
             let flags = statement.iter().fold(0, |all, (entry, _)| all | entry.kind);
             let no_foreign_key_checks = flags & change_kind::NO_FOREIGN_KEYS != 0;
             let mut last = out.len();
+            let columns_of = |id| {
+                let table = tables.iter().find(|(table, _)| *table == id);
+                table.map_or(0, |(_, t)| logged_columns(t.def()).len())
+            };
             let same = |a: &Change<'_>, b: &Change<'_>| {
                 let of = |c: &Change<'_>| (c.0.table, c.0.kind & change_kind::MASK);
-                of(a) == of(b)
+                let some = (a.0.kind | b.0.kind) & change_kind::SOME_COLUMNS != 0;
+                let columns = if some { columns_of(a.0.table) } else { 0 };
+                of(a) == of(b) && column_bits(a, columns) == column_bits(b, columns)
             };
             for run in statement.chunk_by(same) {
-                let Some((entry, _)) = run.first() else {
+                let Some(change) = run.first() else {
                     continue;
                 };
-                let table = tables.iter().find(|(id, _)| *id == entry.table);
-                let columns = table.map_or(0, |(_, t)| logged_columns(t.def()).len());
-                let all = ImageColumns::all(columns);
+                let (entry, _) = change;
+                let columns = columns_of(entry.table);
+                let [first, second] = image_columns(change, columns);
+                let bits = column_bits(change, columns).len();
                 let head = RowsHead {
                     kind: match entry.kind & change_kind::MASK {
                         change_kind::INSERT => RowChangeKind::Insert,
@@ -319,14 +332,14 @@ impl Session {
                     },
                     table_id: entry.table.0,
                     columns,
-                    first: &all,
-                    second: &all,
+                    first: &first,
+                    second: &second,
                     no_foreign_key_checks,
                     no_unique_checks: false,
                 };
                 let mut rows = Vec::new();
                 for (i, (_, bytes)) in run.iter().enumerate() {
-                    rows.extend_from_slice(bytes);
+                    rows.extend_from_slice(&bytes[bits..]);
                     if rows.len() >= ROWS_EVENT_BYTES || i + 1 == run.len() {
                         last = out.len();
                         rows_event(out, stamp, &head, &rows);
@@ -338,6 +351,26 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The bytes before a change's images, which say which of the table's columns the images have.
+fn column_bits<'a>((entry, bytes): &Change<'a>, columns: usize) -> &'a [u8] {
+    let images = match entry.kind & change_kind::MASK {
+        _ if entry.kind & change_kind::SOME_COLUMNS == 0 => 0,
+        change_kind::UPDATE => 2,
+        _ => 1,
+    };
+    &bytes[..images * columns.div_ceil(8)]
+}
+
+/// The columns of a change's first image and of the second one, which only an update has.
+fn image_columns(change: &Change<'_>, columns: usize) -> [ImageColumns; 2] {
+    let bits = column_bits(change, columns);
+    if bits.is_empty() {
+        return [ImageColumns::all(columns), ImageColumns::all(columns)];
+    }
+    let (first, second) = bits.split_at(columns.div_ceil(8));
+    [ImageColumns(first.into()), ImageColumns(second.into())]
 }
 
 /// CREATE, ALTER and DROP DATABASE

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nfold_binlog::GtidSet;
 use nfold_catalog::UserLockSession;
-use nfold_exec::SessionEnv;
 use nfold_exec::eval::convert;
+use nfold_exec::{LoggedChanges, SessionEnv};
 use nfold_observe::{OwnCounters, SessionCounters};
 use nfold_plan::expr::Class;
 use nfold_plan::{SqlMode, VarScope};
@@ -425,14 +425,15 @@ impl SessionEnv for Env {
         self.vars.settings().innodb_lock_wait_timeout
     }
 
-    fn logged_changes(&self) -> Option<u8> {
+    fn logged_changes(&self) -> Option<LoggedChanges> {
         let log = self.server.binlog.as_ref()?;
         let settings = self.vars.settings();
         let flags = match settings.foreign_key_checks {
             true => 0,
             false => nfold_exec::change_kind::NO_FOREIGN_KEYS,
         };
-        (log.is_active() && settings.sql_log_bin).then_some(flags)
+        let images = settings.row_images;
+        (log.is_active() && settings.sql_log_bin).then_some(LoggedChanges { flags, images })
     }
 
     fn isolation(&self) -> nfold_engine::Isolation {

@@ -134,6 +134,17 @@ impl Session {
         self.write_command(command, who.as_bytes(), &[]);
     }
 
+    /// Hands the text of a statement that has changed rows to the binary log, if it wants it
+    /// (`binlog_rows_query_log_events`).
+    #[inline]
+    pub(crate) fn note_row_query(&mut self, text: &[u8], values: &[Value]) {
+        let settings = self.env.vars.settings();
+        if settings.logs_row_queries && self.engine.journal().is_some() {
+            let shown = shown_text(text, values, settings.lexing);
+            self.engine.set_statement_text(&shown);
+        }
+    }
+
     #[cold]
     fn write_command(&self, command: &str, argument: &[u8], values: &[Value]) {
         let settings = self.env.vars.settings();

@@ -348,6 +348,9 @@ impl Session {
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         let result = self.run(cx, work, sink);
+        if result.is_ok() {
+            self.note_row_query(work.text, work.markers);
+        }
         let ended = self.end_work(cx, result.as_ref().err());
         let result = result?;
         ended?;

@@ -60,6 +60,9 @@ impl Session {
             row: Vec::new(),
         };
         let result = self.run_once(cx, work, &mut sink);
+        if result.is_ok() {
+            self.note_row_query(work.text, work.markers);
+        }
         let ended = self.end_work(cx, result.as_ref().err());
         let result = result?;
         ended?;

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use nfold_exec::RowImages;
 use nfold_plan::{SqlMode, Switches};
 use nfold_sql::ast::{ExplainFormat, IsolationLevel};
 use nfold_sql::lexer::LexMode;
@@ -81,6 +82,10 @@ pub struct Settings {
     pub min_examined_row_limit: u64,
     pub sql_log_off: bool,
     pub sql_log_bin: bool,
+    /// `binlog_row_image`
+    pub row_images: RowImages,
+    /// `binlog_rows_query_log_events`
+    pub logs_row_queries: bool,
     /// `optimizer_trace`: each statement is planned anew.
     pub tracing: bool,
 }
@@ -97,7 +102,7 @@ places! {
     max_execution_time, lock_wait_timeout, innodb_lock_wait_timeout, wait_timeout, net_read_timeout, net_write_timeout,
     max_allowed_packet, max_error_count, max_prepared_stmt_count, read_only, super_read_only, sql_notes, sql_safe_updates, foreign_key_checks, optimizer_switch, restrict_fk_on_non_standard_key, sql_select_limit, auto_increment_increment,
     auto_increment_offset, group_concat_max_len, div_precision_increment, lc_time_names, max_sort_length, cte_max_recursion_depth, regexp_time_limit, regexp_stack_limit, sort_buffer_size, tmp_table_size, nfold_statement_memory, completion_type,
-    long_query_time, min_examined_row_limit, sql_log_off, sql_log_bin,
+    long_query_time, min_examined_row_limit, sql_log_off, sql_log_bin, binlog_row_image, binlog_rows_query_log_events,
     explain_format, explain_json_format_version, optimizer_trace,
 }
 
@@ -236,6 +241,12 @@ impl Settings {
             min_examined_row_limit: int(p.min_examined_row_limit),
             sql_log_off: flag(p.sql_log_off),
             sql_log_bin: flag(p.sql_log_bin),
+            row_images: match text(p.binlog_row_image) {
+                "MINIMAL" => RowImages::Minimal,
+                "NOBLOB" => RowImages::NoBlob,
+                _ => RowImages::Full,
+            },
+            logs_row_queries: flag(p.binlog_rows_query_log_events),
             tracing: is_on(text(p.optimizer_trace), "enabled"),
         }
     }
