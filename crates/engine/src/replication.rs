@@ -106,6 +106,25 @@ impl Engine {
         })
     }
 
+    /// Commits a transaction that changes nothing and carries these bytes in the log, durably.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// The errors of writing.
+    pub fn commit_attachment(&self, bytes: Vec<u8>) -> Result<(), EngineError> {
+        /// No channel has this name.
+        const NONE: &[u8] = b"\xff";
+        let _one = self.shared().ddl.lock();
+        let (dictionary, kind) = (&self.shared().dictionary, ObjectKind::Coordinates);
+        self.change_leftovers(|session| {
+            // A transaction without a change would not be in the log.
+            dictionary::put(session, dictionary, kind, NONE, b"")?;
+            dictionary::remove(session, dictionary, kind, NONE)?;
+            session.attach(bytes);
+            Ok(())
+        })
+    }
+
     /// Writes the coordinates of a channel in a transaction of their own. It becomes durable with
     /// the next durable commit or prepared transaction, not before. Blocks.
     ///

@@ -21,6 +21,7 @@ statement_kinds! {
     AlterUserDefaultRole "Com_alter_user_default_role",
     Analyze "Com_analyze",
     Begin "Com_begin",
+    Binlog "Com_binlog",
     ChangeDb "Com_change_db",
     ChangeReplicationSource "Com_change_replication_source",
     Check "Com_check",

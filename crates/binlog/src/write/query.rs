@@ -11,8 +11,8 @@ pub const DDL_XID_OFFSET: usize = Header::BYTES + 13 + 1;
 /// Appends QUERY. With [`QueryContext::is_atomic_ddl`], the eight bytes at [`DDL_XID_OFFSET`] are
 /// to be replaced by the number of the transaction.
 pub fn query_event(out: &mut Vec<u8>, stamp: Stamp, query: &QueryEvent) {
-    let suppresses =
-        query.sql.starts_with(b"XA ") || query.sql == b"BEGIN" || query.context.names_database;
+    let is_bound = query.sql == b"BEGIN" || query.sql == b"COMMIT";
+    let suppresses = query.sql.starts_with(b"XA ") || is_bound || query.context.names_database;
     let flags = if suppresses { Header::SUPPRESS_USE } else { 0 };
     event(out, stamp, (code::QUERY, flags), |out| {
         let context = query.context.encode();

@@ -11,8 +11,9 @@
 //! The directory is the index.
 //!
 //! XID, or the number of a DDL statement, is the LSN of the commit. The events of XA transactions
-//! have no such place. A start cuts those at a file's end off, and recovery writes them again,
-//! unless a numbered transaction follows them or `binlog.floor` covers them.
+//! and of transactions without changes have no such place. A start cuts those at a file's end off,
+//! and recovery writes them again, unless a numbered transaction follows them or `binlog.floor`
+//! covers them.
 
 use std::io;
 use std::sync::Arc;
@@ -212,6 +213,7 @@ pub(crate) fn scan(file: &dyn DiskFile, synced: Option<u64>) -> io::Result<Optio
                     ends = number.map(|n| Some(u64::from_le_bytes(n)));
                 }
                 Event::Query(q) if !in_transaction && ends_branch(&q.sql) => ends = Some(None),
+                Event::Query(q) if in_transaction && q.sql == b"COMMIT" => ends = Some(None),
                 Event::Query(_) => in_transaction = true,
                 Event::Xid(number) if in_transaction => ends = Some(Some(number)),
                 Event::XaPrepare(_) if in_transaction => ends = Some(None),

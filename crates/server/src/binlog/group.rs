@@ -33,8 +33,9 @@ pub(crate) enum GroupForm {
     Changes,
     /// It is a DDL statement, which commits by itself and has the number of its commit.
     Statement,
-    /// An XA transaction that is prepared or committed in one phase, or the statement that ends
-    /// one. The events are complete, and have no place for the number of the commit.
+    /// An XA transaction that is prepared or committed in one phase, the statement that ends one,
+    /// or a transaction without changes. The events are complete, and have no place for the number
+    /// of the commit.
     Xa,
 }
 

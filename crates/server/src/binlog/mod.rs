@@ -17,7 +17,7 @@
 //!   after a crash has the same GTID, and the same bytes, at the same position.
 //! # Concurrency
 //! `writer` is held while files are written. `published` is held briefly, by dumps and statements.
-//! The order is `writer`, `published`.
+//! The order is `writer`, `published`, `owned`.
 //! # Failure
 //! A failed write or sync ends the process: the next start writes the transactions again.
 
@@ -29,6 +29,7 @@ mod writer;
 mod simulation;
 
 use crate::unix_time::unix_time;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
@@ -39,7 +40,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nfold_binlog::{Gtid, GtidSet, SourceUuid};
+use nfold_binlog::{Gtid, GtidSet, SourceUuid, Tag};
 use nfold_engine::{Attachment, AttachmentReader, Disk, DiskFile, Engine, Lsn, OpenMode};
 use parking_lot::Mutex;
 
@@ -108,6 +109,23 @@ struct Published {
     closed: bool,
 }
 
+/// What an attempt to own a GTID finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GtidClaim {
+    Granted,
+    /// Another session owns it, or its transaction is on the way into a file.
+    Busy,
+    Executed,
+}
+
+fn untagged((uuid, number): (SourceUuid, u64)) -> Gtid {
+    Gtid::MySql {
+        uuid,
+        tag: Tag::default(),
+        number,
+    }
+}
+
 /// A replica that has registered.
 #[derive(Debug, Clone)]
 pub(crate) struct RegisteredReplica {
@@ -133,6 +151,8 @@ pub struct BinaryLog {
     begins_file: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     engine: Mutex<Option<Arc<Engine>>>,
+    /// The GTIDs that sessions own, each with the id of its connection.
+    owned: Mutex<BTreeMap<(SourceUuid, u64), u32>>,
     /// By the id of the connection.
     replicas: Mutex<BTreeMap<u32, RegisteredReplica>>,
     uuid: SourceUuid,
@@ -196,6 +216,7 @@ impl BinaryLog {
             begins_file: AtomicBool::new(false),
             thread: Mutex::new(None),
             engine: Mutex::new(None),
+            owned: Mutex::default(),
             replicas: Mutex::default(),
             uuid,
         };
@@ -334,6 +355,10 @@ impl BinaryLog {
         let old = published.numbered.len().saturating_sub(NUMBERED_COMMITS);
         published.numbered.drain(..old);
         published.waiting.drain(..).for_each(Waker::wake);
+        let mut owned = self.owned.lock();
+        if !owned.is_empty() {
+            owned.retain(|gtid, _| !published.executed.contains(&untagged(*gtid)));
+        }
     }
 
     fn tunables(&self) -> BinlogTunables {
@@ -514,6 +539,39 @@ impl BinaryLog {
             log: self,
             at: (number, position),
         }
+    }
+
+    /// Makes a connection the owner of a GTID, if no other one owns it and no transaction has it.
+    pub(crate) fn claim_gtid(&self, gtid: (SourceUuid, u64), connection: u32) -> GtidClaim {
+        let published = self.published.lock();
+        let mut owned = self.owned.lock();
+        if published.executed.contains(&untagged(gtid)) {
+            return GtidClaim::Executed;
+        }
+        match owned.entry(gtid) {
+            Entry::Occupied(_) => GtidClaim::Busy,
+            Entry::Vacant(free) => {
+                free.insert(connection);
+                GtidClaim::Granted
+            }
+        }
+    }
+
+    /// Ends the ownership of a GTID that no transaction has taken.
+    pub(crate) fn disown_gtid(&self, gtid: (SourceUuid, u64)) {
+        self.owned.lock().remove(&gtid);
+    }
+
+    /// `gtid_owned`: of a connection, or of all with their ids.
+    pub(crate) fn owned_gtids(&self, of: Option<u32>) -> String {
+        let owned = self.owned.lock();
+        let shown = owned
+            .iter()
+            .filter_map(|((uuid, number), connection)| match of {
+                None => Some(format!("{uuid}:{number}#{connection}")),
+                Some(id) => (id == *connection).then(|| format!("{uuid}:{number}")),
+            });
+        shown.collect::<Vec<_>>().join(",\n")
     }
 
     pub(crate) fn register(&self, connection: u32, replica: RegisteredReplica) {

@@ -93,7 +93,6 @@ pub(super) const ACCEPTED: &[OptionDef] = &[
     flag_both("global_connection_memory_tracking", false),
     choice("group_replication_consistency", "BEFORE_ON_PRIMARY_FAILOVER", &["EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "BEFORE", "AFTER", "BEFORE_AND_AFTER"], Scope::Both),
     int("gtid_executed_compression_period", 0, 0, 4_294_967_295),
-    text_both("gtid_next", "AUTOMATIC").session().runtime(),
     int_both("histogram_generation_max_mem_size", 20_000_000, 1_000_000, u64::MAX),
     int("host_cache_size", 703, 0, 65_536),
     int_both("immediate_server_version", 999_999, 0, 999_999).session().runtime(),

@@ -90,6 +90,7 @@ const EFFECTIVE: &[OptionDef] = &[
     int_both("group_concat_max_len", 1024, 4, u64::MAX),
     option("gtid_executed", OptionKind::Text { default: Some("") }, Scope::Global).fixed().runtime().unpersisted(),
     choice("gtid_mode", "OFF", &["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"], Scope::Global),
+    text_both("gtid_next", "AUTOMATIC").session().runtime(),
     option("gtid_owned", OptionKind::Text { default: Some("") }, Scope::Both).fixed().runtime().unpersisted(),
     option("gtid_purged", OptionKind::Text { default: Some("") }, Scope::Global).runtime().unpersisted(),
     option("have_compress", OptionKind::Text { default: Some("YES") }, Scope::Global).fixed().runtime().unpersisted(),

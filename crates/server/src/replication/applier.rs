@@ -277,11 +277,13 @@ impl Applier {
             Event::MariaDbGtid(gtid) => self.mariadb_gtid(header, gtid),
             Event::Gtid(gtid) => {
                 self.between_transactions()?;
-                let known = |g: &Gtid| self.committed.gtids.contains(g);
-                self.skips = gtid.gtid.as_ref().is_some_and(known);
                 self.server.replication.with_status(|status| {
                     gtid.gtid.iter().for_each(|gtid| status.retrieved.add(gtid));
                 });
+                self.skips = match &gtid.gtid {
+                    Some(gtid) => self.has_executed(gtid)?,
+                    None => false,
+                };
                 self.gtid = gtid.gtid;
                 Ok(())
             }
@@ -325,6 +327,20 @@ impl Applier {
             }),
             Event::Unknown => Err(Refusal::Other("this type of event is not supported".into())),
         }
+    }
+
+    /// Whether a transaction is applied already, or a client has committed it with `gtid_next`.
+    fn has_executed(&mut self, gtid: &Gtid) -> Result<bool, SqlError> {
+        if self.committed.gtids.contains(gtid) {
+            return Ok(true);
+        }
+        let log = self.server.binlog.clone().filter(|log| log.is_active());
+        let (Some(log), Some(gtid)) = (log, writable_gtid(gtid)) else {
+            return Ok(false);
+        };
+        self.thread.run(move |fiber, session| {
+            session.waits_for_owner(&mut FiberExec { fiber }, &log, gtid)
+        })
     }
 
     fn between_transactions(&self) -> Result<(), Refusal> {

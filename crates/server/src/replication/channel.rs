@@ -130,8 +130,13 @@ fn stream(
         })
     })?;
     let committed = applier.committed().clone();
+    // Those that clients have committed with gtid_next are not needed, either.
+    let mut known = committed.gtids.clone();
+    if let Some(log) = server.binlog.as_ref().filter(|log| log.is_active()) {
+        known.add_all(&log.gtids().0);
+    }
     let at = match config.auto_position {
-        true => StartAt::Gtids(&committed.gtids),
+        true => StartAt::Gtids(&known),
         false => StartAt::Position {
             file: &committed.file,
             position: committed.position,

@@ -24,3 +24,4 @@ mod mariadb;
 mod rows;
 
 pub(crate) use channel::launch;
+pub(crate) use rows::apply as apply_rows;

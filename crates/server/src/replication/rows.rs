@@ -19,7 +19,7 @@ use crate::unix_time::unix_us;
 ///
 /// # Errors
 /// 1146 if the table does not exist, and the errors of [`apply_row_event`].
-pub(super) fn apply(
+pub(crate) fn apply(
     session: &mut Session,
     cx: &mut dyn ExecCx,
     map: &TableMap,

@@ -147,6 +147,17 @@ impl Session {
         Some(self.new_group(&log, GroupForm::Statement, &events).encode())
     }
 
+    /// The bytes that a commit without changes carries; `None`: it is not recorded.
+    pub(crate) fn empty_transaction(&self) -> Option<Vec<u8>> {
+        let log = self.logging()?;
+        let mut events = Vec::new();
+        for sql in ["BEGIN", "COMMIT"] {
+            let statement = self.described(sql.into(), false);
+            query_event(&mut events, self.stamp(log), &statement);
+        }
+        Some(self.new_group(log, GroupForm::Xa, &events).encode())
+    }
+
     /// A transaction of this session with these events, committed now.
     fn new_group<'e>(&self, log: &BinaryLog, form: GroupForm, events: &'e [u8]) -> Group<'e> {
         Group {

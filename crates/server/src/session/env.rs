@@ -273,6 +273,13 @@ impl Env {
         if matches!(def.name, "gtid_executed" | "gtid_purged") {
             return f(&VarValue::text(self.server.gtids(def.name).to_string()));
         }
+        if def.name == "gtid_owned" {
+            let of = (!global).then_some(self.login.connection_id);
+            let log = self.server.binlog.as_ref();
+            return f(&VarValue::text(
+                log.map_or_else(String::new, |log| log.owned_gtids(of)),
+            ));
+        }
         if global || def.scope == Scope::Global {
             return self.globals.with_value(at, f);
         }

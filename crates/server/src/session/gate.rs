@@ -1,8 +1,8 @@
 //! What some sessions must pass before each statement: an expired password, which allows only
-//! statements that set a new one, the limits of the account (MAX_QUERIES_PER_HOUR and its kin), and
-//! the state of a distributed transaction's branch.
+//! statements that set a new one, the limits of the account (MAX_QUERIES_PER_HOUR and its kin), the
+//! state of a distributed transaction's branch, and a GTID in `gtid_next`.
 //!
-//! A session of an ordinary account without a branch has no gate.
+//! A session of an ordinary account with neither of the last two has no gate.
 //!
 //! # Concurrency
 //! The sessions of one limited account share a mutex. Accounts without limits share nothing.
@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nfold_binlog::SourceUuid;
 use nfold_catalog::{AccountId, ResourceLimits};
 use nfold_types::{ErrorCode, SqlError};
 use parking_lot::Mutex;
@@ -106,12 +107,39 @@ impl Drop for OpenUsage {
     }
 }
 
+/// What becomes of the session's GTID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextGtidState {
+    /// The next transaction gets it.
+    Owned,
+    /// The server has the transaction. Statements that change something do nothing.
+    Executed,
+    /// The transaction has ended. The client has to set the variable again.
+    Ended,
+}
+
+/// The value of `gtid_next` if it is a GTID.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NextGtid {
+    pub uuid: SourceUuid,
+    pub number: u64,
+    pub state: NextGtidState,
+}
+
+impl NextGtid {
+    pub fn text(&self) -> String {
+        format!("{}:{}", self.uuid, self.number)
+    }
+}
+
 /// See the module's header.
 pub(crate) struct Gate {
     must_change_password: bool,
     usage: Option<OpenUsage>,
     /// The branch of a distributed transaction that the session works on.
     pub branch: Option<OpenBranch>,
+    /// The GTID in `gtid_next`.
+    pub next_gtid: Option<NextGtid>,
 }
 
 impl Gate {
@@ -133,21 +161,26 @@ impl Gate {
             must_change_password,
             usage,
             branch: None,
+            next_gtid: None,
         }))
     }
 
-    /// The gate of a session that needs one for its branch alone.
+    /// The gate of a session that needs one for its branch or its GTID alone.
     pub fn of_ordinary_account() -> Box<Gate> {
         Box::new(Gate {
             must_change_password: false,
             usage: None,
             branch: None,
+            next_gtid: None,
         })
     }
 
     /// Whether the session has something to pass.
     pub fn is_needed(&self) -> bool {
-        self.must_change_password || self.usage.is_some() || self.branch.is_some()
+        self.must_change_password
+            || self.usage.is_some()
+            || self.branch.is_some()
+            || self.next_gtid.is_some()
     }
 
     /// Counts a statement. `sets_password`: whether it sets the password of the session's account.

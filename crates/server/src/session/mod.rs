@@ -17,6 +17,7 @@ pub mod env;
 pub(crate) mod gate;
 pub(crate) mod handlers;
 pub(crate) mod locks;
+mod next_gtid;
 pub(crate) mod optimizer_traces;
 mod password_rules;
 pub(crate) mod plan_info;
@@ -136,8 +137,10 @@ pub struct Session {
     pub(crate) close_after: bool,
     /// What the next change of a definition writes.
     pub(crate) carried: CarriedWrites,
-    /// The GTID of the source's transaction that the session applies.
+    /// The GTID of the source's transaction that the session applies, or that of `gtid_next`.
     pub(crate) source_gtid: Option<(SourceUuid, u64)>,
+    /// What BINLOG statements have said so far.
+    pub(crate) printed: Option<Box<replication::PrintedEvents>>,
     /// The digest of the current text, borrowed from the worker. `None` while the statement runs.
     pub(crate) digested: Option<Box<Digested>>,
 }
@@ -236,6 +239,7 @@ impl Session {
             close_after: false,
             carried: CarriedWrites::default(),
             source_gtid: None,
+            printed: None,
             digested: None,
             server,
         };
@@ -252,6 +256,8 @@ impl Session {
     pub fn reset(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
         let ended = self.rollback(cx);
         self.leave_branch();
+        self.set_next_gtid(None);
+        self.printed = None;
         self.release_table_locks();
         self.release_server_locks();
         self.drop_all_temporary();

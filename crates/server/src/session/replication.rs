@@ -4,13 +4,14 @@
 //! One mutex, which the channel's thread takes for each event, and SHOW REPLICA STATUS for each
 //! call. No other statement takes it.
 
+use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nfold_binlog::GtidSet;
+use nfold_binlog::{EventReader, GtidSet, TableMap};
 use nfold_engine::{ChannelRecord, Engine, EngineError, Lsn, PendingCoordinates};
 use nfold_replica::{ChannelConfig, Coordinates};
 use nfold_types::{ErrorCode, SqlError};
@@ -38,6 +39,22 @@ pub(crate) enum ChannelPhase {
     Stopped,
     Connecting,
     Running,
+}
+
+/// What a session keeps between two BINLOG statements.
+pub(crate) struct PrintedEvents {
+    pub reader: EventReader,
+    /// The tables of the statement at hand.
+    pub tables: HashMap<u64, Arc<TableMap>>,
+}
+
+impl Default for PrintedEvents {
+    fn default() -> PrintedEvents {
+        PrintedEvents {
+            reader: EventReader::new(false),
+            tables: HashMap::new(),
+        }
+    }
 }
 
 /// The state that SHOW REPLICA STATUS shows.

@@ -275,13 +275,15 @@ impl Session {
     }
 
     fn commit_now(&mut self, cx: &mut dyn ExecCx) -> Result<(), SqlError> {
-        if (self.engine.journal().is_some() || self.carried.created.is_some())
-            && let Err(e) = self.attach_changes(cx, false)
-        {
+        let logged = self.engine.journal().is_some() || self.carried.created.is_some();
+        if logged && let Err(e) = self.attach_changes(cx, false) {
             self.rollback(cx)?;
             return Err(e);
         }
         let done = finish(cx, || self.engine.commit());
+        if logged && done.is_ok() && self.gate.is_some() {
+            self.next_gtid_was_logged();
+        }
         if done.is_err() && self.engine.in_transaction() {
             finish(cx, || self.engine.rollback())?;
         }
@@ -298,6 +300,9 @@ impl Session {
         self.read_only = false;
         self.server_locks.changed = false;
         self.carried.created = None;
+        if self.gate.is_some() {
+            self.next_gtid_rolled_back();
+        }
         if let Some(info) = self.env.transaction_info() {
             info.ended();
         }
@@ -327,6 +332,9 @@ impl Session {
         }
         if commit {
             self.commit(cx)?;
+            if self.gate.is_some() {
+                self.commit_next_gtid(cx)?;
+            }
         } else {
             let kept = (self.temporary.made, self.temporary.dropped);
             self.rollback(cx)?;

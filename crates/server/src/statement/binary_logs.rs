@@ -126,9 +126,13 @@ impl Session {
             let code = ErrorCode::ER_INSIDE_TRANSACTION_PREVENTS_SWITCH_SQL_LOG_BIN;
             return Err(SqlError::new(code, &[]));
         }
+        if name == "sql_log_bin" && self.source_gtid.is_some() {
+            return Err(SqlError::not_supported(
+                "sql_log_bin with gtid_next = UUID:NUMBER",
+            ));
+        }
         let only = match name {
             "gtid_mode" => self.server.text(name).to_string(),
-            "gtid_next" => "AUTOMATIC".to_string(),
             _ => match ONLY_VALUES.iter().find(|(n, _)| *n == name) {
                 Some((_, only)) => (*only).to_string(),
                 None => return Ok(()),

@@ -75,7 +75,7 @@ fn changes_definitions(statement: &Statement) -> bool {
 }
 
 /// Whether a statement that commits changes neither tables nor accounts.
-fn leaves_data(statement: &Statement) -> bool {
+pub(super) fn leaves_data(statement: &Statement) -> bool {
     use Statement::*;
     matches!(
         statement,
@@ -150,7 +150,9 @@ impl Session {
         text: &[u8],
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
-        self.pass_gate_to_run(cx, text)?;
+        if self.pass_gate_to_run(cx, text)? {
+            return Ok(Response::ok());
+        }
         if let Some(digested) = self.digested.take_if(|d| is_planned(d)) {
             let work = Work {
                 text,
@@ -265,7 +267,9 @@ impl Session {
         sink: &mut WireSink<'_, '_>,
     ) -> Result<Response, SqlError> {
         self.env.counters.count(StatementKind::StmtExecute);
-        self.pass_gate_to_run(cx, &statement.of.text)?;
+        if self.pass_gate_to_run(cx, &statement.of.text)? {
+            return Ok(Response::ok());
+        }
         if same_text(&statement.database, &self.env.database) {
             return self.run_prepared_here(cx, statement, markers, sink);
         }
@@ -445,8 +449,14 @@ impl Session {
             self.carried.pending.attachment = self.statement_attachment(statement, text);
         }
         let mut response = self.dispatch(cx, statement, text, sink);
-        // A statement that has changed nothing is not in the binary log.
-        self.carried.pending.attachment = None;
+        // A statement that has changed nothing is not in the binary log, unless it has a GTID.
+        let left = self.carried.pending.attachment.take();
+        if is_ddl && self.gate.is_some() {
+            let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
+            let is_recorded = is_logged(statement) || with_rows;
+            let ended = self.end_ddl_gtid(cx, left, response.is_ok() && is_recorded);
+            response = response.and_then(|done| ended.map(|()| done));
+        }
         if commits && response.is_ok() && !matches!(statement, Statement::LockTables(_)) {
             response = self.renew_table_locks(cx).and(response);
         }
@@ -535,6 +545,7 @@ impl Session {
             ResetReplica { all, channel } => self.reset_replica(cx, *all, channel.as_ref()),
             PurgeTo(file) => self.purge_to(cx, file),
             PurgeBefore(time) => self.purge_before(cx, time, text),
+            Binlog(text) => self.binlog_statement(cx, text),
             ResetBinaryLogs(to) => self.reset_binary_logs(cx, *to),
             Component(component) => self.component(cx, component, text),
             CreateUser(c) => self.create_user(cx, c),

@@ -25,19 +25,19 @@ impl Session {
     }
 
     /// As [`Self::pass_gate`], for a statement that runs now. It also has to be one that the
-    /// session's branch allows.
+    /// session's branch and `gtid_next` allow. Returns whether `gtid_next` leaves it out.
     ///
     /// # Errors
-    /// Also those of [`Self::pass_branch`].
+    /// Also those of [`Self::pass_branch`] and [`Self::pass_next_gtid`].
     #[inline]
     pub(super) fn pass_gate_to_run(
         &mut self,
         cx: &mut dyn ExecCx,
         text: &[u8],
-    ) -> Result<(), SqlError> {
+    ) -> Result<bool, SqlError> {
         match self.gate.is_some() {
             true => self.pass_closed_gate_to_run(cx, text),
-            false => Ok(()),
+            false => Ok(false),
         }
     }
 
@@ -46,9 +46,10 @@ impl Session {
         &mut self,
         cx: &mut dyn ExecCx,
         text: &[u8],
-    ) -> Result<(), SqlError> {
+    ) -> Result<bool, SqlError> {
         self.pass_closed_gate(|s| s.sets_own_password(text))?;
         let passed = self.pass_branch(cx, text);
+        let passed = passed.and_then(|()| self.pass_next_gtid(cx, text));
         if passed.is_err() {
             self.conditions.clear();
         }

@@ -73,6 +73,7 @@ pub(crate) fn kind_of(statement: &Statement) -> Option<Kind> {
         S::ChangeSource(_) => Kind::ChangeReplicationSource,
         S::StartReplica(_) => Kind::ReplicaStart,
         S::StopReplica(_) => Kind::ReplicaStop,
+        S::Binlog(_) => Kind::Binlog,
         S::PurgeTo(_) => Kind::Purge,
         S::PurgeBefore(_) => Kind::PurgeBeforeDate,
         S::CreateUser(_) => Kind::CreateUser,

@@ -9,6 +9,7 @@
 //!                                              ├─▶ xa: XA
 //!                                              ├─▶ replica: the replication channel
 //!                                              ├─▶ binlog_dump: events for replicas; binary_logs: FLUSH, PURGE, RESET
+//!                                              ├─▶ binlog_events: BINLOG '...'
 //!                                              └─▶ ddl, introspection: the folders below
 //! applied: statements of a replication source
 //! ```
@@ -17,6 +18,7 @@ mod account;
 mod applied;
 mod binary_logs;
 mod binlog_dump;
+mod binlog_events;
 mod client_text;
 mod component;
 mod cursor;

@@ -419,8 +419,9 @@ impl Session {
 
     fn apply(&mut self, cx: &mut dyn ExecCx, change: Change<'_>) -> Result<(), SqlError> {
         match change {
-            Change::Session(assigned) => {
+            Change::Session(mut assigned) => {
                 self.refuse_autocommit(&assigned)?;
+                self.assign_gtid(cx, &mut assigned)?;
                 let before = self.env.vars.settings().clone();
                 self.env.set_vars(&assigned);
                 // SET SESSION also applies to the next transaction, in place of an earlier SET
@@ -462,6 +463,25 @@ impl Session {
                 self.env.note_change();
             }
             Change::NextTransaction(t) => self.set_next_transaction(&t)?,
+        }
+        Ok(())
+    }
+
+    /// Carries out an assignment to `gtid_next`.
+    fn assign_gtid(
+        &mut self,
+        cx: &mut dyn ExecCx,
+        assigned: &mut Assigned,
+    ) -> Result<(), SqlError> {
+        for (at, value) in assigned {
+            if vars::definitions()[*at].name != "gtid_next" {
+                continue;
+            }
+            let VarValue::Text(Some(text)) = value else {
+                let code = ErrorCode::ER_WRONG_VALUE_FOR_VAR;
+                return Err(SqlError::new(code, &[&"gtid_next", &"NULL"]));
+            };
+            *value = VarValue::text(self.assign_next_gtid(cx, text)?);
         }
         Ok(())
     }

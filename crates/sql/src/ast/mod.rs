@@ -218,6 +218,8 @@ pub enum Statement {
     PurgeTo(String),
     /// `PURGE BINARY LOGS BEFORE time`
     PurgeBefore(Box<Expr>),
+    /// `BINLOG 'events in base64'`
+    Binlog(Vec<u8>),
     /// `RESET BINARY LOGS AND GTIDS [TO number]`
     ResetBinaryLogs(Option<u64>),
 

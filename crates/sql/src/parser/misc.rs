@@ -88,6 +88,10 @@ impl Parser<'_> {
             Kw::STOP => self.stop_replica(),
             Kw::RESET => self.reset(),
             Kw::PURGE => self.purge(),
+            Kw::BINLOG => {
+                self.advance();
+                Ok(Statement::Binlog(self.string()?))
+            }
             Kw::GRANT => self.grant(),
             Kw::REVOKE => self.revoke(),
             Kw::INSTALL => self.install(),
@@ -345,7 +349,6 @@ fn unsupported_verb(kw: Kw) -> Option<&'static str> {
     Some(match kw {
         Kw::CALL => "CALL",
         Kw::HELP => "HELP",
-        Kw::BINLOG => "BINLOG",
         Kw::CACHE => "CACHE INDEX",
         Kw::IMPORT => "IMPORT TABLE",
         Kw::CLONE => "CLONE",

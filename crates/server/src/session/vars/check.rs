@@ -72,6 +72,10 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
         }
         name if name.starts_with("character_set_") => charset(def, value, warnings),
         name if name.starts_with("collation_") => collation(def, value, warnings),
+        "default_collation_for_utf8mb4" => {
+            let collation = known_collation(def.name, value)?;
+            own(VarValue::text(collation.name))
+        }
         "default_storage_engine" | "default_tmp_storage_engine" => {
             let text = text_of(def.name, value)?;
             if !text.eq_ignore_ascii_case("innodb") {
@@ -461,6 +465,14 @@ fn name_or_number(name: &str, value: &Value) -> Result<String, SqlError> {
     }
 }
 
+/// The collation that a variable is set to, by its name or its number.
+fn known_collation(name: &str, value: &Value) -> Result<&'static Collation, SqlError> {
+    match collation_by_number(value) {
+        Some(collation) => Ok(collation),
+        None => collation_by_name(&name_or_number(name, value)?),
+    }
+}
+
 fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
     if value.is_null() && def.name == "character_set_results" {
         return Ok(vec![(find(def.name)?, VarValue::Text(None))]);
@@ -499,10 +511,7 @@ fn charset(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assig
 }
 
 fn collation(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Assigned, SqlError> {
-    let collation = match collation_by_number(value) {
-        Some(collation) => collation,
-        None => collation_by_name(&name_or_number(def.name, value)?)?,
-    };
+    let collation = known_collation(def.name, value)?;
     if collation.charset.name == "utf8mb3" {
         let warning = Deprecated::Utf8mb3Collation(collation.name).warning();
         warnings.push_error(Level::Warning, &warning);
