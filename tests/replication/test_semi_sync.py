@@ -1,6 +1,9 @@
-"""Semi-synchronous replication with Nfold as the replica. The sources are a MariaDB where one is
-installed, and the MySQL that NFOLD_REPLICATION_SOURCE names, with its plugin semisync_source.so."""
+"""Semi-synchronous replication. With Nfold as the replica, the sources are another Nfold, a MariaDB
+where one is installed, and the MySQL that NFOLD_REPLICATION_SOURCE names, with its plugin
+semisync_source.so. With Nfold as the source, the replica is also the MySQL that
+NFOLD_REPLICATION_REPLICA names, with its plugin semisync_replica.so."""
 
+import threading
 import time
 
 import pymysql
@@ -10,6 +13,7 @@ import replica
 import server
 import test_mariadb as of_mariadb
 import test_mysql as of_mysql
+import test_source as of_source
 
 OPTIONS = {"server_id": 77, "innodb_buffer_pool_size": "64M", "rpl_semi_sync_replica_enabled": "ON"}
 # How many commits a replica has acknowledged, the state, and the number of such replicas.
@@ -72,6 +76,94 @@ def check(srv, src, cur, names, caught_up):
     caught_up(src, cur)
     replica.compare(src, cur, "rep")
     assert number(cur, "Rpl_semi_sync_replica_status") == 0
+
+
+SOURCE = {**of_source.OPTIONS, "rpl_semi_sync_source_enabled": "ON", "rpl_semi_sync_source_timeout": 10000}
+
+
+def test_nfold_waits_for_its_replica(_):
+    with server.Server(SOURCE) as source, server.Server(OPTIONS) as srv:
+        # Without a replica the first commit waits for the timeout.
+        src = source.connect().cursor()
+        src.execute("SET GLOBAL rpl_semi_sync_source_timeout = 100")
+        src = of_source.begin(source)
+        assert number(src, MYSQL["status"]) == 0 and number(src, MYSQL["not_acked"]) > 0
+        src.execute("SET GLOBAL rpl_semi_sync_source_timeout = 10000")
+        cur = srv.connect().cursor()
+        of_source.follow(source, cur, False)
+        check(srv, src, cur, MYSQL, of_source.caught_up)
+
+
+def test_nfold_waits_for_several_sessions(_):
+    """Commits of several sessions share acknowledgements, and each of them is on the replica."""
+    with server.Server(SOURCE) as source, server.Server(OPTIONS) as srv:
+        src = source.connect().cursor()
+        src.execute("SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+        src = of_source.begin(source)
+        src.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        src.execute("SET GLOBAL rpl_semi_sync_source_enabled = ON")
+        cur = srv.connect().cursor()
+        of_source.follow(source, cur, False)
+        wait_for(src, MYSQL["clients"], 1)
+        of_source.caught_up(src, cur)
+        failed = []
+
+        def work(first):
+            mine, there = source.connect(database="rep").cursor(), srv.connect(database="rep").cursor()
+            for n in range(first, first + 40):
+                mine.execute(f"INSERT INTO t VALUES ({n})")
+                there.execute(f"SELECT COUNT(*) FROM t WHERE id = {n}")
+                if there.fetchone() != (1,):
+                    failed.append(n)
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in (0, 100, 200, 300)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed, failed
+        assert number(src, MYSQL["acked"]) >= 160 and number(src, "Rpl_semi_sync_source_wait_sessions") == 0
+        try:
+            src.execute("SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC")
+            raise AssertionError("AFTER_SYNC")
+        except pymysql.err.Error as e:
+            assert e.args[0] == 1231, e
+        # Commits that do not wait for absent replicas.
+        src.execute("SET GLOBAL rpl_semi_sync_source_wait_no_replica = OFF")
+        cur.execute("STOP REPLICA")
+        src.execute("INSERT INTO t VALUES (1000)")
+        assert number(src, MYSQL["status"]) == 0
+
+
+@of_source.skipped
+def test_nfold_waits_for_mysql(_):
+    cur = of_source.mysql().cursor()
+    try:
+        cur.execute("INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'")
+    except pymysql.MySQLError as e:
+        if e.args[0] != 1125:  # It is there already.
+            print(f"skipped test_nfold_waits_for_mysql: {e}")
+            return
+    cur.execute("SET GLOBAL rpl_semi_sync_replica_enabled = ON")
+    try:
+        with server.Server(SOURCE) as source:
+            src = source.connect().cursor()
+            src.execute("SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+            src = of_source.begin(source)
+            src.execute("SET GLOBAL rpl_semi_sync_source_enabled = ON")
+            of_source.follow(source, cur, True)
+            wait_for(src, MYSQL["clients"], 1)
+            src.execute("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)")
+            before, missed = number(src, MYSQL["acked"]), number(src, MYSQL["not_acked"])
+            for n in range(50):
+                src.execute("INSERT INTO t VALUES (%s, REPEAT('x', %s))", (n, n * 1000))
+            assert number(src, MYSQL["acked"]) == before + 50 and number(src, MYSQL["not_acked"]) == missed
+            of_source.caught_up(src, cur)
+            replica.compare(src, cur, "rep")
+            cur.execute("STOP REPLICA")
+    finally:
+        cur.execute("STOP REPLICA")
+        cur.execute("SET GLOBAL rpl_semi_sync_replica_enabled = OFF")
 
 
 @of_mariadb.skipped

@@ -18,7 +18,7 @@ use nfold_engine::{
 };
 use nfold_protocol::consts::CACHING_SHA2_PASSWORD;
 
-use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables, ONLY_VALUES};
+use crate::binlog::{BinaryLog, BinlogOptions, BinlogTunables, ONLY_VALUES, SemiSyncOptions};
 use crate::config::{DataDir, ServerOptions, Values, server_uuid};
 use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
@@ -161,6 +161,12 @@ fn open_binlog(
             checksums: v.text("binlog_checksum") != Some("NONE"),
             max_bytes: v.int("max_binlog_size"),
             expire_s: v.int("binlog_expire_logs_seconds"),
+            semi_sync: SemiSyncOptions {
+                enabled: v.flag("rpl_semi_sync_source_enabled"),
+                timeout: Duration::from_millis(v.int("rpl_semi_sync_source_timeout")),
+                replicas: v.int("rpl_semi_sync_source_wait_for_replica_count") as usize,
+                waits_alone: v.flag("rpl_semi_sync_source_wait_no_replica"),
+            },
         },
     };
     BinaryLog::open(disk, log_options, v.flag("log_bin"))

@@ -64,6 +64,8 @@ struct State {
     held: BTreeMap<Lsn, Lsn>,
     /// The reader is to look even if nothing is ready.
     nudged: bool,
+    /// The newest commit with an attachment since the start.
+    newest: Lsn,
 }
 
 /// See the module header.
@@ -78,6 +80,7 @@ impl Attachments {
     pub fn push(&self, floor: Lsn, commit: Lsn, bytes: Vec<u8>) {
         let mut state = self.state.lock();
         state.held.insert(commit, floor);
+        state.newest = state.newest.max(commit);
         state.ready.push(Attachment { commit, bytes });
         if state.ready.len() == 1 {
             self.arrived.notify_all();
@@ -98,6 +101,11 @@ impl Attachments {
         }
         state.nudged = false;
         state.ready.iter().map(|a| a.commit).min()
+    }
+
+    /// The newest commit with an attachment since the start; 0: there was none.
+    pub fn newest(&self) -> Lsn {
+        self.state.lock().newest
     }
 
     /// Ends a [`Self::wait`] of the reader.
@@ -141,6 +149,7 @@ mod tests {
         all.push(40, 100, b"a".to_vec());
         all.push(200, 300, b"c".to_vec());
         assert_eq!(all.wait(Duration::ZERO), Some(100));
+        assert_eq!(all.newest(), 300);
         let taken: Vec<Lsn> = all.take(250).iter().map(|a| a.commit).collect();
         assert_eq!(taken, [100, 200]);
         assert_eq!(all.floor(), Some(40));

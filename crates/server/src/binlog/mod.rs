@@ -23,6 +23,7 @@
 
 mod files;
 mod group;
+mod semi_sync;
 mod writer;
 
 #[cfg(test)]
@@ -46,6 +47,8 @@ use parking_lot::Mutex;
 
 pub(crate) use files::{BASE_NAME, FIRST_POSITION, file_name, file_number, read_events};
 pub(crate) use group::{Group, GroupEvents, GroupForm};
+pub(crate) use semi_sync::SemiSync;
+pub use semi_sync::SemiSyncOptions;
 use writer::{Writer, WriterOptions};
 
 /// The longest time that a file stays unsynced, and the most bytes.
@@ -83,6 +86,7 @@ pub struct BinlogTunables {
     pub max_bytes: u64,
     /// `binlog_expire_logs_seconds`; 0: files are kept.
     pub expire_s: u64,
+    pub semi_sync: SemiSyncOptions,
 }
 
 /// A file as statements and dumps see it.
@@ -101,6 +105,8 @@ pub(crate) struct PublishedFile {
 struct Published {
     files: BTreeMap<u64, PublishedFile>,
     executed: GtidSet,
+    /// The last commit in the files.
+    commit: Lsn,
     /// The newest commits with their GTIDs, in order.
     numbered: VecDeque<(Lsn, Gtid)>,
     waiting: Vec<Waker>,
@@ -153,6 +159,7 @@ pub struct BinaryLog {
     engine: Mutex<Option<Arc<Engine>>>,
     /// The GTIDs that sessions own, each with the id of its connection.
     owned: Mutex<BTreeMap<(SourceUuid, u64), u32>>,
+    pub(crate) semi_sync: SemiSync,
     /// By the id of the connection.
     replicas: Mutex<BTreeMap<u32, RegisteredReplica>>,
     uuid: SourceUuid,
@@ -217,6 +224,7 @@ impl BinaryLog {
             thread: Mutex::new(None),
             engine: Mutex::new(None),
             owned: Mutex::default(),
+            semi_sync: SemiSync::new(tunables.semi_sync),
             replicas: Mutex::default(),
             uuid,
         };
@@ -272,6 +280,7 @@ impl BinaryLog {
         self.engine.lock().take();
         let mut published = self.published.lock();
         published.closed = true;
+        self.semi_sync.close();
         published.waiting.drain(..).for_each(Waker::wake);
     }
 
@@ -351,6 +360,7 @@ impl BinaryLog {
         };
         published.files.insert(number, file);
         published.executed.clone_from(&contents.executed);
+        published.commit = writer.commit;
         published.numbered.extend(writer.numbered.drain(..));
         let old = published.numbered.len().saturating_sub(NUMBERED_COMMITS);
         published.numbered.drain(..old);
@@ -369,6 +379,9 @@ impl BinaryLog {
     pub fn set_tunables(&self, tunables: BinlogTunables) {
         let before = std::mem::replace(&mut *self.tunables.lock(), tunables);
         self.server_id.store(tunables.server_id, Relaxed);
+        if before.semi_sync != tunables.semi_sync {
+            self.semi_sync.set_options(tunables.semi_sync);
+        }
         if before.checksums != tunables.checksums {
             self.begins_file.store(true, Relaxed);
             if let Some(engine) = &*self.engine.lock() {
@@ -492,6 +505,20 @@ impl BinaryLog {
 
     pub(crate) fn file(&self, number: u64) -> Option<PublishedFile> {
         self.published.lock().files.get(&number).cloned()
+    }
+
+    /// The end of a file; with the last commit in it, if it is the last file.
+    pub(crate) fn end_of(&self, number: u64) -> (u64, Option<Lsn>) {
+        let published = self.published.lock();
+        let last = published.files.keys().next_back() == Some(&number);
+        let bytes = published.files.get(&number).map_or(0, |file| file.bytes);
+        (bytes, last.then_some(published.commit))
+    }
+
+    /// A replica has acknowledged everything up to a commit.
+    pub(crate) fn acknowledged(&self, dump: &Dump, commit: Lsn) {
+        let newest = self.published.lock().commit;
+        self.semi_sync.acknowledged(dump.id, commit, newest);
     }
 
     /// The last file, its end, and all transactions.
@@ -624,6 +651,11 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
+    /// The replica acknowledges what it gets.
+    pub fn acknowledges(&self) {
+        self.log.semi_sync.attach(self.id);
+    }
+
     pub fn set_file(&self, number: u64) {
         self.log.published.lock().reading.insert(self.id, number);
     }
@@ -632,6 +664,7 @@ impl Dump {
 impl Drop for Dump {
     fn drop(&mut self) {
         self.log.published.lock().reading.remove(&self.id);
+        self.log.semi_sync.detach(self.id);
     }
 }
 

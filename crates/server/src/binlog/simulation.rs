@@ -39,6 +39,7 @@ use nfold_engine::{
 use nfold_replica::{BranchStep, Coordinates};
 use nfold_store::{SimDisk, SimRng};
 
+use super::semi_sync::SemiSyncOptions;
 use super::{
     BinaryLog, BinlogOptions, BinlogTunables, FIRST_POSITION, Group, GroupEvents, GroupForm,
     file_name, file_number, read_events,
@@ -484,6 +485,7 @@ impl World {
                 checksums: true,
                 max_bytes: 6 << 10,
                 expire_s: 0,
+                semi_sync: SemiSyncOptions::default(),
             },
         };
         let disk: Arc<dyn Disk> = Arc::new(self.source.clone());

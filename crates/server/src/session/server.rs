@@ -23,7 +23,7 @@ use super::shared_plans::SharedPlans;
 use super::storage;
 use super::system_schemas::SystemTables;
 use super::vars::{self, Globals, VarValue};
-use crate::binlog::{BinaryLog, BinlogTunables};
+use crate::binlog::{BinaryLog, BinlogTunables, SemiSyncOptions};
 use crate::config::{Components, Persisted, ServerOptions, Source, server_uuid};
 use crate::database::{OpenDatabase, machine_memory};
 use crate::general_log::GeneralLog;
@@ -240,11 +240,17 @@ impl ServerState {
             checksums: &*self.text("binlog_checksum") == "CRC32",
             max_bytes: self.int("max_binlog_size"),
             expire_s: self.int("binlog_expire_logs_seconds"),
+            semi_sync: SemiSyncOptions {
+                enabled: self.flag("rpl_semi_sync_source_enabled"),
+                timeout: Duration::from_millis(self.int("rpl_semi_sync_source_timeout")),
+                replicas: self.int("rpl_semi_sync_source_wait_for_replica_count") as usize,
+                waits_alone: self.flag("rpl_semi_sync_source_wait_no_replica"),
+            },
         }
     }
 
-    /// Whether `gtid_executed` has all of `set`, durably if commits are to be durable. Commits whose
-    /// transactions have no GTID yet do not count.
+    /// Whether `gtid_executed` has all of `set`, durably if commits are to be durable. Commits
+    /// whose transactions have no GTID yet do not count.
     pub(crate) fn has_executed(&self, set: &GtidSet) -> bool {
         let (mut executed, commit) = self
             .replication

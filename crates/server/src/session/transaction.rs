@@ -292,7 +292,39 @@ impl Session {
         if let Some(info) = self.env.transaction_info() {
             info.ended();
         }
+        if logged && done.is_ok() {
+            self.wait_for_replicas(cx);
+        }
         done
+    }
+
+    /// After a commit that the binary log has: waits until semi-synchronous replicas have it.
+    #[inline]
+    pub(crate) fn wait_for_replicas(&mut self, cx: &mut dyn ExecCx) {
+        let log = self.server.binlog.as_ref();
+        if log.is_some_and(|log| log.semi_sync.is_enabled()) {
+            self.wait_for_acknowledgement(cx);
+        }
+    }
+
+    #[cold]
+    fn wait_for_acknowledgement(&mut self, cx: &mut dyn ExecCx) {
+        let Some(log) = self.server.binlog.clone() else {
+            return;
+        };
+        if self.rights.is_replica() {
+            return;
+        }
+        let newest = self.server.engine.attachments().newest();
+        let Some(wait) = log.semi_sync.begin_wait(newest) else {
+            return;
+        };
+        let deadline = wait.deadline;
+        let mut wait = std::pin::pin!(wait);
+        // The transaction is committed, so KILL ends the wait alone.
+        if let Err(Interrupt::Deadline) = cx.wait(wait.as_mut(), deadline) {
+            wait.timed_out();
+        }
     }
 
     /// Rolls back the open transaction, if there is one.

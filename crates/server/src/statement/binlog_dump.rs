@@ -6,6 +6,9 @@
 //!                                         └─ end of the last file: wait for more, heartbeats
 //! ```
 //! With GTIDs, the transactions that the replica has are left out.
+//!
+//! A semi-synchronous replica acknowledges the last event that there is (`binlog/semi_sync.rs`).
+//! Nothing is sent until the acknowledgement is there.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,6 +40,8 @@ const ANONYMOUS_GTID: u8 = 34;
 /// Types of events that are no part of a transaction.
 const CONTROL: [u8; 5] = [3, 4, 15, 27, 35];
 const CHECKSUM: usize = 4;
+/// The first byte before an event for a semi-synchronous replica, and of its acknowledgement.
+const SEMI_SYNC: u8 = 0xef;
 
 /// Why a dump ends.
 enum DumpEnd {
@@ -63,6 +68,8 @@ struct ReplicaSettings {
     heartbeat: Option<Duration>,
     /// Whether events are to have checksums; `None`: the replica does not know of them.
     checksums: Option<bool>,
+    /// The replica acknowledges events that request it.
+    acknowledges: bool,
 }
 
 /// A dump in progress.
@@ -78,6 +85,10 @@ struct Sender<'d, 'o> {
     /// The file has checksums, and the replica wants none.
     strips: bool,
     ends: bool,
+    /// The event at hand requests an acknowledgement.
+    requests: bool,
+    /// Such an event was sent.
+    requested: bool,
 }
 
 impl Session {
@@ -93,6 +104,14 @@ impl Session {
         }
     }
 
+    /// Whether the replica has said that it acknowledges, and the server wants that.
+    fn wants_semi_sync(&self) -> bool {
+        let own = self.replica_variable(["rpl_semi_sync_replica", "rpl_semi_sync_slave"]);
+        let log = self.server.binlog.as_ref();
+        let wanted = log.is_some_and(|log| log.semi_sync.is_enabled());
+        wanted && matches!(own, Some(Value::Int(1) | Value::UInt(1)))
+    }
+
     fn replica_settings(&self) -> ReplicaSettings {
         let period = self.replica_variable(["source_heartbeat_period", "master_heartbeat_period"]);
         let nanoseconds = match period {
@@ -104,6 +123,7 @@ impl Session {
         ReplicaSettings {
             heartbeat: (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds)),
             checksums: checksum.map(|word| word.eq_ignore_ascii_case("CRC32")),
+            acknowledges: self.wants_semi_sync(),
         }
     }
 
@@ -178,9 +198,14 @@ impl Session {
             skips: false,
             strips: false,
             ends: request.ends,
+            requests: false,
+            requested: false,
             log: log.clone(),
         };
         let dump = log.begin_dump(number);
+        if sender.settings.acknowledges {
+            dump.acknowledges();
+        }
         sender.run(&dump, number, position)
     }
 }
@@ -263,7 +288,7 @@ impl Sender<'_, '_> {
             let log = self.log.clone();
             let file = self.blocking(move || log.open_file(number))?;
             self.send_head((number, position), &file)?;
-            number = self.send_file(number, position, &file)?;
+            number = self.send_file(dump, (number, position), &file)?;
             position = FIRST_POSITION;
         }
     }
@@ -311,19 +336,21 @@ impl Sender<'_, '_> {
     /// Sends the events of a file from a position on. Returns the next file.
     fn send_file(
         &mut self,
-        number: u64,
-        position: u64,
+        dump: &Dump,
+        (number, position): (u64, u64),
         file: &Arc<dyn DiskFile>,
     ) -> Result<u64, DumpEnd> {
         let mut at = position;
         loop {
-            let published = self.log.file(number).map_or(0, |file| file.bytes);
+            let (published, commit) = self.log.end_of(number);
             if at < published {
                 let opened = file.clone();
                 let events = self.blocking(move || read_events(&*opened, at, published))?;
                 let mut rest = &events[..];
                 while let Ok(header) = Header::read(rest) {
                     let (event, behind) = rest.split_at((header.size as usize).min(rest.len()));
+                    let is_last = at + event.len() as u64 == published;
+                    self.requests = is_last && commit.is_some() && self.settings.acknowledges;
                     // The format was sent.
                     if at > FIRST_POSITION {
                         self.send_event(header.code, event)?;
@@ -332,6 +359,13 @@ impl Sender<'_, '_> {
                     rest = behind;
                 }
                 self.out.flush()?;
+                if let (true, Some(commit)) = (std::mem::take(&mut self.requests), commit) {
+                    // The replica has a transaction that is left out.
+                    if std::mem::take(&mut self.requested) {
+                        self.read_acknowledgement(at)?;
+                    }
+                    self.log.acknowledged(dump, commit);
+                }
                 continue;
             }
             let later = self.log.files().into_iter().find(|(n, _)| *n > number);
@@ -398,9 +432,27 @@ impl Sender<'_, '_> {
         self.send(event)
     }
 
+    /// Waits until the replica has acknowledged everything up to a position.
+    fn read_acknowledgement(&mut self, position: u64) -> Result<(), DumpEnd> {
+        let mut packet = Vec::new();
+        self.out.read_packet(&mut packet)?;
+        // Positions in events have 32 bits.
+        match packet.first_chunk::<5>() {
+            Some([SEMI_SYNC, rest @ ..]) if u32::from_le_bytes(*rest) == position as u32 => Ok(()),
+            _ => Err(fatal(
+                "The replica sent another acknowledgement than was requested",
+            )),
+        }
+    }
+
     fn send(&mut self, event: &[u8]) -> Result<(), DumpEnd> {
+        let (acknowledges, requests) = (self.settings.acknowledges, self.requests);
         let packet = self.out.row_buffer();
         packet.push(0);
+        if acknowledges {
+            packet.extend_from_slice(&[SEMI_SYNC, u8::from(requests)]);
+            self.requested |= requests;
+        }
         packet.extend_from_slice(event);
         Ok(self.out.end_row()?)
     }

@@ -8,7 +8,7 @@ use nfold_catalog::Privileges;
 use nfold_exec::{Checkpoints, ExecCx, StatementResult};
 use nfold_observe::StatementKind;
 use nfold_sql::ast::{
-    Flush, FlushItem, MaintenanceKind, PrepareSource, RoleStatement, Show, Statement,
+    self, Flush, FlushItem, MaintenanceKind, PrepareSource, RoleStatement, Show, Statement,
 };
 use nfold_sql::digest::Digested;
 use nfold_sql::parser::{Parsed, parse_parameterised_stoppable, parse_stoppable};
@@ -451,6 +451,9 @@ impl Session {
         let mut response = self.dispatch(cx, statement, text, sink);
         // A statement that has changed nothing is not in the binary log, unless it has a GTID.
         let left = self.carried.pending.attachment.take();
+        if is_ddl && left.is_none() && response.is_ok() && self.logging().is_some() {
+            self.wait_for_replicas(cx);
+        }
         if is_ddl && self.gate.is_some() {
             let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
             let is_recorded = is_logged(statement) || with_rows;
@@ -516,7 +519,19 @@ impl Session {
             RollbackTo(name) => self.use_savepoint(cx, name.as_str(), false),
             ReleaseSavepoint(name) => self.use_savepoint(cx, name.as_str(), true),
             Savepoint(name) => self.savepoint(name.as_str()),
-            Xa(xa) => self.xa(cx, xa),
+            Xa(xa) => {
+                let response = self.xa(cx, xa)?;
+                // XA COMMIT ... ONE PHASE is a commit like any other.
+                if let ast::Xa::Prepare(_)
+                | ast::Xa::Rollback(_)
+                | ast::Xa::Commit {
+                    one_phase: false, ..
+                } = **xa
+                {
+                    self.wait_for_replicas(cx);
+                }
+                Ok(response)
+            }
             LockTables(list) => self.lock_tables(cx, list),
             UnlockTables => self.unlock_tables(cx),
             LockInstance => self.lock_instance(cx, true),

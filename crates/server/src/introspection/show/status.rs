@@ -207,6 +207,24 @@ impl ServerState {
         let semi_sync = self.replication.with_status(|status| status.semi_sync);
         let word = if semi_sync { "ON" } else { "OFF" };
         all.push(("Rpl_semi_sync_replica_status", word.to_owned()));
+        let log = self.binlog.as_ref().filter(|log| log.is_active());
+        let status = log.map(|log| log.semi_sync.status()).unwrap_or_default();
+        let word = if status.is_on { "ON" } else { "OFF" };
+        all.push(("Rpl_semi_sync_source_status", word.to_owned()));
+        let counts = [
+            ("Rpl_semi_sync_source_clients", status.clients),
+            ("Rpl_semi_sync_source_no_times", status.times_off),
+            ("Rpl_semi_sync_source_no_tx", status.unacknowledged),
+            (
+                "Rpl_semi_sync_source_tx_avg_wait_time",
+                status.wait_us.checked_div(status.waits).unwrap_or(0),
+            ),
+            ("Rpl_semi_sync_source_tx_wait_time", status.wait_us),
+            ("Rpl_semi_sync_source_tx_waits", status.waits),
+            ("Rpl_semi_sync_source_wait_sessions", status.waiting),
+            ("Rpl_semi_sync_source_yes_tx", status.acknowledged),
+        ];
+        all.extend(counts.map(|(name, value)| (name, value.to_string())));
         all
     }
 }

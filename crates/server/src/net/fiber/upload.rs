@@ -1,4 +1,5 @@
-//! A file that the client sends while its command runs (LOAD DATA LOCAL).
+//! What a client sends while its command runs: a file (LOAD DATA LOCAL), or the acknowledgements of
+//! a semi-synchronous replica.
 //!
 //! The client answers the request packet with packets that hold the file's bytes and ends with an
 //! empty one. Their payloads are handed on as they arrive, so no packet is ever held whole.
@@ -13,6 +14,14 @@ use super::{FiberCx, Interrupt, add as counters_add};
 
 /// Payload bytes of a packet that the next packet continues.
 const LONGEST: usize = 0xff_ffff;
+
+/// The most bytes of a packet that is read as a whole.
+const MOST_IN_PACKET: usize = 4096;
+
+/// The payload bytes of a packet, by its header.
+fn payload_length(header: &[u8]) -> usize {
+    usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16
+}
 
 /// State of one transfer.
 #[derive(Default)]
@@ -43,8 +52,34 @@ impl Upload {
                 return Ok(true);
             }
             if !self.ended {
-                self.receive(transport, cx, stops)?;
+                self.receive(transport, cx, (stops, false))?;
             }
+        }
+    }
+
+    /// Appends the payload of the next packet to `to`. Waits for it without a limit of time.
+    pub fn read_packet(
+        &mut self,
+        transport: &mut Transport,
+        cx: &FiberCx<'_>,
+        sequence: &mut u8,
+        to: &mut Vec<u8>,
+    ) -> Result<(), Interrupt> {
+        loop {
+            let data = self.input.data();
+            if data.len() >= HEADER {
+                let len = payload_length(data);
+                if len > MOST_IN_PACKET {
+                    return Err(Interrupt::ConnectionLost);
+                }
+                if data.len() >= HEADER + len {
+                    to.extend_from_slice(&data[HEADER..HEADER + len]);
+                    *sequence = data[3].wrapping_add(1);
+                    self.input.consume(HEADER + len);
+                    return Ok(());
+                }
+            }
+            self.receive(transport, cx, (true, true))?;
         }
     }
 
@@ -63,7 +98,7 @@ impl Upload {
             if self.left > 0 || data.len() < HEADER {
                 return to.len() > before;
             }
-            let len = usize::from(data[0]) | usize::from(data[1]) << 8 | usize::from(data[2]) << 16;
+            let len = payload_length(data);
             *sequence = data[3].wrapping_add(1);
             self.input.consume(HEADER);
             if len == 0 && !self.continued {
@@ -75,12 +110,13 @@ impl Upload {
         }
     }
 
-    /// Receives once, and suspends while nothing arrives.
+    /// Receives once, and suspends while nothing arrives. `stops`: KILL QUERY ends the wait.
+    /// `is_patient`: no time does.
     fn receive(
         &mut self,
         transport: &mut Transport,
         cx: &FiberCx<'_>,
-        stops: bool,
+        (stops, is_patient): (bool, bool),
     ) -> Result<(), Interrupt> {
         let lost = |_| Interrupt::ConnectionLost;
         let mut in_time = true;
@@ -93,7 +129,9 @@ impl Upload {
                     return Ok(());
                 }
                 Received::Closed => return Err(Interrupt::ConnectionLost),
-                Received::Nothing if !in_time => return Err(Interrupt::ConnectionLost),
+                Received::Nothing if !in_time && !is_patient => {
+                    return Err(Interrupt::ConnectionLost);
+                }
                 Received::Nothing => {}
             }
             in_time = cx.wait_readable(Instant::now() + cx.limits().net_read_timeout)?;

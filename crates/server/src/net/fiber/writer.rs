@@ -451,6 +451,16 @@ impl<'a> ResponseWriter<'a> {
         }
     }
 
+    /// Appends the payload of the next packet that the client sends during the command.
+    ///
+    /// # Errors
+    /// The client is gone, or the command was killed.
+    pub fn read_packet(&mut self, to: &mut Vec<u8>) -> Result<(), Interrupt> {
+        let rare = self.rare.get_or_insert_default();
+        let upload = rare.upload.get_or_insert_default();
+        upload.read_packet(self.transport, self.cx, &mut self.sequence, to)
+    }
+
     fn read_upload(&mut self, stops: bool, to: &mut Vec<u8>) -> Result<bool, Interrupt> {
         let Some(upload) = self.rare.as_mut().and_then(|rare| rare.upload.as_mut()) else {
             return Ok(false);
