@@ -168,8 +168,10 @@ def test_nfold_prepares_the_transactions_of_an_nfold(srv):
 def test_replica_hands_on_xa_transactions(srv):
     src = begin(srv)
     with Follower(srv, log_bin="ON", gtid_mode="ON") as middle:
+        middle.cur.execute("SET sql_log_bin = 0")
         middle.cur.execute("CREATE USER sb IDENTIFIED BY 'sb'")
         middle.cur.execute("GRANT ALL ON *.* TO sb")
+        middle.cur.execute("SET sql_log_bin = 1")
         with Follower(middle.srv, server_id=73) as last:
             src.execute("CREATE TABLE t (id INT PRIMARY KEY)")
             prepare(src, "x", "INSERT INTO t VALUES (1)")

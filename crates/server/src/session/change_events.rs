@@ -93,8 +93,8 @@ impl Session {
         Ok(())
     }
 
-    /// The event of a CREATE TABLE whose rows follow in a transaction of a source. `None`: it is not
-    /// recorded.
+    /// The event of a CREATE TABLE whose rows follow in a transaction of a source. `None`: it is
+    /// not recorded.
     pub(crate) fn created_event(&self, database: String, mut sql: Vec<u8>) -> Option<Vec<u8>> {
         let log = self.logging()?;
         sql.extend_from_slice(b" START TRANSACTION");
@@ -142,6 +142,15 @@ impl Session {
             event.context.names_database = true;
         }
         event.context.updated_databases = changed;
+        let mut events = Vec::new();
+        query_event(&mut events, self.stamp(&log), &event);
+        Some(self.new_group(&log, GroupForm::Statement, &events).encode())
+    }
+
+    /// As [`Self::statement_attachment`], for a statement about accounts.
+    pub(crate) fn account_attachment(&mut self, sql: Vec<u8>) -> Option<Vec<u8>> {
+        let log = self.logging()?.clone();
+        let event = self.described(sql, true);
         let mut events = Vec::new();
         query_event(&mut events, self.stamp(&log), &event);
         Some(self.new_group(&log, GroupForm::Statement, &events).encode())

@@ -26,8 +26,17 @@ use crate::session::{FreeWork, Session};
 /// Whether a statement commits the open transaction before it runs (manual, "Statements That Cause
 /// an Implicit Commit").
 pub(super) fn commits(statement: &Statement) -> bool {
+    use Statement::{Component, TableMaintenance};
+    let other = changes_accounts(statement) || matches!(statement, Component(_));
+    let other =
+        other || matches!(statement, TableMaintenance(m) if m.kind != MaintenanceKind::Checksum);
+    other || leaves_data(statement) || changes_schema(statement)
+}
+
+/// Whether a statement changes accounts, their privileges or their roles.
+fn changes_accounts(statement: &Statement) -> bool {
     use Statement::*;
-    let other = matches!(
+    matches!(
         statement,
         CreateUser(_)
             | AlterUser(_)
@@ -41,11 +50,7 @@ pub(super) fn commits(statement: &Statement) -> bool {
                     | RoleStatement::Drop { .. }
                     | RoleStatement::SetDefault { .. },
             )
-            | Component(_)
-    );
-    let other =
-        other || matches!(statement, TableMaintenance(m) if m.kind != MaintenanceKind::Checksum);
-    other || leaves_data(statement) || changes_schema(statement)
+    )
 }
 
 /// Whether a statement creates, changes or drops stored databases, tables, indexes or views.
@@ -90,10 +95,10 @@ pub(super) fn leaves_data(statement: &Statement) -> bool {
 }
 
 /// Whether the binary log has the statement's text. CREATE TABLE ... SELECT is logged with its
-/// rows, and accounts are each server's own.
+/// rows.
 fn is_logged(statement: &Statement) -> bool {
     let with_rows = matches!(statement, Statement::CreateTable(c) if c.query.is_some());
-    changes_schema(statement) && !with_rows
+    changes_schema(statement) && !with_rows || changes_accounts(statement)
 }
 
 /// Whether a DDL statement may change or drop tables that exist.
@@ -446,7 +451,10 @@ impl Session {
         }
         if self.server.binlog.is_some() && is_logged(statement) {
             self.carried.deferred = false;
-            self.carried.pending.attachment = self.statement_attachment(statement, text);
+            self.carried.pending.attachment = match changes_accounts(statement) {
+                true => self.account_attachment(self.without_current_user(text)),
+                false => self.statement_attachment(statement, text),
+            };
         }
         let mut response = self.dispatch(cx, statement, text, sink);
         // A statement that has changed nothing is not in the binary log, unless it has a GTID.
@@ -563,8 +571,8 @@ impl Session {
             Binlog(text) => self.binlog_statement(cx, text),
             ResetBinaryLogs(to) => self.reset_binary_logs(cx, *to),
             Component(component) => self.component(cx, component, text),
-            CreateUser(c) => self.create_user(cx, c),
-            AlterUser(c) => self.alter_user(cx, c),
+            CreateUser(c) => self.create_user(cx, (c, text)),
+            AlterUser(c) => self.alter_user(cx, (c, text)),
             SetPassword(set) => self.set_password(cx, set),
             DropUser { if_exists, users } => self.drop_user(cx, *if_exists, users),
             RenameUser(list) => self.rename_user(cx, list),

@@ -389,6 +389,8 @@ pub struct CreateUser {
     /// The options after the accounts (`REQUIRE …`, `WITH …`, `PASSWORD EXPIRE …`, `ACCOUNT LOCK`,
     /// `COMMENT …`).
     pub options: Vec<UserOption>,
+    /// Where the text behind the accounts begins.
+    pub rest: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -35,6 +35,7 @@ impl Parser<'_> {
         self.advance();
         let if_clause = self.if_not_exists()?;
         let users = self.comma_list(|p| p.user_spec(false))?;
+        let rest = self.token.start;
         let mut options = Vec::new();
         let mut default_roles = None;
         if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
@@ -46,6 +47,7 @@ impl Parser<'_> {
             users,
             default_roles,
             options,
+            rest,
         }))
     }
 
@@ -63,6 +65,7 @@ impl Parser<'_> {
                 current: true,
             };
             let (auth, discard_old) = self.identified(true)?;
+            let rest = self.token.start;
             let users = vec![UserSpec {
                 account,
                 auth,
@@ -73,9 +76,11 @@ impl Parser<'_> {
                 users,
                 default_roles: None,
                 options: Vec::new(),
+                rest,
             }));
         }
         let users = self.comma_list(|p| p.user_spec(true))?;
+        let rest = self.token.start;
         let mut default_roles = None;
         if self.accept_kws(&[Kw::DEFAULT, Kw::ROLE])? {
             default_roles = Some(self.default_roles()?);
@@ -87,6 +92,7 @@ impl Parser<'_> {
             users,
             default_roles,
             options,
+            rest,
         }))
     }
 

@@ -6,6 +6,7 @@
 //! if no other session has changed an account meanwhile; otherwise it starts over.
 
 mod grant;
+mod logged;
 mod options;
 mod password;
 mod roles;
@@ -40,6 +41,8 @@ struct AccountChange {
     forgiven: Vec<AccountId>,
     /// Whether the session's account has a new password.
     own_password: bool,
+    /// The statement for the binary log, if it is not as it was written.
+    logged: Option<Vec<u8>>,
 }
 
 impl AccountChange {
@@ -120,6 +123,7 @@ impl Session {
                 generated: Vec::new(),
                 forgiven: Vec::new(),
                 own_password: false,
+                logged: None,
             };
             f(self, &mut change)?;
             let AccountChange {
@@ -129,8 +133,12 @@ impl Session {
                 generated,
                 mut forgiven,
                 own_password,
+                logged,
                 ..
             } = change;
+            if let (Some(sql), true) = (logged, self.carried.pending.attachment.is_some()) {
+                self.carried.pending.attachment = self.account_attachment(sql);
+            }
             forgiven.extend(gone.iter().cloned());
             let nothing = changed.is_empty() && gone.is_empty();
             let engine = self.server.engine.clone();
@@ -234,7 +242,7 @@ impl Session {
     pub(crate) fn create_user(
         &mut self,
         cx: &mut dyn ExecCx,
-        c: &CreateUser,
+        (c, text): (&CreateUser, &[u8]),
     ) -> Result<Response, SqlError> {
         self.need_user_admin(Privileges::INSERT, "CREATE USER")?;
         self.check_new_passwords(c)?;
@@ -251,6 +259,7 @@ impl Session {
                     there.push(shown(&id));
                 }
             }
+            change.logged = Some(session.logged_users(change, c, (text, true)));
             match there.is_empty() {
                 true => Ok(()),
                 false => Err(failed("CREATE USER", &there, EXISTS)),
@@ -299,7 +308,7 @@ impl Session {
     pub(crate) fn alter_user(
         &mut self,
         cx: &mut dyn ExecCx,
-        c: &CreateUser,
+        (c, text): (&CreateUser, &[u8]),
     ) -> Result<Response, SqlError> {
         let own = c.users.iter().all(|u| self.is_own(&self.named(&u.account)));
         let second = |u: &UserSpec| u.discard_old || u.auth.as_ref().is_some_and(|a| a.retain);
@@ -349,6 +358,7 @@ impl Session {
                 }
                 change.put(account);
             }
+            change.logged = Some(session.logged_users(change, c, (text, false)));
             match missing.is_empty() {
                 true => Ok(()),
                 false => Err(failed("ALTER USER", &missing, ABSENT)),
@@ -452,6 +462,8 @@ impl Session {
                 session.check_password(&String::from_utf8_lossy(password))?;
             }
             session.change_password(change, &mut account, &set.auth, true)?;
+            let (secret, retain) = (&set.auth.secret, set.auth.retain);
+            change.logged = Some(Session::logged_password(&account, secret, retain));
             change.put(account);
             Ok(())
         })
