@@ -462,6 +462,7 @@ fn group_by_all(select: &mut ast::Select) -> Result<(), SqlError> {
 fn any_value(argument: ast::Expr) -> ast::Expr {
     ast::Expr::Function(Box::new(ast::FunctionCall {
         schema: None,
+        stored: false,
         name: "any_value".into(),
         span: ast::Span::default(),
         distinct: false,

@@ -874,32 +874,20 @@ impl BlockBinder<'_> {
     }
 
     fn function(&mut self, call: &ast::FunctionCall) -> Result<Expr, SqlError> {
+        if call.stored {
+            return Err(self.no_function(call));
+        }
         if let Some(over) = &call.over {
             return self.window_call(call, over);
         }
         if let Some(func) = aggregate_named(&call.name, call.star) {
             return self.aggregate(func, call);
         }
-        if let ("grouping", None) = (call.name.as_str(), &call.schema) {
-            return self.grouping(&call.args);
-        }
-        if let ("mod", None, [a, b]) = (call.name.as_str(), &call.schema, call.args.as_slice()) {
-            return self.binary(BinaryOp::Mod, a, b);
-        }
-        if self.cx.funcs.find(&call.name).is_none() {
-            let schema = call
-                .schema
-                .as_ref()
-                .map(|s| s.value.as_str())
-                .or(self.cx.db);
-            let name = match schema {
-                Some(db) => format!("{db}.{}", call.name),
-                None => return Err(SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[])),
-            };
-            return Err(SqlError::new(
-                ErrorCode::ER_SP_DOES_NOT_EXIST,
-                &[&"FUNCTION", &name],
-            ));
+        match (call.name.as_str(), call.args.as_slice()) {
+            ("grouping", args) => return self.grouping(args),
+            ("mod", [a, b]) => return self.binary(BinaryOp::Mod, a, b),
+            (name, _) if self.cx.funcs.find(name).is_none() => return Err(self.no_function(call)),
+            _ => {}
         }
         let written = String::from_utf8_lossy(call.span.of(self.cx.text));
         let shown = written.split('(').next().unwrap_or_default().trim();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use nfold_catalog::TableDef;
 use nfold_catalog::schema::eq_name;
-use nfold_sql::ast::ColumnRef;
+use nfold_sql::ast::{self, ColumnRef};
+use nfold_sql::keywords::Kw;
 use nfold_types::{ColumnType, ErrorCode, SqlError};
 
 use super::aggregate::shift_inwards;
@@ -33,6 +34,19 @@ pub(super) fn same_schema(a: &str, b: &str) -> bool {
 }
 
 impl BlockBinder<'_> {
+    /// The error for a stored function, of which there are none.
+    pub(super) fn no_function(&self, call: &ast::FunctionCall) -> SqlError {
+        let schema = call.schema.as_ref().map(|s| s.value.as_str());
+        let Some(db) = schema.or(self.cx.db) else {
+            return SqlError::new(ErrorCode::ER_NO_DB_ERROR, &[]);
+        };
+        let name = format!("{db}.{}", call.name);
+        match Kw::of(call.name.as_bytes()).is_function() {
+            true => SqlError::new(ErrorCode::ER_FUNC_INEXISTENT_NAME_COLLISION, &[&name]),
+            false => SqlError::new(ErrorCode::ER_SP_DOES_NOT_EXIST, &[&"FUNCTION", &name]),
+        }
+    }
+
     /// Finds the column of this block that `c` names. Error 1052 if there are two.
     pub(super) fn find(&self, c: &ColumnRef) -> Result<Option<ColumnAt>, SqlError> {
         let mut found = None;

@@ -317,6 +317,9 @@ pub enum TrimSide {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionCall {
     pub schema: Option<Ident>,
+    /// Whether this can only be a stored function: it has a schema, or is a keyword of a built-in
+    /// function without a parenthesis directly behind it.
+    pub stored: bool,
     /// Built-in names are in lower case, all others as written.
     pub name: String,
     /// The name's position, for the message "FUNCTION … does not exist".

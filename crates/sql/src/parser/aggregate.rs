@@ -49,6 +49,7 @@ impl Parser<'_> {
         let span = self.span_from(start);
         Ok(Expr::Function(Box::new(FunctionCall {
             schema: None,
+            stored: false,
             name,
             span,
             distinct,

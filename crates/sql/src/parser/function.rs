@@ -228,10 +228,11 @@ impl Parser<'_> {
     #[inline(never)]
     pub(super) fn call(&mut self, schema: Option<Ident>, name: Ident, start: u32) -> Result<Expr> {
         self.expect(TokenKind::LParen)?;
-        let name = if schema.is_none() {
-            name.value.to_ascii_lowercase()
-        } else {
-            name.value
+        let keyword = Kw::of_identifier(name.value.as_bytes());
+        let stored = schema.is_some() || keyword.is_function();
+        let name = match stored {
+            false => name.value.to_ascii_lowercase(),
+            true => name.value,
         };
         let shaped = SHAPED_BY_LITERALS.contains(&name.as_str());
         self.structural += u32::from(shaped);
@@ -240,22 +241,25 @@ impl Parser<'_> {
             let first = self.token.start;
             args.push(self.expr()?);
             arg_spans.push(self.span_from(first));
-            aliased |= self.select_alias()?.is_some();
+            aliased |= schema.is_none() && self.select_alias()?.is_some();
         }
         self.structural -= u32::from(shaped);
         self.expect(TokenKind::RParen)?;
         if aliased {
             // Only loadable functions may have aliases for their arguments.
-            return Err(SqlError::new(
-                ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT,
-                &[&name],
-            ));
+            return Err(match stored {
+                true => {
+                    let code = ErrorCode::ER_WRONG_PARAMETERS_TO_STORED_FCT;
+                    SqlError::new(code, &[&format_args!("`{name}`")])
+                }
+                false => SqlError::new(ErrorCode::ER_WRONG_PARAMETERS_TO_NATIVE_FCT, &[&name]),
+            });
         }
         match name.as_str() {
-            "found_rows" if schema.is_none() => {
+            "found_rows" if !stored => {
                 self.deprecated.push(super::Deprecated::FoundRows);
             }
-            "json_merge" if schema.is_none() => {
+            "json_merge" if !stored => {
                 self.deprecated.push(super::Deprecated::JsonMerge);
             }
             _ => {}
@@ -263,6 +267,7 @@ impl Parser<'_> {
         let mut call = self.builtin(&name, start, args);
         if let Expr::Function(call) = &mut call {
             call.schema = schema;
+            call.stored = stored;
             call.arg_spans = arg_spans;
         }
         Ok(call)

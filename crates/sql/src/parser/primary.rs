@@ -413,6 +413,7 @@ impl Parser<'_> {
     pub(super) fn builtin(&self, name: &str, start: u32, args: Vec<Expr>) -> Expr {
         Expr::Function(Box::new(FunctionCall {
             schema: None,
+            stored: false,
             name: name.to_string(),
             span: self.span_from(start),
             distinct: false,

@@ -74,6 +74,7 @@ fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
 fn function(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(Box::new(FunctionCall {
         schema: None,
+        stored: false,
         name: name.to_owned(),
         span: Span::default(),
         distinct: false,

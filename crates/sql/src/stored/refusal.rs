@@ -129,7 +129,7 @@ pub fn refusal(e: &Expr, default: bool, known: &dyn Fn(&str) -> bool) -> Option<
                 named("version()")
             } else if NEVER.contains(&name) || !default && NOT_OF_THE_ROW.contains(&name) {
                 named(name)
-            } else if call.schema.is_some() || LOADABLE.contains(&name) || !known(name) {
+            } else if call.stored || LOADABLE.contains(&name) || !known(name) {
                 named(&format!("`{name}`"))
             } else {
                 None
