@@ -37,13 +37,19 @@ pub(crate) struct TemporalTarget {
     /// Which dates are valid. Others become NULL, with a warning if they were converted from
     /// another type.
     pub flags: DateFlags,
+    /// Whether the day has to exist in its month in every SQL mode. Otherwise a value that is a
+    /// date already may have any day up to 31.
+    pub calendar: bool,
 }
 
 impl TemporalTarget {
     /// Accepts every date, including zero dates and zero parts.
     pub fn any(date: bool) -> TemporalTarget {
-        let flags = DateFlags::default();
-        TemporalTarget { date, flags }
+        TemporalTarget {
+            date,
+            flags: DateFlags::default(),
+            calendar: false,
+        }
     }
 
     /// Accepts the dates that the SQL mode allows.
@@ -54,17 +60,40 @@ impl TemporalTarget {
             no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
             allow_invalid: mode.has(SqlMode::ALLOW_INVALID_DATES),
         };
-        TemporalTarget { date, flags }
+        TemporalTarget {
+            date,
+            flags,
+            calendar: false,
+        }
     }
 
-    /// Accepts only calendar dates, without zero parts.
+    /// Accepts dates without zero parts.
     pub fn whole(date: bool) -> TemporalTarget {
         let flags = DateFlags {
             no_zero_in_date: true,
             no_zero_date: true,
             allow_invalid: false,
         };
-        TemporalTarget { date, flags }
+        TemporalTarget {
+            date,
+            flags,
+            calendar: false,
+        }
+    }
+
+    /// Accepts only calendar dates, without zero parts.
+    pub fn calendar(date: bool) -> TemporalTarget {
+        TemporalTarget {
+            calendar: true,
+            ..TemporalTarget::whole(date)
+        }
+    }
+
+    /// With ALLOW_INVALID_DATES, texts and numbers may have any day, too.
+    fn in_mode(mut self, cx: &EvalCx<'_>) -> TemporalTarget {
+        let any_day = || cx.env().sql_mode().has(SqlMode::ALLOW_INVALID_DATES);
+        self.flags.allow_invalid |= !self.calendar && any_day();
+        self
     }
 
     fn number(self, n: i64) -> Option<DateTime> {
@@ -169,7 +198,7 @@ pub(crate) fn to_asked(
             };
             return json::converted(cx, doc, (target, ty), |v, ty| to_asked(cx, v, ty, asked));
         }
-        Val::Bytes(text) => return parse_text(cx, text, ty, asked),
+        Val::Bytes(text) => return parse_text(cx, text, ty, asked.in_mode(cx)),
         Val::Date(d) => d.at_midnight(),
         Val::DateTime(d) => *d,
         Val::Time(t) => {
@@ -177,10 +206,14 @@ pub(crate) fn to_asked(
         }
         // A year means its first day.
         Val::UInt(year) if is_year(&ty.col) => Date::new(*year as u32, 1, 1).at_midnight(),
-        _ => return number_as_date(cx, v, ty, asked),
+        _ => return number_as_date(cx, v, ty, asked.in_mode(cx)),
+    };
+    let flags = DateFlags {
+        allow_invalid: !asked.calendar,
+        ..asked.flags
     };
     // A value that is a date already is rejected without a warning.
-    let allowed = parse::check_date(d.date(), d.packed() == 0, asked.flags).is_ok();
+    let allowed = parse::check_date(d.date(), d.packed() == 0, flags).is_ok();
     allowed.then_some(d)
 }
 

@@ -177,7 +177,11 @@ fn loosely<'a>(cx: &EvalCx<'a>, e: &'a Expr, date: bool) -> Result<Option<DateTi
         cx,
         &v,
         ty,
-        TemporalTarget { date, flags },
+        TemporalTarget {
+            date,
+            flags,
+            calendar: false,
+        },
     ))
 }
 
@@ -207,6 +211,16 @@ pub(super) fn whole_datetime<'a>(
     e: &'a Expr,
 ) -> Result<Option<DateTime>, SqlError> {
     asked(cx, e, TemporalTarget::whole(false))
+}
+
+/// As [`whole_datetime`], of a day that exists in its month.
+fn calendar_datetime<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<DateTime>, SqlError> {
+    asked(cx, e, TemporalTarget::calendar(false))
+}
+
+/// An argument as a date whose month and day are not zero, and whose day exists in its month.
+pub(super) fn calendar_date<'a>(cx: &EvalCx<'a>, e: &'a Expr) -> Result<Option<Date>, SqlError> {
+    Ok(asked(cx, e, TemporalTarget::calendar(true))?.map(DateTime::date))
 }
 
 /// An argument as a date whose month and day are not zero.
@@ -281,7 +295,10 @@ pub(super) fn interval_arith<'a>(
             }
         });
     }
-    let start = arg!(whole_datetime(cx, expr));
+    let start = arg!(match expr.ty.class() {
+        Class::DateTime => whole_datetime(cx, expr),
+        _ => calendar_datetime(cx, expr),
+    });
     let by = arg!(interval_of(cx, amount, unit));
     let by = if subtract { by.negated() } else { by };
     let Some(result) = start.add_interval(unit, &by) else {

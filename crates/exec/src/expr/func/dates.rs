@@ -3,8 +3,7 @@
 use nfold_plan::expr::{Class, Expr, ExprKind, ExprType};
 use nfold_plan::func::{Infer, any_nullable, infer_int_null};
 use nfold_types::temporal::calendar::{
-    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, is_valid_date,
-    week, weekday,
+    MAX_DAYNR, WeekMode, date_of_day_number, day_number, day_of_year, days_in_month, week, weekday,
 };
 use nfold_types::temporal::{DateFlags, MICROS_PER_SECOND, TIME_MAX_MICROS, TimeZone, parse};
 use nfold_types::{
@@ -13,8 +12,8 @@ use nfold_types::{
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, volatile};
 use super::date_times::{
-    date_of, dated, dated_time, fsp_of, text_of, time_point, warn_value, week_format, whole_date,
-    whole_datetime,
+    calendar_date, date_of, dated, dated_time, fsp_of, text_of, time_point, warn_value,
+    week_format, whole_date, whole_datetime,
 };
 use crate::expr::eval::convert::{TemporalTarget, TimePoint, cuts_fractions};
 use crate::expr::eval::{EvalCx, Val, compare, convert};
@@ -29,12 +28,12 @@ macro_rules! date_part {
     };
 }
 
-/// A function that computes a number from a date without zero parts.
+/// A function that computes a number from a calendar date.
 macro_rules! of_date {
     ($name:literal, $infer:expr, $part:expr) => {
         func($name, (1, 1), $infer, |cx, a, _| {
             let part: fn(Date) -> u32 = $part;
-            Ok(Val::Int(i64::from(part(arg!(whole_date(cx, &a[0]))))))
+            Ok(Val::Int(i64::from(part(arg!(calendar_date(cx, &a[0]))))))
         })
     };
 }
@@ -102,7 +101,10 @@ pub(super) static FUNCS: &[Func] = &[
         WeekMode::new(3)
     )
     .1),
-    of_date!("to_days", infer_int_null::<8>, day_number),
+    func("to_days", (1, 1), infer_int_null::<8>, |cx, a, _| {
+        let d = arg!(whole_date(cx, &a[0]));
+        Ok(Val::Int(i64::from(day_number(d))))
+    }),
     time_part!("hour", infer_int_null::<4>, 0),
     time_part!("minute", infer_int_null::<3>, 1),
     time_part!("second", infer_int_null::<3>, 2),
@@ -268,7 +270,7 @@ fn week_arguments<'a>(
     cx: &EvalCx<'a>,
     args: &'a [Expr],
 ) -> Result<Option<(Date, u32)>, nfold_types::SqlError> {
-    let Some(d) = whole_date(cx, &args[0])? else {
+    let Some(d) = calendar_date(cx, &args[0])? else {
         return Ok(None);
     };
     let mode = match args.get(1) {
@@ -519,7 +521,7 @@ fn add_time<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType, sign: i64) 
     };
     Ok(match start {
         TimePoint::DateTime(d) => {
-            if d.date().month() == 0 || !is_valid_date(d.date()) {
+            if d.date().month() == 0 || d.date().day() == 0 {
                 return Ok(Val::Null);
             }
             let micros = d.to_linear() + by;

@@ -13,13 +13,13 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, PIECE_BYTES, arg, func};
-use super::date_times::{date_of, datetime_of, time_point, whole_date};
+use super::date_times::{calendar_date, date_of, datetime_of, time_point};
 use super::dates::{seconds_fsp, whole_seconds};
 use crate::expr::eval::{EvalCx, Val};
 
 pub(super) static FUNCS: &[Func] = &[
     func("dayname", (1, 1), infer_day_or_month, |cx, a, _| {
-        let d = arg!(whole_date(cx, &a[0]));
+        let d = arg!(calendar_date(cx, &a[0]));
         let name = (cx.env().time_names()).day(weekday(day_number(d)), false);
         Ok(Val::string(name.as_bytes().to_vec()))
     }),
