@@ -440,7 +440,7 @@ impl BlockBinder<'_> {
                     });
                     let texts = std::iter::once(&left.ty)
                         .chain(members.iter().map(|m| &m.ty))
-                        .filter(|t| t.class() == Class::String && !t.col.zerofill);
+                        .filter(|t| t.class() == Class::String);
                     let merged = match left.ty.class() {
                         Class::String => collate::merge(texts, self.cx.connection, " IN ")?,
                         _ => collate::as_string(&left.ty, self.cx.connection),

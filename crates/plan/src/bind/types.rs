@@ -90,7 +90,11 @@ pub(crate) fn list_kind(
         }
         [first, rest @ ..] if rest.iter().all(|k| k == first) => Ok(*first),
         all if rows => Ok(all.iter().copied().find(own).unwrap_or(CmpKind::Double)),
-        _ => Ok(CmpKind::Double),
+        _ => {
+            let types = std::iter::once(&left.ty).chain(members);
+            let texts = collate::of_texts(types, connection, " IN ")?;
+            Ok(texts.unwrap_or(CmpKind::Double))
+        }
     }
 }
 

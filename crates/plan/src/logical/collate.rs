@@ -212,7 +212,7 @@ pub fn of_texts<'e>(
     connection: CollationId,
     operation: &str,
 ) -> Result<Option<CmpKind>, SqlError> {
-    let text = |t: &ExprType| matches!(t.class(), Class::String | Class::Null) && !t.col.zerofill;
+    let text = |t: &ExprType| matches!(t.class(), Class::String | Class::Null);
     if !types.clone().all(text) {
         return Ok(None);
     }
