@@ -375,7 +375,12 @@ impl BlockBinder<'_> {
                 {
                     left.ty.item_name = ItemName::new(&column.name);
                 }
-                let mut ty = ExprType::boolean(true);
+                let nullable = left
+                    .iter()
+                    .map(|l| &l.ty)
+                    .chain(members)
+                    .any(|t| t.nullable);
+                let mut ty = ExprType::boolean(nullable);
                 if let ([left], [kind]) = (left.as_slice(), kinds.as_slice()) {
                     if left.ty.class() == Class::String
                         && matches!(kind, CmpKind::String(_) | CmpKind::Double)
@@ -514,16 +519,18 @@ impl BlockBinder<'_> {
                     rows.push(bound);
                 }
                 let listed = rows.iter().flatten().map(|(_, member)| member);
-                if left.iter().chain(listed).any(|e| e.ty.col.is_json()) {
+                let mut all = left.iter().chain(listed);
+                if all.clone().any(|e| e.ty.col.is_json()) {
                     (self.warnings).push(BlockWarning::ListOfDocuments(None));
                 }
+                let nullable = all.any(|e| e.ty.nullable);
                 Ok(Expr {
                     kind: ExprKind::InRows {
                         left,
                         rows,
                         negated,
                     },
-                    ty: ExprType::boolean(true),
+                    ty: ExprType::boolean(nullable),
                 })
             }
         }
