@@ -312,7 +312,7 @@ impl BlockBinder<'_> {
             columns.push(ScopeColumn {
                 name,
                 ty: match (kept, merged) {
-                    (_, false) if computed => ty.stored_value().col,
+                    (_, false) if computed || query.reads_rolled_up_key(i) => ty.stored_value().col,
                     (true, _) if is_subquery(&query, i) => ty.stored_subquery().col,
                     (true, _) => ty.kept().col,
                     (false, false) if ty.class() == Class::Null => ty.kept().col,

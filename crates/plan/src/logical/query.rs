@@ -248,6 +248,12 @@ impl Grouping {
         self.keys.len() + usize::from(self.rollup)
     }
 
+    /// Whether an expression over the grouped row is a member of GROUP BY.
+    pub fn is_key(&self, e: &Expr) -> bool {
+        e.as_column()
+            .is_some_and(|at| at.table == 0 && usize::from(at.column) < self.keys.len())
+    }
+
     /// The column with the number of keys that are not summarized in the row, if WITH ROLLUP.
     pub fn level(&self) -> Option<ColumnAt> {
         self.rollup.then_some(ColumnAt {

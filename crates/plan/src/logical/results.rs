@@ -7,7 +7,7 @@ use nfold_types::{ColumnType, TextSize, TypeKind};
 
 use super::clauses::AggFunc;
 use super::expr::{ColumnAt, Expr, ExprKind, ExprType};
-use super::query::{Block, Query, QueryBody, Source};
+use super::query::{Block, Grouping, Query, QueryBody, Source};
 
 /// A column for one result column of a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,7 @@ impl Query {
         ResultColumn {
             name: meta.name.clone(),
             ty: match &self.body {
+                QueryBody::Block(_) if self.is_rolled_up_key(n) => stored_key(ty),
                 QueryBody::Block(b) if b.group.is_none() && meta.made => {
                     stored_type(merged_expr(b, &b.select[n]), ty)
                 }
@@ -63,6 +64,25 @@ impl Query {
         }
     }
 
+    /// Whether result column `n` is a member of GROUP BY ... WITH ROLLUP.
+    fn is_rolled_up_key(&self, n: usize) -> bool {
+        let QueryBody::Block(block) = &self.body else {
+            return false;
+        };
+        let key = |group: &Grouping| group.rollup && group.is_key(&block.select[n]);
+        block.group.as_ref().is_some_and(key)
+    }
+
+    /// Whether result column `n` reads a member of GROUP BY ... WITH ROLLUP.
+    pub(crate) fn reads_rolled_up_key(&self, n: usize) -> bool {
+        let QueryBody::Block(block) = &self.body else {
+            return false;
+        };
+        let reads =
+            |group: &Grouping| group.rollup && block.select[n].any(&mut |e| group.is_key(e));
+        block.group.as_ref().is_some_and(reads)
+    }
+
     fn origin(&self, n: usize) -> Option<Origin> {
         let QueryBody::Block(block) = &self.body else {
             return None;
@@ -72,6 +92,9 @@ impl Query {
             return block.origin(e);
         };
         let position = usize::from(e.as_column().filter(|at| at.table == 0)?.column);
+        if self.is_rolled_up_key(n) {
+            return None;
+        }
         if let Some(key) = group.keys.get(position) {
             return block.origin(key);
         }
@@ -129,6 +152,29 @@ fn stored_type(e: &Expr, ty: &ExprType) -> ColumnType {
         }
         _ => ty.kept().col,
     }
+}
+
+/// The type of the column that MySQL creates for a member of GROUP BY ... WITH ROLLUP.
+fn stored_key(ty: &ExprType) -> ColumnType {
+    let mut col = match ty.col.kind {
+        TypeKind::Year => ty.column(),
+        _ => ty.stored_value().col,
+    };
+    match col.kind {
+        TypeKind::Bit(_) => {
+            let unsigned = ColumnType::new(TypeKind::Int);
+            return ColumnType {
+                unsigned: true,
+                ..unsigned
+            };
+        }
+        TypeKind::BigInt if ty.max_length() <= 11 => col.kind = TypeKind::Int,
+        TypeKind::Text(_) => col.kind = TypeKind::Text(TextSize::Long),
+        TypeKind::Blob(_) => col.kind = TypeKind::Blob(TextSize::Long),
+        _ => return col,
+    }
+    col.width = 0;
+    col
 }
 
 impl Source {
