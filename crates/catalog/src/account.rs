@@ -60,6 +60,27 @@ pub struct RoleGrant {
     pub admin_option: bool,
 }
 
+/// PROXY: the account may act as another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyGrant {
+    /// The account that it may act as; it need not exist.
+    pub proxied: AccountId,
+    pub grant_option: bool,
+    /// `user@host` of the account that granted last.
+    pub grantor: Box<str>,
+    /// When it was granted last, in seconds since 1970.
+    pub granted_s: u64,
+}
+
+/// What `%` and `_` mean in the database names of grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DatabaseNames {
+    #[default]
+    Patterns,
+    /// They stand for themselves: `partial_revokes` is ON.
+    Literal,
+}
+
 /// One account: `'user'@'host'`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Account {
@@ -75,6 +96,9 @@ pub struct Account {
     pub expired: bool,
     pub options: AccountOptions,
     pub global: Privileges,
+    /// Partial revokes: databases on which the account lacks some of its global privileges; the
+    /// latest first. No list of privileges is empty.
+    pub restrictions: Vec<(Box<str>, Privileges)>,
     /// Grants on databases: name pattern (`%`, `_`, `\` as in GRANT) and privileges.
     pub databases: Vec<(Box<str>, Privileges)>,
     /// In the order of database and table.
@@ -85,6 +109,8 @@ pub struct Account {
     pub roles: Vec<RoleGrant>,
     /// In the order of the names.
     pub default_roles: Vec<AccountId>,
+    /// In the order in which they were granted.
+    pub proxies: Vec<ProxyGrant>,
 }
 
 impl Account {
@@ -99,11 +125,13 @@ impl Account {
             expired: false,
             options: AccountOptions::default(),
             global: Privileges::NONE,
+            restrictions: Vec::new(),
             databases: Vec::new(),
             tables: Vec::new(),
             dynamic: Vec::new(),
             roles: Vec::new(),
             default_roles: Vec::new(),
+            proxies: Vec::new(),
         }
     }
 
@@ -143,27 +171,45 @@ impl Account {
         grants.find(|r| is_same(&r.role.0, &r.role.1, &role.0, &role.1))
     }
 
-    /// The account's privileges in database `name`: its global privileges, and those of the most
-    /// specific of its database grants that matches the name.
-    pub fn privileges_on(&self, name: &str) -> Privileges {
-        let matching = self
-            .databases
-            .iter()
-            .filter(|(pattern, _)| wildcard_match(pattern, name));
-        // The most specific pattern decides, as in MySQL: one without wildcards before one with.
-        let best = matching.max_by_key(|(pattern, _)| (!has_wildcard(pattern), pattern.len()));
-        self.global
-            .union(best.map_or(Privileges::NONE, |(_, p)| *p))
+    /// The privileges granted on database `name`: those of the most specific of the account's
+    /// database grants that matches the name.
+    pub fn granted_on(&self, name: &str, names: DatabaseNames) -> Privileges {
+        let mut grants = self.databases.iter();
+        let best = match names {
+            DatabaseNames::Literal => grants.find(|(granted, _)| **granted == *name),
+            // The most specific pattern decides, as in MySQL: one without wildcards before one
+            // with.
+            DatabaseNames::Patterns => grants
+                .filter(|(pattern, _)| wildcard_match(pattern, name))
+                .max_by_key(|(pattern, _)| (!has_wildcard(pattern), pattern.len())),
+        };
+        best.map_or(Privileges::NONE, |(_, p)| *p)
     }
 
-    /// Whether the account may know that database `name` exists.
-    pub fn sees_database(&self, name: &str) -> bool {
-        name.eq_ignore_ascii_case("information_schema")
-            || !self
-                .privileges_on(name)
-                .without(Privileges::GRANT_OPTION)
-                .is_empty()
-            || self.tables.iter().any(|t| *t.database == *name)
+    /// The account's privileges in database `name`: the global ones but for partial revokes, and
+    /// those granted on the database.
+    pub fn privileges_on(&self, name: &str, names: DatabaseNames) -> Privileges {
+        let global = self.global.without(self.restricted_on(name));
+        global.union(self.granted_on(name, names))
+    }
+
+    /// The global privileges that the account lacks on database `name`.
+    pub fn restricted_on(&self, name: &str) -> Privileges {
+        let found = self.restrictions.iter().find(|(d, _)| **d == *name);
+        found.map_or(Privileges::NONE, |(_, p)| *p)
+    }
+
+    /// Sets the global privileges that the account lacks on database `name`.
+    pub fn restrict(&mut self, name: &str, privileges: Privileges) {
+        let at = self.restrictions.iter().position(|(d, _)| **d == *name);
+        match at {
+            Some(at) if privileges.is_empty() => {
+                self.restrictions.remove(at);
+            }
+            Some(at) => self.restrictions[at].1 = privileges,
+            None if privileges.is_empty() => {}
+            None => self.restrictions.insert(0, (name.into(), privileges)),
+        }
     }
 }
 
@@ -171,6 +217,7 @@ impl Account {
 #[derive(Debug, Clone, Default)]
 pub struct AccountSnapshot {
     pub version: u64,
+    pub database_names: DatabaseNames,
     accounts: Vec<Arc<Account>>,
 }
 
@@ -356,17 +403,34 @@ mod tests {
         a.databases
             .push(("shop_eu".into(), Privileges::all_database()));
         a.databases.push(("shop\\_eu".into(), Privileges::INSERT));
-        assert!(a.privileges_on("shop1").contains(Privileges::SELECT));
-        assert!(
-            a.privileges_on("shop_eu").contains(Privileges::INSERT),
+        let on = |name| a.privileges_on(name, DatabaseNames::Patterns);
+        assert_eq!(on("shop1"), Privileges::SELECT);
+        assert_eq!(
+            on("shop_eu"),
+            Privileges::INSERT,
             "no wildcard is more specific than any wildcard"
         );
-        assert!(!a.privileges_on("shop_eu").contains(Privileges::SELECT));
-        assert!(
-            a.privileges_on("other").is_empty()
-                && !a.sees_database("other")
-                && a.sees_database("information_schema")
-        );
+        assert!(on("other").is_empty());
+        let literal = |name| a.privileges_on(name, DatabaseNames::Literal);
+        assert_eq!(literal("shop_eu"), Privileges::all_database());
+        assert_eq!(literal("shop%"), Privileges::SELECT);
+        assert!(literal("shop1").is_empty());
+    }
+
+    #[test]
+    fn restrictions_limit_global_privileges() {
+        let mut a = account("app", "%");
+        a.global = Privileges::SELECT.union(Privileges::INSERT);
+        a.restrict("d", Privileges::SELECT);
+        a.restrict("e", Privileges::INSERT);
+        let on = |a: &Account, name| a.privileges_on(name, DatabaseNames::Literal);
+        assert_eq!(on(&a, "d"), Privileges::INSERT);
+        assert_eq!(on(&a, "e"), Privileges::SELECT);
+        assert_eq!(on(&a, "f"), a.global);
+        a.databases.push(("d".into(), Privileges::SELECT));
+        assert_eq!(on(&a, "d"), a.global, "a grant on the database counts");
+        a.restrict("d", Privileges::NONE);
+        assert_eq!(a.restrictions, [("e".into(), Privileges::INSERT)]);
     }
 
     #[test]

@@ -8,10 +8,24 @@
 pub struct AccountOptions {
     /// REQUIRE SSL: only connections with TLS are accepted.
     pub require_tls: bool,
+    /// What a client must present besides; then `require_tls` is true.
+    pub certificate: Option<CertificateRule>,
     pub limits: ResourceLimits,
     pub password: PasswordOptions,
     /// ATTRIBUTE and COMMENT: the text of a JSON object.
     pub attribute: Option<Box<str>>,
+}
+
+/// REQUIRE X509, SUBJECT, ISSUER and CIPHER: the client has a certificate that the server's
+/// authority has signed, and what is named here is as written. X509 names nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertificateRule {
+    /// A name in OpenSSL's one-line form: `/C=SE/CN=client`.
+    pub subject: Option<Box<str>>,
+    /// As `subject`.
+    pub issuer: Option<Box<str>>,
+    /// The cipher suite of the connection, by OpenSSL's name.
+    pub cipher: Option<Box<str>>,
 }
 
 /// The use of the server that an account is limited to. 0: no limit.

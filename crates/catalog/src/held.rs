@@ -2,21 +2,38 @@
 
 use std::sync::Arc;
 
-use crate::account::{Account, TableGrant};
+use crate::account::{Account, DatabaseNames, TableGrant};
 use crate::privileges::Privileges;
 
 /// An account, and the roles whose privileges it has now.
 #[derive(Debug, Clone)]
-pub struct HeldPrivileges(Vec<Arc<Account>>);
+pub struct HeldPrivileges {
+    accounts: Vec<Arc<Account>>,
+    names: DatabaseNames,
+}
 
 impl HeldPrivileges {
     /// The privileges of all of these; the account itself is the first.
-    pub fn new(accounts: Vec<Arc<Account>>) -> HeldPrivileges {
-        HeldPrivileges(accounts)
+    pub fn new(accounts: Vec<Arc<Account>>, names: DatabaseNames) -> HeldPrivileges {
+        HeldPrivileges { accounts, names }
+    }
+
+    /// The global privileges that are missing on some databases: partial revokes of each account
+    /// that no other account makes up for. The latest first.
+    pub fn restrictions(&self) -> Vec<(Box<str>, Privileges)> {
+        let mut found: Vec<(Box<str>, Privileges)> = Vec::new();
+        let (global, all) = (self.global(), self.accounts.iter());
+        for (name, _) in all.flat_map(|a| &a.restrictions) {
+            let missing = global.without(self.on_database(name));
+            if !missing.is_empty() && !found.iter().any(|(known, _)| known == name) {
+                found.push((name.clone(), missing));
+            }
+        }
+        found
     }
 
     fn sum(&self, of: impl Fn(&Account) -> Privileges) -> Privileges {
-        let all = self.0.iter();
+        let all = self.accounts.iter();
         all.fold(Privileges::NONE, |sum, a| sum.union(of(a)))
     }
 
@@ -27,18 +44,20 @@ impl HeldPrivileges {
 
     /// Whether one of the accounts has a dynamic privilege.
     pub fn has_dynamic(&self, name: &str) -> bool {
-        self.0.iter().any(|a| a.dynamic_grant(name).is_some())
+        self.accounts
+            .iter()
+            .any(|a| a.dynamic_grant(name).is_some())
     }
 
     /// Whether a dynamic privilege may be granted to others.
     pub fn grants_dynamic(&self, name: &str) -> bool {
         let may = |a: &Arc<Account>| a.dynamic_grant(name).is_some_and(|d| d.grant_option);
-        self.0.iter().any(may)
+        self.accounts.iter().any(may)
     }
 
     /// The privileges on a database, with the global ones.
     pub fn on_database(&self, name: &str) -> Privileges {
-        self.sum(|a| a.privileges_on(name))
+        self.sum(|a| a.privileges_on(name, self.names))
     }
 
     fn table_grants<'a>(
@@ -46,7 +65,7 @@ impl HeldPrivileges {
         database: &'a str,
         table: &'a str,
     ) -> impl Iterator<Item = &'a TableGrant> {
-        let accounts = self.0.iter();
+        let accounts = self.accounts.iter();
         accounts.filter_map(move |a| a.table_grant(database, table))
     }
 
@@ -75,7 +94,7 @@ impl HeldPrivileges {
 
     /// Whether anything was granted on a table of the database.
     pub fn has_tables_of(&self, database: &str) -> bool {
-        let mut tables = self.0.iter().flat_map(|a| &a.tables);
+        let mut tables = self.accounts.iter().flat_map(|a| &a.tables);
         tables.any(|t| *t.database == *database)
     }
 
@@ -95,7 +114,7 @@ impl HeldPrivileges {
 
     /// Whether the account may know that the database exists.
     pub fn sees_database(&self, name: &str) -> bool {
-        let grants = self.sum(|a| a.privileges_on(name).without(a.global));
+        let grants = self.sum(|a| a.granted_on(name, self.names).without(a.global));
         self.uses_database(name) || grants.contains(Privileges::GRANT_OPTION)
     }
 }
@@ -118,7 +137,8 @@ mod tests {
             grantor: "".into(),
             granted_s: 0,
         });
-        let held = HeldPrivileges::new(vec![Arc::new(own), Arc::new(role)]);
+        let all = vec![Arc::new(own), Arc::new(role)];
+        let held = HeldPrivileges::new(all, DatabaseNames::Patterns);
         let both = Privileges::INSERT.union(Privileges::DELETE);
         assert_eq!(held.on_table("d", "t"), both);
         assert_eq!(held.on_table("d", "u"), Privileges::INSERT);
@@ -128,5 +148,28 @@ mod tests {
         assert!(held.has_dynamic("ROLE_ADMIN") && !held.grants_dynamic("ROLE_ADMIN"));
         assert!(held.sees_table("d", "t") && !held.sees_table("e", "t"));
         assert!(held.sees_database("d") && !held.sees_database("e"));
+    }
+
+    #[test]
+    fn roles_make_up_for_restrictions() {
+        let both = Privileges::SELECT.union(Privileges::INSERT);
+        let account = |user: &str, global| {
+            let mut account = Account::new((user.into(), "%".into()), "caching_sha2_password");
+            account.global = global;
+            account
+        };
+        let mut own = account("u", both);
+        own.restrict("d", both);
+        own.restrict("e", Privileges::SELECT);
+        let mut role = account("r", Privileges::SELECT);
+        role.restrict("e", Privileges::SELECT);
+        let held = HeldPrivileges::new(vec![Arc::new(own), Arc::new(role)], DatabaseNames::Literal);
+        assert_eq!(
+            held.restrictions(),
+            [
+                ("e".into(), Privileges::SELECT),
+                ("d".into(), Privileges::INSERT)
+            ]
+        );
     }
 }

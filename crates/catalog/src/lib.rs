@@ -23,9 +23,12 @@ pub mod stats;
 pub mod stored_expr;
 pub mod user_locks;
 
-pub use account::{Account, AccountId, AccountSnapshot, DynamicGrant, RoleGrant, TableGrant};
+pub use account::{
+    Account, AccountId, AccountSnapshot, DatabaseNames, DynamicGrant, ProxyGrant, RoleGrant,
+    TableGrant,
+};
 pub use account_options::{
-    AccountOptions, LockDays, PasswordOptions, PastPassword, ResourceLimits,
+    AccountOptions, CertificateRule, LockDays, PasswordOptions, PastPassword, ResourceLimits,
 };
 pub use foreign_key::{ForeignKeyDef, ReferentialAction};
 pub use held::HeldPrivileges;

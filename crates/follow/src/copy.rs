@@ -238,6 +238,12 @@ fn copy_accounts(
             return Ok(());
         }
     };
+    // MariaDB has no such variable.
+    if let Ok(Some(on)) = source.value("SELECT @@partial_revokes")
+        && on == "1"
+    {
+        target.run(b"SET GLOBAL partial_revokes = ON")?;
+    }
     // Hashes may have bytes that no text has.
     let _ = source.run(b"SET SESSION print_identified_with_as_hex = 1");
     for row in accounts {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nfold_binlog::SourceUuid;
-use nfold_catalog::{Account as StoredAccount, Catalog, Privileges};
+use nfold_catalog::{Account as StoredAccount, Catalog, Privileges, ProxyGrant};
 use nfold_engine::{
     AttachmentReader, CountedDisk, Disk, Engine, EngineOptions, FileCounters, OpenReport, RealDisk,
     RecoveryPhase, RecoveryProgress, StoreOptions,
@@ -24,6 +24,7 @@ use crate::net::auth::{Account, AccountSource};
 use crate::net::conn::Peer;
 use crate::net::fiber::login_failures::FailureLimit;
 use crate::server::StartError;
+use crate::unix_time::unix_time;
 
 /// Table files grow by this many bytes.
 const EXTEND_BYTES: u64 = 4 << 20;
@@ -54,6 +55,7 @@ impl AccountSource for CatalogAccounts {
             second: a.options.password.second.to_vec(),
             locked: a.locked,
             require_tls: a.options.require_tls,
+            certificate: a.options.certificate.clone(),
             failure_limit: FailureLimit {
                 attempts: a.options.password.failed_attempts,
                 days: a.options.password.lock_days,
@@ -276,6 +278,12 @@ fn make_root(engine: &Engine) -> Result<(), nfold_engine::EngineError> {
     let mut root = StoredAccount::new(id, CACHING_SHA2_PASSWORD);
     root.global = Privileges::all_global().union(Privileges::GRANT_OPTION);
     root.add_all_dynamic(true);
+    root.proxies.push(ProxyGrant {
+        proxied: ("".into(), "".into()),
+        grant_option: true,
+        grantor: "".into(),
+        granted_s: unix_time().as_secs(),
+    });
     engine.put_accounts(vec![root])?;
     tracing::warn!(
         "made the account 'root'@'localhost' without a password; it can be reached from this machine only \

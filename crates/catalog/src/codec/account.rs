@@ -2,9 +2,9 @@
 //! list of sections `u8 kind, bytes`; a reader refuses kinds that it does not know.
 
 use super::{BadObject, Reader, Stored, VERSION, VERSION_SECTIONS, put_bytes, put_list};
-use crate::account::{Account, AccountId, DynamicGrant, RoleGrant, TableGrant};
+use crate::account::{Account, AccountId, DynamicGrant, ProxyGrant, RoleGrant, TableGrant};
 use crate::account_options::{
-    AccountOptions, LockDays, PasswordOptions, PastPassword, ResourceLimits,
+    AccountOptions, CertificateRule, LockDays, PasswordOptions, PastPassword, ResourceLimits,
 };
 use crate::privileges::Privileges;
 
@@ -20,6 +20,12 @@ const SECTION_DEFAULT_ROLES: u8 = 4;
 const SECTION_EXPIRED: u8 = 5;
 /// The section of the options.
 const SECTION_OPTIONS: u8 = 6;
+/// The section of the partial revokes.
+const SECTION_RESTRICTIONS: u8 = 7;
+/// The section of the accounts that the account may act as.
+const SECTION_PROXIES: u8 = 8;
+/// The section of the client's certificate, behind that of the options.
+const SECTION_CERTIFICATE: u8 = 9;
 
 /// The stored form of [`LockDays::Unbounded`].
 const UNBOUNDED: u32 = u32::MAX;
@@ -142,9 +148,46 @@ fn get_options(r: &mut Reader<'_>) -> Result<AccountOptions, BadObject> {
     let text = r.text("attribute")?;
     Ok(AccountOptions {
         require_tls,
+        certificate: None,
         limits,
         password,
         attribute: noted.then(|| text.into()),
+    })
+}
+
+fn put_proxy(out: &mut Vec<u8>, p: &ProxyGrant) {
+    put_id(out, &p.proxied);
+    out.push(p.grant_option.into());
+    put_text(out, &p.grantor);
+    out.extend_from_slice(&p.granted_s.to_le_bytes());
+}
+
+fn get_proxy(r: &mut Reader<'_>) -> Result<ProxyGrant, BadObject> {
+    Ok(ProxyGrant {
+        proxied: get_id(r)?,
+        grant_option: r.bool("grant option")?,
+        grantor: r.text("grantor")?.into(),
+        granted_s: r.u64("granted")?,
+    })
+}
+
+fn put_certificate(out: &mut Vec<u8>, rule: &CertificateRule) {
+    for part in [&rule.subject, &rule.issuer, &rule.cipher] {
+        out.push(part.is_some().into());
+        put_text(out, part.as_deref().unwrap_or(""));
+    }
+}
+
+fn get_certificate(r: &mut Reader<'_>) -> Result<CertificateRule, BadObject> {
+    let mut part = || {
+        let there = r.bool("part of a certificate")?;
+        let text = r.text("part of a certificate")?;
+        Ok(there.then(|| text.into()))
+    };
+    Ok(CertificateRule {
+        subject: part()?,
+        issuer: part()?,
+        cipher: part()?,
     })
 }
 
@@ -181,6 +224,19 @@ fn sections_of(account: &Account) -> Vec<(u8, Vec<u8>)> {
     add(SECTION_OPTIONS, plain, &|out| {
         put_options(out, &account.options)
     });
+    let unrestricted = account.restrictions.is_empty();
+    add(SECTION_RESTRICTIONS, unrestricted, &|out| {
+        put_list(out, &account.restrictions, put_privileges);
+    });
+    add(SECTION_PROXIES, account.proxies.is_empty(), &|out| {
+        put_list(out, &account.proxies, put_proxy);
+    });
+    let certificate = account.options.certificate.as_ref();
+    add(SECTION_CERTIFICATE, certificate.is_none(), &|out| {
+        certificate
+            .into_iter()
+            .for_each(|c| put_certificate(out, c));
+    });
     sections
 }
 
@@ -206,6 +262,9 @@ fn get_section(kind: u8, r: &mut Reader<'_>, account: &mut Account) -> Result<()
         SECTION_DEFAULT_ROLES => account.default_roles = r.list("default roles", get_id)?,
         SECTION_EXPIRED => account.expired = r.bool("expired")?,
         SECTION_OPTIONS => account.options = get_options(r)?,
+        SECTION_RESTRICTIONS => account.restrictions = r.list("restrictions", get_privileges)?,
+        SECTION_PROXIES => account.proxies = r.list("proxies", get_proxy)?,
+        SECTION_CERTIFICATE => account.options.certificate = Some(get_certificate(r)?),
         _ => return Err(BadObject("section of an account")),
     }
     Ok(())
@@ -287,7 +346,19 @@ mod tests {
             admin_option: true,
         });
         full.default_roles.push(("r".into(), "%".into()));
+        full.restrict("d", Privileges::SELECT);
+        full.proxies.push(ProxyGrant {
+            proxied: ("p".into(), "".into()),
+            grant_option: true,
+            grantor: "root@localhost".into(),
+            granted_s: 1_700_000_000,
+        });
         full.options.require_tls = true;
+        full.options.certificate = Some(CertificateRule {
+            subject: Some("/CN=x".into()),
+            issuer: Some("".into()),
+            cipher: None,
+        });
         full.options.limits.connections = 3;
         full.options.attribute = Some("{}".into());
         full.options.password = PasswordOptions {

@@ -55,6 +55,8 @@ pub struct ServerOptions {
     pub ssl: bool,
     pub ssl_cert: Option<PathBuf>,
     pub ssl_key: Option<PathBuf>,
+    /// The authorities that sign certificates of clients.
+    pub ssl_ca: Option<PathBuf>,
     pub require_secure_transport: bool,
     /// 1: errors, 2: warnings, 3: information.
     pub log_error_verbosity: u64,
@@ -125,6 +127,7 @@ impl ServerOptions {
             ssl: values.flag("ssl"),
             ssl_cert: path("ssl_cert"),
             ssl_key: path("ssl_key"),
+            ssl_ca: path("ssl_ca"),
             require_secure_transport: values.flag("require_secure_transport"),
             log_error_verbosity: values.int("log_error_verbosity"),
             server_version: server_version(),

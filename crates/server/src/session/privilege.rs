@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use nfold_catalog::{Account, AccountId, AccountSnapshot, Catalog, HeldPrivileges, Privileges};
+use nfold_catalog::{
+    Account, AccountId, AccountSnapshot, Catalog, DatabaseNames, HeldPrivileges, Privileges,
+};
 use nfold_plan::{ColumnAccess, ColumnUse};
 use nfold_types::{ErrorCode, SqlError};
 
@@ -29,9 +31,10 @@ impl Rights {
     /// Loads the account `user`@`host` without a role; `None` if it does not exist.
     pub fn load(catalog: &Catalog, (user, host): (&str, &str), client: &str) -> Option<Rights> {
         let version = catalog.account_version();
-        let account = catalog.accounts().get(user, host)?.clone();
+        let accounts = catalog.accounts();
+        let account = accounts.get(user, host)?.clone();
         Some(Rights {
-            held: HeldPrivileges::new(vec![account.clone()]),
+            held: HeldPrivileges::new(vec![account.clone()], accounts.database_names),
             account,
             active: Vec::new(),
             client_host: client.into(),
@@ -48,7 +51,7 @@ impl Rights {
         account.add_all_dynamic(true);
         let account = Arc::new(account);
         Rights {
-            held: HeldPrivileges::new(vec![account.clone()]),
+            held: HeldPrivileges::new(vec![account.clone()], DatabaseNames::Literal),
             account,
             active: Vec::new(),
             client_host: "".into(),
@@ -89,7 +92,7 @@ impl Rights {
     pub fn activate(&mut self, accounts: &AccountSnapshot, roles: Vec<AccountId>) {
         let mut all = vec![self.account.clone()];
         all.extend(accounts.with_granted(&roles));
-        self.held = HeldPrivileges::new(all);
+        self.held = HeldPrivileges::new(all, accounts.database_names);
         self.active = roles;
     }
 
@@ -106,6 +109,11 @@ impl Rights {
     /// What the account and its active roles may do.
     pub fn held(&self) -> &HeldPrivileges {
         &self.held
+    }
+
+    /// The host that the client comes from.
+    pub fn client_host(&self) -> &str {
+        &self.client_host
     }
 
     /// User and host of the account.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use nfold_binlog::GtidSet;
-use nfold_catalog::{Account, AccountId, PasswordOptions, TableId};
+use nfold_catalog::{Account, AccountId, DatabaseNames, PasswordOptions, TableId};
 use nfold_engine::{Engine, FileCounters};
 use nfold_observe::contention::{Site, WaitKind, WaitPlace};
 use nfold_observe::digests::Digests;
@@ -200,6 +200,7 @@ impl ServerState {
             session_counters: Arc::default(),
             counters: OnceLock::new(),
         };
+        state.keep_partial_revokes();
         state.globals_changed();
         if state.components.validates_passwords() {
             state.raise_password_length();
@@ -208,6 +209,23 @@ impl ServerState {
             state.take_password_words(Some(words));
         }
         Arc::new(state)
+    }
+
+    /// Whether an account lacks a global privilege on some database.
+    pub(crate) fn has_partial_revokes(&self) -> bool {
+        let accounts = self.engine.catalog().accounts();
+        accounts.iter().any(|a| !a.restrictions.is_empty())
+    }
+
+    /// Turns `partial_revokes` on where an account has some: OFF would not lift them.
+    fn keep_partial_revokes(&self) {
+        if self.flag("partial_revokes") || !self.has_partial_revokes() {
+            return;
+        }
+        if let Ok(at) = vars::find("partial_revokes") {
+            self.globals.set(at, VarValue::Bool(true));
+            tracing::warn!("partial_revokes is ON, because there are partial revokes");
+        }
     }
 
     /// Passes changed global values to the components that have their own copies.
@@ -221,6 +239,14 @@ impl ServerState {
         let algorithms = Algorithms::parse(&self.text("protocol_compression_algorithms"));
         tunables.set_compression(algorithms.unwrap_or_default());
         storage::hand_over(self);
+        let names = match self.flag("partial_revokes") {
+            true => DatabaseNames::Literal,
+            false => DatabaseNames::Patterns,
+        };
+        let catalog = self.engine.catalog();
+        if catalog.accounts().database_names != names {
+            catalog.publish_accounts(|all| all.database_names = names);
+        }
         if let Some(log) = &self.binlog {
             log.set_tunables(self.binlog_tunables());
         }

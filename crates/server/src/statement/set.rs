@@ -305,6 +305,11 @@ impl Session {
         {
             assigned.push((other, value));
         }
+        if let ("partial_revokes", Some((_, VarValue::Bool(false)))) = (def.name, assigned.first())
+            && self.server.has_partial_revokes()
+        {
+            return Err(SqlError::new(ErrorCode::ER_PARTIAL_REVOKES_EXIST, &[]));
+        }
         storage::adjust(&self.server, def.name, &mut assigned, &mut self.conditions);
         self.warn_of_packets(&assigned)?;
         self.scoped(scope, assigned)

@@ -438,7 +438,7 @@ pub enum UserOption {
     /// `REQUIRE NONE` (false) and `REQUIRE SSL` (true).
     RequireTls(bool),
     /// `REQUIRE X509`, and SUBJECT, ISSUER and CIPHER.
-    RequireCertificate,
+    RequireCertificate(CertificateParts),
     Limit(ResourceLimit, u64),
     /// `PASSWORD EXPIRE`
     Expire,
@@ -456,6 +456,16 @@ pub enum UserOption {
     Comment(Vec<u8>),
     /// The text of a JSON object.
     Attribute(Vec<u8>),
+}
+
+/// The parts of `REQUIRE [SUBJECT 'text'] [ISSUER 'text'] [CIPHER 'text']`; X509 has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CertificateParts {
+    pub subject: Option<Vec<u8>>,
+    pub issuer: Option<Vec<u8>>,
+    pub cipher: Option<Vec<u8>>,
+    /// A part that stands twice.
+    pub repeated: Option<&'static str>,
 }
 
 /// How long a password is valid.
@@ -518,6 +528,14 @@ pub struct Grant {
     pub to: Vec<UserSpec>,
     /// WITH GRANT OPTION; for roles WITH ADMIN OPTION.
     pub grant_option: bool,
+    pub as_user: Option<GrantAs>,
+}
+
+/// `AS account [WITH ROLE …]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantAs {
+    pub account: AccountName,
+    pub roles: ActiveRoles,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -562,6 +580,8 @@ pub enum GrantTarget {
     CurrentDatabase,
     Table(ObjectName),
     Routine(RoutineKind, ObjectName),
-    /// Roles and PROXY have no target.
+    /// The account of PROXY.
+    Account(AccountName),
+    /// Roles have no target.
     None,
 }

@@ -256,21 +256,25 @@ impl Parser<'_> {
             return Ok(UserOption::RequireTls(true));
         }
         if self.accept_kw(Kw::X509) {
-            return Ok(UserOption::RequireCertificate);
+            return Ok(UserOption::RequireCertificate(CertificateParts::default()));
         }
-        if !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
-            return self.unexpected();
-        }
-        while matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
+        let mut parts = CertificateParts::default();
+        loop {
+            let (name, part) = match self.kw() {
+                Kw::SUBJECT => ("SUBJECT", &mut parts.subject),
+                Kw::ISSUER => ("ISSUER", &mut parts.issuer),
+                Kw::CIPHER => ("CIPHER", &mut parts.cipher),
+                _ => return self.unexpected(),
+            };
             self.advance();
-            self.string()?;
-            if self.accept_kw(Kw::AND)
-                && !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER)
-            {
-                return self.unexpected();
+            if part.replace(self.string()?).is_some() {
+                parts.repeated = Some(name);
+            }
+            let more = self.accept_kw(Kw::AND);
+            if !more && !matches!(self.kw(), Kw::SUBJECT | Kw::ISSUER | Kw::CIPHER) {
+                return Ok(UserOption::RequireCertificate(parts));
             }
         }
-        Ok(UserOption::RequireCertificate)
     }
 
     /// `EXPIRE …`, `HISTORY …`, `REUSE INTERVAL …`, `REQUIRE CURRENT …`
@@ -349,15 +353,31 @@ impl Parser<'_> {
                 option = true;
             }
         }
-        if self.at(Kw::AS) {
-            return self.unsupported("GRANT … AS");
-        }
+        let as_user = match &privileges {
+            Privileges::Roles(_) | Privileges::Proxy => None,
+            _ => self.grant_as()?,
+        };
         Ok(Statement::Grant(Grant {
             privileges,
             target,
             to,
             grant_option: option,
+            as_user,
         }))
+    }
+
+    /// `[AS account [WITH ROLE …]]`
+    fn grant_as(&mut self) -> Result<Option<GrantAs>> {
+        if !self.accept_kw(Kw::AS) {
+            return Ok(None);
+        }
+        let account = self.account()?;
+        let mut roles = ActiveRoles::None;
+        if self.accept_kw(Kw::WITH) {
+            self.expect_kw(Kw::ROLE)?;
+            roles = self.active_roles()?;
+        }
+        Ok(Some(GrantAs { account, roles }))
     }
 
     pub(super) fn revoke(&mut self) -> Result<Statement> {
@@ -461,6 +481,7 @@ impl Parser<'_> {
             | Kw::USAGE
             | Kw::INDEX
             | Kw::TRIGGER => (&[], false),
+            Kw::PROXY => return self.unexpected(),
             kw if kw.is_reserved() => return self.unexpected(),
             _ => (&[], false),
         };
@@ -503,7 +524,12 @@ impl Parser<'_> {
     /// `ROLE {NONE | DEFAULT | ALL [EXCEPT roles] | roles}`
     pub(super) fn set_role(&mut self) -> Result<Statement> {
         self.advance();
-        let roles = if self.accept_kw(Kw::NONE) {
+        let roles = self.active_roles()?;
+        Ok(Statement::Role(RoleStatement::Set(roles)))
+    }
+
+    fn active_roles(&mut self) -> Result<ActiveRoles> {
+        Ok(if self.accept_kw(Kw::NONE) {
             ActiveRoles::None
         } else if self.accept_kw(Kw::DEFAULT) {
             ActiveRoles::Default
@@ -514,8 +540,7 @@ impl Parser<'_> {
             })
         } else {
             ActiveRoles::List(self.comma_list(Self::account)?)
-        };
-        Ok(Statement::Role(RoleStatement::Set(roles)))
+        })
     }
 
     /// `DEFAULT ROLE {NONE | ALL | roles} TO accounts`
@@ -540,8 +565,7 @@ impl Parser<'_> {
 
     fn grant_target(&mut self, privileges: &mut Privileges) -> Result<GrantTarget> {
         if *privileges == Privileges::Proxy {
-            self.account()?;
-            return Ok(GrantTarget::None);
+            return Ok(GrantTarget::Account(self.account()?));
         }
         if let Privileges::Roles(roles) = privileges {
             let names = roles

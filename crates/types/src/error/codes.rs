@@ -712,6 +712,8 @@ errors! {
     ER_CHECK_CONSTRAINT_NOT_FOUND = 3821, "HY000", "Check constraint '%-.192s' is not found in the table.";
     ER_CHECK_CONSTRAINT_DUP_NAME = 3822, "HY000", "Duplicate check constraint name '%-.192s'.";
     ER_CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN = 3823, "HY000", "Column '%-.192s' cannot be used in a check constraint '%-.192s': needed in a foreign key constraint '%-.192s' referential action.";
+    ER_UNSUPPORTED_USE_OF_GRANT_AS = 3835, "HY000", "GRANT ... AS is currently supported only for global privileges.";
+    ER_UKNOWN_AUTH_ID_OR_ACCESS_DENIED_FOR_GRANT_AS = 3836, "HY000", "Either some of the authorization IDs in the AS clause are invalid or the current user lacks privileges to execute the statement.";
     ER_DEPENDENT_BY_FUNCTIONAL_INDEX = 3837, "HY000", "Column '%s' has a functional index dependency and cannot be dropped or renamed.";
     ER_INVALID_JSON_TYPE = 3853, "22032", "Invalid JSON type in argument %u to function %s; an %s is required.";
     ER_CANNOT_CONVERT_STRING = 3854, "HY000", "Cannot convert string '%.64s' from %s to %s";
@@ -727,6 +729,7 @@ errors! {
     ER_CURRENT_PASSWORD_NOT_REQUIRED = 3893, "HY000", "Do not specify the current password while changing it for other users.";
     ER_PASSWORD_CANNOT_BE_RETAINED_ON_PLUGIN_CHANGE = 3894, "HY000", "Current password can not be retained for user '%s'@'%s' because authentication plugin is being changed.";
     ER_CURRENT_PASSWORD_CANNOT_BE_RETAINED = 3895, "HY000", "Current password can not be retained for user '%s'@'%s' because new password is empty.";
+    ER_PARTIAL_REVOKES_EXIST = 3896, "HY000", "At least one partial revoke exists on a database. The system variable '@@partial_revokes' must be set to ON.";
     ER_REGEXP_INVALID_FLAG = 3900, "HY000", "Invalid match mode flag in regular expression.";
     ER_INVALID_JSON_VALUE_FOR_FUNC_INDEX = 3903, "22018", "Invalid JSON value for CAST for functional index '%-.64s'.";
     ER_JSON_VALUE_OUT_OF_RANGE_FOR_FUNC_INDEX = 3904, "22003", "Out of range JSON value for CAST for functional index '%-.64s'.";

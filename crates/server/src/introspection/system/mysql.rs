@@ -1,7 +1,7 @@
 //! The rows of the tables of `mysql`: the accounts and what was granted to them, in the form that
 //! tools read. The tables that nothing is stored in are empty.
 
-use nfold_catalog::{Account, ColumnDef, LockDays, Privileges, TableDef};
+use nfold_catalog::{Account, CertificateRule, ColumnDef, LockDays, Privileges, TableDef};
 use nfold_json::{Json, Work};
 use nfold_types::{NoCheckpoint, SqlError, TypeKind, Value};
 
@@ -131,6 +131,17 @@ fn user_attributes(account: &Account) -> Result<Value, SqlError> {
         let attribute = nfold_json::parse(attribute.as_bytes(), &work).unwrap_or(Json::Null);
         members.push(("metadata".to_string(), attribute));
     }
+    if !account.restrictions.is_empty() {
+        let restriction = |(database, privileges): &(Box<str>, Privileges)| {
+            let names = privileges.names().map(|n| Json::String(n.into()));
+            Json::object(vec![
+                ("Database".to_string(), Json::String(database.to_string())),
+                ("Privileges".to_string(), Json::Array(names.collect())),
+            ])
+        };
+        let all = account.restrictions.iter().map(restriction).collect();
+        members.push(("Restrictions".to_string(), Json::Array(all)));
+    }
     if password.failed_attempts > 0 || password.lock_days != LockDays::Days(0) {
         let days = match password.lock_days {
             LockDays::Days(days) => days.into(),
@@ -158,6 +169,13 @@ fn user_attributes(account: &Account) -> Result<Value, SqlError> {
 fn user_value(cx: &Cx<'_>, account: &Account, c: &ColumnDef) -> Result<Value, SqlError> {
     let options = &account.options;
     let number = |n: Option<u32>| n.map_or(Value::Null, |n| Value::UInt(n.into()));
+    let required = |part: fn(&CertificateRule) -> &Option<Box<str>>| {
+        let text = options
+            .certificate
+            .as_ref()
+            .and_then(|r| part(r).as_deref());
+        Value::from(text.unwrap_or_default())
+    };
     Ok(match &*c.name {
         "Host" => (&*account.host).into(),
         "User" => (&*account.user).into(),
@@ -175,7 +193,15 @@ fn user_value(cx: &Cx<'_>, account: &Account, c: &ColumnDef) -> Result<Value, Sq
             Some(required) => yes_no(required),
         },
         "User_attributes" => return user_attributes(account),
-        "ssl_type" if options.require_tls => "ANY".into(),
+        "ssl_type" => match &options.certificate {
+            None if !options.require_tls => "".into(),
+            None => "ANY".into(),
+            Some(rule) if *rule == CertificateRule::default() => "X509".into(),
+            Some(_) => "SPECIFIED".into(),
+        },
+        "ssl_cipher" => required(|rule| &rule.cipher),
+        "x509_issuer" => required(|rule| &rule.issuer),
+        "x509_subject" => required(|rule| &rule.subject),
         "max_questions" => Value::UInt(options.limits.queries_per_hour.into()),
         "max_updates" => Value::UInt(options.limits.updates_per_hour.into()),
         "max_connections" => Value::UInt(options.limits.connections_per_hour.into()),

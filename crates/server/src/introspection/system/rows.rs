@@ -113,7 +113,7 @@ pub(super) fn rows(
         server: &env.server,
         schema: catalog.snapshot(),
         account: account.cloned(),
-        held: HeldPrivileges::new(held),
+        held: HeldPrivileges::new(held, accounts.database_names),
     };
     let put: &mut Put<'_> = &mut |mut values| {
         debug_assert_eq!(values.len(), def.columns.len(), "a value for each column");

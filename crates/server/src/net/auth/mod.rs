@@ -3,17 +3,20 @@
 //! No I/O here: `conn::login` receives and sends the packets.
 
 mod cache;
+mod certificate;
 mod exchange;
 mod keys;
 
 use std::sync::Arc;
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use nfold_catalog::CertificateRule;
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
 use nfold_protocol::handshake::SALT;
 use nfold_protocol::scramble;
 
 pub(crate) use cache::Cache;
+pub(crate) use certificate::satisfies;
 pub(crate) use exchange::{Exchange, Outcome};
 pub use keys::{KeyError, RsaKeys};
 
@@ -37,6 +40,8 @@ pub struct Account {
     pub locked: bool,
     /// Whether only connections with TLS are accepted.
     pub require_tls: bool,
+    /// What the client has to present besides.
+    pub certificate: Option<CertificateRule>,
     pub failure_limit: FailureLimit,
     /// Whether the account may use the reserved connection above `max_connections` (SUPER or
     /// CONNECTION_ADMIN).

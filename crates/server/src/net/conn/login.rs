@@ -17,7 +17,7 @@ use nfold_protocol::handshake::{
 use nfold_types::{ErrorCode, SqlError};
 
 use super::{Conn, Phase};
-use crate::net::auth::{Authenticator, Exchange, Outcome};
+use crate::net::auth::{Authenticator, Exchange, Outcome, satisfies};
 use crate::net::fiber::compression::Algorithm;
 use crate::net::fiber::handler::{ClientError, LoginInfo};
 
@@ -266,7 +266,10 @@ impl Conn {
                 if let Some(data) = more {
                     self.packet(self.sequence, |out| encode_auth_more_data(out, &data));
                 }
-                if account.require_tls && !self.transport.is_tls() {
+                let presents = |rule| self.transport.tls().is_some_and(|tls| satisfies(tls, rule));
+                if account.require_tls && !self.transport.is_tls()
+                    || !account.certificate.as_ref().is_none_or(presents)
+                {
                     // As in MySQL, the message does not say why.
                     return Err(denied(
                         auth,

@@ -173,7 +173,12 @@ impl Transport {
     }
 
     pub fn is_tls(&self) -> bool {
-        self.layers.as_ref().is_some_and(|l| l.tls.is_some())
+        self.tls().is_some()
+    }
+
+    /// The TLS session, if there is one.
+    pub fn tls(&self) -> Option<&ServerConnection> {
+        self.layers.as_ref()?.tls.as_ref()
     }
 
     /// Whether sent bytes are encrypted or compressed, which takes time of the worker.

@@ -138,7 +138,7 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
             }
             own(value)
         }
-        name if PROTECTIONS.contains(&name) => match plain(def, value, warnings)? {
+        name if name == PROTECTION => match plain(def, value, warnings)? {
             VarValue::Bool(true) => Err(SqlError::not_supported(format_args!("{name} = ON"))),
             off => own(off),
         },
@@ -147,9 +147,9 @@ pub fn check(def: &VarDef, value: &Value, warnings: &mut Warnings) -> Result<Ass
     }
 }
 
-/// Switches that keep accounts out. Nothing here depends on them, so ON would promise a protection
+/// A switch that keeps accounts out. Nothing here depends on it, so ON would promise a protection
 /// that does not exist.
-const PROTECTIONS: [&str; 2] = ["offline_mode", "partial_revokes"];
+const PROTECTION: &str = "offline_mode";
 
 /// A locale by its name or number.
 fn locale(name: &str, value: &Value) -> Result<VarValue, SqlError> {

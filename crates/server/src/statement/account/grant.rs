@@ -2,12 +2,12 @@
 
 use nfold_catalog::privileges::{DYNAMIC, dynamic_privilege};
 use nfold_catalog::schema::eq_name;
-use nfold_catalog::{Account, AccountId, DynamicGrant, Privileges, TableGrant};
+use nfold_catalog::{Account, AccountId, DatabaseNames, DynamicGrant, Privileges, TableGrant};
 use nfold_exec::ExecCx;
 use nfold_sql::ast::{self, Grant, GrantTarget, ObjectName, Revoke};
 use nfold_types::{ErrorCode, Level, SqlError};
 
-use super::AccountChange;
+use super::{AccountChange, restrict};
 use crate::session::Session;
 use crate::session::response::Response;
 use crate::unix_time::unix_time;
@@ -46,6 +46,9 @@ impl Session {
         if let GrantTarget::Routine(kind, routine) = &g.target {
             return self.grant_on_routine(g, (*kind, routine));
         }
+        if let GrantTarget::Account(proxied) = &g.target {
+            return self.grant_proxy(cx, g, proxied);
+        }
         let place = self.grant_place(&g.target)?;
         let mut granted = granted(&g.privileges, &place)?;
         if g.grant_option {
@@ -55,6 +58,15 @@ impl Session {
         if let GrantLevel::Table(schema, table) = &place {
             self.may_grant_on(&granted, (schema, table))?;
         }
+        let restrictions = match (&place, &g.as_user) {
+            (GrantLevel::Global, None) => self.rights.held().restrictions(),
+            (GrantLevel::Global, Some(other)) => self.restrictions_of(other, granted.privileges)?,
+            (_, None) => Vec::new(),
+            (_, Some(_)) => {
+                let code = ErrorCode::ER_UNSUPPORTED_USE_OF_GRANT_AS;
+                return Err(SqlError::new(code, &[]));
+            }
+        };
         let grantor = self.rights.account();
         let grantor = format!("{}@{}", grantor.user, grantor.host);
         self.change_accounts(cx, |session, change| {
@@ -66,6 +78,10 @@ impl Session {
                 let none = || SqlError::new(ErrorCode::ER_CANT_CREATE_USER_WITH_GRANT, &[]);
                 let mut account = change.get(&id).ok_or_else(none)?;
                 session.need_system_user(&change.accounts, &id)?;
+                if matches!(place, GrantLevel::Global) {
+                    let names = change.accounts.database_names;
+                    restrict::inherit(&mut account, granted.privileges, &restrictions, names);
+                }
                 add(&mut account, &place, &granted, &grantor);
                 change.put(account);
             }
@@ -84,17 +100,21 @@ impl Session {
         if let GrantTarget::Routine(_, routine) = &r.target {
             return self.revoke_on_routine(r, routine);
         }
+        if let GrantTarget::Account(proxied) = &r.target {
+            return self.revoke_proxy(cx, r, proxied);
+        }
         let place = self.grant_place(&r.target)?;
         let mut revoked = granted(&r.privileges, &place)?;
         if r.grant_option {
             revoked.privileges = revoked.privileges.union(Privileges::GRANT_OPTION);
         }
         self.may_grant(&revoked, &place)?;
+        let all = r.privileges == ast::Privileges::All;
         self.change_accounts(cx, |session, change| {
+            let names = change.accounts.database_names;
             for name in &r.from {
                 let id = session.named(name);
                 let Some(mut account) = session.revokes_from(change, r, &id) else {
-                    let all = r.privileges == ast::Privileges::All;
                     match (&place, r.ignore_unknown) {
                         (_, true) => continue,
                         (GrantLevel::Global, _) if all => {
@@ -104,7 +124,17 @@ impl Session {
                     }
                 };
                 session.need_system_user(&change.accounts, &id)?;
-                match take(&mut account, &place, &revoked) {
+                let taken = match (&place, names) {
+                    (GrantLevel::Database(database), DatabaseNames::Literal) => {
+                        restrict::revoke(&mut account, database, revoked.privileges, all)
+                    }
+                    (GrantLevel::Global, _) => {
+                        session.may_revoke_from(&account, revoked.privileges)?;
+                        take(&mut account, &place, &revoked)
+                    }
+                    _ => take(&mut account, &place, &revoked),
+                };
+                match taken {
                     true => change.put(account),
                     false if r.if_exists => {
                         change.notes.push((Level::Warning, no_grant(&id, &place)));
@@ -117,7 +147,7 @@ impl Session {
     }
 
     /// The account of a REVOKE. `None`: there is none, of which IGNORE UNKNOWN USER warns.
-    fn revokes_from(
+    pub(super) fn revokes_from(
         &self,
         change: &mut AccountChange,
         r: &Revoke,
@@ -145,6 +175,7 @@ impl Session {
                 };
                 session.need_system_user(&change.accounts, &id)?;
                 account.global = Privileges::NONE;
+                account.restrictions.clear();
                 account.databases.clear();
                 account.tables.clear();
                 account.dynamic.clear();
@@ -164,7 +195,9 @@ impl Session {
             },
             GrantTarget::Table(name) => self.table_place(name),
             GrantTarget::Routine(..) => Err(SqlError::not_supported("privileges on routines")),
-            GrantTarget::None => Err(SqlError::not_supported("PROXY")),
+            GrantTarget::Account(_) | GrantTarget::None => {
+                Err(SqlError::new(ErrorCode::ER_SYNTAX_ERROR, &[]))
+            }
         }
     }
 
@@ -265,7 +298,7 @@ fn granted(list: &ast::Privileges, place: &GrantLevel) -> Result<Granted, SqlErr
         }
         (ast::Privileges::List(list), _) => list,
         (ast::Privileges::Roles(_) | ast::Privileges::Proxy, _) => {
-            return Err(SqlError::not_supported("PROXY"));
+            return Err(SqlError::new(ErrorCode::ER_SYNTAX_ERROR, &[]));
         }
     };
     let illegal = || SqlError::new(ErrorCode::ER_ILLEGAL_GRANT_FOR_TABLE, &[]);
@@ -341,9 +374,10 @@ fn add(account: &mut Account, place: &GrantLevel, granted: &Granted, grantor: &s
             account.dynamic.sort_by(|a, b| a.name.cmp(&b.name));
         }
         GrantLevel::Database(name) => {
+            let added = restrict::lift(account, name, granted.privileges);
             match account.databases.iter_mut().find(|(n, _)| n == name) {
-                Some((_, held)) => *held = held.union(granted.privileges),
-                None => account.databases.push((name.clone(), granted.privileges)),
+                Some((_, held)) => *held = held.union(added),
+                None => account.databases.push((name.clone(), added)),
             }
             account.databases.retain(|(_, held)| !held.is_empty());
         }
@@ -382,6 +416,7 @@ fn take(account: &mut Account, place: &GrantLevel, revoked: &Granted) -> bool {
     match place {
         GrantLevel::Global => {
             account.global = account.global.without(revoked.privileges);
+            restrict::forget(account, revoked.privileges);
             account
                 .dynamic
                 .retain(|d| !revoked.dynamic.contains(&&*d.name));

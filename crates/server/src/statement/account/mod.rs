@@ -1,6 +1,6 @@
 //! Accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD; `grant` has GRANT and REVOKE,
-//! `roles` the statements about roles, `show` SHOW GRANTS and SHOW CREATE USER, `password` and
-//! `options` what accounts are made of.
+//! `restrict` partial revokes, `proxy` PROXY, `roles` the statements about roles, `show` SHOW
+//! GRANTS and SHOW CREATE USER, `password` and `options` what accounts are made of.
 //!
 //! A statement computes the accounts as they are to be from those of one version, and stores them
 //! if no other session has changed an account meanwhile; otherwise it starts over.
@@ -9,6 +9,8 @@ mod grant;
 mod logged;
 mod options;
 mod password;
+mod proxy;
+mod restrict;
 mod roles;
 mod routine;
 mod show;

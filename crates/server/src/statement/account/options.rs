@@ -1,9 +1,9 @@
 //! The options of CREATE USER and ALTER USER behind the accounts.
 
-use nfold_catalog::{Account, LockDays};
+use nfold_catalog::{Account, CertificateRule, LockDays};
 use nfold_json::binary::encode;
 use nfold_json::{Doc, Json, Work, merge_patch, parse, print};
-use nfold_sql::ast::{Lifetime, ResourceLimit, UserOption};
+use nfold_sql::ast::{CertificateParts, Lifetime, ResourceLimit, UserOption};
 use nfold_types::{ErrorCode, NoCheckpoint, SqlError};
 
 /// The number of an option, which is in `least..=most`. Error 1525.
@@ -14,22 +14,40 @@ fn in_range(name: &str, number: u64, least: u64, most: u16) -> Result<u16, SqlEr
         .ok_or_else(wrong)
 }
 
+/// The rule of REQUIRE. Error 1225 for a part that stands twice.
+fn certificate_rule(parts: &CertificateParts) -> Result<CertificateRule, SqlError> {
+    if let Some(name) = parts.repeated {
+        return Err(SqlError::new(ErrorCode::ER_DUP_ARGUMENT, &[&name]));
+    }
+    let text = |part: &Option<Vec<u8>>| {
+        let part = part.as_ref()?;
+        Some(String::from_utf8_lossy(part).into())
+    };
+    Ok(CertificateRule {
+        subject: text(&parts.subject),
+        issuer: text(&parts.issuer),
+        cipher: text(&parts.cipher),
+    })
+}
+
 /// Applies options to an account, in their order.
 ///
 /// # Errors
-/// 1525 for a number out of range, 3016 for an anonymous account whose password is to expire, 3982
-/// for an ATTRIBUTE that is no JSON object.
+/// 1225 for a part of REQUIRE that stands twice, 1525 for a number out of range, 3016 for an
+/// anonymous account whose password is to expire, 3982 for an ATTRIBUTE that is no JSON object.
 pub(super) fn apply(account: &mut Account, options: &[UserOption]) -> Result<(), SqlError> {
     let days = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     for option in options {
         let password = &mut account.options.password;
         match option {
             UserOption::AccountLock(locked) => account.locked = *locked,
-            UserOption::RequireTls(required) => account.options.require_tls = *required,
-            UserOption::RequireCertificate => {
-                return Err(SqlError::not_supported(
-                    "REQUIRE X509, SUBJECT, ISSUER and CIPHER",
-                ));
+            UserOption::RequireTls(required) => {
+                account.options.require_tls = *required;
+                account.options.certificate = None;
+            }
+            UserOption::RequireCertificate(parts) => {
+                account.options.require_tls = true;
+                account.options.certificate = Some(certificate_rule(parts)?);
             }
             UserOption::Limit(limit, number) => {
                 let limits = &mut account.options.limits;

@@ -272,17 +272,26 @@ impl Session {
 
     fn set_role(&mut self, roles: &ActiveRoles) -> Result<Response, SqlError> {
         let account = self.rights.account().clone();
-        let roles = match roles {
+        let roles = self.roles_to_activate(&account, roles)?;
+        self.activate_roles(roles);
+        Ok(Response::ok())
+    }
+
+    /// The roles of an account that a list names. Error 3530 for one that it does not have.
+    pub(super) fn roles_to_activate(
+        &self,
+        account: &Account,
+        roles: &ActiveRoles,
+    ) -> Result<Vec<AccountId>, SqlError> {
+        Ok(match roles {
             ActiveRoles::None => Vec::new(),
             ActiveRoles::Default => account.default_roles.clone(),
-            ActiveRoles::List(names) => self.default_roles(&account, names)?,
+            ActiveRoles::List(names) => self.default_roles(account, names)?,
             ActiveRoles::All(except) => {
-                let mut all = self.server.roles_of(&account);
+                let mut all = self.server.roles_of(account);
                 all.retain(|role| !except.iter().any(|e| id_of(e) == *role));
                 all
             }
-        };
-        self.activate_roles(roles);
-        Ok(Response::ok())
+        })
     }
 }

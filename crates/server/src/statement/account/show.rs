@@ -1,8 +1,12 @@
 //! SHOW GRANTS and SHOW CREATE USER.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
-use nfold_catalog::{Account, AccountId, LockDays, Privileges, ResourceLimits, TableGrant};
+use nfold_catalog::{
+    Account, AccountId, AccountOptions, HeldPrivileges, LockDays, Privileges, ProxyGrant,
+    ResourceLimits, TableGrant,
+};
 use nfold_sql::ast::AccountName;
 use nfold_types::{ErrorCode, SqlError, Value};
 
@@ -37,8 +41,13 @@ impl Session {
             return Err(not_granted(role, account));
         }
         let mut merged = Account::clone(account);
-        for role in accounts.with_granted(&roles) {
-            merge(&mut merged, &role);
+        let mut all = vec![account.clone()];
+        all.extend(accounts.with_granted(&roles));
+        for role in &all[1..] {
+            merge(&mut merged, role);
+        }
+        if !roles.is_empty() {
+            merged.restrictions = HeldPrivileges::new(all, accounts.database_names).restrictions();
         }
         let title = format!("Grants for {}@{}", account.user, account.host);
         let mut set = RowSet::of_text(&[(&title, 1024)]);
@@ -87,14 +96,32 @@ fn create_user_text(account: &Account) -> String {
     line + &options_text(account)
 }
 
+/// The text behind REQUIRE. As in MySQL, quotes in it are not escaped.
+fn require_text(options: &AccountOptions) -> String {
+    let Some(rule) = &options.certificate else {
+        return if options.require_tls { "SSL" } else { "NONE" }.into();
+    };
+    let parts = [
+        ("SUBJECT", &rule.subject),
+        ("ISSUER", &rule.issuer),
+        ("CIPHER", &rule.cipher),
+    ];
+    let named = parts.iter().filter_map(|(name, part)| {
+        let part = part.as_ref()?;
+        Some(format!("{name} '{part}'"))
+    });
+    let named: Vec<String> = named.collect();
+    match named.is_empty() {
+        true => "X509".into(),
+        false => named.join(" "),
+    }
+}
+
 /// The options of CREATE USER, in MySQL's order.
 fn options_text(account: &Account) -> String {
     let options = &account.options;
     let (limits, password) = (&options.limits, &options.password);
-    let mut out = format!(
-        " REQUIRE {}",
-        if options.require_tls { "SSL" } else { "NONE" }
-    );
+    let mut out = format!(" REQUIRE {}", require_text(options));
     // Writing to a String does not fail.
     if *limits != ResourceLimits::default() {
         out.push_str(" WITH");
@@ -230,6 +257,14 @@ fn names_on_table(grant: &TableGrant) -> String {
     plain.names().map(of).collect::<Vec<_>>().join(", ")
 }
 
+/// The order of grants of PROXY: the most specific host first, an empty one last, and users before
+/// the anonymous one.
+fn specificity((user, host): &AccountId) -> impl Ord {
+    let first_wildcard = host.find(['%', '_']);
+    let fixed = first_wildcard.unwrap_or(usize::MAX);
+    (host.is_empty(), Reverse(fixed), user.is_empty())
+}
+
 /// The lines of SHOW GRANTS.
 fn grant_lines(account: &Account) -> Vec<String> {
     let suffix = |p: Privileges| match p.contains(Privileges::GRANT_OPTION) {
@@ -262,6 +297,15 @@ fn grant_lines(account: &Account) -> Vec<String> {
             suffix(*p)
         ));
     }
+    let mut restrictions: Vec<_> = account.restrictions.iter().collect();
+    restrictions.sort();
+    for (name, p) in restrictions {
+        lines.push(format!(
+            "REVOKE {} ON `{}`.* FROM {to}",
+            names(*p, None),
+            name.replace('`', "``"),
+        ));
+    }
     let mut tables: Vec<&TableGrant> = account.tables.iter().collect();
     tables.sort_by_key(|t| (&t.database, &t.table));
     for grant in tables {
@@ -272,6 +316,13 @@ fn grant_lines(account: &Account) -> Vec<String> {
             grant.table.replace('`', "``"),
             suffix(grant.privileges)
         ));
+    }
+    let mut proxies: Vec<&ProxyGrant> = account.proxies.iter().collect();
+    proxies.sort_by_key(|p| specificity(&p.proxied));
+    for grant in proxies {
+        let option = ["", " WITH GRANT OPTION"][usize::from(grant.grant_option)];
+        let proxied = quoted(&grant.proxied);
+        lines.push(format!("GRANT PROXY ON {proxied} TO {to}{option}"));
     }
     for (option, suffix) in [(false, ""), (true, " WITH ADMIN OPTION")] {
         let roles = account.roles.iter().filter(|r| r.admin_option == option);
