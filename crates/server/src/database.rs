@@ -55,7 +55,7 @@ impl AccountSource for CatalogAccounts {
             second: a.options.password.second.to_vec(),
             locked: a.locked,
             require_tls: a.options.require_tls,
-            certificate: a.options.certificate.clone(),
+            certificate: a.options.certificate.clone().map(Box::new),
             failure_limit: FailureLimit {
                 attempts: a.options.password.failed_attempts,
                 days: a.options.password.lock_days,

@@ -41,7 +41,7 @@ pub struct Account {
     /// Whether only connections with TLS are accepted.
     pub require_tls: bool,
     /// What the client has to present besides.
-    pub certificate: Option<CertificateRule>,
+    pub certificate: Option<Box<CertificateRule>>,
     pub failure_limit: FailureLimit,
     /// Whether the account may use the reserved connection above `max_connections` (SUPER or
     /// CONNECTION_ADMIN).

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use nfold_catalog::LockDays;
+use nfold_catalog::{CertificateRule, LockDays};
 use nfold_protocol::Malformed;
 use nfold_protocol::consts::{CACHING_SHA2_PASSWORD, cap, status};
 use nfold_protocol::frame::{Frame, FrameError, HEADER, next_frame};
@@ -266,9 +266,11 @@ impl Conn {
                 if let Some(data) = more {
                     self.packet(self.sequence, |out| encode_auth_more_data(out, &data));
                 }
-                let presents = |rule| self.transport.tls().is_some_and(|tls| satisfies(tls, rule));
+                let presents = |rule: &CertificateRule| {
+                    self.transport.tls().is_some_and(|tls| satisfies(tls, rule))
+                };
                 if account.require_tls && !self.transport.is_tls()
-                    || !account.certificate.as_ref().is_none_or(presents)
+                    || !account.certificate.as_deref().is_none_or(presents)
                 {
                     // As in MySQL, the message does not say why.
                     return Err(denied(

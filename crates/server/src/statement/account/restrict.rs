@@ -130,8 +130,8 @@ pub(super) fn revoke(
     let at = account.databases.iter().position(|(d, _)| **d == *database);
     let granted = at.map_or(Privileges::NONE, |at| account.databases[at].1);
     let others = revoked.without(granted);
-    let complete = account.global.contains(others);
-    if at.is_none() && others.is_empty() || !complete && !(all && at.is_some()) {
+    let enough = account.global.contains(others) || all && at.is_some();
+    if !enough || at.is_none() && others.is_empty() {
         return false;
     }
     if let Some(at) = at {
