@@ -15,6 +15,7 @@ use super::{EvalCx, Val, convert};
 
 pub(crate) use super::list::in_ranges;
 pub(crate) use super::list::{has_numbers, is_no_time, member_type};
+pub(crate) use super::prepared::ComparedAs;
 pub use super::prepared::ListCache;
 pub(crate) use super::temporal_list::{
     Listed, as_column, beside, comparable, constant_dates, date_side, day_of_text, is_marker,

@@ -574,9 +574,44 @@ pub struct ListCache {
     pub(crate) constants: RefCell<Option<Box<FxHashMap<usize, Value>>>>,
     /// The branches of each long CASE.
     pub(crate) branches: RefCell<FxHashMap<usize, Branches>>,
+    /// How each long FIELD or INTERVAL compares, by the address of its arguments.
+    compared: RefCell<FxHashMap<usize, ComparedAs>>,
 }
 
+/// How FIELD and INTERVAL compare their arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ComparedAs {
+    Strings,
+    /// Strings and temporal values.
+    Texts,
+    Ints,
+    Decimals,
+    Doubles,
+    /// As each of these, with constants that INTERVAL finds by binary search.
+    ConstantInts,
+    ConstantDecimals,
+    ConstantDoubles,
+}
+
+/// From this number of arguments on, [`ListCache::compared_as`] decides once in an execution.
+const DECIDED_ONCE_MIN: usize = 8;
+
 impl ListCache {
+    /// How a function compares its arguments, which `decide` finds out.
+    pub(crate) fn compared_as(
+        &self,
+        args: &[Expr],
+        decide: impl FnOnce(&[Expr]) -> ComparedAs,
+    ) -> ComparedAs {
+        if args.len() < DECIDED_ONCE_MIN {
+            return decide(args);
+        }
+        let mut known = self.compared.borrow_mut();
+        *known
+            .entry(args.as_ptr().addr())
+            .or_insert_with(|| decide(args))
+    }
+
     /// Whether the list of the expression at address `id` is prepared.
     pub(super) fn has(&self, id: usize) -> bool {
         let lists = self.lists.borrow();

@@ -182,7 +182,11 @@ fn infer_coalesce(cx: &Infer<'_>, args: &mut [Expr]) -> Inferred {
 }
 
 fn eval_coalesce<'a>(cx: &EvalCx<'a>, args: &'a [Expr], ty: &'a ExprType) -> Evaluated<'a> {
-    for arg in args {
+    let is_null = |arg: &Expr| {
+        let literal = matches!(arg.kind, ExprKind::Const(_) | ExprKind::Param(_));
+        literal && arg.ty.class() == Class::Null
+    };
+    for arg in args.iter().filter(|arg| !is_null(arg)) {
         let v = cx.val_as(arg, ty)?;
         if !v.is_null() {
             return Ok(v);

@@ -11,6 +11,7 @@ use nfold_types::{
 };
 
 use super::builtin::{Evaluated, Func, Inferred, arg, func, unchecked, volatile};
+use crate::expr::eval::compare::ComparedAs;
 use crate::expr::eval::temporal_list::{datetime_beside, name_among};
 use crate::expr::eval::{EvalCx, Val, compare, convert, json};
 
@@ -708,35 +709,62 @@ fn eval_interval<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Eval
     if cx.val(&args[0])?.is_null() {
         return Ok(Val::Int(-1));
     }
-    let all = |classes: &[Class]| args.iter().all(|e| classes.contains(&e.ty.class()));
-    let count = if all(&[Class::Int]) {
-        let wanted = cx.integer(&args[0])?;
-        passed(&args[1..], |e| {
-            Ok(wanted.zip(cx.integer(e)?).map(|(a, b)| a >= b))
-        })?
-    } else if all(&[Class::Int, Class::Decimal, Class::Null]) {
-        let wanted = cx.decimal(&args[0])?;
-        passed(&args[1..], |e| {
-            let bound = cx.decimal(e)?;
-            Ok(wanted.as_ref().zip(bound.as_ref()).map(|(a, b)| a >= b))
-        })?
-    } else {
-        passed(&args[1..], |e| {
+    use ComparedAs::{
+        ConstantDecimals, ConstantDoubles, ConstantInts, Decimals, Doubles, Ints, Strings, Texts,
+    };
+    let compared = cx.st.lists.compared_as(args, bounds_compared_as);
+    let bounds = &args[1..];
+    let searched = matches!(compared, ConstantInts | ConstantDecimals | ConstantDoubles);
+    let count = match compared {
+        Ints | ConstantInts => {
+            let wanted = cx.integer(&args[0])?;
+            passed(bounds, searched, |e| {
+                Ok(wanted.zip(cx.integer(e)?).map(|(a, b)| a >= b))
+            })?
+        }
+        Decimals | ConstantDecimals => {
+            let wanted = cx.decimal(&args[0])?;
+            passed(bounds, searched, |e| {
+                let bound = cx.decimal(e)?;
+                Ok(wanted.as_ref().zip(bound.as_ref()).map(|(a, b)| a >= b))
+            })?
+        }
+        Doubles | ConstantDoubles | Strings | Texts => passed(bounds, searched, |e| {
             let (a, b) = (cx.f64(&args[0])?, cx.f64(e)?);
             Ok(a.zip(b).map(|(a, b)| a >= b))
-        })?
+        })?,
     };
     Ok(Val::Int(count as i64))
 }
 
-/// The number of bounds up to the first that is not `reached`. Many constant bounds are searched in
-/// MySQL's order, which decides the result if they are not sorted.
+/// How INTERVAL compares, and whether it searches its bounds.
+fn bounds_compared_as(args: &[Expr]) -> ComparedAs {
+    let all = |classes: &[Class]| args.iter().all(|e| classes.contains(&e.ty.class()));
+    let number = |e: &Expr| is_literal(e) && e.ty.class().is_number();
+    let bounds = &args[1..];
+    let searched = bounds.len() >= SEARCHED_MIN && bounds.iter().all(number);
+    if all(&[Class::Int]) {
+        return match searched {
+            true => ComparedAs::ConstantInts,
+            false => ComparedAs::Ints,
+        };
+    }
+    match (all(&[Class::Int, Class::Decimal, Class::Null]), searched) {
+        (true, true) => ComparedAs::ConstantDecimals,
+        (true, false) => ComparedAs::Decimals,
+        (false, true) => ComparedAs::ConstantDoubles,
+        (false, false) => ComparedAs::Doubles,
+    }
+}
+
+/// The number of bounds up to the first that is not `reached`. `searched`: the many constant bounds
+/// are searched in MySQL's order, which decides the result if they are not sorted.
 fn passed<'a>(
     bounds: &'a [Expr],
+    searched: bool,
     reached: impl Fn(&'a Expr) -> Result<Option<bool>, SqlError>,
 ) -> Result<usize, SqlError> {
-    let number = |e: &Expr| is_literal(e) && e.ty.class().is_number();
-    if bounds.len() < SEARCHED_MIN || !bounds.iter().all(number) {
+    if !searched {
         let mut count = 0;
         for e in bounds {
             if reached(e)? == Some(false) {

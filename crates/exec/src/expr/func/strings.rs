@@ -14,6 +14,7 @@ use super::builtin::{
     Evaluated, Func, Inferred, Pace, arg, char_len, char_prefix_len, func, in_pieces, merged,
 };
 use crate::expr::eval::branches::position_of;
+use crate::expr::eval::compare::ComparedAs;
 use crate::expr::eval::convert::string_collation;
 use crate::expr::eval::{EvalCx, Val};
 
@@ -371,24 +372,16 @@ fn infer_field(_: &Infer<'_>, _: &mut [Expr]) -> Inferred {
 /// FIELD: the position of the first argument among the others. They are compared as strings if all
 /// are strings, dates or times, as integers if all are integers, otherwise as doubles.
 fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluated<'a> {
-    use nfold_plan::expr::{Class, CmpKind};
-    let all = |class: Class| args.iter().all(|e| e.ty.class() == class);
+    use nfold_plan::expr::CmpKind;
     let (first, rest) = (&args[0], &args[1..]);
     if cx.val(first)?.is_null() {
         return Ok(Val::Int(0));
     }
-    let (strings, ints, decimals) = (
-        args.iter().all(|e| {
-            matches!(e.ty.class(), Class::String | Class::Null) || e.ty.class().is_temporal()
-        }),
-        all(Class::Int),
-        args.iter()
-            .all(|e| matches!(e.ty.class(), Class::Int | Class::Decimal)),
-    );
-    let found = if strings {
+    let compared = cx.st.lists.compared_as(args, members_compared_as);
+    let found = if matches!(compared, ComparedAs::Strings | ComparedAs::Texts) {
         let collation = string_collation(cx, &first.ty);
         let wanted = arg!(cx.bytes(first));
-        let hashed = match all(Class::String) {
+        let hashed = match compared == ComparedAs::Strings {
             true => {
                 let value = Val::Bytes(wanted.as_ref().into());
                 position_of(cx, rest, CmpKind::String(collation), (&value, &first.ty))?
@@ -402,7 +395,7 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
                 Ok(text.is_some_and(|t| collation.known().eq(&wanted, &t)))
             })?,
         }
-    } else if ints {
+    } else if compared == ComparedAs::Ints {
         let wanted = cx.integer(first)?;
         let value = cx.val(first)?;
         let hashed = position_of(cx, rest, CmpKind::Int, (&value, &first.ty))?;
@@ -410,7 +403,7 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
             Some(position) => position,
             None => place(rest, |e| Ok(cx.integer(e)? == wanted))?,
         }
-    } else if decimals {
+    } else if compared == ComparedAs::Decimals {
         let wanted = cx.decimal(first)?;
         place(rest, |e| Ok(cx.decimal(e)? == wanted))?
     } else {
@@ -418,6 +411,23 @@ fn eval_field<'a>(cx: &EvalCx<'a>, args: &'a [Expr], _: &'a ExprType) -> Evaluat
         place(rest, |e| Ok(cx.f64(e)? == wanted))?
     };
     Ok(Val::Int(found))
+}
+
+/// How FIELD compares.
+fn members_compared_as(args: &[Expr]) -> ComparedAs {
+    use nfold_plan::expr::Class;
+    let all = |fits: &dyn Fn(Class) -> bool| args.iter().all(|e| fits(e.ty.class()));
+    if all(&|class| class == Class::String) {
+        ComparedAs::Strings
+    } else if all(&|class| matches!(class, Class::String | Class::Null) || class.is_temporal()) {
+        ComparedAs::Texts
+    } else if all(&|class| class == Class::Int) {
+        ComparedAs::Ints
+    } else if all(&|class| matches!(class, Class::Int | Class::Decimal)) {
+        ComparedAs::Decimals
+    } else {
+        ComparedAs::Doubles
+    }
 }
 
 /// The position of the first argument for which the predicate holds, from 1; 0 if there is none.
