@@ -174,6 +174,11 @@ impl HashTable {
         (self.sorter, self.spilled) = (None, None);
     }
 
+    /// Whether it has no rows, once it is built.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 0 && !self.is_spilled()
+    }
+
     /// The memory that it holds, approximately, in bytes.
     pub fn memory(&self) -> usize {
         self.rows.memory() + self.by_hash.memory()

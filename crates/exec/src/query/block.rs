@@ -237,6 +237,8 @@ impl BlockExec {
             state: &state,
             outer_rows,
         };
+        let nothing = nothing
+            || reads_rows && outer_rows.is_empty() && scx.finds_empty_side(&mut self.steps)?;
         let run = Run {
             scx: &scx,
             steps: &mut self.steps,

@@ -314,3 +314,43 @@ fn hash_joins_swap_their_sides() {
     add(1..9000);
     check(9000);
 }
+
+/// A small table without a passing row ends a join before the large tables are read.
+#[test]
+fn empty_side_ends_a_join_early() {
+    let db = Db::new();
+    for name in ["large", "larger"] {
+        db.create(name, &["id int", "x int", "y int"], &["primary id"]);
+        let rows: Vec<String> = (0..20_000)
+            .map(|i| format!("({i},{i},{})", i % 3))
+            .collect();
+        db.exec(&format!("INSERT INTO {name} VALUES {}", rows.join(",")));
+    }
+    db.create("small", &["id int", "x int"], &["primary id"]);
+    db.exec("INSERT INTO small VALUES (0, 5), (1, 6), (2, 7)");
+    for name in ["large", "larger", "small"] {
+        db.analyze(name);
+    }
+    let join = "FROM large a JOIN larger b ON a.x = b.x JOIN small c ON c.id = b.y";
+    for (sql, rows, examined) in [
+        (
+            format!("SELECT COUNT(*), MAX(a.x) {join} WHERE c.x = 8"),
+            "0|-",
+            3,
+        ),
+        (
+            format!("SELECT COUNT(*), MAX(a.x) {join} WHERE c.x = 6"),
+            "6667|19999",
+            40_003,
+        ),
+        (
+            "SELECT COUNT(*), MAX(a.x) FROM large a JOIN larger b ON a.x = b.x LEFT JOIN small c ON c.id = b.y AND c.x = 8".to_string(),
+            "20000|19999",
+            40_012,
+        ),
+    ] {
+        let (_, done) = db.run(&sql).unwrap();
+        assert_eq!(db.rows(&sql), [rows], "{sql}");
+        assert_eq!(done.examined, examined, "{sql}");
+    }
+}

@@ -15,9 +15,9 @@ use super::histogram::Histograms;
 use super::order::{self, WantedOrder};
 use super::outer::OuterJoins;
 use super::relation::{Relation, Statistics, TableConditions};
-use super::search::{JoinSearch, Joined};
+use super::search::{JoinOrder, JoinSearch, Joined};
 use super::trace::{self, ConsideredPlans};
-use super::{constants, first_conditions, subquery, truth_values};
+use super::{constants, early_builds, first_conditions, subquery, truth_values};
 use crate::logical::clauses::AggFunc;
 use crate::logical::context::{ParamType, PlanCx};
 use crate::logical::expr::{ColumnAt, Expr, ExprKind};
@@ -26,7 +26,8 @@ use crate::logical::query::{IndexHints, OuterJoin};
 use crate::logical::tame::{converts, is_silent, is_tame};
 use crate::logical::trace::BlockTrace;
 use crate::physical::{
-    Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, TableSource, sort_cost,
+    Access, AccessKind, Alternative, Block, HashKey, JoinStep, JoinType, SCAN_ROW_COST,
+    TableSource, sort_cost,
 };
 
 /// Assumed number of rows of a table without statistics.
@@ -140,9 +141,21 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
     };
     let estimates = cx.trace.map(|_| placer.trace_tables());
     let order = placer.order(straight, first_row);
-    let mut steps: Vec<JoinStep> = Vec::with_capacity(order.len());
-    for joined in order {
+    let derived = block.tables.iter().map(|slot| match &slot.source {
+        TableSource::Derived(q) => q.cost(),
+        _ => 0.0,
+    });
+    let mut cost = order.cost + derived.sum::<f64>();
+    let mut steps: Vec<JoinStep> = Vec::with_capacity(order.steps.len());
+    for joined in order.steps {
         let mut step = placer.step_for(joined);
+        // A table that may become the outer side of its join is not small.
+        if let (Some(build), true) = (joined.build_cost, joined.hashed == 0.0)
+            && placer.decides(joined.table)
+        {
+            let is_silent = |e: &Expr| filters_build_side(cx, e);
+            early_builds::build_early(block, &mut step, build, cost, &is_silent);
+        }
         placer.place(&mut step);
         steps.push(step);
     }
@@ -158,7 +171,10 @@ pub(super) fn join_tables(cx: &PlanCx<'_>, block: &mut Block, graph: JoinGraph) 
         traced.steps = trace::steps(block, &steps);
         trace.add(traced);
     }
-    block.joins = steps;
+    if let [only] = steps.as_slice() {
+        cost += only.rows * SCAN_ROW_COST;
+    }
+    (block.joins, block.cost) = (steps, cost);
     first_conditions::move_equalities(cx, block);
     subquery::silence_lookups(block, limited);
     block.row_by_row = reads_assigned_var(block);
@@ -246,10 +262,14 @@ struct Placer<'p> {
 
 impl Placer<'_> {
     /// Finds the join order. `straight`: as written; `first_row`: the first joined row is enough.
-    fn order(&self, straight: bool, first_row: bool) -> Vec<Joined> {
+    fn order(&self, straight: bool, first_row: bool) -> JoinOrder {
         let n = self.block.tables.len();
         if n <= 1 {
-            return vec![Joined::first(0); n];
+            return JoinOrder {
+                steps: vec![Joined::first(0); n],
+                cost: 0.0,
+                rows: 0.0,
+            };
         }
         let mut relations = self.relations();
         let sources = self.sources();
@@ -264,7 +284,7 @@ impl Placer<'_> {
             whole = best(&relations);
         }
         if straight {
-            return whole.steps;
+            return whole;
         }
         let mut search = self.search(&relations, &sources);
         let block = self.block;
@@ -274,14 +294,14 @@ impl Placer<'_> {
             false => LIMITED_ROWS,
         };
         if !(streams && (first_row || self.limited)) || whole.rows <= wanted {
-            return whole.steps;
+            return whole;
         }
         search.share = wanted / whole.rows;
         if block.order.is_empty() || first_row {
-            return search.cheapest(None).steps;
+            return search.cheapest(None);
         }
         let Some(first) = order::first_table(block).filter(|t| sources[*t] == 0) else {
-            return whole.steps;
+            return whole;
         };
         // An index of the first table that has the wanted order ends the query early, unless a sort
         // costs less.
@@ -291,8 +311,8 @@ impl Placer<'_> {
         let early = search.cheapest(Some(first));
         let sort = sort_cost(whole.rows);
         match ordered && early.cost < whole.cost + sort {
-            true => early.steps,
-            false => whole.steps,
+            true => early,
+            false => whole,
         }
     }
 
@@ -375,6 +395,14 @@ impl Placer<'_> {
             Some(on) => on.into_iter().filter(own).collect(),
             None => self.pending.iter().filter(own).collect(),
         }
+    }
+
+    /// Whether slot `t` is joined by an inner join to an outer row, and has conditions of its own:
+    /// without a row that passes them, no joined row exists.
+    fn decides(&self, t: usize) -> bool {
+        self.placed != 0
+            && self.outer.conditions(self.block, t, 0).is_none()
+            && !self.own_conditions(t).is_empty()
     }
 
     /// Places the table of `step`, and assigns it the conditions that now have all their tables,
@@ -472,6 +500,7 @@ impl Placer<'_> {
             nested_join: None,
             filter: Vec::new(),
             alternative,
+            builds_early: false,
             rows,
             filtered,
         }

@@ -5,6 +5,7 @@ mod candidate;
 mod condition;
 mod constants;
 mod dml;
+mod early_builds;
 mod equalities;
 mod first_conditions;
 mod group_values;
@@ -251,6 +252,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
         calc_found_rows: b.calc_found_rows,
         warnings: b.warnings,
         constant_checks: Vec::new(),
+        cost: 0.0,
     };
     let graph = JoinGraph {
         conditions: b.conditions,

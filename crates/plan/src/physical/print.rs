@@ -104,6 +104,9 @@ fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
             let path = access(slot, &other.access, names);
             out.line(format!("or {first} {path}"));
         }
+        if step.builds_early {
+            out.line("built before the first row is read");
+        }
         out.clause("on", &names.list(&step.on));
         out.clause("filter", &names.list(&step.filter));
         if let TableSource::Derived(q) = &slot.source {

@@ -147,6 +147,8 @@ pub struct Block {
     /// Constants to be converted before the first row. Only the block that the statement executes
     /// first has them.
     pub constant_checks: Vec<ConstantCheck>,
+    /// The estimated cost of the joined rows, derived tables included, in microseconds.
+    pub cost: f64,
 }
 
 /// A row slot, and the source of its rows.
@@ -211,6 +213,9 @@ pub struct JoinStep {
     pub filter: Vec<Expr>,
     /// The other way to find the rows, if there is one.
     pub alternative: Option<Box<Alternative>>,
+    /// Whether the hash table is built before the first row of the join is read. If it is empty,
+    /// the join has no rows.
+    pub builds_early: bool,
     /// The estimated number of rows read per outer row, and the percentage of them that `filter`
     /// keeps.
     pub rows: f64,
@@ -355,6 +360,16 @@ pub struct DecorrelatedPlan {
 }
 
 impl QueryPlan {
+    /// The estimated cost of the query, without grouping and sorting, in microseconds.
+    pub(crate) fn cost(&self) -> f64 {
+        match &self.body {
+            QueryBody::Block(b) => b.cost,
+            QueryBody::Set { left, right, .. } => left.cost() + right.cost(),
+            QueryBody::Recursive(r) => r.queries().map(QueryPlan::cost).sum(),
+            QueryBody::Rows(_) | QueryBody::Working(_) => 0.0,
+        }
+    }
+
     /// The estimated number of rows that the query returns, without LIMIT.
     pub fn result_rows(&self) -> f64 {
         match &self.body {

@@ -5,6 +5,8 @@
 //! H1. Candidates are a superset of the matching rows, so the join tests its conditions on them;
 //!     except an equality that equal hashes imply ([`ImpliedConditions`]).
 
+use std::time::Instant;
+
 use nfold_plan::expr::{CmpKind, Expr, ExprKind};
 use nfold_plan::query::{AccessKind, HashKey, JoinStep, JoinType};
 use nfold_sql::ast::BinaryOp;
@@ -20,6 +22,7 @@ use crate::expr::eval::tuple::normal_key;
 use crate::expr::eval::{EvalCx, compare};
 use crate::operators::hash::{HashTable, hash_of, with_id};
 use crate::runtime::Runtime;
+use crate::runtime::profile::{Counts, Stage};
 
 /// The keys of a hash join, prepared for one execution.
 #[derive(Default)]
@@ -206,6 +209,34 @@ impl StepCx<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Builds the hash tables that the plan wants before the first row. Returns whether one of them
+    /// is empty, so that the join has no rows.
+    pub fn finds_empty_side(&self, steps: &mut [StepExec]) -> Result<bool, SqlError> {
+        for (position, step) in self.block.joins.iter().enumerate() {
+            let me = &mut steps[position];
+            if !step.builds_early || !matches!(me.lookup, Lookup::Hash(_)) {
+                continue;
+            }
+            let (keys, _) = keys_and_filter(step, false);
+            me.join_keys.prepare(self, step, keys);
+            let (examined, start) = (self.rt.examined.get(), Instant::now());
+            self.build(me, step, keys)?;
+            if let Some(profile) = &self.rt.profile {
+                let counts = Counts {
+                    loops: 1,
+                    rows: self.rt.examined.get() - examined,
+                    first: start.elapsed(),
+                    last: start.elapsed(),
+                };
+                profile.add(self.block, Stage::Read(position), counts);
+            }
+            if matches!(&me.lookup, Lookup::Hash(table) if table.is_empty()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads the table's rows into the hash table.
