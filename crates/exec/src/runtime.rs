@@ -4,6 +4,7 @@ pub(crate) mod handler_calls;
 pub(crate) mod profile;
 pub(crate) mod result;
 mod search;
+mod shared_rows;
 pub(crate) mod spill;
 pub(crate) mod working;
 
@@ -33,6 +34,7 @@ use crate::expr::eval::{
 use crate::fulltext::program::Program;
 use profile::Profile;
 use search::Searches;
+use shared_rows::SharedRows;
 use working::Working;
 
 /// How often a session that waits for a user-level lock searches for deadlocks.
@@ -66,6 +68,7 @@ pub(crate) struct Runtime<'s> {
     /// The number of rows that the engine has returned.
     pub examined: Cell<u64>,
     pub working: Working,
+    pub shared: SharedRows,
     /// EXPLAIN ANALYZE: the measurements of the operators.
     pub profile: Option<Profile>,
 }
@@ -126,6 +129,7 @@ impl<'s> Runtime<'s> {
             found_rows: Cell::new(None),
             examined: Cell::new(0),
             working: Working::default(),
+            shared: SharedRows::default(),
             profile: None,
         }
     }

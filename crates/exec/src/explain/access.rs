@@ -60,6 +60,9 @@ impl BlockCx<'_> {
 
     fn derived(&self, slot: &TableSlot, q: &nfold_plan::query::QueryPlan) -> Node {
         let name = short_name(&slot.alias);
+        if let Some(number) = slot.shared {
+            return self.shared(slot, q, number);
+        }
         let tables = (slot.lateral != 0).then_some(Scope::Tables(self.block));
         let outer: Vec<Scope<'_>> = self.texts.outer.iter().copied().chain(tables).collect();
         let mut input = self.builder.query(q, &outer);
@@ -92,6 +95,38 @@ impl BlockCx<'_> {
             true => node.estimated(cost, rows),
             false => node.materialized(cost, cost + rows * SCAN_ROW_COST, rows),
         }
+    }
+
+    /// The operator that reads the rows of a query that the statement computes once. The query is
+    /// an input of the first such operator only.
+    fn shared(&self, slot: &TableSlot, q: &nfold_plan::query::QueryPlan, number: u32) -> Node {
+        let shown = self.builder.shared.borrow().contains(&number);
+        let mut store = match shown {
+            true => Node::new("Materialize if needed (query plan printed elsewhere)"),
+            false => {
+                self.builder.shared.borrow_mut().push(number);
+                let input = self.builder.query(q, self.texts.outer);
+                let written = input.cost() + input.rows() * SCAN_ROW_COST;
+                let rows = input.rows();
+                Node::over("Materialize if needed", input).materialized(written, written, rows)
+            }
+        };
+        if shown {
+            store = store.materialized(0.0, 0.0, q.result_rows());
+        }
+        let (cost, rows) = (store.cost(), store.rows());
+        let name = short_name(&slot.alias);
+        let columns = q.columns.iter().map(|c| &*c.name);
+        Node::over(
+            format!("Table scan on {name}"),
+            store
+                .kind("materialize")
+                .field("materialize_once", Json::Bool(true)),
+        )
+        .kind("table")
+        .field("table_name", Json::text(&*slot.alias))
+        .field("used_columns", Json::texts(columns))
+        .materialized(cost, cost + rows * SCAN_ROW_COST, rows)
     }
 
     fn base_table(

@@ -17,6 +17,7 @@ mod tables_json;
 mod tree;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use nfold_plan::expr::Expr;
 use nfold_plan::query::{Block, ExplainOutput, ExplainPlan, InsertSource, Plan, QueryPlan};
@@ -85,6 +86,7 @@ pub fn plan_text(state: &StmtState<'_>, plan: &Plan) -> String {
         state,
         numbers: &numbers,
         profile: None,
+        shared: RefCell::default(),
     };
     statement_text::statement(&builder, plan, false)
 }
@@ -109,6 +111,7 @@ fn text(rt: &Runtime<'_>, e: &ExplainPlan, empty: Option<&'static str>) -> Strin
         state: &state,
         numbers: &numbers,
         profile: rt.profile.as_ref(),
+        shared: RefCell::default(),
     };
     let node = match empty {
         Some(why) => tree::zero_rows(why),
@@ -135,6 +138,7 @@ fn note_statement(rt: &Runtime<'_>, e: &ExplainPlan, nothing: bool) {
         state: &state,
         numbers: &numbers,
         profile: None,
+        shared: RefCell::default(),
     };
     let text = statement_text::statement(&builder, &e.plan, nothing);
     let note = SqlError::with_message(ErrorCode::ER_YES, text);

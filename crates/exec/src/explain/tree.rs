@@ -26,6 +26,8 @@ pub(super) struct Builder<'p> {
     pub numbers: &'p SelectNumbers,
     /// The measurements of EXPLAIN ANALYZE.
     pub profile: Option<&'p Profile>,
+    /// The numbers of the shared queries that have been built.
+    pub shared: RefCell<Vec<u32>>,
 }
 
 /// A block whose operators are being built.

@@ -470,6 +470,7 @@ impl<'r> StepCx<'r, '_> {
             &self.slots[step.table].source,
         ) {
             _ if matches!(step.access.kind, AccessKind::Empty) => None,
+            _ if self.block.tables[step.table].shared.is_some() => None,
             (TableSource::Derived(q), Source::Derived(exec)) => Some((q, &**exec)),
             _ => None,
         }

@@ -14,8 +14,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -234,6 +236,7 @@ impl SpillWriter {
             read: 0,
             buffer: Vec::new(),
             at: 0,
+            records: self.records,
             left: self.records,
             a: Vec::new(),
             b: (0, 0),
@@ -259,6 +262,7 @@ pub(crate) struct SpillReader {
     buffer: Vec<u8>,
     /// The offset of the next record in the buffer.
     at: usize,
+    records: u64,
     left: u64,
     a: Vec<u8>,
     /// The start and the end of `b` in the buffer.
@@ -266,6 +270,22 @@ pub(crate) struct SpillReader {
 }
 
 impl SpillReader {
+    /// Another reader of the file, which begins with the first record.
+    fn restarted(&self) -> SpillReader {
+        SpillReader {
+            file: self.file.clone(),
+            len: self.len,
+            read_bytes: self.read_bytes,
+            read: 0,
+            buffer: Vec::new(),
+            at: 0,
+            records: self.records,
+            left: self.records,
+            a: Vec::new(),
+            b: (0, 0),
+        }
+    }
+
     /// Moves to the next record; false: there is none.
     pub fn advance(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
         if self.left == 0 {
@@ -347,7 +367,7 @@ impl Spool {
     /// Ends the input. Returns the rows in their order of arrival.
     pub fn into_rows(self, rt: &Runtime<'_>) -> Result<SpoolRows, SqlError> {
         Ok(SpoolRows {
-            memory: self.memory,
+            memory: SpooledRows::Own(self.memory),
             at: 0,
             file: self.file.map(|f| f.into_reader(rt)).transpose()?,
         })
@@ -369,14 +389,59 @@ impl Spool {
     }
 }
 
+/// The rows of a [`Spool`] that are in memory.
+enum SpooledRows {
+    Own(Pooled<RowBatch>),
+    Shared(Rc<Pooled<RowBatch>>),
+}
+
+impl Deref for SpooledRows {
+    type Target = RowBatch;
+
+    fn deref(&self) -> &RowBatch {
+        match self {
+            SpooledRows::Own(rows) => rows,
+            SpooledRows::Shared(rows) => rows,
+        }
+    }
+}
+
+/// The rows of a [`Spool`], for several readers.
+pub(crate) struct StoredRows {
+    memory: Rc<Pooled<RowBatch>>,
+    file: Option<SpillReader>,
+}
+
+impl StoredRows {
+    /// A reader that begins with the first row.
+    pub fn reader(&self) -> SpoolRows {
+        SpoolRows {
+            memory: SpooledRows::Shared(self.memory.clone()),
+            at: 0,
+            file: self.file.as_ref().map(SpillReader::restarted),
+        }
+    }
+}
+
 /// The rows of a [`Spool`].
 pub(crate) struct SpoolRows {
-    memory: Pooled<RowBatch>,
+    memory: SpooledRows,
     at: usize,
     file: Option<SpillReader>,
 }
 
 impl SpoolRows {
+    /// The rows, for several readers. Rows that were read already are among them.
+    pub fn into_stored(self) -> StoredRows {
+        StoredRows {
+            memory: match self.memory {
+                SpooledRows::Own(rows) => Rc::new(rows),
+                SpooledRows::Shared(rows) => rows,
+            },
+            file: self.file,
+        }
+    }
+
     /// The next row, with the caller's number.
     pub fn next(&mut self, rt: &Runtime<'_>) -> Result<Option<(u64, &[u8])>, SqlError> {
         let number = |b: &[u8]| b.first_chunk::<8>().map_or(0, |b| u64::from_le_bytes(*b));

@@ -105,12 +105,44 @@ fn definitions_that_name_others_twice() {
 }
 
 #[test]
-fn what_differs_each_time_is_named_once() {
+fn random_definitions_are_computed_once() {
     let db = with_table();
-    let random = "WITH r AS (SELECT RAND() AS x FROM t)";
+    let random = "WITH r AS (SELECT id, RAND() AS x FROM t)";
     assert_eq!(db.rows(&format!("{random} SELECT COUNT(x) FROM r")), ["2"]);
-    let error = db.error(&format!("{random} SELECT a.x = b.x FROM r a, r b"));
+    for sql in [
+        "SELECT a.x = b.x FROM r a JOIN r b ON a.id = b.id",
+        "SELECT a.x = b.x FROM r a JOIN (SELECT id, x FROM r WHERE id > 0) b ON a.id = b.id",
+        "SELECT x = (SELECT x FROM r b WHERE b.id = r.id) FROM r",
+        ", s AS (SELECT id, x FROM r) SELECT a.x = b.x FROM s a JOIN r b ON a.id = b.id",
+    ] {
+        assert_eq!(db.rows(&format!("{random} {sql}")), ["1", "1"], "{sql}");
+    }
+    // Two definitions are two computations.
+    let other = "JOIN (SELECT id, RAND() AS x FROM t) b ON a.id = b.id";
+    let differ = format!("{random} SELECT a.x = b.x FROM r a {other}");
+    assert_eq!(db.rows(&differ), ["0", "0"]);
+    let error = db.error(
+        "SELECT id, (WITH q AS (SELECT t.id * RAND() AS z) SELECT a.z = b.z FROM q a, q b) FROM t",
+    );
     assert!(error.starts_with("ERROR 1235"), "{error}");
+}
+
+#[test]
+fn conditions_stay_outside_of_shared_rows() {
+    let db = with_table();
+    let q = "WITH q AS (SELECT id, COUNT(*) AS n FROM t GROUP BY id)";
+    // Only the condition on one reference is moved into it: the other one needs all rows.
+    let sql = format!("{q} SELECT a.id, b.id FROM q a JOIN q b ON a.n = b.n WHERE a.id = 2");
+    let (_, done) = db.run(&sql).unwrap();
+    assert_eq!(done.examined, 2);
+    assert_eq!(db.rows(&format!("{sql} ORDER BY 2")), ["2|1", "2|2"]);
+    // Each reference needs one row.
+    let sql = format!("{q} SELECT a.id, b.id FROM q a JOIN q b WHERE a.id = 2 AND b.id = 1");
+    assert_eq!(db.rows(&sql), ["2|1"]);
+    let sql = format!(
+        "{q} SELECT a.id, b.id FROM q a LEFT JOIN (SELECT * FROM q WHERE id = 2) b ON a.id = b.id ORDER BY 1"
+    );
+    assert_eq!(db.rows(&sql), ["1|-", "2|2"]);
 }
 
 #[test]
@@ -131,4 +163,44 @@ fn rounds_of_a_recursion() {
     for _ in 0..2 {
         assert_eq!(db.rows(nested), ["4"]);
     }
+}
+
+#[test]
+fn equal_derived_tables_are_computed_once() {
+    let db = with_table();
+    let grouped = "(SELECT id, COUNT(*) AS n FROM t GROUP BY id)";
+    for (sql, rows) in [
+        (
+            format!("WITH q AS {grouped} SELECT a.id, b.n FROM q a JOIN q b ON b.n + 1 = a.id"),
+            vec!["2|1", "2|1"],
+        ),
+        (
+            format!("SELECT a.id, b.n FROM {grouped} a JOIN {grouped} b ON b.n = a.id"),
+            vec!["1|1", "1|1"],
+        ),
+        (
+            format!("WITH q AS {grouped} SELECT id FROM q UNION ALL SELECT MAX(n) FROM q"),
+            vec!["1", "2", "1"],
+        ),
+        (
+            format!("WITH q AS {grouped} SELECT (SELECT SUM(n) FROM q), id FROM q"),
+            vec!["2|1", "2|2"],
+        ),
+    ] {
+        for _ in 0..2 {
+            let (_, done) = db.run(&sql).unwrap();
+            assert_eq!(done.examined, 2, "{sql}");
+            assert_eq!(db.rows(&sql), rows, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn derived_tables_of_correlated_subqueries_run_once() {
+    let db = with_table();
+    let sql = "SELECT id, (SELECT MAX(n + t.id) FROM (SELECT id, COUNT(*) AS n FROM t GROUP BY id) q \
+               WHERE q.id <= t.id + q.n) FROM t";
+    let (_, done) = db.run(sql).unwrap();
+    assert_eq!(done.examined, 4);
+    assert_eq!(db.rows(sql), ["1|2", "2|3"]);
 }

@@ -63,6 +63,8 @@ pub(crate) struct Env {
     pub mode: Cell<SqlMode>,
     pub memory: Cell<usize>,
     insert_id: Cell<u64>,
+    /// How many random numbers have been drawn: each is another one.
+    drawn: Cell<u64>,
     counters: nfold_observe::SessionCounters,
 }
 
@@ -125,7 +127,8 @@ impl SessionEnv for Env {
         "8.4".into()
     }
     fn random(&self) -> u64 {
-        1
+        self.drawn.set(self.drawn.get() + 1);
+        self.drawn.get() << 40
     }
     fn isolation(&self) -> Isolation {
         Isolation::RepeatableRead
@@ -339,6 +342,7 @@ impl Db {
             zone: TimeZone::UTC,
             mode: Cell::new(SqlMode::DEFAULT),
             memory: Cell::new(8 << 20),
+            drawn: Cell::new(0),
             insert_id: Cell::new(0),
             counters: nfold_observe::SessionCounters::default(),
         };

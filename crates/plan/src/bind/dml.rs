@@ -344,6 +344,9 @@ fn push_row(
         nullable: false,
         hints: IndexHints::default(),
         lateral: 0,
+        shared: None,
+        common: None,
+        unpushed: None,
     });
 }
 

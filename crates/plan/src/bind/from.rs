@@ -155,9 +155,13 @@ impl BlockBinder<'_> {
         if !t.partitions.is_empty() {
             return Err(SqlError::not_supported("PARTITION selection"));
         }
-        if let Some((query, columns)) = self.common_table(&t.name)? {
+        if let Some((query, columns, definition)) = self.common_table(&t.name)? {
             let alias = t.alias.as_ref().unwrap_or(&t.name.name);
-            return self.derived(query, alias, columns);
+            self.derived(query, alias, columns)?;
+            if let Some(table) = self.tables.last_mut() {
+                table.common = definition;
+            }
+            return Ok(());
         }
         let (schema, source) = self.find_table(&t.name)?;
         if let Source::Table(def) = &source
@@ -400,6 +404,9 @@ impl BlockBinder<'_> {
             nullable: false,
             hints,
             lateral: 0,
+            shared: None,
+            common: None,
+            unpushed: None,
         });
         Ok(())
     }

@@ -331,6 +331,9 @@ pub(super) fn ordered(
         source: Source::Derived(Box::new(plan.clone())),
         hints: IndexHints::default(),
         lateral: 0,
+        shared: None,
+        common: None,
+        unpushed: None,
     });
     let select: Vec<Expr> = types
         .iter()

@@ -5,8 +5,8 @@
 //! # Invariants
 //! - W1: a CTE is bound as if it were written where it is defined: it sees the earlier CTEs of its
 //!   WITH and what is visible around the WITH, but nothing of the place that names it.
-//! - W2: a CTE whose rows may differ between two runs (`RAND()`) is named at most once: MySQL runs
-//!   a definition once, however often it is named.
+//! - W2: a CTE whose rows may differ between two runs (`RAND()`) is computed once, however often it
+//!   is named. If it is correlated, so that its rows cannot be shared, it is named at most once.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -80,23 +80,24 @@ impl<'a> Ctes<'a> {
 }
 
 impl<'b> BlockBinder<'b> {
-    /// Binds the CTE that `name` means. Returns its query and the column names given in WITH, or
-    /// `None` if no CTE has the name.
+    /// Binds the CTE that `name` means. Returns its query, the column names given in WITH, and what
+    /// identifies its definition unless it is one of its own references; `None` if no CTE has the
+    /// name.
     ///
     /// # Errors
-    /// The errors of the definition; 1235 for a definition that is not repeatable and named twice
-    /// (W2), and for too many references.
+    /// The errors of the definition; 1235 for a correlated definition that is not repeatable and
+    /// named twice (W2), and for too many references.
     pub(super) fn common_table(
         &self,
         name: &ObjectName,
-    ) -> Result<Option<(Query, &'b [ast::Ident])>, SqlError> {
+    ) -> Result<Option<(Query, &'b [ast::Ident], Option<usize>)>, SqlError> {
         let named = |ctes: &'b Ctes<'b>| ctes.find(name).filter(|_| name.schema.is_none());
         let Some((ctes, at)) = self.cx.ctes.and_then(named) else {
             return Ok(None);
         };
         let cte = &ctes.tables[at];
         if at == ctes.count {
-            return Ok(Some((self.own_rows(&ctes, cte)?, &cte.columns)));
+            return Ok(Some((self.own_rows(&ctes, cte)?, &cte.columns, None)));
         }
         let left = ctes.left.get();
         if left == 0 {
@@ -146,12 +147,14 @@ impl<'b> BlockBinder<'b> {
         }
         let times = ctes.named[at].get();
         ctes.named[at].set(times + 1);
-        if times > 0 && is_volatile_query(self.cx, &mut query) {
+        // Shared rows are computed once.
+        if times > 0 && correlated && is_volatile_query(self.cx, &mut query) {
             return Err(SqlError::not_supported(
                 "several references to a common table expression that gives other values each time",
             ));
         }
-        Ok(Some((query, &cte.columns)))
+        let definition = std::ptr::from_ref(cte).addr();
+        Ok(Some((query, &cte.columns, Some(definition))))
     }
 }
 

@@ -90,6 +90,7 @@ fn table_rows(plan: &Plan) -> Vec<Row> {
     let mut e = Explainer {
         rows: Vec::new(),
         next_id: 1,
+        shared: Vec::new(),
     };
     match plan {
         Plan::Query(q) => e.query(q, "PRIMARY", true),
@@ -256,6 +257,8 @@ fn row(id: u32, select_type: &str, table: Option<&str>, kind: &str, extra: Optio
 struct Explainer {
     rows: Vec<Row>,
     next_id: u32,
+    /// The numbers of the shared queries whose rows are there.
+    shared: Vec<u32>,
 }
 
 /// The row for the result of a set operation, before its number is known.
@@ -407,6 +410,10 @@ impl Explainer {
         }
         for slot in &b.tables {
             if let TableSource::Derived(q) = &slot.source {
+                if slot.shared.is_some_and(|n| self.shared.contains(&n)) {
+                    continue;
+                }
+                self.shared.extend(slot.shared);
                 let role = match slot.lateral {
                     0 => "DERIVED",
                     _ => "DEPENDENT DERIVED",

@@ -299,7 +299,10 @@ fn table(n: usize, table: &Table, names: &[Arc<str>], out: &mut Lines) {
         (table.lateral != 0, " lateral"),
         (table.hints.force, " force"),
     ];
-    let marks: String = marks.iter().filter(|m| m.0).map(|m| m.1).collect();
+    let mut marks: String = marks.iter().filter(|m| m.0).map(|m| m.1).collect();
+    if let Some(n) = table.shared {
+        marks += &format!(" shared {n}");
+    }
     let source = match &table.source {
         Source::Table(def) => &*def.name,
         Source::Virtual(_) => "system table",

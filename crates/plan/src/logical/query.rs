@@ -137,6 +137,22 @@ pub(crate) struct Table {
     /// The slots that a LATERAL derived table reads, as a bit set. Such a query lies one level
     /// deeper than this block; 0: it is any other table.
     pub lateral: u64,
+    /// The number of the rows of a derived table that are computed once for the statement: tables
+    /// with this number share them.
+    pub shared: Option<u32>,
+    /// Identifies the definition of a common table expression within its statement.
+    pub common: Option<usize>,
+    /// The reference as it was before conditions were moved into it, if it names a common table
+    /// expression.
+    pub unpushed: Option<Box<Unpushed>>,
+}
+
+/// A reference to a common table expression before conditions were moved into it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unpushed {
+    pub query: Query,
+    /// The moved conditions, over the columns of slot 0.
+    pub conditions: Vec<Expr>,
 }
 
 /// A JSON column of which a statement needs only the values that some paths lead to.

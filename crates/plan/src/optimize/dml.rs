@@ -3,6 +3,7 @@
 use nfold_catalog::TableDef;
 use nfold_types::{ErrorCode, SqlError};
 
+use super::context::OptimizeCx;
 use crate::logical::clauses::{Assignment, UpdateTarget};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, is_constant};
@@ -15,7 +16,7 @@ use crate::physical::{
     UpdatePlan, UpdateTablesPlan,
 };
 
-pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
+pub(super) fn update(cx: &OptimizeCx<'_>, u: Update) -> Result<Plan, SqlError> {
     let mut source = source(cx, u.source, u.limit.is_some())?;
     let moves = source.joins.first().is_some_and(|step| {
         let access = step.access.of_table();
@@ -43,7 +44,7 @@ pub(super) fn update(cx: &PlanCx<'_>, u: Update) -> Result<Plan, SqlError> {
     })))
 }
 
-pub(super) fn delete(cx: &PlanCx<'_>, d: Delete) -> Result<Plan, SqlError> {
+pub(super) fn delete(cx: &OptimizeCx<'_>, d: Delete) -> Result<Plan, SqlError> {
     let mut source = source(cx, d.source, d.limit.is_some())?;
     let collect = collects(&source);
     source.row_by_row = d.limit.is_some() && !are_silent(cx, &source);
@@ -58,7 +59,7 @@ pub(super) fn delete(cx: &PlanCx<'_>, d: Delete) -> Result<Plan, SqlError> {
     })))
 }
 
-pub(super) fn update_tables(cx: &PlanCx<'_>, u: UpdateTables) -> Result<Plan, SqlError> {
+pub(super) fn update_tables(cx: &OptimizeCx<'_>, u: UpdateTables) -> Result<Plan, SqlError> {
     let source = source(cx, u.source, false)?;
     let at_once = at_once(&source, &u.targets);
     let assigned = u.targets.iter().map(|t| {
@@ -79,7 +80,7 @@ pub(super) fn update_tables(cx: &PlanCx<'_>, u: UpdateTables) -> Result<Plan, Sq
     })))
 }
 
-pub(super) fn delete_tables(cx: &PlanCx<'_>, d: DeleteTables) -> Result<Plan, SqlError> {
+pub(super) fn delete_tables(cx: &OptimizeCx<'_>, d: DeleteTables) -> Result<Plan, SqlError> {
     let roots = d.targets.iter();
     let roots: Vec<_> = roots.map(|(table, _)| (table, Changed::Deleted)).collect();
     Ok(Plan::DeleteTables(Box::new(DeleteTablesPlan {
@@ -118,7 +119,7 @@ fn touches(table: &TableDef, index: usize, assignments: &[Assignment]) -> bool {
 }
 
 /// Plans the block that finds the rows. Error 1175 with `sql_safe_updates` if no key finds them.
-fn source(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Result<Block, SqlError> {
+fn source(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> Result<Block, SqlError> {
     let block = super::block(cx, b, limited);
     let scans = |step: &JoinStep| {
         matches!(step.access.of_table().kind, AccessKind::Full) && block.changes(step.table)

@@ -4,6 +4,7 @@
 mod candidate;
 mod condition;
 mod constants;
+mod context;
 mod dml;
 mod early_builds;
 mod equalities;
@@ -39,13 +40,15 @@ use crate::physical::{
     Block, GroupPlan, InsertPlan, InsertSource, Plan, QueryBody, QueryPlan, Recursion, TableSlot,
     TableSource,
 };
+use context::OptimizeCx;
 use joins::JoinGraph;
 
 /// Plans a rewritten statement.
 ///
 /// # Errors
 /// 1175 if `sql_safe_updates` is set and no key finds the rows to change.
-pub(crate) fn optimize(cx: &PlanCx<'_>, statement: Statement) -> Result<Plan, SqlError> {
+pub(crate) fn optimize(plan: &PlanCx<'_>, statement: Statement) -> Result<Plan, SqlError> {
+    let cx = &OptimizeCx::new(plan);
     Ok(match statement {
         Statement::Query(q) => Plan::Query(query(cx, q)),
         Statement::Insert(i) => Plan::Insert(Box::new(insert(cx, *i))),
@@ -57,7 +60,7 @@ pub(crate) fn optimize(cx: &PlanCx<'_>, statement: Statement) -> Result<Plan, Sq
     })
 }
 
-fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
+fn insert(cx: &OptimizeCx<'_>, i: Insert) -> InsertPlan {
     let changed = match i.replace || !i.on_duplicate.is_empty() {
         true => Changed::Replaced,
         false => Changed::Inserted,
@@ -83,12 +86,12 @@ fn insert(cx: &PlanCx<'_>, i: Insert) -> InsertPlan {
 }
 
 /// Plans a query.
-fn query(cx: &PlanCx<'_>, q: logical::Query) -> QueryPlan {
+fn query(cx: &OptimizeCx<'_>, q: logical::Query) -> QueryPlan {
     query_of(cx, q, false)
 }
 
 /// Plans a query. `first_row`: its first row is enough.
-fn query_of(cx: &PlanCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
+fn query_of(cx: &OptimizeCx<'_>, q: logical::Query, first_row: bool) -> QueryPlan {
     let mut columns = q.columns;
     let mut types = q.types;
     let mut empty_columns = None;
@@ -199,14 +202,14 @@ fn groups(block: &Block) -> Option<Groups> {
 }
 
 /// Plans a block. `limited`: LIMIT may end it early.
-fn block(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> Block {
+fn block(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> Block {
     let (mut block, graph) = open(cx, b, limited);
     joins::join_tables(cx, &mut block, graph);
     block
 }
 
 /// Plans the nested queries of a block and takes over its clauses. Its tables are not joined yet.
-fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph) {
+fn open(cx: &OptimizeCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph) {
     let mut hints = Vec::with_capacity(b.tables.len());
     let mut tables = Vec::with_capacity(b.tables.len());
     for table in b.tables {
@@ -216,7 +219,13 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
                 logical::Source::Table(def) => TableSource::Table(def),
                 logical::Source::Virtual(def) => TableSource::Virtual(def),
                 logical::Source::Json(table) => TableSource::Json(table),
-                logical::Source::Derived(q) => TableSource::Derived(Box::new(query(cx, *q))),
+                logical::Source::Derived(q) => {
+                    let plan = match table.shared {
+                        Some(number) => cx.shared_plan(number, *q, query),
+                        None => query(cx, *q),
+                    };
+                    TableSource::Derived(Box::new(plan))
+                }
             },
             alias: table.alias,
             used: table.used,
@@ -224,6 +233,7 @@ fn open(cx: &PlanCx<'_>, b: logical::Block, limited: bool) -> (Block, JoinGraph)
             merged: table.merged,
             nullable: table.nullable,
             lateral: table.lateral,
+            shared: table.shared,
         });
     }
     let block = Block {

@@ -2,6 +2,7 @@
 //! chooses by the number of outer rows. If an index finds few inner rows per outer row, the
 //! correlated plan remains alone.
 
+use super::context::OptimizeCx;
 use super::joins::{self, JoinGraph};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, ColumnAt, Expr, ExprKind, SubqueryUse, TextOrigin};
@@ -20,11 +21,11 @@ const NESTED_MAX: usize = 2;
 const LOOKED_UP_MAX: f64 = 16.0;
 
 /// Plans the subqueries of a block.
-pub(super) fn plan_all(cx: &PlanCx<'_>, list: Vec<Subquery>) -> Vec<SubqueryPlan> {
+pub(super) fn plan_all(cx: &OptimizeCx<'_>, list: Vec<Subquery>) -> Vec<SubqueryPlan> {
     list.into_iter().map(|sub| plan(cx, sub)).collect()
 }
 
-fn plan(cx: &PlanCx<'_>, mut sub: Subquery) -> SubqueryPlan {
+fn plan(cx: &OptimizeCx<'_>, mut sub: Subquery) -> SubqueryPlan {
     let depends_on = match sub.correlated && sub.decorrelated.is_none() {
         true => named_columns(cx, &mut sub),
         false => None,
@@ -67,7 +68,7 @@ fn named_columns(cx: &PlanCx<'_>, sub: &mut Subquery) -> Option<Vec<Expr>> {
 /// The correlated plan, and the decorrelated one if it pays off. `first_row`: the first row is
 /// enough.
 fn two_plans(
-    cx: &PlanCx<'_>,
+    cx: &OptimizeCx<'_>,
     q: logical::Query,
     decorrelated: Decorrelated,
     first_row: bool,

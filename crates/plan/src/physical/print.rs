@@ -91,8 +91,11 @@ fn step(b: &Block, step: &JoinStep, names: &SlotNames, out: &mut Lines) {
     };
     let path = access(slot, &step.access, names);
     let used = used_names(&column_names(slot), &slot.used);
+    let shared = slot
+        .shared
+        .map_or_else(String::new, |n| format!(" shared {n}"));
     out.line(format!(
-        "{join}{}({used}): {path}, {} rows",
+        "{join}{}({used}){shared}: {path}, {} rows",
         slot.alias, step.rows
     ));
     out.indented(|out| {

@@ -168,6 +168,9 @@ pub struct TableSlot {
     /// The slots that a LATERAL derived table reads, as a bit set. Such a query runs for each row
     /// of these slots, as a subquery of this block; 0: it is any other table.
     pub lateral: u64,
+    /// The number of the rows of a derived table that are computed once for the statement: tables
+    /// with this number share them.
+    pub shared: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -20,6 +20,7 @@
 //!     joins. It runs after all blocks have been rewritten.
 //! 17. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
 //! 18. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 19. [`shared_rows`]: equal derived tables are computed once.
 
 mod arrays;
 mod decided;
@@ -38,6 +39,7 @@ mod rank_order;
 mod redundant;
 mod row_lists;
 mod semi_joins;
+mod shared_rows;
 mod unions;
 
 #[cfg(test)]
@@ -67,9 +69,11 @@ pub(crate) fn rewrite(
     exprs: &BindExprs<'_>,
 ) -> Result<Statement, SqlError> {
     let cx = &RewriteCx { plan, exprs };
+    shared_rows::forget_single_references(&mut statement);
     match &mut statement {
         Statement::Query(q) => {
             query(cx, q)?;
+            shared_rows::undo_push_down(q);
             semi_joins::join_subqueries(cx.plan, q);
             if let QueryBody::Block(block) = &mut q.body {
                 rank_order::order_by_rank(cx.plan, block);
@@ -89,6 +93,7 @@ pub(crate) fn rewrite(
         Statement::DeleteTables(delete) => block(cx, &mut delete.source, false)?,
         Statement::Do(_, list) => subqueries(cx, list)?,
     }
+    shared_rows::share(plan, &mut statement);
     Ok(statement)
 }
 

@@ -21,7 +21,7 @@ use super::outer_joins;
 use crate::logical::clauses::OrderKey;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
-use crate::logical::query::{Block, Query, QueryBody, Source};
+use crate::logical::query::{Block, Query, QueryBody, Source, Table, Unpushed};
 use crate::logical::tame::{converts, is_tame};
 use crate::logical::walk;
 
@@ -37,7 +37,13 @@ pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
             Some(_) => Vec::new(),
             None => transferred(&block.conditions, t),
         };
-        let Source::Derived(query) = &mut block.tables[t].source else {
+        let Table {
+            source: Source::Derived(query),
+            common,
+            unpushed,
+            ..
+        } = &mut block.tables[t]
+        else {
             continue;
         };
         if !is_steady(cx, query) {
@@ -47,6 +53,12 @@ pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
         let mut push = |c: &Expr| {
             let fits = is_of_slot(c, t) && accepts(cx, query, c, false);
             if fits {
+                if common.is_some() && unpushed.is_none() {
+                    *unpushed = Some(Box::new(Unpushed {
+                        query: (**query).clone(),
+                        conditions: Vec::new(),
+                    }));
+                }
                 add(query, c);
             }
             some |= fits;
@@ -57,10 +69,19 @@ pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
                 push(c);
             }),
             None => {
-                block.conditions.retain(|c| !push(c));
+                let mut moved = Vec::new();
+                block.conditions.retain(|c| {
+                    let moves = push(c);
+                    moved.extend(moves.then(|| c.clone()));
+                    !moves
+                });
                 implied.iter().for_each(|c| {
                     push(c);
                 });
+                if let Some(unpushed) = unpushed {
+                    moved.iter_mut().for_each(|c| move_columns(c, 0));
+                    unpushed.conditions.append(&mut moved);
+                }
             }
         }
         if some {
@@ -69,6 +90,14 @@ pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
                 push_into_derived(cx, b);
             });
         }
+    }
+}
+
+/// Makes a condition on one slot one on the slot `t`.
+pub(super) fn move_columns(e: &mut Expr, t: usize) {
+    match &mut e.kind {
+        ExprKind::Column(at) => at.table = t as u16,
+        _ => e.each_child_mut(&mut |child| move_columns(child, t)),
     }
 }
 
@@ -140,7 +169,7 @@ fn put(e: &mut Expr, at: ColumnAt, column: &Expr) {
 }
 
 /// Whether each run of the query has the same rows, and no effect.
-fn is_steady(cx: &PlanCx<'_>, query: &mut Query) -> bool {
+pub(super) fn is_steady(cx: &PlanCx<'_>, query: &mut Query) -> bool {
     let mut steady = true;
     walk::each_expr(query, 1, &mut |e, _| steady &= is_repeatable(cx, e));
     steady

@@ -12,7 +12,7 @@ use crate::env::batch::{BATCH_ROWS, Batch};
 use crate::expr::eval::tuple;
 use crate::expr::eval::{RowRef, Val};
 use crate::operators::json_table;
-use crate::runtime::spill::Spool;
+use crate::runtime::spill::{Spool, SpoolRows};
 
 /// The work of testing one row by compiled conditions.
 const KERNEL_WORK: u64 = 10;
@@ -214,9 +214,10 @@ impl StepCx<'_, '_> {
             return Ok(false);
         }
         if me.made.is_none() {
-            let mut spool = Spool::new(self.rt.env.work_memory());
-            self.all_made(step.table, &mut |image| spool.push(self.rt, 0, image))?;
-            me.made = Some(spool.into_rows(self.rt)?);
+            me.made = Some(match self.block.tables[step.table].shared {
+                Some(number) => self.shared_rows(step.table, number)?,
+                None => self.stored(step.table)?,
+            });
         }
         let Some(rows) = &mut me.made else {
             return Ok(false);
@@ -229,6 +230,25 @@ impl StepCx<'_, '_> {
             self.rt.copy_row(image, out)?;
         }
         Ok(true)
+    }
+
+    /// Computes and stores the rows of slot `table`.
+    fn stored(&self, table: usize) -> Result<SpoolRows, SqlError> {
+        let mut spool = Spool::new(self.rt.env.work_memory());
+        self.compute(table, &mut |image| spool.push(self.rt, 0, image))?;
+        spool.into_rows(self.rt)
+    }
+
+    /// The rows of the derived table in slot `table`, which this statement computes once as
+    /// `number`.
+    fn shared_rows(&self, table: usize, number: u32) -> Result<SpoolRows, SqlError> {
+        if let Some(rows) = self.rt.shared.reader(number) {
+            return Ok(rows);
+        }
+        let rows = self.stored(table)?.into_stored();
+        let reader = rows.reader();
+        self.rt.shared.add(number, rows);
+        Ok(reader)
     }
 
     /// The rows of a JSON_TABLE or a LATERAL derived table in slot `table`, for the outer row
@@ -255,7 +275,25 @@ impl StepCx<'_, '_> {
         }
     }
 
+    /// Passes the rows of a slot that is no base table to `push`.
     pub(super) fn all_made(
+        &self,
+        table: usize,
+        push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let Some(number) = self.block.tables[table].shared else {
+            return self.compute(table, push);
+        };
+        let mut rows = self.shared_rows(table, number)?;
+        while let Some((_, image)) = rows.next(self.rt)? {
+            self.rt.tick()?;
+            push(image)?;
+        }
+        Ok(())
+    }
+
+    /// Computes the rows of a slot that is no base table.
+    fn compute(
         &self,
         table: usize,
         push: &mut dyn FnMut(&[u8]) -> Result<(), SqlError>,
