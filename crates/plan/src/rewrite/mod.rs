@@ -3,24 +3,25 @@
 //!
 //! 1. [`member_texts`]: members of ENUM and SET are compared with subqueries by their text.
 //! 2. [`unions`]: EXISTS and IN over a correlated UNION become one for each of its sides.
-//! 3. [`redundant`]: a subquery loses the clauses that its use does not need.
-//! 4. [`distinct`]: DISTINCT becomes a grouping by the whole row.
-//! 5. [`merge`]: derived tables, views and common table expressions become part of the block.
-//! 6. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
-//! 7. [`decided`]: literals decide AND and OR.
-//! 8. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
-//! 9. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
-//! 10. [`generated`]: an indexed generated column replaces its expression.
-//! 11. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
-//! 12. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
-//! 13. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
-//! 14. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
-//! 15. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
-//! 16. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
+//! 3. [`quantified`]: correlated ANY and ALL become EXISTS.
+//! 4. [`redundant`]: a subquery loses the clauses that its use does not need.
+//! 5. [`distinct`]: DISTINCT becomes a grouping by the whole row.
+//! 6. [`merge`]: derived tables, views and common table expressions become part of the block.
+//! 7. [`pad`]: PAD_CHAR_TO_FULL_LENGTH becomes a function call around CHAR columns.
+//! 8. [`decided`]: literals decide AND and OR.
+//! 9. [`disjunctions`]: conditions that all branches of an OR share are moved out of it.
+//! 10. [`row_lists`]: OR of equalities of the same columns becomes IN over rows.
+//! 11. [`generated`]: an indexed generated column replaces its expression.
+//! 12. [`arrays`]: an indexed array replaces its document in MEMBER OF and its kin.
+//! 13. [`outer_joins`]: outer joins whose NULL-extended rows are rejected become inner joins.
+//! 14. [`push_down`]: conditions on derived tables that are not merged are tested inside them.
+//! 15. [`decorrelate`]: a correlated EXISTS or IN becomes a set that is computed once.
+//! 16. [`grouped`]: a correlated aggregate subquery becomes groups that are computed once.
+//! 17. [`semi_joins`]: EXISTS and IN over one table become semi joins, NOT EXISTS and NOT IN anti
 //!     joins. It runs after all blocks have been rewritten.
-//! 17. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
-//! 18. [`document_paths`]: JSON columns are marked of which only a part is needed.
-//! 19. [`shared_rows`]: equal derived tables are computed once.
+//! 18. [`rank_order`]: the rows of a full-text search come in the order of their ranks.
+//! 19. [`document_paths`]: JSON columns are marked of which only a part is needed.
+//! 20. [`shared_rows`]: equal derived tables are computed once.
 
 mod arrays;
 mod decided;
@@ -35,6 +36,7 @@ mod merge;
 mod outer_joins;
 mod pad;
 mod push_down;
+mod quantified;
 mod rank_order;
 mod redundant;
 mod row_lists;
@@ -136,6 +138,7 @@ fn block(cx: &RewriteCx<'_>, block: &mut Block, limited: bool) -> Result<(), Sql
     }
     member_texts::compare_texts(block);
     unions::split(cx.plan, block);
+    quantified::make_exists(cx.plan, block);
     subqueries(cx, &mut block.subqueries)?;
     distinct::group_whole_row(block, limited);
     merge::merge_derived_tables(cx.plan, block);

@@ -108,7 +108,7 @@ fn add(block: &mut Block, conditions: &mut Vec<Expr>, mut join: Join) {
 }
 
 /// How often the block's clauses name each of its subqueries.
-fn uses(block: &mut Block) -> Vec<usize> {
+pub(super) fn uses(block: &mut Block) -> Vec<usize> {
     let mut uses = vec![0; block.subqueries.len()];
     walk::each_of_clauses(block, 1, &mut |e, _| {
         if let ExprKind::Subquery { index, .. } = &e.kind {
@@ -378,7 +378,7 @@ fn equal(left: Expr, right: Expr, kind: CmpKind) -> Expr {
 }
 
 /// Whether an expression over the joined row may be NULL.
-fn may_be_null(block: &Block, e: &Expr) -> bool {
+pub(super) fn may_be_null(block: &Block, e: &Expr) -> bool {
     let nullable = |at: ColumnAt| {
         let table = block.tables.get(usize::from(at.table));
         table.is_none_or(|table| table.nullable)
