@@ -225,7 +225,8 @@ impl BlockCx<'_> {
         let scope = Scope::Tables(self.block);
         let key = |k: &HashKey| {
             let inner = self.texts.expr(&k.inner, scope);
-            format!("({inner} = {})", self.texts.expr(&k.outer, scope))
+            let op = if k.null_safe { "<=>" } else { "=" };
+            format!("({inner} {op} {})", self.texts.expr(&k.outer, scope))
         };
         let keys: Vec<String> = keys.iter().map(key).collect();
         match keys.is_empty() {

@@ -428,7 +428,10 @@ pub(super) fn is_same(a: &Expr, b: &Expr) -> bool {
 fn equality(key: &HashKey) -> Expr {
     Expr {
         kind: ExprKind::Compare {
-            op: BinaryOp::Eq,
+            op: match key.null_safe {
+                true => BinaryOp::NullSafeEq,
+                false => BinaryOp::Eq,
+            },
             kind: key.kind,
             sides: Box::new([key.inner.clone(), key.outer.clone()]),
         },

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use nfold_sql::ast::IsTest;
+use nfold_sql::ast::{BinaryOp, IsTest};
 use nfold_types::TypeKind;
 
 use super::candidate::{self, Candidate};
@@ -643,13 +643,17 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
     let mut keys = Vec::new();
     for c in usable {
         let ExprKind::Compare {
-            op: nfold_sql::ast::BinaryOp::Eq,
+            op: op @ (BinaryOp::Eq | BinaryOp::NullSafeEq),
             kind,
             sides,
         } = &c.kind
         else {
             continue;
         };
+        let null_safe = *op == BinaryOp::NullSafeEq;
+        if null_safe && !kind.has_key(&sides[0].ty, &sides[1].ty) {
+            continue;
+        }
         let (a, b) = (slots_of(&sides[0], block), slots_of(&sides[1], block));
         let own = 1u64 << t;
         let key = if a == own && b != 0 && b & !placed == 0 {
@@ -657,12 +661,14 @@ fn hash_keys(usable: &[&Expr], t: usize, placed: u64, block: &Block) -> Vec<Hash
                 inner: sides[0].clone(),
                 outer: sides[1].clone(),
                 kind: *kind,
+                null_safe,
             }
         } else if b == own && a != 0 && a & !placed == 0 {
             HashKey {
                 inner: sides[1].clone(),
                 outer: sides[0].clone(),
                 kind: *kind,
+                null_safe,
             }
         } else {
             continue;

@@ -122,6 +122,8 @@ pub struct HashKey {
     /// Over the slots before it.
     pub outer: Expr,
     pub kind: CmpKind,
+    /// `<=>`: NULL equals NULL.
+    pub null_safe: bool,
 }
 
 /// The values of one key part.

@@ -193,7 +193,10 @@ fn access(slot: &TableSlot, access: &Access, names: &SlotNames) -> String {
         } => {
             let keys: Vec<String> = keys
                 .iter()
-                .map(|k| format!("{} = {}", names.expr(&k.inner), names.expr(&k.outer)))
+                .map(|k| {
+                    let op = if k.null_safe { "<=>" } else { "=" };
+                    format!("{} {op} {}", names.expr(&k.inner), names.expr(&k.outer))
+                })
                 .collect();
             let build = self::access(slot, build, names);
             let only = match filter.is_empty() {

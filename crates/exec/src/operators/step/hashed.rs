@@ -473,6 +473,10 @@ fn inner_side(key: &HashKey) -> (&Expr, &Expr) {
     (&key.inner, &key.outer)
 }
 
+/// In a key: whether a part that is compared by `<=>` is NULL.
+const IS_NULL: u8 = 1;
+const NOT_NULL: u8 = 0;
+
 /// Appends the hash key of a row. Returns false if a part is NULL, which equals nothing.
 fn hash_key<'a>(
     cx: &EvalCx<'a>,
@@ -487,8 +491,16 @@ fn hash_key<'a>(
         if key.kind == CmpKind::DateTime {
             v = compare::day_of_text(cx, e, v, &other.ty.col);
         }
+        let start = out.len();
+        if key.null_safe {
+            out.push(NOT_NULL);
+        }
         if !normal_key(cx, (&v, &e.ty), key.kind, out) {
-            return Ok(false);
+            if !key.null_safe {
+                return Ok(false);
+            }
+            out.truncate(start);
+            out.push(IS_NULL);
         }
     }
     Ok(true)

@@ -66,7 +66,8 @@ impl IntegerKeys {
             // Otherwise a negative number and one above the largest BIGINT have the same 64 bits.
             let alike = key.outer.ty.col.unsigned == key.inner.ty.col.unsigned
                 || !(is_wide(&key.outer) || is_wide(&key.inner));
-            (key.kind == CmpKind::Int && alike && inner_slot == step.table).then_some(IntegerKey {
+            let plain = key.kind == CmpKind::Int && !key.null_safe && alike;
+            (plain && inner_slot == step.table).then_some(IntegerKey {
                 position,
                 outer,
                 inner,
