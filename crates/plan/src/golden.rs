@@ -20,7 +20,7 @@ use nfold_types::{ColumnType, ErrorCode, SqlError, TypeKind};
 use crate::logical::context::{PlanCx, PlanInfo};
 use crate::logical::expr::{Expr, ExprType, FuncId};
 use crate::logical::func::{FuncDef, FuncSet, Infer, PADDED, VOLATILE};
-use crate::logical::mode::SqlMode;
+use crate::logical::mode::{SqlMode, Switches};
 use crate::logical::statement::Statement;
 
 const COLLATION: CollationId = CollationId::UTF8MB4_0900_AI_CI;
@@ -201,7 +201,12 @@ fn table(id: u64, name: &str, columns: &[&str]) -> Arc<TableDef> {
 }
 
 /// Calls `f` with the context of a statement over the tables `a`, `b`, `c`, `h`, `m` and `n`.
-fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T {
+fn with_cx<T>(
+    text: &[u8],
+    mode: SqlMode,
+    switches: Switches,
+    f: impl FnOnce(&PlanCx<'_>) -> T,
+) -> T {
     let mut snapshot = SchemaSnapshot::default();
     snapshot.put_database(DatabaseDef {
         name: "d".into(),
@@ -231,14 +236,15 @@ fn with_cx<T>(text: &[u8], mode: SqlMode, f: impl FnOnce(&PlanCx<'_>) -> T) -> T
         group_concat_max_len: 1024,
         div_precision_increment: nfold_types::decimal::DIV_PRECISION_INCREMENT,
         foreign_key_checks: true,
-        switches: crate::Switches::DEFAULT,
+        switches,
         explain_format: (nfold_sql::ast::ExplainFormat::Tree, 2),
         trace: None,
     })
 }
 
 /// Compares the text that `stage` prints for each bound statement with the golden file. A statement
-/// behind `> pad:` runs in the SQL mode PAD_CHAR_TO_FULL_LENGTH.
+/// behind `> pad:` runs in the SQL mode PAD_CHAR_TO_FULL_LENGTH, one behind `> no NAME:` without a
+/// switch of `optimizer_switch`.
 pub(crate) fn check(
     file: &str,
     stage: &dyn Fn(&PlanCx<'_>, Statement) -> Result<String, SqlError>,
@@ -260,7 +266,19 @@ pub(crate) fn check(
             Some(sql) => (sql, SqlMode::DEFAULT.with(SqlMode::PAD_CHAR_TO_FULL_LENGTH)),
             None => (sql, SqlMode::DEFAULT),
         };
-        let text = with_cx(sql.as_bytes(), mode, |cx| {
+        let off = [
+            ("no semijoin: ", Switches::SEMIJOIN),
+            ("no merge: ", Switches::DERIVED_MERGE),
+            ("no pushdown: ", Switches::DERIVED_CONDITION_PUSHDOWN),
+        ];
+        let off = off
+            .iter()
+            .find_map(|(name, switch)| Some((sql.strip_prefix(name)?, *switch)));
+        let (sql, switches) = match off {
+            Some((sql, switch)) => (sql, Switches::DEFAULT.without(switch)),
+            None => (sql, Switches::DEFAULT),
+        };
+        let text = with_cx(sql.as_bytes(), mode, switches, |cx| {
             let statement = parse(sql.as_bytes(), LexMode::default())?;
             let (bound, _) = crate::bind::bind(cx, &statement)?;
             stage(cx, bound)

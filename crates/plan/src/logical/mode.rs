@@ -48,7 +48,11 @@ impl Switches {
     pub const USE_INVISIBLE_INDEXES: Switches = Switches(16);
     pub const SKIP_SCAN: Switches = Switches(32);
 
-    const NAMES: [(&'static str, Switches); 6] = [
+    pub const SEMIJOIN: Switches = Switches(64);
+    pub const DERIVED_MERGE: Switches = Switches(128);
+    pub const DERIVED_CONDITION_PUSHDOWN: Switches = Switches(256);
+
+    const NAMES: [(&'static str, Switches); 9] = [
         ("index_merge", Switches::INDEX_MERGE),
         ("index_merge_union", Switches::INDEX_MERGE_UNION),
         ("index_merge_sort_union", Switches::INDEX_MERGE_SORT_UNION),
@@ -58,16 +62,28 @@ impl Switches {
         ),
         ("use_invisible_indexes", Switches::USE_INVISIBLE_INDEXES),
         ("skip_scan", Switches::SKIP_SCAN),
+        ("semijoin", Switches::SEMIJOIN),
+        ("derived_merge", Switches::DERIVED_MERGE),
+        (
+            "derived_condition_pushdown",
+            Switches::DERIVED_CONDITION_PUSHDOWN,
+        ),
     ];
 
     /// MySQL's default.
-    pub const DEFAULT: Switches = Switches(1 | 2 | 4 | 8 | 32);
+    pub const DEFAULT: Switches = Switches(1 | 2 | 4 | 8 | 32 | 64 | 128 | 256);
 
     /// The switches of a value of `optimizer_switch`.
     pub fn of(value: &str) -> Switches {
         let words = value.split(',').filter_map(|word| word.strip_suffix("=on"));
         let bit = |word: &str| Switches::NAMES.iter().find(|(name, _)| *name == word);
         Switches(words.filter_map(bit).fold(0, |set, (_, bit)| set | bit.0))
+    }
+
+    /// The set without the switches of `other`.
+    #[cfg(test)]
+    pub(crate) fn without(self, other: Switches) -> Switches {
+        Switches(self.0 & !other.0)
     }
 
     /// Whether all switches of `other` are on.

@@ -17,6 +17,7 @@ use crate::logical::clauses::{OrderKey, RowLocking};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Expr, ExprKind};
 use crate::logical::func::is_volatile;
+use crate::logical::mode::Switches;
 use crate::logical::query::{Block, MAX_TABLES, OuterJoin, Query, QueryBody, Source, Table};
 use crate::logical::walk;
 
@@ -32,6 +33,10 @@ pub(super) fn merge_derived_tables(cx: &PlanCx<'_>, block: &mut Block) {
 /// Merges the derived tables that can be merged. The rows of their tables are not locked, those of
 /// views are.
 fn merge_all(cx: &PlanCx<'_>, block: &mut Block) {
+    // A statement that changes rows through a view reads the view's tables.
+    if !cx.switches.has(Switches::DERIVED_MERGE) && block.changed == 0 {
+        return;
+    }
     // A correlated subquery names columns by slot, and the slots would change.
     if block.subqueries.iter().any(|q| q.correlated) {
         return;

@@ -21,12 +21,16 @@ use super::outer_joins;
 use crate::logical::clauses::OrderKey;
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType};
+use crate::logical::mode::Switches;
 use crate::logical::query::{Block, Query, QueryBody, Source, Table, Unpushed};
 use crate::logical::tame::{converts, is_tame};
 use crate::logical::walk;
 
 /// Moves conditions of `block` into its derived tables.
 pub(super) fn push_into_derived(cx: &PlanCx<'_>, block: &mut Block) {
+    if !cx.switches.has(Switches::DERIVED_CONDITION_PUSHDOWN) {
+        return;
+    }
     for t in 0..block.tables.len().min(63) {
         if !matches!(block.tables[t].source, Source::Derived(_)) {
             continue;

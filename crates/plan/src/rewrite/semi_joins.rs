@@ -24,6 +24,7 @@ use nfold_sql::ast::BinaryOp;
 use super::decorrelate::{is_plain, is_repeatable};
 use crate::logical::context::PlanCx;
 use crate::logical::expr::{Class, CmpKind, ColumnAt, Expr, ExprKind, ExprType, SubqueryUse};
+use crate::logical::mode::Switches;
 use crate::logical::query::{
     Block, JoinType, MAX_TABLES, OuterJoin, Query, QueryBody, Source, Subquery, Table,
 };
@@ -59,7 +60,8 @@ fn block(cx: &PlanCx<'_>, block: &mut Block) {
 fn join_all(cx: &PlanCx<'_>, block: &mut Block) {
     // A window function adds slots after the tables.
     let windows = block.group.is_none() && !block.windows.is_empty();
-    if block.subqueries.is_empty()
+    if !cx.switches.has(Switches::SEMIJOIN)
+        || block.subqueries.is_empty()
         || block.tables.is_empty()
         || windows
         || block.lock.is_some()
