@@ -13,6 +13,7 @@
 //! 0x25 TRUNCATE     [u16 from slot][u32 right][upper]
 //! 0x26 APPEND       ([u16 suffix len][u16 value len][suffix][value])*
 //! 0x27 LINKS        [u32 left][u32 right]
+//! 0x28 INSERT_RUN   [u16 slot]([u16 suffix len][u16 value len][suffix][value])*
 //! ```
 //! # Failure
 //! A payload that does not fit the page is a [`StoreError::Corrupt`]. No payload causes a panic.
@@ -31,6 +32,7 @@ pub(crate) const OP_VALUE_BYTES: u8 = 0x24;
 pub(crate) const OP_TRUNCATE: u8 = 0x25;
 pub(crate) const OP_APPEND: u8 = 0x26;
 pub(crate) const OP_LINKS: u8 = 0x27;
+pub(crate) const OP_INSERT_RUN: u8 = 0x28;
 
 /// Applies the operations 0x20..=0x5f. The engine's redo handler delegates these to it; tests use
 /// it directly.
@@ -121,6 +123,10 @@ fn apply(op: u8, payload: &[u8], page: &PageMut<'_>) -> Result<(), edit::Damage>
             let (left, right) = (r.u32()?, r.u32()?);
             edit::set_links(words, left, right)
         }
+        OP_INSERT_RUN => {
+            let slot = r.u16()?;
+            edit::insert_run(words, slot as usize, r.0)
+        }
         _ => Err("unknown tree operation"),
     }
 }
@@ -150,6 +156,11 @@ pub(crate) fn log_insert(mtr: &mut Mtr<'_>, p: Latched, slot: usize, suffix: &[u
     head[..2].copy_from_slice(&two(slot));
     head[2..].copy_from_slice(&two(suffix.len()));
     mtr.op_pieces(p, OP_INSERT, &[&head, suffix, value]);
+}
+
+/// `cells` is a list built with [`edit::push_cell`].
+pub(crate) fn log_insert_run(mtr: &mut Mtr<'_>, p: Latched, slot: usize, cells: &[u8]) {
+    mtr.op_pieces(p, OP_INSERT_RUN, &[&two(slot), cells]);
 }
 
 pub(crate) fn log_remove(mtr: &mut Mtr<'_>, p: Latched, slot: usize) {

@@ -8,6 +8,7 @@ mod long_points;
 mod model;
 mod recovery;
 mod root;
+mod run;
 mod shape;
 mod stress;
 mod turns;

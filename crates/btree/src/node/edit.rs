@@ -296,44 +296,99 @@ pub(crate) fn truncate(
 /// length][suffix][value]`.
 pub(crate) fn append(words: &[AtomicU64], cells: &[u8]) -> Result<(), Damage> {
     let node = Node::new(words);
-    let (mut count, mut start) = checked_bounds(node)?;
-    let (mut rest, mut added, mut bytes) = (cells, 0, 0);
-    while let Some((suffix, value, after)) = split_cell(rest) {
-        added += 1;
-        bytes += CELL_HEAD + suffix.len() + value.len();
-        rest = after;
-    }
-    if !rest.is_empty() {
-        return Err("cut-off list of cells");
-    }
+    let (count, start) = checked_bounds(node)?;
+    let (added, bytes) = measure(cells)?;
     if start < SLOTS + (count + added) * 8 + bytes {
         return Err("append to a full page");
     }
-    rest = cells;
-    let mut image = CellImage::new(start, bytes);
-    while let Some((suffix, value, after)) = split_cell(rest) {
-        let both = &rest[4..rest.len() - after.len()];
-        start = image.push(both, value.len());
-        store_slot(
-            words,
-            count,
-            Slot::new(head_of(suffix), start, suffix.len()),
-        );
-        count += 1;
-        rest = after;
-    }
-    image.store(words);
-    store_count(words, count);
+    let start = store_cells(words, count, (start, bytes), cells);
+    store_count(words, count + added);
     store_u16(words, OFF_CELL_START, start);
     Ok(())
 }
 
+/// Inserts entries in the slots from `slot` on, with the result of single inserts. `cells` is as
+/// for [`append`]. Compacts the page if its free bytes are scattered.
+pub(crate) fn insert_run(words: &[AtomicU64], slot: usize, cells: &[u8]) -> Result<(), Damage> {
+    let node = Node::new(words);
+    let (count, mut cell_start) = checked_bounds(node)?;
+    let (added, bytes) = measure(cells)?;
+    if slot > count || added == 0 {
+        return Err("no entries, or a slot behind the last one");
+    }
+    if node.free_bytes() < added * 8 + bytes {
+        return Err("insert into a full page");
+    }
+    let needed = SLOTS + (count + added) * 8 + bytes;
+    if cell_start < needed {
+        cell_start = compact(words, count)?;
+        if cell_start < needed {
+            return Err("garbage bytes overstated");
+        }
+    }
+    let (from, to) = (SLOTS + slot * 8, SLOTS + (slot + added) * 8);
+    words::move_within(words, from, to, (count - slot) * 8);
+    let start = store_cells(words, slot, (cell_start, bytes), cells);
+    store_count(words, count + added);
+    store_u16(words, OFF_CELL_START, start);
+    let continues = count > 0 && slot == node.last_insert() + 1;
+    let before = if continues {
+        node.ascending_run() + 1
+    } else {
+        0
+    };
+    store_u16(words, OFF_RUN, (before + added - 1).min(0xFFFF));
+    store_u16(words, OFF_LAST_INSERT, slot + added - 1);
+    Ok(())
+}
+
+/// The number of entries in a list for [`append`], and the size of their cells in bytes.
+fn measure(cells: &[u8]) -> Result<(usize, usize), Damage> {
+    let (mut rest, mut count, mut bytes) = (cells, 0, 0);
+    while let Some((suffix, value, after)) = split_cell(rest) {
+        count += 1;
+        bytes += CELL_HEAD + suffix.len() + value.len();
+        rest = after;
+    }
+    match rest.is_empty() {
+        true => Ok((count, bytes)),
+        false => Err("cut-off list of cells"),
+    }
+}
+
+/// Stores cells that end at offset `end` and have `bytes` bytes together, and their slots from
+/// `slot` on. `cells` is as for [`append`]. Returns the offset of the last cell.
+fn store_cells(
+    words: &[AtomicU64],
+    slot: usize,
+    (end, bytes): (usize, usize),
+    cells: &[u8],
+) -> usize {
+    let (mut rest, mut slot) = (cells, slot);
+    let mut image = CellImage::new(end, bytes);
+    while let Some((suffix, value, after)) = split_cell(rest) {
+        let both = &rest[4..rest.len() - after.len()];
+        let cell = image.push(both, value.len());
+        store_slot(words, slot, Slot::new(head_of(suffix), cell, suffix.len()));
+        slot += 1;
+        rest = after;
+    }
+    image.store(words)
+}
+
 /// Adds one entry to a list for [`append`].
 pub(crate) fn push_cell(cells: &mut Vec<u8>, suffix: &[u8], value: &[u8]) {
+    push_cell_pieces(cells, suffix, [value, &[]]);
+}
+
+/// As [`push_cell`], with the value in two pieces.
+pub(crate) fn push_cell_pieces(cells: &mut Vec<u8>, suffix: &[u8], value: [&[u8]; 2]) {
+    let value_len = value[0].len() + value[1].len();
     cells.extend_from_slice(&(suffix.len() as u16).to_le_bytes());
-    cells.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    cells.extend_from_slice(suffix);
-    cells.extend_from_slice(value);
+    cells.extend_from_slice(&(value_len as u16).to_le_bytes());
+    for piece in [suffix, value[0], value[1]] {
+        cells.extend_from_slice(piece);
+    }
 }
 
 /// As [`push_cell`], for an entry of an undamaged page, without the first `cut` bytes of its

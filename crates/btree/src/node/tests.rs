@@ -1,6 +1,6 @@
 //! Tests of a single page: against a model, replay of its redo, and random bytes.
 
-use super::edit::{Copied, push_cell};
+use super::edit::{Copied, push_cell, push_cell_pieces};
 use super::*;
 use crate::check::check_node;
 use crate::redo::*;
@@ -71,6 +71,21 @@ impl Logged {
         payload.extend_from_slice(value);
         self.apply(OP_INSERT, payload)
     }
+    /// Inserts entries that are adjacent on the page.
+    fn insert_run(
+        &mut self,
+        entries: &[(Vec<u8>, Vec<u8>)],
+    ) -> Result<(), nfold_store::StoreError> {
+        let node = self.node();
+        let (slot, found) = node.search(node.count(), node.suffix(&entries[0].0));
+        assert!(!found);
+        let mut payload = (slot as u16).to_le_bytes().to_vec();
+        for (key, value) in entries {
+            let (first, second) = value.split_at(value.len() / 2);
+            push_cell_pieces(&mut payload, node.suffix(key), [first, second]);
+        }
+        self.apply(OP_INSERT_RUN, payload)
+    }
     fn at_slot(&mut self, op: u8, slot: usize, rest: &[u8]) -> Result<(), nfold_store::StoreError> {
         let mut payload = (slot as u16).to_le_bytes().to_vec();
         payload.extend_from_slice(rest);
@@ -106,6 +121,8 @@ impl Logged {
 #[derive(Clone, Debug)]
 enum Change {
     Put(Vec<u8>, Vec<u8>),
+    /// Inserts keys that begin with the first one, as many of them as are adjacent.
+    Run(Vec<u8>, Vec<Vec<u8>>),
     Remove(prop::sample::Index),
     Patch(prop::sample::Index, u8),
 }
@@ -128,6 +145,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         5 => (key(), prop::collection::vec(any::<u8>(), 0..400)).prop_map(|(k, v)| Change::Put(k, v)),
+        2 => (key(), prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20)).prop_map(|(k, v)| Change::Run(k, v)),
         2 => any::<prop::sample::Index>().prop_map(Change::Remove),
         1 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(i, b)| Change::Patch(i, b)),
     ]
@@ -154,6 +172,22 @@ proptest! {
                     match done {
                         Ok(()) => { model.insert(key, value); }
                         // The page is full. It must be unchanged.
+                        Err(_) => prop_assert_eq!(before, bytes_of(&page.words)),
+                    }
+                }
+                Change::Run(first, values) => {
+                    let next = model.range(first.clone()..).next().map(|(k, _)| k.clone());
+                    let keys = (0..).map(|n: u8| match n { 0 => first.clone(), n => [&first[..], &[n]].concat() });
+                    let run: Vec<_> = keys
+                        .zip(values)
+                        .take_while(|(key, _)| page.node().covers(key) && next.as_ref().is_none_or(|next| key < next))
+                        .collect();
+                    if run.is_empty() {
+                        continue;
+                    }
+                    let before = bytes_of(&page.words);
+                    match page.insert_run(&run) {
+                        Ok(()) => model.extend(run),
                         Err(_) => prop_assert_eq!(before, bytes_of(&page.words)),
                     }
                 }
@@ -285,6 +319,61 @@ proptest! {
 }
 
 #[test]
+fn run_has_the_bytes_of_single_inserts() {
+    let entry = |n: u16| (n.to_be_bytes().to_vec(), vec![n as u8; usize::from(n % 50)]);
+    let (mut runs, mut singles) = (Logged::new(b"", None), Logged::new(b"", None));
+    let mut removed = false;
+    // Runs behind the last insert, before it, and elsewhere; the last one needs compaction.
+    for (from, to) in [
+        (300, 320),
+        (320, 321),
+        (100, 130),
+        (130, 140),
+        (50, 52),
+        (400, 560),
+    ] {
+        let entries: Vec<_> = (from..to).map(entry).collect();
+        runs.insert_run(&entries).unwrap();
+        for (key, value) in &entries {
+            singles.insert(key, value).unwrap();
+        }
+        assert_eq!(bytes_of(&runs.words), bytes_of(&singles.words), "{from}");
+        assert_eq!(runs.node().last_insert(), singles.node().last_insert());
+        removed |= from == 50;
+        if from == 50 {
+            for page in [&mut runs, &mut singles] {
+                page.at_slot(OP_REMOVE, 10, &[]).unwrap();
+            }
+        }
+    }
+    assert!(removed && runs.node().garbage() > 0);
+    runs.assert_replays();
+}
+
+#[test]
+fn run_compacts_scattered_bytes() {
+    let entry = |n: u16| (n.to_be_bytes().to_vec(), vec![n as u8; 600]);
+    let mut page = Logged::new(b"", None);
+    let mut model: BTreeMap<_, _> = (0..26).map(entry).collect();
+    page.insert_run(&model.clone().into_iter().collect::<Vec<_>>())
+        .unwrap();
+    for n in (0..10u16).rev() {
+        page.at_slot(OP_REMOVE, usize::from(n), &[]).unwrap();
+        model.remove(&n.to_be_bytes()[..]);
+    }
+    let run: Vec<_> = (0..8).map(entry).collect();
+    assert!(page.node().open_bytes() < 8 * 600);
+    page.insert_run(&run).unwrap();
+    model.extend(run);
+    page.assert_equals(&model);
+    page.assert_replays();
+    let before = bytes_of(&page.words);
+    let more: Vec<_> = (100..104).map(entry).collect();
+    page.insert_run(&more).unwrap_err();
+    assert_eq!(before, bytes_of(&page.words));
+}
+
+#[test]
 fn damaged_payloads_return_errors() {
     let mut page = Logged::new(b"", None);
     page.insert(b"a", b"1").unwrap();
@@ -295,6 +384,9 @@ fn damaged_payloads_return_errors() {
         (OP_VALUE_BYTES, vec![0, 0, 1, 0, 9]),
         (OP_TRUNCATE, vec![2, 0, 0, 0, 0, 0, b'z']),
         (OP_APPEND, vec![1, 0, 1, 0, b'k']),
+        (OP_INSERT_RUN, vec![0, 0]),
+        (OP_INSERT_RUN, vec![2, 0, 1, 0, 0, 0, b'k']),
+        (OP_INSERT_RUN, vec![1, 0, 1, 0, 1, 0, b'k']),
         (0x2f, vec![]),
     ] {
         let before = bytes_of(&page.words);
