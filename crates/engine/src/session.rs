@@ -450,6 +450,13 @@ impl EngineSession {
         self.trx.lock(request).map_err(lift)
     }
 
+    /// Whether the last call has stopped to wait for a row lock. The wait still exists.
+    pub(crate) fn waits_for_lock(&self) -> bool {
+        self.trx
+            .lock_owner()
+            .is_some_and(|owner| owner.is_waiting())
+    }
+
     /// Releases a record lock.
     pub(crate) fn unlock(&mut self, index: u64, key: &[u8], mode: LockMode, kind: LockKind) {
         self.trx.unlock(index, key, mode, kind);

@@ -16,6 +16,7 @@ mod changed_long_values;
 mod crash;
 mod damage;
 mod ddl;
+mod deferred_inserts;
 mod deferred_updates;
 mod histograms;
 mod key_probes;

@@ -290,8 +290,11 @@ pub struct Writing {
     foreign: Option<ForeignKey>,
     /// A row that the foreign key refuses is left as it was.
     ignore: bool,
-    /// Rows are updated later, several at a time.
+    /// Rows are inserted and updated later, several at a time.
     defers: bool,
+    /// The rows that wait to be inserted, and the number of those whose outcome is known.
+    later: Vec<Arc<Row>>,
+    later_done: usize,
     /// The refused row is being rolled back.
     undoing: bool,
     /// Where the changes of the current row begin, and those before it.
@@ -324,6 +327,8 @@ impl Writing {
             foreign: None,
             ignore: false,
             defers: false,
+            later: Vec::new(),
+            later_done: 0,
             undoing: false,
             mark: 0,
             before_row: Changes::new(),
@@ -368,7 +373,7 @@ impl Writing {
     }
 
     /// Sets the foreign key that the changes must respect. Some statements leave a refused row as
-    /// it was and continue, like UPDATE IGNORE. Others, without a foreign key, defer updates.
+    /// it was and continue, like UPDATE IGNORE. Others, without a foreign key, defer rows.
     pub fn check_foreign_key(&mut self, foreign: Option<ForeignKey>, rng: &mut SimRng) {
         self.foreign = foreign;
         self.ignore = self.foreign.is_some() && rng.one_in(3);
@@ -396,6 +401,12 @@ impl Writing {
             let checked = foreign.go_on(session, db, changes)?;
             return Ok(checked.map(|allowed| self.checked(allowed)));
         }
+        if self.defers_insert(session)? {
+            return Ok(Ok(Wrote::Part));
+        }
+        if !self.later.is_empty() {
+            return self.insert_later(session, db, changes);
+        }
         if !matches!(self.queue.front(), Some(Change::Update { .. })) {
             session.update_deferred(&mut self.update)?;
         }
@@ -410,6 +421,59 @@ impl Writing {
             }
         }
         self.change(session, db, changes)
+    }
+
+    /// Defers the first change, if it is an insert that can be deferred.
+    fn defers_insert(&mut self, session: &mut EngineSession) -> Result<bool, Stop> {
+        let Some(Change::Insert { new }) = self.queue.front() else {
+            return Ok(false);
+        };
+        let is_done = self.later_done == 0;
+        if !self.defers || self.begun || !is_done || self.insert.is_full() {
+            return Ok(false);
+        }
+        encode(self.table.layout(), new, self.insert.row());
+        if !session.defer_insert(&mut self.insert)? {
+            return Ok(false);
+        }
+        self.later.push(new.clone());
+        self.queue.pop_front();
+        Ok(true)
+    }
+
+    /// Inserts the rows that wait, up to a duplicate (M5).
+    fn insert_later(
+        &mut self,
+        session: &mut EngineSession,
+        db: &Db,
+        changes: &mut Changes,
+    ) -> Result<Result<Wrote, String>, Stop> {
+        let duplicate = session.insert_deferred(&mut self.insert)?;
+        let end = duplicate.map_or(self.later.len(), |duplicate| duplicate.row);
+        let conflicts = |new: &Row, changes: &Changes| {
+            let rows = rows_with(db, changes, &self.name);
+            conflicts(&self.table, &rows, None, new)
+        };
+        for new in &self.later[self.later_done..end] {
+            if conflicts(new, changes) {
+                return Ok(Err(format!("{new:?} was taken")));
+            }
+            if let Some(id) = id_of(new) {
+                changes.insert((self.name.clone(), id), Some(new.clone()));
+            }
+        }
+        if duplicate.is_none() {
+            self.insert.clear_deferred();
+            self.later.clear();
+            self.later_done = 0;
+            return Ok(Ok(Wrote::Row));
+        }
+        let new = &self.later[end];
+        if !conflicts(new, changes) {
+            return Ok(Err(format!("{new:?} was refused")));
+        }
+        self.later_done = end + 1;
+        Ok(Ok(Wrote::Duplicate))
     }
 
     /// What follows from a check of the foreign key.

@@ -165,7 +165,7 @@ pub(super) fn insert(
     tree.insert_at(&mut mtr, &mut pos, key, value);
     tree.set_newest_trx(&mut mtr, &pos, trx);
     mover.named(&mut mtr, orphaned);
-    session.locks().inherit_on_insert(index, key, gap);
+    session.locks().inherit_on_insert(index, [key], gap);
     let place = tree.place(&mtr, &pos);
     mtr.commit();
     Ok(Inserted::Done(place))

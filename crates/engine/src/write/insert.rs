@@ -9,6 +9,8 @@ use crate::overflow;
 use crate::session::EngineSession;
 use crate::table::Table;
 use crate::write::clustered::{self, Inserted};
+use crate::write::deferred::is_inline;
+use crate::write::deferred_inserts::{DeferredDuplicate, DeferredInserts};
 use crate::write::{Progress, Work, WriteOutcome, buffers, elements, secondary};
 
 /// One row to be inserted. Reuse it for the next row with [`InsertOp::row`].
@@ -16,6 +18,8 @@ pub struct InsertOp {
     table: Arc<Table>,
     work: Work,
     row: Vec<u8>,
+    /// Boxed, because most operations insert one row.
+    deferred: Option<Box<DeferredInserts>>,
 }
 
 impl InsertOp {
@@ -25,6 +29,7 @@ impl InsertOp {
             table,
             work: Work::new(),
             row: buffers::take(),
+            deferred: None,
         }
     }
 
@@ -56,18 +61,65 @@ impl InsertOp {
         &self.table
     }
 
-    /// The unique key value that a duplicate was met at: the encoded clustered key of the new row.
+    /// Whether the deferred rows must be inserted before another one is deferred.
+    pub fn is_full(&self) -> bool {
+        self.deferred.as_ref().is_some_and(|rows| rows.is_full())
+    }
+
+    /// The number of deferred rows, which are numbered from 0.
+    pub fn deferred_rows(&self) -> usize {
+        self.deferred.as_ref().map_or(0, |rows| rows.len())
+    }
+
+    /// The image of a deferred row.
+    pub fn deferred_image(&self, n: usize) -> &[u8] {
+        self.deferred.as_ref().map_or(&[], |rows| rows.image(n))
+    }
+
+    /// Forgets the deferred rows: they are inserted, or the statement is undone.
+    pub fn clear_deferred(&mut self) {
+        if let Some(rows) = &mut self.deferred {
+            rows.clear();
+        }
+        self.work.reset();
+    }
+
+    pub(crate) fn defer(&mut self, session: &mut EngineSession) -> Result<bool, Stop> {
+        let InsertOp {
+            table,
+            work,
+            row,
+            deferred,
+        } = self;
+        work.primary.clear();
+        primary_key(session, table, work, row)?;
+        if table.check_keys(row, &work.primary, &mut work.key).is_err()
+            || !is_inline(work.primary.len(), row)
+        {
+            return Ok(false);
+        }
+        let deferred = deferred.get_or_insert_with(|| Box::new(DeferredInserts::new()));
+        deferred.push(&work.primary, row);
+        Ok(true)
+    }
+
+    pub(crate) fn run_deferred(
+        &mut self,
+        session: &mut EngineSession,
+    ) -> Result<Option<DeferredDuplicate>, Stop> {
+        match &mut self.deferred {
+            Some(rows) => rows.run(session, &self.table, &mut self.work),
+            None => Ok(None),
+        }
+    }
+
     pub(crate) fn run(&mut self, session: &mut EngineSession) -> Result<WriteOutcome, Stop> {
-        let InsertOp { table, work, row } = self;
+        let InsertOp {
+            table, work, row, ..
+        } = self;
         if work.progress == Progress::Start {
             if work.primary.is_empty() {
-                work.savepoint = session.undo_position();
-                if table.has_hidden_row_id() {
-                    let id = table.next_row_id()?;
-                    work.primary.extend_from_slice(&id.to_be_bytes());
-                } else {
-                    table.clustered_key(row, &mut work.primary)?;
-                }
+                primary_key(session, table, work, row)?;
             }
             table.check_keys(row, &work.primary, &mut work.key)?;
             let owner = session.write_id()?;
@@ -106,9 +158,26 @@ impl InsertOp {
     }
 }
 
+/// Begins an operation: computes the row's clustered key.
+fn primary_key(
+    session: &EngineSession,
+    table: &Table,
+    work: &mut Work,
+    row: &[u8],
+) -> Result<(), Stop> {
+    work.savepoint = session.undo_position();
+    if table.has_hidden_row_id() {
+        let id = table.next_row_id()?;
+        work.primary.extend_from_slice(&id.to_be_bytes());
+    } else {
+        table.clustered_key(row, &mut work.primary)?;
+    }
+    Ok(())
+}
+
 /// Inserts the row's entries into the secondary indexes from where the operation is; undoes the
 /// operation at a duplicate.
-fn insert_entries(
+pub(super) fn insert_entries(
     session: &mut EngineSession,
     table: &Table,
     work: &mut Work,

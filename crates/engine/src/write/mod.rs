@@ -25,9 +25,11 @@
 mod buffers;
 mod clustered;
 mod deferred;
+mod deferred_inserts;
 mod delete;
 mod elements;
 mod insert;
+mod neighbours;
 mod patched;
 mod secondary;
 mod update;
@@ -39,6 +41,7 @@ use crate::error::Stop;
 use crate::overflow::Mover;
 use crate::session::EngineSession;
 
+pub use deferred_inserts::DeferredDuplicate;
 pub use delete::DeleteOp;
 pub use insert::InsertOp;
 pub use update::UpdateOp;
@@ -107,6 +110,13 @@ impl Work {
         }
     }
 
+    /// Sets the row whose entries are inserted next: its clustered key and its leaf.
+    fn set_row(&mut self, key: &[u8], place: RowHint) {
+        self.primary.clear();
+        self.primary.extend_from_slice(key);
+        self.place = place;
+    }
+
     pub(crate) fn reset(&mut self) {
         self.progress = Progress::Start;
         self.primary.clear();
@@ -138,6 +148,28 @@ impl EngineSession {
     pub fn insert(&mut self, op: &mut InsertOp) -> Result<WriteOutcome, Stop> {
         self.note_change(op.table())?;
         op.run(self)
+    }
+
+    /// Puts the row of `op` aside, to be inserted together with others by
+    /// [`insert_deferred`](Self::insert_deferred), if all of it is stored on its tree page. False:
+    /// [`insert`](Self::insert) must insert it, after the deferred ones. Call again after a wait.
+    ///
+    /// # Errors
+    /// The errors of the table's key and row limits are left to [`insert`](Self::insert).
+    pub fn defer_insert(&mut self, op: &mut InsertOp) -> Result<bool, Stop> {
+        op.defer(self)
+    }
+
+    /// Inserts the rows that wait in `op`, in their order. Returns the first one that is a
+    /// duplicate, which has changed nothing: the rows before it are inserted, and those behind it
+    /// still wait. Call again after a wait, and for the rows behind a duplicate. After the last
+    /// row, and after an error, [`InsertOp::clear_deferred`] must be called.
+    pub fn insert_deferred(
+        &mut self,
+        op: &mut InsertOp,
+    ) -> Result<Option<DeferredDuplicate>, Stop> {
+        self.note_change(op.table())?;
+        op.run_deferred(self)
     }
 
     /// Changes a row that a locking read of this transaction gave.

@@ -177,7 +177,7 @@ pub(super) fn insert_key(
         ))?;
         reserve(&mut mtr, table, key.len() + value.len())?;
         tree.insert_at(&mut mtr, &mut pos, key, value);
-        session.locks().inherit_on_insert(id, key, gap);
+        session.locks().inherit_on_insert(id, [&key[..]], gap);
     }
     tree.set_newest_trx(&mut mtr, &pos, trx);
     mtr.commit();

@@ -138,6 +138,11 @@ impl LockOwner {
         self.changes() + locks as u64
     }
 
+    /// Whether a request of it is in a queue and not granted yet.
+    pub fn is_waiting(&self) -> bool {
+        self.state.lock().waiting.is_some()
+    }
+
     /// Whether it was chosen as a deadlock's victim.
     pub fn is_victim(&self) -> bool {
         self.state.lock().victim

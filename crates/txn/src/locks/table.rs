@@ -580,9 +580,14 @@ impl LockTable {
         is_last
     }
 
-    /// `new_key` was inserted before `next`: the gap locks on the gap that it splits now cover both
-    /// halves. Under the leaf's latch.
-    pub fn inherit_on_insert(&self, index: u64, new_key: &[u8], next: LockKey<'_>) {
+    /// `new_keys` were inserted before `next`, in ascending order: the gap locks on the gap that
+    /// they split now cover all its parts. Under the leaf's latch.
+    pub fn inherit_on_insert<'k>(
+        &self,
+        index: u64,
+        new_keys: impl IntoIterator<Item = &'k [u8]>,
+        next: LockKey<'_>,
+    ) {
         let from = encode(index, next);
         let at = shard_of(&from);
         let heirs: SmallVec<[(Arc<LockOwner>, LockMode); 4]> = {
@@ -601,7 +606,9 @@ impl LockTable {
                 .map(|e| (e.owner.clone(), e.mode))
                 .collect()
         };
-        self.add_gaps(index, LockKey::Key(new_key), &heirs);
+        for key in new_keys {
+            self.add_gaps(index, LockKey::Key(key), &heirs);
+        }
     }
 
     /// Moves locks after `key` was removed from the index: granted and waiting locks on it become

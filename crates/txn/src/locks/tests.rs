@@ -160,7 +160,7 @@ fn gaps_are_inherited() {
     let (a, b) = (owner(1), owner(2));
     gets(t.lock(&a, &ask(LockMode::S, LockKind::NextKey, N)));
     gets(t.lock(&a, &x(N)));
-    t.inherit_on_insert(1, b"m", N);
+    t.inherit_on_insert(1, [&b"m"[..]], N);
     let m = LockKey::Key(b"m");
     let insert = ask(LockMode::X, LockKind::InsertIntention, m);
     let wait = waits(t.lock(&b, &insert));
@@ -360,7 +360,7 @@ fn gaps_of_a_run_are_inherited() {
     for key in [K, N] {
         gets(t.lock(&a, &in_run(LockMode::X, key)));
     }
-    t.inherit_on_insert(1, b"l", N);
+    t.inherit_on_insert(1, [&b"l"[..]], N);
     let insert = |key| ask(LockMode::X, INSERT, key);
     drop(waits(t.lock(&b, &insert(LockKey::Key(b"l")))));
     t.inherit_on_remove(1, b"n", LockKey::Supremum);
