@@ -30,7 +30,7 @@ pub use charset::Charset;
 pub use checkpoint::{CHECKPOINT_WORK, Checkpoint, NoCheckpoint, append_in_pieces, copy_in_pieces};
 pub use collation::{Collation, CollationId};
 pub use decimal::Decimal;
-pub use error::{ErrorCode, Level, SqlError, Warning, Warnings};
+pub use error::{ErrorCode, Level, SqlError, Warning, Warnings, WarningsMark};
 pub use locale::Locale;
 pub use sql_type::{ColumnType, TextSize, TypeKind};
 pub use temporal::{Date, DateTime, Time, Timestamp};

@@ -10,7 +10,8 @@ use crate::runtime::Runtime;
 
 /// AUTO_INCREMENT values that a statement has reserved from its table. The sizes are MySQL's
 /// (`handler::update_auto_increment`, InnoDB's `get_auto_increment`): the first reservation covers
-/// the remaining rows, or one row if their number is unknown; each later one is twice as large.
+/// all rows of the statement, or one row if their number is unknown. A later one covers the rows
+/// that remain of that number, or else twice as many as the one before.
 /// Values that remain at the end leave a gap.
 #[derive(Default)]
 struct Reserved {
@@ -19,7 +20,7 @@ struct Reserved {
     end: u64,
     /// The number of reservations so far.
     reservations: u32,
-    /// How many rows of a known number are still to come; 0: unknown.
+    /// The number of rows, and after the first reservation of those still to come; 0: unknown.
     rows: u64,
     /// The reservation that was made for the row at hand.
     fresh: Option<Reservation>,
@@ -52,6 +53,8 @@ pub(super) struct AutoIncrement {
     pub generated: Option<u64>,
     /// The last value that a row has specified explicitly.
     pub explicit: Option<u64>,
+    /// The value that the row at hand has specified explicitly, unless it is negative.
+    pub given: Option<u64>,
 }
 
 impl AutoIncrement {
@@ -65,7 +68,42 @@ impl AutoIncrement {
             forced: None,
             generated: None,
             explicit: None,
+            given: None,
         }
+    }
+
+    /// Whether a row without a value would reserve further values from its table.
+    pub fn is_used_up(&self) -> bool {
+        self.reserved.next >= self.reserved.end
+    }
+
+    /// Whether [`assign`](Self::assign) replaces the value of a row.
+    pub fn generates(value: &Value, zero_generates: bool) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Int(0) | Value::UInt(0) => zero_generates,
+            Value::Double(v) => zero_generates && *v as i128 == 0,
+            Value::Float(v) => zero_generates && *v as i128 == 0,
+            _ => false,
+        }
+    }
+
+    /// Later automatic values are above `given`, which a row has specified. As in MySQL, this comes
+    /// after the row's insert: the value of a refused row does not count.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn observe_given(
+        &mut self,
+        rt: &Runtime<'_>,
+        table: &Table,
+        given: Option<u64>,
+    ) -> Result<(), SqlError> {
+        let Some(v) = given else {
+            return Ok(());
+        };
+        self.observe(rt, v);
+        rt.drive(|_| table.auto_increment_observe(v))
     }
 
     /// Replaces a NULL, or a zero if `zero_generates`, by the next automatic value, and returns
@@ -81,23 +119,21 @@ impl AutoIncrement {
         zero_generates: bool,
         value: &mut Value,
     ) -> Result<Option<u64>, SqlError> {
+        self.given = None;
         let given = match value {
-            Value::Null => None,
-            Value::Int(v) => Some(i128::from(*v)),
-            Value::UInt(v) => Some(i128::from(*v)),
-            Value::Double(v) => Some(*v as i128),
-            Value::Float(v) => Some(*v as i128),
+            Value::Null => 0,
+            Value::Int(v) => i128::from(*v),
+            Value::UInt(v) => i128::from(*v),
+            Value::Double(v) => *v as i128,
+            Value::Float(v) => *v as i128,
             _ => return Ok(None),
         };
         self.reserved.fresh = None;
-        if let Some(v) = given
-            && !(v == 0 && zero_generates)
-        {
-            if let Ok(v) = u64::try_from(v) {
-                rt.drive(|_| table.auto_increment_observe(v))?;
-                self.observe(rt, v);
+        if !Self::generates(value, zero_generates) {
+            if let Ok(v) = u64::try_from(given) {
+                self.given = Some(v);
             }
-            self.explicit = Some(v as u64);
+            self.explicit = Some(given as u64);
             return Ok(None);
         }
         let v = self.next(rt, table)?;
@@ -125,7 +161,9 @@ impl AutoIncrement {
     /// Ends a row. `made` is its automatic value, if it has one. If the row was not inserted, the
     /// next row gets the value.
     pub fn row_done(&mut self, made: Option<u64>, inserted: bool) {
-        self.reserved.rows = self.reserved.rows.saturating_sub(1);
+        if self.reserved.reservations > 0 {
+            self.reserved.rows = self.reserved.rows.saturating_sub(1);
+        }
         match made {
             Some(v) if !inserted && self.forced.is_none() && self.reserved.next > v => {
                 self.reserved.next = v;

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::auto_increment::AutoIncrement;
 use super::duplicate::fail_or_warn;
+use super::later_inserts::LaterInserts;
 use super::pipeline::{ROWS_PER_TICK, RowOutcome, TableChanges};
 use super::row_exprs::CompletedRow;
 use crate::env::FileSource;
@@ -136,6 +137,7 @@ pub(super) struct Inserting<'i, 's> {
     pub refused: u64,
     /// The existing rows with a key of the current row.
     pub conflicting: RowBatch,
+    pub later: LaterInserts,
 }
 
 /// Memory for the current row of an INSERT, for reuse by the next one on the thread.
@@ -230,6 +232,7 @@ pub(crate) fn insert(
         unchanged: 0,
         refused: 0,
         conflicting: RowBatch::new(),
+        later: LaterInserts::default(),
     };
     inserting.changes.set_view(plan.view.as_ref());
     let named = plan.columns.iter().copied();
@@ -238,7 +241,14 @@ pub(crate) fn insert(
     let stamped = all.filter(|(_, c)| c.on_update_now.is_some() && !plan.on_duplicate.is_empty());
     let written = named.chain(assigned).chain(stamped.map(|(c, _)| c));
     inserting.changes.set_written(written);
-    let done = inserting.all(query, file);
+    if several {
+        let foreign = !inserting.changes.can_defer_inserts();
+        inserting.later = LaterInserts::new(plan, foreign, rows > 1);
+    }
+    let mut done = inserting.all(query, file);
+    if several {
+        done = inserting.finish_later_rows(done);
+    }
     inserting.values.reuse(&mut inserting.row);
     *memory = RowMemory {
         row: std::mem::take(&mut inserting.row),
@@ -269,7 +279,11 @@ impl<'i> Inserting<'i, '_> {
             ..
         } = self.automatic;
         // An explicit AUTO_INCREMENT value is reported only if a row was inserted.
-        let counts = self.affected > 0 || !self.plan.on_duplicate.is_empty();
+        let counts = match (&self.plan.source, self.plan.on_duplicate.is_empty()) {
+            (_, true) => self.affected > 0,
+            (InsertSource::Query(_), false) => false,
+            _ => true,
+        };
         let explicit = explicit.filter(|_| counts);
         StatementResult {
             affected: self.affected,
@@ -451,10 +465,7 @@ impl<'i> Inserting<'i, '_> {
     /// Starts a row: columns that the statement does not name get their defaults. A missing default
     /// is reported after the errors of named columns, by [`Self::finish_row`].
     pub(super) fn begin_row(&mut self) -> Result<(), SqlError> {
-        self.rows += 1;
-        if self.rows.is_multiple_of(ROWS_PER_TICK) {
-            self.rt.tick()?;
-        }
+        self.count_row()?;
         self.values.reuse(&mut self.row);
         let def = self.table.def();
         self.row.resize(def.columns.len(), Value::Null);
@@ -465,6 +476,16 @@ impl<'i> Inserting<'i, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The first part of [`Self::begin_row`], for a row that replaces all values of the one before.
+    #[inline]
+    pub(super) fn count_row(&mut self) -> Result<(), SqlError> {
+        self.rows += 1;
+        match self.rows.is_multiple_of(ROWS_PER_TICK) {
+            true => self.rt.tick(),
+            false => Ok(()),
+        }
     }
 
     /// Whether an expression, or a subquery in it, may name columns of the new row. It then sees
@@ -595,6 +616,7 @@ impl<'i> Inserting<'i, '_> {
         let mut made = None;
         if let Some(c) = self.auto_increment {
             let zero_generates = !self.values.zero_is_a_value() || !self.named[c];
+            self.insert_rows_before_value(c, zero_generates)?;
             let (ty, value) = (&def.columns[c].ty, &mut self.row[c]);
             made = self
                 .automatic
@@ -602,7 +624,7 @@ impl<'i> Inserting<'i, '_> {
         }
         rt.counts.sent.set(self.rows);
         let before = self.refused;
-        let written = self.write(table, long);
+        let written = self.write(table, long, made);
         let refused = match &written {
             Err(e) => is_constraint_error(e),
             Ok(_) => self.refused > before,
@@ -616,6 +638,18 @@ impl<'i> Inserting<'i, '_> {
         }
         self.inserted += u64::from(inserted);
         Ok(())
+    }
+
+    /// Where MySQL does so, counts the AUTO_INCREMENT value `v` of a row that is a duplicate.
+    #[cold]
+    fn count_duplicate(&mut self, table: &Table, v: u64) -> Result<(), SqlError> {
+        if !self.plan.on_duplicate.is_empty() {
+            self.automatic.observe(self.rt, v);
+        }
+        match self.plan.source {
+            InsertSource::Query(_) => self.rt.drive(|_| table.auto_increment_observe(v)),
+            _ => Ok(()),
+        }
     }
 
     /// Computes the DEFAULT (expression) of columns that the statement does not name, from left to
@@ -655,8 +689,17 @@ impl<'i> Inserting<'i, '_> {
     /// Inserts the complete row. A row with a duplicate key is replaced, updated or ignored, as the
     /// statement says. Returns false if no new row is in the table: another row was updated
     /// instead, or this one was skipped.
-    fn write(&mut self, table: &Table, long: &[(usize, Cow<'_, [u8]>)]) -> Result<bool, SqlError> {
+    fn write(
+        &mut self,
+        table: &Table,
+        long: &[(usize, Cow<'_, [u8]>)],
+        made: Option<u64>,
+    ) -> Result<bool, SqlError> {
         let changes_duplicates = self.plan.replace || !self.plan.on_duplicate.is_empty();
+        let defers = long.is_empty() && self.may_defer(made);
+        if self.changes.is_full() || !defers {
+            self.insert_later_rows()?;
+        }
         loop {
             let image = self.changes.begin_insert(changes_duplicates);
             let encoded = match long.is_empty() {
@@ -664,9 +707,18 @@ impl<'i> Inserting<'i, '_> {
                 false => encode_with(table.layout(), &self.row, long, image),
             };
             encoded.map_err(|e| row_error(&e))?;
-            let index = match self.changes.insert(self.rt)? {
+            let outcome = match defers {
+                true => match self.insert_later()? {
+                    Some(inserted) => return Ok(inserted),
+                    None => self.changes.insert_completed(self.rt)?,
+                },
+                false => self.changes.insert(self.rt)?,
+            };
+            let index = match outcome {
                 RowOutcome::Done => {
                     self.affected += 1;
+                    let given = self.automatic.given;
+                    self.automatic.observe_given(self.rt, table, given)?;
                     return Ok(true);
                 }
                 RowOutcome::Duplicate { index } => index,
@@ -677,6 +729,9 @@ impl<'i> Inserting<'i, '_> {
                 }
                 RowOutcome::Gone => return Ok(false),
             };
+            if let Some(v) = self.automatic.given {
+                self.count_duplicate(table, v)?;
+            }
             if let Some(inserted) = self.resolve_conflict(index)? {
                 return Ok(inserted);
             }

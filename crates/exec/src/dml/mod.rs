@@ -4,6 +4,7 @@
 //! ```text
 //!  insert.rs ──▶ one row at a time from VALUES, a parameter list, a query or a file
 //!     │              auto_increment.rs   the automatic value
+//!     │              later_inserts.rs    rows that are inserted several at a time
 //!     │              conflict.rs         REPLACE and ON DUPLICATE KEY UPDATE
 //!     │              file_rows.rs        LOAD DATA ── file_reader.rs   the fields of a file
 //!  update.rs ──▶ rows found by one block ── target_rows.rs ──▶ assignment.rs   the new image
@@ -34,6 +35,7 @@ mod file_reader;
 mod file_rows;
 mod foreign;
 mod insert;
+mod later_inserts;
 mod multi_table;
 mod pipeline;
 mod row_events;

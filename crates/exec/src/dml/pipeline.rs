@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use nfold_engine::{DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome};
+use nfold_engine::{
+    DeferredDuplicate, DeleteOp, InsertOp, RowBatch, Table, UpdateOp, WriteOutcome,
+};
 use nfold_observe::{StatusCounter, TableCall};
 use nfold_plan::changed_view::ChangedView;
 use nfold_plan::foreign::ForeignKeys;
@@ -175,20 +177,41 @@ impl TableChanges {
     /// # Errors
     /// The errors of the engine, such as 1213, 1205 and 1114.
     pub fn insert(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
-        rt.counters.add(StatusCounter::HandlerWrite, 1);
-        let io = self.table.io();
-        io.add(io.no_index(), TableCall::Insert, 1);
+        match self.complete_insert(rt)? {
+            Some(refused) => Ok(refused),
+            None => self.insert_completed(rt),
+        }
+    }
+
+    /// The first part of [`Self::insert`]: completes and checks the row. Returns an outcome if a
+    /// constraint forbids it (IGNORE).
+    ///
+    /// # Errors
+    /// The errors of the table's expressions and constraints.
+    #[inline]
+    pub fn complete_insert(&mut self, rt: &Runtime<'_>) -> Result<Option<RowOutcome>, SqlError> {
         let op = self.insert.as_mut().expect("D1: begin_insert came before");
         if let Some(exprs) = &mut self.exprs
             && let Some(refused) = complete(rt, exprs, &self.table, op.image_mut())?
         {
-            return Ok(refused);
+            return Ok(Some(refused));
         }
         if let Some(view) = &self.view
             && let Some(refused) = check_view(rt, view, &self.table, op.image())?
         {
-            return Ok(RowOutcome::Refused(refused));
+            return Ok(Some(RowOutcome::Refused(refused)));
         }
+        Ok(None)
+    }
+
+    /// The second part of [`Self::insert`].
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    #[inline]
+    pub fn insert_completed(&mut self, rt: &Runtime<'_>) -> Result<RowOutcome, SqlError> {
+        self.count_inserts(rt, 1);
+        let op = self.insert.as_mut().expect("D1: begin_insert came before");
         let mark = self.foreign.as_ref().map_or(0, |_| rt.change_mark());
         let outcome = rt.drive(|session| session.insert(op))?;
         if let (Some(log), WriteOutcome::Done) = (&mut self.log, &outcome) {
@@ -203,6 +226,68 @@ impl TableChanges {
             ..RowChange::default()
         };
         foreign.checked(rt, &self.table, (outcome, mark), change)
+    }
+
+    fn count_inserts(&self, rt: &Runtime<'_>, rows: u64) {
+        rt.counters.add(StatusCounter::HandlerWrite, rows);
+        let io = self.table.io();
+        io.add(io.no_index(), TableCall::Insert, rows);
+    }
+
+    /// Whether rows may be inserted later, several at a time: no foreign key concerns them.
+    pub fn can_defer_inserts(&self) -> bool {
+        self.foreign.is_none()
+    }
+
+    /// As [`Self::insert_completed`], but the row is inserted later, by [`Self::insert_deferred`].
+    /// False: the row must be inserted at once, after the deferred ones.
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn defer_insert(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
+        let op = self.insert.as_mut().expect("D1: begin_insert came before");
+        rt.drive(|session| session.defer_insert(op))
+    }
+
+    /// Whether the deferred rows must be inserted before another one is deferred.
+    pub fn is_full(&self) -> bool {
+        self.insert.as_ref().is_some_and(InsertOp::is_full)
+    }
+
+    /// Inserts the deferred rows from row `from` on. Returns the first one that is a duplicate:
+    /// then the caller calls again for those behind it, or [`Self::clear_deferred`].
+    ///
+    /// # Errors
+    /// The errors of the engine.
+    pub fn insert_deferred(
+        &mut self,
+        rt: &Runtime<'_>,
+        from: usize,
+    ) -> Result<Option<DeferredDuplicate>, SqlError> {
+        let op = self.insert.as_mut().expect("D1: begin_insert came before");
+        let duplicate = rt.drive(|session| session.insert_deferred(op))?;
+        let end = duplicate.map_or(op.deferred_rows(), |duplicate| duplicate.row);
+        if let Some(log) = &mut self.log {
+            for n in from..end {
+                let images = [None, Some(op.deferred_image(n))];
+                log.add(rt, &self.table, change_kind::INSERT, images)?;
+            }
+        }
+        let tried = end - from + usize::from(duplicate.is_some());
+        self.count_inserts(rt, tried as u64);
+        Ok(duplicate)
+    }
+
+    /// The image of a deferred row.
+    pub fn deferred_image(&self, n: usize) -> &[u8] {
+        self.insert.as_ref().map_or(&[], |op| op.deferred_image(n))
+    }
+
+    /// Forgets the deferred rows: they are inserted, or the statement fails.
+    pub fn clear_deferred(&mut self) {
+        if let Some(op) = &mut self.insert {
+            op.clear_deferred();
+        }
     }
 
     /// Returns the empty image that replaces `old`, which the caller fills. `row_id` is the hidden

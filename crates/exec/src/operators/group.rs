@@ -13,8 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::thread::LocalKey;
 
 use hashbrown::HashTable;
-use nfold_plan::expr::{Expr, ExprKind, ExprType};
-use nfold_plan::func::{FuncSet, VOLATILE};
+use nfold_plan::expr::ExprType;
 use nfold_plan::query::{AggFunc, GroupPlan};
 use nfold_types::SqlError;
 use nfold_types::row::RowLayout;
@@ -26,6 +25,7 @@ use crate::env::scratch::{Memory, Pool, Pooled};
 use crate::expr::eval::tuple;
 use crate::expr::eval::tuple::KeyMaker;
 use crate::expr::eval::{EvalCx, Val, row_error};
+use crate::expr::func::is_repeatable;
 use crate::expr::kernels::PartialSum;
 use crate::runtime::Runtime;
 use crate::runtime::spill::SpillWriter;
@@ -89,15 +89,6 @@ impl Memory for Groups {
             + self.image.capacity()
             + self.known.bytes()
     }
-}
-
-/// Whether computing an expression once more has no effect but its warnings.
-fn is_repeatable(e: &Expr) -> bool {
-    !e.any(&mut |e| match &e.kind {
-        ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
-        ExprKind::Call { func, .. } => crate::expr::func::Builtins.get(*func).flags & VOLATILE != 0,
-        _ => false,
-    })
 }
 
 fn hash_of(key: &[u8]) -> u64 {

@@ -198,6 +198,25 @@ pub struct Warnings {
     raised: Option<SqlError>,
 }
 
+/// A position in the list of [`Warnings`].
+#[derive(Clone, Copy, Debug)]
+pub struct WarningsMark {
+    listed: usize,
+    total: u64,
+    raised: bool,
+}
+
+impl WarningsMark {
+    /// The position after `n` conditions were inserted before it.
+    pub fn moved_by(self, n: usize) -> WarningsMark {
+        WarningsMark {
+            listed: self.listed + n,
+            total: self.total + n as u64,
+            ..self
+        }
+    }
+}
+
 impl Default for Warnings {
     fn default() -> Self {
         Warnings::with_limit(1024)
@@ -333,6 +352,33 @@ impl Warnings {
     /// How many were raised, kept or not.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// The position behind all conditions so far.
+    pub fn mark(&self) -> WarningsMark {
+        WarningsMark {
+            listed: self.list.len(),
+            total: self.total,
+            raised: self.raised.is_some(),
+        }
+    }
+
+    /// Forgets the conditions behind a mark.
+    pub fn return_to(&mut self, mark: WarningsMark) {
+        self.list.truncate(mark.listed);
+        self.total = mark.total;
+        if !mark.raised {
+            self.raised = None;
+        }
+    }
+
+    /// As [`push_error`](Self::push_error), for a condition that belongs before those behind
+    /// `mark`.
+    pub fn insert_error(&mut self, mark: WarningsMark, level: Level, error: &SqlError) {
+        let later = self.list.split_off(mark.listed.min(self.list.len()));
+        self.push_error(level, error);
+        self.list.extend(later);
+        self.list.truncate(self.limit);
     }
 
     /// Forgets all of them; keeps the allocation.

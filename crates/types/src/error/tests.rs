@@ -58,3 +58,26 @@ fn warnings_are_bounded_and_counted() {
     w.clear();
     assert_eq!((w.list().len(), w.total()), (0, 0));
 }
+
+#[test]
+fn warnings_at_a_mark_come_before_later_ones() {
+    let error = SqlError::new(ErrorCode::ER_NO_SUCH_TABLE, &[&"d", &"t"]);
+    for limit in [2, 3, 9] {
+        let mut w = Warnings::with_limit(limit);
+        let warn =
+            |w: &mut Warnings, row: i32| w.warn(ErrorCode::WARN_DATA_TRUNCATED, &[&"c", &row]);
+        warn(&mut w, 1);
+        let first = w.mark();
+        warn(&mut w, 2);
+        let second = w.mark();
+        warn(&mut w, 3);
+        w.insert_error(first, Level::Warning, &error);
+        w.insert_error(second.moved_by(1), Level::Warning, &error);
+        let codes: Vec<u16> = w.list().iter().map(|w| w.errno()).collect();
+        let expected = [1265, 1146, 1265, 1146, 1265];
+        assert_eq!(codes, expected[..limit.min(5)]);
+        assert_eq!(w.total(), 5);
+        w.return_to(first);
+        assert_eq!((w.list().len(), w.total()), (1, 1));
+    }
+}

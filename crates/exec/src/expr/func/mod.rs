@@ -30,9 +30,9 @@ mod xml;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use nfold_plan::expr::{Expr, FuncId};
+use nfold_plan::expr::{Expr, ExprKind, FuncId};
 use nfold_plan::fulltext::MatchCall;
-use nfold_plan::func::{FuncDef, FuncSet, UNCHANGED};
+use nfold_plan::func::{FuncDef, FuncSet, UNCHANGED, VOLATILE};
 use nfold_types::SqlError;
 use rustc_hash::FxHashMap;
 
@@ -92,6 +92,15 @@ impl FuncSet for Builtins {
     fn get(&self, id: FuncId) -> &'static FuncDef {
         &REGISTRY.funcs[usize::from(id.0)].def
     }
+}
+
+/// Whether computing an expression once more, or earlier, has no effect but its warnings.
+pub(crate) fn is_repeatable(e: &Expr) -> bool {
+    !e.any(&mut |e| match &e.kind {
+        ExprKind::AssignUserVar(..) | ExprKind::Subquery { .. } => true,
+        ExprKind::Call { func, .. } => Builtins.get(*func).flags & VOLATILE != 0,
+        _ => false,
+    })
 }
 
 /// The prepared search of a call of MATCH; `None` if its text is NULL.
