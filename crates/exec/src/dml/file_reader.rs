@@ -20,6 +20,25 @@ enum Delimiter {
     Line,
 }
 
+/// The plain fields of a line that were found ahead: finding them together costs less.
+#[derive(Default)]
+struct FieldsAhead {
+    /// Where they end in the buffer. The first one begins at the next byte of the buffer.
+    ends: Vec<usize>,
+    next: usize,
+    /// The last one ends with the line.
+    ends_line: bool,
+    /// None of them has other characters than those of ASCII.
+    is_ascii: bool,
+}
+
+impl FieldsAhead {
+    fn clear(&mut self) {
+        self.ends.clear();
+        (self.next, self.ends_line) = (0, false);
+    }
+}
+
 /// Reads the fields of a file one after the other.
 pub(super) struct FileReader<'f> {
     source: &'f mut dyn FileSource,
@@ -38,11 +57,13 @@ pub(super) struct FileReader<'f> {
     line_start: Vec<u8>,
     enclosed: Option<u8>,
     escape: Option<u8>,
-    /// The only byte of the delimiter of fields, and that of lines, if both have one byte that
-    /// neither escapes nor encloses.
-    short_ends: Option<(u8, u8)>,
+    /// The only byte of the delimiter of fields, if neither this nor the first byte of the
+    /// delimiter of lines escapes or encloses.
+    short_end: Option<u8>,
     /// Bytes that are nothing but a part of their field.
     plain: Box<[bool; 256]>,
+    /// Fields of the line in `buffer` that were found ahead.
+    ahead: FieldsAhead,
     /// The line's start is still to be found.
     seeks_start: bool,
     line_has_ended: bool,
@@ -78,12 +99,13 @@ impl<'f> FileReader<'f> {
             format.field_end.first().copied(),
             line_end.first().copied(),
         ];
-        let short_ends = match (&format.field_end[..], &line_end[..]) {
-            ([field], [line]) => Some((*field, *line)),
+        let has_other_use = |b: u8| [escape, enclosed].contains(&Some(b));
+        let short_end = match (&format.field_end[..], &line_end[..]) {
+            ([field], [line, ..]) if !has_other_use(*field) && !has_other_use(*line) => {
+                Some(*field)
+            }
             _ => None,
         };
-        let has_other_use = |b: u8| [escape, enclosed].contains(&Some(b));
-        let short_ends = short_ends.filter(|(f, l)| !has_other_use(*f) && !has_other_use(*l));
         let is_special = |b: u8| special.contains(&Some(b));
         let high = (0x80..=0xff).any(is_special);
         let opaque = !charset.is_multi_byte() || charset.keeps_ascii_apart() && !high;
@@ -101,8 +123,9 @@ impl<'f> FileReader<'f> {
             line_start: format.line_start.clone(),
             enclosed,
             escape,
-            short_ends,
+            short_end,
             plain: Box::new(plain),
+            ahead: FieldsAhead::default(),
             seeks_start: !format.line_start.is_empty(),
             line_has_ended: false,
             file_has_ended: false,
@@ -146,7 +169,9 @@ impl<'f> FileReader<'f> {
             return Ok(false);
         }
         if self.take_plain_field() {
-            self.check_characters()?;
+            if !self.ahead.is_ascii {
+                self.check_characters()?;
+            }
             return Ok(true);
         }
         let Some(first) = self.get(rt)? else {
@@ -255,6 +280,7 @@ impl<'f> FileReader<'f> {
     /// Those of the file.
     pub fn next_line(&mut self, rt: &Runtime<'_>) -> Result<bool, SqlError> {
         self.was_cut = false;
+        self.ahead.clear();
         self.seeks_start = !self.line_start.is_empty();
         if self.line_has_ended || self.file_has_ended {
             self.line_has_ended = false;
@@ -453,21 +479,50 @@ impl<'f> FileReader<'f> {
     /// Reads a field without quotes and escapes whose end is in the buffer; false: nothing is read.
     #[inline]
     fn take_plain_field(&mut self) -> bool {
-        let (Some((field_end, line_end)), true) = (self.short_ends, self.pushed.is_empty()) else {
+        if self.ahead.next == self.ahead.ends.len() && !self.look_ahead() {
+            return false;
+        }
+        let end = self.ahead.ends[self.ahead.next];
+        self.ahead.next += 1;
+        let is_last = self.ahead.next == self.ahead.ends.len();
+        self.line_has_ended = is_last && self.ahead.ends_line;
+        self.in_buffer = Some(self.at..end);
+        self.at = end
+            + match self.line_has_ended {
+                true => self.line_end.len(),
+                false => 1,
+            };
+        self.was_enclosed = false;
+        true
+    }
+
+    /// Finds the fields from here to the end of the line, as far as they are in the buffer and have
+    /// no quotes and escapes; false: there is none.
+    fn look_ahead(&mut self) -> bool {
+        self.ahead.clear();
+        let (Some(field_end), true) = (self.short_end, self.pushed.is_empty()) else {
             return false;
         };
-        let rest = &self.buffer[self.at..];
-        let len = self.plain_len(rest);
-        let Some(end) = rest
-            .get(len)
-            .filter(|end| [field_end, line_end].contains(end))
-        else {
-            return false;
-        };
-        let is_line = *end == line_end;
-        self.in_buffer = Some(self.at..self.at + len);
-        self.at += len + 1;
-        self.end_field(false, is_line)
+        let (mut at, from) = (self.at, self.at);
+        loop {
+            let rest = &self.buffer[at..];
+            let len = self.plain_len(rest);
+            let end = &rest[len..];
+            // The delimiter of lines comes first, as it may begin with that of fields.
+            if end.starts_with(&self.line_end) {
+                self.ahead.ends_line = true;
+                self.ahead.ends.push(at + len);
+                break;
+            }
+            if end.first() != Some(&field_end) || self.line_end.starts_with(end) {
+                break;
+            }
+            self.ahead.ends.push(at + len);
+            at += len + 1;
+        }
+        let last = self.ahead.ends.last().copied();
+        self.ahead.is_ascii = last.is_some_and(|last| self.buffer[from..last].is_ascii());
+        last.is_some()
     }
 
     /// The field has ended; `line`: with the line.

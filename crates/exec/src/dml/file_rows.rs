@@ -2,7 +2,7 @@
 
 use nfold_catalog::ColumnDef;
 use nfold_plan::file_rows::{FileRows, FileTarget};
-use nfold_types::convert::store::implicit_default;
+use nfold_types::convert::store::{implicit_default, is_stored_unchanged, usual_value};
 use nfold_types::row::RowLayout;
 use nfold_types::{
     Charset, CollationId, ColumnType, ErrorCode, SqlError, TypeKind, Value, ValueRef, charset,
@@ -43,6 +43,8 @@ impl<'i> Inserting<'i, '_> {
             skipped = file.skip_lines;
         }
         let layout = row_layout(self.table);
+        let is_whole = self.is_whole(file);
+        let is_like_ascii = from.known().charset.is_ascii_compatible();
         let lengths = self.fixed_lengths(file);
         let unnamed = self.columns_without_value();
         loop {
@@ -51,7 +53,10 @@ impl<'i> Inserting<'i, '_> {
                 skip_row((file, lengths.as_deref()), &mut reader, rt)?;
                 continue;
             }
-            self.begin_row()?;
+            match is_whole && self.rows > 0 {
+                true => self.count_row()?,
+                false => self.begin_row()?,
+            }
             for c in &unnamed {
                 let ty = &self.table.def().columns[*c].ty;
                 self.row[*c] = implicit_default(ty);
@@ -61,7 +66,7 @@ impl<'i> Inserting<'i, '_> {
             }
             let found = match &lengths {
                 Some(lengths) => self.fixed_fields((file, lengths), &mut reader, from)?,
-                None => self.fields(file, &mut reader, from)?,
+                None => self.fields(file, &mut reader, (from, is_like_ascii))?,
             };
             if !found {
                 self.rows -= 1;
@@ -77,6 +82,18 @@ impl<'i> Inserting<'i, '_> {
                 self.too_many_fields()?;
             }
         }
+    }
+
+    /// Whether each row has a new value for every column, so that nothing of the row before it
+    /// stays.
+    fn is_whole(&self, file: &FileRows) -> bool {
+        let columns = &self.table.def().columns;
+        let in_file = |c: usize| {
+            let mut targets = file.targets.iter();
+            targets.any(|t| matches!(t, FileTarget::Column(column) if *column == c))
+        };
+        let mut all = columns.iter().enumerate();
+        file.set.is_empty() && all.all(|(c, column)| column.generated.is_none() && in_file(c))
     }
 
     /// The statement's result for the client and the session.
@@ -126,7 +143,7 @@ impl<'i> Inserting<'i, '_> {
         &mut self,
         file: &FileRows,
         reader: &mut FileReader<'_>,
-        from: CollationId,
+        (from, is_like_ascii): (CollationId, bool),
     ) -> Result<bool, SqlError> {
         for (n, target) in file.targets.iter().enumerate() {
             if !reader.read_field(self.rt)? {
@@ -138,6 +155,8 @@ impl<'i> Inserting<'i, '_> {
             let field = reader.field();
             match target {
                 FileTarget::Column(c) if field.is_null => self.null_field(*c)?,
+                FileTarget::Column(c)
+                    if is_like_ascii && self.store_usual_field(*c, field.bytes) => {}
                 FileTarget::Column(c) => self.store_field(*c, field.bytes, from)?,
                 FileTarget::Variable(name) => {
                     let bytes = (!field.is_null).then_some(field.bytes);
@@ -170,6 +189,28 @@ impl<'i> Inserting<'i, '_> {
             self.store_field(*c, field, from)?;
         }
         Ok(true)
+    }
+
+    /// Stores a field whose value needs no conversion, or that of a usual text; false: any other
+    /// field.
+    #[inline]
+    fn store_usual_field(&mut self, c: usize, field: &[u8]) -> bool {
+        let column = &self.table.def().columns[c];
+        if column.generated.is_some() {
+            return false;
+        }
+        if !is_stored_unchanged(field, &column.ty) {
+            let value = usual_value(field, &column.ty);
+            return value.map(|value| self.row[c] = value).is_some();
+        }
+        match &mut self.row[c] {
+            Value::Bytes(bytes) => {
+                bytes.clear();
+                bytes.extend_from_slice(field);
+            }
+            value => *value = Value::Bytes(field.to_vec()),
+        }
+        true
     }
 
     fn store_field(&mut self, c: usize, field: &[u8], from: CollationId) -> Result<(), SqlError> {

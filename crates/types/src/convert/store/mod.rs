@@ -149,6 +149,26 @@ pub fn store_value_in(
     general_value(value, from, ty, cx, buffer)
 }
 
+/// The value that [`store_value_in`] makes of a text in the usual form of a number or date, in a
+/// character set that is not wide. `None`: another text, or a column of another type.
+#[inline]
+pub fn usual_value(text: &[u8], ty: &ColumnType) -> Option<Value> {
+    plain_text::plain_value(text, ty)
+}
+
+/// Whether [`store_value_in`] stores `text`, in a character set like ASCII, as it is: in a CHAR or
+/// VARCHAR column that it fits.
+#[inline]
+pub fn is_stored_unchanged(text: &[u8], ty: &ColumnType) -> bool {
+    let chars = match ty.kind {
+        TypeKind::VarChar(chars) => chars,
+        // Spaces at the end are cut off.
+        TypeKind::Char(chars) if text.last() != Some(&b' ') => chars,
+        _ => return false,
+    };
+    text.len() <= chars as usize && text.is_ascii() && ty.charset().is_ascii_compatible()
+}
+
 /// [`store_value_in`] for values that are not NULL, and not texts of a wide character set for
 /// another type.
 #[inline(always)]

@@ -2,6 +2,7 @@
 //! dumps hold millions of them. Everything else takes the general way.
 
 use crate::sql_type::{ColumnType, TypeKind};
+use crate::temporal::calendar::days_in_month;
 use crate::temporal::{Date, DateTime};
 use crate::{Decimal, Value};
 
@@ -9,7 +10,8 @@ use crate::{Decimal, Value};
 const MOST_DIGITS: usize = 18;
 
 /// The value of `text` in a column of type `ty`, if the text is a number of few digits or a date
-/// before the 29th, without spaces, and fits exactly. Such a value is valid in every SQL mode.
+/// without spaces, and fits exactly. Such a value is valid in every SQL mode.
+#[inline]
 pub(super) fn plain_value(text: &[u8], ty: &ColumnType) -> Option<Value> {
     match &ty.kind {
         TypeKind::TinyInt
@@ -86,7 +88,8 @@ fn date(text: &[u8; 10]) -> Option<Date> {
     };
     let year = 100 * two_digits(y1, y2)? + two_digits(y3, y4)?;
     let (month, day) = (two_digits(m1, m2)?, two_digits(d1, d2)?);
-    let is_date = year > 0 && (1..=12).contains(&month) && (1..=28).contains(&day);
+    let is_month = year > 0 && (1..=12).contains(&month);
+    let is_date = is_month && (1..=days_in_month(year, month)).contains(&day);
     is_date.then(|| Date::new(year, month, day))
 }
 
@@ -171,6 +174,8 @@ mod tests {
             "-12.34",
             "0.000001",
             "2024-02-28",
+            "2024-02-29",
+            "1996-12-31",
             "1996-12-10 23:59:59",
         ];
         for text in usual {
@@ -187,7 +192,9 @@ mod tests {
             "-0",
             "-0.0",
             "1.2.3",
-            "2024-02-29",
+            "2023-02-29",
+            "2024-04-31",
+            "2024-12-00",
             "0000-00-00",
             "2024-2-28",
             "2024-02-28 24:00:00",
